@@ -1,0 +1,40 @@
+# Libraries that GRETA links. All come from the distribution's packages: scripts/setup.sh.
+
+if(GRETA_STATIC_DEPS)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
+  add_link_options(-static-libstdc++ -static-libgcc)
+endif()
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(VulkanHeaders QUIET)  # Debian's package; a Vulkan SDK is found by the header alone
+find_path(GRETA_VULKAN_INCLUDE_DIR vulkan/vulkan.h REQUIRED)
+find_path(GRETA_VOLK_INCLUDE_DIR volk.c REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(SQLiteCpp REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(Eigen3 3.3 REQUIRED NO_MODULE)
+find_package(SPIRV-Tools-opt REQUIRED)
+find_package(glslang REQUIRED CONFIG)
+
+# glslang's exported targets carry different names in its releases 11 to 15.
+add_library(greta_glslang INTERFACE)
+foreach(name SPIRV glslang glslang-default-resource-limits)
+  if(TARGET glslang::${name})
+    target_link_libraries(greta_glslang INTERFACE glslang::${name})
+  elseif(TARGET ${name})
+    target_link_libraries(greta_glslang INTERFACE ${name})
+  else()
+    message(FATAL_ERROR "glslang ${glslang_VERSION} has no target ${name}")
+  endif()
+endforeach()
+target_link_libraries(greta_glslang INTERFACE SPIRV-Tools-opt)
+
+if(GRETA_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+endif()
+if(GRETA_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+endif()

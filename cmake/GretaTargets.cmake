@@ -1,0 +1,29 @@
+# greta_layer(NAME DEPENDS…): one layer of the architecture as a static library greta_NAME, alias
+# greta::NAME, made of every .cpp file below the calling folder.
+
+add_library(greta_options INTERFACE)
+target_compile_features(greta_options INTERFACE cxx_std_20)
+target_compile_options(greta_options INTERFACE
+  $<BUILD_INTERFACE:-Wall -Wextra -Wconversion -Wshadow>
+  $<BUILD_INTERFACE:$<$<BOOL:${GRETA_WARNINGS_AS_ERRORS}>:-Werror>>)
+if(GRETA_SANITIZE)
+  target_compile_options(greta_options INTERFACE -fsanitize=${GRETA_SANITIZE}
+    -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  target_link_options(greta_options INTERFACE -fsanitize=${GRETA_SANITIZE})
+endif()
+
+function(greta_layer name)
+  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE;EXCLUDE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
+  foreach(pattern ${arg_EXCLUDE})
+    list(FILTER sources EXCLUDE REGEX ${pattern})
+  endforeach()
+  add_library(greta_${name} STATIC ${sources})
+  add_library(greta::${name} ALIAS greta_${name})
+  set_target_properties(greta_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(greta_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/greta>)
+  target_link_libraries(greta_${name} PUBLIC ${arg_PUBLIC}
+    PRIVATE $<BUILD_INTERFACE:greta_options> ${arg_PRIVATE})
+  target_compile_features(greta_${name} PUBLIC cxx_std_20)
+endfunction()

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "db/trial.hpp"
+#include "db/tuned_db.hpp"
+
+namespace greta {
+
+// Conversions used by the database, by worker processes and by --json output. The field names are
+// documented in docs/json.md and stable.
+
+nlohmann::json to_json(const Config& config);
+nlohmann::json to_json(const Verdict& verdict);
+nlohmann::json to_json(const Measurement& measurement);
+nlohmann::json to_json(const Trial& trial);
+nlohmann::json to_json(const Winner& winner);
+nlohmann::json to_json(const DeviceInfo& device);
+
+/// The inverses; throw Error on a value of the wrong form.
+Config config_from_json(const nlohmann::json& json);
+Verdict verdict_from_json(const nlohmann::json& json);
+Measurement measurement_from_json(const nlohmann::json& json);
+Trial trial_from_json(const nlohmann::json& json);
+DeviceInfo device_from_json(const nlohmann::json& json);
+
+}  // namespace greta

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "db/measurement.hpp"
+#include "kernels/model/config.hpp"
+#include "kernels/model/kernel_template.hpp"
+#include "runtime/device/result.hpp"
+
+namespace greta {
+
+/// One evaluated configuration: the one thing told to strategies, recorded and exported.
+struct Trial {
+  Config config;
+  std::optional<Status> failure;  ///< nothing: compiled, right and measured
+  std::string message;            ///< one line on the failure
+  std::string log;                ///< whole compiler output of a failure
+  Verdict verdict;
+  Measurement measurement;
+  std::string problem_key;   ///< what was run: differs from the session's problem for a stand-in
+  std::string content_keys;  ///< of its kernels, comma-separated
+  double compile_s = 0;      ///< host seconds
+  double verify_s = 0;
+  double measure_s = 0;
+
+  bool ok() const { return !failure.has_value(); }
+};
+
+}  // namespace greta

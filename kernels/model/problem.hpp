@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/model/dtype.hpp"
+#include "runtime/device/result.hpp"
+
+namespace greta {
+
+/// What to compute: an operation, its element types, its attributes and its dimensions.
+///
+/// The canonical key reads `gemm dtype=f16 out=f32 layout=nn epilogue=bias,silu m=1 n=2 k=3`:
+/// the operation, then name=value pairs in the operation's own order; attributes that have their
+/// default value are left out. Two problems are the same when their keys are.
+struct Problem {
+  std::string op;
+  DType dtype = DType::f32;                                     ///< of the inputs
+  DType out_dtype = DType::f32;                                 ///< of the output
+  std::vector<std::pair<std::string, std::string>> attributes;  ///< non-default ones only
+  std::vector<std::pair<std::string, std::int64_t>> dims;       ///< in the operation's order
+
+  /// The value of a dimension; throws Error when there is none of that name.
+  std::int64_t dim(std::string_view name) const;
+  /// The value of an attribute, or `fallback` where it has its default.
+  std::string attribute(std::string_view name, std::string_view fallback) const;
+
+  std::string key() const;
+  /// "m=1 n=2 k=3": the dimensions alone, as in CSV files.
+  std::string dims_text() const;
+  /// The inverse of key(). Checks the form only; KernelTemplate::check judges the meaning.
+  static Result<Problem> parse(std::string_view key);
+
+  bool operator==(const Problem&) const = default;
+};
+
+}  // namespace greta

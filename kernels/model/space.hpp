@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/model/config.hpp"
+#include "runtime/device/result.hpp"
+
+namespace greta {
+
+/// A tunable parameter and its values, in an order in which neighbours resemble each other.
+struct Parameter {
+  std::string name;
+  std::vector<int> values;
+};
+
+/// A rule that a configuration must meet.
+struct Constraint {
+  std::string name;                     ///< "shared_memory"
+  std::string reason;                   ///< told to the user: "the tiles need more than 48 KiB"
+  std::vector<std::string> parameters;  ///< the only ones that `holds` reads
+  std::function<bool(const Config&)> holds;
+};
+
+/// The parameters and constraints of one variant of a template.
+struct Alternative {
+  std::string variant;
+  std::vector<Parameter> parameters;
+  std::vector<Constraint> constraints;
+};
+
+/// The search space of one problem on one device: the union of its variants' spaces.
+///
+/// Valid configurations are numbered 0 … count()-1. Counting and unranking walk a table of partial
+/// assignments that is memoised on the parameters which later constraints still read, so neither
+/// enumerates the Cartesian product; memory grows with the constraints' coupling, not with count().
+/// Source of the idea: chains of trees, Rasch et al., "Efficient Auto-Tuning of Parallel Programs
+/// with Interdependent Tuning Parameters via ATF", TACO 2021.
+class Space {
+ public:
+  explicit Space(std::vector<Alternative> alternatives);
+  Space(Space&&) noexcept;
+  Space& operator=(Space&&) noexcept;
+  ~Space();
+
+  const std::vector<Alternative>& alternatives() const;
+  /// Size of the Cartesian product of all variants, before constraints; saturates at 2^63.
+  std::uint64_t cartesian_size() const;
+  std::uint64_t count() const;
+  std::uint64_t count(std::string_view variant) const;
+  /// The valid configuration of this number.
+  Config at(std::uint64_t index) const;
+  /// Uniform over all valid configurations.
+  Config sample(std::mt19937_64& random) const;
+  /// Uniform over the valid configurations of one variant, which must have some.
+  Config sample(std::string_view variant, std::mt19937_64& random) const;
+  /// Valid configurations that differ in one parameter; where `adjacent`, by one step in that
+  /// parameter's list, else by any step.
+  std::vector<Config> neighbours(const Config& config, bool adjacent) const;
+
+  /// The first constraint a configuration breaks, as "name: reason"; nothing when it is valid.
+  /// A value that is not in its parameter's list breaks "domain".
+  std::optional<std::string> rejects(const Config& config) const;
+  bool valid(const Config& config) const { return !rejects(config); }
+  /// Reads `variant NAME=VALUE …`; every parameter must be there once, in any order.
+  Result<Config> parse(std::string_view text) const;
+  /// How many configurations of the Cartesian product each constraint rejects first, estimated
+  /// from `samples` uniform draws, as fractions; for reports on why a space is small.
+  std::vector<std::pair<std::string, double>> rejection_rates(std::uint64_t seed,
+                                                              int samples) const;
+
+ private:
+  struct Tables;
+  std::unique_ptr<Tables> tables_;
+};
+
+}  // namespace greta

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/device/device.hpp"
+
+namespace greta {
+
+/// A device that a backend lists, and whether it can execute kernels.
+struct ProbedDevice {
+  DeviceInfo info;
+  bool usable = false;
+  std::string reason;  ///< why it is not usable, or a remark ("runs on the CPU"); may be empty
+};
+
+/// What a backend found on this machine.
+struct Probe {
+  bool available = false;
+  std::string reason;  ///< why the backend is absent; empty when available
+  std::vector<ProbedDevice> devices;
+};
+
+/// How a device is opened. Nothing below the command line reads the environment; these do instead.
+struct OpenOptions {
+  std::filesystem::path cache_directory;  ///< compiled kernels; empty: no disk cache
+  bool validation = false;                ///< API validation layers, where there are any
+  std::function<void(std::string_view)> on_validation_message;  ///< called for each message
+  Deadline transfer_deadline = std::chrono::seconds(60);        ///< of upload() and download()
+};
+
+/// One API through which devices are reached.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;  ///< "vulkan"
+  /// Lists devices. Never fails: a missing library or driver is a reason.
+  virtual Probe probe() = 0;
+  virtual Result<std::unique_ptr<Device>> open(int index, const OpenOptions& options) = 0;
+};
+
+/// Every backend GRETA was built with: the explicit list, in the order of preference.
+const std::vector<Backend*>& backends();
+
+/// Finds a device: "auto" (the best real GPU, else a CPU device), "vulkan:0", or a part of a
+/// device's name, case-insensitive. Fails with `unavailable` and a message that names what there
+/// is. "auto" never picks a device that can't execute.
+Result<ProbedDevice> select_device(std::string_view wanted);
+
+/// select_device, then open.
+Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenOptions& options);
+
+}  // namespace greta
