@@ -7,9 +7,8 @@ endif()
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-find_package(VulkanHeaders QUIET)  # Debian's package; a Vulkan SDK is found by the header alone
 find_path(GRETA_VULKAN_INCLUDE_DIR vulkan/vulkan.h REQUIRED)
-find_path(GRETA_VOLK_INCLUDE_DIR volk.c REQUIRED)
+find_path(GRETA_VOLK_INCLUDE_DIR volk.c PATH_SUFFIXES volk Volk REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(SQLiteCpp REQUIRED)
@@ -18,18 +17,26 @@ find_package(Eigen3 3.3 REQUIRED NO_MODULE)
 find_package(SPIRV-Tools-opt REQUIRED)
 find_package(glslang REQUIRED CONFIG)
 
-# glslang's exported targets carry different names in its releases 11 to 15.
-add_library(greta_glslang INTERFACE)
-foreach(name SPIRV glslang glslang-default-resource-limits)
+# glslang's exported targets carry different names in its releases 11 to 15. Plain lists of imported
+# targets, so that the exported package names them too.
+set(GRETA_GLSLANG SPIRV-Tools-opt)
+foreach(name glslang-default-resource-limits glslang SPIRV)
   if(TARGET glslang::${name})
-    target_link_libraries(greta_glslang INTERFACE glslang::${name})
+    list(PREPEND GRETA_GLSLANG glslang::${name})
   elseif(TARGET ${name})
-    target_link_libraries(greta_glslang INTERFACE ${name})
+    list(PREPEND GRETA_GLSLANG ${name})
   else()
     message(FATAL_ERROR "glslang ${glslang_VERSION} has no target ${name}")
   endif()
 endforeach()
-target_link_libraries(greta_glslang INTERFACE SPIRV-Tools-opt)
+
+# Debian's libfmt-dev holds a shared library only.
+get_target_property(fmt_type fmt::fmt TYPE)
+if(GRETA_STATIC_DEPS AND NOT fmt_type STREQUAL STATIC_LIBRARY)
+  set(GRETA_FMT fmt::fmt-header-only)
+else()
+  set(GRETA_FMT fmt::fmt)
+endif()
 
 if(GRETA_TESTS)
   find_package(GTest REQUIRED)

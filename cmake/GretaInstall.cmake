@@ -1,1 +1,27 @@
-# Filled in with the installation rules.
+# What `cmake --install` puts in place: greta-tune, the libraries of greta::runtime with their
+# headers below include/greta, and the CMake package. The tuner's libraries are not installed.
+include(CMakePackageConfigHelpers)
+
+# greta::runtime: what a production user links.
+add_library(greta_runtime INTERFACE)
+add_library(greta::runtime ALIAS greta_runtime)
+set_target_properties(greta_runtime PROPERTIES EXPORT_NAME runtime)
+target_link_libraries(greta_runtime INTERFACE greta::db greta::kernels greta::device)
+
+install(TARGETS greta-tune RUNTIME)
+install(TARGETS greta_device greta_kernels greta_db greta_runtime EXPORT greta ARCHIVE)
+foreach(layer runtime kernels db)
+  install(DIRECTORY ${layer} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta FILES_MATCHING
+          PATTERN *.hpp
+          PATTERN vulkan EXCLUDE PATTERN reference EXCLUDE PATTERN templates EXCLUDE)
+endforeach()
+install(DIRECTORY presets DESTINATION ${CMAKE_INSTALL_DATADIR}/greta FILES_MATCHING PATTERN *.json)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/greta)
+install(EXPORT greta NAMESPACE greta:: DESTINATION ${package_dir} FILE greta-targets.cmake)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/greta-config.cmake.in
+  ${PROJECT_BINARY_DIR}/greta-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/greta-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/greta-config.cmake
+        ${PROJECT_BINARY_DIR}/greta-config-version.cmake DESTINATION ${package_dir})

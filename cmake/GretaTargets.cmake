@@ -1,6 +1,8 @@
 # greta_layer(NAME DEPENDS…): one layer of the architecture as a static library greta_NAME, alias
 # greta::NAME, made of every .cpp file below the calling folder.
 
+include(GNUInstallDirs)
+
 add_library(greta_options INTERFACE)
 target_compile_features(greta_options INTERFACE cxx_std_20)
 target_compile_options(greta_options INTERFACE
@@ -22,7 +24,7 @@ function(greta_layer name)
   add_library(greta::${name} ALIAS greta_${name})
   set_target_properties(greta_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(greta_${name} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/greta>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/greta>)
   target_link_libraries(greta_${name} PUBLIC ${arg_PUBLIC}
     PRIVATE $<BUILD_INTERFACE:greta_options> ${arg_PRIVATE})
   target_compile_features(greta_${name} PUBLIC cxx_std_20)

@@ -1,0 +1,7 @@
+#include "runtime/device/version.hpp"
+
+namespace greta {
+
+std::string_view version() { return GRETA_VERSION; }
+
+}  // namespace greta

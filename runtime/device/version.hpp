@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace greta {
+
+/// GRETA's version as it is recorded beside every result, e.g. "0.1.0".
+std::string_view version();
+
+}  // namespace greta

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Proves the layering of docs/architecture.md over the #include lines of a source tree.
+
+A file includes, in quotes and by its path from the root, only files of its own layer and of the
+layers below it; includes form no cycle; and nothing below the command line layer reads the
+environment. Prints one line for each violation and exits with 1 when there are any.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+# Each layer's folder, and the layers it may include besides itself.
+LAYERS = {
+    "runtime/device": [],
+    "kernels": ["runtime/device"],
+    "db": ["kernels", "runtime/device"],
+    "runtime/pipeline": ["db", "kernels", "runtime/device"],
+    "tuner": ["db", "kernels", "runtime/device"],
+    "tuner/cli": ["tuner", "db", "kernels", "runtime/device"],
+}
+ENVIRONMENT_READERS = ["tuner/cli"]
+ROOTS = sorted({layer.split("/")[0] for layer in LAYERS})
+SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+ENVIRONMENT = re.compile(r"\b(?:secure_)?getenv\s*\(|\benviron\b")
+COMMENT = re.compile(r"//.*")
+
+
+def layer_of(path):
+    """The layer that holds a path from the root: the longest folder that matches; else None."""
+    matches = [layer for layer in LAYERS if path.startswith(layer + "/")]
+    return max(matches, key=len, default=None)
+
+
+def read_tree(root):
+    """All source files below the layers' top folders: path from the root -> lines."""
+    files = {}
+    for top in ROOTS:
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix in SUFFIXES and path.is_file():
+                files[path.relative_to(root).as_posix()] = path.read_text().splitlines()
+    return files
+
+
+def check_line(path, layer, line):
+    """What is wrong with one line, and the path it includes (None when it includes nothing)."""
+    code = COMMENT.sub("", line)
+    if layer not in ENVIRONMENT_READERS and ENVIRONMENT.search(code):
+        return f"{layer} must not read the environment; only {ENVIRONMENT_READERS[0]} may", None
+    include = INCLUDE.match(line)
+    if not include:
+        return None, None
+    target = include.group(1)
+    target_layer = layer_of(target)
+    if target_layer is None:
+        return f"'{target}' is in no layer; name files by their path from the root", None
+    if target_layer != layer and target_layer not in LAYERS[layer]:
+        allowed = ", ".join(LAYERS[layer]) or "no other layer"
+        return f"{layer} must not include {target_layer} (it may include: {allowed})", target
+    return None, target
+
+
+def find_cycles(graph):
+    """Include cycles, each once, as lists of paths that end where they began."""
+    cycles, state, trail = [], {}, []
+
+    def visit(path):
+        state[path] = "open"
+        trail.append(path)
+        for target in graph.get(path, []):
+            if state.get(target) == "open":
+                cycles.append(trail[trail.index(target):] + [target])
+            elif target not in state:
+                visit(target)
+        trail.pop()
+        state[path] = "done"
+
+    for path in graph:
+        if path not in state:
+            visit(path)
+    return cycles
+
+
+def check(root):
+    """All violations below a root, as text lines; and how many files were read."""
+    violations, graph = [], {}
+    files = read_tree(root)
+    for path, lines in files.items():
+        layer = layer_of(path)
+        if layer is None:
+            violations.append(f"{path}: in no layer; the layers are {', '.join(LAYERS)}")
+            continue
+        for number, line in enumerate(lines, 1):
+            problem, target = check_line(path, layer, line)
+            if problem:
+                violations.append(f"{path}:{number}: {line.strip()}\n    {problem}")
+            if target:
+                graph.setdefault(path, []).append(target)
+    violations += [f"include cycle: {' -> '.join(cycle)}" for cycle in find_cycles(graph)]
+    return violations, len(files)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("root", nargs="?", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parent.parent)
+    root = parser.parse_args().root
+    violations, count = check(root)
+    if count == 0:
+        violations = [f"no source files below {root}"]
+    for violation in violations:
+        print(violation)
+    print(f"{count} files, {len(violations)} violations")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

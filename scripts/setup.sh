@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# scripts/setup.sh [test]: installs what GRETA needs to build and run, and with `test` what its test
+# suite needs too. Debian 12 and Ubuntu 24.04; only packages that are missing are touched.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build pkg-config python3 git
+  libvulkan-dev libvulkan-volk-dev mesa-vulkan-drivers glslang-dev spirv-tools
+  libsqlite3-dev libsqlitecpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libeigen3-dev
+  libgtest-dev libbenchmark-dev
+)
+test_packages=(vulkan-validationlayers clang-format-14 shellcheck)
+
+fail() {
+  echo "scripts/setup.sh: $*" >&2
+  exit 1
+}
+
+case "${1:-}" in
+  "") ;;
+  test) packages+=("${test_packages[@]}") ;;
+  *) fail "unknown argument '$1'; allowed: test" ;;
+esac
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  fail "no apt here; install these (Debian's names) by hand, then use cmake --workflow:" \
+    "${packages[*]}"
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $state == installed ]] || missing+=("$package")
+done
+((${#missing[@]})) || exit 0
+
+root=()
+if ((EUID != 0)); then
+  command -v sudo >/dev/null ||
+    fail "not root and no sudo; have these packages installed: ${missing[*]}"
+  root=(sudo)
+  if [[ ! -t 0 ]]; then
+    root=(sudo -n)
+    sudo -n true 2>/dev/null ||
+      fail "sudo wants a password and there is no terminal; have these installed: ${missing[*]}"
+  fi
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() {
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" \
+    >"$log" 2>&1 </dev/null || {
+    cat "$log" >&2
+    fail "apt-get $1 failed; wanted: ${missing[*]}"
+  }
+}
+
+echo "Installing ${#missing[@]} packages: ${missing[*]}"
+apt update
+apt install -y --no-install-recommends "${missing[@]}"

@@ -1,0 +1,13 @@
+# cmake -D BUILD=build-tree -D SOURCE=this-folder -D WORK=scratch -D GENERATOR=… -D FLAGS=… -P run.cmake
+# Installs GRETA into an empty prefix, then configures, builds and runs the consumer against it.
+function(run)
+  execute_process(COMMAND ${ARGV} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+run(${WORK}/prefix/bin/greta-tune --help)
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/prefix
+    -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS=${FLAGS}")
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/consumer ${WORK}/consumer.db)
