@@ -29,3 +29,19 @@ function(greta_layer name)
     PRIVATE $<BUILD_INTERFACE:greta_options> ${arg_PRIVATE})
   target_compile_features(greta_${name} PUBLIC cxx_std_20)
 endfunction()
+
+# greta_embed(TARGET FUNCTION HEADER ROOT PATTERNS…): builds the files below ROOT that match into
+# TARGET, as the list that greta::FUNCTION() returns and HEADER declares.
+function(greta_embed target function header root)
+  set(root ${CMAKE_CURRENT_SOURCE_DIR}/${root})
+  list(TRANSFORM ARGN PREPEND ${root}/ OUTPUT_VARIABLE patterns)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${patterns})
+  list(TRANSFORM files PREPEND ${root}/ OUTPUT_VARIABLE paths)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -D OUTPUT=${output} -D FUNCTION=${function} -D HEADER=${header}
+            -D ROOT=${root} -D "FILES=${files}" -P ${script}
+    DEPENDS ${paths} ${script} VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+endfunction()

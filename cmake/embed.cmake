@@ -1,5 +1,6 @@
-# cmake -D OUTPUT=f.cpp -D ROOT=dir -D "FILES=a;b" -P embed.cmake
-# Writes a C++ file that defines greta::embedded_files(): each file's path below ROOT and its text.
+# cmake -D OUTPUT=f.cpp -D FUNCTION=name -D HEADER=f.hpp -D ROOT=dir -D "FILES=a;b" -P embed.cmake
+# Writes a C++ file that defines greta::FUNCTION(), which HEADER declares: each file's path below ROOT
+# and its text.
 set(entries "")
 foreach(file IN LISTS FILES)
   file(READ "${ROOT}/${file}" text)
@@ -15,11 +16,11 @@ foreach(file IN LISTS FILES)
   string(APPEND entries "    {\"${file}\",\n${pieces}},\n")
 endforeach()
 file(WRITE "${OUTPUT}" "// Written by cmake/embed.cmake.
-#include \"kernels/model/embedded.hpp\"
+#include \"${HEADER}\"
 
 namespace greta {
 
-const std::vector<EmbeddedFile>& embedded_files() {
+const std::vector<EmbeddedFile>& ${FUNCTION}() {
   static const std::vector<EmbeddedFile> files{
 ${entries}  };
   return files;
