@@ -15,7 +15,8 @@ namespace greta {
 ///
 /// The canonical key reads `gemm dtype=f16 out=f32 layout=nn epilogue=bias,silu m=1 n=2 k=3`:
 /// the operation, then name=value pairs in the operation's own order; attributes that have their
-/// default value are left out. Two problems are the same when their keys are.
+/// default value are left out. An integer is a dimension, so an attribute whose value is one is
+/// quoted: `alpha="2"`. Two problems are the same when their keys are.
 struct Problem {
   std::string op;
   DType dtype = DType::f32;                                     ///< of the inputs

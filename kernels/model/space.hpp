@@ -24,7 +24,7 @@ struct Parameter {
 struct Constraint {
   std::string name;                     ///< "shared_memory"
   std::string reason;                   ///< told to the user: "the tiles need more than 48 KiB"
-  std::vector<std::string> parameters;  ///< the only ones that `holds` reads
+  std::vector<std::string> parameters;  ///< the only ones that `holds` reads, and may see
   std::function<bool(const Config&)> holds;
 };
 
@@ -44,6 +44,7 @@ struct Alternative {
 /// with Interdependent Tuning Parameters via ATF", TACO 2021.
 class Space {
  public:
+  /// Throws Error when names repeat, or a constraint reads a parameter that its variant lacks.
   explicit Space(std::vector<Alternative> alternatives);
   Space(Space&&) noexcept;
   Space& operator=(Space&&) noexcept;
@@ -56,12 +57,14 @@ class Space {
   std::uint64_t count(std::string_view variant) const;
   /// The valid configuration of this number.
   Config at(std::uint64_t index) const;
+  /// The inverse of at(); nothing when the configuration is not valid.
+  std::optional<std::uint64_t> index(const Config& config) const;
   /// Uniform over all valid configurations.
   Config sample(std::mt19937_64& random) const;
   /// Uniform over the valid configurations of one variant, which must have some.
   Config sample(std::string_view variant, std::mt19937_64& random) const;
   /// Valid configurations that differ in one parameter; where `adjacent`, by one step in that
-  /// parameter's list, else by any step.
+  /// parameter's list, else by any step. Throws Error for a configuration outside the domain.
   std::vector<Config> neighbours(const Config& config, bool adjacent) const;
 
   /// The first constraint a configuration breaks, as "name: reason"; nothing when it is valid.

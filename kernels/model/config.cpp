@@ -1,0 +1,47 @@
+#include "kernels/model/config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/device/hash.hpp"
+#include "runtime/device/result.hpp"
+
+namespace greta {
+namespace {
+
+auto find(const Config& config, std::string_view name) {
+  return std::find_if(config.values.begin(), config.values.end(),
+                      [name](const auto& value) { return value.first == name; });
+}
+
+}  // namespace
+
+int Config::operator[](std::string_view name) const {
+  const auto found = find(*this, name);
+  if (found == values.end()) {
+    throw Error(fmt::format("configuration \"{}\" has no parameter {}", text(), name));
+  }
+  return found->second;
+}
+
+bool Config::has(std::string_view name) const {
+  return find(*this, name) != values.end();
+}
+
+std::string Config::text() const {
+  std::string out = variant;
+  for (const auto& [name, value] : values) out += fmt::format(" {}={}", name, value);
+  return out;
+}
+
+std::uint64_t Config::hash() const {
+  Hash hash;
+  hash.add(variant);
+  for (const auto& [name, value] : values) {
+    hash.add(name).add(static_cast<std::uint64_t>(value));
+  }
+  return hash.low();
+}
+
+}  // namespace greta

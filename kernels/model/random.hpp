@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+namespace greta {
+
+/// A bijection of 64-bit numbers whose output looks random: equal on every machine.
+/// Source: the finaliser of SplitMix64, Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
+/// Generators", OOPSLA 2014.
+constexpr std::uint64_t mix64(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+/// Uniform in 0 … bound-1, bound ≥ 1. Unlike std::uniform_int_distribution it gives the same
+/// numbers with every standard library.
+inline std::uint64_t uniform_below(std::mt19937_64& random, std::uint64_t bound) {
+  const std::uint64_t unfair = (0 - bound) % bound;  // 2^64 mod bound
+  std::uint64_t draw = random();
+  while (draw < unfair) draw = random();
+  return draw % bound;
+}
+
+}  // namespace greta

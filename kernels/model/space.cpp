@@ -1,0 +1,290 @@
+#include "kernels/model/space.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "kernels/model/random.hpp"
+#include "kernels/model/space_table.hpp"
+
+namespace greta {
+
+struct Space::Tables {
+  std::vector<Alternative> alternatives;
+  std::vector<SpaceTable> tables;     ///< one for each alternative
+  std::vector<std::uint64_t> before;  ///< valid configurations of earlier alternatives
+  std::uint64_t count = 0;
+
+  std::size_t find(std::string_view variant) const {
+    const auto found = std::find_if(alternatives.begin(), alternatives.end(),
+                                    [&](const auto& a) { return a.variant == variant; });
+    return static_cast<std::size_t>(found - alternatives.begin());
+  }
+
+  std::size_t need(std::string_view variant) const {
+    const std::size_t position = find(variant);
+    if (position == tables.size()) throw Error(no_variant(variant));
+    return position;
+  }
+
+  std::string no_variant(std::string_view variant) const {
+    std::vector<std::string_view> names;
+    for (const Alternative& alternative : alternatives) names.push_back(alternative.variant);
+    return fmt::format("variant \"{}\" is not one of {}", variant, fmt::join(names, ", "));
+  }
+
+  Config config(std::size_t position, const Choice& choice) const {
+    const Alternative& alternative = alternatives[position];
+    Config config{alternative.variant, {}};
+    config.values.reserve(choice.size());
+    for (std::size_t i = 0; i < choice.size(); ++i) {
+      const Parameter& parameter = alternative.parameters[i];
+      config.values.emplace_back(parameter.name, parameter.values[choice[i]]);
+    }
+    return config;
+  }
+};
+
+namespace {
+
+/// Why the value can't be the parameter's, or nothing.
+std::optional<std::string> domain_error(const Parameter& parameter, int value) {
+  const auto& values = parameter.values;
+  if (std::find(values.begin(), values.end(), value) != values.end()) return std::nullopt;
+  return fmt::format("{}={} is not one of {}", parameter.name, value, fmt::join(values, ", "));
+}
+
+/// Why the configuration is not in the Cartesian product, or nothing.
+std::optional<std::string> domain_error(const Alternative& alternative, const Config& config) {
+  const auto& parameters = alternative.parameters;
+  if (!std::equal(parameters.begin(), parameters.end(), config.values.begin(), config.values.end(),
+                  [](const Parameter& p, const auto& value) { return p.name == value.first; })) {
+    std::vector<std::string_view> names;
+    for (const Parameter& parameter : parameters) names.push_back(parameter.name);
+    return fmt::format("the parameters of {} are {}", alternative.variant, fmt::join(names, " "));
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (auto error = domain_error(parameters[i], config.values[i].second)) return error;
+  }
+  return std::nullopt;
+}
+
+/// Of a configuration within the Cartesian product.
+Choice choice_of(const Alternative& alternative, const Config& config) {
+  Choice choice;
+  choice.reserve(alternative.parameters.size());
+  for (std::size_t i = 0; i < alternative.parameters.size(); ++i) {
+    const auto& values = alternative.parameters[i].values;
+    const auto found = std::find(values.begin(), values.end(), config.values[i].second);
+    choice.push_back(static_cast<std::uint32_t>(found - values.begin()));
+  }
+  return choice;
+}
+
+const Constraint* first_broken(const Alternative& alternative, const Config& config) {
+  for (const Constraint& constraint : alternative.constraints) {
+    if (!constraint.holds(config)) return &constraint;
+  }
+  return nullptr;
+}
+
+std::uint64_t cartesian_size_of(const Alternative& alternative) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 63;
+  std::uint64_t product = 1;
+  for (const Parameter& parameter : alternative.parameters) {
+    if (parameter.values.empty()) return 0;
+    if (__builtin_mul_overflow(product, parameter.values.size(), &product)) product = most;
+    product = std::min(product, most);
+  }
+  return product;
+}
+
+void check_names(const std::vector<Alternative>& alternatives) {
+  std::set<std::string> variants;
+  for (const Alternative& alternative : alternatives) {
+    const std::string& variant = alternative.variant;
+    if (!variants.insert(variant).second) throw Error("variant " + variant + " is there twice");
+    std::set<std::string> names;
+    for (const Parameter& parameter : alternative.parameters) {
+      const std::set<int> values(parameter.values.begin(), parameter.values.end());
+      if (!names.insert(parameter.name).second || values.size() != parameter.values.size()) {
+        throw Error(fmt::format("parameter {} of variant {}, or a value of it, is there twice",
+                                parameter.name, variant));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Space::Space(std::vector<Alternative> alternatives) : tables_(std::make_unique<Tables>()) {
+  check_names(alternatives);
+  tables_->alternatives = std::move(alternatives);
+  for (const Alternative& alternative : tables_->alternatives) {
+    tables_->tables.emplace_back(alternative);
+    tables_->before.push_back(tables_->count);
+    tables_->count += tables_->tables.back().count();
+  }
+}
+
+Space::Space(Space&&) noexcept = default;
+Space& Space::operator=(Space&&) noexcept = default;
+Space::~Space() = default;
+
+const std::vector<Alternative>& Space::alternatives() const {
+  return tables_->alternatives;
+}
+
+std::uint64_t Space::cartesian_size() const {
+  constexpr std::uint64_t most = std::uint64_t{1} << 63;
+  std::uint64_t sum = 0;
+  for (const Alternative& alternative : alternatives()) {
+    sum += std::min(most - sum, cartesian_size_of(alternative));
+  }
+  return sum;
+}
+
+std::uint64_t Space::count() const {
+  return tables_->count;
+}
+
+std::uint64_t Space::count(std::string_view variant) const {
+  return tables_->tables[tables_->need(variant)].count();
+}
+
+Config Space::at(std::uint64_t index) const {
+  if (index >= count()) {
+    throw Error(fmt::format("configuration {} of a space of {}", index, count()));
+  }
+  const auto& before = tables_->before;
+  const auto after = std::upper_bound(before.begin(), before.end(), index);
+  const auto position = static_cast<std::size_t>(after - before.begin()) - 1;
+  return tables_->config(position, tables_->tables[position].at(index - before[position]));
+}
+
+std::optional<std::uint64_t> Space::index(const Config& config) const {
+  const std::size_t position = tables_->find(config.variant);
+  if (position == tables_->tables.size()) return std::nullopt;
+  const Alternative& alternative = alternatives()[position];
+  if (domain_error(alternative, config)) return std::nullopt;
+  const auto within = tables_->tables[position].index(choice_of(alternative, config));
+  if (!within) return std::nullopt;
+  return tables_->before[position] + *within;
+}
+
+Config Space::sample(std::mt19937_64& random) const {
+  if (count() == 0) throw Error("a sample of an empty space");
+  return at(uniform_below(random, count()));
+}
+
+Config Space::sample(std::string_view variant, std::mt19937_64& random) const {
+  const std::size_t position = tables_->need(variant);
+  const SpaceTable& table = tables_->tables[position];
+  if (table.count() == 0) throw Error(fmt::format("variant {} is empty", variant));
+  return tables_->config(position, table.at(uniform_below(random, table.count())));
+}
+
+std::vector<Config> Space::neighbours(const Config& config, bool adjacent) const {
+  const std::size_t position = tables_->need(config.variant);
+  const Alternative& alternative = alternatives()[position];
+  if (const auto error = domain_error(alternative, config)) throw Error(*error);
+  const SpaceTable& table = tables_->tables[position];
+  std::vector<Config> found;
+  Choice choice = choice_of(alternative, config);
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    const std::uint32_t here = choice[i];
+    for (std::uint32_t there = 0; there < alternative.parameters[i].values.size(); ++there) {
+      if (there == here || (adjacent && there + 1 != here && there != here + 1)) continue;
+      choice[i] = there;
+      if (table.index(choice)) found.push_back(tables_->config(position, choice));
+    }
+    choice[i] = here;
+  }
+  return found;
+}
+
+std::optional<std::string> Space::rejects(const Config& config) const {
+  const std::size_t position = tables_->find(config.variant);
+  if (position == tables_->tables.size()) return "domain: " + tables_->no_variant(config.variant);
+  const Alternative& alternative = alternatives()[position];
+  if (const auto error = domain_error(alternative, config)) return "domain: " + *error;
+  const Constraint* broken = first_broken(alternative, config);
+  if (broken == nullptr) return std::nullopt;
+  return fmt::format("{}: {}", broken->name, broken->reason);
+}
+
+Result<Config> Space::parse(std::string_view text) const {
+  const auto fail = [&](std::string_view why) {
+    return Failure{Status::constraints, fmt::format("configuration \"{}\": {}", text, why), {}};
+  };
+  std::istringstream words{std::string(text)};
+  Config config;
+  words >> config.variant;
+  const std::size_t position = tables_->find(config.variant);
+  if (position == tables_->tables.size()) return fail(tables_->no_variant(config.variant));
+  const auto& parameters = alternatives()[position].parameters;
+  std::vector<std::optional<int>> values(parameters.size());
+  for (std::string word; words >> word;) {
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const auto found = std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) {
+      return p.name == std::string_view(word).substr(0, equals);
+    });
+    if (found == parameters.end()) return fail(fmt::format("\"{}\" names no parameter", word));
+    auto& value = values[static_cast<std::size_t>(found - parameters.begin())];
+    if (value) return fail(found->name + " is given twice");
+    int number = 0;
+    const char* end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data() + equals + 1, end, number);
+    if (equals + 1 >= word.size() || error != std::errc() || stop != end) {
+      return fail(fmt::format("\"{}\" has no integer value", word));
+    }
+    value = number;
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!values[i]) return fail(parameters[i].name + " is missing");
+    config.values.emplace_back(parameters[i].name, *values[i]);
+  }
+  if (const auto why = rejects(config)) return fail(*why);
+  return config;
+}
+
+std::vector<std::pair<std::string, double>> Space::rejection_rates(std::uint64_t seed,
+                                                                   int samples) const {
+  std::vector<std::pair<std::string, double>> rates;
+  const auto rate_of = [&](const std::string& name) -> double& {
+    const auto found = std::find_if(rates.begin(), rates.end(),
+                                    [&](const auto& rate) { return rate.first == name; });
+    return found != rates.end() ? found->second : rates.emplace_back(name, 0.0).second;
+  };
+  std::vector<std::uint64_t> sizes;
+  for (const Alternative& alternative : alternatives()) {
+    sizes.push_back(cartesian_size_of(alternative));
+    for (const Constraint& constraint : alternative.constraints) rate_of(constraint.name);
+  }
+  if (cartesian_size() == 0) return rates;
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < samples; ++i) {
+    std::size_t position = 0;
+    for (std::uint64_t draw = uniform_below(random, cartesian_size());
+         position + 1 < sizes.size() && draw >= sizes[position]; ++position) {
+      draw -= sizes[position];
+    }
+    const auto& parameters = alternatives()[position].parameters;
+    Choice choice;
+    for (const Parameter& parameter : parameters) {
+      choice.push_back(static_cast<std::uint32_t>(uniform_below(random, parameter.values.size())));
+    }
+    const Config config = tables_->config(position, choice);
+    const Constraint* broken = first_broken(alternatives()[position], config);
+    if (broken != nullptr) rate_of(broken->name) += 1.0 / samples;
+  }
+  return rates;
+}
+
+}  // namespace greta

@@ -1,0 +1,246 @@
+#include "kernels/model/space_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+namespace greta {
+namespace {
+
+constexpr std::uint32_t dead_end = 0;
+constexpr std::uint32_t complete = 1;
+
+/// A constraint with its parameters as positions, and its answers so far.
+class Rule {
+ public:
+  Rule(const Alternative& alternative, const Constraint& constraint) : constraint_(constraint) {
+    probe_.variant = alternative.variant;
+    std::size_t combinations = 1;
+    for (const std::string& name : constraint.parameters) {
+      const auto found =
+          std::find_if(alternative.parameters.begin(), alternative.parameters.end(),
+                       [&](const Parameter& parameter) { return parameter.name == name; });
+      if (found == alternative.parameters.end()) {
+        throw Error(fmt::format("constraint {} of variant {} reads {}, which is no parameter",
+                                constraint.name, alternative.variant, name));
+      }
+      reads_.push_back(static_cast<std::size_t>(found - alternative.parameters.begin()));
+      lists_.push_back(&found->values);
+      probe_.values.emplace_back(name, 0);
+      combinations = std::min(most_answers + 1, combinations * found->values.size());
+    }
+    if (combinations <= most_answers) answers_.assign(combinations, Answer::unknown);
+  }
+
+  const std::vector<std::size_t>& reads() const { return reads_; }
+
+  bool holds(const Choice& choice) {
+    std::size_t place = 0;
+    for (std::size_t i = 0; i < reads_.size(); ++i) {
+      place = place * lists_[i]->size() + choice[reads_[i]];
+    }
+    if (answers_.empty()) return ask(choice);
+    Answer& answer = answers_[place];
+    if (answer == Answer::unknown) answer = ask(choice) ? Answer::yes : Answer::no;
+    return answer == Answer::yes;
+  }
+
+ private:
+  enum class Answer : std::uint8_t { unknown, yes, no };
+  static constexpr std::size_t most_answers = std::size_t{1} << 20;
+
+  bool ask(const Choice& choice) {
+    for (std::size_t i = 0; i < reads_.size(); ++i) {
+      probe_.values[i].second = (*lists_[i])[choice[reads_[i]]];
+    }
+    return constraint_.holds(probe_);
+  }
+
+  const Constraint& constraint_;
+  std::vector<std::size_t> reads_;
+  std::vector<const std::vector<int>*> lists_;
+  Config probe_;  ///< has only what the constraint declares, so that it can't read more
+  std::vector<Answer> answers_;
+};
+
+bool contains(const std::vector<std::size_t>& set, std::size_t item) {
+  return std::find(set.begin(), set.end(), item) != set.end();
+}
+
+bool includes(const std::vector<std::size_t>& set, const std::vector<std::size_t>& items) {
+  return std::all_of(items.begin(), items.end(), [&](auto item) { return contains(set, item); });
+}
+
+/// How many partial assignments of `assigned` later rules may tell apart, at most.
+double frontier(const Alternative& alternative, const std::vector<Rule>& rules,
+                const std::vector<std::size_t>& assigned) {
+  double size = 1;
+  for (const std::size_t parameter : assigned) {
+    const bool live = std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) {
+      return contains(rule.reads(), parameter) && !includes(assigned, rule.reads());
+    });
+    if (live) size *= static_cast<double>(alternative.parameters[parameter].values.size());
+  }
+  return size;
+}
+
+/// Greedy: completes next the rule that leaves the fewest partial assignments to tell apart.
+/// Parameters that no rule reads come last, where they cost nothing.
+std::vector<std::size_t> assignment_order(const Alternative& alternative,
+                                          const std::vector<Rule>& rules) {
+  std::vector<std::size_t> order;
+  while (true) {
+    std::vector<std::size_t> best;
+    double best_size = std::numeric_limits<double>::infinity();
+    for (const Rule& rule : rules) {
+      if (includes(order, rule.reads())) continue;
+      std::vector<std::size_t> candidate = order;
+      for (const std::size_t parameter : rule.reads()) {
+        if (!contains(candidate, parameter)) candidate.push_back(parameter);
+      }
+      const double size = frontier(alternative, rules, candidate);
+      if (size < best_size || (size == best_size && candidate.size() < best.size())) {
+        best_size = size;
+        best = std::move(candidate);
+      }
+    }
+    if (best.empty()) break;
+    order = std::move(best);
+  }
+  for (std::size_t parameter = 0; parameter < alternative.parameters.size(); ++parameter) {
+    if (!contains(order, parameter)) order.push_back(parameter);
+  }
+  return order;
+}
+
+}  // namespace
+
+class SpaceTable::Builder {
+ public:
+  Builder(const Alternative& alternative, SpaceTable& table)
+      : alternative_(alternative), table_(table), choice_(alternative.parameters.size()) {
+    for (const Constraint& constraint : alternative.constraints) {
+      rules_.emplace_back(alternative, constraint);
+    }
+    table_.order_ = assignment_order(alternative, rules_);
+    find_rules_and_live_parameters();
+    table_.nodes_ = {Node{}, Node{0, 0, 1}};  // dead_end, complete
+    memo_.resize(choice_.size());
+    const bool possible = std::all_of(rules_.begin(), rules_.end(), [&](Rule& rule) {
+      return !rule.reads().empty() || rule.holds(choice_);
+    });
+    table_.root_ = possible ? build(0) : dead_end;
+  }
+
+ private:
+  void find_rules_and_live_parameters() {
+    const auto depth_of = [&](std::size_t parameter) {
+      const auto& order = table_.order_;
+      return static_cast<std::size_t>(std::find(order.begin(), order.end(), parameter) -
+                                      order.begin());
+    };
+    completed_.resize(choice_.size());
+    live_.resize(choice_.size());
+    for (Rule& rule : rules_) {
+      std::size_t last = 0;
+      for (const std::size_t parameter : rule.reads()) last = std::max(last, depth_of(parameter));
+      if (!rule.reads().empty()) completed_[last].push_back(&rule);
+      for (const std::size_t parameter : rule.reads()) {
+        for (std::size_t depth = depth_of(parameter) + 1; depth <= last; ++depth) {
+          if (!contains(live_[depth], parameter)) live_[depth].push_back(parameter);
+        }
+      }
+    }
+  }
+
+  /// The node for the values chosen above `depth`.
+  std::uint32_t build(std::size_t depth) {
+    if (depth == choice_.size()) return complete;
+    std::u32string key;
+    for (const std::size_t parameter : live_[depth]) key += char32_t{choice_[parameter]};
+    if (const auto found = memo_[depth].find(key); found != memo_[depth].end()) {
+      return found->second;
+    }
+    const std::uint32_t node = add_node(depth);
+    memo_[depth].emplace(std::move(key), node);
+    return node;
+  }
+
+  std::uint32_t add_node(std::size_t depth) {
+    const std::size_t parameter = table_.order_[depth];
+    std::vector<Edge> edges;
+    std::uint64_t count = 0;
+    const std::size_t values = alternative_.parameters[parameter].values.size();
+    for (std::uint32_t value = 0; value < values; ++value) {
+      choice_[parameter] = value;
+      const auto& rules = completed_[depth];
+      if (!std::all_of(rules.begin(), rules.end(),
+                       [&](Rule* rule) { return rule->holds(choice_); })) {
+        continue;
+      }
+      const std::uint32_t child = build(depth + 1);
+      if (child == dead_end) continue;
+      edges.push_back({value, child, count});
+      if (__builtin_add_overflow(count, table_.nodes_[child].count, &count)) {
+        throw Error(fmt::format("variant {} has more than 2^64 valid configurations",
+                                alternative_.variant));
+      }
+    }
+    if (edges.empty()) return dead_end;
+    const auto first = static_cast<std::uint32_t>(table_.edges_.size());
+    table_.edges_.insert(table_.edges_.end(), edges.begin(), edges.end());
+    table_.nodes_.push_back({first, static_cast<std::uint32_t>(edges.size()), count});
+    return static_cast<std::uint32_t>(table_.nodes_.size() - 1);
+  }
+
+  const Alternative& alternative_;
+  SpaceTable& table_;
+  Choice choice_;
+  std::vector<Rule> rules_;
+  std::vector<std::vector<Rule*>> completed_;   ///< by depth: rules whose last parameter it is
+  std::vector<std::vector<std::size_t>> live_;  ///< by depth: parameters that rules still read
+  std::vector<std::unordered_map<std::u32string, std::uint32_t>> memo_;
+};
+
+SpaceTable::SpaceTable(const Alternative& alternative) {
+  Builder(alternative, *this);
+}
+
+Choice SpaceTable::at(std::uint64_t index) const {
+  Choice choice(order_.size());
+  const Node* node = &nodes_[root_];
+  for (const std::size_t parameter : order_) {
+    const auto first = edges_.begin() + node->first_edge;
+    const auto after =
+        std::upper_bound(first, first + node->edge_count, index,
+                         [](std::uint64_t i, const Edge& edge) { return i < edge.before; });
+    const Edge& edge = *std::prev(after);
+    choice[parameter] = edge.choice;
+    index -= edge.before;
+    node = &nodes_[edge.child];
+  }
+  return choice;
+}
+
+std::optional<std::uint64_t> SpaceTable::index(const Choice& choice) const {
+  std::uint64_t index = 0;
+  const Node* node = &nodes_[root_];
+  if (node->count == 0) return std::nullopt;
+  for (const std::size_t parameter : order_) {
+    const auto first = edges_.begin() + node->first_edge;
+    const auto last = first + node->edge_count;
+    const auto edge = std::lower_bound(
+        first, last, choice[parameter],
+        [](const Edge& candidate, std::uint32_t value) { return candidate.choice < value; });
+    if (edge == last || edge->choice != choice[parameter]) return std::nullopt;
+    index += edge->before;
+    node = &nodes_[edge->child];
+  }
+  return index;
+}
+
+}  // namespace greta

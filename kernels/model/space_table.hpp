@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/model/space.hpp"
+
+namespace greta {
+
+/// For each parameter in declared order, the position of its value in its list.
+using Choice = std::vector<std::uint32_t>;
+
+/// The valid choices of one variant, as a decision graph; private to Space.
+///
+/// A node stands for all partial assignments of one depth that later constraints can't tell apart;
+/// an edge assigns the next parameter. Dead ends are left out, so every path reaches the end.
+class SpaceTable {
+ public:
+  explicit SpaceTable(const Alternative& alternative);
+
+  std::uint64_t count() const { return nodes_[root_].count; }
+  Choice at(std::uint64_t index) const;
+  /// The inverse of at(); nothing when the choice breaks a constraint.
+  std::optional<std::uint64_t> index(const Choice& choice) const;
+
+ private:
+  class Builder;
+
+  struct Edge {
+    std::uint32_t choice;
+    std::uint32_t child;
+    std::uint64_t before;  ///< choices counted under the node's earlier edges
+  };
+  struct Node {
+    std::uint32_t first_edge = 0;
+    std::uint32_t edge_count = 0;
+    std::uint64_t count = 0;
+  };
+
+  std::vector<std::size_t> order_;  ///< the parameter assigned at each depth
+  std::vector<Node> nodes_;
+  std::vector<Edge> edges_;
+  std::uint32_t root_ = 0;
+};
+
+}  // namespace greta

@@ -1,0 +1,48 @@
+#include "kernels/model/tensor.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "kernels/model/random.hpp"
+
+namespace greta {
+namespace {
+
+/// Odd multiples of 2^-24 in (-0.5, 0.5): symmetric, exact in f32, and the smallest of them is
+/// f16's smallest number, so none rounds to 0.
+double element(std::uint64_t stream, std::size_t index) {
+  constexpr std::int64_t half = std::int64_t{1} << 22;
+  const auto draw = static_cast<std::int64_t>(mix64(stream + index) >> 41);  // 23 bits
+  return static_cast<double>(2 * (draw - half) + 1) * 0x1p-24;
+}
+
+}  // namespace
+
+std::vector<double> HostTensor::to_doubles() const {
+  std::vector<double> out(spec.elements());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = at(i);
+  return out;
+}
+
+HostTensor random_tensor(const TensorSpec& spec, std::uint64_t seed) {
+  constexpr std::size_t elements_worth_a_thread = std::size_t{1} << 20;
+  HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
+  const std::size_t count = spec.elements();
+  const std::uint64_t stream = mix64(seed);
+  const auto fill = [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) {
+      store_element(spec.dtype, tensor.data.data(), i, element(stream, i));
+    }
+  };
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t threads = std::min(cores, count / elements_worth_a_thread + 1);
+  std::vector<std::jthread> workers;
+  for (std::size_t t = 1; t < threads; ++t) {
+    workers.emplace_back(fill, count * t / threads, count * (t + 1) / threads);
+  }
+  fill(0, count / threads);
+  workers.clear();  // joins: all is written before the tensor may move
+  return tensor;
+}
+
+}  // namespace greta
