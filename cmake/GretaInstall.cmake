@@ -13,7 +13,8 @@ install(TARGETS greta_device greta_kernels greta_db greta_runtime EXPORT greta A
 foreach(layer runtime kernels db)
   install(DIRECTORY ${layer} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta FILES_MATCHING
           PATTERN *.hpp
-          PATTERN vulkan EXCLUDE PATTERN sqlite EXCLUDE PATTERN reference EXCLUDE PATTERN templates EXCLUDE)
+          PATTERN vulkan EXCLUDE PATTERN sqlite EXCLUDE PATTERN reference EXCLUDE
+          PATTERN templates EXCLUDE)
 endforeach()
 install(DIRECTORY presets DESTINATION ${CMAKE_INSTALL_DATADIR}/greta FILES_MATCHING PATTERN *.json)
 
