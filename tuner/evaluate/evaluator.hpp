@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/trial.hpp"
+#include "db/tuned_db.hpp"
+#include "kernels/model/problem.hpp"
+#include "runtime/device/device_info.hpp"
+
+namespace greta {
+
+/// How long and how hard one candidate is tried.
+struct TrialLimits {
+  double run_s = 30;       ///< deadline of one launch
+  double compile_s = 120;  ///< deadline of compiling; enforced where the compiler can be killed
+  double measure_s = 1;    ///< of sampling
+  double best_us = 0;      ///< race against this; 0: no race
+  bool cold = true;
+};
+
+/// Times of several candidates in interleaved rounds.
+struct Rounds {
+  std::vector<std::vector<double>> us;  ///< [candidate][round]
+  int dropped = 0;                      ///< rounds left out because the device drifted
+  std::optional<Failure> failure;       ///< the run was cut short; `us` holds what was complete
+  std::size_t failed = 0;               ///< the candidate it failed on
+};
+
+/// Runs candidates: compile, verify, measure. The session decides what to run and what it means.
+/// Implementations: in this process, in a worker process, or replayed from recorded times.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  virtual const DeviceInfo& device() const = 0;
+  /// Hints that these will be evaluated next, so that they may be compiled ahead. Returns at once.
+  virtual void prepare(const Problem& problem, const std::vector<Config>& upcoming) = 0;
+  /// How many candidates are worth preparing at a time; 1 where compiling ahead would disturb.
+  virtual int lookahead() const = 0;
+  /// A failure of the candidate is in the Trial; only trouble that ends the run throws.
+  virtual Trial evaluate(const Problem& problem, const Config& config,
+                         const TrialLimits& limits) = 0;
+  /// Verifies only, on inputs drawn from `seed`.
+  virtual Trial verify(const Problem& problem, const Config& config, std::uint64_t seed,
+                       const TrialLimits& limits) = 0;
+  /// Times verified candidates in `rounds` interleaved rounds, each in random order, with a
+  /// reference kernel between rounds. Stops early when `seconds` have passed, after at least one.
+  virtual Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
+                             double seconds, std::uint64_t seed, const TrialLimits& limits) = 0;
+  /// Copy bandwidth and FP32 FMA rate; seconds of work.
+  virtual std::vector<Ceiling> measure_ceilings() = 0;
+};
+
+/// The variant name under which the comparison kernel of a template (one thread per output) is
+/// evaluated. It belongs to no space and never wins.
+inline constexpr std::string_view naive_variant = "naive";
+
+}  // namespace greta

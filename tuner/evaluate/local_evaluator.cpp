@@ -1,0 +1,363 @@
+#include "tuner/evaluate/local_evaluator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/hash.hpp"
+#include "tuner/measure/clocks.hpp"
+#include "tuner/measure/sampler.hpp"
+#include "tuner/measure/statistics.hpp"
+
+namespace greta {
+namespace {
+
+constexpr int maximum_lookahead = 16;
+constexpr double drift_limit_gpu = 0.05;
+constexpr double drift_limit_cpu = 0.25;  // a CPU device shares its cores with everything else
+
+Deadline seconds(double amount) {
+  return std::chrono::duration_cast<Deadline>(std::chrono::duration<double>(amount));
+}
+
+class Lap {
+ public:
+  explicit Lap(double& total) : total_(total) {}
+  ~Lap() {
+    total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  Lap(const Lap&) = delete;
+  Lap& operator=(const Lap&) = delete;
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+const KernelTemplate& template_of(const Problem& problem) {
+  const auto* kernel_template = find_template(problem.op);
+  if (kernel_template == nullptr) throw Error(fmt::format("no operation named {}", problem.op));
+  return *kernel_template;
+}
+
+Result<LaunchPlan> plan_of(const Problem& problem, const DeviceInfo& info, const Config& config) {
+  const auto& kernel_template = template_of(problem);
+  return config.variant == naive_variant ? kernel_template.naive_plan(problem, info)
+                                         : kernel_template.plan(problem, info, config);
+}
+
+// What a candidate's own launch can end in. Anything else is trouble of the device or the host.
+Status trial_status(Status status) {
+  switch (status) {
+    case Status::constraints:
+    case Status::compile:
+    case Status::correctness:
+    case Status::timeout:
+    case Status::crash:
+      return status;
+    default:
+      return Status::launch;
+  }
+}
+
+}  // namespace
+
+struct LocalEvaluator::Workload {
+  Problem problem;
+  std::uint64_t seed = 0;
+  Operands operands;
+  std::vector<HostTensor> restored;  // input_output tensors' data, by position; empty otherwise
+  std::unique_ptr<Reference> reference;
+};
+
+struct LocalEvaluator::Open {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<CompileAhead> compiler;
+  std::optional<LaunchTimer> cold_timer;
+  std::optional<LaunchTimer> warm_timer;
+  std::optional<ReferenceKernel> reference_kernel;
+  std::optional<Workload> workload;
+  std::vector<Config> round_configs;  // what round_candidates were built for
+  std::vector<Candidate> round_candidates;
+  std::vector<double> reference_us;  // of the reference kernel, in all rounds of these candidates
+};
+
+LocalEvaluator::LocalEvaluator(const EvaluatorOptions& options) : options_(options) {
+  open();
+}
+LocalEvaluator::~LocalEvaluator() = default;
+
+void LocalEvaluator::open() {
+  open_.reset();
+  auto opened = std::make_unique<Open>();
+  OpenOptions device_options;
+  device_options.cache_directory = options_.cache_directory;
+  opened->device = open_device(options_.device, device_options).value();
+  info_ = opened->device->info();
+  options_.device = info_.id();  // opening again must find the same one
+  if (options_.flush_bytes == 0) options_.flush_bytes = default_flush_bytes(info_);
+  opened->compiler = std::make_unique<CompileAhead>(*opened->device);
+  opened->cold_timer = LaunchTimer::create(*opened->device, options_.flush_bytes).value();
+  opened->warm_timer = LaunchTimer::create(*opened->device, 0).value();
+  opened->reference_kernel = ReferenceKernel::create(*opened->device).value();
+  open_ = std::move(opened);
+}
+
+void LocalEvaluator::recover() {
+  if (options_.reopen) {
+    open();
+  } else {
+    lost_ = true;
+  }
+}
+
+int LocalEvaluator::lookahead() const {
+  if (options_.compile_threads > 0) return options_.compile_threads;
+  if (info_.is_cpu()) return 1;  // compiling would take the cores that are being measured
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) - 1, 1,
+                    maximum_lookahead);
+}
+
+void LocalEvaluator::prepare(const Problem& problem, const std::vector<Config>& upcoming) {
+  if (lookahead() == 1) return;
+  for (const auto& config : upcoming) {
+    const auto plan = plan_of(problem, info_, config);
+    if (!plan) continue;  // evaluate() will say why
+    for (const auto& source : plan->sources) open_->compiler->start(source);
+  }
+}
+
+// Operands and reference of a problem. One workload is kept: a session works on one at a time.
+Result<LocalEvaluator::Workload*> LocalEvaluator::workload(const Problem& problem,
+                                                           std::uint64_t seed) {
+  auto& current = open_->workload;
+  const bool same_problem = current && current->problem == problem;
+  if (same_problem && current->seed == seed) return &*current;
+  if (!same_problem) {
+    open_->round_configs.clear();
+    open_->round_candidates.clear();
+    current.reset();
+    open_->device->trim();
+    auto operands = Operands::create(*open_->device, template_of(problem).tensors(problem));
+    if (!operands) return operands.failure();
+    current.emplace();
+    current->problem = problem;
+    current->operands = *std::move(operands);
+  }
+  std::vector<HostTensor> inputs;
+  const auto& specs = current->operands.specs();
+  current->restored.assign(specs.size(), {});
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].role == Role::output) continue;
+    inputs.push_back(random_tensor(specs[i], Hash().add(seed).add(specs[i].name).low()));
+    auto uploaded = current->operands.upload(*open_->device, i, inputs.back());
+    if (!uploaded) {
+      current.reset();
+      return uploaded.failure();
+    }
+    if (specs[i].role == Role::input_output) current->restored[i] = inputs.back();
+  }
+  current->reference = template_of(problem).reference(problem, inputs, seed);
+  current->seed = seed;
+  return &*current;
+}
+
+Result<Candidate> LocalEvaluator::make_candidate(const Problem& problem, const Config& config,
+                                                 Trial& trial) {
+  const Lap lap(trial.compile_s);
+  const auto plan = plan_of(problem, info_, config);
+  if (!plan) return plan.failure();
+  auto candidate =
+      Candidate::create(*open_->device, *plan, open_->workload->operands,
+                        [&](const KernelSource& source) { return open_->compiler->take(source); });
+  if (candidate) trial.content_keys = candidate->content_keys();
+  return candidate;
+}
+
+Result<void> LocalEvaluator::check(const Candidate& candidate, const TrialLimits& limits,
+                                   Trial& trial) {
+  const Lap lap(trial.verify_s);
+  Device& device = *open_->device;
+  Workload& load = *open_->workload;
+  Stream& stream = open_->warm_timer->stream();
+  for (std::size_t i = 0; i < load.restored.size(); ++i) {
+    if (load.restored[i].data.empty()) continue;
+    if (auto r = load.operands.upload(device, i, load.restored[i]); !r) return r;
+  }
+  if (auto r = load.operands.poison_outputs(stream); !r) return r;
+  if (auto r = candidate.poison_workspace(stream); !r) return r;
+  if (auto r = candidate.record(stream); !r) return r;
+  if (auto r = stream.synchronize(seconds(limits.run_s)); !r) return r;
+
+  const auto guard = load.operands.broken_guard(device);
+  if (!guard) return guard.failure();
+  const auto outputs = load.operands.download_outputs(device);
+  if (!outputs) return outputs.failure();
+  trial.verdict = load.reference->check(*outputs);
+  if (*guard) {
+    trial.verdict.passed = false;
+    trial.verdict.detail = **guard;
+    // Whatever was hit is no longer what it was: build the operands anew for the next candidate.
+    load.problem = {};
+  }
+  if (!trial.verdict.passed) {
+    return Failure{Status::correctness, trial.verdict.detail, {}};
+  }
+  return {};
+}
+
+Result<Measurement> LocalEvaluator::measure(const Candidate& candidate, const TrialLimits& limits) {
+  LaunchTimer& timer = limits.cold ? *open_->cold_timer : *open_->warm_timer;
+  const auto record = [&](Stream& stream) { return candidate.record(stream); };
+  int batch = 1;
+  const auto take = [&](int count) {
+    return timer.take(record, count, batch, seconds(limits.run_s * count * batch + 10));
+  };
+  auto first = take(1);
+  if (!first) return first.failure();
+  batch = batch_for(first->front(), info_.timestamp_period_ns);
+
+  SamplingLimits sampling;
+  sampling.seconds = limits.measure_s;
+  sampling.best_us = limits.best_us;
+  const double copy_us = static_cast<double>(timer.flush_bytes()) / (info_.is_cpu() ? 5e3 : 1e6);
+  sampling.overhead_us = copy_us * batch;
+  auto measurement = sample_until_sure(take, sampling);
+  if (measurement) {
+    measurement->cold = limits.cold;
+    measurement->batch = batch;
+    measurement->flush_bytes = timer.flush_bytes();
+    measurement->clocks = read_clocks(info_.pci_address);
+  }
+  return measurement;
+}
+
+Trial LocalEvaluator::run_trial(const Problem& problem, const Config& config,
+                                const std::function<Result<void>(Trial&)>& steps) {
+  Trial trial;
+  trial.config = config;
+  trial.problem_key = problem.key();
+  const auto outcome = steps(trial);
+  if (outcome) return trial;
+  const Failure& failure = outcome.failure();
+  trial.failure = trial_status(failure.status);
+  trial.message = failure.message;
+  trial.log = failure.log;
+  if (failure.status == Status::timeout || failure.status == Status::device_lost) recover();
+  return trial;
+}
+
+Trial LocalEvaluator::evaluate(const Problem& problem, const Config& config,
+                               const TrialLimits& limits) {
+  return run_trial(problem, config, [&](Trial& trial) -> Result<void> {
+    {
+      const Lap lap(trial.verify_s);
+      if (auto load = workload(problem, options_.seed); !load) throw Error(load.failure());
+    }
+    auto candidate = make_candidate(problem, config, trial);
+    if (!candidate) return candidate.failure();
+    if (auto checked = check(*candidate, limits, trial); !checked) return checked;
+    const Lap lap(trial.measure_s);
+    auto measurement = measure(*candidate, limits);
+    if (!measurement) return measurement.failure();
+    trial.measurement = *std::move(measurement);
+    return {};
+  });
+}
+
+Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::uint64_t seed,
+                             const TrialLimits& limits) {
+  return run_trial(problem, config, [&](Trial& trial) -> Result<void> {
+    {
+      const Lap lap(trial.verify_s);
+      if (auto load = workload(problem, seed); !load) throw Error(load.failure());
+    }
+    auto candidate = make_candidate(problem, config, trial);
+    if (!candidate) return candidate.failure();
+    return check(*candidate, limits, trial);
+  });
+}
+
+Result<void> LocalEvaluator::prepare_rounds(const Problem& problem,
+                                            const std::vector<Config>& configs, Rounds& rounds) {
+  if (auto load = workload(problem, options_.seed); !load) return load.failure();
+  if (open_->round_configs == configs) return {};
+  open_->round_configs.clear();
+  open_->round_candidates.clear();
+  open_->reference_us.clear();
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    Trial ignored;
+    auto candidate = make_candidate(problem, configs[i], ignored);
+    if (!candidate) {
+      rounds.failed = i;
+      return candidate.failure();
+    }
+    open_->round_candidates.push_back(*std::move(candidate));
+  }
+  open_->round_configs = configs;
+  return {};
+}
+
+Rounds LocalEvaluator::time_rounds(const Problem& problem, const std::vector<Config>& configs,
+                                   int rounds, double time_limit_s, std::uint64_t seed,
+                                   const TrialLimits& limits) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed_s = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  Rounds result;
+  result.us.resize(configs.size());
+  if (auto ready = prepare_rounds(problem, configs, result); !ready) {
+    result.failure = ready.failure();
+    return result;
+  }
+  LaunchTimer& timer = limits.cold ? *open_->cold_timer : *open_->warm_timer;
+  const double drift_limit = info_.is_cpu() ? drift_limit_cpu : drift_limit_gpu;
+  std::mt19937_64 random(seed);
+  std::vector<std::size_t> order(configs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+
+  for (int round = 0; round < rounds && (round == 0 || elapsed_s() < time_limit_s); ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    std::vector<double> us(configs.size());
+    for (const std::size_t i : order) {
+      const auto& candidate = open_->round_candidates[i];
+      auto taken = timer.take([&](Stream& stream) { return candidate.record(stream); }, 1, 1,
+                              seconds(limits.run_s + 10));
+      if (!taken) {
+        result.failure = taken.failure();
+        result.failed = i;
+        recover();
+        return result;
+      }
+      us[i] = taken->front();
+    }
+    auto steady = open_->warm_timer->take(
+        [&](Stream& stream) { return open_->reference_kernel->record(stream); }, 1, 1,
+        std::chrono::seconds(30));
+    if (!steady) {
+      result.failure = steady.failure();
+      recover();
+      return result;
+    }
+    open_->reference_us.push_back(steady->front());
+    const double usual = median(open_->reference_us);
+    if (std::abs(steady->front() - usual) > drift_limit * usual) {
+      ++result.dropped;
+      continue;
+    }
+    for (std::size_t i = 0; i < configs.size(); ++i) result.us[i].push_back(us[i]);
+  }
+  return result;
+}
+
+std::vector<Ceiling> LocalEvaluator::measure_ceilings() {
+  return greta::measure_ceilings(*open_->device).value();
+}
+
+}  // namespace greta

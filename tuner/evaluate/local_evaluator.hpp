@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "kernels/model/kernel_template.hpp"
+#include "runtime/device/backend.hpp"
+#include "tuner/evaluate/candidate.hpp"
+#include "tuner/evaluate/compile_ahead.hpp"
+#include "tuner/evaluate/evaluator.hpp"
+#include "tuner/evaluate/operands.hpp"
+#include "tuner/measure/ceilings.hpp"
+#include "tuner/measure/launch_timer.hpp"
+
+namespace greta {
+
+/// What an evaluator needs to know to open its device and draw its inputs.
+struct EvaluatorOptions {
+  std::string device = "auto";
+  std::filesystem::path cache_directory;
+  std::uint64_t seed = 0;         ///< of the inputs
+  std::uint64_t flush_bytes = 0;  ///< overwritten for cold samples; 0: by the device's table
+  int compile_threads = 0;        ///< candidates compiled ahead; 0: chosen for the device
+  bool reopen = true;  ///< open the device again after it was lost; a worker exits instead
+};
+
+/// Evaluates in this process. A kernel that hangs or crashes the driver takes the process along;
+/// WorkerEvaluator contains that.
+class LocalEvaluator : public Evaluator {
+ public:
+  /// Throws Error when the device can't be opened.
+  explicit LocalEvaluator(const EvaluatorOptions& options);
+  ~LocalEvaluator() override;
+
+  const DeviceInfo& device() const override { return info_; }
+  void prepare(const Problem& problem, const std::vector<Config>& upcoming) override;
+  int lookahead() const override;
+  Trial evaluate(const Problem& problem, const Config& config, const TrialLimits& limits) override;
+  Trial verify(const Problem& problem, const Config& config, std::uint64_t seed,
+               const TrialLimits& limits) override;
+  Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
+                     double seconds, std::uint64_t seed, const TrialLimits& limits) override;
+  std::vector<Ceiling> measure_ceilings() override;
+
+  /// The device was lost and EvaluatorOptions::reopen is off: nothing more can be evaluated.
+  bool lost() const { return lost_; }
+
+ private:
+  struct Open;      // everything that lives on the device
+  struct Workload;  // one problem's operands, inputs and reference
+
+  void open();
+  void recover();
+  Result<Workload*> workload(const Problem& problem, std::uint64_t seed);
+  Result<Candidate> make_candidate(const Problem& problem, const Config& config, Trial& trial);
+  Result<void> check(const Candidate& candidate, const TrialLimits& limits, Trial& trial);
+  Result<Measurement> measure(const Candidate& candidate, const TrialLimits& limits);
+  Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs,
+                              Rounds& rounds);
+  /// Runs one trial's steps; on a lost device opens it again.
+  Trial run_trial(const Problem& problem, const Config& config,
+                  const std::function<Result<void>(Trial&)>& steps);
+
+  EvaluatorOptions options_;
+  DeviceInfo info_;
+  std::unique_ptr<Open> open_;
+  bool lost_ = false;
+};
+
+}  // namespace greta

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/model/tensor.hpp"
+#include "runtime/device/device.hpp"
+
+namespace greta {
+
+/// An operation's operands on a device, each with a guard zone before and after it that no kernel
+/// may write.
+class Operands {
+ public:
+  static constexpr std::size_t guard_bytes = 64 * 1024;
+
+  static Result<Operands> create(Device& device, const std::vector<TensorSpec>& specs);
+
+  const std::vector<TensorSpec>& specs() const { return specs_; }
+  std::uint64_t address(std::size_t tensor) const;
+
+  /// Uploads one tensor's data; sizes must agree.
+  Result<void> upload(Device& device, std::size_t tensor, const HostTensor& data);
+  /// Records filling the outputs with NaN.
+  Result<void> poison_outputs(Stream& stream);
+  /// Everything the kernels wrote: the tensors whose role is not input.
+  Result<std::vector<HostTensor>> download_outputs(Device& device) const;
+  /// Which guard zone was written, and where first; nothing when all are intact.
+  Result<std::optional<std::string>> broken_guard(Device& device) const;
+
+ private:
+  std::vector<TensorSpec> specs_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+};
+
+}  // namespace greta

@@ -1,0 +1,83 @@
+#include "tuner/evaluate/worker.hpp"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "db/json.hpp"
+#include "tuner/evaluate/local_evaluator.hpp"
+#include "tuner/evaluate/worker_protocol.hpp"
+
+namespace greta {
+namespace {
+
+using nlohmann::json;
+
+Problem problem_of(const json& request) {
+  return Problem::parse(request.at("problem").get<std::string>()).value();
+}
+
+json answer(LocalEvaluator& evaluator, const json& request) {
+  const auto call = request.at("call").get<std::string>();
+  if (call == "ceilings") return to_json(evaluator.measure_ceilings());
+  const Problem problem = problem_of(request);
+  const TrialLimits limits = limits_from_json(request.at("limits"));
+  if (call == "evaluate") {
+    return to_json(evaluator.evaluate(problem, config_from_json(request.at("config")), limits));
+  }
+  if (call == "verify") {
+    return to_json(evaluator.verify(problem, config_from_json(request.at("config")),
+                                    request.at("seed").get<std::uint64_t>(), limits));
+  }
+  if (call == "rounds") {
+    return to_json(evaluator.time_rounds(
+        problem, configs_from_json(request.at("configs")), request.at("rounds").get<int>(),
+        request.at("seconds").get<double>(), request.at("seed").get<std::uint64_t>(), limits));
+  }
+  throw Error("unknown call " + call);
+}
+
+json error_answer(const Error& error) {
+  return {{"error", error.what()}, {"status", static_cast<int>(error.status())}};
+}
+
+}  // namespace
+
+int serve_as_worker() {
+  std::signal(SIGINT, SIG_IGN);  // the session hears it and decides
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  LineChannel channel(worker_descriptor);
+  json request;
+  if (channel.receive(request, -1) != LineChannel::Received::message) return 0;
+  std::unique_ptr<LocalEvaluator> evaluator;
+  try {
+    auto options = evaluator_options_from_json(request.at("options"));
+    options.reopen = false;
+    evaluator = std::make_unique<LocalEvaluator>(options);
+    channel.send(
+        {{"result",
+          {{"device", to_json(evaluator->device())}, {"lookahead", evaluator->lookahead()}}}});
+  } catch (const Error& error) {
+    channel.send(error_answer(error));
+    return 1;
+  }
+  while (channel.receive(request, -1) == LineChannel::Received::message) {
+    if (request.at("call") == "prepare") {
+      evaluator->prepare(problem_of(request), configs_from_json(request.at("configs")));
+      continue;
+    }
+    json reply;
+    try {
+      reply = {{"result", answer(*evaluator, request)}};
+    } catch (const Error& error) {
+      reply = error_answer(error);
+    }
+    reply["lost"] = evaluator->lost();
+    channel.send(reply);
+    if (evaluator->lost()) _exit(0);  // destructors would wait for the kernel
+  }
+  return 0;
+}
+
+}  // namespace greta

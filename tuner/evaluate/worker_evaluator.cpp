@@ -1,0 +1,179 @@
+#include "tuner/evaluate/worker_evaluator.hpp"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "db/json.hpp"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration)
+
+namespace greta {
+namespace {
+
+using nlohmann::json;
+
+constexpr double open_s = 60;
+// Beyond a candidate's own limits: drawing inputs and computing the reference of a large problem.
+constexpr double slack_s = 300;
+
+double deadline_of(const TrialLimits& limits) {
+  return limits.compile_s + 3 * limits.run_s + limits.measure_s + slack_s;
+}
+
+}  // namespace
+
+WorkerEvaluator::WorkerEvaluator(std::vector<std::string> command, const EvaluatorOptions& options)
+    : command_(std::move(command)), options_(options) {
+  start();
+}
+
+WorkerEvaluator::~WorkerEvaluator() {
+  stop_worker(false);
+}
+
+void WorkerEvaluator::start() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw Error(fmt::format("no connection for a worker process: {}", std::strerror(errno)));
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], worker_descriptor);
+  std::vector<char*> arguments;
+  for (auto& word : command_) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const int failed = posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  if (failed != 0) {
+    close(ends[0]);
+    pid_ = 0;
+    throw Error(fmt::format("can't start {}: {}", command_[0], std::strerror(failed)));
+  }
+  descriptor_ = ends[0];
+  channel_ = std::make_unique<LineChannel>(descriptor_);
+  auto opened = call({{"call", "open"}, {"options", to_json(options_)}}, open_s);
+  if (!opened) {
+    throw Error(
+        Failure{opened.failure().status, "opening the device: " + opened.failure().message, {}});
+  }
+  info_ = device_from_json(opened->at("device"));
+  lookahead_ = opened->at("lookahead").get<int>();
+  options_.device = info_.id();  // the next worker must open the same one
+}
+
+void WorkerEvaluator::ensure_started() {
+  if (pid_ == 0) start();
+}
+
+std::string WorkerEvaluator::stop_worker(bool kill_it) {
+  if (pid_ == 0) return {};
+  if (kill_it) kill(pid_, SIGKILL);
+  close(descriptor_);
+  channel_.reset();
+  int status = 0;
+  // A worker whose connection is closed ends at once, unless its driver hangs.
+  bool ended = false;
+  for (int i = 0; i < 500 && !ended; ++i) {
+    ended = waitpid(pid_, &status, WNOHANG) != 0;
+    if (!ended) usleep(10'000);
+  }
+  if (!ended) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, &status, 0);
+  }
+  pid_ = 0;
+  if (WIFSIGNALED(status)) return fmt::format("killed by {}", strsignal(WTERMSIG(status)));
+  return fmt::format("exit code {}", WEXITSTATUS(status));
+}
+
+Result<json> WorkerEvaluator::call(const json& request, double deadline_s) {
+  json reply;
+  auto received = LineChannel::Received::closed;
+  if (channel_->send(request)) received = channel_->receive(reply, deadline_s);
+  if (received == LineChannel::Received::timeout) {
+    stop_worker(true);
+    return Failure{
+        Status::timeout,
+        fmt::format("no answer within {:.0f} s: the worker process was killed", deadline_s),
+        {}};
+  }
+  if (received == LineChannel::Received::closed) {
+    const auto how = stop_worker(false);
+    return Failure{Status::crash, fmt::format("the process that ran it died: {}", how), {}};
+  }
+  if (reply.value("lost", false)) stop_worker(true);
+  if (reply.contains("error")) {
+    throw Error(Failure{static_cast<Status>(reply.at("status").get<int>()),
+                        reply.at("error").get<std::string>(),
+                        {}});
+  }
+  return reply.at("result");
+}
+
+void WorkerEvaluator::prepare(const Problem& problem, const std::vector<Config>& upcoming) {
+  if (upcoming.empty() || lookahead_ == 1) return;
+  ensure_started();
+  // A worker that is gone by now is noticed by the next call.
+  channel_->send({{"call", "prepare"}, {"problem", problem.key()}, {"configs", to_json(upcoming)}});
+}
+
+Trial WorkerEvaluator::trial_call(json request, const Problem& problem, const Config& config,
+                                  const TrialLimits& limits) {
+  ensure_started();
+  request["problem"] = problem.key();
+  request["config"] = to_json(config);
+  request["limits"] = to_json(limits);
+  auto reply = call(request, deadline_of(limits));
+  if (reply) return trial_from_json(*reply);
+  Trial trial;
+  trial.config = config;
+  trial.problem_key = problem.key();
+  trial.failure = reply.failure().status;
+  trial.message = reply.failure().message;
+  return trial;
+}
+
+Trial WorkerEvaluator::evaluate(const Problem& problem, const Config& config,
+                                const TrialLimits& limits) {
+  return trial_call({{"call", "evaluate"}}, problem, config, limits);
+}
+
+Trial WorkerEvaluator::verify(const Problem& problem, const Config& config, std::uint64_t seed,
+                              const TrialLimits& limits) {
+  return trial_call({{"call", "verify"}, {"seed", seed}}, problem, config, limits);
+}
+
+Rounds WorkerEvaluator::time_rounds(const Problem& problem, const std::vector<Config>& configs,
+                                    int rounds, double seconds, std::uint64_t seed,
+                                    const TrialLimits& limits) {
+  ensure_started();
+  const json request{
+      {"call", "rounds"},         {"problem", problem.key()}, {"configs", to_json(configs)},
+      {"rounds", rounds},         {"seconds", seconds},       {"seed", seed},
+      {"limits", to_json(limits)}};
+  const double each_s = static_cast<double>(configs.size()) * limits.run_s;
+  auto reply = call(request, seconds + deadline_of(limits) + each_s);
+  if (reply) return rounds_from_json(*reply);
+  Rounds lost;
+  lost.us.resize(configs.size());
+  lost.failure = reply.failure();
+  lost.failed = configs.size() - 1;  // unknown; the default comes first and is the last to blame
+  return lost;
+}
+
+std::vector<Ceiling> WorkerEvaluator::measure_ceilings() {
+  ensure_started();
+  auto reply = call({{"call", "ceilings"}}, open_s + slack_s);
+  if (!reply) throw Error(reply.failure());
+  return ceilings_from_json(*reply);
+}
+
+}  // namespace greta

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tuner/evaluate/evaluator.hpp"
+#include "tuner/evaluate/local_evaluator.hpp"
+#include "tuner/evaluate/worker_protocol.hpp"
+
+namespace greta {
+
+/// Evaluates in a worker process, which is started again when it dies: a kernel that hangs is
+/// killed, a driver that crashes is one candidate's `crash`, and the session goes on.
+class WorkerEvaluator : public Evaluator {
+ public:
+  /// `command` starts a program that calls serve_as_worker(), e.g. {"/proc/self/exe", "worker"}.
+  /// Throws Error when the worker can't open the device.
+  WorkerEvaluator(std::vector<std::string> command, const EvaluatorOptions& options);
+  ~WorkerEvaluator() override;
+  WorkerEvaluator(const WorkerEvaluator&) = delete;
+  WorkerEvaluator& operator=(const WorkerEvaluator&) = delete;
+
+  const DeviceInfo& device() const override { return info_; }
+  void prepare(const Problem& problem, const std::vector<Config>& upcoming) override;
+  int lookahead() const override { return lookahead_; }
+  Trial evaluate(const Problem& problem, const Config& config, const TrialLimits& limits) override;
+  Trial verify(const Problem& problem, const Config& config, std::uint64_t seed,
+               const TrialLimits& limits) override;
+  Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
+                     double seconds, std::uint64_t seed, const TrialLimits& limits) override;
+  std::vector<Ceiling> measure_ceilings() override;
+
+  /// The process that serves now; 0 when none runs. For tests that kill it.
+  pid_t worker_pid() const { return pid_; }
+
+ private:
+  void ensure_started();
+  void start();
+  /// Ends the worker and says how it ended.
+  std::string stop_worker(bool kill);
+  /// The worker's answer, or the failure (`crash`, `timeout`) that the call ended in.
+  Result<nlohmann::json> call(const nlohmann::json& request, double deadline_s);
+  Trial trial_call(nlohmann::json request, const Problem& problem, const Config& config,
+                   const TrialLimits& limits);
+
+  std::vector<std::string> command_;
+  EvaluatorOptions options_;
+  DeviceInfo info_;
+  int lookahead_ = 1;
+  pid_t pid_ = 0;
+  int descriptor_ = -1;
+  std::unique_ptr<LineChannel> channel_;
+};
+
+}  // namespace greta

@@ -1,0 +1,144 @@
+#include "tuner/evaluate/worker_protocol.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "db/json.hpp"
+
+namespace greta {
+
+using nlohmann::json;
+
+bool LineChannel::send(const json& message) {
+  // Compiler logs may hold bytes that are not UTF-8.
+  const std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  for (std::size_t sent = 0; sent < line.size();) {
+    const ssize_t n = ::send(descriptor_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    sent += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+LineChannel::Received LineChannel::receive(json& message, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  while (true) {
+    if (const auto end = buffer_.find('\n'); end != std::string::npos) {
+      message = json::parse(buffer_.substr(0, end));
+      buffer_.erase(0, end + 1);
+      return Received::message;
+    }
+    const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
+    if (seconds >= 0 && left <= 0) return Received::timeout;
+    pollfd waiting{descriptor_, POLLIN, 0};
+    const int ready = poll(&waiting, 1, seconds < 0 ? -1 : static_cast<int>(left * 1000) + 1);
+    if (ready < 0 && errno != EINTR) return Received::closed;
+    if (ready <= 0) continue;
+    char chunk[65536];
+    const ssize_t n = read(descriptor_, chunk, sizeof chunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Received::closed;
+    buffer_.append(chunk, static_cast<std::size_t>(n));
+  }
+}
+
+json to_json(const EvaluatorOptions& options) {
+  return {{"device", options.device},
+          {"cache_directory", options.cache_directory.string()},
+          {"seed", options.seed},
+          {"flush_bytes", options.flush_bytes},
+          {"compile_threads", options.compile_threads}};
+}
+
+EvaluatorOptions evaluator_options_from_json(const json& in) {
+  EvaluatorOptions options;
+  options.device = in.at("device").get<std::string>();
+  options.cache_directory = in.at("cache_directory").get<std::string>();
+  options.seed = in.at("seed").get<std::uint64_t>();
+  options.flush_bytes = in.at("flush_bytes").get<std::uint64_t>();
+  options.compile_threads = in.at("compile_threads").get<int>();
+  return options;
+}
+
+json to_json(const TrialLimits& limits) {
+  return {{"run_s", limits.run_s},
+          {"compile_s", limits.compile_s},
+          {"measure_s", limits.measure_s},
+          {"best_us", limits.best_us},
+          {"cold", limits.cold}};
+}
+
+TrialLimits limits_from_json(const json& in) {
+  TrialLimits limits;
+  limits.run_s = in.at("run_s").get<double>();
+  limits.compile_s = in.at("compile_s").get<double>();
+  limits.measure_s = in.at("measure_s").get<double>();
+  limits.best_us = in.at("best_us").get<double>();
+  limits.cold = in.at("cold").get<bool>();
+  return limits;
+}
+
+json to_json(const Rounds& rounds) {
+  json result{{"us", rounds.us}, {"dropped", rounds.dropped}, {"failed", rounds.failed}};
+  if (rounds.failure) {
+    result["failure"] = {{"status", static_cast<int>(rounds.failure->status)},
+                         {"message", rounds.failure->message}};
+  }
+  return result;
+}
+
+Rounds rounds_from_json(const json& in) {
+  Rounds rounds;
+  rounds.us = in.at("us").get<std::vector<std::vector<double>>>();
+  rounds.dropped = in.at("dropped").get<int>();
+  rounds.failed = in.at("failed").get<std::size_t>();
+  if (in.contains("failure")) {
+    const auto& failure = in.at("failure");
+    rounds.failure = Failure{static_cast<Status>(failure.at("status").get<int>()),
+                             failure.at("message").get<std::string>(),
+                             {}};
+  }
+  return rounds;
+}
+
+json to_json(const std::vector<Ceiling>& ceilings) {
+  json result = json::array();
+  for (const auto& c : ceilings) {
+    result.push_back({{"kind", c.kind},
+                      {"value", c.value},
+                      {"spread_percent", c.spread_percent},
+                      {"driver", c.driver},
+                      {"measured_utc", c.measured_utc}});
+  }
+  return result;
+}
+
+std::vector<Ceiling> ceilings_from_json(const json& in) {
+  std::vector<Ceiling> ceilings;
+  for (const auto& c : in) {
+    ceilings.push_back({c.at("kind").get<std::string>(), c.at("value").get<double>(),
+                        c.at("spread_percent").get<double>(), c.at("driver").get<std::string>(),
+                        c.at("measured_utc").get<std::string>()});
+  }
+  return ceilings;
+}
+
+json to_json(const std::vector<Config>& configs) {
+  json result = json::array();
+  for (const auto& config : configs) result.push_back(to_json(config));
+  return result;
+}
+
+std::vector<Config> configs_from_json(const json& in) {
+  std::vector<Config> configs;
+  for (const auto& config : in) configs.push_back(config_from_json(config));
+  return configs;
+}
+
+}  // namespace greta

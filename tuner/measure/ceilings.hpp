@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "db/tuned_db.hpp"
+#include "runtime/device/device.hpp"
+#include "tuner/measure/launch_timer.hpp"
+
+namespace greta {
+
+/// Names of the ceilings that every device has.
+inline constexpr std::string_view ceiling_copy = "copy_gbps";  ///< read plus written, 1e9 B/s
+inline constexpr std::string_view ceiling_fma_f32 = "fma_f32_gflops";  ///< 2 per FMA
+
+/// Measures a device's ceilings: a copy far larger than its caches, and independent chains of FP32
+/// FMAs in registers. The best of several shapes, each the median of several samples.
+Result<std::vector<Ceiling>> measure_ceilings(Device& device);
+
+/// The value of one kind, or 0.
+double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind);
+
+/// The shortest time in which the ceilings allow this work, in microseconds; 0 where unknown.
+double roofline_us(const Work& work, const std::vector<Ceiling>& ceilings);
+
+/// A short arithmetic kernel with a steady duration, timed between rounds to notice drift.
+class ReferenceKernel {
+ public:
+  static Result<ReferenceKernel> create(Device& device);
+  Result<void> record(Stream& stream) const;
+
+ private:
+  std::shared_ptr<Kernel> kernel_;
+  std::shared_ptr<Buffer> sink_;
+  std::uint32_t groups_ = 1;
+};
+
+}  // namespace greta

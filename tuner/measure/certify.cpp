@@ -1,0 +1,72 @@
+#include "tuner/measure/certify.hpp"
+
+#include <algorithm>
+
+namespace greta {
+namespace {
+
+constexpr double tie_margin = 1.01;
+
+// Position of the fastest contender that beats the default for sure, else 0.
+std::size_t fastest_proved(const std::vector<Interval>& speedups) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < speedups.size(); ++i) {
+    const bool proved = speedups[i].low > 1;
+    if (proved && (best == 0 || speedups[i].estimate > speedups[best].estimate)) best = i;
+  }
+  return best;
+}
+
+std::vector<Interval> ratios_to(const std::vector<Contender>& contenders, std::size_t base,
+                                double confidence) {
+  std::vector<Interval> ratios;
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    ratios.push_back(i == base ? Interval{1, 1, 1}
+                               : ratio_interval(contenders[i].us, contenders[base].us, confidence));
+  }
+  return ratios;
+}
+
+}  // namespace
+
+Certification certify(const std::vector<Contender>& contenders, double confidence) {
+  Certification result;
+  result.confidence = confidence;
+  if (contenders.size() < 2) {
+    result.ratios.assign(contenders.size(), Interval{1, 1, 1});
+    return result;
+  }
+  const double each = 1 - (1 - confidence) / static_cast<double>(contenders.size() - 1);
+  std::vector<Interval> speedups{{1, 1, 1}};
+  for (std::size_t i = 1; i < contenders.size(); ++i) {
+    speedups.push_back(ratio_interval(contenders[0].us, contenders[i].us, each));
+  }
+  const std::size_t fastest = fastest_proved(speedups);
+  auto ratios = ratios_to(contenders, fastest, each);
+
+  result.winner = fastest;
+  for (std::size_t i = 1; fastest != 0 && i < contenders.size(); ++i) {
+    const bool tied = ratios[i].contains(1) && ratios[i].estimate < tie_margin;
+    const bool first = contenders[i].config < contenders[result.winner].config;
+    if (tied && first && speedups[i].low > 1) result.winner = i;
+  }
+  if (result.winner != fastest) ratios = ratios_to(contenders, result.winner, each);
+  result.speedup = speedups[result.winner];
+  result.ratios = std::move(ratios);
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    if (i != result.winner && result.ratios[i].contains(1)) result.ties.push_back(i);
+  }
+  return result;
+}
+
+bool sure_enough(const Certification& certification, double target) {
+  for (std::size_t i = 0; i < certification.ratios.size(); ++i) {
+    const Interval& ratio = certification.ratios[i];
+    const bool narrow = ratio.high - ratio.low <= 2 * target * ratio.estimate;
+    const bool surely_slower = ratio.low > 1 && i != 0;
+    if (!narrow && !surely_slower) return false;
+  }
+  return true;
+}
+
+}  // namespace greta

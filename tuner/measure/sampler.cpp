@@ -1,0 +1,99 @@
+#include "tuner/measure/sampler.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "tuner/measure/statistics.hpp"
+
+namespace greta {
+namespace {
+
+constexpr double confidence = 0.95;
+constexpr int maximum_warm_up = 10;
+constexpr double stable = 0.05;      // two warm-up samples closer than this are stable
+constexpr double chunk_us = 20'000;  // device time in one submission
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// A single sample of a kernel can be disturbed, so the fewer there are, the wider the margin.
+bool surely_slower(const std::vector<double>& samples, double best_us) {
+  if (best_us <= 0 || samples.empty()) return false;
+  const double lowest = *std::min_element(samples.begin(), samples.end());
+  switch (samples.size()) {
+    case 1:
+      return lowest > 3 * best_us;
+    case 2:
+      return lowest > 1.5 * best_us;
+    case 3:
+      return lowest > 1.25 * best_us;
+    default:
+      return median_interval(samples, confidence).low > 1.05 * best_us;
+  }
+}
+
+bool precise(const std::vector<double>& samples, double target) {
+  const Interval interval = median_interval(samples, confidence);
+  return interval.high - interval.low <= 2 * target * interval.estimate;
+}
+
+int next_chunk(const std::vector<double>& samples, const SamplingLimits& limits) {
+  if (samples.size() < 3 && limits.best_us > 0) return 1;  // the race decides after each
+  const double each_us = std::max(1e-3, median(samples)) + limits.overhead_us;
+  const int fitting = static_cast<int>(std::clamp(chunk_us / each_us, 1.0, 32.0));
+  const int wanted = std::max(static_cast<int>(samples.size()) / 2, limits.minimum);
+  return std::clamp(std::min(fitting, wanted), 1,
+                    std::max(1, limits.maximum - static_cast<int>(samples.size())));
+}
+
+}  // namespace
+
+void summarise(Measurement& measurement) {
+  const Interval interval = median_interval(measurement.samples_us, confidence);
+  measurement.median_us = interval.estimate;
+  measurement.low_us = interval.low;
+  measurement.high_us = interval.high;
+  measurement.p99_us = quantile(measurement.samples_us, 0.99);
+}
+
+Result<Measurement> sample_until_sure(const TakeSamples& take, const SamplingLimits& limits) {
+  const Stopwatch watch;
+  Measurement measurement;
+  auto& samples = measurement.samples_us;
+
+  // A warm-up sample that already takes a good part of the time is kept: there is no other to pay.
+  std::vector<double> last;
+  for (int i = 0; i < maximum_warm_up; ++i) {
+    auto taken = take(1);
+    if (!taken) return taken.failure();
+    const double us = taken->front();
+    const bool settled = !last.empty() && std::abs(us - last.front()) <= stable * us;
+    last = *std::move(taken);
+    if (settled || surely_slower(last, limits.best_us) || watch.seconds() > 0.2 * limits.seconds) {
+      break;
+    }
+  }
+  samples = last;
+
+  while (true) {
+    const int count = static_cast<int>(samples.size());
+    measurement.raced = surely_slower(samples, limits.best_us);
+    if (measurement.raced || count >= limits.maximum || watch.seconds() >= limits.seconds) break;
+    if (count >= limits.minimum && precise(samples, limits.target)) break;
+    auto taken = take(next_chunk(samples, limits));
+    if (!taken) return taken.failure();
+    samples.insert(samples.end(), taken->begin(), taken->end());
+  }
+  summarise(measurement);
+  return measurement;
+}
+
+}  // namespace greta

@@ -1,0 +1,226 @@
+#include "tuner/session/finals.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/device/hash.hpp"
+#include "tuner/measure/ceilings.hpp"
+
+namespace greta {
+namespace {
+
+constexpr std::size_t most_finalists = 4;
+constexpr double finalist_margin = 1.10;  // medians of a search are biased towards luck
+constexpr int fewest_rounds = 8;
+constexpr int most_rounds = 60;
+constexpr double target = 0.005;  // half-width of the winner's interval
+constexpr double confidence = 0.95;
+constexpr double call_s = 2;            // of rounds in one call, so that a stop is heard
+constexpr double least_time_s = 5;      // for the finals, whatever the search left
+constexpr double trials_budget_s = 60;  // for the finals of a session without a time limit
+
+bool contains(const std::vector<Config>& configs, const Config& config) {
+  return std::find(configs.begin(), configs.end(), config) != configs.end();
+}
+
+}  // namespace
+
+double Finals::time_left_s() const {
+  if (budget_.kind() != Budget::Kind::seconds) return trials_budget_s;
+  return std::max(budget_.remaining_s(), 0.0);
+}
+
+TrialLimits Finals::limits(double best_us) const {
+  TrialLimits limits;
+  limits.cold = options_.cold;
+  limits.run_s = std::max(60.0, 20e-6 * best_us);
+  limits.measure_s = 0.1;  // the rounds decide; this only orders the finalists
+  limits.best_us = best_us;
+  return limits;
+}
+
+// The default first, then the fastest of the search.
+std::vector<Config> Finals::shortlist() const {
+  const std::string key =
+      result_.stand_in ? result_.stand_in->problem.key() : result_.problem.key();
+  std::vector<const Trial*> ranked;
+  for (const auto& trial : result_.trials) {
+    if (trial.ok() && trial.problem_key == key && trial.config.variant != naive_variant &&
+        !trial.measurement.raced) {
+      ranked.push_back(&trial);
+    }
+  }
+  std::sort(ranked.begin(), ranked.end(), [](const Trial* a, const Trial* b) {
+    return a->measurement.median_us < b->measurement.median_us;
+  });
+  std::vector<Config> configs{result_.default_config};
+  for (const Trial* trial : ranked) {
+    const bool close =
+        trial->measurement.median_us <= finalist_margin * ranked.front()->measurement.median_us;
+    if (!close || configs.size() > most_finalists) break;
+    if (!contains(configs, trial->config)) configs.push_back(trial->config);
+  }
+  return configs;
+}
+
+// After a search on a stand-in nothing is known at full size: each finalist is verified there, the
+// default and the fastest first, the others while time lasts.
+void Finals::confirm(const RecordTrial& record) {
+  double best_us = 0;
+  for (const auto& config : shortlist()) {
+    if (stop_) return;
+    const bool needed = contenders_.size() < (default_failed_ ? 1 : 2);
+    const double launch_s = best_us * 1e-6;
+    if (!needed && time_left_s() < 12 * launch_s * static_cast<double>(contenders_.size() + 1)) {
+      break;
+    }
+    Trial trial = evaluator_.evaluate(result_.problem, config, limits(best_us));
+    const bool ok = trial.ok();
+    const double us = trial.measurement.median_us;
+    record(std::move(trial));
+    if (ok) {
+      contenders_.push_back({config, {}});
+      best_us = best_us > 0 ? std::min(best_us, us) : us;
+    } else if (config == result_.default_config) {
+      default_failed_ = true;
+    }
+  }
+}
+
+void Finals::drop(std::size_t contender) {
+  if (contender == 0) default_failed_ = true;
+  contenders_.erase(contenders_.begin() + static_cast<std::ptrdiff_t>(contender));
+}
+
+// False when a candidate failed in the rounds; it is dropped.
+bool Finals::add_rounds(int count, double seconds_left) {
+  std::vector<Config> configs;
+  for (const auto& contender : contenders_) configs.push_back(contender.config);
+  const auto done = contenders_.front().us.size();
+  const auto start = Budget::Clock::now();
+  const auto rounds = evaluator_.time_rounds(result_.problem, configs, count, seconds_left,
+                                             Hash().add(options_.seed).add(done).low(), limits(0));
+  result_.time.measure += std::chrono::duration<double>(Budget::Clock::now() - start).count();
+  dropped_rounds_ += rounds.dropped;
+  for (std::size_t i = 0; i < rounds.us.size(); ++i) {
+    auto& us = contenders_[i].us;
+    us.insert(us.end(), rounds.us[i].begin(), rounds.us[i].end());
+  }
+  if (!rounds.failure) return true;
+  result_.notes.push_back(fmt::format("{} failed while its time was certified: {}",
+                                      configs[rounds.failed].text(), rounds.failure->message));
+  drop(rounds.failed);
+  return false;
+}
+
+// Contenders that are surely slower than the leader need no more rounds; the default stays.
+void Finals::drop_hopeless() {
+  const auto certification = certify(contenders_, confidence);
+  for (std::size_t i = contenders_.size(); i-- > 1;) {
+    if (i != certification.winner && certification.ratios[i].low > 1.02) {
+      contenders_.erase(contenders_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
+// Stops on precision, not on the sign of the result: stopping as soon as a contender looks proved
+// would make false proofs likely.
+void Finals::time_in_rounds() {
+  const auto start = Budget::Clock::now();
+  const double allowed_s = std::max(time_left_s(), least_time_s);
+  int rounds_per_call = 1;
+  while (!stop_ && !contenders_.empty()) {
+    const double spent_s = std::chrono::duration<double>(Budget::Clock::now() - start).count();
+    const auto done = contenders_.front().us.size();
+    if (done >= most_rounds || (done >= 2 && spent_s >= allowed_s)) break;
+    if (done >= fewest_rounds && sure_enough(certify(contenders_, confidence), target)) break;
+    if (!add_rounds(rounds_per_call, std::max(0.0, allowed_s - spent_s))) continue;
+    if (dropped_rounds_ > most_rounds) break;
+    const double each_s =
+        std::chrono::duration<double>(Budget::Clock::now() - start).count() /
+        static_cast<double>(std::max<std::size_t>(1, contenders_.front().us.size()));
+    rounds_per_call = static_cast<int>(std::clamp(call_s / each_s, 1.0, 8.0));
+    if (contenders_.front().us.size() >= fewest_rounds) drop_hopeless();
+  }
+  if (dropped_rounds_ > 0) {
+    result_.notes.push_back(
+        fmt::format("{} rounds were dropped because the device's speed drifted", dropped_rounds_));
+  }
+}
+
+bool Finals::check_again(const Config& config, const RecordTrial& record, Verdict& verdict) {
+  Trial trial = evaluator_.verify(result_.problem, config,
+                                  Hash().add(options_.seed).add("final check").low(), limits(0));
+  verdict = trial.verdict;
+  const bool ok = trial.ok();
+  if (!ok) {
+    result_.notes.push_back(
+        fmt::format("{} failed the last check, on new inputs: {}", config.text(), trial.message));
+    record(std::move(trial));
+  } else {
+    result_.time.compile += trial.compile_s;
+    result_.time.verify += trial.verify_s;
+  }
+  return ok;
+}
+
+Winner Finals::describe(const Certification& certification) const {
+  const Contender& chosen = contenders_[certification.winner];
+  Winner winner;
+  winner.config = chosen.config;
+  winner.is_default = chosen.config == result_.default_config;
+  const Interval us = median_interval(chosen.us, confidence);
+  winner.median_us = us.estimate;
+  winner.low_us = us.low;
+  winner.high_us = us.high;
+  winner.default_us = default_failed_ ? 0 : median(contenders_.front().us);
+  if (!default_failed_) {
+    winner.speedup = certification.speedup.estimate;
+    winner.speedup_low = certification.speedup.low;
+    winner.speedup_high = certification.speedup.high;
+  }
+  winner.confidence = certification.confidence;
+  winner.rounds = static_cast<int>(chosen.us.size());
+  winner.roofline = roofline_us(result_.work, result_.ceilings) / winner.median_us;
+  winner.cold = options_.cold;
+  for (const std::size_t i : certification.ties) {
+    winner.ties.push_back({contenders_[i].config, certification.ratios[i].estimate});
+  }
+  return winner;
+}
+
+void Finals::run(const RecordTrial& record, const Announce& announce) {
+  if (best_trial(result_.trials, result_.stand_in ? result_.stand_in->problem.key()
+                                                  : result_.problem.key()) == nullptr) {
+    return;
+  }
+  if (result_.stand_in) {
+    announce("confirming the finalists at full size");
+    confirm(record);
+  } else {
+    for (const auto& config : shortlist()) {
+      const bool right =
+          std::any_of(result_.trials.begin(), result_.trials.end(),
+                      [&](const Trial& trial) { return trial.ok() && trial.config == config; });
+      if (right) contenders_.push_back({config, {}});
+      if (!right && config == result_.default_config) default_failed_ = true;
+    }
+  }
+  announce("certifying the winner in interleaved rounds");
+  time_in_rounds();
+  while (!stop_ && !contenders_.empty() && !contenders_.front().us.empty()) {
+    const auto certification = certify(contenders_, confidence);
+    Winner winner = describe(certification);
+    if (check_again(winner.config, record, winner.verdict)) {
+      result_.winner = std::move(winner);
+      break;
+    }
+    drop(certification.winner);
+  }
+  if (default_failed_ && result_.winner) {
+    result_.notes.push_back("the default configuration failed: the winner has no ratio to it");
+  }
+}
+
+}  // namespace greta

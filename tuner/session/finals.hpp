@@ -1,0 +1,48 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "tuner/measure/certify.hpp"
+#include "tuner/session/session.hpp"
+
+namespace greta {
+
+/// The end of a session: confirms the best candidates at full size, times them and the default in
+/// interleaved rounds, certifies the winner, and checks it once more on new inputs.
+class Finals {
+ public:
+  using RecordTrial = std::function<void(Trial)>;
+  using Announce = std::function<void(const std::string&)>;
+
+  Finals(Evaluator& evaluator, SessionResult& result, const Budget& budget,
+         const SessionOptions& options, const std::atomic<bool>& stop)
+      : evaluator_(evaluator), result_(result), budget_(budget), options_(options), stop_(stop) {}
+
+  /// Sets result.winner unless nothing was right or the session was stopped.
+  void run(const RecordTrial& record, const Announce& announce);
+
+ private:
+  std::vector<Config> shortlist() const;
+  void confirm(const RecordTrial& record);
+  void time_in_rounds();
+  bool add_rounds(int count, double seconds_left);
+  void drop_hopeless();
+  bool check_again(const Config& config, const RecordTrial& record, Verdict& verdict);
+  Winner describe(const Certification& certification) const;
+  double time_left_s() const;
+  TrialLimits limits(double best_us) const;
+  void drop(std::size_t contender);
+
+  Evaluator& evaluator_;
+  SessionResult& result_;
+  const Budget& budget_;
+  const SessionOptions& options_;
+  const std::atomic<bool>& stop_;
+  std::vector<Contender> contenders_;  // [0] is the default, unless it failed
+  bool default_failed_ = false;
+  int dropped_rounds_ = 0;
+};
+
+}  // namespace greta

@@ -1,0 +1,252 @@
+#include "tuner/session/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/version.hpp"
+#include "tuner/measure/ceilings.hpp"
+#include "tuner/search/strategy.hpp"
+#include "tuner/session/finals.hpp"
+
+namespace greta {
+namespace {
+
+// Share of the roofline that an untuned kernel is assumed to reach, for planning only.
+constexpr double assumed_efficiency_cpu = 0.2;
+constexpr double assumed_efficiency_gpu = 0.3;
+// A launch that takes a larger part of the budget than this is searched on a stand-in …
+constexpr double longest_launch = 1.0 / 200;
+// … whose launches take about this part of it.
+constexpr double stand_in_launch = 1.0 / 1000;
+constexpr double budget_without_time_s = 120;  // what planning assumes for a budget of trials
+
+class Session {
+ public:
+  Session(Evaluator& evaluator, TunedDb& db, const Problem& problem, const SessionOptions& options,
+          SessionObserver& observer, const std::atomic<bool>& stop)
+      : evaluator_(evaluator),
+        db_(db),
+        options_(options),
+        observer_(observer),
+        stop_(stop),
+        template_(*find_template(problem.op)),
+        budget_(options.budget) {
+    result_.problem = problem;
+    result_.device = evaluator.device();
+    result_.work = template_.work(problem);
+    result_.default_config = template_.default_config(problem, result_.device);
+  }
+
+  SessionResult run();
+
+ private:
+  void learn_ceilings();
+  void choose_stand_in();
+  void search();
+  std::vector<Config> seeds(const Space& space) const;
+  void time_naive();
+  TrialLimits limits() const;
+  bool time_for_finals() const;
+  const Trial& record(Trial trial);
+  double full_launch_s() const;
+  const Problem& search_problem() const {
+    return result_.stand_in ? result_.stand_in->problem : result_.problem;
+  }
+
+  Evaluator& evaluator_;
+  TunedDb& db_;
+  const SessionOptions& options_;
+  SessionObserver& observer_;
+  const std::atomic<bool>& stop_;
+  const KernelTemplate& template_;
+  Budget budget_;
+  std::int64_t session_ = 0;
+  SessionResult result_;
+};
+
+SessionResult Session::run() {
+  const auto start = Budget::Clock::now();
+  const Space space = template_.space(result_.problem, result_.device);
+  result_.space_count = space.count();
+  result_.cartesian_size = space.cartesian_size();
+  budget_.start(result_.space_count);
+
+  SessionRecord about;
+  about.device = result_.device;
+  about.problem = result_.problem;
+  about.provenance = {std::string(version()), template_.key(), result_.device.driver,
+                      result_.device.compiler, options_.started_utc};
+  about.strategy = options_.strategy;
+  about.budget = options_.budget.text();
+  about.seed = options_.seed;
+  about.cold = options_.cold;
+  about.command = options_.command;
+  session_ = db_.begin_session(about);
+
+  learn_ceilings();
+  choose_stand_in();
+  search();
+  if (!stop_) {
+    if (options_.compare_naive) time_naive();
+    Finals finals(evaluator_, result_, budget_, options_, stop_);
+    finals.run([this](Trial trial) { record(std::move(trial)); },
+               [this](const std::string& what) { observer_.on_phase(what); });
+  }
+  result_.interrupted = stop_;
+  if (result_.interrupted) result_.winner.reset();
+  if (result_.winner) db_.set_winner(session_, *result_.winner);
+  db_.end_session(session_, result_.interrupted ? "interrupted"
+                            : result_.winner    ? "done"
+                                                : "no winner");
+  result_.time.wall = std::chrono::duration<double>(Budget::Clock::now() - start).count();
+  return std::move(result_);
+}
+
+void Session::learn_ceilings() {
+  result_.ceilings = db_.ceilings(result_.device.fingerprint());
+  const bool known = ceiling(result_.ceilings, ceiling_copy) > 0 &&
+                     ceiling(result_.ceilings, ceiling_fma_f32) > 0 &&
+                     std::all_of(result_.ceilings.begin(), result_.ceilings.end(),
+                                 [&](auto& c) { return c.driver == result_.device.driver; });
+  if (known) return;
+  observer_.on_phase("measuring the device's ceilings");
+  const auto start = Budget::Clock::now();
+  result_.ceilings = evaluator_.measure_ceilings();
+  result_.time.measure += std::chrono::duration<double>(Budget::Clock::now() - start).count();
+  db_.set_ceilings(result_.device, result_.ceilings);
+}
+
+void Session::choose_stand_in() {
+  const double roof_us = roofline_us(result_.work, result_.ceilings);
+  const double launch_s =
+      roof_us * 1e-6 / (result_.device.is_cpu() ? assumed_efficiency_cpu : assumed_efficiency_gpu);
+  const double budget_s = std::min(budget_.remaining_s(), budget_without_time_s * 30);
+  const double planned_s =
+      budget_.kind() == Budget::Kind::seconds ? budget_s : budget_without_time_s;
+  if (launch_s <= longest_launch * planned_s) return;
+  const double wanted_s = std::max(stand_in_launch * planned_s, 0.02);
+  Problem smaller = template_.stand_in(result_.problem, wanted_s / launch_s);
+  if (smaller == result_.problem) return;
+  result_.stand_in = StandIn{std::move(smaller), launch_s};
+  result_.notes.push_back(fmt::format(
+      "one launch would take about {:.1f} s: searching on {} instead (fewer tiles of the same "
+      "kernels), confirming at full size",
+      launch_s, result_.stand_in->problem.dims_text()));
+}
+
+std::vector<Config> Session::seeds(const Space& space) const {
+  std::vector<Config> configs{result_.default_config};
+  const auto known =
+      db_.find_winner(result_.device.fingerprint(), result_.problem.key(), options_.cold);
+  if (known && space.valid(known->winner.config)) configs.push_back(known->winner.config);
+  std::erase_if(configs, [&](const Config& c) { return !space.valid(c); });
+  return configs;
+}
+
+void Session::search() {
+  observer_.on_phase(fmt::format("searching {} configurations", result_.space_count));
+  const Space space = template_.space(search_problem(), result_.device);
+  SearchProblem search_problem_{&space, seeds(space), options_.seed};
+  const auto strategy = find_strategy(options_.strategy)->create(search_problem_);
+  std::deque<Config> pending;
+  while (!stop_ && !budget_.spent() && time_for_finals()) {
+    std::vector<Config> asked;
+    while (static_cast<int>(pending.size() + asked.size()) < evaluator_.lookahead()) {
+      auto config = strategy->ask();
+      if (!config) break;
+      asked.push_back(*std::move(config));
+    }
+    evaluator_.prepare(search_problem(), asked);
+    pending.insert(pending.end(), asked.begin(), asked.end());
+    if (pending.empty()) break;
+    const Trial& trial = record(evaluator_.evaluate(search_problem(), pending.front(), limits()));
+    pending.pop_front();
+    strategy->tell(trial);
+  }
+}
+
+// A candidate that is far slower than the best is not worth waiting for; the first one has no such
+// bound, so it gets what the budget allows.
+TrialLimits Session::limits() const {
+  TrialLimits limits;
+  limits.cold = options_.cold;
+  const Trial* best = best_trial(result_.trials, search_problem().key());
+  const bool cpu = result_.device.is_cpu();
+  limits.best_us = best != nullptr ? best->measurement.median_us : 0;
+  limits.run_s = best != nullptr ? std::max(cpu ? 3.0 : 1.0, 20e-6 * limits.best_us) : 60;
+  limits.measure_s = std::clamp(
+      options_.budget.kind() == Budget::Kind::seconds ? options_.budget.amount() / 100 : 1.0, 0.1,
+      cpu ? 1.0 : 0.5);
+  return limits;
+}
+
+// Seconds of one launch of the full problem, from what the default took.
+double Session::full_launch_s() const {
+  const Trial* best = best_trial(result_.trials, search_problem().key());
+  if (best == nullptr) return 0;
+  const double scale = result_.work.flops / template_.work(search_problem()).flops;
+  double slowest_us = best->measurement.median_us;
+  for (const auto& trial : result_.trials) {
+    if (trial.ok() && trial.config == result_.default_config) {
+      slowest_us = std::max(slowest_us, trial.measurement.median_us);
+    }
+  }
+  return slowest_us * 1e-6 * scale;
+}
+
+bool Session::time_for_finals() const {
+  const double budget_s = options_.budget.amount();
+  if (budget_.kind() != Budget::Kind::seconds) return true;
+  // A checked launch of default and winner, five rounds of both, one more check; where the search
+  // ran on a stand-in, inputs and reference of the full problem as well.
+  const double launches = result_.stand_in ? 16 : 14;
+  const double needed = launches * full_launch_s() + (result_.stand_in ? 0.05 * budget_s : 0);
+  return budget_.remaining_s() > std::clamp(needed, 0.1 * budget_s, 0.6 * budget_s);
+}
+
+const Trial& Session::record(Trial trial) {
+  result_.time.compile += trial.compile_s;
+  result_.time.verify += trial.verify_s;
+  result_.time.measure += trial.measure_s;
+  db_.add_trial(session_, trial);
+  result_.trials.push_back(std::move(trial));
+  budget_.count_trial();
+  observer_.on_trial(result_, budget_);
+  return result_.trials.back();
+}
+
+void Session::time_naive() {
+  observer_.on_phase("timing a kernel with one thread per output");
+  auto naive_limits = limits();
+  naive_limits.best_us = 0;
+  naive_limits.run_s = 120;
+  result_.naive = record(
+      evaluator_.evaluate(search_problem(), Config{std::string(naive_variant), {}}, naive_limits));
+}
+
+}  // namespace
+
+SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
+                   const SessionOptions& options, SessionObserver& observer,
+                   const std::atomic<bool>& stop) {
+  return Session(evaluator, db, problem, options, observer, stop).run();
+}
+
+const Trial* best_trial(const std::vector<Trial>& trials, const std::string& problem_key) {
+  const Trial* best = nullptr;
+  for (const auto& trial : trials) {
+    if (!trial.ok() || trial.problem_key != problem_key || trial.config.variant == naive_variant) {
+      continue;
+    }
+    if (best == nullptr || trial.measurement.median_us < best->measurement.median_us) {
+      best = &trial;
+    }
+  }
+  return best;
+}
+
+}  // namespace greta

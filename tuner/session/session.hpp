@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/tuned_db.hpp"
+#include "kernels/model/kernel_template.hpp"
+#include "tuner/evaluate/evaluator.hpp"
+#include "tuner/search/budget.hpp"
+
+namespace greta {
+
+struct SessionOptions {
+  Budget budget;
+  std::string strategy = "local";
+  std::uint64_t seed = 0;
+  bool cold = true;
+  bool compare_naive = false;  ///< also time a kernel with one thread per output
+  std::string command;         ///< stored with the session, for people
+  std::string started_utc;
+};
+
+/// Where the wall time of a session went, in seconds.
+struct TimeSpent {
+  double wall = 0;
+  double compile = 0;
+  double verify = 0;
+  double measure = 0;  ///< running kernels for their times
+  double other() const { return wall - compile - verify - measure; }
+};
+
+/// How the search was done: on the problem itself, or on a cheaper stand-in.
+struct StandIn {
+  Problem problem;
+  double estimated_s = 0;  ///< of one launch at full size, which was too long
+};
+
+/// Everything a session found out.
+struct SessionResult {
+  Problem problem;
+  DeviceInfo device;
+  Work work;
+  Config default_config;
+  std::vector<Ceiling> ceilings;
+  std::uint64_t space_count = 0;
+  std::uint64_t cartesian_size = 0;
+  std::optional<StandIn> stand_in;
+  std::vector<Trial> trials;     ///< without raw samples of the losers' logs
+  std::optional<Winner> winner;  ///< nothing when the run was interrupted, or nothing was right
+  std::optional<Trial> naive;
+  bool interrupted = false;
+  std::vector<std::string> notes;  ///< what a user should know: drift, timeouts, stand-in
+  TimeSpent time;
+};
+
+/// Told what happens, as it happens.
+class SessionObserver {
+ public:
+  virtual ~SessionObserver() = default;
+  virtual void on_phase(const std::string& what) = 0;
+  /// `result` is as far as it is; the last trial is the new one.
+  virtual void on_trial(const SessionResult& result, const Budget& budget) = 0;
+};
+
+/// Tunes one problem: measures ceilings if they are not known for this driver, searches (on a
+/// stand-in where one launch of the problem would take a large part of the budget), confirms the
+/// finalists at full size, certifies the winner against the default in interleaved rounds, checks
+/// it once more on new inputs, and stores every step in `db` as it happens. `stop` ends the search
+/// early: what was measured is kept, and no winner is stored. Throws Error on trouble that ends the
+/// run.
+SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
+                   const SessionOptions& options, SessionObserver& observer,
+                   const std::atomic<bool>& stop);
+
+/// The best successful trial of the given problem, or nullptr.
+const Trial* best_trial(const std::vector<Trial>& trials, const std::string& problem_key);
+
+}  // namespace greta
