@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build pkg-config python3 git
+  g++ cmake ninja-build python3 git
   libvulkan-dev libvulkan-volk-dev mesa-vulkan-drivers glslang-dev spirv-tools
   libsqlite3-dev libsqlitecpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libeigen3-dev
   libgtest-dev libbenchmark-dev
@@ -56,6 +56,6 @@ apt() {
   }
 }
 
-echo "Installing ${#missing[@]} packages: ${missing[*]}"
+echo "Installing with apt: ${missing[*]}"
 apt update
 apt install -y --no-install-recommends "${missing[@]}"
