@@ -3,9 +3,10 @@
 # suite needs too. Debian 12 and Ubuntu 24.04; only packages that are missing are touched.
 set -euo pipefail
 
+# glslang-tools: Ubuntu's CMake package of glslang insists on its programs.
 packages=(
   g++ cmake ninja-build python3 git
-  libvulkan-dev libvulkan-volk-dev mesa-vulkan-drivers glslang-dev spirv-tools
+  libvulkan-dev libvulkan-volk-dev mesa-vulkan-drivers glslang-dev glslang-tools spirv-tools
   libsqlite3-dev libsqlitecpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libeigen3-dev
   libgtest-dev libbenchmark-dev
 )
