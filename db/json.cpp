@@ -1,0 +1,270 @@
+#include "db/json.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "db/values.hpp"
+
+namespace greta {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Drivers and compilers write what they like; JSON is UTF-8. Anything else becomes U+FFFD.
+Json from_text(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+/// Reads the fields of one object, and says which one is missing or of the wrong type.
+class Reader {
+ public:
+  Reader(const Json& json, std::string_view what) : json_(json), what_(what) {
+    if (!json.is_object()) throw Error(fmt::format("{}: not a JSON object", what));
+  }
+
+  const Json& at(const char* name) const {
+    const auto found = json_.find(name);
+    if (found == json_.end()) throw wrong(name, "is missing");
+    return *found;
+  }
+  const Json& array(const char* name) const {
+    if (!at(name).is_array()) throw wrong(name, "is not an array");
+    return at(name);
+  }
+  std::string text(const char* name) const {
+    if (!at(name).is_string()) throw wrong(name, "is not a string");
+    return at(name).get<std::string>();
+  }
+  bool boolean(const char* name) const {
+    if (!at(name).is_boolean()) throw wrong(name, "is not true or false");
+    return at(name).get<bool>();
+  }
+  double number(const char* name) const {
+    return number_from_json(at(name), fmt::format("{}: {}", what_, name));
+  }
+  template <typename Integer>
+  Integer integer(const char* name) const {
+    return integer<Integer>(at(name), name);
+  }
+  template <typename Integer>
+  Integer integer(const Json& value, const char* name) const {
+    if (value.is_number_unsigned() && std::in_range<Integer>(value.get<std::uint64_t>())) {
+      return static_cast<Integer>(value.get<std::uint64_t>());
+    }
+    if (value.is_number_integer() && !value.is_number_unsigned() &&
+        std::in_range<Integer>(value.get<std::int64_t>())) {
+      return static_cast<Integer>(value.get<std::int64_t>());
+    }
+    throw wrong(name, "is not an integer of the right range");
+  }
+  std::array<std::uint32_t, 3> triple(const char* name) const {
+    if (array(name).size() != 3) throw wrong(name, "does not have three elements");
+    std::array<std::uint32_t, 3> values{};
+    for (std::size_t i = 0; i < 3; ++i) values[i] = integer<std::uint32_t>(at(name)[i], name);
+    return values;
+  }
+
+  Error wrong(const char* name, std::string_view problem) const {
+    return Error(fmt::format("{}: {} {}", what_, name, problem));
+  }
+
+ private:
+  const Json& json_;
+  std::string_view what_;
+};
+
+DeviceKind kind_from_text(const Reader& reader) {
+  const auto text = reader.text("kind");
+  for (const auto kind : {DeviceKind::discrete_gpu, DeviceKind::integrated_gpu,
+                          DeviceKind::virtual_gpu, DeviceKind::cpu}) {
+    if (text == to_string(kind)) return kind;
+  }
+  throw reader.wrong("kind", "is unknown");
+}
+
+}  // namespace
+
+Json to_json(const Config& config) {
+  Json values = Json::array();
+  for (const auto& [name, value] : config.values) values.push_back({name, value});
+  return {{"variant", config.variant}, {"values", values}};
+}
+
+Config config_from_json(const Json& json) {
+  const Reader reader(json, "config");
+  Config config{reader.text("variant"), {}};
+  for (const auto& pair : reader.array("values")) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string()) {
+      throw reader.wrong("values", "is not a list of [name, value]");
+    }
+    config.values.emplace_back(pair[0].get<std::string>(), reader.integer<int>(pair[1], "values"));
+  }
+  return config;
+}
+
+Json to_json(const Verdict& verdict) {
+  return {{"passed", verdict.passed},
+          {"error", json_number(verdict.error)},
+          {"bound", json_number(verdict.bound)},
+          {"method", from_text(verdict.method)},
+          {"detail", from_text(verdict.detail)}};
+}
+
+Verdict verdict_from_json(const Json& json) {
+  const Reader reader(json, "verdict");
+  return {reader.boolean("passed"), reader.number("error"), reader.number("bound"),
+          reader.text("method"), reader.text("detail")};
+}
+
+Json to_json(const Measurement& measurement) {
+  return {{"samples_us", json_numbers(measurement.samples_us)},
+          {"median_us", json_number(measurement.median_us)},
+          {"low_us", json_number(measurement.low_us)},
+          {"high_us", json_number(measurement.high_us)},
+          {"p99_us", json_number(measurement.p99_us)},
+          {"cold", measurement.cold},
+          {"raced", measurement.raced},
+          {"batch", measurement.batch},
+          {"dropped", measurement.dropped},
+          {"flush_bytes", measurement.flush_bytes},
+          {"clocks", from_text(measurement.clocks)}};
+}
+
+Measurement measurement_from_json(const Json& json) {
+  const Reader reader(json, "measurement");
+  Measurement measurement;
+  measurement.samples_us = numbers_from_json(reader.at("samples_us"), "measurement: samples_us");
+  measurement.median_us = reader.number("median_us");
+  measurement.low_us = reader.number("low_us");
+  measurement.high_us = reader.number("high_us");
+  measurement.p99_us = reader.number("p99_us");
+  measurement.cold = reader.boolean("cold");
+  measurement.raced = reader.boolean("raced");
+  measurement.batch = reader.integer<int>("batch");
+  measurement.dropped = reader.integer<int>("dropped");
+  measurement.flush_bytes = reader.integer<std::uint64_t>("flush_bytes");
+  measurement.clocks = reader.text("clocks");
+  return measurement;
+}
+
+Json to_json(const Trial& trial) {
+  return {{"config", to_json(trial.config)},
+          {"status", status_text(trial.failure)},
+          {"message", from_text(trial.message)},
+          {"log", from_text(trial.log)},
+          {"verdict", to_json(trial.verdict)},
+          {"measurement", to_json(trial.measurement)},
+          {"problem", trial.problem_key},
+          {"content_keys", trial.content_keys},
+          {"compile_s", json_number(trial.compile_s)},
+          {"verify_s", json_number(trial.verify_s)},
+          {"measure_s", json_number(trial.measure_s)}};
+}
+
+Trial trial_from_json(const Json& json) {
+  const Reader reader(json, "trial");
+  Trial trial;
+  trial.config = config_from_json(reader.at("config"));
+  trial.failure = status_from_text(reader.text("status"));
+  trial.message = reader.text("message");
+  trial.log = reader.text("log");
+  trial.verdict = verdict_from_json(reader.at("verdict"));
+  trial.measurement = measurement_from_json(reader.at("measurement"));
+  trial.problem_key = reader.text("problem");
+  trial.content_keys = reader.text("content_keys");
+  trial.compile_s = reader.number("compile_s");
+  trial.verify_s = reader.number("verify_s");
+  trial.measure_s = reader.number("measure_s");
+  return trial;
+}
+
+Json to_json(const Winner& winner) {
+  Json ties = Json::array();
+  for (const auto& tie : winner.ties) {
+    ties.push_back(
+        {{"config", to_json(tie.config)}, {"ratio_to_winner", json_number(tie.ratio_to_winner)}});
+  }
+  return {{"config", to_json(winner.config)},
+          {"is_default", winner.is_default},
+          {"median_us", json_number(winner.median_us)},
+          {"low_us", json_number(winner.low_us)},
+          {"high_us", json_number(winner.high_us)},
+          {"default_us", json_number(winner.default_us)},
+          {"speedup", json_number(winner.speedup)},
+          {"speedup_low", json_number(winner.speedup_low)},
+          {"speedup_high", json_number(winner.speedup_high)},
+          {"confidence", json_number(winner.confidence)},
+          {"rounds", winner.rounds},
+          {"roofline", json_number(winner.roofline)},
+          {"verdict", to_json(winner.verdict)},
+          {"cold", winner.cold},
+          {"ties", ties}};
+}
+
+Json to_json(const DeviceInfo& device) {
+  return {{"id", device.id()},
+          {"fingerprint", device.fingerprint()},
+          {"backend", device.backend},
+          {"index", device.index},
+          {"name", from_text(device.name)},
+          {"vendor", from_text(device.vendor)},
+          {"architecture", from_text(device.architecture)},
+          {"driver", from_text(device.driver)},
+          {"compiler", from_text(device.compiler)},
+          {"kind", to_string(device.kind)},
+          {"uuid", device.uuid},
+          {"pci_address", device.pci_address},
+          {"max_workgroup_invocations", device.max_workgroup_invocations},
+          {"max_workgroup_size", device.max_workgroup_size},
+          {"max_grid", device.max_grid},
+          {"shared_memory_bytes", device.shared_memory_bytes},
+          {"subgroup_size", device.subgroup_size},
+          {"min_subgroup_size", device.min_subgroup_size},
+          {"max_subgroup_size", device.max_subgroup_size},
+          {"max_argument_bytes", device.max_argument_bytes},
+          {"compute_units", device.compute_units},
+          {"memory_bytes", device.memory_bytes},
+          {"max_allocation_bytes", device.max_allocation_bytes},
+          {"last_level_cache_bytes", device.last_level_cache_bytes},
+          {"timestamp_period_ns", json_number(device.timestamp_period_ns)},
+          {"f16_arithmetic", device.f16_arithmetic},
+          {"f16_storage", device.f16_storage},
+          {"subgroup_size_control", device.subgroup_size_control},
+          {"unified_memory", device.unified_memory}};
+}
+
+DeviceInfo device_from_json(const Json& json) {
+  const Reader reader(json, "device");
+  DeviceInfo device;
+  device.backend = reader.text("backend");
+  device.index = reader.integer<int>("index");
+  device.name = reader.text("name");
+  device.vendor = reader.text("vendor");
+  device.architecture = reader.text("architecture");
+  device.driver = reader.text("driver");
+  device.compiler = reader.text("compiler");
+  device.kind = kind_from_text(reader);
+  device.uuid = reader.text("uuid");
+  device.pci_address = reader.text("pci_address");
+  device.max_workgroup_invocations = reader.integer<std::uint32_t>("max_workgroup_invocations");
+  device.max_workgroup_size = reader.triple("max_workgroup_size");
+  device.max_grid = reader.triple("max_grid");
+  device.shared_memory_bytes = reader.integer<std::uint32_t>("shared_memory_bytes");
+  device.subgroup_size = reader.integer<std::uint32_t>("subgroup_size");
+  device.min_subgroup_size = reader.integer<std::uint32_t>("min_subgroup_size");
+  device.max_subgroup_size = reader.integer<std::uint32_t>("max_subgroup_size");
+  device.max_argument_bytes = reader.integer<std::uint32_t>("max_argument_bytes");
+  device.compute_units = reader.integer<std::uint32_t>("compute_units");
+  device.memory_bytes = reader.integer<std::uint64_t>("memory_bytes");
+  device.max_allocation_bytes = reader.integer<std::uint64_t>("max_allocation_bytes");
+  device.last_level_cache_bytes = reader.integer<std::uint64_t>("last_level_cache_bytes");
+  device.timestamp_period_ns = reader.number("timestamp_period_ns");
+  device.f16_arithmetic = reader.boolean("f16_arithmetic");
+  device.f16_storage = reader.boolean("f16_storage");
+  device.subgroup_size_control = reader.boolean("subgroup_size_control");
+  device.unified_memory = reader.boolean("unified_memory");
+  return device;
+}
+
+}  // namespace greta

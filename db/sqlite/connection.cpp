@@ -1,0 +1,294 @@
+#include "db/sqlite/connection.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "runtime/device/result.hpp"
+
+namespace greta {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "GRET", in the header of every GRETA database.
+constexpr int application_id = 0x47524554;
+
+int get_int(const SQLite::Database& database, const char* query) {
+  SQLite::Statement statement(database, query);
+  statement.executeStep();
+  return statement.getColumn(0).getInt();
+}
+
+fs::path beside(const fs::path& file, std::string_view suffix) {
+  return file.string() + std::string(suffix);
+}
+
+bool has_content(const fs::path& file) {
+  std::error_code error;
+  const auto size = fs::file_size(file, error);
+  return !error && size > 0;
+}
+
+/// Why this process may not access a path, in the system's words; empty when it may.
+std::string access_problem(const fs::path& path, int how) {
+  return ::faccessat(AT_FDCWD, path.c_str(), how, AT_EACCESS) == 0 ? "" : std::strerror(errno);
+}
+
+/// A URI that opens the file as it is: SQLite takes no lock, recovers nothing and creates no file
+/// beside it.
+std::string immutable_uri(const fs::path& file) {
+  std::string uri = "file:";
+  for (const char c : file.string()) {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '/') {
+      uri += c;
+    } else {
+      uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return uri + "?immutable=1";
+}
+
+bool is_busy(const SQLite::Exception& error) {
+  return error.getErrorCode() == SQLITE_BUSY || error.getErrorCode() == SQLITE_PROTOCOL;
+}
+
+}  // namespace
+
+Connection::Connection(const fs::path& file, TunedDb::Mode mode, ConnectionOptions options)
+    : options_(std::move(options)) {
+  if (file.empty()) throw Error("the database needs a file name");
+  // SQLite puts its log beside the real file, and reads a meaning into names like ":memory:".
+  std::error_code error_code;
+  file_ = fs::weakly_canonical(file, error_code);
+  if (error_code || file_.is_relative()) file_ = fs::absolute(file);
+  try {
+    mode == TunedDb::Mode::read_write ? open_for_writing() : open_for_reading();
+  } catch (const SQLite::Exception& error) {
+    fail(error);
+  }
+}
+
+void Connection::fail(std::string_view cause) const {
+  auto line = fmt::format("{}: {}", file_.string(), cause);
+  for (char& c : line) {
+    if (std::iscntrl(static_cast<unsigned char>(c))) c = ' ';
+  }
+  throw Error(Failure{Status::io, line, {}});
+}
+
+void Connection::fail(const SQLite::Exception& error) const {
+  switch (error.getErrorCode()) {
+    case SQLITE_NOTADB:
+      fail("not a GRETA database");
+    case SQLITE_CORRUPT:
+      fail(fmt::format("corrupt ({})", error.what()));
+    case SQLITE_FULL:
+      fail("the disk is full");
+    case SQLITE_BUSY:
+    case SQLITE_PROTOCOL:
+      fail("locked by another process");
+    default:
+      break;
+  }
+  const int system = database_ ? sqlite3_system_errno(database_->getHandle()) : 0;
+  const bool from_system =
+      error.getErrorCode() == SQLITE_IOERR || error.getErrorCode() == SQLITE_CANTOPEN;
+  if (!from_system || system == 0) fail(error.what());
+  fail(fmt::format("{}: {}", error.what(), std::strerror(system)));
+}
+
+void Connection::open_handle(const std::string& name, int flags) {
+  database_ = std::make_unique<SQLite::Database>(
+      name, flags, static_cast<int>(options_.busy_timeout.count()), options_.vfs);
+  database_->exec("PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF");
+}
+
+void Connection::open_for_writing() {
+  prepare_folder();
+  if (check_file()) {
+    // SQLite would open a write-protected file all the same, and fail at the first write.
+    const auto problem = access_problem(file_, R_OK | W_OK);
+    if (!problem.empty()) fail(problem);
+    peek();
+  }
+  open_handle(file_.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  if (get_int(*database_, "PRAGMA page_count") != 0) check_identity(*database_);
+  migrate();
+  choose_journal();
+  database_->exec("PRAGMA foreign_keys = ON");
+}
+
+void Connection::open_for_reading() {
+  if (!check_file())
+    fail(fs::exists(file_) ? "empty, not yet a database" : "there is no such file");
+  const auto problem = access_problem(file_, R_OK);
+  if (!problem.empty()) fail(problem);
+  peek();
+  // A handle that may write recovers what a killed writer left, and unlike a read-only one it
+  // leaves no files behind. query_only keeps it from changing anything.
+  const bool writable =
+      access_problem(file_, W_OK).empty() && access_problem(file_.parent_path(), W_OK).empty();
+  try {
+    open_handle(file_.string(), writable ? SQLite::OPEN_READWRITE : SQLite::OPEN_READONLY);
+    check_identity(*database_);
+  } catch (const SQLite::Exception& error) {
+    // In a folder where SQLite can't create its -shm file, nobody who could write is around, and
+    // without a log or journal the file alone is the whole truth.
+    const bool alone = !fs::exists(beside(file_, "-wal")) && !fs::exists(beside(file_, "-journal"));
+    const int code = error.getErrorCode();
+    if (writable || !alone || (code != SQLITE_READONLY && code != SQLITE_CANTOPEN)) throw;
+    open_handle(immutable_uri(file_), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+    check_identity(*database_);
+  }
+  database_->exec("PRAGMA query_only = ON");
+  const int schema = get_int(*database_, "PRAGMA user_version");
+  if (schema < newest_schema()) {
+    fail(
+        fmt::format("written by an older GRETA (schema {}); open it for writing once to bring it "
+                    "to schema {}",
+                    schema, newest_schema()));
+  }
+}
+
+void Connection::prepare_folder() const {
+  const auto folder = file_.parent_path();
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error && !fs::is_directory(folder)) error = std::make_error_code(std::errc::not_a_directory);
+  const auto problem = error ? error.message() : access_problem(folder, W_OK | X_OK);
+  if (!problem.empty()) fail(fmt::format("the folder can't be written: {}", problem));
+}
+
+/// Whether there is a file with content. Throws for anything that can't become a database.
+bool Connection::check_file() const {
+  // The log is looked at first: a file that another process is creating has content before its log.
+  const bool log = has_content(beside(file_, "-wal"));
+  std::error_code error;
+  const auto status = fs::status(file_, error);
+  if (status.type() == fs::file_type::none) fail(error.message());
+  if (fs::exists(status) && !fs::is_regular_file(status)) fail("not a file");
+  if (has_content(file_)) return true;
+  // SQLite would delete the log, and with it what may be the only copy of somebody's results.
+  if (log) {
+    fail("missing or empty, but its log (-wal) has content: put the file back or remove the log");
+  }
+  return false;
+}
+
+/// Recognises a foreign file or a newer schema before anything that could touch it.
+void Connection::peek() const {
+  try {
+    check_identity(
+        SQLite::Database(immutable_uri(file_), SQLite::OPEN_READONLY | SQLite::OPEN_URI));
+  } catch (const SQLite::Exception& error) {
+    // Other errors may come from a writer at work; the regular open, under locks, judges those.
+    if (error.getErrorCode() == SQLITE_NOTADB) throw;
+  }
+}
+
+void Connection::check_identity(const SQLite::Database& database) const {
+  if (get_int(database, "PRAGMA application_id") != application_id) fail("not a GRETA database");
+  const int schema = get_int(database, "PRAGMA user_version");
+  if (schema < 1) fail(fmt::format("corrupt (schema {})", schema));
+  if (schema > newest_schema()) {
+    fail(fmt::format("written by a newer GRETA (schema {}; this one knows {})", schema,
+                     newest_schema()));
+  }
+  get_int(database, "SELECT count(*) FROM sqlite_schema");  // a damaged schema shows here
+}
+
+/// Runs the steps that the database lacks, each in one transaction. A new database is made by the
+/// same steps, in SQLite's rollback mode, so that its identity never stands in a log alone.
+void Connection::migrate() {
+  for (const auto& step : options_.migrations) {
+    if (get_int(*database_, "PRAGMA user_version") >= step.version) continue;
+    transact([&](SQLite::Database& database) {
+      const int schema = get_int(database, "PRAGMA user_version");
+      if (schema >= step.version) return;  // another process was faster
+      if (schema == 0 && get_int(database, "SELECT count(*) FROM sqlite_schema") != 0) {
+        fail("not a GRETA database");
+      }
+      database.exec(std::string(step.sql));
+      database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
+                                application_id, step.version));
+      SQLite::Statement broken(database, "PRAGMA foreign_key_check");
+      if (broken.executeStep()) {
+        fail(fmt::format("the step to schema {} breaks a reference of table {}", step.version,
+                         broken.getColumn(0).getString()));
+      }
+    });
+  }
+}
+
+/// Write-ahead log where the file system can share memory, else SQLite's rollback journal, which
+/// keeps the same promises with full syncing: slower, and readers wait for writers.
+void Connection::choose_journal() {
+  std::string mode;
+  retry_while_busy([&] { mode = database_->execAndGet("PRAGMA journal_mode = WAL").getString(); });
+  database_->exec(mode == "wal" ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL");
+}
+
+/// SQLite would go on writing to a deleted file, whose content nobody will see again.
+void Connection::check_in_place() const {
+  int moved = 0;
+  sqlite3_file_control(database_->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved != 0) fail("deleted or replaced while it was open");
+}
+
+/// SQLite's busy timeout does not cover recovery, nor a change of the journal mode.
+void Connection::retry_while_busy(const std::function<void()>& action) const {
+  const auto deadline = std::chrono::steady_clock::now() + options_.give_up;
+  while (true) {
+    try {
+      return action();
+    } catch (const SQLite::Exception& error) {
+      if (!is_busy(error) || std::chrono::steady_clock::now() > deadline) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+void Connection::read(const Work& work) const {
+  check_in_place();
+  try {
+    SQLite::Transaction transaction(*database_);
+    work(*database_);
+    transaction.commit();
+  } catch (const SQLite::Exception& error) {
+    fail(error);
+  } catch (const Error& error) {
+    fail(error.what());
+  }
+}
+
+void Connection::write(const Work& work) {
+  check_in_place();
+  try {
+    transact(work);
+  } catch (const SQLite::Exception& error) {
+    fail(error);
+  } catch (const Error& error) {
+    fail(error.what());
+  }
+}
+
+void Connection::transact(const Work& work) {
+  retry_while_busy([&] { database_->exec("BEGIN IMMEDIATE"); });
+  try {
+    work(*database_);
+    database_->exec("COMMIT");
+  } catch (...) {
+    database_->tryExec("ROLLBACK");  // fails where SQLite has already done so
+    throw;
+  }
+}
+
+}  // namespace greta

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cstdint>
+#include <string>
+
+#include "db/tuned_db.hpp"
+
+namespace greta {
+
+// Writing and reading rows, one function each. They run inside the caller's transaction and throw
+// Error for a stored value that can't be read, and for a session that does not exist.
+
+/// Inserts or refreshes; returns the row's id.
+std::int64_t put_device(SQLite::Database& database, const DeviceInfo& device);
+std::int64_t put_problem(SQLite::Database& database, const Problem& problem);
+
+std::int64_t insert_session(SQLite::Database& database, const SessionRecord& session);
+void finish_session(SQLite::Database& database, std::int64_t session, const std::string& outcome);
+
+void insert_trial(SQLite::Database& database, std::int64_t session, const Trial& trial);
+extern const char* const select_trials;  ///< those of `:session`, in order
+Trial read_trial(SQLite::Statement& row);
+
+void put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner);
+extern const char* const select_winners;  ///< of devices d and problems p; add WHERE or ORDER BY
+StoredWinner read_winner(SQLite::Statement& row);
+
+void put_ceiling(SQLite::Database& database, std::int64_t device, const Ceiling& ceiling);
+extern const char* const select_ceilings;  ///< those of the device `:fingerprint`
+Ceiling read_ceiling(SQLite::Statement& row);
+
+}  // namespace greta

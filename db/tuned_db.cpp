@@ -1,0 +1,141 @@
+#include "db/tuned_db.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "db/sqlite/connection.hpp"
+#include "db/sqlite/rows.hpp"
+
+namespace greta {
+
+struct TunedDb::Impl {
+  Connection connection;
+};
+
+TunedDb::TunedDb(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TunedDb::TunedDb(TunedDb&&) noexcept = default;
+TunedDb& TunedDb::operator=(TunedDb&&) noexcept = default;
+TunedDb::~TunedDb() = default;
+
+TunedDb TunedDb::open(const std::filesystem::path& file, Mode mode) {
+  return TunedDb(std::make_unique<Impl>(Impl{Connection(file, mode)}));
+}
+
+int TunedDb::schema_version() {
+  return migrations().back().version;
+}
+
+const std::filesystem::path& TunedDb::file() const {
+  return impl_->connection.file();
+}
+
+std::int64_t TunedDb::begin_session(const SessionRecord& session) {
+  std::int64_t id = 0;
+  impl_->connection.write(
+      [&](SQLite::Database& database) { id = insert_session(database, session); });
+  return id;
+}
+
+void TunedDb::add_trial(std::int64_t session, const Trial& trial) {
+  impl_->connection.write(
+      [&](SQLite::Database& database) { insert_trial(database, session, trial); });
+}
+
+void TunedDb::end_session(std::int64_t session, const std::string& outcome) {
+  impl_->connection.write(
+      [&](SQLite::Database& database) { finish_session(database, session, outcome); });
+}
+
+void TunedDb::set_winner(std::int64_t session, const Winner& winner) {
+  impl_->connection.write(
+      [&](SQLite::Database& database) { put_winner(database, session, winner); });
+}
+
+std::optional<StoredWinner> TunedDb::find_winner(const std::string& device_fingerprint,
+                                                 const std::string& problem_key, bool cold) const {
+  std::optional<StoredWinner> found;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(
+        database, std::string(select_winners) +
+                      " WHERE d.fingerprint = :fingerprint AND p.key = :key AND w.cold = :cold");
+    select.bind(":fingerprint", device_fingerprint);
+    select.bind(":key", problem_key);
+    select.bind(":cold", cold);
+    if (select.executeStep()) found = read_winner(select);
+  });
+  return found;
+}
+
+std::vector<StoredWinner> TunedDb::winners() const {
+  std::vector<StoredWinner> all;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(
+        database, std::string(select_winners) + " ORDER BY p.op, p.id, d.name, d.id, w.cold DESC");
+    while (select.executeStep()) all.push_back(read_winner(select));
+  });
+  return all;
+}
+
+void TunedDb::set_ceilings(const DeviceInfo& device, const std::vector<Ceiling>& ceilings) {
+  impl_->connection.write([&](SQLite::Database& database) {
+    const auto id = put_device(database, device);
+    for (const auto& ceiling : ceilings) put_ceiling(database, id, ceiling);
+  });
+}
+
+std::vector<Ceiling> TunedDb::ceilings(const std::string& device_fingerprint) const {
+  std::vector<Ceiling> all;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, select_ceilings);
+    select.bind(":fingerprint", device_fingerprint);
+    while (select.executeStep()) all.push_back(read_ceiling(select));
+  });
+  return all;
+}
+
+std::vector<Trial> TunedDb::trials(std::int64_t session) const {
+  std::vector<Trial> all;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, select_trials);
+    select.bind(":session", session);
+    while (select.executeStep()) all.push_back(read_trial(select));
+  });
+  return all;
+}
+
+TunedDb::Counts TunedDb::counts() const {
+  Counts counts;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, R"(
+      SELECT (SELECT count(*) FROM devices), (SELECT count(*) FROM problems),
+        (SELECT count(*) FROM sessions), (SELECT count(*) FROM trials),
+        (SELECT count(*) FROM winners))");
+    select.executeStep();
+    counts = {select.getColumn(0).getInt64(), select.getColumn(1).getInt64(),
+              select.getColumn(2).getInt64(), select.getColumn(3).getInt64(),
+              select.getColumn(4).getInt64()};
+  });
+  return counts;
+}
+
+std::vector<std::string> TunedDb::check() const {
+  std::vector<std::string> problems;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement integrity(database, "PRAGMA integrity_check");
+    while (integrity.executeStep()) {
+      const auto line = integrity.getColumn(0).getString();
+      if (line != "ok") problems.push_back(line);
+    }
+    SQLite::Statement references(database, "PRAGMA foreign_key_check");
+    while (references.executeStep()) {
+      problems.push_back(fmt::format("row {} of {} refers to a row of {} that is not there",
+                                     references.getColumn(1).getInt64(),
+                                     references.getColumn(0).getString(),
+                                     references.getColumn(2).getString()));
+    }
+  });
+  return problems;
+}
+
+}  // namespace greta
