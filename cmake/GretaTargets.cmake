@@ -12,6 +12,9 @@ if(GRETA_SANITIZE)
   target_compile_options(greta_options INTERFACE -fsanitize=${GRETA_SANITIZE}
     -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(greta_options INTERFACE -fsanitize=${GRETA_SANITIZE})
+  set(is_program $<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>)
+  target_sources(greta_options INTERFACE
+    $<${is_program}:${PROJECT_SOURCE_DIR}/tests/sanitizer.cpp>)
 endif()
 
 function(greta_layer name)
