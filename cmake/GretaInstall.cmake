@@ -10,11 +10,10 @@ target_link_libraries(greta_runtime INTERFACE greta::db greta::kernels greta::de
 
 install(TARGETS greta-tune RUNTIME)
 install(TARGETS greta_device greta_kernels greta_db greta_runtime EXPORT greta ARCHIVE)
-foreach(layer runtime kernels db)
-  install(DIRECTORY ${layer} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta FILES_MATCHING
-          PATTERN *.hpp
-          PATTERN vulkan EXCLUDE PATTERN sqlite EXCLUDE PATTERN reference EXCLUDE
-          PATTERN templates EXCLUDE)
+# Public headers lie directly in these folders; deeper ones are the implementation's.
+foreach(folder runtime/device kernels kernels/model db)
+  file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp)
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta/${folder})
 endforeach()
 install(DIRECTORY presets DESTINATION ${CMAKE_INSTALL_DATADIR}/greta FILES_MATCHING PATTERN *.json)
 
