@@ -1,0 +1,113 @@
+"""scripts/setup.sh and scripts/measure_gpu.sh do what they say, with stand-ins for other programs."""
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BASH = "/bin/bash"
+
+
+class ScriptTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.bin = self.folder / "bin"
+        self.bin.mkdir()
+
+    def program(self, name, body):
+        path = self.bin / name
+        path.write_text(f"#!{BASH}\n{body}\n")
+        path.chmod(0o755)
+
+    def run_script(self, *arguments, path):
+        return subprocess.run([BASH, ROOT / "scripts" / arguments[0], *arguments[1:]],
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              env={"PATH": path, "HOME": str(self.folder)})
+
+
+class Setup(ScriptTest):
+    def set_up(self, missing, *arguments, root=True):
+        """Runs setup.sh where `missing` are the packages that are not installed."""
+        self.calls = self.folder / "calls"
+        self.program("dpkg-query",
+                     f'[[ " {missing} " == *" ${{!#}} "* ]] && exit 1; echo -n installed')
+        self.program("apt-get", f'echo "$*" >>{self.calls}')
+        script = (ROOT / "scripts" / "setup.sh").read_text()
+        copy = self.folder / "setup.sh"
+        copy.write_text(script.replace("EUID != 0", "0" if root else "1"))
+        return subprocess.run([BASH, copy, *arguments], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, env={"PATH": f"{self.bin}:/usr/bin:/bin"})
+
+    def test_nothing_missing_touches_nothing(self):
+        result = self.set_up("", "test")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        self.assertFalse(self.calls.exists())
+
+    def test_installs_only_what_is_missing(self):
+        result = self.set_up("ninja-build libfmt-dev")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        update, install = self.calls.read_text().splitlines()
+        self.assertTrue(update.endswith(" update"))
+        self.assertTrue(install.endswith(" ninja-build libfmt-dev"), install)
+
+    def test_test_packages_are_asked_for_by_name(self):
+        self.assertEqual(self.set_up("shellcheck").stdout, "")
+        self.assertIn("shellcheck", self.set_up("shellcheck", "test").stdout)
+
+    def test_without_root_and_sudo_is_one_line_that_names_the_packages(self):
+        self.program("sudo", "exit 1")
+        result = self.set_up("libfmt-dev", root=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assertIn("libfmt-dev", result.stderr)
+        self.assertFalse(self.calls.exists())
+
+    def test_unknown_argument(self):
+        result = self.run_script("setup.sh", "everything", path="/usr/bin:/bin")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("'everything'; allowed: test", result.stderr)
+
+
+class MeasureGpu(ScriptTest):
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "out"
+        self.program("greta-tune", 'echo "{}"; touch "$(dirname "$0")/ran-$1"')
+        self.program("greta_test_device", "exit 3")
+        self.program("greta_test_kernels", "exit 0")
+        self.program("greta_device_benchmark", 'echo "$LD_LIBRARY_PATH"')
+
+    def measure(self, *arguments):
+        return self.run_script("measure_gpu.sh", self.out, "--bin", self.bin, *arguments,
+                               path="/usr/bin:/bin")
+
+    def test_a_failing_step_does_not_stop_the_rest(self):
+        peers = self.folder / "peers.py"
+        peers.write_text("import sys; print(sys.argv[1:])")
+        result = self.measure("--peers", peers, "--lib", self.folder)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        summary = (self.out / "summary.txt").read_text()
+        self.assertRegex(summary, r"conformance +exit +3")
+        for step in ("devices", "kernels", "f32", "f16", "benchmark", "peers", "preset"):
+            self.assertRegex(summary, rf"(?m)^{step} +exit +0")
+        self.assertEqual((self.out / "device-benchmark.json").read_text(), f"{self.folder}\n")
+        self.assertIn("copy,gemm", (self.out / "peers.csv").read_text())
+        self.assertLessEqual(len(list(self.out.iterdir())), 8)
+
+    def test_only_runs_what_was_asked_for(self):
+        result = self.measure("--only", "devices,kernels")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue((self.bin / "ran-devices").exists())
+        self.assertFalse((self.bin / "ran-gemm").exists())
+
+    def test_bad_usage(self):
+        for arguments in (["--only", "nonsense"], ["--lib", "/nowhere"], ["--budget"]):
+            with self.subTest(arguments):
+                self.assertEqual(self.measure(*arguments).returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
