@@ -25,7 +25,7 @@ ROOTS = sorted({layer.split("/")[0] for layer in LAYERS})
 SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
-ENVIRONMENT = re.compile(r"\b(?:secure_)?getenv\s*\(|\benviron\b")
+ENVIRONMENT = re.compile(r"\b(?:secure_)?getenv\s*\(")
 COMMENT = re.compile(r"//.*")
 
 

@@ -2,6 +2,8 @@
 
 namespace greta {
 
-std::string_view version() { return GRETA_VERSION; }
+std::string_view version() {
+  return GRETA_VERSION;
+}
 
 }  // namespace greta
