@@ -1,3 +1,65 @@
-int main() {
-  return 0;
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "runtime/device/result.hpp"
+#include "runtime/device/version.hpp"
+#include "tuner/cli/commands.hpp"
+
+namespace greta {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  greta-tune devices
+  greta-tune gemm --m 4096 --n 4096 --k 4096
+  greta-tune gemm --m 1 --n 4096 --k 4096 --dtype f16 --device vulkan:0 --budget 2m
+  greta-tune gemm --m 512 --n 512 --k 512 --json > winner.json
+  greta-tune preset smoke
+  greta-tune show
+
+Exit codes: 0 done, 1 failed, 2 bad usage, 3 no device.)";
+
+int complain(int code, const std::string& message) {
+  fmt::print(stderr, "greta-tune: {}\n", message);
+  return code;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "GRETA finds the fastest correct GPU kernel for an operation, a shape and a device, "
+      "and remembers it.",
+      "greta-tune");
+  app.footer(examples);
+  app.set_version_flag("--version", fmt::format("greta-tune {}", version()));
+  app.require_subcommand(1);
+  Action action;
+  add_devices_command(app, action);
+  add_tune_commands(app, action);
+  add_preset_command(app, action);
+  add_show_command(app, action);
+  add_worker_command(app, action);
+  try {
+    app.parse(argc, argv);
+    return action();
+  } catch (const CLI::Success& success) {  // --help, --version
+    app.exit(success);
+    return exit_done;
+  } catch (const CLI::ParseError& error) {
+    return complain(exit_usage, error.what());
+  } catch (const CommandError& error) {
+    return complain(error.code(), error.what());
+  } catch (const Error& error) {
+    return complain(exit_failed, error.what());
+  } catch (const std::bad_alloc&) {
+    return complain(exit_failed, "out of memory");
+  } catch (const std::exception& error) {
+    return complain(exit_failed, error.what());
+  }
+}
+
+}  // namespace
+}  // namespace greta
+
+int main(int argc, char** argv) {
+  return greta::run(argc, argv);
 }

@@ -1,0 +1,233 @@
+#include "tuner/cli/tuning.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <ctime>
+#include <fstream>
+#include <random>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/backend.hpp"
+#include "tuner/cli/commands.hpp"
+#include "tuner/cli/paths.hpp"
+#include "tuner/evaluate/worker_evaluator.hpp"
+#include "tuner/report/format.hpp"
+#include "tuner/report/progress.hpp"
+#include "tuner/report/report.hpp"
+#include "tuner/search/strategy.hpp"
+
+namespace greta {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+
+// The first Ctrl-C asks for an orderly end, the second one ends the process.
+void on_interrupt(int /*signal*/) {
+  stop_requested = true;
+  std::signal(SIGINT, SIG_DFL);
+}
+
+std::string names_of_strategies() {
+  std::string names;
+  for (const auto& entry : strategies())
+    names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  return names;
+}
+
+std::string utc_now() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+// Exit code 3 where there is no device at all, 2 where the wanted one is not among those there are.
+[[noreturn]] void no_such_device(const std::string& wanted, const Failure& failure) {
+  for (Backend* backend : backends()) {
+    for (const auto& device : backend->probe().devices) {
+      if (device.usable) {
+        throw CommandError(exit_usage, fmt::format("--device {}: {}", wanted, failure.message));
+      }
+    }
+  }
+  throw CommandError(exit_no_device, failure.message);
+}
+
+std::uint64_t flush_bytes(const std::string& text) {
+  if (text.empty()) return 0;
+  std::size_t end = 0;
+  double mebibytes = 0;
+  try {
+    mebibytes = std::stod(text, &end);
+  } catch (const std::exception&) {
+    end = 0;
+  }
+  if (end != text.size() || !(mebibytes >= 1) || mebibytes > 65536) {
+    throw CommandError(exit_usage,
+                       fmt::format("--flush {}: must be MiB between 1 and 65536", text));
+  }
+  return static_cast<std::uint64_t>(mebibytes * 1024 * 1024);
+}
+
+// An existing file must be one of ours: rows are appended to it, never written over.
+void check_csv(const std::filesystem::path& file) {
+  if (file.empty()) return;
+  std::ifstream in(file);
+  std::string first;
+  if (in && std::getline(in, first) && first + "\n" != csv_header()) {
+    throw CommandError(exit_usage,
+                       fmt::format("--csv {}: exists and has other columns", file.string()));
+  }
+  std::ofstream out(file, std::ios::app);
+  if (!out) {
+    throw CommandError(exit_usage, fmt::format("--csv {}: can't be written", file.string()));
+  }
+}
+
+double available_host_bytes() {
+  std::ifstream in("/proc/meminfo");
+  std::string name;
+  double kilobytes = 0;
+  for (std::string unit; in >> name >> kilobytes; std::getline(in, unit)) {
+    if (name == "MemAvailable:") return kilobytes * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_tuning_options(CLI::App& command, TuningOptions& options, const std::string& budget) {
+  options.budget = budget;
+  options.db = default_database();
+  const std::string group = "Tuning";
+  command.add_option("--device", options.device, "auto, an id as vulkan:0, or a part of a name")
+      ->group(group)
+      ->capture_default_str();
+  command.add_option("--strategy", options.strategy, names_of_strategies())
+      ->group(group)
+      ->capture_default_str();
+  command
+      .add_option("--budget", options.budget,
+                  "Time (60s, 10m), trials (500) or share of the space (5%)")
+      ->group(group)
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Of inputs and search; random when left out")
+      ->group(group);
+  command.add_flag("--warm", options.warm, "Don't overwrite the caches before each sample")
+      ->group(group);
+  command
+      .add_option("--flush", options.flush,
+                  "MiB to overwrite before each sample; default: twice the last-level cache")
+      ->group(group);
+  command.add_flag("--naive", options.naive, "Also time a kernel with one thread per output")
+      ->group(group);
+  command
+      .add_flag("--in-process", options.in_process,
+                "Run kernels in this process, not in a worker; a crash ends the run")
+      ->group(group);
+  command.add_option("--db", options.db, "Database of trials and winners")
+      ->group("Output")
+      ->capture_default_str();
+  command.add_flag("--json", options.json, "Print one JSON object (docs/json.md)")->group("Output");
+  command.add_option("--csv", options.csv, "Append rows to a CSV file (docs/csv.md)")
+      ->group("Output");
+}
+
+Tuning::Tuning(const TuningOptions& options) : options_(options), date_(utc_now()) {
+  auto budget = Budget::parse(options.budget);
+  if (!budget) throw CommandError(exit_usage, "--budget " + budget.failure().message);
+  budget_ = *std::move(budget);
+  if (find_strategy(options.strategy) == nullptr) {
+    throw CommandError(exit_usage, fmt::format("--strategy {}: must be one of {}", options.strategy,
+                                               names_of_strategies()));
+  }
+  seed_ = options.seed ? *options.seed : std::random_device{}();
+  EvaluatorOptions evaluator;
+  evaluator.device = options.device;
+  evaluator.cache_directory = default_cache_directory();
+  evaluator.seed = seed_;
+  evaluator.flush_bytes = flush_bytes(options.flush);
+  check_csv(options.csv);
+  if (auto selected = select_device(options.device); !selected) {
+    no_such_device(options.device, selected.failure());
+  }
+  try {
+    db_ = TunedDb::open(options.db, TunedDb::Mode::read_write);
+  } catch (const Error& error) {
+    throw CommandError(error.status() == Status::invalid_argument ? exit_usage : exit_failed,
+                       std::string("--db ") + error.what());
+  }
+  if (options.in_process) {
+    evaluator_ = std::make_unique<LocalEvaluator>(evaluator);
+  } else {
+    evaluator_ = std::make_unique<WorkerEvaluator>(
+        std::vector<std::string>{"/proc/self/exe", "worker"}, evaluator);
+  }
+}
+
+void Tuning::check_fits(const Problem& problem) const {
+  double operands = 0;
+  double largest = 0;
+  double host = 0;
+  for (const auto& spec : find_template(problem.op)->tensors(problem)) {
+    const auto bytes =
+        static_cast<double>(spec.elements()) * static_cast<double>(size_of(spec.dtype));
+    operands += bytes;
+    largest = std::max(largest, bytes);
+    // Drawn once as it is and once as FP64 for the reference; outputs are brought back.
+    host += bytes + 8.0 * static_cast<double>(spec.elements());
+  }
+  const DeviceInfo& device = evaluator_->device();
+  const auto memory = static_cast<double>(device.memory_bytes);
+  const auto allocation = static_cast<double>(device.max_allocation_bytes);
+  const auto refuse = [&](double needed, const std::string& limit, double there) {
+    throw CommandError(exit_usage, fmt::format("{}: needs {}, {} {}", problem.dims_text(),
+                                               format_bytes(needed), limit, format_bytes(there)));
+  };
+  if (operands > memory) refuse(operands, device.id() + " has", memory);
+  if (allocation > 0 && largest > allocation) {
+    refuse(largest, "for one operand, where the largest allocation on " + device.id() + " is",
+           allocation);
+  }
+  const double needed = host + (device.unified_memory || device.is_cpu() ? operands : 0);
+  const double available = available_host_bytes();
+  if (available > 0 && needed > available) {
+    refuse(needed, "of host memory to verify results, where free are", available);
+  }
+}
+
+SessionResult Tuning::run(const Problem& problem) {
+  SessionOptions session;
+  session.budget = budget_;
+  session.strategy = options_.strategy;
+  session.seed = seed_;
+  session.cold = !options_.warm;
+  session.compare_naive = options_.naive;
+  session.started_utc = date_;
+  session.command = "greta-tune " + problem.key();
+  std::signal(SIGINT, on_interrupt);
+  Progress progress(stderr, isatty(STDERR_FILENO) != 0);
+  return tune(*evaluator_, *db_, problem, session, progress, stop_requested);
+}
+
+void Tuning::write_csv(const SessionResult& result) {
+  if (options_.csv.empty()) return;
+  std::error_code ignored;
+  const bool fresh = std::filesystem::file_size(options_.csv, ignored) == 0 || ignored;
+  std::ofstream out(options_.csv, std::ios::app);
+  if (fresh) out << csv_header();
+  out << csv_rows(result, !options_.warm, date_);
+  out.close();
+  if (!out) {
+    throw CommandError(exit_failed, fmt::format("--csv {}: can't be written; the trials are in {}",
+                                                options_.csv.string(), database().string()));
+  }
+}
+
+bool Tuning::interrupted() const {
+  return stop_requested;
+}
+
+}  // namespace greta

@@ -1,0 +1,77 @@
+#include "tuner/report/progress.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/catalog.hpp"
+#include "tuner/measure/ceilings.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta {
+namespace {
+
+std::string time_left(const Budget& budget) {
+  const double left_s = budget.remaining_s();
+  if (std::isinf(left_s)) return fmt::format("{:.0f} s so far", budget.elapsed_s());
+  return fmt::format("{:.0f} s left", std::max(0.0, left_s));
+}
+
+std::string best_text(const SessionResult& result, const Trial& best) {
+  const Problem problem = Problem::parse(best.problem_key).value();
+  const Work work = find_template(problem.op)->work(problem);
+  const double us = best.measurement.median_us;
+  return fmt::format("best {}, {}, {} of the roofline", format_time(us),
+                     format_rate(work.flops, us),
+                     format_share(roofline_us(work, result.ceilings) / us));
+}
+
+// As many bytes of the text as fill the terminal's width; text here is nearly all ASCII.
+std::string fitted(const std::string& text) {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 10;
+  return text.substr(0, known ? size.ws_col - 1U : 119U);
+}
+
+}  // namespace
+
+void Progress::clear_line() {
+  if (line_open_) fmt::print(stream_, "\r\033[K");
+  line_open_ = false;
+  std::fflush(stream_);
+}
+
+void Progress::on_phase(const std::string& what) {
+  clear_line();
+  phase_ = what;
+  fmt::print(stream_, "{}\n", what);
+  std::fflush(stream_);
+}
+
+void Progress::on_trial(const SessionResult& result, const Budget& budget) {
+  const std::string& key = result.trials.back().problem_key;
+  const Trial* best = best_trial(result.trials, key);
+  const int percent = static_cast<int>(100 * std::min(1.0, budget.used()));
+  const std::string line =
+      fmt::format("{:3d} %, {} trials, {}; {}", percent, result.trials.size(), time_left(budget),
+                  best != nullptr ? best_text(result, *best) : "nothing right yet");
+  if (live_) {
+    fmt::print(stream_, "\r\033[K{}", fitted(line));
+    line_open_ = true;
+    std::fflush(stream_);
+    return;
+  }
+  const double best_us = best != nullptr ? best->measurement.median_us : 0;
+  const bool improved = best != nullptr && (best_key_ != key || best_us < best_us_);
+  if (!improved && percent / 10 <= tenth_) return;
+  tenth_ = std::max(tenth_, percent / 10);
+  best_us_ = best_us;
+  best_key_ = key;
+  fmt::print(stream_, "{}{}\n", line, improved ? "; " + best->config.text() : "");
+  std::fflush(stream_);
+}
+
+}  // namespace greta

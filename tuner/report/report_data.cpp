@@ -1,0 +1,198 @@
+#include <fmt/format.h>
+
+#include "db/json.hpp"
+#include "runtime/device/version.hpp"
+#include "tuner/report/report.hpp"
+
+namespace greta {
+namespace {
+
+using nlohmann::json;
+
+json trial_counts(const SessionResult& result) {
+  json counts{{"total", result.trials.size()}, {"ok", 0}};
+  for (const auto& trial : result.trials) {
+    const std::string status(trial.ok() ? "ok" : to_string(*trial.failure));
+    counts[status] = counts.value(status, 0) + 1;
+  }
+  return counts;
+}
+
+json time_json(const TimeSpent& time) {
+  return {{"wall_s", time.wall},
+          {"compile_s", time.compile},
+          {"verify_s", time.verify},
+          {"measure_s", time.measure},
+          {"other_s", time.other()}};
+}
+
+json problem_json(const SessionResult& result) {
+  json dims = json::object();
+  for (const auto& [name, value] : result.problem.dims) dims[name] = value;
+  return {{"key", result.problem.key()},
+          {"op", result.problem.op},
+          {"dtype", to_string(result.problem.dtype)},
+          {"out_dtype", to_string(result.problem.out_dtype)},
+          {"dims", dims},
+          {"flops", result.work.flops},
+          {"bytes", result.work.bytes}};
+}
+
+// One row; fields that a row does not have stay empty.
+struct CsvRow {
+  std::string origin;
+  std::string problem_dims;
+  std::string config;
+  std::string status;
+  double us = 0, low_us = 0, high_us = 0, p99_us = 0, spread = 0;
+  double error = 0, bound = 0;
+  double speedup = 0, speedup_low = 0, speedup_high = 0;
+  std::size_t samples = 0;
+  Work work;
+  double roofline = 0;
+};
+
+std::string number(double value) {
+  return value != 0 ? fmt::format("{:.6g}", value) : "";
+}
+
+// Text is quoted where it could hold a comma, a quote or a line break.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+std::string attributes_text(const Problem& problem) {
+  std::string text;
+  for (const auto& [name, value] : problem.attributes) {
+    text += (text.empty() ? "" : " ") + name + "=" + value;
+  }
+  return text;
+}
+
+std::string csv_row(const SessionResult& result, const CsvRow& row, bool cold,
+                    const std::string& date) {
+  const DeviceInfo& device = result.device;
+  const Problem& problem = result.problem;
+  return fmt::format(
+      "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+      problem.op, to_string(problem.dtype), to_string(problem.out_dtype), row.problem_dims,
+      quoted(attributes_text(problem)), device.backend, quoted(device.name), quoted(row.config),
+      row.origin, row.status, number(row.us), number(row.low_us), number(row.high_us),
+      number(row.p99_us), number(row.spread),
+      number(row.us > 0 ? row.work.flops / row.us / 1e6 : 0),
+      number(row.us > 0 ? row.work.bytes / row.us / 1e3 : 0), number(row.roofline),
+      number(row.error), number(row.bound), number(row.speedup), number(row.speedup_low),
+      number(row.speedup_high), cold ? "cold" : "warm", row.samples, quoted(device.driver),
+      quoted(device.compiler), version(), date);
+}
+
+CsvRow trial_row(const SessionResult& result, const Trial& trial) {
+  CsvRow row;
+  const bool stand_in = result.stand_in && trial.problem_key == result.stand_in->problem.key();
+  row.origin = stand_in ? "stand_in" : "trial";
+  const Problem& ran = stand_in ? result.stand_in->problem : result.problem;
+  row.problem_dims = ran.dims_text();
+  row.config = trial.config.text();
+  row.status = trial.ok() ? "ok" : to_string(*trial.failure);
+  row.us = trial.measurement.median_us;
+  row.low_us = trial.measurement.low_us;
+  row.high_us = trial.measurement.high_us;
+  row.p99_us = trial.measurement.p99_us;
+  row.spread = trial.measurement.spread_percent();
+  row.error = trial.verdict.error;
+  row.bound = trial.verdict.bound;
+  row.samples = trial.measurement.samples_us.size();
+  row.work = stand_in ? Work{} : result.work;
+  return row;
+}
+
+CsvRow winner_row(const SessionResult& result) {
+  const Winner& winner = *result.winner;
+  CsvRow row;
+  row.origin = "winner";
+  row.problem_dims = result.problem.dims_text();
+  row.config = winner.config.text();
+  row.status = "ok";
+  row.us = winner.median_us;
+  row.low_us = winner.low_us;
+  row.high_us = winner.high_us;
+  row.error = winner.verdict.error;
+  row.bound = winner.verdict.bound;
+  row.speedup = winner.speedup;
+  row.speedup_low = winner.speedup_low;
+  row.speedup_high = winner.speedup_high;
+  row.samples = static_cast<std::size_t>(winner.rounds);
+  row.work = result.work;
+  row.roofline = winner.roofline;
+  return row;
+}
+
+CsvRow default_row(const SessionResult& result) {
+  CsvRow row;
+  row.origin = "default";
+  row.problem_dims = result.problem.dims_text();
+  row.config = result.default_config.text();
+  row.status = "ok";
+  row.us = result.winner->default_us;
+  row.samples = static_cast<std::size_t>(result.winner->rounds);
+  row.work = result.work;
+  return row;
+}
+
+}  // namespace
+
+json report_json(const SessionResult& result, const std::string& database) {
+  json object{{"format", "greta-tune 1"},
+              {"greta_version", version()},
+              {"problem", problem_json(result)},
+              {"device", to_json(result.device)},
+              {"outcome", result.interrupted ? "interrupted"
+                          : result.winner    ? "done"
+                                             : "no winner"},
+              {"winner", nullptr},
+              {"default_config", to_json(result.default_config)},
+              {"naive", nullptr},
+              {"stand_in", nullptr},
+              {"trials", trial_counts(result)},
+              {"space", {{"valid", result.space_count}, {"cartesian", result.cartesian_size}}},
+              {"ceilings", json::object()},
+              {"notes", result.notes},
+              {"time", time_json(result.time)},
+              {"database", database}};
+  for (const auto& ceiling : result.ceilings) object["ceilings"][ceiling.kind] = ceiling.value;
+  if (result.winner) {
+    object["winner"] = to_json(*result.winner);
+    object["winner"]["config_text"] = result.winner->config.text();
+    object["winner"]["tflops"] = result.work.flops / result.winner->median_us / 1e6;
+    object["winner"]["gbps"] = result.work.bytes / result.winner->median_us / 1e3;
+  }
+  if (result.naive) object["naive"] = to_json(*result.naive);
+  if (result.stand_in) {
+    object["stand_in"] = {{"key", result.stand_in->problem.key()},
+                          {"estimated_launch_s", result.stand_in->estimated_s}};
+  }
+  return object;
+}
+
+std::string csv_header() {
+  return "op,dtype,out_dtype,problem,attributes,backend,device,config,origin,status,us,low_us,"
+         "high_us,p99_us,spread_pct,tflops,gbps,roofline,error,bound,speedup,speedup_low,"
+         "speedup_high,cache,samples,driver,compiler,greta_version,date\n";
+}
+
+std::string csv_rows(const SessionResult& result, bool cold, const std::string& date) {
+  std::string rows;
+  for (const auto& trial : result.trials) {
+    rows += csv_row(result, trial_row(result, trial), cold, date);
+  }
+  if (!result.winner) return rows;
+  if (result.winner->default_us > 0) rows += csv_row(result, default_row(result), cold, date);
+  return rows + csv_row(result, winner_row(result), cold, date);
+}
+
+}  // namespace greta
