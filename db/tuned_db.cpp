@@ -56,9 +56,7 @@ std::optional<StoredWinner> TunedDb::find_winner(const std::string& device_finge
                                                  const std::string& problem_key, bool cold) const {
   std::optional<StoredWinner> found;
   impl_->connection.read([&](SQLite::Database& database) {
-    SQLite::Statement select(
-        database, std::string(select_winners) +
-                      " WHERE d.fingerprint = :fingerprint AND p.key = :key AND w.cold = :cold");
+    SQLite::Statement select(database, select_winner());
     select.bind(":fingerprint", device_fingerprint);
     select.bind(":key", problem_key);
     select.bind(":cold", cold);
@@ -70,8 +68,7 @@ std::optional<StoredWinner> TunedDb::find_winner(const std::string& device_finge
 std::vector<StoredWinner> TunedDb::winners() const {
   std::vector<StoredWinner> all;
   impl_->connection.read([&](SQLite::Database& database) {
-    SQLite::Statement select(
-        database, std::string(select_winners) + " ORDER BY p.op, p.id, d.name, d.id, w.cold DESC");
+    SQLite::Statement select(database, select_all_winners());
     while (select.executeStep()) all.push_back(read_winner(select));
   });
   return all;

@@ -108,7 +108,7 @@ void Connection::fail(const SQLite::Exception& error) const {
 void Connection::open_handle(const std::string& name, int flags) {
   database_ = std::make_unique<SQLite::Database>(
       name, flags, static_cast<int>(options_.busy_timeout.count()), options_.vfs);
-  database_->exec("PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF");
+  database_->exec("PRAGMA cell_size_check = ON");
 }
 
 void Connection::open_for_writing() {

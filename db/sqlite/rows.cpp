@@ -245,11 +245,25 @@ void put_winner(SQLite::Database& database, std::int64_t session, const Winner& 
   execute_for_session(insert, session);
 }
 
-const char* const select_winners = R"(
+static std::string select_winners(const std::string& condition) {
+  return R"(
     SELECT w.*, p.key, d.fingerprint, d.name, s.opened_as, s.greta_version, s.template_key,
       s.driver, s.compiler, s.started_utc
     FROM winners w JOIN devices d ON d.id = w.device JOIN problems p ON p.id = w.problem
-      JOIN sessions s ON s.id = w.session)";
+      JOIN sessions s ON s.id = w.session )" +
+         condition;
+}
+
+const std::string& select_winner() {
+  static const std::string query =
+      select_winners("WHERE d.fingerprint = :fingerprint AND p.key = :key AND w.cold = :cold");
+  return query;
+}
+
+const std::string& select_all_winners() {
+  static const std::string query = select_winners("ORDER BY p.op, p.id, d.name, d.id, w.cold DESC");
+  return query;
+}
 
 StoredWinner read_winner(SQLite::Statement& row) {
   StoredWinner stored;

@@ -24,7 +24,8 @@ extern const char* const select_trials;  ///< those of `:session`, in order
 Trial read_trial(SQLite::Statement& row);
 
 void put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner);
-extern const char* const select_winners;  ///< of devices d and problems p; add WHERE or ORDER BY
+const std::string& select_winner();       ///< that of `:fingerprint`, `:key` and `:cold`
+const std::string& select_all_winners();  ///< by operation, problem and device
 StoredWinner read_winner(SQLite::Statement& row);
 
 void put_ceiling(SQLite::Database& database, std::int64_t device, const Ceiling& ceiling);

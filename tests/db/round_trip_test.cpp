@@ -1,0 +1,186 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "db/sqlite/connection.hpp"
+#include "db/sqlite/rows.hpp"
+#include "tests/db/fixture.hpp"
+
+namespace greta {
+namespace {
+
+TunedDb open(const std::filesystem::path& file) {
+  return TunedDb::open(file, TunedDb::Mode::read_write);
+}
+
+TEST(RoundTrip, EveryTrialComesBackAsItWas) {
+  const TemporaryFolder folder;
+  std::mt19937_64 random(7);
+  std::vector<Trial> trials;
+  for (int i = 0; i < 200; ++i) trials.push_back(random_trial(random));
+  trials.push_back(Trial{});
+  trials.back().log = "a compiler's bytes: \xff\xfe";
+
+  std::int64_t session = 0;
+  {
+    auto db = open(folder / "new/folder/t.db");
+    session = db.begin_session(sample_session());
+    const auto other = db.begin_session(sample_session());
+    for (const auto& trial : trials) {
+      db.add_trial(session, trial);
+      db.add_trial(other, sample_trial("other"));
+    }
+    db.end_session(session, "done");
+  }
+  const auto db = open(folder / "new/folder/t.db");
+  const auto stored = db.trials(session);
+  ASSERT_EQ(stored.size(), trials.size());
+  for (std::size_t i = 0; i < trials.size(); ++i) expect_equal(stored[i], trials[i]);
+  EXPECT_EQ(db.counts().trials, 2 * static_cast<std::int64_t>(trials.size()));
+  EXPECT_EQ(db.counts().sessions, 2);
+  EXPECT_EQ(db.counts().devices, 1);
+  EXPECT_EQ(db.counts().problems, 1);
+  EXPECT_TRUE(db.check().empty());
+}
+
+TEST(RoundTrip, EveryStatusCanBeStored) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  const auto session = db.begin_session(sample_session());
+  const std::vector<Status> all = {
+      Status::constraints,   Status::compile,     Status::launch,
+      Status::correctness,   Status::timeout,     Status::crash,
+      Status::out_of_memory, Status::unavailable, Status::invalid_argument,
+      Status::device_lost,   Status::io};
+  for (const auto status : all) {
+    auto trial = sample_trial("x");
+    trial.failure = status;
+    db.add_trial(session, trial);
+  }
+  const auto stored = db.trials(session);
+  ASSERT_EQ(stored.size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(stored[i].failure, all[i]);
+}
+
+TEST(RoundTrip, WinnerComesBackWithItsCircumstances) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  const auto device = sample_device().fingerprint();
+  const auto problem = sample_problem().key();
+  EXPECT_FALSE(db.find_winner(device, problem, true));
+  const auto session = db.begin_session(sample_session());
+  db.set_winner(session, sample_winner());
+
+  const auto found = db.find_winner(device, problem, true);
+  ASSERT_TRUE(found);
+  expect_equal(found->winner, sample_winner());
+  EXPECT_EQ(found->problem, sample_problem());
+  EXPECT_EQ(found->device_fingerprint, device);
+  EXPECT_EQ(found->device_name, "Example GPU 9000");
+  EXPECT_EQ(found->device_id, "vulkan:2");
+  EXPECT_EQ(found->provenance.greta_version, "0.1.0");
+  EXPECT_EQ(found->provenance.template_key, "0123abcd");
+  EXPECT_EQ(found->provenance.driver, "example 1.2.3");
+  EXPECT_EQ(found->provenance.compiler, "glslang 12.0.0");
+  EXPECT_EQ(found->provenance.started_utc, "2026-11-20T12:00:00Z");
+  EXPECT_FALSE(db.find_winner(device, problem, false));
+  EXPECT_FALSE(db.find_winner("another device", problem, true));
+  EXPECT_FALSE(db.find_winner(device, "another problem", true));
+}
+
+TEST(RoundTrip, LaterWinnerReplacesOnlyItsOwnKind) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  auto later_session = sample_session();
+  later_session.provenance.started_utc = "2026-11-21T12:00:00Z";
+  auto later = sample_winner();
+  later.median_us = 5;
+  auto warm = sample_winner();
+  warm.cold = false;
+  warm.roofline = std::numeric_limits<double>::quiet_NaN();
+
+  db.set_winner(db.begin_session(sample_session()), sample_winner());
+  db.set_winner(db.begin_session(sample_session()), warm);
+  db.set_winner(db.begin_session(later_session), later);
+  ASSERT_EQ(db.winners().size(), 2U);
+  expect_equal(db.winners()[0].winner, later);
+  expect_equal(db.winners()[1].winner, warm);
+  EXPECT_EQ(db.winners()[0].provenance.started_utc, "2026-11-21T12:00:00Z");
+  EXPECT_EQ(db.counts().winners, 2);
+}
+
+TEST(RoundTrip, CeilingsAreReplacedByKind) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  const auto device = sample_device();
+  EXPECT_TRUE(db.ceilings(device.fingerprint()).empty());
+  db.set_ceilings(device, {{"copy_gbps", 4000, 1.5, "1.2.3", "2026-11-20T12:00:00Z"},
+                           {"fma_f32_gflops", 60000, 0.5, "1.2.3", "2026-11-20T12:00:00Z"}});
+  db.set_ceilings(device, {{"copy_gbps", 4100, 0.25, "1.2.4", "2026-11-21T12:00:00Z"}});
+  const auto stored = db.ceilings(device.fingerprint());
+  ASSERT_EQ(stored.size(), 2U);
+  EXPECT_EQ(stored[0].kind, "copy_gbps");
+  EXPECT_EQ(stored[0].value, 4100);
+  EXPECT_EQ(stored[0].spread_percent, 0.25);
+  EXPECT_EQ(stored[0].driver, "1.2.4");
+  EXPECT_EQ(stored[0].measured_utc, "2026-11-21T12:00:00Z");
+  EXPECT_EQ(stored[1].kind, "fma_f32_gflops");
+  EXPECT_EQ(stored[1].value, 60000);
+}
+
+TEST(RoundTrip, DeviceIsOneRowThatFollowsItsDriver) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  auto session = sample_session();
+  db.begin_session(session);
+  session.device.driver = "example 2.0";
+  db.begin_session(session);
+  EXPECT_EQ(db.counts().devices, 1);
+  const Connection connection(folder / "t.db", TunedDb::Mode::read_only);
+  connection.read([](SQLite::Database& database) {
+    EXPECT_EQ(database.execAndGet("SELECT driver FROM devices").getString(), "example 2.0");
+  });
+}
+
+TEST(RoundTrip, UnknownSessionIsAnError) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  const auto expected = (folder / "t.db").string() + ": there is no session 77";
+  EXPECT_EQ(error_of([&] { db.add_trial(77, sample_trial("x")); }), expected);
+  EXPECT_EQ(error_of([&] { db.end_session(77, "done"); }), expected);
+  EXPECT_EQ(error_of([&] { db.set_winner(77, sample_winner()); }), expected);
+  EXPECT_TRUE(db.trials(77).empty());
+}
+
+TEST(RoundTrip, FailedCallLeavesNothingBehind) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  // The second ceiling breaks a CHECK, so the device and the first one must go as well.
+  error_of([&] { db.set_ceilings(sample_device(), {{"copy_gbps", 1, 1, "", ""}, {}}); });
+  EXPECT_EQ(db.counts().devices, 0);
+  EXPECT_TRUE(db.ceilings(sample_device().fingerprint()).empty());
+  db.begin_session(sample_session());
+  EXPECT_EQ(db.counts().sessions, 1);
+}
+
+TEST(RoundTrip, LookupsUseIndices) {
+  const TemporaryFolder folder;
+  const Connection connection(folder / "t.db", TunedDb::Mode::read_write);
+  connection.read([](SQLite::Database& database) {
+    for (const std::string& query :
+         {select_winner(), std::string(select_trials), std::string(select_ceilings)}) {
+      SQLite::Statement plan(database, "EXPLAIN QUERY PLAN " + query);
+      int steps = 0;
+      for (; plan.executeStep(); ++steps) {
+        EXPECT_EQ(plan.getColumn(3).getString().find("SCAN"), std::string::npos)
+            << plan.getColumn(3).getString();
+      }
+      EXPECT_GT(steps, 1);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace greta
