@@ -51,6 +51,8 @@ const std::vector<Backend*>& backends();
 /// device's name, case-insensitive. Fails with `unavailable` and a message that names what there
 /// is. "auto" never picks a device that can't execute.
 Result<ProbedDevice> select_device(std::string_view wanted);
+/// The same among given backends.
+Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Backend*>& among);
 
 /// select_device, then open.
 Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenOptions& options);

@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "runtime/device/backend.hpp"
+#include "runtime/device/vulkan/vulkan_backend.hpp"
+
+namespace greta {
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+/// Real GPUs before what merely acts as one.
+int rank(const ProbedDevice& device) {
+  switch (device.info.kind) {
+    case DeviceKind::discrete_gpu:
+      return 3;
+    case DeviceKind::integrated_gpu:
+      return 2;
+    case DeviceKind::virtual_gpu:
+      return 1;
+    case DeviceKind::cpu:
+      return 0;
+  }
+  return 0;
+}
+
+/// "vulkan:0 (llvmpipe …), vulkan:1 (…, not usable: …)", and why backends are absent.
+std::string describe(const std::vector<ProbedDevice>& devices,
+                     const std::vector<std::string>& absent) {
+  std::string text;
+  for (const auto& [info, usable, reason] : devices) {
+    text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", info.id(), info.name,
+                        usable ? "" : ", not usable: " + reason);
+  }
+  if (text.empty()) text = "none";
+  for (const auto& line : absent) text += "; " + line;
+  return text;
+}
+
+}  // namespace
+
+const std::vector<Backend*>& backends() {
+  static const std::vector<Backend*> list{&vulkan::backend()};
+  return list;
+}
+
+Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Backend*>& among) {
+  std::vector<ProbedDevice> devices;
+  std::vector<std::string> absent;
+  for (Backend* const backend : among) {
+    Probe probe = backend->probe();
+    if (!probe.available) absent.push_back(fmt::format("{}: {}", backend->name(), probe.reason));
+    std::move(probe.devices.begin(), probe.devices.end(), std::back_inserter(devices));
+  }
+  const ProbedDevice* chosen = nullptr;
+  const std::string part = lower(wanted);
+  for (const auto& device : devices) {
+    if (device.info.id() == part) {
+      chosen = &device;
+      break;
+    }
+    const bool matches = part == "auto" ||
+                         (!part.empty() && lower(device.info.name).find(part) != std::string::npos);
+    if (!matches || !device.usable) continue;
+    if (chosen == nullptr || rank(device) > rank(*chosen)) chosen = &device;
+  }
+  if (chosen != nullptr && chosen->usable) return *chosen;
+  return Failure{Status::unavailable,
+                 chosen != nullptr
+                     ? fmt::format("device {} is not usable: {}", wanted, chosen->reason)
+                     : fmt::format("no usable device matches \"{}\"; there is: {}", wanted,
+                                   describe(devices, absent)),
+                 {}};
+}
+
+Result<ProbedDevice> select_device(std::string_view wanted) {
+  return select_device(wanted, backends());
+}
+
+Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenOptions& options) {
+  const auto device = select_device(wanted);
+  if (!device) return device.failure();
+  for (Backend* const backend : backends()) {
+    if (backend->name() == device->info.backend) return backend->open(device->info.index, options);
+  }
+  return Failure{Status::unavailable, "no backend " + device->info.backend, {}};
+}
+
+}  // namespace greta

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <string_view>
+#include <utility>
+
+namespace greta {
+
+enum class LogLevel { debug, info, warning };
+
+using LogSink = std::function<void(LogLevel, std::string_view)>;
+
+/// Where log lines go; an empty function (the state at start) drops them. Thread-safe: the sink
+/// is never called by two threads at once, and must not log or set a sink itself.
+void set_log_sink(LogSink sink);
+
+/// Hands one line to the sink.
+void log_line(LogLevel level, std::string_view line);
+
+template <typename... Arguments>
+void log(LogLevel level, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  log_line(level, fmt::format(format, std::forward<Arguments>(arguments)...));
+}
+
+}  // namespace greta

@@ -1,0 +1,105 @@
+#include "runtime/device/vulkan/event.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace greta::vulkan {
+
+Timeline::Timeline(const std::shared_ptr<Context>& context) : context_(context) {
+  const VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                       .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+  const VkSemaphoreCreateInfo create{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
+                                     .pNext = &type};
+  semaphore_ = make<decltype(semaphore_), &VolkDeviceTable::vkCreateSemaphore>(context, create,
+                                                                               "vkCreateSemaphore");
+}
+
+std::uint64_t Timeline::completed() const {
+  std::uint64_t value = 0;
+  check(context_->vk().vkGetSemaphoreCounterValue(context_->handle(), handle(), &value),
+        "vkGetSemaphoreCounterValue");
+  return value;
+}
+
+void Timeline::wait(std::uint64_t value, Deadline deadline) const {
+  const VkSemaphore semaphore = handle();
+  const VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+                                 .semaphoreCount = 1,
+                                 .pSemaphores = &semaphore,
+                                 .pValues = &value};
+  const auto nanoseconds = static_cast<std::uint64_t>(std::max<Deadline::rep>(0, deadline.count()));
+  const VkResult result = context_->vk().vkWaitSemaphores(context_->handle(), &info, nanoseconds);
+  if (result == VK_TIMEOUT) {
+    throw Refusal(Status::timeout,
+                  fmt::format("the device did not finish within {:.6g} ms",
+                              std::chrono::duration<double, std::milli>(deadline).count()));
+  }
+  check(result, "vkWaitSemaphores");
+}
+
+std::shared_ptr<const QueryAllocator::Query> QueryAllocator::acquire() {
+  if (free_.empty()) {
+    const VkQueryPoolCreateInfo create{.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                       .queryType = VK_QUERY_TYPE_TIMESTAMP,
+                                       .queryCount = pool_size};
+    pools_.push_back(
+        make<Handle<VkQueryPool, &VolkDeviceTable::vkDestroyQueryPool>,
+             &VolkDeviceTable::vkCreateQueryPool>(context_, create, "vkCreateQueryPool"));
+    free_.reserve(pools_.size() * pool_size);
+    for (std::uint32_t index = pool_size; index-- > 0;) {
+      free_.push_back({pools_.back().get(), index});
+    }
+  }
+  const Query query = free_.back();
+  auto owned = std::shared_ptr<const Query>(
+      new Query(query), [self = shared_from_this()](const Query* released) {
+        self->free_.push_back(*released);  // there is room for every query: can't throw
+        delete released;
+      });
+  free_.pop_back();
+  return owned;
+}
+
+void VulkanEvent::restart(std::shared_ptr<Timeline> timeline) {
+  const bool pending =
+      timeline_ && !timeline_->closed() && (!submitted() || timeline_->completed() < value_);
+  if (pending) {
+    throw Refusal(Status::invalid_argument,
+                  "the event is recorded again before its first recording has completed");
+  }
+  context_->vk().vkResetQueryPool(context_->handle(), query_->pool, query_->index, 1);
+  timeline_ = std::move(timeline);
+  value_ = timeline_->next();
+}
+
+std::uint64_t VulkanEvent::ticks() const {
+  if (!submitted()) {
+    throw Refusal(Status::invalid_argument, "the event was not recorded and submitted");
+  }
+  std::uint64_t ticks = 0;
+  const VkResult result = context_->vk().vkGetQueryPoolResults(
+      context_->handle(), query_->pool, query_->index, 1, sizeof ticks, &ticks, sizeof ticks,
+      VK_QUERY_RESULT_64_BIT);
+  if (result == VK_NOT_READY) {
+    throw Refusal(Status::invalid_argument, "the event has not been reached yet");
+  }
+  check(result, "vkGetQueryPoolResults");
+  return ticks;
+}
+
+const VulkanEvent& checked_event(const Context& context, const Event& event) {
+  const auto* const known = dynamic_cast<const VulkanEvent*>(&event);
+  if (known == nullptr || known->context() != &context) {
+    throw Refusal(Status::invalid_argument, "the event belongs to another device");
+  }
+  return *known;
+}
+
+std::uint64_t ticks_between(std::uint64_t start, std::uint64_t stop, std::uint32_t valid_bits) {
+  const std::uint64_t mask = valid_bits >= 64 ? UINT64_MAX : (std::uint64_t{1} << valid_bits) - 1;
+  return (stop - start) & mask;
+}
+
+}  // namespace greta::vulkan

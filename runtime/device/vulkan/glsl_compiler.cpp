@@ -1,0 +1,123 @@
+#include "runtime/device/vulkan/glsl_compiler.hpp"
+
+#include <fmt/format.h>
+#include <glslang/Public/ResourceLimits.h>
+#include <glslang/Public/ShaderLang.h>
+#include <glslang/SPIRV/GlslangToSpv.h>
+#include <glslang/build_info.h>
+#include <spirv-tools/libspirv.h>
+
+#include <mutex>
+#include <spirv-tools/optimizer.hpp>
+#include <sstream>
+#include <utility>
+
+namespace greta::vulkan {
+
+namespace {
+
+/// The first line of a log that reports an error, without glslang's prefix.
+std::string first_error(const std::string& log) {
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("ERROR: ")) return line.substr(7);
+    if (line.find("error") != std::string::npos) return line;
+  }
+  return "the compiler gave no reason";
+}
+
+Failure refused(const KernelSource& source, std::string log) {
+  std::string message = fmt::format("{}: {}", source.name, first_error(log));
+  return {Status::compile, std::move(message), std::move(log)};
+}
+
+/// "#define NAME VALUE" lines for options "-DNAME=VALUE".
+Result<std::string> preamble(const KernelSource& source) {
+  std::string text;
+  for (const auto& option : source.options) {
+    if (!option.starts_with("-D") || option.size() == 2) {
+      return refused(source, fmt::format("ERROR: option {}: only -DNAME[=VALUE] is known", option));
+    }
+    const auto equals = option.find('=');
+    text += equals == std::string::npos
+                ? fmt::format("#define {}\n", option.substr(2))
+                : fmt::format("#define {} {}\n", option.substr(2, equals - 2),
+                              option.substr(equals + 1));
+  }
+  return text;
+}
+
+Result<Spirv> translate(const KernelSource& source) {
+  static std::once_flag once;
+  std::call_once(once, [] { glslang::InitializeProcess(); });
+
+  const auto defines = preamble(source);
+  if (!defines) return defines.failure();
+  glslang::TShader shader(EShLangCompute);
+  const char* const text = source.text.data();
+  const int length = static_cast<int>(source.text.size());
+  const char* const name = source.name.c_str();
+  shader.setStringsWithLengthsAndNames(&text, &length, &name, 1);
+  shader.setPreamble(defines->c_str());
+  shader.setEnvInput(glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 460);
+  shader.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_3);
+  shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_6);
+  const auto messages = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
+  const bool parsed = shader.parse(GetDefaultResources(), 460, false, messages);
+  std::string log = shader.getInfoLog();
+  if (!parsed) return refused(source, std::move(log));
+
+  glslang::TProgram program;
+  program.addShader(&shader);
+  const bool linked = program.link(messages);
+  log += program.getInfoLog();
+  if (!linked) return refused(source, std::move(log));
+
+  Spirv spirv;
+  spv::SpvBuildLogger logger;
+  glslang::SpvOptions options;
+  options.disableOptimizer = true;  // spirv-opt runs below, with its messages
+  glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), spirv, &logger, &options);
+  log += logger.getAllMessages();
+  if (spirv.empty()) return refused(source, std::move(log));
+  return spirv;
+}
+
+Result<Spirv> optimise(const KernelSource& source, const Spirv& spirv) {
+  std::string log;
+  spvtools::Optimizer optimizer(SPV_ENV_VULKAN_1_3);
+  optimizer.SetMessageConsumer([&](spv_message_level_t level, const char*,
+                                   const spv_position_t& position, const char* message) {
+    const bool error = level <= SPV_MSG_ERROR;
+    log += fmt::format("{}spirv-opt: {}: {}\n", error ? "ERROR: " : "", position.index, message);
+  });
+  optimizer.RegisterPerformancePasses();
+  Spirv optimised;
+  if (!optimizer.Run(spirv.data(), spirv.size(), &optimised)) {
+    return refused(source, std::move(log));
+  }
+  return optimised;
+}
+
+}  // namespace
+
+const std::string& glsl_compiler_version() {
+  static const std::string version =
+      fmt::format("glslang {}.{}.{}, SPIRV-Tools {}", GLSLANG_VERSION_MAJOR, GLSLANG_VERSION_MINOR,
+                  GLSLANG_VERSION_PATCH, spvSoftwareVersionString());
+  return version;
+}
+
+Result<Spirv> compile_glsl(const KernelSource& source) {
+  if (source.language != "glsl") {
+    return refused(source, fmt::format("ERROR: the language {} is not glsl", source.language));
+  }
+  if (source.entry != "main") {
+    return refused(source, fmt::format("ERROR: the entry {} is not main", source.entry));
+  }
+  auto spirv = translate(source);
+  if (!spirv) return spirv;
+  return optimise(source, *spirv);
+}
+
+}  // namespace greta::vulkan

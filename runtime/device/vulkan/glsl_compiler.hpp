@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/device/kernel_source.hpp"
+#include "runtime/device/result.hpp"
+
+namespace greta::vulkan {
+
+using Spirv = std::vector<std::uint32_t>;
+
+/// "glslang 12.0.0, SPIRV-Tools v2023.1"
+const std::string& glsl_compiler_version();
+
+/// Compiles a compute shader to optimised SPIR-V 1.6. Thread-safe. Fails with `compile`: the first
+/// error is the message, everything the compiler said is the log.
+Result<Spirv> compile_glsl(const KernelSource& source);
+
+}  // namespace greta::vulkan

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "runtime/device/vulkan/physical_device.hpp"
+
+namespace greta::vulkan {
+
+/// A VkInstance and its devices.
+class Instance {
+ public:
+  using MessageHandler = std::function<void(std::string_view)>;
+
+  /// With validation, `on_message` gets each message of the validation layer. Throws `unavailable`
+  /// when there is no loader, or no validation layer.
+  explicit Instance(bool validation = false, MessageHandler on_message = {});
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  const std::vector<PhysicalDevice>& devices() const { return devices_; }
+
+  /// A device of this instance was lost: drivers may still be busy, so nothing is destroyed.
+  void abandon() { abandoned_ = true; }
+  bool abandoned() const { return abandoned_; }
+
+ private:
+  static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
+                                                   VkDebugUtilsMessageTypeFlagsEXT,
+                                                   const VkDebugUtilsMessengerCallbackDataEXT* data,
+                                                   void* self);
+
+  struct Messenger {
+    VkInstance instance;
+    VkDebugUtilsMessengerEXT handle;
+  };
+  struct Destroy {
+    using pointer = VkInstance;
+    void operator()(VkInstance instance) const;
+  };
+  struct DestroyMessenger {
+    void operator()(Messenger* messenger) const;
+  };
+
+  MessageHandler on_message_;
+  std::mutex message_mutex_;
+  std::unique_ptr<VkInstance, Destroy> handle_;
+  std::unique_ptr<Messenger, DestroyMessenger> messenger_;  // destroyed before the instance
+  std::vector<PhysicalDevice> devices_;
+  std::atomic<bool> abandoned_{false};
+};
+
+}  // namespace greta::vulkan

@@ -1,0 +1,236 @@
+#include "runtime/device/vulkan/kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "runtime/device/telemetry.hpp"
+#include "runtime/device/vulkan/features.hpp"
+#include "runtime/device/vulkan/glsl_compiler.hpp"
+#include "runtime/device/vulkan/spirv_info.hpp"
+#include "runtime/device/vulkan/stream.hpp"
+
+namespace greta::vulkan {
+
+namespace {
+
+using ModuleHandle = Handle<VkShaderModule, &VolkDeviceTable::vkDestroyShaderModule>;
+using CacheHandle = Handle<VkPipelineCache, &VolkDeviceTable::vkDestroyPipelineCache>;
+
+/// What the disk cache keeps of a kernel.
+struct Binary {
+  Spirv spirv;
+  std::vector<std::byte> driver_data;  ///< the driver's own cache of the pipeline
+};
+
+std::vector<std::byte> pack(const Binary& binary) {
+  const std::uint64_t spirv_bytes = binary.spirv.size() * sizeof(std::uint32_t);
+  std::vector<std::byte> packed(sizeof spirv_bytes + spirv_bytes + binary.driver_data.size());
+  std::byte* to = packed.data();
+  std::memcpy(to, &spirv_bytes, sizeof spirv_bytes);
+  to += sizeof spirv_bytes;
+  std::memcpy(to, binary.spirv.data(), spirv_bytes);
+  std::copy(binary.driver_data.begin(), binary.driver_data.end(), to + spirv_bytes);
+  return packed;
+}
+
+std::optional<Binary> unpack(const std::vector<std::byte>& packed) {
+  std::uint64_t spirv_bytes = 0;
+  if (packed.size() < sizeof spirv_bytes) return std::nullopt;
+  std::memcpy(&spirv_bytes, packed.data(), sizeof spirv_bytes);
+  if (spirv_bytes > packed.size() - sizeof spirv_bytes || spirv_bytes % 4 != 0) return std::nullopt;
+  Binary binary;
+  binary.spirv.resize(spirv_bytes / sizeof(std::uint32_t));
+  std::memcpy(binary.spirv.data(), packed.data() + sizeof spirv_bytes, spirv_bytes);
+  binary.driver_data.assign(
+      packed.begin() + static_cast<std::ptrdiff_t>(sizeof spirv_bytes + spirv_bytes), packed.end());
+  return binary;
+}
+
+[[noreturn]] void refuse(const KernelSource& source, const std::string& why) {
+  throw Refusal(Status::compile, fmt::format("{}: {}", source.name, why));
+}
+
+/// What can be judged before compiling.
+void check_source(const PhysicalDevice& device, const KernelSource& source) {
+  const DeviceInfo& info = device.info;
+  if (source.argument_bytes > info.max_argument_bytes) {
+    refuse(source, fmt::format("{} bytes of arguments, the device takes {}", source.argument_bytes,
+                               info.max_argument_bytes));
+  }
+  const std::uint32_t size = source.required_subgroup_size;
+  if (size == 0) return;
+  const bool power_of_two = (size & (size - 1)) == 0;
+  if (!info.subgroup_size_control || !power_of_two || size < info.min_subgroup_size ||
+      size > info.max_subgroup_size) {
+    refuse(source, fmt::format("subgroup size {} is not possible on the device, which has {} to {}",
+                               size, info.min_subgroup_size, info.max_subgroup_size));
+  }
+}
+
+/// Holds what the kernel needs against what the device has and the source promised.
+void check_resources(const PhysicalDevice& device, const KernelSource& source,
+                     const SpirvInfo& needs) {
+  const DeviceInfo& info = device.info;
+  if (needs.local_size != source.block) {
+    refuse(source, fmt::format("the text declares a workgroup of {}, its source says {}",
+                               fmt::join(needs.local_size, "x"), fmt::join(source.block, "x")));
+  }
+  std::uint64_t invocations = 1;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    invocations *= source.block[axis];
+    if (source.block[axis] > info.max_workgroup_size[axis]) {
+      refuse(source,
+             fmt::format("a workgroup of {}, the device takes {}", fmt::join(source.block, "x"),
+                         fmt::join(info.max_workgroup_size, "x")));
+    }
+  }
+  if (invocations > info.max_workgroup_invocations) {
+    refuse(source, fmt::format("a workgroup of {} invocations, the device takes {}", invocations,
+                               info.max_workgroup_invocations));
+  }
+  if (source.required_subgroup_size != 0 &&
+      invocations > std::uint64_t{source.required_subgroup_size} * device.max_workgroup_subgroups) {
+    refuse(source,
+           fmt::format("{} invocations in subgroups of {}, the device takes {} subgroups",
+                       invocations, source.required_subgroup_size, device.max_workgroup_subgroups));
+  }
+  if (needs.shared_memory_bytes > info.shared_memory_bytes) {
+    refuse(source, fmt::format("{} bytes of shared memory, the device has {}",
+                               needs.shared_memory_bytes, info.shared_memory_bytes));
+  }
+  if (needs.push_constant_bytes > source.argument_bytes) {
+    refuse(source, fmt::format("the text declares {} bytes of arguments, its source says {}",
+                               needs.push_constant_bytes, source.argument_bytes));
+  }
+}
+
+/// Makes a pipeline; `binary.driver_data` goes in and comes out as the driver's cache has it.
+std::shared_ptr<const Pipeline> build(const std::shared_ptr<Context>& context,
+                                      const KernelSource& source, Binary& binary) {
+  const auto& vk = context->vk();
+  auto built = std::make_shared<Pipeline>();
+  built->argument_bytes = source.argument_bytes;
+  built->push_bytes = (source.argument_bytes + 3) / 4 * 4;
+  const VkPushConstantRange arguments{VK_SHADER_STAGE_COMPUTE_BIT, 0, built->push_bytes};
+  const VkPipelineLayoutCreateInfo layout{
+      .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+      .pushConstantRangeCount = built->push_bytes == 0 ? 0U : 1U,
+      .pPushConstantRanges = &arguments};
+  built->layout = make<decltype(built->layout), &VolkDeviceTable::vkCreatePipelineLayout>(
+      context, layout, "vkCreatePipelineLayout");
+
+  const VkShaderModuleCreateInfo module_info{
+      .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+      .codeSize = binary.spirv.size() * sizeof(std::uint32_t),
+      .pCode = binary.spirv.data()};
+  const auto module = make<ModuleHandle, &VolkDeviceTable::vkCreateShaderModule>(
+      context, module_info, "vkCreateShaderModule");
+  const VkPipelineCacheCreateInfo cache_info{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+                                             .initialDataSize = binary.driver_data.size(),
+                                             .pInitialData = binary.driver_data.data()};
+  const auto cache = make<CacheHandle, &VolkDeviceTable::vkCreatePipelineCache>(
+      context, cache_info, "vkCreatePipelineCache");
+
+  const std::uint32_t subgroup = source.required_subgroup_size;
+  const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo required{
+      .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+      .requiredSubgroupSize = subgroup};
+  VkComputePipelineCreateInfo create{
+      .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+      .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                .pNext = subgroup == 0 ? nullptr : &required,
+                .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                .module = module.get(),
+                .pName = "main"},
+      .layout = built->layout.get()};
+  // Vulkan allows full subgroups to be required only where the first dimension holds whole ones.
+  if (subgroup != 0 && source.block[0] % subgroup == 0 && context->physical().full_subgroups) {
+    create.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+  }
+  if (context->physical().statistics) {
+    create.flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
+  }
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  check(vk.vkCreateComputePipelines(context->handle(), cache.get(), 1, &create, nullptr, &pipeline),
+        "vkCreateComputePipelines");
+  built->pipeline = {context, pipeline};
+
+  std::size_t size = 0;
+  check(vk.vkGetPipelineCacheData(context->handle(), cache.get(), &size, nullptr),
+        "vkGetPipelineCacheData");
+  binary.driver_data.resize(size);
+  check(vk.vkGetPipelineCacheData(context->handle(), cache.get(), &size, binary.driver_data.data()),
+        "vkGetPipelineCacheData");
+  binary.driver_data.resize(size);
+  return built;
+}
+
+/// The largest statistic whose name contains one of `parts`.
+std::uint32_t find_statistic(const std::vector<VkPipelineExecutableStatisticKHR>& statistics,
+                             std::initializer_list<const char*> parts) {
+  for (const char* const part : parts) {
+    for (const auto& statistic : statistics) {
+      if (std::strstr(statistic.name, part) == nullptr) continue;
+      if (statistic.format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR) {
+        return static_cast<std::uint32_t>(statistic.value.u64);
+      }
+    }
+  }
+  return 0;
+}
+
+KernelStatistics read_statistics(const Context& context, const Pipeline& pipeline,
+                                 const SpirvInfo& needs) {
+  KernelStatistics result;
+  result.shared_memory_bytes = static_cast<std::uint32_t>(needs.shared_memory_bytes);
+  if (!context.physical().statistics) return result;
+  const VkPipelineExecutableInfoKHR which{.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
+                                          .pipeline = pipeline.pipeline.get()};
+  const auto read = context.vk().vkGetPipelineExecutableStatisticsKHR;
+  std::uint32_t count = 0;
+  check(read(context.handle(), &which, &count, nullptr), "vkGetPipelineExecutableStatisticsKHR");
+  std::vector<VkPipelineExecutableStatisticKHR> statistics(
+      count, {.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR});
+  check(read(context.handle(), &which, &count, statistics.data()),
+        "vkGetPipelineExecutableStatisticsKHR");
+  // RADV: "VGPRs", "Spilled VGPRs"; NVIDIA: "Register Count", "Local Memory Size".
+  result.spilled_registers = find_statistic(statistics, {"Spilled VGPRs", "Spill"});
+  result.registers = find_statistic(statistics, {"Register Count", "VGPRs"});
+  return result;
+}
+
+}  // namespace
+
+std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, KernelCache& cache,
+                                      const KernelSource& source) {
+  const telemetry::Span span("device.compile");
+  const PhysicalDevice& device = context->physical();
+  check_source(device, source);
+  const std::string key = source.content_key(device.info.compiler,
+                                             device.info.architecture + ", " + device.info.driver);
+
+  std::optional<Binary> binary;
+  if (const auto stored = cache.load(key)) binary = unpack(*stored);
+  const bool from_cache = binary.has_value();
+  telemetry::count(from_cache ? "device.cache_hits" : "device.cache_misses");
+  if (!from_cache) {
+    auto spirv = compile_glsl(source);
+    if (!spirv) throw Refusal(spirv.failure());
+    binary = Binary{std::move(spirv).value(), {}};
+  }
+  const SpirvInfo needs = inspect(binary->spirv);
+  check_resources(device, source, needs);
+  const auto pipeline = build(context, source, *binary);
+  auto kernel = std::make_unique<VulkanKernel>(context.get(), key, from_cache, pipeline,
+                                               read_statistics(*context, *pipeline, needs));
+  // Lavapipe generates code when a kernel is first launched, be it over an empty grid.
+  if (device.info.is_cpu()) VulkanStream(context).finish_compiling(*kernel);
+  if (!from_cache) cache.store(key, pack(*binary));
+  return kernel;
+}
+
+}  // namespace greta::vulkan

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/device/kernel_cache.hpp"
+#include "runtime/device/vulkan/context.hpp"
+
+namespace greta::vulkan {
+
+/// A compute pipeline and its layout; kept alive by the submissions that run it.
+struct Pipeline {
+  Handle<VkPipelineLayout, &VolkDeviceTable::vkDestroyPipelineLayout> layout;
+  Handle<VkPipeline, &VolkDeviceTable::vkDestroyPipeline> pipeline;
+  std::uint32_t argument_bytes = 0;  ///< as the kernel declares them
+  std::uint32_t push_bytes = 0;      ///< the same, rounded up to Vulkan's unit of 4
+};
+
+class VulkanKernel final : public Kernel {
+ public:
+  VulkanKernel(const Context* context, std::string key, bool from_cache,
+               std::shared_ptr<const Pipeline> pipeline, const KernelStatistics& statistics)
+      : context_(context),
+        key_(std::move(key)),
+        from_cache_(from_cache),
+        pipeline_(std::move(pipeline)),
+        statistics_(statistics) {}
+
+  const std::string& content_key() const override { return key_; }
+  bool from_cache() const override { return from_cache_; }
+  KernelStatistics statistics() const override { return statistics_; }
+
+  const Context* context() const { return context_; }
+  const std::shared_ptr<const Pipeline>& pipeline() const { return pipeline_; }
+
+ private:
+  const Context* context_;  ///< for comparison only; pipeline_ keeps it alive
+  std::string key_;
+  bool from_cache_;
+  std::shared_ptr<const Pipeline> pipeline_;
+  KernelStatistics statistics_;
+};
+
+/// Compiles a kernel for the device, or takes it from the cache. Thread-safe. Throws Refusal.
+std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, KernelCache& cache,
+                                      const KernelSource& source);
+
+}  // namespace greta::vulkan

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "runtime/device/device_info.hpp"
+#include "runtime/device/vulkan/vulkan.hpp"
+
+namespace greta::vulkan {
+
+/// A device as its driver describes it, before it is opened.
+struct PhysicalDevice {
+  VkPhysicalDevice handle = VK_NULL_HANDLE;
+  DeviceInfo info;
+  bool usable = false;
+  std::string reason;  ///< why it is not usable, or a remark
+
+  std::set<std::string> extensions;
+  VkPhysicalDeviceMemoryProperties memory{};
+  std::uint32_t queue_family = 0;             ///< of the compute queue
+  std::uint32_t timestamp_bits = 0;           ///< valid bits of a timestamp on that queue
+  std::uint32_t max_workgroup_subgroups = 0;  ///< with a required subgroup size
+  bool full_subgroups = false;                ///< can be required
+  bool statistics = false;                    ///< the driver tells what a kernel needs
+};
+
+PhysicalDevice describe(VkPhysicalDevice device, int index);
+
+}  // namespace greta::vulkan

@@ -1,0 +1,6 @@
+// The one place that compiles volk, which opens libvulkan.so.1 at run time.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#define VOLK_IMPLEMENTATION
+#include <volk.h>
+#pragma GCC diagnostic pop

@@ -1,0 +1,77 @@
+#include "runtime/device/vulkan/vulkan_backend.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "runtime/device/vulkan/vulkan_device.hpp"
+
+namespace greta::vulkan {
+
+namespace {
+
+class VulkanBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "vulkan"; }
+
+  Probe probe() override {
+    Probe probe;
+    try {
+      const auto found = instance();
+      for (const auto& device : found->devices()) {
+        probe.devices.push_back({device.info, device.usable, device.reason});
+      }
+    } catch (const std::exception&) {
+      probe.reason = current_failure().message;
+      return probe;
+    }
+    probe.available = !probe.devices.empty();
+    if (!probe.available) probe.reason = "no Vulkan driver lists a device";
+    return probe;
+  }
+
+  Result<std::unique_ptr<Device>> open(int index, const OpenOptions& options) override {
+    try {
+      const auto used = options.validation
+                            ? std::make_shared<Instance>(true, options.on_validation_message)
+                            : instance();
+      if (index < 0 || static_cast<std::size_t>(index) >= used->devices().size()) {
+        throw Refusal(Status::unavailable, fmt::format("there is no device vulkan:{}", index));
+      }
+      const PhysicalDevice& physical = used->devices()[static_cast<std::size_t>(index)];
+      if (!physical.usable) {
+        throw Refusal(Status::unavailable,
+                      fmt::format("{} is not usable: {}", physical.info.name, physical.reason));
+      }
+      auto context = std::make_shared<Context>(used, physical, options.transfer_deadline);
+      return std::unique_ptr<Device>(
+          std::make_unique<VulkanDevice>(std::move(context), options.cache_directory));
+    } catch (const std::exception&) {
+      return current_failure();
+    }
+  }
+
+ private:
+  /// The instance without validation. A lost device leaves its instance to itself: the next caller
+  /// gets a new one.
+  std::shared_ptr<Instance> instance() {
+    const std::lock_guard lock(mutex_);
+    if (!instance_ || instance_->abandoned()) instance_ = std::make_shared<Instance>();
+    return instance_;
+  }
+
+  std::mutex mutex_;
+  std::shared_ptr<Instance> instance_;
+};
+
+}  // namespace
+
+Backend& backend() {
+  // Never destroyed: drivers do not take kindly to being shut down while the process exits.
+  static auto* const instance = new VulkanBackend;
+  return *instance;
+}
+
+}  // namespace greta::vulkan

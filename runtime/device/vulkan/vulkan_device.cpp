@@ -1,0 +1,114 @@
+#include "runtime/device/vulkan/vulkan_device.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/device/telemetry.hpp"
+
+namespace greta::vulkan {
+
+namespace {
+constexpr std::size_t staging_bytes = std::size_t{16} << 20;
+}
+
+VulkanDevice::VulkanDevice(std::shared_ptr<Context> context, std::filesystem::path cache_directory)
+    : context_(std::move(context)),
+      device_heap_(std::make_shared<MemoryHeap>(context_, Memory::device)),
+      staging_heap_(std::make_shared<MemoryHeap>(context_, Memory::staging)),
+      queries_(std::make_shared<QueryAllocator>(context_)),
+      cache_(std::move(cache_directory)),
+      transfers_(context_) {}
+
+Result<std::unique_ptr<Buffer>> VulkanDevice::allocate(std::size_t bytes, Memory memory) {
+  return guarded(*context_, [&]() -> Result<std::unique_ptr<Buffer>> {
+    const auto& heap = memory == Memory::device ? device_heap_ : staging_heap_;
+    return std::unique_ptr<Buffer>(vulkan::allocate(context_, heap, bytes));
+  });
+}
+
+void VulkanDevice::trim() {
+  if (context_->lost()) return;
+  staging_.reset();
+  device_heap_->pool().trim();
+  staging_heap_->pool().trim();
+}
+
+VulkanBuffer& VulkanDevice::staging() {
+  if (!staging_) staging_ = vulkan::allocate(context_, staging_heap_, staging_bytes);
+  return *staging_;
+}
+
+Result<void> VulkanDevice::upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) {
+  return guarded(*context_, [&]() -> Result<void> {
+    checked_range(*context_, to, offset, from.size());
+    const telemetry::Span span("device.upload");
+    telemetry::count("device.uploaded_bytes", from.size());
+    if (to.host() != nullptr) {
+      std::copy(from.begin(), from.end(), to.host() + offset);
+      return {};
+    }
+    while (!from.empty()) {
+      const std::size_t bytes = std::min(from.size(), staging_bytes);
+      std::copy_n(from.begin(), bytes, staging().host());
+      transfers_.copy(to, offset, staging(), 0, bytes).value();
+      const auto done = transfers_.synchronize(context_->transfer_deadline());
+      if (!done) return done;
+      offset += bytes;
+      from = from.subspan(bytes);
+    }
+    return {};
+  });
+}
+
+Result<void> VulkanDevice::download(const Buffer& from, std::size_t offset,
+                                    std::span<std::byte> to) {
+  return guarded(*context_, [&]() -> Result<void> {
+    const VulkanBuffer& origin = checked_range(*context_, from, offset, to.size());
+    const telemetry::Span span("device.download");
+    telemetry::count("device.downloaded_bytes", to.size());
+    if (origin.host_cached()) {  // uncached memory is read faster by the device
+      std::copy_n(from.host() + offset, to.size(), to.begin());
+      return {};
+    }
+    while (!to.empty()) {
+      const std::size_t bytes = std::min(to.size(), staging_bytes);
+      transfers_.copy(staging(), 0, from, offset, bytes).value();
+      const auto done = transfers_.synchronize(context_->transfer_deadline());
+      if (!done) return done;
+      std::copy_n(staging().host(), bytes, to.begin());
+      offset += bytes;
+      to = to.subspan(bytes);
+    }
+    return {};
+  });
+}
+
+Result<std::unique_ptr<Kernel>> VulkanDevice::compile(const KernelSource& source) {
+  return guarded(*context_, [&]() -> Result<std::unique_ptr<Kernel>> {
+    return std::unique_ptr<Kernel>(vulkan::compile(context_, cache_, source));
+  });
+}
+
+Result<std::unique_ptr<Stream>> VulkanDevice::create_stream() {
+  return guarded(*context_, [&]() -> Result<std::unique_ptr<Stream>> {
+    return std::unique_ptr<Stream>(std::make_unique<VulkanStream>(context_));
+  });
+}
+
+Result<std::unique_ptr<Event>> VulkanDevice::create_event() {
+  return guarded(*context_, [&]() -> Result<std::unique_ptr<Event>> {
+    return std::unique_ptr<Event>(std::make_unique<VulkanEvent>(context_, queries_->acquire()));
+  });
+}
+
+Result<double> VulkanDevice::elapsed_us(const Event& start, const Event& stop) {
+  return guarded(*context_, [&]() -> Result<double> {
+    const std::uint64_t ticks =
+        ticks_between(checked_event(*context_, start).ticks(),
+                      checked_event(*context_, stop).ticks(), context_->physical().timestamp_bits);
+    return static_cast<double>(ticks) * context_->info().timestamp_period_ns / 1000;
+  });
+}
+
+}  // namespace greta::vulkan

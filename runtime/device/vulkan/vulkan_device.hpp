@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include "runtime/device/kernel_cache.hpp"
+#include "runtime/device/vulkan/event.hpp"
+#include "runtime/device/vulkan/memory.hpp"
+#include "runtime/device/vulkan/stream.hpp"
+
+namespace greta::vulkan {
+
+class VulkanDevice final : public Device {
+ public:
+  VulkanDevice(std::shared_ptr<Context> context, std::filesystem::path cache_directory);
+
+  const DeviceInfo& info() const override { return context_->info(); }
+  Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes, Memory memory) override;
+  MemoryStatistics memory() const override { return device_heap_->pool().statistics(); }
+  void trim() override;
+  Result<void> upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) override;
+  Result<void> download(const Buffer& from, std::size_t offset, std::span<std::byte> to) override;
+  Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) override;
+  Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<std::unique_ptr<Event>> create_event() override;
+  Result<double> elapsed_us(const Event& start, const Event& stop) override;
+
+ private:
+  /// The staging buffer of uploads and downloads.
+  VulkanBuffer& staging();
+
+  std::shared_ptr<Context> context_;
+  std::shared_ptr<MemoryHeap> device_heap_;
+  std::shared_ptr<MemoryHeap> staging_heap_;
+  std::shared_ptr<QueryAllocator> queries_;
+  KernelCache cache_;
+  std::unique_ptr<VulkanBuffer> staging_;
+  VulkanStream transfers_;
+};
+
+}  // namespace greta::vulkan
