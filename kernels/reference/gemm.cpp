@@ -1,0 +1,337 @@
+#include "kernels/reference/gemm.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "kernels/model/random.hpp"
+#include "kernels/reference/findings.hpp"
+#include "kernels/reference/gemm_error.hpp"
+#include "kernels/reference/parallel.hpp"
+
+namespace greta {
+namespace {
+
+// f32 and f16 inputs are exact in f32; products are formed in FP64.
+using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Columns = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr std::int64_t freivalds_block = 256;
+constexpr std::int64_t sample_block = 16;
+
+const HostTensor& tensor(const std::vector<HostTensor>& inputs, std::string_view name) {
+  const auto found = std::find_if(inputs.begin(), inputs.end(),
+                                  [name](const HostTensor& t) { return t.spec.name == name; });
+  if (found == inputs.end()) throw Error(fmt::format("the GEMM reference needs {}", name));
+  return *found;
+}
+
+/// A stored matrix, transposed if told so.
+template <typename Target>
+Target load_matrix(const HostTensor& source, bool transpose) {
+  const std::int64_t rows = source.spec.rows, cols = source.spec.cols;
+  Target target(transpose ? cols : rows, transpose ? rows : cols);
+  parallel_parts(rows, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t r = first; r < last; ++r) {
+      for (std::int64_t c = 0; c < cols; ++c) {
+        const auto value = static_cast<float>(source.at(static_cast<std::size_t>(r * cols + c)));
+        target(transpose ? c : r, transpose ? r : c) = value;
+      }
+    }
+  });
+  return target;
+}
+
+/// Inputs of one problem and the terms of its epilogue.
+class GemmData {
+ public:
+  GemmData(const Problem& problem, const std::vector<HostTensor>& inputs)
+      : model(problem), m(problem.dim("m")), n(problem.dim("n")), k(problem.dim("k")) {
+    const std::string layout = problem.attribute("layout", "nn");
+    a = load_matrix<Rows>(tensor(inputs, "A"), layout == "tn");
+    b = load_matrix<Columns>(tensor(inputs, "B"), layout == "nt");
+    if (model.has_bias()) bias_ = tensor(inputs, "bias");
+    if (model.has_residual()) residual_ = tensor(inputs, "residual");
+    if (model.has_old()) old_ = tensor(inputs, "C");
+  }
+
+  /// Everything but the product.
+  GemmTerms terms(std::int64_t row, std::int64_t col) const {
+    const auto at = static_cast<std::size_t>(row * n + col);
+    GemmTerms t;
+    if (model.has_bias()) t.bias = bias_.at(static_cast<std::size_t>(col));
+    if (model.has_residual()) t.residual = residual_.at(at);
+    if (model.has_old()) t.old = old_.at(at);
+    return t;
+  }
+
+  Expected element(std::int64_t row, std::int64_t col) const {
+    GemmTerms t = terms(row, col);
+    const auto products =
+        (a.row(row).transpose().cast<double>().array() * b.col(col).cast<double>().array()).eval();
+    t.product = products.sum();
+    t.magnitude = products.abs().sum();
+    return model.expect(t);
+  }
+
+  GemmErrorModel model;
+  std::int64_t m, n, k;
+  Rows a;     ///< op(A)
+  Columns b;  ///< op(B)
+
+ private:
+  HostTensor bias_, residual_, old_;
+};
+
+/// Whole rows of C with their bounds.
+class RowCheck {
+ public:
+  RowCheck(const GemmData& data, std::vector<std::int64_t> rows) : rows_(std::move(rows)) {
+    const auto count = static_cast<std::int64_t>(rows_.size());
+    Matrix a(count, data.k);
+    for (std::int64_t i = 0; i < count; ++i) {
+      a.row(i) = data.a.row(rows_[static_cast<std::size_t>(i)]).cast<double>();
+    }
+    const Matrix sizes = a.cwiseAbs();
+    expected_.resize(static_cast<std::size_t>(count * data.n));
+    constexpr std::int64_t width = 64;
+    const std::int64_t blocks = (data.n + width - 1) / width;
+    parallel_parts(blocks, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t block = first; block < last; ++block) {
+        const std::int64_t from = block * width, cols = std::min(width, data.n - from);
+        const Eigen::MatrixXd b = data.b.middleCols(from, cols).cast<double>();
+        const Matrix products = a * b, magnitudes = sizes * b.cwiseAbs();
+        for (std::int64_t i = 0; i < count; ++i) {
+          for (std::int64_t j = 0; j < cols; ++j) {
+            GemmTerms t = data.terms(rows_[static_cast<std::size_t>(i)], from + j);
+            t.product = products(i, j);
+            t.magnitude = magnitudes(i, j);
+            expected_[static_cast<std::size_t>(i * data.n + from + j)] = data.model.expect(t);
+          }
+        }
+      }
+    });
+  }
+
+  void check(const GemmData& data, const HostTensor& c, Findings& findings) const {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      for (std::int64_t j = 0; j < data.n; ++j) {
+        const Expected& want =
+            expected_[i * static_cast<std::size_t>(data.n) + static_cast<std::size_t>(j)];
+        const auto at = static_cast<std::size_t>(rows_[i] * data.n + j);
+        findings.compare(rows_[i], j, c.at(at), want.value, want.bound);
+      }
+    }
+  }
+
+  std::size_t count() const { return rows_.size(); }
+
+ private:
+  std::vector<std::int64_t> rows_;
+  std::vector<Expected> expected_;
+};
+
+/// Freivalds' method: each block of columns is multiplied by one vector of random signs x. The
+/// kernel's errors don't depend on x, so by Hoeffding's inequality |sum x_j e_j| exceeds
+/// 8 sqrt(sum bound_j^2) with a probability below 2 e^-32. The norm of the bounds follows by
+/// Minkowski's inequality from the norms of B's rows within the block.
+/// Source: Freivalds, "Probabilistic machines can use less running time", IFIP 1977.
+class Freivalds {
+ public:
+  Freivalds(const GemmData& data, std::uint64_t seed) : stream_(mix64(seed)) {
+    const std::int64_t blocks = (data.n + freivalds_block - 1) / freivalds_block;
+    Eigen::MatrixXd mixed = Eigen::MatrixXd::Zero(data.k, blocks), norms = mixed;
+    parallel_parts(blocks, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t j = first * freivalds_block; j < std::min(last * freivalds_block, data.n);
+           ++j) {
+        const Eigen::VectorXd column = data.b.col(j).cast<double>();
+        mixed.col(j / freivalds_block) += sign(j) * column;
+        norms.col(j / freivalds_block) += column.cwiseAbs2();
+      }
+    });
+    norms = norms.cwiseSqrt();
+    products_.resize(data.m, blocks);
+    magnitudes_.resize(data.m, blocks);
+    constexpr std::int64_t height = 64;
+    parallel_parts((data.m + height - 1) / height, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t row = first * height; row < std::min(last * height, data.m);
+           row += height) {
+        const std::int64_t rows = std::min(height, data.m - row);
+        const Matrix a = data.a.middleRows(row, rows).cast<double>();
+        products_.middleRows(row, rows).noalias() = a * mixed;
+        magnitudes_.middleRows(row, rows).noalias() = a.cwiseAbs() * norms;
+      }
+    });
+  }
+
+  /// Compares one row; where a block fails, its elements are checked one by one.
+  void check_row(const GemmData& data, const HostTensor& c, std::int64_t row,
+                 Findings& findings) const {
+    for (std::int64_t block = 0; block < products_.cols(); ++block) {
+      const std::int64_t from = block * freivalds_block;
+      const std::int64_t to = std::min(from + freivalds_block, data.n);
+      double sum = 0, squares = 0;
+      for (std::int64_t j = from; j < to; ++j) {
+        const double value = c.at(static_cast<std::size_t>(row * data.n + j));
+        const GemmTerms t = data.terms(row, j);
+        const double kept = data.model.beta() * t.old;
+        const double size =
+            std::abs(value) + 2 * (std::abs(t.bias) + std::abs(t.residual) + std::abs(kept));
+        sum += sign(j) * (value - t.bias - t.residual - kept);
+        squares += size * size;
+      }
+      const auto& model = data.model;
+      const double bound = 8 * (model.product_factor() * magnitudes_(row, block) +
+                                model.value_factor() * std::sqrt(squares) +
+                                model.least() * std::sqrt(static_cast<double>(to - from)));
+      const double want = model.alpha() * products_(row, block);
+      if (std::abs(sum - want) <= bound) continue;
+      findings.reject(fmt::format("row {}, columns {} to {}: the sum under random signs is {:.9g}, "
+                                  "expected {:.9g} within {:.3g}",
+                                  row, from, to - 1, sum, want, bound),
+                      std::abs(sum - want), bound);
+      for (std::int64_t j = from; j < to; ++j) {
+        const Expected e = data.element(row, j);
+        findings.compare(row, j, c.at(static_cast<std::size_t>(row * data.n + j)), e.value,
+                         e.bound);
+      }
+    }
+  }
+
+ private:
+  double sign(std::int64_t column) const {
+    return (mix64(stream_ + static_cast<std::uint64_t>(column)) >> 63) != 0 ? -1.0 : 1.0;
+  }
+
+  std::uint64_t stream_;
+  Matrix products_;    ///< A (B x), m rows, a column for each block
+  Matrix magnitudes_;  ///< at least the norm of a row's magnitudes within the block
+};
+
+/// One random element of every 16 x 16 block.
+class ElementCheck {
+ public:
+  ElementCheck(const GemmData& data, std::uint64_t seed) {
+    const std::int64_t down = (data.m + sample_block - 1) / sample_block;
+    across_ = (data.n + sample_block - 1) / sample_block;
+    samples_.resize(static_cast<std::size_t>(down * across_));
+    parallel_parts(down, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t block = first * across_; block < last * across_; ++block) {
+        const std::uint64_t draw = mix64(mix64(seed) + static_cast<std::uint64_t>(block));
+        Sample& s = samples_[static_cast<std::size_t>(block)];
+        s.row = pick(block / across_ * sample_block, data.m, draw & 0xffff);
+        s.col = pick(block % across_ * sample_block, data.n, draw >> 48);
+        s.expected = data.element(s.row, s.col);
+      }
+    });
+  }
+
+  void check(const GemmData& data, const HostTensor& c, Findings& findings) const {
+    for (const Sample& s : samples_) {
+      findings.compare(s.row, s.col, c.at(static_cast<std::size_t>(s.row * data.n + s.col)),
+                       s.expected.value, s.expected.bound);
+    }
+  }
+
+ private:
+  struct Sample {
+    std::int64_t row = 0, col = 0;
+    Expected expected;
+  };
+
+  static std::int64_t pick(std::int64_t from, std::int64_t extent, std::uint64_t draw) {
+    const std::int64_t size = std::min(sample_block, extent - from);
+    return from + static_cast<std::int64_t>(draw % static_cast<std::uint64_t>(size));
+  }
+
+  std::int64_t across_ = 0;
+  std::vector<Sample> samples_;
+};
+
+std::vector<std::int64_t> all_rows(std::int64_t m) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(m));
+  for (std::int64_t i = 0; i < m; ++i) rows[static_cast<std::size_t>(i)] = i;
+  return rows;
+}
+
+/// First, last, the first row of the last tile of every usual height, and random ones.
+std::vector<std::int64_t> sampled_rows(std::int64_t m, std::uint64_t seed) {
+  std::set<std::int64_t> rows{0, m - 1};
+  for (std::int64_t tile = 16; tile <= 256; tile *= 2) rows.insert((m - 1) / tile * tile);
+  std::mt19937_64 random(seed);
+  while (static_cast<std::int64_t>(rows.size()) < std::min<std::int64_t>(16, m)) {
+    rows.insert(static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(m))));
+  }
+  return {rows.begin(), rows.end()};
+}
+
+/// Whether time and memory allow a check of every element.
+bool small_enough(const GemmData& d) {
+  const double m = static_cast<double>(d.m), n = static_cast<double>(d.n);
+  const double k = static_cast<double>(d.k);
+  return m * n * k <= 0x1p31 && m * n <= 0x1p24 && (m + n) * k <= 0x1p28;
+}
+
+class GemmReference : public Reference {
+ public:
+  GemmReference(const Problem& problem, const std::vector<HostTensor>& inputs, std::uint64_t seed)
+      : data_(problem, inputs),
+        full_(small_enough(data_)),
+        rows_(data_, full_ ? all_rows(data_.m) : sampled_rows(data_.m, seed)) {
+    if (full_) return;
+    if (data_.model.linear()) {
+      freivalds_ = std::make_unique<Freivalds>(data_, seed);
+    } else {
+      elements_ = std::make_unique<ElementCheck>(data_, seed);
+    }
+  }
+
+  Verdict check(const std::vector<HostTensor>& outputs) const override {
+    const HostTensor& c = tensor(outputs, "C");
+    Findings findings(data_.m, data_.n);
+    findings.find_non_finite(c);
+    if (!findings.passed()) return findings.verdict(method());
+    rows_.check(data_, c, findings);
+    if (elements_) elements_->check(data_, c, findings);
+    if (freivalds_) {
+      for (std::int64_t row = 0; row < data_.m; ++row) {
+        freivalds_->check_row(data_, c, row, findings);
+        if (findings.plenty()) break;
+      }
+    }
+    return findings.verdict(method());
+  }
+
+ private:
+  std::string method() const {
+    if (full_) return "full";
+    if (freivalds_) {
+      return fmt::format("{} rows in full, Freivalds over all columns", rows_.count());
+    }
+    return fmt::format(
+        "{} rows in full, one random element of every 16 x 16 block (the activation hides the "
+        "rest)",
+        rows_.count());
+  }
+
+  GemmData data_;
+  bool full_;
+  RowCheck rows_;
+  std::unique_ptr<Freivalds> freivalds_;
+  std::unique_ptr<ElementCheck> elements_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reference> gemm_reference(const Problem& problem,
+                                          const std::vector<HostTensor>& inputs,
+                                          std::uint64_t seed) {
+  return std::make_unique<GemmReference>(problem, inputs, seed);
+}
+
+}  // namespace greta

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/model/problem.hpp"
+
+namespace greta {
+
+/// An exact value and how far a correct kernel's result may lie from it.
+struct Expected {
+  double value = 0;
+  double bound = 0;
+};
+
+/// What reaches one element of C, in FP64.
+struct GemmTerms {
+  double product = 0;    ///< sum of a b
+  double magnitude = 0;  ///< sum of |a b|
+  double bias = 0, residual = 0, old = 0;
+};
+
+/// Value and error bound of one element of C = act(alpha * product + bias + residual + beta * old).
+///
+/// With u = 2^-24, a dot product of length K that is accumulated in f32, in any order, is off by at
+/// most gamma * magnitude, gamma = u min(K + 2, 1.5 sqrt(K) + 4). K u is the classic bound; sqrt(K)
+/// holds with overwhelming probability for rounding errors of mean zero: Higham and Mary, "A New
+/// Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41 (2019).
+/// Each operation of the epilogue adds u times the magnitude of its terms. An activation multiplies
+/// what came before by its Lipschitz constant (1.1 for silu, 1.13 for gelu) and adds its own error,
+/// see activation_error(). Rounding to the output type adds its unit roundoff times the value, and
+/// half its smallest number (f32: its smallest normal one, as devices may flush).
+class GemmErrorModel {
+ public:
+  explicit GemmErrorModel(const Problem& problem);
+
+  Expected expect(const GemmTerms& terms) const;
+
+  bool linear() const { return activation_ == Activation::none; }
+  bool has_bias() const { return bias_; }
+  bool has_residual() const { return residual_; }
+  bool has_old() const { return beta_ != 0; }
+  double alpha() const { return alpha_; }
+  double beta() const { return beta_; }
+
+  /// The parts of a linear problem's bound: at most product_factor * magnitude + value_factor *
+  /// (sum of the terms' magnitudes) + least.
+  double product_factor() const;
+  double value_factor() const;
+  double least() const;
+
+ private:
+  enum class Activation { none, silu, gelu };
+
+  double activate(double x) const;
+  double activation_error(double x) const;
+  double gate_argument(double x) const;
+
+  Activation activation_ = Activation::none;
+  bool bias_ = false;
+  bool residual_ = false;
+  double alpha_ = 1, beta_ = 0;
+  double gamma_ = 0;
+  int roundings_ = 0;  ///< of the epilogue, before the activation
+  DType out_;
+};
+
+}  // namespace greta

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace greta {
+
+/// Parameters of a kernel's text, in the order in which they are defined.
+using Defines = std::vector<std::pair<std::string, std::string>>;
+
+/// The complete text of an embedded GLSL file: the parameters as #define lines right after
+/// #version, and every `#include "path"` line (below kernels/templates) replaced by that file, as
+/// often as it appears. Throws Error for a file that is not embedded.
+std::string render(std::string_view path, const Defines& defines);
+
+}  // namespace greta

@@ -1,0 +1,149 @@
+#include <algorithm>
+
+#include "kernels/templates/gemm/plan.hpp"
+#include "kernels/templates/gemm/space.hpp"
+
+namespace greta::gemm {
+namespace {
+
+/// Workgroups that keep the device busy; a guess where the API does not say.
+std::int64_t busy(const DeviceInfo& device) {
+  return device.compute_units > 0 ? device.compute_units : 32;
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// The widest vector of an operand: at most 16 bytes, dividing `stride` and `elements`.
+int widest(const Shape& shape, std::int64_t stride, std::int64_t elements) {
+  int width = shape.in == DType::f32 ? 4 : 8;
+  while (stride % width != 0 || elements % width != 0) width /= 2;
+  return width;
+}
+
+struct Tile {
+  int bm, bn, tm, tn, bk;
+};
+
+/// Tiles of C for one problem, best first: big ones reuse more, small ones make more workgroups.
+std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
+  if (device.is_cpu()) return {{64, 64, 8, 8, 16}, {16, 64, 4, 8, 16}, {16, 32, 4, 4, 8}};
+  constexpr Tile by_size[] = {{128, 128, 8, 8, 16}, {128, 64, 8, 4, 16}, {64, 64, 8, 4, 16},
+                              {64, 64, 4, 4, 16},   {32, 64, 4, 4, 16},  {32, 32, 4, 4, 16},
+                              {16, 64, 4, 4, 16},   {16, 32, 4, 4, 16}};
+  std::vector<Tile> order, few;
+  for (const Tile& tile : by_size) {
+    const std::int64_t count = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+    (count >= busy(device) ? order : few).push_back(tile);
+  }
+  order.insert(order.end(), few.rbegin(), few.rend());
+  for (std::size_t i = 0, all = order.size(); i < all; ++i) {
+    Tile shallow = order[i];
+    shallow.bk = 8;
+    order.push_back(shallow);
+  }
+  return order;
+}
+
+/// Slices of K that a tile's workgroups need to fill the device; 1 where they do.
+int split_for(const Shape& shape, const DeviceInfo& device, const Tile& tile) {
+  const std::int64_t count = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+  int split = 1;
+  while (!device.is_cpu() && split < 16 && count * split < busy(device) &&
+         shape.k >= std::int64_t{512} * split) {
+    split *= 2;
+  }
+  return split;
+}
+
+Config tiled_config(const Shape& shape, const DeviceInfo& device, const Tile& tile) {
+  const int threads = tile.bm / tile.tm * (tile.bn / tile.tn);
+  const int split = split_for(shape, device, tile);
+  const bool gpu = !device.is_cpu();
+  Config config{split > 1 ? "split_k" : "tiled",
+                {{"BM", tile.bm},
+                 {"BN", tile.bn},
+                 {"TM", tile.tm},
+                 {"TN", tile.tn},
+                 {"LX", 8},
+                 {"BK", tile.bk},
+                 {"STAGES", gpu ? 2 : 1},
+                 {"PAD", gpu ? 4 : 0},
+                 {"VA", widest(shape, shape.a_stride(), tile.bm * tile.bk / threads)},
+                 {"VB", widest(shape, shape.b_stride(), tile.bn * tile.bk / threads)},
+                 {"UNROLL", gpu ? tile.bk : 4},
+                 {"SWIZZLE", gpu ? 8 : 1},
+                 {"SUBGROUP", 0}}};
+  if (split > 1) config.values.emplace_back("SPLIT", split);
+  return config;
+}
+
+/// Few rows: enough workgroups first, then runs of B as long as possible.
+std::vector<Config> gemv_configs(const Shape& shape, const DeviceInfo& device) {
+  std::vector<Config> configs;
+  const int vb = widest(shape, shape.b_stride(), 8);
+  const int va = shape.b_along_k ? vb : widest(shape, shape.a_along_k ? shape.k : 1, 8);
+  for (const int threads : {device.is_cpu() ? 64 : 512, 256, 128, 64}) {
+    int cols = 8;
+    while (cols > 2 && ceil_div(shape.n, cols * (shape.b_along_k ? 1 : vb)) < busy(device)) {
+      cols /= 2;
+    }
+    configs.push_back({"gemv",
+                       {{"THREADS", threads},
+                        {"COLS", cols},
+                        {"VB", vb},
+                        {"VA", va},
+                        {"UNROLL", 8},
+                        {"SPLIT", 1}}});
+  }
+  return configs;
+}
+
+}  // namespace
+
+Config default_config(const Problem& problem, const DeviceInfo& device) {
+  const Shape shape = shape_of(problem);
+  const Space space(alternatives(shape, device));
+  std::vector<Config> wanted;
+  if (shape.m <= most_gemv_rows) wanted = gemv_configs(shape, device);
+  for (const Tile& tile : tiles_for(shape, device)) {
+    wanted.push_back(tiled_config(shape, device, tile));
+  }
+  const auto found = std::find_if(wanted.begin(), wanted.end(),
+                                  [&](const Config& config) { return space.valid(config); });
+  return found != wanted.end() ? *found : space.at(0);
+}
+
+Problem stand_in(const Problem& problem, double fraction) {
+  // Whole blocks are taken away, so that alignment and edge tiles stay as they are; at least one
+  // block of m and n, and enough of k for every split, remain.
+  constexpr std::int64_t block = 256, least_k = 2048;
+  Problem smaller = problem;
+  const auto dim = [&smaller](std::string_view name) -> std::int64_t& {
+    return std::find_if(smaller.dims.begin(), smaller.dims.end(),
+                        [name](const auto& d) { return d.first == name; })
+        ->second;
+  };
+  std::int64_t &m = dim("m"), &n = dim("n"), &k = dim("k");
+  const auto work = [&] {
+    return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  };
+  const auto shrink = [](std::int64_t& extent) {
+    extent -= block * std::max<std::int64_t>(1, extent / block / 8);
+  };
+  const double target = fraction * work();
+  while (work() > target) {
+    std::int64_t& larger = m > n ? m : n;
+    if (larger >= 2 * block) {
+      shrink(larger);
+    } else if (k >= least_k + block) {
+      shrink(k);
+    } else {
+      break;
+    }
+  }
+  return smaller;
+}
+
+}  // namespace greta::gemm

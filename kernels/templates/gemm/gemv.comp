@@ -1,0 +1,148 @@
+#version 460
+// Few rows (ROWS = m): bound by reading B once. A workgroup covers WIDTH columns; its threads
+// divide K among KL lanes, each with UNROLL independent loads in flight, and then add their sums
+// through shared memory. With SPLIT > 1 the workgroup's z picks a slice of K.
+
+#if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(VA) || !defined(VB) || \
+    !defined(UNROLL) || !defined(SPLIT) || !defined(A_ALONG_K) || !defined(B_ALONG_K) || \
+    !defined(A_PACK) || !defined(A_RAW) || !defined(B_PACK) || !defined(B_RAW)
+#error "ROWS THREADS COLS VA VB UNROLL SPLIT {A,B}_{ALONG_K,PACK,RAW} must be defined"
+#endif
+
+#include "common/memory.glsl"
+#include "gemm/operands.glsl"
+
+#define KL (THREADS / COLS)  // lanes along K
+#if B_ALONG_K
+#define CT 1           // columns of a thread: VB elements of one column in a load
+#define K_STEP (KL * VB)  // from one of a thread's loads to the next
+#if VA != VB || A_ALONG_K == 0
+#error "where B is contiguous along K, A is read along with it"
+#endif
+#else
+#define CT VB     // VB columns of one K in a load
+#define K_STEP 1
+#if UNROLL % VA != 0 || (A_ALONG_K == 0 && VA != 1)
+#error "VA divides UNROLL, and is 1 where A is not contiguous along K"
+#endif
+#endif
+#define WIDTH (COLS * CT)
+
+#if ROWS < 1 || THREADS % COLS != 0 || SPLIT < 1
+#error "ROWS and SPLIT are at least 1; COLS divides THREADS"
+#endif
+
+layout(local_size_x = THREADS) in;
+
+shared float half_sums[THREADS / 2 * CT];
+
+float sum[ROWS * CT];
+B_RAW b_raw[UNROLL];
+
+uint64_t a_address(uint row, uint k) {
+  const uint64_t at = A_ALONG_K != 0 ? uint64_t(row) * args.k + k : uint64_t(k) * args.m + row;
+  return args.a + at * IN_BYTES;
+}
+
+// Elements of A that meet load u: VA of one row from k on, or zeros past the end.
+void load_a(uint row, uint k, uint k_end, out float e[VA]) {
+  A_RAW raw = A_RAW(0);
+  if (k < k_end) raw = A_RAW(A_PACK(a_address(row, k)).v);
+  unpack(raw, e);
+}
+
+// B's elements from (k, col) on; zeros past the end of K.
+void load_b(uint64_t column, uint k, uint k_end) {
+  const uint64_t stride = uint64_t(B_ALONG_K != 0 ? 1 : args.n) * IN_BYTES;
+  const uint64_t first = column + k * stride;
+  if (k + (UNROLL - 1) * K_STEP < k_end) {
+    [[unroll]] for (uint u = 0; u < UNROLL; ++u)
+      b_raw[u] = B_RAW(B_PACK(first + u * K_STEP * stride).v);
+  } else {
+    [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
+      b_raw[u] = B_RAW(0);
+      if (k + u * K_STEP < k_end) b_raw[u] = B_RAW(B_PACK(first + u * K_STEP * stride).v);
+    }
+  }
+}
+
+void accumulate(uint k, uint k_end) {
+#if B_ALONG_K
+  [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
+    float b[VB];
+    unpack(b_raw[u], b);
+    [[unroll]] for (uint row = 0; row < ROWS; ++row) {
+      float a[VA];
+      load_a(row, k + u * K_STEP, k_end, a);
+      [[unroll]] for (uint j = 0; j < VB; ++j) sum[row] = fma(a[j], b[j], sum[row]);
+    }
+  }
+#else
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) {
+    [[unroll]] for (uint u = 0; u < UNROLL; u += VA) {
+      float a[VA];
+      load_a(row, k + u, k_end, a);
+      [[unroll]] for (uint v = 0; v < VA; ++v) {
+        float b[VB];
+        unpack(b_raw[u + v], b);
+        [[unroll]] for (uint j = 0; j < VB; ++j)
+          sum[row * CT + j] = fma(a[v], b[j], sum[row * CT + j]);
+      }
+    }
+  }
+#endif
+}
+
+// Adds the lanes' sums of one row; lane 0 ends with the total.
+void add_lanes(uint row, uint lane, uint column) {
+  [[dont_unroll]] for (uint half_lanes = KL / 2; half_lanes > 0; half_lanes /= 2) {
+    if (lane >= half_lanes && lane < 2 * half_lanes) {
+      [[unroll]] for (uint j = 0; j < CT; ++j)
+        half_sums[(j * KL / 2 + lane - half_lanes) * COLS + column] = sum[row * CT + j];
+    }
+    barrier();
+    if (lane < half_lanes) {
+      [[unroll]] for (uint j = 0; j < CT; ++j)
+        sum[row * CT + j] += half_sums[(j * KL / 2 + lane) * COLS + column];
+    }
+    barrier();
+  }
+}
+
+void main() {
+  if (workgroup() >= args.tiles_n) return;
+  const uint tid = gl_LocalInvocationIndex;
+#if B_ALONG_K
+  const uint lane = tid % KL, column = tid / KL;
+  const uint first_k = lane * VB, k_stride = KL * VB * UNROLL;
+#else
+  const uint lane = tid / COLS, column = tid % COLS;
+  const uint first_k = lane * UNROLL, k_stride = KL * UNROLL;
+#endif
+  const uint col = workgroup() * WIDTH + column * CT;
+  // Threads past the last column repeat it and store nothing.
+  const uint64_t safe = min(col, args.n - CT);
+  const uint64_t b_column = args.b + safe * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
+  const uint k_begin = min(gl_WorkGroupID.z * args.slice, args.k);
+  const uint k_end = min(k_begin + args.slice, args.k);
+  [[unroll]] for (uint i = 0; i < ROWS * CT; ++i) sum[i] = 0.0;
+
+  for (uint k = k_begin + first_k; k < k_end; k += k_stride) {
+    load_b(b_column, k, k_end);
+    accumulate(k, k_end);
+  }
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) {
+    add_lanes(row, lane, column);
+    if (lane == 0) {
+      [[unroll]] for (uint j = 0; j < CT; ++j) {
+        if (col + j < args.n) {
+#if SPLIT > 1
+          put_partial(gl_WorkGroupID.z, row, col + j, sum[row * CT + j]);
+#else
+          put(row, col + j, sum[row * CT + j]);
+#endif
+        }
+      }
+    }
+  }
+}

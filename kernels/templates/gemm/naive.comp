@@ -1,0 +1,34 @@
+#version 460
+// One thread per element of C, no reuse: what the tuned kernels are compared with.
+
+#if !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "A_ALONG_K and B_ALONG_K must be defined"
+#endif
+
+#include "common/memory.glsl"
+#include "gemm/operands.glsl"
+
+#if IN_F16
+#define IN_SCALAR F16
+#else
+#define IN_SCALAR F32
+#endif
+
+layout(local_size_x = 256) in;
+
+void main() {
+  const uint64_t id = uint64_t(workgroup()) * 256 + gl_LocalInvocationIndex;
+  if (id >= uint64_t(args.m) * args.n) return;
+  const uint row = uint(id / args.n), col = uint(id % args.n);
+  uint64_t a = args.a + uint64_t(row) * (A_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
+  uint64_t b = args.b + uint64_t(col) * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
+  const uint64_t a_step = uint64_t(A_ALONG_K != 0 ? 1 : args.m) * IN_BYTES;
+  const uint64_t b_step = uint64_t(B_ALONG_K != 0 ? 1 : args.n) * IN_BYTES;
+  float sum = 0.0;
+  for (uint k = 0; k < args.k; ++k) {
+    sum = fma(float(IN_SCALAR(a).v), float(IN_SCALAR(b).v), sum);
+    a += a_step;
+    b += b_step;
+  }
+  put(row, col, sum);
+}

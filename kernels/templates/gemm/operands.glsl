@@ -1,0 +1,109 @@
+// The arguments of every GEMM kernel, and how a sum becomes an element of C:
+// C = act(alpha * sum + bias[col] + residual[row, col] + beta * C).
+
+#if !defined(IN_F16) || !defined(OUT_F16) || !defined(HAS_BIAS) || !defined(HAS_RESIDUAL) || \
+    !defined(ACTIVATION) || !defined(STORE_VEC)
+#error "IN_F16, OUT_F16, HAS_BIAS, HAS_RESIDUAL, ACTIVATION and STORE_VEC must be defined"
+#endif
+#if STORE_VEC != 1 && STORE_VEC != 4
+#error "STORE_VEC is 1, or 4 where n is a multiple of 4"
+#endif
+#if ACTIVATION < 0 || ACTIVATION > 2
+#error "ACTIVATION is 0 (none), 1 (silu) or 2 (gelu)"
+#endif
+
+layout(push_constant, std430) uniform Arguments {
+  uint64_t a, b, bias, residual, c;  // addresses; bias and residual are 0 where there is none
+  uint64_t partial;                  // f32 sums of each K slice, slices x m x n
+  uint m, n, k;
+  uint tiles_m, tiles_n;  // workgroup tiles of C
+  uint slice;             // K steps of one slice
+  float alpha, beta;
+} args;
+
+#define IN_BYTES (IN_F16 != 0 ? 2 : 4)
+#define OUT_BYTES (OUT_F16 != 0 ? 2 : 4)
+
+#if OUT_F16
+#define OUT_SCALAR F16
+#define OUT_VECTOR F16x4
+#define TO_SCALAR float16_t
+#define TO_VECTOR f16vec4
+#else
+#define OUT_SCALAR F32
+#define OUT_VECTOR F32x4
+#define TO_SCALAR float
+#define TO_VECTOR vec4
+#endif
+
+// x * sigmoid(t). The exponent is capped so that no driver divides by infinity.
+vec4 gate(vec4 x, vec4 t) { return x / (1.0 + exp(min(-t, vec4(80.0)))); }
+
+vec4 activate(vec4 x) {
+#if ACTIVATION == 1
+  return gate(x, x);
+#elif ACTIVATION == 2
+  // The tanh form: x/2 (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
+  return gate(x, 1.5957691216057308 * x * (1.0 + 0.044715 * x * x));
+#else
+  return x;
+#endif
+}
+
+// Where an element of C is, in elements; 64 bits.
+uint64_t element(uint row, uint col) { return uint64_t(row) * args.n + col; }
+
+void put(uint row, uint col, float sum) {
+  const uint64_t at = element(row, col);
+  float x = args.alpha * sum;
+#if HAS_BIAS
+  x += float(OUT_SCALAR(args.bias + col * OUT_BYTES).v);
+#endif
+#if HAS_RESIDUAL
+  x += float(OUT_SCALAR(args.residual + at * OUT_BYTES).v);
+#endif
+  OUT_SCALAR c = OUT_SCALAR(args.c + at * OUT_BYTES);
+  if (args.beta != 0.0) x += args.beta * float(c.v);
+  c.v = TO_SCALAR(activate(vec4(x)).x);
+}
+
+// Four neighbours of one row; `col` is a multiple of 4 and may lie past the edge.
+void put4(uint row, uint col, vec4 sum) {
+#if STORE_VEC == 4
+  if (col >= args.n) return;
+  const uint64_t at = element(row, col);
+  vec4 x = args.alpha * sum;
+#if HAS_BIAS
+  x += vec4(OUT_VECTOR(args.bias + col * OUT_BYTES).v);
+#endif
+#if HAS_RESIDUAL
+  x += vec4(OUT_VECTOR(args.residual + at * OUT_BYTES).v);
+#endif
+  OUT_VECTOR c = OUT_VECTOR(args.c + at * OUT_BYTES);
+  if (args.beta != 0.0) x += args.beta * vec4(c.v);
+  c.v = TO_VECTOR(activate(x));
+#else
+  [[unroll]] for (uint j = 0; j < 4; ++j) {
+    if (col + j < args.n) put(row, col + j, sum[j]);
+  }
+#endif
+}
+
+// The same for one K slice's share of the sum, into the workspace.
+void put_partial(uint slice, uint row, uint col, float sum) {
+  F32(args.partial + (uint64_t(slice) * args.m * args.n + element(row, col)) * 4).v = sum;
+}
+
+void put_partial4(uint slice, uint row, uint col, vec4 sum) {
+#if STORE_VEC == 4
+  if (col >= args.n) return;
+  F32x4(args.partial + (uint64_t(slice) * args.m * args.n + element(row, col)) * 4).v = sum;
+#else
+  [[unroll]] for (uint j = 0; j < 4; ++j) {
+    if (col + j < args.n) put_partial(slice, row, col + j, sum[j]);
+  }
+#endif
+}
+
+// Number of this workgroup in a grid that is folded into two dimensions.
+uint workgroup() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }

@@ -1,0 +1,35 @@
+#version 460
+// Adds the SPLIT partial sums of each element, in a fixed order, and finishes it. A thread takes
+// four neighbours of a row.
+
+#if !defined(SPLIT) || SPLIT < 2
+#error "SPLIT must be defined and at least 2"
+#endif
+
+#include "common/memory.glsl"
+#include "gemm/operands.glsl"
+
+layout(local_size_x = 256) in;
+
+void main() {
+  const uint groups = (args.n + 3) / 4;
+  const uint64_t id = uint64_t(workgroup()) * 256 + gl_LocalInvocationIndex;
+  if (id >= uint64_t(args.m) * groups) return;
+  const uint row = uint(id / groups), col = uint(id % groups) * 4;
+  const uint64_t first = args.partial + element(row, col) * 4;
+  const uint64_t step = uint64_t(args.m) * args.n * 4;
+  vec4 part[SPLIT];
+  [[unroll]] for (uint s = 0; s < SPLIT; ++s) {
+#if STORE_VEC == 4
+    part[s] = F32x4(first + s * step).v;
+#else
+    [[unroll]] for (uint j = 0; j < 4; ++j) {
+      part[s][j] = 0.0;
+      if (col + j < args.n) part[s][j] = F32(first + s * step + j * 4).v;
+    }
+#endif
+  }
+  vec4 sum = part[0];
+  [[unroll]] for (uint s = 1; s < SPLIT; ++s) sum += part[s];
+  put4(row, col, sum);
+}

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/model/problem.hpp"
+
+namespace greta::gemm {
+
+/// A GEMM problem with its attributes read.
+struct Shape {
+  std::int64_t m = 0, n = 0, k = 0;
+  DType in = DType::f32;
+  DType out = DType::f32;
+  bool a_along_k = true;   ///< K is contiguous in A: layouts nn and nt
+  bool b_along_k = false;  ///< K is contiguous in B: layout nt
+  bool bias = false;
+  bool residual = false;
+  int activation = 0;  ///< 0 none, 1 silu, 2 gelu; as in operands.glsl
+  float alpha = 1;
+  float beta = 0;
+
+  /// Elements from one row to the next of A and B as they are stored.
+  std::int64_t a_stride() const { return a_along_k ? k : m; }
+  std::int64_t b_stride() const { return b_along_k ? k : n; }
+};
+
+/// Of a problem that KernelTemplate::check accepts.
+Shape shape_of(const Problem& problem);
+
+/// "none", or bias, residual, then silu or gelu, each at most once and in this order.
+bool valid_epilogue(const std::string& text);
+/// A finite f32 number, written as short as it can be.
+bool valid_factor(const std::string& text);
+
+}  // namespace greta::gemm

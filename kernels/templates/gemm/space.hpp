@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/model/space.hpp"
+#include "kernels/templates/gemm/shape.hpp"
+#include "runtime/device/device_info.hpp"
+
+namespace greta::gemm {
+
+/// Rows up to which gemv is offered.
+constexpr std::int64_t most_gemv_rows = 8;
+
+/// What is tunable, and which rules bind it: tiled, split_k and gemv.
+std::vector<Alternative> alternatives(const Shape& shape, const DeviceInfo& device);
+
+/// Columns of C that a gemv workgroup covers.
+std::int64_t gemv_width(const Shape& shape, const Config& config);
+/// K steps of each of the configuration's slices; the last slices may be shorter or empty.
+std::int64_t slice_length(const Shape& shape, const Config& config);
+
+}  // namespace greta::gemm
