@@ -119,17 +119,22 @@ TunedDb::Counts TunedDb::counts() const {
 std::vector<std::string> TunedDb::check() const {
   std::vector<std::string> problems;
   impl_->connection.read([&](SQLite::Database& database) {
-    SQLite::Statement integrity(database, "PRAGMA integrity_check");
-    while (integrity.executeStep()) {
-      const auto line = integrity.getColumn(0).getString();
-      if (line != "ok") problems.push_back(line);
-    }
-    SQLite::Statement references(database, "PRAGMA foreign_key_check");
-    while (references.executeStep()) {
-      problems.push_back(fmt::format("row {} of {} refers to a row of {} that is not there",
-                                     references.getColumn(1).getInt64(),
-                                     references.getColumn(0).getString(),
-                                     references.getColumn(2).getString()));
+    try {
+      SQLite::Statement integrity(database, "PRAGMA integrity_check");
+      while (integrity.executeStep()) {
+        const auto line = integrity.getColumn(0).getString();
+        if (line != "ok") problems.push_back(line);
+      }
+      SQLite::Statement references(database, "PRAGMA foreign_key_check");
+      while (references.executeStep()) {
+        problems.push_back(fmt::format("row {} of {} refers to a row of {} that is not there",
+                                       references.getColumn(1).getInt64(),
+                                       references.getColumn(0).getString(),
+                                       references.getColumn(2).getString()));
+      }
+    } catch (const SQLite::Exception& error) {
+      // Damage can be so bad that SQLite stops looking: that is a finding, too.
+      problems.emplace_back(error.what());
     }
   });
   return problems;

@@ -98,11 +98,14 @@ void Connection::fail(const SQLite::Exception& error) const {
     default:
       break;
   }
-  const int system = database_ ? sqlite3_system_errno(database_->getHandle()) : 0;
-  const bool from_system =
-      error.getErrorCode() == SQLITE_IOERR || error.getErrorCode() == SQLITE_CANTOPEN;
-  if (!from_system || system == 0) fail(error.what());
-  fail(fmt::format("{}: {}", error.what(), std::strerror(system)));
+  switch (error.getExtendedErrorCode()) {
+    case SQLITE_IOERR_WRITE:
+    case SQLITE_IOERR_FSYNC:
+    case SQLITE_IOERR_TRUNCATE:
+      fail(fmt::format("a write failed ({})", error.what()));
+    default:
+      fail(error.what());
+  }
 }
 
 void Connection::open_handle(const std::string& name, int flags) {
@@ -140,11 +143,13 @@ void Connection::open_for_reading() {
     open_handle(file_.string(), writable ? SQLite::OPEN_READWRITE : SQLite::OPEN_READONLY);
     check_identity(*database_);
   } catch (const SQLite::Exception& error) {
-    // In a folder where SQLite can't create its -shm file, nobody who could write is around, and
-    // without a log or journal the file alone is the whole truth.
-    const bool alone = !fs::exists(beside(file_, "-wal")) && !fs::exists(beside(file_, "-journal"));
     const int code = error.getErrorCode();
-    if (writable || !alone || (code != SQLITE_READONLY && code != SQLITE_CANTOPEN)) throw;
+    if (writable || (code != SQLITE_READONLY && code != SQLITE_CANTOPEN)) throw;
+    // SQLite can't create its -shm file in this folder. Without a log or journal the file alone is
+    // the whole truth, and nobody is around who could change it.
+    if (fs::exists(beside(file_, "-wal")) || fs::exists(beside(file_, "-journal"))) {
+      fail("its log can't be read in a folder that can't be written; copy both to one that can");
+    }
     open_handle(immutable_uri(file_), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
     check_identity(*database_);
   }

@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/db/fixture.hpp"
+
+namespace greta {
+namespace {
+
+using Mode = TunedDb::Mode;
+
+/// A database as a finished session leaves it.
+std::string real_file(const TemporaryFolder& folder) {
+  const auto file = folder / "real.db";
+  {
+    auto db = TunedDb::open(file, Mode::read_write);
+    const auto session = db.begin_session(sample_session());
+    for (int i = 0; i < 60; ++i) {
+      auto trial = sample_trial(std::to_string(i));
+      trial.log.assign(static_cast<std::size_t>(i * 37), 'x');
+      db.add_trial(session, trial);
+    }
+    db.set_winner(session, sample_winner());
+    db.set_ceilings(sample_device(), {{"copy_gbps", 4000, 1.5, "1.2.3", ""}});
+    db.end_session(session, "done");
+  }
+  return read_file(file);
+}
+
+enum class Outcome { open_failed, call_failed, unsound, works };
+
+/// Opens and uses a damaged file in every way. Anything but success or an Error ends the test.
+Outcome use(const std::filesystem::path& file, Mode mode) {
+  const auto prefix = file.string() + ": ";
+  bool opened = false;
+  try {
+    auto db = TunedDb::open(file, mode);
+    opened = true;
+    db.counts();
+    db.winners();
+    db.trials(1);
+    db.ceilings(sample_device().fingerprint());
+    db.find_winner(sample_device().fingerprint(), sample_problem().key(), true);
+    const bool sound = db.check().empty();
+    if (mode == Mode::read_write) db.add_trial(1, sample_trial("more"));
+    return sound ? Outcome::works : Outcome::unsound;
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).substr(0, prefix.size()), prefix);
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+  }
+  return opened ? Outcome::call_failed : Outcome::open_failed;
+}
+
+/// Both modes; a failed open leaves the file as it was, and reading never changes it.
+Outcome use_damaged(const TemporaryFolder& folder, const std::string& content) {
+  const auto file = folder / "damaged.db";
+  write_file(file, content);
+  const auto reading = use(file, Mode::read_only);
+  EXPECT_TRUE(read_file(file) == content) << "reading changed the file";
+  const auto writing = use(file, Mode::read_write);
+  if (writing == Outcome::open_failed) {
+    EXPECT_TRUE(read_file(file) == content) << "a failed open changed the file";
+  }
+  std::filesystem::remove(file);
+  EXPECT_EQ(folder.listing(), "real.db");
+  return reading;
+}
+
+TEST(Damage, FlippedBitsAreErrorsOrHarmless) {
+  const TemporaryFolder folder;
+  const auto good = real_file(folder);
+  std::mt19937_64 random(23);
+  int found = 0;
+  for (int i = 0; i < 220; ++i) {
+    // The header, the schema's page, and everywhere.
+    const std::size_t range = i < 60 ? 100 : i < 120 ? 4096 : good.size();
+    auto bad = good;
+    const auto position = random() % range;
+    bad[position] = static_cast<char>(bad[position] ^ (1 << random() % 8));
+    if (use_damaged(folder, bad) != Outcome::works) ++found;
+    ASSERT_FALSE(HasFailure()) << "position " << position;
+  }
+  EXPECT_GT(found, 20);
+}
+
+TEST(Damage, ShortenedFilesAreErrors) {
+  const TemporaryFolder folder;
+  const auto good = real_file(folder);
+  std::mt19937_64 random(29);
+  std::vector<std::size_t> lengths = {1, 15, 16, 17, 99, 100, 101, 511, 512, 4095, 4096, 4097};
+  for (int i = 0; i < 30; ++i) lengths.push_back(1 + random() % (good.size() - 1));
+  for (const auto length : lengths) {
+    EXPECT_NE(use_damaged(folder, good.substr(0, length)), Outcome::works) << length;
+    ASSERT_FALSE(HasFailure()) << "length " << length;
+  }
+}
+
+TEST(Damage, OverwrittenPagesAreErrorsOrHarmless) {
+  const TemporaryFolder folder;
+  const auto good = real_file(folder);
+  std::mt19937_64 random(31);
+  for (std::size_t page = 1; page < good.size() / 4096; ++page) {
+    auto bad = good;
+    for (std::size_t i = 0; i < 4096; ++i) bad[page * 4096 + i] = static_cast<char>(random());
+    use_damaged(folder, bad);
+    ASSERT_FALSE(HasFailure()) << "page " << page;
+  }
+}
+
+TEST(Damage, CheckReportsIt) {
+  const TemporaryFolder folder;
+  auto bad = real_file(folder);
+  bad.replace(bad.size() - 4096, 4096, std::string(4096, '\x5a'));
+  write_file(folder / "t.db", bad);
+  EXPECT_FALSE(TunedDb::open(folder / "t.db", Mode::read_only).check().empty());
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,132 @@
+#include <gtest/gtest.h>
+
+#include "db/sqlite/connection.hpp"
+#include "db/sqlite/rows.hpp"
+#include "tests/db/fixture.hpp"
+
+namespace greta {
+namespace {
+
+using Mode = TunedDb::Mode;
+
+/// The real steps, and after them these.
+ConnectionOptions with_steps(std::initializer_list<std::string_view> more) {
+  ConnectionOptions options;
+  for (const auto sql : more) {
+    options.migrations.push_back({static_cast<int>(options.migrations.size()) + 1, sql});
+  }
+  return options;
+}
+
+int get_int(const Connection& connection, const std::string& query) {
+  int value = 0;
+  connection.read([&](SQLite::Database& database) { value = database.execAndGet(query).getInt(); });
+  return value;
+}
+
+void fill(const std::filesystem::path& file) {
+  auto db = TunedDb::open(file, Mode::read_write);
+  const auto session = db.begin_session(sample_session());
+  for (int i = 0; i < 10; ++i) db.add_trial(session, sample_trial(std::to_string(i)));
+  db.set_winner(session, sample_winner());
+}
+
+constexpr std::string_view add_column = "ALTER TABLE trials ADD COLUMN note TEXT DEFAULT 'none'";
+constexpr std::string_view add_table =
+    "CREATE TABLE extra (id INTEGER PRIMARY KEY) STRICT;"
+    "INSERT INTO extra SELECT id FROM trials";
+
+TEST(Migration, FilesAreNumberedWithoutGaps) {
+  for (std::size_t i = 0; i < schema_files().size(); ++i) {
+    EXPECT_EQ(std::stoul(std::string(schema_files()[i].path.substr(0, 4))), i + 1);
+  }
+  EXPECT_EQ(TunedDb::schema_version(), static_cast<int>(schema_files().size()));
+}
+
+TEST(Migration, OlderDatabaseIsBroughtUpToDate) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  const Connection connection(folder / "t.db", Mode::read_write,
+                              with_steps({add_column, add_table}));
+  EXPECT_EQ(get_int(connection, "PRAGMA user_version"), TunedDb::schema_version() + 2);
+  EXPECT_EQ(get_int(connection, "SELECT count(*) FROM trials WHERE note = 'none'"), 10);
+  EXPECT_EQ(get_int(connection, "SELECT count(*) FROM extra"), 10);
+  EXPECT_EQ(get_int(connection, "SELECT count(*) FROM winners"), 1);
+}
+
+TEST(Migration, FailedStepIsUndoneAndEarlierOnesStay) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  const auto broken = with_steps({add_column, "CREATE TABLE half (id INTEGER); DROP TABLE absent"});
+  const auto line = error_of([&] { Connection(folder / "t.db", Mode::read_write, broken); });
+  EXPECT_EQ(line, (folder / "t.db").string() + ": no such table: absent");
+
+  const Connection connection(folder / "t.db", Mode::read_write, with_steps({add_column}));
+  EXPECT_EQ(get_int(connection, "PRAGMA user_version"), TunedDb::schema_version() + 1);
+  EXPECT_EQ(get_int(connection, "SELECT count(*) FROM sqlite_schema WHERE name = 'half'"), 0);
+  EXPECT_EQ(get_int(connection, "SELECT count(*) FROM trials"), 10);
+}
+
+TEST(Migration, StepThatBreaksReferencesIsUndone) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  const auto broken = with_steps({"DELETE FROM sessions"});
+  const auto line = error_of([&] { Connection(folder / "t.db", Mode::read_write, broken); });
+  EXPECT_NE(line.find("breaks a reference of table"), std::string::npos) << line;
+  const auto db = TunedDb::open(folder / "t.db", Mode::read_write);
+  EXPECT_EQ(db.counts().sessions, 1);
+  EXPECT_TRUE(db.check().empty());
+}
+
+TEST(Migration, ProcessesThatMigrateTogetherDoItOnce) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  std::vector<pid_t> children;
+  for (int process = 0; process < 6; ++process) {
+    children.push_back(start_child([&] {
+      Connection connection(folder / "t.db", Mode::read_write, with_steps({add_column, add_table}));
+      EXPECT_EQ(get_int(connection, "SELECT count(*) FROM extra"), 10);
+    }));
+  }
+  for (const auto child : children) EXPECT_TRUE(succeeded(child));
+}
+
+TEST(Migration, ReadOnlyDoesNotMigrate) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  const auto before = read_file(folder / "t.db");
+  const auto line =
+      error_of([&] { Connection(folder / "t.db", Mode::read_only, with_steps({add_column})); });
+  EXPECT_NE(line.find("written by an older GRETA (schema 1); "), std::string::npos) << line;
+  EXPECT_EQ(read_file(folder / "t.db"), before);
+}
+
+TEST(Migration, NewerSchemaIsRefusedAndLeftAlone) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  ConnectionOptions newer;
+  while (newer.migrations.size() < 9) {
+    newer.migrations.push_back({newer.migrations.back().version + 1, "SELECT 1"});
+  }
+  Connection(folder / "t.db", Mode::read_write, newer);
+  const auto before = read_file(folder / "t.db");
+  for (const auto mode : {Mode::read_write, Mode::read_only}) {
+    EXPECT_EQ(open_error(folder / "t.db", mode),
+              (folder / "t.db").string() + ": written by a newer GRETA (schema 9; this one knows " +
+                  std::to_string(TunedDb::schema_version()) + ")");
+  }
+  EXPECT_EQ(read_file(folder / "t.db"), before);
+  EXPECT_EQ(folder.listing(), "t.db");
+}
+
+TEST(Migration, NewerSchemaIsSeenInTheLogToo) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  const Connection newer(folder / "t.db", Mode::read_write, with_steps({add_column}));
+  // The new schema stands in the log until `newer` closes.
+  EXPECT_NE(open_error(folder / "t.db").find("written by a newer GRETA"), std::string::npos);
+  EXPECT_EQ(get_int(newer, "SELECT count(*) FROM trials WHERE note = 'none'"), 10);
+}
+
+}  // namespace
+}  // namespace greta
