@@ -244,6 +244,7 @@ Result<Config> Space::parse(std::string_view text) const {
     if (equals + 1 >= word.size() || error != std::errc() || stop != end) {
       return fail(fmt::format("\"{}\" has no integer value", word));
     }
+    if (const auto why = domain_error(*found, number)) return fail("domain: " + *why);
     value = number;
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {

@@ -1,0 +1,88 @@
+#include "kernels/catalog.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace greta {
+namespace {
+
+bool is_even(const std::string& text) {
+  return text == "0" || text == "2";
+}
+
+Result<void> accept(const Problem& problem) {
+  if (problem.dim("n") != 13) return {};
+  return Failure{Status::invalid_argument, "--n 13: brings bad luck", {}};
+}
+
+KernelTemplate toy() {
+  KernelTemplate kernel;
+  kernel.name = "toy";
+  kernel.dimensions = {{"m", "rows"}, {"n", "columns"}};
+  kernel.attributes = {{"layout", "", "nn", {"nn", "nt", "tn"}, "", nullptr},
+                       {"beta", "", "0", {}, "an even digit", is_even}};
+  kernel.dtypes = {{DType::f32, DType::f32}, {DType::f16, DType::f16}, {DType::f16, DType::f32}};
+  kernel.check = accept;
+  return kernel;
+}
+
+std::string message(ProblemRequest request) {
+  const auto problem = make_problem(toy(), request);
+  return problem ? "made " + problem->key() : problem.failure().message;
+}
+
+TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
+  std::set<std::string> names;
+  for (const KernelTemplate* entry : catalog()) {
+    EXPECT_TRUE(names.insert(entry->name).second) << entry->name;
+    EXPECT_EQ(find_template(entry->name), entry);
+    EXPECT_FALSE(entry->summary.empty());
+    EXPECT_FALSE(entry->dimensions.empty());
+    EXPECT_FALSE(entry->dtypes.empty());
+    for (const Attribute& attribute : entry->attributes) {
+      EXPECT_TRUE(!attribute.allowed.empty() || attribute.valid != nullptr) << attribute.name;
+      EXPECT_TRUE(!attribute.allowed.empty() || !attribute.allowed_text.empty()) << attribute.name;
+    }
+    EXPECT_TRUE(entry->check && entry->work && entry->tensors && entry->space &&
+                entry->default_config && entry->plan && entry->naive_plan && entry->reference &&
+                entry->stand_in && entry->key);
+  }
+  EXPECT_EQ(find_template("absent"), nullptr);
+}
+
+TEST(MakeProblem, FillsDefaultsAndKeepsTheTemplatesOrder) {
+  EXPECT_EQ(message({{{"n", "2"}, {"m", "1"}}, "", ""}), "made toy dtype=f32 out=f32 m=1 n=2");
+  EXPECT_EQ(message({{{"n", "2"}, {"beta", "2"}, {"layout", "tn"}, {"m", "1"}}, "f16", ""}),
+            "made toy dtype=f16 out=f16 layout=tn beta=\"2\" m=1 n=2");
+  EXPECT_EQ(message({{{"m", "2147483647"}, {"n", "2"}, {"layout", "nn"}}, "f16", "f32"}),
+            "made toy dtype=f16 out=f32 m=2147483647 n=2");
+}
+
+TEST(MakeProblem, NamesOptionValueAndWhatIsAllowed) {
+  for (const std::string bad : {"0", "-1", "1e20", "2147483648", "99999999999999999999", "abc",
+                                "4096.0", " 1", "1 ", "+1", "0x10"}) {
+    EXPECT_EQ(message({{{"m", bad}, {"n", "1"}}, "", ""}),
+              "--m " + bad + ": must be between 1 and 2147483647");
+  }
+  EXPECT_EQ(message({{{"m", ""}, {"n", "1"}}, "", ""}),
+            "--m \"\": must be between 1 and 2147483647");
+  EXPECT_EQ(message({{{"m", "1"}}, "", ""}), "--n is missing");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"m", "2"}}, "", ""}), "--m is given twice");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"k", "7"}}, "", ""}),
+            "--k 7: toy has no such option; it has --m, --n, --layout, --beta");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}}, "f8", ""}), "--dtype f8: must be f32 or f16");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}}, "bf16", ""}), "--dtype bf16: must be f32 or f16");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}}, "f32", "f16"}),
+            "--out-dtype f16: must be f32 for f32 inputs");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}}, "f16", "f64"}),
+            "--out-dtype f64: must be f16 or f32 for f16 inputs");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"layout", "tt"}}, "", ""}),
+            "--layout tt: must be nn, nt or tn");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"beta", "1"}}, "", ""}),
+            "--beta 1: must be an even digit");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "13"}}, "", ""}), "--n 13: brings bad luck");
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,145 @@
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "kernels/model/dtype.hpp"
+#include "kernels/model/embedded.hpp"
+#include "kernels/model/tensor.hpp"
+#include "runtime/device/hash.hpp"
+#include "runtime/device/result.hpp"
+
+namespace greta {
+namespace {
+
+std::uint16_t store16(DType type, double value) {
+  std::uint16_t bits = 0;
+  store_element(type, reinterpret_cast<std::byte*>(&bits), 0, value);
+  return bits;
+}
+
+double load16(DType type, std::uint16_t bits) {
+  return load_element(type, reinterpret_cast<const std::byte*>(&bits), 0);
+}
+
+class SixteenBit : public testing::TestWithParam<DType> {};
+
+TEST_P(SixteenBit, EveryNumberIsReadBack) {
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto stored = static_cast<std::uint16_t>(bits);
+    const double value = load16(GetParam(), stored);
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(load16(GetParam(), store16(GetParam(), value)))) << bits;
+    } else {
+      ASSERT_EQ(store16(GetParam(), value), stored) << value;
+    }
+  }
+}
+
+TEST_P(SixteenBit, RoundsToNearestEven) {
+  for (std::uint16_t bits = 0;; ++bits) {
+    const double low = load16(GetParam(), bits);
+    const double high = load16(GetParam(), static_cast<std::uint16_t>(bits + 1));
+    if (std::isinf(high)) break;
+    const double middle = low + (high - low) / 2;
+    const auto even = static_cast<std::uint16_t>(bits + (bits & 1));
+    ASSERT_EQ(store16(GetParam(), middle), even) << low;
+    ASSERT_EQ(store16(GetParam(), std::nextafter(middle, 0)), bits) << low;
+    ASSERT_EQ(store16(GetParam(), std::nextafter(middle, high)), bits + 1) << low;
+    ASSERT_EQ(store16(GetParam(), -middle), even | 0x8000) << low;
+  }
+}
+
+TEST_P(SixteenBit, OverflowsToInfinityFromHalfAStepPastTheLargest) {
+  std::uint16_t largest = 0;
+  while (std::isfinite(load16(GetParam(), static_cast<std::uint16_t>(largest + 1)))) ++largest;
+  const double top = load16(GetParam(), largest);
+  const double step = top - load16(GetParam(), static_cast<std::uint16_t>(largest - 1));
+  EXPECT_EQ(store16(GetParam(), std::nextafter(top + step / 2, 0)), largest);
+  for (const double value : {top + step / 2, 1e300, std::numeric_limits<double>::infinity()}) {
+    EXPECT_EQ(load16(GetParam(), store16(GetParam(), value)),
+              std::numeric_limits<double>::infinity());
+    EXPECT_EQ(load16(GetParam(), store16(GetParam(), -value)),
+              -std::numeric_limits<double>::infinity());
+  }
+}
+
+TEST_P(SixteenBit, ConstantsDescribeTheFormat) {
+  const std::uint16_t one = store16(GetParam(), 1);
+  EXPECT_EQ(load16(GetParam(), static_cast<std::uint16_t>(one + 1)) - 1,
+            2 * unit_roundoff(GetParam()));
+  const double normal = smallest_normal(GetParam());
+  const std::uint16_t bits = store16(GetParam(), normal);
+  EXPECT_EQ(load16(GetParam(), bits), normal);
+  EXPECT_EQ(std::popcount(bits), 1);  // an exponent of 1, no mantissa
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, SixteenBit, testing::Values(DType::f16, DType::bf16),
+                         [](const auto& test) { return std::string(to_string(test.param)); });
+
+TEST(DType, KnownValues) {
+  EXPECT_EQ(store16(DType::f16, 1.0), 0x3c00);
+  EXPECT_EQ(store16(DType::f16, 65504), 0x7bff);
+  EXPECT_EQ(store16(DType::f16, 0x1p-24), 0x0001);
+  EXPECT_EQ(store16(DType::f16, 0x1p-25), 0x0000);
+  EXPECT_EQ(store16(DType::f16, -0.0), 0x8000);
+  EXPECT_EQ(store16(DType::f16, std::nan("")), 0x7e00);
+  EXPECT_EQ(store16(DType::bf16, 3.14159274), 0x4049);
+  // Rounded to f32 first, this would become a tie and lose its last bit.
+  EXPECT_EQ(store16(DType::f16, 1 + 0x1p-11 + 0x1p-40), 0x3c01);
+}
+
+TEST(DType, NamesAndSizes) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    EXPECT_EQ(dtype_from_string(to_string(type)), type);
+  }
+  EXPECT_EQ(dtype_from_string("f64"), std::nullopt);
+  EXPECT_EQ(size_of(DType::f32), 4U);
+  EXPECT_EQ(size_of(DType::bf16), 2U);
+}
+
+TEST(RandomTensor, IsUniformNeverZeroAndRepeatable) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    const TensorSpec spec{"A", Role::input, type, 1 << 10, 1 << 11};  // two threads
+    const HostTensor tensor = random_tensor(spec, 42);
+    double sum = 0;
+    double squares = 0;
+    for (const double value : tensor.to_doubles()) {
+      ASSERT_NE(value, 0);
+      ASSERT_LE(std::abs(value), 0.5);
+      sum += value;
+      squares += value * value;
+    }
+    const auto count = static_cast<double>(spec.elements());
+    EXPECT_NEAR(sum / count, 0, 5 * std::sqrt(1.0 / 12 / count));
+    EXPECT_NEAR(squares / count, 1.0 / 12, 1e-3);
+    EXPECT_EQ(random_tensor(spec, 42).data, tensor.data);
+    EXPECT_NE(random_tensor(spec, 43).data, tensor.data);
+  }
+}
+
+TEST(RandomTensor, DoesNotDependOnSizeOrMachine) {
+  const HostTensor small = random_tensor({"A", Role::input, DType::f32, 1, 8}, 7);
+  const HostTensor large = random_tensor({"A", Role::input, DType::f32, 3, 1 << 20}, 7);
+  EXPECT_TRUE(std::equal(small.data.begin(), small.data.end(), large.data.begin()));
+  const std::string_view bytes(reinterpret_cast<const char*>(large.data.data()), large.data.size());
+  EXPECT_EQ(Hash().add(bytes).hex(), "c094d46ffa64ca36808b318bdbf0593e");
+}
+
+TEST(Embedded, FindsEveryFileAndNamesAMissingOne) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    EXPECT_EQ(embedded_file(file.path).data(), file.text.data());
+  }
+  EXPECT_FALSE(embedded_files().empty());
+  try {
+    embedded_file("gemm/absent.comp");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "no kernel source \"gemm/absent.comp\" was built into the library");
+  }
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,35 @@
+#include "tuner/search/create.hpp"
+#include "tuner/search/untried.hpp"
+
+namespace greta {
+namespace {
+
+/// Everything, in index order.
+class Exhaustive : public Strategy {
+ public:
+  explicit Exhaustive(const SearchProblem& problem)
+      : count_(problem.space->count()), untried_(problem) {}
+
+  std::optional<Config> ask() override {
+    if (auto config = untried_.next_seed()) return config;
+    while (next_ < count_) {
+      if (auto config = untried_.take(next_++)) return config;
+    }
+    return std::nullopt;
+  }
+
+  void tell(const Trial& /*trial*/) override {}
+
+ private:
+  std::uint64_t count_;
+  std::uint64_t next_ = 0;
+  Untried untried_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> create_exhaustive(const SearchProblem& problem) {
+  return std::make_unique<Exhaustive>(problem);
+}
+
+}  // namespace greta

@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <random>
+#include <utility>
+
+#include "kernels/model/random.hpp"
+#include "tuner/search/create.hpp"
+#include "tuner/search/surrogate.hpp"
+#include "tuner/search/untried.hpp"
+
+namespace greta {
+namespace {
+
+// Chosen on recorded spaces (tests/data/replay and two of a GEMM); each may be halved or doubled
+// with little effect.
+constexpr std::size_t design_size = 10;       ///< first trials, shared by the variants …
+constexpr std::size_t least_per_variant = 4;  ///< … of which each gets at least these
+constexpr std::size_t climbers = 5;           ///< the best trials, whose neighbours are judged
+constexpr std::size_t strangers = 100;        ///< configurations from anywhere judged as well
+constexpr std::size_t model_best = 64;        ///< trials the surrogate learns from: the best …
+constexpr std::size_t model_latest = 64;      ///< … and the latest
+
+constexpr double failed = std::numeric_limits<double>::infinity();
+
+/// Local search with a model: after a small random design in every variant, tries next what
+/// promises the greatest expected improvement among the neighbours of the best trials and some
+/// configurations from anywhere, which lead it out of a local optimum.
+/// Source: Jones, Schonlau, Welch, "Efficient Global Optimization of Expensive Black-Box
+/// Functions", 1998; candidates as in SMAC, Hutter, Hoos, Leyton-Brown, LION 2011.
+class Local : public Strategy {
+ public:
+  explicit Local(const SearchProblem& problem)
+      : space_(*problem.space), untried_(problem), random_(problem.seed) {
+    for (const Alternative& alternative : space_.alternatives()) {
+      if (space_.count(alternative.variant) > 0) variants_.push_back(alternative.variant);
+      for (const Parameter& parameter : alternative.parameters) {
+        if (std::find(columns_.begin(), columns_.end(), parameter.name) == columns_.end()) {
+          columns_.push_back(parameter.name);
+        }
+      }
+    }
+    design_left_ = std::max(design_size, least_per_variant * variants_.size());
+  }
+
+  std::optional<Config> ask() override {
+    if (auto config = untried_.next_seed()) return config;
+    if (design_left_ > 0) {
+      if (auto config = next_of_design()) return config;
+    }
+    if (succeeded_) {
+      if (auto config = most_promising()) return config;
+    }
+    return untried_.next_random();
+  }
+
+  void tell(const Trial& trial) override {
+    const double cost = trial.ok() ? std::log(trial.measurement.median_us) : failed;
+    succeeded_ = succeeded_ || trial.ok();
+    believed_.erase(trial.config);
+    observed_.push_back({trial.config, point(trial.config), cost});
+  }
+
+ private:
+  struct Observation {
+    Config config;
+    Surrogate::Point point;
+    double cost = 0;  ///< logarithm of the time; infinite when it failed
+  };
+
+  /// Coordinates of a configuration: its variant, then one column for each parameter's name.
+  Surrogate::Point point(const Config& config) const {
+    const auto variant = std::find(variants_.begin(), variants_.end(), config.variant);
+    Surrogate::Point coordinates(columns_.size() + 1, std::numeric_limits<int>::min());
+    coordinates[0] = static_cast<int>(variant - variants_.begin());
+    for (const auto& [name, value] : config.values) {
+      const auto column = std::find(columns_.begin(), columns_.end(), name);
+      coordinates[static_cast<std::size_t>(column - columns_.begin()) + 1] = value;
+    }
+    return coordinates;
+  }
+
+  /// A random one of the variant whose turn it is. A few draws: a tiny variant may be used up.
+  std::optional<Config> next_of_design() {
+    const std::string& variant = variants_[--design_left_ % variants_.size()];
+    for (int draw = 0; draw < 10; ++draw) {
+      const Config config = space_.sample(variant, random_);
+      if (auto taken = untried_.take(*space_.index(config))) return taken;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Config> most_promising() {
+    const std::vector<const Observation*> known = informative();
+    const double best = known.front()->cost;
+    const Surrogate surrogate = learn(known);
+    double greatest = -1;
+    std::optional<Config> chosen;
+    for (const Config& config : candidates(known)) {
+      const double improvement = surrogate.expected_improvement(point(config), best);
+      if (improvement > greatest) {
+        greatest = improvement;
+        chosen = config;
+      }
+    }
+    if (!chosen) return std::nullopt;
+    // Until its result is told, the model takes its own guess for it, which keeps configurations
+    // that are asked ahead apart.
+    believed_[*chosen] = surrogate.guess(point(*chosen)).mean;
+    return untried_.take(*space_.index(*chosen));
+  }
+
+  /// What the model learns from, the best first: it costs the cube of their number.
+  std::vector<const Observation*> informative() const {
+    std::vector<const Observation*> all;
+    all.reserve(observed_.size());
+    for (const Observation& observation : observed_) all.push_back(&observation);
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(std::min(model_best, all.size()));
+    const auto cheaper = [](const Observation* a, const Observation* b) {
+      return std::pair(a->cost, a) < std::pair(b->cost, b);
+    };
+    std::partial_sort(all.begin(), middle, all.end(), cheaper);
+    // Behind the best, a later address is a later trial.
+    const auto end = middle + std::min<std::ptrdiff_t>(model_latest, all.end() - middle);
+    std::partial_sort(middle, end, all.end(), std::greater<>());
+    all.erase(end, all.end());
+    return all;
+  }
+
+  /// Costs above the median count as the median: how bad the bad ones are would only blur the
+  /// differences among the good. Failures count as worse than that.
+  Surrogate learn(const std::vector<const Observation*>& known) const {
+    std::vector<double> costs;
+    for (const Observation* observation : known) {
+      if (observation->cost < failed) costs.push_back(observation->cost);
+    }
+    std::sort(costs.begin(), costs.end());
+    const double median = costs[costs.size() / 2];
+    const double failure = median + std::max(median - costs.front(), 0.1);
+    std::vector<Surrogate::Point> points;
+    std::vector<double> values;
+    for (const Observation* observation : known) {
+      points.push_back(observation->point);
+      values.push_back(observation->cost < failed ? std::min(observation->cost, median) : failure);
+    }
+    for (const auto& [config, cost] : believed_) {
+      points.push_back(point(config));
+      values.push_back(cost);
+    }
+    return {std::move(points), std::move(values)};
+  }
+
+  std::vector<Config> candidates(const std::vector<const Observation*>& known) {
+    std::vector<Config> found;
+    const auto add = [&](Config config) {
+      if (untried_.has(*space_.index(config))) found.push_back(std::move(config));
+    };
+    for (std::size_t i = 0; i < std::min(climbers, known.size()); ++i) {
+      if (known[i]->cost == failed) break;
+      for (Config& config : space_.neighbours(known[i]->config, false)) add(std::move(config));
+    }
+    for (std::size_t i = 0; i < strangers; ++i) {
+      add(space_.sample(variants_[i % variants_.size()], random_));
+    }
+    return found;
+  }
+
+  const Space& space_;
+  Untried untried_;
+  std::mt19937_64 random_;
+  std::vector<std::string> variants_;  ///< those that have valid configurations
+  std::vector<std::string> columns_;   ///< every parameter's name
+  std::size_t design_left_ = 0;
+  bool succeeded_ = false;
+  std::vector<Observation> observed_;
+  std::map<Config, double> believed_;  ///< asked for, not told yet
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> create_local(const SearchProblem& problem) {
+  return std::make_unique<Local>(problem);
+}
+
+}  // namespace greta

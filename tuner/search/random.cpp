@@ -1,0 +1,29 @@
+#include "tuner/search/create.hpp"
+#include "tuner/search/untried.hpp"
+
+namespace greta {
+namespace {
+
+/// Uniform over the whole space, without replacement.
+class Random : public Strategy {
+ public:
+  explicit Random(const SearchProblem& problem) : untried_(problem) {}
+
+  std::optional<Config> ask() override {
+    if (auto config = untried_.next_seed()) return config;
+    return untried_.next_random();
+  }
+
+  void tell(const Trial& /*trial*/) override {}
+
+ private:
+  Untried untried_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> create_random(const SearchProblem& problem) {
+  return std::make_unique<Random>(problem);
+}
+
+}  // namespace greta
