@@ -28,7 +28,7 @@ std::optional<std::size_t> covering_rank(std::size_t n, double confidence) {
 double student_central_probability(int degrees, double t) {
   const double end = std::atan(t / std::sqrt(static_cast<double>(degrees)));
   const auto integral = [&](double upper) {
-    constexpr int steps = 400;
+    constexpr int steps = 200;
     const double h = upper / steps;
     double sum = 0;
     for (int i = 0; i <= steps; ++i) {
@@ -66,7 +66,7 @@ Interval median_interval(const std::vector<double>& samples, double confidence) 
 double student_t(int degrees, double confidence) {
   double low = 0;
   double high = 1e6;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 60; ++i) {
     const double middle = (low + high) / 2;
     (student_central_probability(degrees, middle) < confidence ? low : high) = middle;
   }

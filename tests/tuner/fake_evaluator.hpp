@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/hash.hpp"
+#include "tuner/evaluate/evaluator.hpp"
+#include "tuner/measure/ceilings.hpp"
+#include "tuner/measure/sampler.hpp"
+
+namespace greta {
+
+/// A device that exists only as a formula: tests plant the times and the failures.
+class FakeEvaluator : public Evaluator {
+ public:
+  FakeEvaluator() {
+    info_.backend = "vulkan";
+    info_.name = "Fake GPU";
+    info_.vendor = "NVIDIA";
+    info_.architecture = "sm_90";
+    info_.driver = "fake 1.0";
+    info_.compiler = "fake compiler";
+    info_.kind = DeviceKind::discrete_gpu;
+    info_.max_workgroup_invocations = 1024;
+    info_.max_workgroup_size = {1024, 1024, 64};
+    info_.max_grid = {1U << 30, 65535, 65535};
+    info_.shared_memory_bytes = 48 * 1024;
+    info_.subgroup_size = info_.min_subgroup_size = info_.max_subgroup_size = 32;
+    info_.max_argument_bytes = 256;
+    info_.compute_units = 132;
+    info_.memory_bytes = 1ULL << 37;
+    info_.max_allocation_bytes = 1ULL << 36;
+    info_.last_level_cache_bytes = 64ULL << 20;
+    info_.timestamp_period_ns = 1;
+    info_.f16_arithmetic = info_.f16_storage = true;
+  }
+
+  const DeviceInfo& device() const override { return info_; }
+  void prepare(const Problem&, const std::vector<Config>& upcoming) override {
+    prepared_ += upcoming.size();
+  }
+  int lookahead() const override { return lookahead_; }
+
+  Trial evaluate(const Problem& problem, const Config& config, const TrialLimits& limits) override {
+    ++evaluated_[config];
+    problems_.push_back(problem.key());
+    Trial trial = verify(problem, config, 0, limits);
+    if (!trial.ok()) return trial;
+    SamplingLimits sampling;
+    sampling.best_us = limits.best_us;
+    trial.measurement = sample_until_sure(
+                            [&](int count) -> Result<std::vector<double>> {
+                              std::vector<double> us;
+                              for (int i = 0; i < count; ++i) us.push_back(draw(problem, config));
+                              return us;
+                            },
+                            sampling)
+                            .value();
+    return trial;
+  }
+
+  Trial verify(const Problem& problem, const Config& config, std::uint64_t seed,
+               const TrialLimits&) override {
+    Trial trial;
+    trial.config = config;
+    trial.problem_key = problem.key();
+    trial.failure = seed == 0 ? fails(config) : fails_last_check(config);
+    if (trial.failure) trial.message = "planted";
+    trial.verdict = {!trial.failure, 1e-6, 1e-5, "full", trial.failure ? "planted" : ""};
+    return trial;
+  }
+
+  Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds, double,
+                     std::uint64_t, const TrialLimits&) override {
+    Rounds result;
+    result.us.resize(configs.size());
+    for (int round = 0; round < rounds; ++round) {
+      for (std::size_t i = 0; i < configs.size(); ++i) {
+        if (fails_in_rounds(configs[i])) {
+          result.failure = Failure{Status::timeout, "planted", {}};
+          result.failed = i;
+          return result;
+        }
+      }
+      for (std::size_t i = 0; i < configs.size(); ++i) {
+        result.us[i].push_back(draw(problem, configs[i]));
+      }
+    }
+    return result;
+  }
+
+  std::vector<Ceiling> measure_ceilings() override {
+    ++ceilings_measured_;
+    return {{std::string(ceiling_copy), 4000, 1, info_.driver, "2026-01-01T00:00:00Z"},
+            {std::string(ceiling_fma_f32), fma_gflops_, 1, info_.driver, "2026-01-01T00:00:00Z"}};
+  }
+
+  // What a test plants.
+  std::function<double(const Config&)> factor = [](const Config& config) {
+    return 1.0 + 0.5 * static_cast<double>(config.hash() % 1000) / 1000;
+  };
+  std::function<std::optional<Status>(const Config&)> fails = [](const Config&) {
+    return std::optional<Status>{};
+  };
+  std::function<std::optional<Status>(const Config&)> fails_last_check = fails;
+  std::function<bool(const Config&)> fails_in_rounds = [](const Config&) { return false; };
+  double noise = 0.005;
+  double fma_gflops_ = 50000;
+  int lookahead_ = 4;
+
+  // What a test looks at.
+  DeviceInfo info_;
+  std::map<Config, int> evaluated_;
+  std::vector<std::string> problems_;
+  std::size_t prepared_ = 0;
+  int ceilings_measured_ = 0;
+
+ private:
+  double draw(const Problem& problem, const Config& config) {
+    const double flops = find_template(problem.op)->work(problem).flops;
+    const double ideal_us = flops / fma_gflops_ / 1e3;
+    return ideal_us * 2 * factor(config) * std::exp(noise * normal_(random_));
+  }
+  std::mt19937_64 random_{11};
+  std::normal_distribution<double> normal_{0, 1};
+};
+
+}  // namespace greta

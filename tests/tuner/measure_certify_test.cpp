@@ -1,0 +1,99 @@
+// Protects: the promise that tuning never makes a user slower, and that repeated runs agree.
+
+#include "tuner/measure/certify.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace greta {
+namespace {
+
+Config config(int id) { return {"tiled", {{"BM", id}}}; }
+
+// Contenders with the given true times, in rounds with common drift and individual noise.
+std::vector<Contender> measured(const std::vector<double>& us, int rounds, double noise,
+                                std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal(0, 1);
+  std::vector<Contender> contenders;
+  for (std::size_t i = 0; i < us.size(); ++i) contenders.push_back({config(static_cast<int>(i)), {}});
+  for (int round = 0; round < rounds; ++round) {
+    const double drift = std::exp(0.1 * normal(random));
+    for (std::size_t i = 0; i < us.size(); ++i) {
+      contenders[i].us.push_back(us[i] * drift * std::exp(noise * normal(random)));
+    }
+  }
+  return contenders;
+}
+
+TEST(Certify, ClearWinnerIsCertified) {
+  const auto result = certify(measured({100, 80, 95}, 20, 0.02, 1));
+  EXPECT_EQ(result.winner, 1U);
+  EXPECT_GT(result.speedup.low, 1.15);
+  EXPECT_LT(result.speedup.high, 1.35);
+  EXPECT_TRUE(result.ties.empty());
+}
+
+TEST(Certify, NothingFasterMeansTheDefaultWins) {
+  const auto result = certify(measured({100, 105, 120}, 20, 0.02, 2));
+  EXPECT_EQ(result.winner, 0U);
+  EXPECT_DOUBLE_EQ(result.speedup.estimate, 1);
+}
+
+TEST(Certify, TheDefaultAloneWins) { EXPECT_EQ(certify(measured({100}, 5, 0.02, 3)).winner, 0U); }
+
+TEST(Certify, OneRoundProvesNothing) {
+  EXPECT_EQ(certify(measured({100, 10}, 1, 0.001, 4)).winner, 0U);
+}
+
+// Equal candidates must rarely be certified: the error of all comparisons together is 5 %.
+TEST(Certify, FalseCertificationsAreRare) {
+  for (const int rounds : {3, 8, 12, 30}) {
+    int wrong = 0;
+    constexpr int runs = 600;
+    for (int run = 0; run < runs; ++run) {
+      const auto seed = static_cast<std::uint64_t>(1000 * rounds + run);
+      wrong += certify(measured({100, 100, 100, 100, 100}, rounds, 0.03, seed)).winner != 0 ? 1 : 0;
+    }
+    EXPECT_LE(wrong, 0.05 * runs) << rounds << " rounds";
+  }
+}
+
+// A slower candidate must never be certified in practice.
+TEST(Certify, SlowerCandidatesAreNotCertified) {
+  int wrong = 0;
+  for (std::uint64_t run = 0; run < 500; ++run) {
+    wrong += certify(measured({100, 103, 103}, 12, 0.03, run)).winner != 0 ? 1 : 0;
+  }
+  EXPECT_LE(wrong, 2);
+}
+
+TEST(Certify, TiesAreToldAndBreakTheSameWay) {
+  std::size_t first = 0;
+  std::size_t ties = 0;
+  for (std::uint64_t run = 0; run < 50; ++run) {
+    const auto result = certify(measured({100, 70, 70, 70}, 40, 0.005, run));
+    first += result.winner == 1 ? 1 : 0;
+    ties += result.ties.size();
+  }
+  EXPECT_GE(first, 45U);  // the first in order, unless noise set it apart
+  EXPECT_GE(ties, 80U);
+}
+
+TEST(Certify, OrderOfContendersDoesNotMatter) {
+  auto contenders = measured({100, 70, 70, 90}, 30, 0.004, 9);
+  const auto before = contenders[certify(contenders).winner].config;
+  std::reverse(contenders.begin() + 1, contenders.end());
+  EXPECT_EQ(contenders[certify(contenders).winner].config, before);
+}
+
+TEST(Certify, SureEnoughNeedsNarrowIntervals) {
+  EXPECT_FALSE(sure_enough(certify(measured({100, 99}, 8, 0.05, 5)), 0.005));
+  EXPECT_TRUE(sure_enough(certify(measured({100, 80}, 60, 0.001, 6)), 0.005));
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,105 @@
+// Protects: a measurement stops when it is sure, out of time, or surely beaten, and never earlier.
+
+#include "tuner/measure/sampler.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <thread>
+
+namespace greta {
+namespace {
+
+class Source {
+ public:
+  Source(double us, double noise) : us_(us), noise_(0, noise) {}
+  TakeSamples take() {
+    return [this](int count) -> Result<std::vector<double>> {
+      std::vector<double> samples;
+      for (int i = 0; i < count; ++i) samples.push_back(us_ * std::exp(noise_(random_)));
+      taken_ += count;
+      return samples;
+    };
+  }
+  int taken() const { return taken_; }
+
+ private:
+  double us_;
+  std::normal_distribution<double> noise_;
+  std::mt19937_64 random_{7};
+  int taken_ = 0;
+};
+
+TEST(Sampler, QuietKernelStopsSoon) {
+  Source source(100, 0.001);
+  const auto m = sample_until_sure(source.take(), {}).value();
+  EXPECT_NEAR(m.median_us, 100, 1);
+  EXPECT_GE(m.samples_us.size(), 7U);
+  EXPECT_LT(m.samples_us.size(), 40U);
+  EXPECT_FALSE(m.raced);
+}
+
+TEST(Sampler, NoisyKernelGetsMoreSamplesUntilTheTarget) {
+  Source source(100, 0.05);
+  const auto m = sample_until_sure(source.take(), {}).value();
+  EXPECT_GT(m.samples_us.size(), 40U);
+  EXPECT_LE((m.high_us - m.low_us) / m.median_us, 0.02);
+  EXPECT_LE(m.low_us, m.median_us);
+  EXPECT_GE(m.p99_us, m.high_us);
+}
+
+TEST(Sampler, HopelessCandidateLosesTheRaceEarly) {
+  Source source(400, 0.01);
+  SamplingLimits limits;
+  limits.best_us = 100;
+  const auto m = sample_until_sure(source.take(), limits).value();
+  EXPECT_TRUE(m.raced);
+  EXPECT_LE(source.taken(), 2);
+}
+
+TEST(Sampler, CloseCandidateIsNotRacedAway) {
+  Source source(102, 0.01);
+  SamplingLimits limits;
+  limits.best_us = 100;
+  EXPECT_FALSE(sample_until_sure(source.take(), limits).value().raced);
+}
+
+TEST(Sampler, FasterCandidateIsNeverRacedAway) {
+  Source source(50, 0.3);
+  SamplingLimits limits;
+  limits.best_us = 100;
+  EXPECT_FALSE(sample_until_sure(source.take(), limits).value().raced);
+}
+
+TEST(Sampler, SlowKernelYieldsAtLeastOneSampleWhenTimeIsUp) {
+  int calls = 0;
+  const auto m = sample_until_sure(
+                     [&](int count) -> Result<std::vector<double>> {
+                       ++calls;
+                       std::this_thread::sleep_for(std::chrono::milliseconds(30));
+                       return std::vector<double>(static_cast<std::size_t>(count), 3e4);
+                     },
+                     {.seconds = 0.02})
+                     .value();
+  EXPECT_EQ(m.samples_us.size(), 1U);
+  EXPECT_EQ(calls, 1);
+  EXPECT_DOUBLE_EQ(m.median_us, 3e4);
+}
+
+TEST(Sampler, FailureIsPassedOn) {
+  const auto failed = sample_until_sure(
+      [](int) -> Result<std::vector<double>> { return Failure{Status::timeout, "late", {}}; }, {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.failure().status, Status::timeout);
+}
+
+TEST(Sampler, SampleCountIsBounded) {
+  Source source(100, 0.5);
+  SamplingLimits limits;
+  limits.maximum = 50;
+  EXPECT_LE(sample_until_sure(source.take(), limits).value().samples_us.size(), 50U);
+}
+
+}  // namespace
+}  // namespace greta
