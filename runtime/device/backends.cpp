@@ -49,8 +49,9 @@ std::string describe(const std::vector<ProbedDevice>& devices,
 }  // namespace
 
 const std::vector<Backend*>& backends() {
-  static const std::vector<Backend*> list{&vulkan::backend()};
-  return list;
+  // Never destroyed: drivers do not take kindly to being shut down while the process exits.
+  static const auto* const list = new std::vector<Backend*>{vulkan::create_backend().release()};
+  return *list;
 }
 
 Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Backend*>& among) {

@@ -79,7 +79,4 @@ class VulkanEvent final : public Event {
 /// The event as one of this device. Throws `invalid_argument` for another device's event.
 const VulkanEvent& checked_event(const Context& context, const Event& event);
 
-/// Ticks between two readings of a clock of `valid_bits` bits, which may wrap around once.
-std::uint64_t ticks_between(std::uint64_t start, std::uint64_t stop, std::uint32_t valid_bits);
-
 }  // namespace greta::vulkan

@@ -78,7 +78,11 @@ Instance::Instance(bool validation, MessageHandler on_message)
     create.ppEnabledExtensionNames = extensions;
   }
   VkInstance created = VK_NULL_HANDLE;
-  check(vkCreateInstance(&create, nullptr, &created), "vkCreateInstance");
+  const VkResult result = vkCreateInstance(&create, nullptr, &created);
+  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
+    throw Refusal(Status::unavailable, "no Vulkan driver is installed");
+  }
+  check(result, "vkCreateInstance");
   load_instance_functions(created);
   handle_.reset(created);
   if (validation) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "runtime/device/hardware.hpp"
@@ -131,8 +132,7 @@ void describe_identity(DeviceInfo& info, const Properties& properties) {
   info.driver = fmt::format("{} {}", properties.v12.driverName, properties.v12.driverInfo);
   info.compiler = glsl_compiler_version();
   for (const auto byte : properties.v11.deviceUUID) info.uuid += fmt::format("{:02x}", byte);
-  if (properties.v13.pNext != nullptr && properties.pci.sType != 0 &&
-      (properties.pci.pciBus != 0 || properties.pci.pciDevice != 0)) {
+  if (properties.pci.pciBus != 0 || properties.pci.pciDevice != 0) {
     info.pci_address =
         fmt::format("{:04x}:{:02x}:{:02x}.{:x}", properties.pci.pciDomain, properties.pci.pciBus,
                     properties.pci.pciDevice, properties.pci.pciFunction);
@@ -158,7 +158,9 @@ void describe_limits(PhysicalDevice& device, const Properties& properties) {
   std::copy_n(limits.maxComputeWorkGroupCount, 3, info.max_grid.begin());
   info.shared_memory_bytes = limits.maxComputeSharedMemorySize;
   info.max_argument_bytes = limits.maxPushConstantsSize;
-  info.timestamp_period_ns = static_cast<double>(limits.timestampPeriod);
+  if (std::isfinite(limits.timestampPeriod)) {  // null hardware says infinity
+    info.timestamp_period_ns = static_cast<double>(limits.timestampPeriod);
+  }
   info.subgroup_size = properties.v11.subgroupSize;
   info.min_subgroup_size = info.max_subgroup_size = info.subgroup_size;
   for (std::uint32_t heap = 0; heap < device.memory.memoryHeapCount; ++heap) {
@@ -192,7 +194,8 @@ void describe_features(PhysicalDevice& device, const Features& features,
 /// Mesa's AMD driver can pretend to have any GPU, to compile for it; nothing is ever executed.
 bool is_null_hardware(const PhysicalDevice& device, const Properties& properties) {
   if (properties.v12.driverID != VK_DRIVER_ID_MESA_RADV) return false;
-  return device.info.pci_address.empty();
+  return device.info.pci_address.empty() ||
+         device.info.name.find("Null hardware") != std::string::npos;
 }
 
 }  // namespace

@@ -68,10 +68,8 @@ class VulkanBackend final : public Backend {
 
 }  // namespace
 
-Backend& backend() {
-  // Never destroyed: drivers do not take kindly to being shut down while the process exits.
-  static auto* const instance = new VulkanBackend;
-  return *instance;
+std::unique_ptr<Backend> create_backend() {
+  return std::make_unique<VulkanBackend>();
 }
 
 }  // namespace greta::vulkan

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/device/clock.hpp"
 #include "runtime/device/telemetry.hpp"
 
 namespace greta::vulkan {

@@ -1,0 +1,116 @@
+#include "tests/device/conformance.hpp"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace greta::test {
+
+std::vector<std::string> usable_devices() {
+  std::vector<std::string> ids;
+  for (Backend* const backend : backends()) {
+    for (const auto& device : backend->probe().devices) {
+      if (device.usable) ids.push_back(device.info.id());
+    }
+  }
+  return ids;
+}
+
+std::string parameter_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), ':', '_');
+  return name;
+}
+
+void Conformance::SetUp() {
+  device_ = open();
+}
+
+void Conformance::TearDown() {
+  device_.reset();
+  const auto messages = take_messages();
+  EXPECT_TRUE(messages.empty()) << fmt::format("{}", fmt::join(messages, "\n"));
+}
+
+std::unique_ptr<Device> Conformance::open(const std::filesystem::path& cache) {
+  const auto device = select_device(GetParam()).value();
+  OpenOptions options;
+  options.cache_directory = cache;
+  options.validation = device.info.is_cpu();
+  options.on_validation_message = [this](std::string_view message) {
+    const std::lock_guard lock(mutex_);
+    messages_.emplace_back(message);
+  };
+  return open_device(GetParam(), options).value();
+}
+
+std::vector<std::string> Conformance::take_messages() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(messages_, {});
+}
+
+std::string glsl(const std::string& body) {
+  return R"(#version 460
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Floats { float at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Numbers { uint at[]; };
+)" + body;
+}
+
+KernelSource affine_source() {
+  KernelSource source;
+  source.name = "test/affine";
+  source.language = "glsl";
+  source.text = glsl(R"(
+layout(local_size_x = 64) in;
+layout(push_constant, scalar) uniform Arguments { Floats x; uint n; uint rounds; float a; float b; };
+void main() {
+  const uint i = gl_GlobalInvocationID.x;
+  if (i >= n) return;
+  float value = x.at[i];
+  for (uint round = 0; round < rounds; ++round) value = value * a + b;
+  x.at[i] = value;
+}
+)");
+  source.argument_bytes = sizeof(AffineArguments);
+  source.block = {64, 1, 1};
+  return source;
+}
+
+Grid affine_grid(std::uint32_t n) {
+  return {(n + 63) / 64, 1, 1};
+}
+
+std::unique_ptr<Buffer> upload_floats(Device& device, const std::vector<float>& values) {
+  auto buffer = device.allocate(values.size() * sizeof(float)).value();
+  device.upload(*buffer, 0, std::as_bytes(std::span(values))).value();
+  return buffer;
+}
+
+std::vector<float> download_floats(Device& device, const Buffer& buffer) {
+  std::vector<float> values(buffer.size() / sizeof(float));
+  device.download(buffer, 0, std::as_writable_bytes(std::span(values))).value();
+  return values;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "greta-test-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw Error("no temporary folder");
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+// Without any device the suite must not pass for want of anything to test.
+TEST(Devices, AtLeastOneCanExecuteKernels) {
+  EXPECT_FALSE(usable_devices().empty());
+}
+
+}  // namespace greta::test

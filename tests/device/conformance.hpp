@@ -1,0 +1,80 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/device/backend.hpp"
+
+namespace greta::test {
+
+constexpr Deadline patience = std::chrono::seconds(30);
+
+/// Ids of all devices of all backends that can execute kernels.
+std::vector<std::string> usable_devices();
+
+/// What every device of every backend must do. On CPU devices the API's validation is on, and any
+/// message fails the test.
+class Conformance : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  /// Opens the device under test once more.
+  std::unique_ptr<Device> open(const std::filesystem::path& cache = {});
+  std::vector<std::string> take_messages();
+
+  std::unique_ptr<Device> device_;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> messages_;
+};
+
+/// GLSL that starts with the extensions every kernel uses, and a buffer type for floats and one
+/// for unsigned integers.
+std::string glsl(const std::string& body);
+
+/// x[i] = x[i] * a + b for i < n, `rounds` times over.
+KernelSource affine_source();
+struct AffineArguments {
+  std::uint64_t x = 0;
+  std::uint32_t n = 0;
+  std::uint32_t rounds = 1;
+  float a = 1;
+  float b = 0;
+};
+
+/// The workgroups that affine_source needs for n elements.
+Grid affine_grid(std::uint32_t n);
+
+template <typename Arguments>
+std::span<const std::byte> bytes_of(const Arguments& arguments) {
+  return std::as_bytes(std::span(&arguments, 1));
+}
+
+std::unique_ptr<Buffer> upload_floats(Device& device, const std::vector<float>& values);
+std::vector<float> download_floats(Device& device, const Buffer& buffer);
+
+/// A folder that is deleted with all it holds.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string parameter_name(const ::testing::TestParamInfo<std::string>& info);
+
+}  // namespace greta::test

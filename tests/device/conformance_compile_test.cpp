@@ -1,0 +1,268 @@
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "runtime/device/log.hpp"
+#include "tests/device/conformance.hpp"
+
+namespace greta::test {
+
+namespace {
+
+using ConformanceCompile = Conformance;
+INSTANTIATE_TEST_SUITE_P(All, ConformanceCompile, ::testing::ValuesIn(usable_devices()),
+                         parameter_name);
+
+KernelSource source_of(const std::string& body, std::array<std::uint32_t, 3> block = {1, 1, 1}) {
+  KernelSource source;
+  source.name = "test/kernel";
+  source.language = "glsl";
+  source.text = glsl(body);
+  source.block = block;
+  source.argument_bytes = 8;
+  return source;
+}
+
+/// Launches a kernel that writes one number.
+std::uint32_t run(Device& device, const Kernel& kernel) {
+  const auto buffer = device.allocate(4).value();
+  const std::uint64_t address = buffer->address();
+  const auto stream = device.create_stream().value();
+  stream->launch(kernel, {1, 1, 1}, bytes_of(address)).value();
+  stream->synchronize(patience).value();
+  std::uint32_t result = 0;
+  device.download(*buffer, 0, std::as_writable_bytes(std::span(&result, 1))).value();
+  return result;
+}
+
+Failure failure_of(Device& device, const KernelSource& source) {
+  const auto kernel = device.compile(source);
+  if (kernel) return {Status::invalid_argument, "it compiled", {}};
+  return kernel.failure();
+}
+
+TEST_P(ConformanceCompile, AnErrorKeepsTheWholeLog) {
+  const auto failure = failure_of(*device_, source_of(R"(
+layout(local_size_x = 1) in;
+void main() { first_mistake = 1; second_mistake = 2; }
+)"));
+  EXPECT_EQ(failure.status, Status::compile);
+  EXPECT_NE(failure.message.find("test/kernel"), std::string::npos) << failure.message;
+  EXPECT_NE(failure.message.find("first_mistake"), std::string::npos) << failure.message;
+  EXPECT_EQ(failure.message.find('\n'), std::string::npos) << failure.message;
+  EXPECT_NE(failure.log.find("first_mistake"), std::string::npos) << failure.log;
+  EXPECT_TRUE(device_->compile(affine_source())) << "the device goes on";
+}
+
+TEST_P(ConformanceCompile, RefusesUnknownLanguageEntryAndOptions) {
+  KernelSource source = affine_source();
+  source.language = "basic";
+  EXPECT_EQ(failure_of(*device_, source).status, Status::compile);
+  source = affine_source();
+  source.entry = "start";
+  EXPECT_EQ(failure_of(*device_, source).status, Status::compile);
+  source = affine_source();
+  source.options = {"-fast"};
+  EXPECT_NE(failure_of(*device_, source).message.find("-fast"), std::string::npos);
+}
+
+TEST_P(ConformanceCompile, OptionsDefineMacros) {
+  KernelSource source = source_of(R"(
+layout(local_size_x = 1) in;
+layout(push_constant, scalar) uniform Arguments { Numbers to; };
+#ifndef FLAG
+#error FLAG is not defined
+#endif
+void main() { to.at[0] = VALUE; }
+)");
+  source.options = {"-DFLAG", "-DVALUE=42"};
+  const auto kernel = device_->compile(source).value();
+  EXPECT_EQ(run(*device_, *kernel), 42U);
+  source.options = {"-DFLAG", "-DVALUE=43"};
+  EXPECT_NE(device_->compile(source).value()->content_key(), kernel->content_key());
+}
+
+TEST_P(ConformanceCompile, RefusesWhatTheDeviceCannotHold) {
+  const auto& info = device_->info();
+  const std::uint32_t words = info.shared_memory_bytes / 4;
+  const auto shared = [&](std::uint32_t count) {
+    return source_of(fmt::format(R"(
+layout(local_size_x = 1) in;
+layout(push_constant, scalar) uniform Arguments {{ Numbers to; }};
+shared uint pad[{}];
+void main() {{ pad[to.at[0]] = to.at[1]; barrier(); to.at[2] = pad[to.at[3]]; }}
+)",
+                                 count));
+  };
+  EXPECT_TRUE(device_->compile(shared(words)));
+  const auto failure = failure_of(*device_, shared(words + 1));
+  EXPECT_EQ(failure.status, Status::compile);
+  EXPECT_NE(failure.message.find(fmt::format("{} bytes of shared memory", words * 4 + 4)),
+            std::string::npos)
+      << failure.message;
+
+  KernelSource wide = source_of(
+      "layout(local_size_x = 1024, local_size_y = 1024) in;\n"
+      "void main() {}\n",
+      {1024, 1024, 1});
+  EXPECT_EQ(failure_of(*device_, wide).status, Status::compile);
+  KernelSource greedy = affine_source();
+  greedy.argument_bytes = info.max_argument_bytes + 4;
+  EXPECT_EQ(failure_of(*device_, greedy).status, Status::compile);
+}
+
+TEST_P(ConformanceCompile, RefusesASourceThatContradictsItsText) {
+  KernelSource source = affine_source();
+  source.block = {32, 1, 1};
+  EXPECT_NE(failure_of(*device_, source).message.find("64x1x1"), std::string::npos);
+  source = affine_source();
+  source.argument_bytes -= 4;
+  EXPECT_EQ(failure_of(*device_, source).status, Status::compile);
+}
+
+TEST_P(ConformanceCompile, SubgroupSize) {
+  const auto& info = device_->info();
+  ASSERT_LE(info.min_subgroup_size, info.max_subgroup_size);
+  const auto sized = [&](std::uint32_t size) {
+    KernelSource source = source_of(R"(
+#extension GL_KHR_shader_subgroup_basic : require
+layout(local_size_x = 128) in;
+layout(push_constant, scalar) uniform Arguments { Numbers to; };
+void main() { if (gl_LocalInvocationID.x == 0) to.at[0] = gl_SubgroupSize; }
+)",
+                                    {128, 1, 1});
+    source.required_subgroup_size = size;
+    return source;
+  };
+  if (info.subgroup_size_control) {
+    for (std::uint32_t size = info.min_subgroup_size; size <= info.max_subgroup_size; size *= 2) {
+      const auto kernel = device_->compile(sized(size)).value();
+      EXPECT_EQ(run(*device_, *kernel), size);
+    }
+  }
+  const auto failure = failure_of(*device_, sized(info.max_subgroup_size * 2));
+  EXPECT_EQ(failure.status, Status::compile);
+  EXPECT_NE(failure.message.find(fmt::format("subgroup size {}", info.max_subgroup_size * 2)),
+            std::string::npos)
+      << failure.message;
+  EXPECT_EQ(failure_of(*device_, sized(3)).status, Status::compile);
+}
+
+TEST_P(ConformanceCompile, HalfPrecision) {
+  if (!device_->info().f16_arithmetic || !device_->info().f16_storage) {
+    EXPECT_FALSE(device_->info().is_cpu()) << "lavapipe has both";
+    return;
+  }
+  const auto kernel = device_
+                          ->compile(source_of(R"(
+layout(local_size_x = 1) in;
+layout(buffer_reference, scalar) buffer Halves { float16_t at[]; };
+layout(push_constant, scalar) uniform Arguments { Halves to; };
+void main() { to.at[0] = float16_t(1.5) * float16_t(2); to.at[1] = to.at[0] + float16_t(0.5); }
+)"))
+                          .value();
+  EXPECT_EQ(run(*device_, *kernel), 0x4300'4200U);  // 3.5 and 3
+}
+
+TEST_P(ConformanceCompile, SeveralThreadsAtOnce) {
+  constexpr std::size_t threads = 4;
+  std::array<std::vector<std::unique_ptr<Kernel>>, threads> kernels;
+  std::vector<std::thread> workers;
+  for (std::size_t worker = 0; worker < threads; ++worker) {
+    workers.emplace_back([&, worker] {
+      for (int i = 0; i < 3; ++i) {
+        auto kernel =
+            device_->compile(source_of(fmt::format(R"(
+layout(local_size_x = 1) in;
+layout(push_constant, scalar) uniform Arguments {{ Numbers to; }};
+void main() {{ to.at[0] = {}; }}
+)",
+                                                   worker * 10 + static_cast<unsigned>(i))));
+        if (kernel) kernels[worker].push_back(std::move(kernel).value());
+      }
+    });
+  }
+  for (auto& worker : workers) worker.join();
+  for (std::size_t worker = 0; worker < threads; ++worker) {
+    ASSERT_EQ(kernels[worker].size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(run(*device_, *kernels[worker][i]), worker * 10 + i);
+    }
+  }
+}
+
+TEST_P(ConformanceCompile, TheDiskCacheServesASecondDevice) {
+  const TemporaryFolder folder;
+  device_ = open(folder.path());
+  const auto first = device_->compile(affine_source()).value();
+  EXPECT_FALSE(first->from_cache());
+  device_ = open(folder.path());
+  const auto second = device_->compile(affine_source()).value();
+  EXPECT_TRUE(second->from_cache());
+  EXPECT_EQ(first->content_key(), second->content_key());
+}
+
+TEST_P(ConformanceCompile, ADamagedCacheEntryIsWrittenAgain) {
+  const TemporaryFolder folder;
+  device_ = open(folder.path());
+  const auto source = source_of(R"(
+layout(local_size_x = 1) in;
+layout(push_constant, scalar) uniform Arguments { Numbers to; };
+void main() { to.at[0] = 7; }
+)");
+  const auto key = device_->compile(source).value()->content_key();
+  const auto entry = folder.path() / "kernels" / key;
+  ASSERT_TRUE(std::filesystem::exists(entry));
+  const auto size = std::filesystem::file_size(entry);
+  const auto flip = [&](std::uintmax_t at) {
+    std::fstream file(entry, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(at));
+    const auto byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(byte);
+  };
+  const std::vector<std::function<void()>> damages{
+      [&] { flip(0); }, [&] { flip(size / 2); }, [&] { flip(size - 1); },
+      [&] { std::filesystem::resize_file(entry, size - 5); },
+      [&] { std::filesystem::resize_file(entry, 0); }};
+  for (const auto& damage : damages) {
+    damage();
+    const auto again = device_->compile(source).value();
+    EXPECT_FALSE(again->from_cache());
+    EXPECT_EQ(run(*device_, *again), 7U);
+    EXPECT_TRUE(device_->compile(source).value()->from_cache()) << "it was written again";
+  }
+}
+
+TEST_P(ConformanceCompile, ACacheThatCannotBeWrittenIsSaidOnce) {
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "file") << "not a folder";
+  device_ = open(folder.path() / "file");
+  EXPECT_FALSE(device_->compile(affine_source()).value()->from_cache());
+  EXPECT_FALSE(device_->compile(affine_source()).value()->from_cache());
+  EXPECT_EQ(lines.size(), 1U);
+
+  // A full disk: no file may grow.
+  lines.clear();
+  device_ = open(folder.path() / "full");
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit none{0, RLIM_INFINITY};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  const auto kernel = device_->compile(affine_source());
+  const rlimit any{RLIM_INFINITY, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_FSIZE, &any);
+  EXPECT_FALSE(kernel.value()->from_cache());
+  EXPECT_EQ(lines.size(), 1U);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "full" / "kernels"))
+      << "nothing half-written is left";
+  set_log_sink({});
+}
+
+}  // namespace
+
+}  // namespace greta::test

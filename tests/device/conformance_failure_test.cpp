@@ -1,0 +1,123 @@
+#include "tests/device/conformance.hpp"
+
+namespace greta::test {
+
+namespace {
+
+using ConformanceFailure = Conformance;
+INSTANTIATE_TEST_SUITE_P(All, ConformanceFailure, ::testing::ValuesIn(usable_devices()),
+                         parameter_name);
+
+using Clock = std::chrono::steady_clock;
+
+/// Keeps the device busy for some seconds, if left alone.
+struct Runaway {
+  std::unique_ptr<Kernel> kernel;
+  std::unique_ptr<Buffer> buffer;
+  std::unique_ptr<Stream> stream;
+
+  explicit Runaway(Device& device)
+      : kernel(device.compile(affine_source()).value()),
+        buffer(upload_floats(device, std::vector<float>(4096, 1))),
+        stream(device.create_stream().value()) {
+    const AffineArguments arguments{buffer->address(), 4096, 2'000'000, 0.5F, 1};
+    stream->launch(*kernel, affine_grid(4096), bytes_of(arguments)).value();
+  }
+};
+
+TEST_P(ConformanceFailure, SubmitReturnsAtOnce) {
+  const auto start = Clock::now();
+  Runaway work(*device_);
+  const auto submitting = Clock::now();
+  work.stream->submit().value();
+  const auto submitted = Clock::now();
+  work.stream->synchronize(patience).value();
+  const auto done = Clock::now();
+  EXPECT_LT(submitted - submitting, (done - submitted) / 2)
+      << "compiled in " << std::chrono::duration<double>(submitting - start).count() << " s";
+}
+
+TEST_P(ConformanceFailure, ADeadlineThatPassesIsAFailureAndTheDeviceOpensAgain) {
+  {
+    Runaway work(*device_);
+    const auto start = Clock::now();
+    const auto late = work.stream->synchronize(std::chrono::milliseconds(50));
+    const auto waited = Clock::now() - start;
+    ASSERT_FALSE(late);
+    EXPECT_EQ(late.failure().status, Status::timeout);
+    EXPECT_NE(late.failure().message.find("50 ms"), std::string::npos) << late.failure().message;
+    EXPECT_GE(waited, std::chrono::milliseconds(50));
+    EXPECT_LT(waited, std::chrono::seconds(5));
+
+    // Every later call fails at once.
+    const auto lost = Status::device_lost;
+    std::vector<std::byte> data(16);
+    const AffineArguments arguments{};
+    EXPECT_EQ(work.stream->synchronize(patience).failure().status, lost);
+    EXPECT_EQ(work.stream->submit().failure().status, lost);
+    EXPECT_EQ(work.stream->launch(*work.kernel, {1, 1, 1}, bytes_of(arguments)).failure().status,
+              lost);
+    EXPECT_EQ(device_->allocate(16).failure().status, lost);
+    EXPECT_EQ(device_->upload(*work.buffer, 0, data).failure().status, lost);
+    EXPECT_EQ(device_->download(*work.buffer, 0, data).failure().status, lost);
+    EXPECT_EQ(device_->compile(affine_source()).failure().status, lost);
+    EXPECT_EQ(device_->create_stream().failure().status, lost);
+    EXPECT_EQ(device_->create_event().failure().status, lost);
+    device_->trim();
+    EXPECT_LT(Clock::now() - start - waited, std::chrono::seconds(1));
+  }
+  const auto destroying = Clock::now();
+  device_.reset();
+  EXPECT_LT(Clock::now() - destroying, std::chrono::seconds(1)) << "destructors must not wait";
+
+  device_ = open();
+  const auto kernel = device_->compile(affine_source()).value();
+  const auto buffer = upload_floats(*device_, std::vector<float>(1000, 2));
+  const auto stream = device_->create_stream().value();
+  const AffineArguments arguments{buffer->address(), 1000, 1, 3, 1};
+  stream->launch(*kernel, affine_grid(1000), bytes_of(arguments)).value();
+  stream->synchronize(patience).value();
+  EXPECT_EQ(download_floats(*device_, *buffer), std::vector<float>(1000, 7));
+}
+
+TEST_P(ConformanceFailure, ADeadlineOfZeroIsNoWait) {
+  const auto stream = device_->create_stream().value();
+  EXPECT_TRUE(stream->synchronize(Deadline::zero())) << "nothing to wait for";
+  Runaway work(*device_);
+  EXPECT_EQ(work.stream->synchronize(Deadline::zero()).failure().status, Status::timeout);
+}
+
+TEST_P(ConformanceFailure, OneLostDeviceDoesNotHarmAnother) {
+  const auto other = open();
+  const auto buffer = upload_floats(*other, std::vector<float>(100, 2));
+  const auto kernel = other->compile(affine_source()).value();
+  Runaway work(*device_);
+  EXPECT_EQ(work.stream->synchronize(std::chrono::milliseconds(1)).failure().status,
+            Status::timeout);
+  const auto stream = other->create_stream().value();
+  const AffineArguments arguments{buffer->address(), 100, 1, 2, 1};
+  stream->launch(*kernel, affine_grid(100), bytes_of(arguments)).value();
+  stream->synchronize(patience).value();
+  EXPECT_EQ(download_floats(*other, *buffer), std::vector<float>(100, 5));
+}
+
+/// Messages of the validation layer do arrive: this kernel uses a feature that was not enabled.
+TEST_P(ConformanceFailure, ValidationIsHeard) {
+  if (!device_->info().is_cpu()) return;  // validation is on for CPU devices only
+  KernelSource source = affine_source();
+  source.text = glsl(R"(
+#extension GL_EXT_shader_atomic_int64 : require
+layout(local_size_x = 64) in;
+layout(buffer_reference, scalar) buffer Counter { uint64_t count; };
+layout(push_constant, scalar) uniform Arguments { Counter to; };
+void main() { atomicAdd(to.count, 1UL); }
+)");
+  const auto kernel = device_->compile(source);
+  const auto messages = take_messages();
+  ASSERT_FALSE(messages.empty());
+  EXPECT_NE(messages[0].find("Int64Atomics"), std::string::npos) << messages[0];
+}
+
+}  // namespace
+
+}  // namespace greta::test

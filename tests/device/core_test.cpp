@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "runtime/device/clock.hpp"
+#include "runtime/device/hash.hpp"
+#include "runtime/device/kernel_source.hpp"
+#include "runtime/device/log.hpp"
+#include "runtime/device/result.hpp"
+
+namespace greta {
+
+namespace {
+
+TEST(Hash, KeepsFieldsApart) {
+  EXPECT_EQ(Hash().hex(), "6c62272e07bb014262b821756295c58d") << "the offset basis";
+  EXPECT_NE(Hash().add("ab").add("c").hex(), Hash().add("a").add("bc").hex());
+  EXPECT_NE(Hash().add("").hex(), Hash().hex());
+  EXPECT_NE(Hash().add("a").low(), Hash().add("b").low());
+}
+
+TEST(Result, HoldsAValueOrAFailure) {
+  const Result<int> good = 3;
+  EXPECT_TRUE(good);
+  EXPECT_EQ(*good, 3);
+  const Result<int> bad = Failure{Status::timeout, "too late", "log"};
+  EXPECT_FALSE(bad);
+  EXPECT_EQ(bad.failure().log, "log");
+  try {
+    static_cast<void>(bad.value());
+    FAIL() << "reading the value of a failure must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::timeout);
+    EXPECT_STREQ(error.what(), "too late");
+  }
+  const Result<void> nothing;
+  EXPECT_TRUE(nothing);
+  EXPECT_THROW(Result<void>(Failure{Status::io, "no", {}}).value(), Error);
+}
+
+TEST(Result, EveryStatusHasAName) {
+  std::set<std::string_view> names;
+  for (int status = 0; status <= static_cast<int>(Status::io); ++status) {
+    names.insert(to_string(static_cast<Status>(status)));
+  }
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(Status::io) + 1);
+  EXPECT_FALSE(names.contains("unknown"));
+}
+
+TEST(KernelSource, EverythingThatReachesTheBinaryIsInTheKey) {
+  KernelSource source;
+  source.language = "glsl";
+  source.text = "text";
+  std::set<std::string> keys{source.content_key("compiler", "architecture")};
+  const auto add = [&](auto change) {
+    KernelSource other = source;
+    change(other);
+    keys.insert(other.content_key("compiler", "architecture"));
+  };
+  add([](KernelSource& other) { other.language = "hip"; });
+  add([](KernelSource& other) { other.text = "Text"; });
+  add([](KernelSource& other) { other.entry = "start"; });
+  add([](KernelSource& other) { other.options = {"-DA"}; });
+  add([](KernelSource& other) { other.options = {"-D", "A"}; });
+  add([](KernelSource& other) { other.required_subgroup_size = 8; });
+  add([](KernelSource& other) { other.argument_bytes = 8; });
+  keys.insert(source.content_key("compiler 2", "architecture"));
+  keys.insert(source.content_key("compiler", "architecture 2"));
+  EXPECT_EQ(keys.size(), 10U);
+  source.name = "a name is for people only";
+  EXPECT_TRUE(keys.contains(source.content_key("compiler", "architecture")));
+}
+
+TEST(Clock, TicksWrapAround) {
+  EXPECT_EQ(ticks_between(5, 12, 64), 7U);
+  EXPECT_EQ(ticks_between(UINT64_MAX - 1, 3, 64), 5U);
+  EXPECT_EQ(ticks_between((1ULL << 36) - 2, 4, 36), 6U);
+  EXPECT_EQ(ticks_between(0xffff'fff0, 0x10, 32), 0x20U);
+}
+
+TEST(Log, LinesGoToTheSinkWhileThereIsOne) {
+  std::vector<std::string> lines;
+  log(LogLevel::warning, "nobody {}", "listens");
+  set_log_sink([&](LogLevel level, std::string_view line) {
+    EXPECT_EQ(level, LogLevel::info);
+    lines.emplace_back(line);
+  });
+  log(LogLevel::info, "{} and {}", 1, "two");
+  set_log_sink({});
+  log(LogLevel::info, "nobody listens");
+  EXPECT_EQ(lines, std::vector<std::string>{"1 and two"});
+}
+
+}  // namespace
+
+}  // namespace greta

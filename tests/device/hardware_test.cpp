@@ -1,0 +1,94 @@
+#include "runtime/device/hardware.hpp"
+
+#include <gtest/gtest.h>
+
+#include "runtime/device/device_info.hpp"
+#include "runtime/device/vulkan/glsl_compiler.hpp"
+#include "runtime/device/vulkan/spirv_info.hpp"
+#include "tests/device/conformance.hpp"
+
+namespace greta::test {
+
+namespace {
+
+constexpr std::uint64_t mebibyte = 1 << 20;
+
+TEST(Hardware, ArchitecturesByName) {
+  EXPECT_EQ(gpu_architecture("NVIDIA H200"), "sm_90");
+  EXPECT_EQ(gpu_architecture("NVIDIA A100-SXM4-80GB"), "sm_80");
+  EXPECT_EQ(gpu_architecture("NVIDIA GeForce RTX 4090"), "sm_89");
+  EXPECT_EQ(gpu_architecture("NVIDIA L40S"), "sm_89");
+  EXPECT_EQ(gpu_architecture("AMD Radeon RX 7900 XTX (RADV NAVI31)"), "gfx1100");
+  EXPECT_EQ(gpu_architecture("AMD Radeon 780M (RADV GFX1103_R1)"), "gfx1103");
+  EXPECT_EQ(gpu_architecture("AMD Radeon Graphics (RADV RENOIR)"), "gfx90c");
+  EXPECT_EQ(gpu_architecture("AMD Instinct MI300X"), "gfx942");
+  EXPECT_EQ(gpu_architecture("Intel(R) Arc(tm) A770 Graphics (DG2)"),
+            "intel_r_arc_tm_a770_graphics_dg2");
+}
+
+TEST(Hardware, LastLevelCaches) {
+  const auto cache = [](std::string_view name) {
+    return gpu_last_level_cache_bytes(name, gpu_architecture(name)) / mebibyte;
+  };
+  EXPECT_EQ(cache("AMD Instinct MI300X"), 256U) << "not its L2, which has 4 MiB";
+  EXPECT_EQ(cache("NVIDIA H200"), 64U);
+  EXPECT_EQ(cache("NVIDIA A100-SXM4-80GB"), 40U);
+  EXPECT_EQ(cache("AMD Radeon RX 7900 XTX (RADV NAVI31)"), 96U);
+  EXPECT_EQ(cache("AMD Radeon RX 7900 XT (RADV NAVI31)"), 80U);
+  EXPECT_EQ(cache("AMD Radeon 780M (RADV GFX1103_R1)"), 4U);
+  EXPECT_EQ(cache("NVIDIA GeForce RTX 3090"), 6U);
+  EXPECT_EQ(cache("Unheard Of 1"), 256U);
+}
+
+TEST(Hardware, TheHostIsKnown) {
+  const HostProcessor host = host_processor();
+  EXPECT_GE(host.cores, 1U);
+  EXPECT_GE(host.last_level_cache_bytes, 64U << 10);
+}
+
+TEST(DeviceInfo, TheFingerprintIsOfTheHardwareOnly) {
+  DeviceInfo info;
+  info.backend = "vulkan";
+  info.name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  info.architecture = "lavapipe";
+  info.uuid = "0123";
+  const std::string before = info.fingerprint();
+  info.name = "llvmpipe (LLVM 19.1.0, 256 bits)";
+  info.driver = "newer";
+  info.compiler = "newer";
+  info.index = 3;
+  EXPECT_EQ(info.fingerprint(), before);
+  info.uuid = "0124";
+  EXPECT_NE(info.fingerprint(), before);
+}
+
+TEST(SpirvInfo, ReadsWhatAKernelNeeds) {
+  KernelSource source = affine_source();
+  source.text = glsl(R"(
+layout(local_size_x = 8, local_size_y = 4, local_size_z = 2) in;
+struct Pair { uint8_t small; float16_t half_word; vec3 three; };
+layout(push_constant, scalar) uniform Arguments { Numbers to; uint16_t a; Pair pair; float last[3]; };
+shared float tile[16][17];
+shared f16vec4 vectors[10];
+void main() {
+  tile[to.at[0]][0] = last[2] + pair.three.x;
+  vectors[to.at[1]] = f16vec4(pair.half_word);
+  barrier();
+  to.at[a] = uint(tile[to.at[2]][1]) + uint(vectors[to.at[3]].x);
+}
+)");
+  const auto info = vulkan::inspect(vulkan::compile_glsl(source).value());
+  EXPECT_EQ(info.local_size, (std::array<std::uint32_t, 3>{8, 4, 2}));
+  EXPECT_EQ(info.shared_memory_bytes, 16U * 17 * 4 + 10 * 8);
+  // 8 (address) + 2 (a), then at 12: 1 + 1 (padding) + 2 + 12 = 16, then 3 * 4.
+  EXPECT_EQ(info.push_constant_bytes, 12U + 16 + 12);
+}
+
+TEST(GlslCompiler, SaysWhatItIs) {
+  EXPECT_EQ(vulkan::glsl_compiler_version().find("glslang "), 0U);
+  EXPECT_NE(vulkan::glsl_compiler_version().find("SPIRV-Tools v"), std::string::npos);
+}
+
+}  // namespace
+
+}  // namespace greta::test

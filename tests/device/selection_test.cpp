@@ -1,0 +1,136 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "runtime/device/backend.hpp"
+#include "runtime/device/vulkan/vulkan_backend.hpp"
+
+namespace greta {
+
+namespace {
+
+struct FakeBackend final : Backend {
+  std::string_view name() const override { return "fake"; }
+  Probe probe() override { return found; }
+  Result<std::unique_ptr<Device>> open(int, const OpenOptions&) override {
+    return Failure{Status::unavailable, "a fake", {}};
+  }
+  void add(const std::string& device, DeviceKind kind, bool usable = true) {
+    ProbedDevice probed;
+    probed.info.backend = "fake";
+    probed.info.index = static_cast<int>(found.devices.size());
+    probed.info.name = device;
+    probed.info.kind = kind;
+    probed.usable = usable;
+    probed.reason = usable ? "" : "it is broken";
+    found.available = true;
+    found.devices.push_back(probed);
+  }
+  Probe found;
+};
+
+class Selection : public ::testing::Test {
+ protected:
+  Selection() {
+    backend_.add("Software Renderer", DeviceKind::cpu);
+    backend_.add("Broken Monster 9000", DeviceKind::discrete_gpu, false);
+    backend_.add("Small Graphics 100", DeviceKind::integrated_gpu);
+    backend_.add("Big Graphics 200", DeviceKind::discrete_gpu);
+    backend_.add("Big Graphics 200", DeviceKind::discrete_gpu);
+  }
+  Result<ProbedDevice> select(std::string_view wanted) {
+    return select_device(wanted, {&backend_});
+  }
+  FakeBackend backend_;
+};
+
+TEST_F(Selection, AutoTakesTheBestRealGpu) {
+  EXPECT_EQ(select("auto")->info.id(), "fake:3");
+}
+
+TEST_F(Selection, AutoFallsBackToTheCpu) {
+  FakeBackend backend;
+  backend.add("Broken", DeviceKind::discrete_gpu, false);
+  backend.add("Software", DeviceKind::cpu);
+  EXPECT_EQ(select_device("auto", {&backend})->info.id(), "fake:1");
+}
+
+TEST_F(Selection, ByIdAndByPartOfTheName) {
+  EXPECT_EQ(select("fake:0")->info.id(), "fake:0");
+  EXPECT_EQ(select("FAKE:4")->info.id(), "fake:4");
+  EXPECT_EQ(select("small")->info.id(), "fake:2");
+  EXPECT_EQ(select("GRAPHICS")->info.id(), "fake:3") << "the better one of two";
+}
+
+TEST_F(Selection, AnUnknownNameSaysWhatThereIs) {
+  for (const std::string wanted : {"nonsense", "fake:9", ""}) {
+    const auto failure = select(wanted).failure();
+    EXPECT_EQ(failure.status, Status::unavailable);
+    for (const auto& device : backend_.found.devices) {
+      EXPECT_NE(failure.message.find(device.info.id() + " (" + device.info.name), std::string::npos)
+          << failure.message;
+    }
+    EXPECT_NE(failure.message.find("it is broken"), std::string::npos) << failure.message;
+  }
+}
+
+TEST_F(Selection, ABrokenDeviceIsRefusedWithItsReason) {
+  EXPECT_NE(select("fake:1").failure().message.find("it is broken"), std::string::npos);
+  EXPECT_EQ(select("monster").failure().status, Status::unavailable);
+}
+
+TEST_F(Selection, AnAbsentBackendSaysWhy) {
+  FakeBackend absent;
+  absent.found.reason = "its library was not found";
+  const auto failure = select_device("auto", {&absent}).failure();
+  EXPECT_NE(failure.message.find("fake: its library was not found"), std::string::npos)
+      << failure.message;
+}
+
+TEST(Backends, HaveDistinctNamesAndSayWhyTheyAreAbsent) {
+  ASSERT_FALSE(backends().empty());
+  for (Backend* const backend : backends()) {
+    EXPECT_FALSE(backend->name().empty());
+    const Probe probe = backend->probe();
+    EXPECT_EQ(probe.available, probe.reason.empty());
+    for (const auto& device : probe.devices) {
+      EXPECT_TRUE(device.usable || !device.reason.empty()) << device.info.name;
+      EXPECT_EQ(device.info.fingerprint().size(), 32U);
+      EXPECT_TRUE(!device.info.is_cpu() || !device.reason.empty()) << "a CPU device says so";
+    }
+    EXPECT_EQ(backend->open(-1, {}).failure().status, Status::unavailable);
+    EXPECT_EQ(backend->open(1000, {}).failure().status, Status::unavailable);
+  }
+}
+
+// Mesa's AMD driver pretends to have the GPU that RADV_FORCE_FAMILY names, and executes nothing.
+TEST(NullHardware, IsListedButNeverTaken) {
+  ASSERT_EQ(::setenv("RADV_FORCE_FAMILY", "gfx1100", 1), 0);
+  const auto backend = vulkan::create_backend();
+  const Probe probe = backend->probe();
+  bool listed = false;
+  for (const auto& device : probe.devices) {
+    if (device.info.architecture != "gfx1100") continue;
+    listed = true;
+    EXPECT_FALSE(device.usable);
+    EXPECT_NE(device.reason.find("null hardware"), std::string::npos) << device.reason;
+    EXPECT_EQ(select_device(device.info.id(), {backend.get()}).failure().status,
+              Status::unavailable);
+    EXPECT_EQ(backend->open(device.info.index, {}).failure().status, Status::unavailable);
+  }
+  EXPECT_TRUE(listed) << "Mesa's AMD driver is not installed";
+  const auto chosen = select_device("auto", {backend.get()});
+  EXPECT_TRUE(!chosen || chosen->info.architecture != "gfx1100");
+}
+
+TEST(NoDriver, IsAReasonNotAnError) {
+  ASSERT_EQ(::setenv("VK_ICD_FILENAMES", "/nonexistent.json", 1), 0);
+  ASSERT_EQ(::setenv("VK_DRIVER_FILES", "/nonexistent.json", 1), 0);
+  const auto backend = vulkan::create_backend();
+  const Probe probe = backend->probe();
+  EXPECT_FALSE(probe.available);
+  EXPECT_NE(probe.reason.find("driver"), std::string::npos) << probe.reason;
+}
+
+}  // namespace
+
+}  // namespace greta
