@@ -28,7 +28,8 @@ struct Tile {
 
 /// Tiles of C for one problem, best first: big ones reuse more, small ones make more workgroups.
 std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
-  if (device.is_cpu()) return {{64, 64, 8, 8, 16}, {16, 64, 4, 8, 16}, {16, 32, 4, 4, 8}};
+  if (device.is_cpu())
+    return {{128, 128, 8, 16, 16}, {64, 64, 8, 8, 16}, {16, 64, 4, 8, 16}, {16, 32, 4, 4, 8}};
   constexpr Tile by_size[] = {{128, 128, 8, 8, 16}, {128, 64, 8, 4, 16}, {64, 64, 8, 4, 16},
                               {64, 64, 4, 4, 16},   {32, 64, 4, 4, 16},  {32, 32, 4, 4, 16},
                               {16, 64, 4, 4, 16},   {16, 32, 4, 4, 16}};
@@ -72,7 +73,7 @@ Config tiled_config(const Shape& shape, const DeviceInfo& device, const Tile& ti
                  {"PAD", gpu ? 4 : 0},
                  {"VA", widest(shape, shape.a_stride(), tile.bm * tile.bk / threads)},
                  {"VB", widest(shape, shape.b_stride(), tile.bn * tile.bk / threads)},
-                 {"UNROLL", gpu ? tile.bk : 4},
+                 {"UNROLL", gpu ? tile.bk : 1},
                  {"SWIZZLE", gpu ? 8 : 1},
                  {"SUBGROUP", 0}}};
   if (split > 1) config.values.emplace_back("SPLIT", split);

@@ -104,14 +104,9 @@ std::vector<Constraint> thread_constraints(const DeviceInfo& device) {
   };
 }
 
-std::vector<Constraint> resource_constraints(const DeviceInfo& device) {
-  const std::int64_t shared = device.shared_memory_bytes;
-  std::vector<Constraint> constraints{
-      {"shared_memory",
-       fmt::format("both tiles, STAGES x BK x (BM + BN + 2 PAD) x 4 bytes, must fit {} KiB",
-                   shared / 1024),
-       {"BM", "BN", "BK", "PAD", "STAGES"},
-       [shared](const Config& c) { return shared_bytes(c) <= shared; }},
+/// Where sums live in a GPU's registers, spilling is never worth a trial.
+std::vector<Constraint> register_constraints() {
+  return {
       {"registers",
        "TM x TN sums and what goes with them need more than 256 registers of a thread",
        {"BM", "BN", "TM", "TN", "BK", "STAGES"},
@@ -121,18 +116,34 @@ std::vector<Constraint> resource_constraints(const DeviceInfo& device) {
        {"BM", "BN", "TM", "TN", "BK", "STAGES"},
        [](const Config& c) { return registers_of(c) * threads_of(c) <= 65536; }},
   };
-  constraints.push_back(
-      {"unroll", "UNROLL must not exceed BK", {"BK", "UNROLL"}, [](const Config& c) {
-         return c["UNROLL"] <= c["BK"];
-       }});
-  if (device.is_cpu()) {
-    constraints.push_back(
-        {"code_size",
-         "more than 1024 unrolled multiplications compile too slowly on a CPU",
-         {"TM", "TN", "UNROLL"},
-         [](const Config& c) { return c["TM"] * c["TN"] * c["UNROLL"] <= 1024; }});
-  }
-  return constraints;
+}
+
+/// A CPU keeps the sums in its cache, but compiles slowly.
+Constraint code_size() {
+  return {"code_size",
+          "TM x TN above 128, or TM x TN x UNROLL above 256, compiles slowly for a CPU",
+          {"TM", "TN", "UNROLL"},
+          [](const Config& c) {
+            const int sums = c["TM"] * c["TN"];
+            return sums <= 128 && sums * c["UNROLL"] <= 256;
+          }};
+}
+
+std::vector<Constraint> tile_constraints(const DeviceInfo& device) {
+  const std::int64_t shared = device.shared_memory_bytes;
+  return {
+      loads_divide("a_loads", "BM", "VA"),
+      loads_divide("b_loads", "BN", "VB"),
+      {"shared_memory",
+       fmt::format("both tiles, STAGES x BK x (BM + BN + 2 PAD) x 4 bytes, must fit {} KiB",
+                   shared / 1024),
+       {"BM", "BN", "BK", "PAD", "STAGES"},
+       [shared](const Config& c) { return shared_bytes(c) <= shared; }},
+      {"unroll",
+       "UNROLL must not exceed BK",
+       {"BK", "UNROLL"},
+       [](const Config& c) { return c["UNROLL"] <= c["BK"]; }},
+  };
 }
 
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
@@ -188,8 +199,8 @@ Alternative tiled(const Shape& shape, const DeviceInfo& device) {
   };
   add(problem_constraints(shape, device));
   add(thread_constraints(device));
-  add({loads_divide("a_loads", "BM", "VA"), loads_divide("b_loads", "BN", "VB")});
-  add(resource_constraints(device));
+  add(tile_constraints(device));
+  add(device.is_cpu() ? std::vector{code_size()} : register_constraints());
   return a;
 }
 

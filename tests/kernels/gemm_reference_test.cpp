@@ -1,0 +1,181 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/reference/gemm.hpp"
+#include "kernels/reference/gemm_error.hpp"
+#include "kernels/templates/gemm/gemm.hpp"
+#include "tests/kernels/gemm_cpu.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+namespace greta {
+namespace {
+
+using test::cpu_gemm;
+using test::gemm_problem;
+using test::Mistakes;
+
+using Attributes = std::vector<std::pair<std::string, std::string>>;
+
+/// A problem with inputs, its reference, and a right result to spoil.
+struct Case {
+  explicit Case(const Problem& p)
+      : problem(p),
+        inputs(test::random_inputs(gemm_template().tensors(p), 11)),
+        reference(gemm_reference(p, inputs, 5)),
+        right(cpu_gemm(p, inputs)) {}
+
+  Verdict judge(const HostTensor& c) const { return reference->check({c}); }
+  Verdict judge(const Mistakes& mistakes) const {
+    return judge(cpu_gemm(problem, inputs, mistakes));
+  }
+  HostTensor with(std::int64_t row, std::int64_t col, double value) const {
+    HostTensor c = right;
+    store_element(c.spec.dtype, c.data.data(), static_cast<std::size_t>(row * c.spec.cols + col),
+                  value);
+    return c;
+  }
+  double at(std::int64_t row, std::int64_t col) const {
+    return right.at(static_cast<std::size_t>(row * right.spec.cols + col));
+  }
+
+  Problem problem;
+  std::vector<HostTensor> inputs;
+  std::unique_ptr<Reference> reference;
+  HostTensor right;
+};
+
+/// Checked in full; and one with too many elements for that.
+Problem small(Attributes attributes = {}, DType type = DType::f32) {
+  return gemm_problem(70, 90, 40, type, type, std::move(attributes));
+}
+Problem large(Attributes attributes = {}, DType type = DType::f32) {
+  return gemm_problem(4100, 4130, 24, type, type, std::move(attributes));
+}
+
+TEST(GemmReference, AgreesWithThreeLoops) {
+  const std::vector<Attributes> all{{},
+                                    {{"layout", "nt"}},
+                                    {{"layout", "tn"}},
+                                    {{"epilogue", "bias"}},
+                                    {{"epilogue", "bias,residual,silu"}},
+                                    {{"epilogue", "gelu"}},
+                                    {{"alpha", "0.1"}, {"beta", "-2"}},
+                                    {{"layout", "tn"}, {"epilogue", "residual"}, {"beta", "0.5"}}};
+  for (const Attributes& attributes : all) {
+    for (const DType type : {DType::f32, DType::f16}) {
+      const Case c(small(attributes, type));
+      const Verdict verdict = c.judge(c.right);
+      EXPECT_TRUE(verdict.passed) << c.problem.key() << ": " << verdict.detail;
+      EXPECT_EQ(verdict.method, "full");
+      EXPECT_GT(verdict.bound, 0);
+    }
+  }
+}
+
+TEST(GemmReference, LargeProblemsPassSampled) {
+  const Case linear(large({{"epilogue", "bias,residual"}, {"beta", "0.5"}}));
+  Verdict verdict = linear.judge(linear.right);
+  EXPECT_TRUE(verdict.passed) << verdict.detail;
+  EXPECT_EQ(verdict.method, "16 rows in full, Freivalds over all columns");
+  const Case gated(large({{"epilogue", "gelu"}}, DType::f16));
+  verdict = gated.judge(gated.right);
+  EXPECT_TRUE(verdict.passed) << verdict.detail;
+  EXPECT_NE(verdict.method.find("one random element of every 16 x 16 block"), std::string::npos);
+}
+
+TEST(GemmReference, CatchesOneWrongElementAndSaysWhere) {
+  for (const Problem& problem : {small(), large()}) {
+    const Case c(problem);
+    const std::int64_t row = problem.dim("m") - 3, col = 57;
+    const Verdict verdict = c.judge(c.with(row, col, c.at(row, col) + 0.01));
+    EXPECT_FALSE(verdict.passed);
+    EXPECT_NE(verdict.detail.find("element (" + std::to_string(row) + ", 57)"), std::string::npos)
+        << verdict.detail;
+    EXPECT_GT(verdict.ratio(), 1);
+  }
+}
+
+TEST(GemmReference, CatchesUnwrittenAndInfiniteElements) {
+  for (const Problem& problem : {small(), large(), large({{"epilogue", "silu"}})}) {
+    const Case c(problem);
+    Verdict verdict = c.judge(c.with(13, 7, std::numeric_limits<double>::quiet_NaN()));
+    EXPECT_FALSE(verdict.passed);
+    EXPECT_NE(verdict.detail.find("1 NaN and 0 infinite"), std::string::npos) << verdict.detail;
+    EXPECT_NE(verdict.detail.find("the first at (13, 7)"), std::string::npos) << verdict.detail;
+    EXPECT_FALSE(c.judge(c.with(0, 0, std::numeric_limits<double>::infinity())).passed);
+  }
+}
+
+TEST(GemmReference, CatchesASkippedKStep) {
+  for (const Problem& problem : {small(), large(), large({{"epilogue", "gelu"}})}) {
+    const std::int64_t k = problem.dim("k");
+    EXPECT_FALSE(Case(problem).judge(Mistakes{k - 1, k, false, false}).passed) << problem.key();
+  }
+}
+
+TEST(GemmReference, CatchesSwappedTiles) {
+  for (const Problem& problem : {small(), large(), large({{"epilogue", "silu"}})}) {
+    const Case c(problem);
+    HostTensor swapped = c.right;
+    auto* data = reinterpret_cast<float*>(swapped.data.data());
+    const std::int64_t n = problem.dim("n");
+    for (std::int64_t row = 32; row < 64; ++row) {
+      std::swap_ranges(data + row * n, data + row * n + 32, data + row * n + 32);
+    }
+    EXPECT_FALSE(c.judge(swapped).passed) << problem.key();
+  }
+}
+
+TEST(GemmReference, CatchesAMissingBias) {
+  for (const Problem& problem : {small({{"epilogue", "bias"}}), large({{"epilogue", "bias"}}),
+                                 large({{"epilogue", "bias,gelu"}})}) {
+    EXPECT_FALSE(Case(problem).judge(Mistakes{0, 0, true, false}).passed) << problem.key();
+  }
+}
+
+TEST(GemmReference, CatchesWrongRounding) {
+  for (const Problem& problem : {small({}, DType::f16), large({}, DType::f16)}) {
+    EXPECT_FALSE(Case(problem).judge(Mistakes{0, 0, false, true}).passed) << problem.key();
+  }
+}
+
+TEST(GemmReference, CatchesAResultOfTheWrongShape) {
+  const Case c(small());
+  HostTensor wrong = c.right;
+  wrong.spec.rows = 69;
+  EXPECT_FALSE(c.judge(wrong).passed);
+}
+
+// What the bounds must be at least as tight as, for inputs uniform in +-0.5: the sum of K = 512
+// products of mean magnitude 1/16 and deviation 0.055 stays below 32 + 5 x 1.25.
+TEST(GemmErrorModel, IsTight) {
+  const GemmTerms terms{9.4, 32 + 5 * 1.25, 0, 0, 0};
+  EXPECT_LE(GemmErrorModel(gemm_problem(512, 512, 512)).expect(terms).bound, 1e-4);
+  const auto f16 = gemm_problem(512, 512, 512, DType::f16, DType::f16);
+  EXPECT_LE(GemmErrorModel(f16).expect(terms).bound, 1e-2);
+  EXPECT_LE(GemmErrorModel(f16).expect(terms).bound, 1e-3 * 9.4);
+}
+
+TEST(GemmErrorModel, ActivationsAreWhatTheyAreCalled) {
+  const auto value = [](const char* epilogue, double x) {
+    const GemmErrorModel model(
+        gemm_problem(1, 1, 1, DType::f32, DType::f32, {{"epilogue", epilogue}}));
+    return model.expect({x, std::abs(x), 0, 0, 0});
+  };
+  EXPECT_NEAR(value("silu", 1).value, 0.73105857863, 1e-10);
+  EXPECT_NEAR(value("gelu", 1).value, 0.84119199060, 1e-10);
+  EXPECT_NEAR(value("gelu", -0.5).value, -0.15428599017, 1e-10);
+  for (const double x : {-1000.0, -90.0, -5.0, -1e-3, 1e-3, 5.0, 1000.0}) {
+    for (const char* name : {"silu", "gelu"}) {
+      const Expected e = value(name, x);
+      EXPECT_TRUE(std::isfinite(e.value) && std::isfinite(e.bound)) << name << x;
+      EXPECT_LE(e.bound, 1e-6 * std::max(1.0, std::abs(x))) << name << x;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace greta
