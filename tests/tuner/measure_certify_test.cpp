@@ -1,17 +1,19 @@
 // Protects: the promise that tuning never makes a user slower, and that repeated runs agree.
 
-#include "tuner/measure/certify.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "tuner/measure/certify.hpp"
+
 namespace greta {
 namespace {
 
-Config config(int id) { return {"tiled", {{"BM", id}}}; }
+Config config(int id) {
+  return {"tiled", {{"BM", id}}};
+}
 
 // Contenders with the given true times, in rounds with common drift and individual noise.
 std::vector<Contender> measured(const std::vector<double>& us, int rounds, double noise,
@@ -19,7 +21,8 @@ std::vector<Contender> measured(const std::vector<double>& us, int rounds, doubl
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal(0, 1);
   std::vector<Contender> contenders;
-  for (std::size_t i = 0; i < us.size(); ++i) contenders.push_back({config(static_cast<int>(i)), {}});
+  for (std::size_t i = 0; i < us.size(); ++i)
+    contenders.push_back({config(static_cast<int>(i)), {}});
   for (int round = 0; round < rounds; ++round) {
     const double drift = std::exp(0.1 * normal(random));
     for (std::size_t i = 0; i < us.size(); ++i) {
@@ -43,7 +46,9 @@ TEST(Certify, NothingFasterMeansTheDefaultWins) {
   EXPECT_DOUBLE_EQ(result.speedup.estimate, 1);
 }
 
-TEST(Certify, TheDefaultAloneWins) { EXPECT_EQ(certify(measured({100}, 5, 0.02, 3)).winner, 0U); }
+TEST(Certify, TheDefaultAloneWins) {
+  EXPECT_EQ(certify(measured({100}, 5, 0.02, 3)).winner, 0U);
+}
 
 TEST(Certify, OneRoundProvesNothing) {
   EXPECT_EQ(certify(measured({100, 10}, 1, 0.001, 4)).winner, 0U);

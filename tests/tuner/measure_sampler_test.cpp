@@ -1,12 +1,12 @@
 // Protects: a measurement stops when it is sure, out of time, or surely beaten, and never earlier.
 
-#include "tuner/measure/sampler.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 #include <thread>
+
+#include "tuner/measure/sampler.hpp"
 
 namespace greta {
 namespace {
@@ -89,7 +89,10 @@ TEST(Sampler, SlowKernelYieldsAtLeastOneSampleWhenTimeIsUp) {
 
 TEST(Sampler, FailureIsPassedOn) {
   const auto failed = sample_until_sure(
-      [](int) -> Result<std::vector<double>> { return Failure{Status::timeout, "late", {}}; }, {});
+      [](int) -> Result<std::vector<double>> {
+        return Failure{Status::timeout, "late", {}};
+      },
+      {});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.failure().status, Status::timeout);
 }

@@ -1,12 +1,12 @@
 // Protects: the intervals that winners are certified with really cover what they claim to.
 
-#include "tuner/measure/statistics.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <random>
+
+#include "tuner/measure/statistics.hpp"
 
 namespace greta {
 namespace {

@@ -41,8 +41,8 @@ class SessionTest : public ::testing::Test {
     return find_template("gemm")->default_config(problem_, evaluator_.device());
   }
 
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() /
-                                  ("greta_session_" + std::to_string(getpid()));
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("greta_session_" + std::to_string(getpid()));
   Problem problem_ = Problem::parse("gemm dtype=f32 out=f32 m=512 n=512 k=512").value();
   FakeEvaluator evaluator_;
   TunedDb db_ = TunedDb::open(folder_ / "tuned.db", TunedDb::Mode::read_write);
@@ -130,9 +130,7 @@ TEST_F(SessionTest, AWinnerThatFailsItsLastCheckIsReplaced) {
 
 TEST_F(SessionTest, AFinalistThatFailsInTheRoundsIsDropped) {
   const auto first = tune_problem();
-  evaluator_.fails_in_rounds = [&](const Config& config) {
-    return config == first.winner->config;
-  };
+  evaluator_.fails_in_rounds = [&](const Config& config) { return config == first.winner->config; };
   const auto second = tune_problem();
   ASSERT_TRUE(second.winner);
   EXPECT_NE(second.winner->config, first.winner->config);

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "runtime/device/result.hpp"
 #include "runtime/device/version.hpp"
@@ -24,6 +27,37 @@ int complain(int code, const std::string& message) {
   return code;
 }
 
+std::vector<const CLI::App*> commands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::string names_of_commands(const CLI::App& app) {
+  std::string names;
+  for (const auto* command : commands(app)) {
+    if (!command->get_group().empty()) names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return names;
+}
+
+// Mistakes that the option parser would report in words of its own making.
+void check_words(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word.starts_with("--") && word.ends_with("=")) {
+      throw CommandError(exit_usage, word + ": the value is empty");
+    }
+  }
+  if (argc < 2) throw CommandError(exit_usage, "a command is needed: " + names_of_commands(app));
+  const std::string wanted = argv[1];
+  const auto all = commands(app);
+  const bool known = std::any_of(
+      all.begin(), all.end(), [&](const auto* command) { return command->get_name() == wanted; });
+  if (!wanted.starts_with("-") && !known) {
+    throw CommandError(exit_usage, fmt::format("{}: no such command; there are {}", wanted,
+                                               names_of_commands(app)));
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "GRETA finds the fastest correct GPU kernel for an operation, a shape and a device, "
@@ -39,6 +73,7 @@ int run(int argc, char** argv) {
   add_show_command(app, action);
   add_worker_command(app, action);
   try {
+    check_words(app, argc, argv);
     app.parse(argc, argv);
     return action();
   } catch (const CLI::Success& success) {  // --help, --version

@@ -1,0 +1,340 @@
+"""Protects: what a user of greta-tune sees: exit codes, one-line errors, and results that survive
+interrupts, kills, full disks and a second process."""
+import csv
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+import unittest
+
+TUNE = os.environ["GRETA_TUNE"]
+SOURCE = pathlib.Path(os.environ["GRETA_SOURCE"])
+SMALL = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="greta_cli_"))
+        self.db = self.folder / "tuned.db"
+        self.env = dict(os.environ, HOME=str(self.folder / "home"))
+        for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
+            self.env.pop(name, None)
+        # Kernels are compiled once for all tests.
+        self.env["XDG_CACHE_HOME"] = os.path.join(tempfile.gettempdir(), "greta_cli_cache")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run_tune(self, *arguments, timeout=120, **options):
+        return subprocess.run([TUNE, *map(str, arguments)], env=options.pop("env", self.env),
+                              capture_output=True, text=True, timeout=timeout,
+                              stdin=subprocess.DEVNULL, **options)
+
+    def start(self, *arguments):
+        return subprocess.Popen([TUNE, *map(str, arguments)], env=self.env, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                stdin=subprocess.DEVNULL)
+
+    def refused(self, result, code, *words):
+        """Exactly one line of error, the right exit code, and each of the words in it."""
+        self.assertEqual(result.returncode, code, result.stderr)
+        lines = [line for line in result.stderr.splitlines() if line]
+        self.assertEqual(len(lines), 1, result.stderr)
+        for word in words:
+            self.assertIn(word, lines[0])
+
+    def query(self, sql):
+        with sqlite3.connect(self.db) as connection:
+            return connection.execute(sql).fetchall()
+
+    def wait_for_trials(self, count, seconds=60):
+        end = time.time() + seconds
+        while time.time() < end:
+            try:
+                if self.query("SELECT count(*) FROM trials")[0][0] >= count:
+                    return
+            except sqlite3.OperationalError:
+                pass
+            time.sleep(0.05)
+        self.fail(f"fewer than {count} trials within {seconds} s")
+
+
+class BadInput(Case):
+    def check(self, arguments, *words, code=2):
+        result = self.run_tune(*arguments, "--db", self.db)
+        self.refused(result, code, *words)
+        self.assertFalse(self.db.exists(), "a refused command must change nothing")
+
+    def test_dimensions(self):
+        for value in ("0", "-1", "1e20", "99999999999999999999", "4.5", "many", "", "0x10"):
+            with self.subTest(value=value):
+                self.check(["gemm", f"--m={value}", "--n", "8", "--k", "8"], "--m", value)
+
+    def test_missing_dimension(self):
+        self.check(["gemm", "--m", "8", "--n", "8"], "--k")
+
+    def test_unknown_values_name_what_there_is(self):
+        self.check([*SMALL, "--dtype", "f64"], "--dtype", "f64", "f32")
+        self.check([*SMALL, "--layout", "xx"], "--layout", "xx", "nt")
+        self.check([*SMALL, "--strategy", "magic"], "--strategy", "magic", "random")
+        self.check([*SMALL, "--device", "vulkan:99"], "--device", "vulkan:99", "vulkan:0")
+        self.check([*SMALL, "--epilogue", "relu"], "--epilogue", "relu")
+        self.check([*SMALL, "--dtype", "f32", "--out-dtype", "f16"], "--out-dtype", "f16")
+
+    def test_budgets(self):
+        for value in ("0", "0s", "-5", "ten", "5x", "", "0%", "1e99s", "nan", "inf"):
+            with self.subTest(value=value):
+                self.check([*SMALL, f"--budget={value}"], "--budget", value)
+
+    def test_seed_and_flush(self):
+        self.check([*SMALL, "--seed", "x"], "--seed")
+        self.check([*SMALL, "--flush", "0"], "--flush", "0")
+
+    def test_larger_than_memory_names_both_sizes(self):
+        result = self.run_tune("gemm", "--m", 2000000, "--n", 2000000, "--k", 64, "--db", self.db)
+        self.refused(result, 2, "TiB")
+        self.assertRegex(result.stderr, r"(MiB|GiB)")
+
+    def test_unknown_option_and_command(self):
+        self.check([*SMALL, "--speed", "9"], "--speed")
+        self.refused(self.run_tune("gemmm"), 2, "gemmm")
+        self.refused(self.run_tune(), 2)
+
+    def test_a_file_that_is_no_database_is_left_alone(self):
+        self.db.write_text("important notes\n" * 100)
+        before = self.db.read_bytes()
+        self.refused(self.run_tune(*SMALL, "--db", self.db), 2, "--db", str(self.db))
+        self.assertEqual(self.db.read_bytes(), before)
+
+    def test_show_without_a_database(self):
+        result = self.run_tune("show", "--db", self.db)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assertFalse(self.db.exists())
+
+    def test_csv_of_other_columns_is_left_alone(self):
+        file = self.folder / "other.csv"
+        file.write_text("a,b\n1,2\n")
+        self.refused(self.run_tune(*SMALL, "--db", self.db, "--csv", file), 2, "--csv")
+        self.assertEqual(file.read_text(), "a,b\n1,2\n")
+
+
+class Devices(Case):
+    def test_lists_a_usable_device_and_says_what_it_is(self):
+        result = self.run_tune("devices")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("vulkan:0", result.stdout)
+        if "llvmpipe" in result.stdout:
+            self.assertIn("CPU", result.stdout)
+
+    def test_json(self):
+        backends = json.loads(self.run_tune("devices", "--json").stdout)
+        vulkan = next(b for b in backends if b["backend"] == "vulkan")
+        self.assertTrue(vulkan["available"])
+        self.assertTrue(any(device["usable"] for device in vulkan["devices"]))
+
+    def test_no_driver_is_exit_code_3_with_a_reason(self):
+        env = dict(self.env, VK_ICD_FILENAMES="/nonexistent.json",
+                   VK_DRIVER_FILES="/nonexistent.json")
+        listed = self.run_tune("devices", env=env)
+        self.assertEqual(listed.returncode, 3)
+        self.assertIn("absent", listed.stdout)
+        tuned = self.run_tune(*SMALL, "--db", self.db, env=env)
+        self.refused(tuned, 3)
+        self.assertFalse(self.db.exists())
+
+    def test_part_of_a_name_selects(self):
+        name = json.loads(self.run_tune("devices", "--json").stdout)[0]["devices"][0]["name"]
+        result = self.run_tune(*SMALL, "--db", self.db, "--budget", "2", "--device",
+                               name.split()[0].upper())
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_help_and_version(self):
+        for arguments in (["--help"], ["gemm", "--help"], ["--version"]):
+            result = self.run_tune(*arguments)
+            self.assertEqual(result.returncode, 0)
+            self.assertTrue(result.stdout)
+
+
+class Tune(Case):
+    def test_json_object_csv_rows_and_show(self):
+        file = self.folder / "out.csv"
+        result = self.run_tune(*SMALL, "--budget", "12", "--db", self.db, "--json", "--csv", file,
+                               "--seed", "5", "--naive")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        winner = report["winner"]
+        self.assertTrue(winner["verdict"]["passed"])
+        self.assertLessEqual(winner["verdict"]["error"], winner["verdict"]["bound"])
+        self.assertGreaterEqual(winner["speedup"], 1)
+        self.assertEqual(report["trials"]["total"], 13)  # and the naive kernel
+        self.assertEqual(report["problem"]["dims"], {"m": 64, "n": 48, "k": 40})
+        self.assertGreater(report["ceilings"]["copy_gbps"], 0)
+        spent = report["time"]
+        parts = sum(spent[key] for key in ("compile_s", "verify_s", "measure_s", "other_s"))
+        self.assertAlmostEqual(parts, spent["wall_s"], places=3)
+
+        rows = list(csv.DictReader(file.open()))
+        self.assertEqual([row["origin"] for row in rows].count("trial"), 13)
+        self.assertEqual([row["origin"] for row in rows][-1], "winner")
+        self.assertEqual(rows[-1]["problem"], "m=64 n=48 k=40")
+        self.assertNotIn(None, rows[-1])  # as many fields as columns
+
+        shown = json.loads(self.run_tune("show", "--db", self.db, "--json").stdout)
+        self.assertEqual(shown[0]["winner"]["config_text"], winner["config_text"])
+        self.assertEqual(self.query("SELECT count(*) FROM trials"), [(13,)])
+
+    def test_csv_appends(self):
+        file = self.folder / "out.csv"
+        for _ in range(2):
+            self.run_tune(*SMALL, "--budget", "2", "--db", self.db, "--csv", file)
+        text = file.read_text().splitlines()
+        self.assertEqual(sum(line.startswith("op,") for line in text), 1)
+        self.assertGreaterEqual(len(text), 7)
+
+    def test_half_precision_layouts_and_epilogues(self):
+        for extra in (["--dtype", "f16"], ["--dtype", "f16", "--out-dtype", "f32", "--layout", "nt"],
+                      ["--layout", "tn", "--epilogue", "bias,residual,silu"],
+                      ["--epilogue", "gelu", "--alpha", "0.5", "--beta", "2"]):
+            with self.subTest(extra=extra):
+                result = self.run_tune("gemm", "--m", 33, "--n", 17, "--k", 19, *extra, "--budget",
+                                       "4", "--db", self.db)
+                self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+                self.assertIn("4 right", result.stdout)
+
+    def test_one_element(self):
+        result = self.run_tune("gemm", "--m", 1, "--n", 1, "--k", 1, "--budget", "5", "--db",
+                               self.db, "--strategy", "random")
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+
+    def test_two_processes_share_a_database(self):
+        runs = [self.start("gemm", "--m", 32 + i, "--n", 32, "--k", 32, "--budget", "10", "--db",
+                           self.db) for i in range(2)]
+        for run in runs:
+            output, errors = run.communicate(timeout=200)
+            self.assertEqual(run.returncode, 0, errors)
+        self.assertEqual(self.query("SELECT count(*) FROM trials"), [(20,)])
+        self.assertEqual(self.query("SELECT count(*) FROM winners"), [(2,)])
+        self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
+
+    def test_in_process_and_warm(self):
+        result = self.run_tune(*SMALL, "--budget", "3", "--db", self.db, "--in-process", "--warm")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("warm", result.stdout)
+
+
+class Damage(Case):
+    def test_full_disk(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (96 * 1024, 96 * 1024))
+        self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        result = self.run_tune(*SMALL, "--budget", "300", "--db", self.db, preexec_fn=limit)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(str(self.db), result.stderr.splitlines()[-1])
+        # What was committed before is there, and the file is sound.
+        self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
+
+    def test_folder_that_cannot_be_written(self):
+        folder = self.folder / "locked"
+        folder.mkdir()
+        os.chmod(self.folder, 0o755)
+        os.chmod(folder, 0o555)
+        self.env["HOME"] = "/nonexistent"
+        user = (lambda: os.setuid(65534)) if os.getuid() == 0 else None
+        result = self.run_tune(*SMALL, "--db", folder / "tuned.db", preexec_fn=user)
+        self.refused(result, 1, "--db", "tuned.db")
+
+    def test_killed_session_keeps_its_trials(self):
+        run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
+        self.wait_for_trials(3)
+        run.kill()
+        run.communicate()
+        kept = self.query("SELECT count(*) FROM trials")[0][0]
+        self.assertGreaterEqual(kept, 3)
+        self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
+        again = self.run_tune("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "3", "--db",
+                              self.db)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertGreaterEqual(self.query("SELECT count(*) FROM trials")[0][0], kept + 3)
+
+    def test_killed_worker_costs_one_trial(self):
+        run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "25", "--db", self.db)
+        self.wait_for_trials(3)
+        children = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+        output, errors = run.communicate(timeout=200)
+        self.assertEqual(run.returncode, 0, errors)
+        crashes = self.query("SELECT count(*) FROM trials WHERE status = 'crash'")[0][0]
+        self.assertLessEqual(crashes, 1)
+        self.assertEqual(self.query("SELECT count(*) FROM winners"), [(1,)])
+
+    def test_unwritable_cache_is_no_obstacle(self):
+        blocked = self.folder / "blocked"
+        blocked.write_text("a file where a folder should be")
+        env = dict(self.env, XDG_CACHE_HOME=str(blocked))
+        result = self.run_tune(*SMALL, "--budget", "2", "--db", self.db, env=env)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+
+class Interrupt(Case):
+    def test_ctrl_c_keeps_what_was_measured_and_says_so(self):
+        run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
+        self.wait_for_trials(3)
+        run.send_signal(signal.SIGINT)
+        output, errors = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 1, errors)
+        self.assertIn("interrupted", output)
+        self.assertIn(str(self.db), output)
+        kept = self.query("SELECT count(*) FROM trials")[0][0]
+        self.assertIn(f"{kept} trials are kept", output)
+        self.assertEqual(self.query("SELECT count(*) FROM winners"), [(0,)])
+
+
+class Preset(Case):
+    def write(self, text):
+        file = self.folder / "preset.json"
+        file.write_text(text)
+        return file
+
+    def test_tunes_every_problem(self):
+        file = self.write(json.dumps({"name": "tiny", "budget": "2", "problems": [
+            {"op": "gemm", "m": 8, "n": 8, "k": 8},
+            {"op": "gemm", "m": 9, "n": 8, "k": 8, "dtype": "f16", "layout": "nt"}]}))
+        result = self.run_tune("preset", file, "--db", self.db, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(json.loads(result.stdout)["results"]), 2)
+        self.assertEqual(self.query("SELECT count(*) FROM winners"), [(2,)])
+
+    def test_shipped_presets_are_well_formed(self):
+        for file in (SOURCE / "presets").glob("*.json"):
+            with self.subTest(file=file.name):
+                # A bad strategy is refused only after the whole preset was read.
+                result = self.run_tune("preset", file, "--db", self.db, "--strategy", "none")
+                self.refused(result, 2, "--strategy")
+
+    def test_mistakes_are_named_with_their_place(self):
+        problems = '{"problems": [{"op": "gemm", "m": 8, "n": 8, "k": 8}, %s]}'
+        for text, words in ((problems % '{"op": "gemm", "m": 8, "n": 8}', ["problems[1]", "--k"]),
+                            (problems % '{"op": "conv"}', ["problems[1]", "op"]),
+                            (problems % '{"op": "gemm", "m": 8, "n": 8, "k": 8, "z": 1}',
+                             ["problems[1]", "z"]),
+                            (problems % "7", ["problems[1]"]),
+                            ('{"problem": []}', ["problem"]), ("{", ["JSON"]), ("[]", ["JSON"])):
+            with self.subTest(text=text):
+                result = self.run_tune("preset", self.write(text), "--db", self.db)
+                self.refused(result, 2, "preset.json", *words)
+        self.assertFalse(self.db.exists())
+
+    def test_unknown_preset(self):
+        self.refused(self.run_tune("preset", "nonesuch"), 2, "nonesuch")
+
+
+if __name__ == "__main__":
+    unittest.main()

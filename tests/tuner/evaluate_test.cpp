@@ -1,0 +1,235 @@
+// Protects: a wrong, wild, hanging or crashing kernel is one candidate's failure, is told as what
+// it is, and leaves the evaluator usable. Runs on whatever device "auto" is.
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <thread>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/backend.hpp"
+#include "tuner/evaluate/candidate.hpp"
+#include "tuner/evaluate/local_evaluator.hpp"
+#include "tuner/evaluate/worker_evaluator.hpp"
+
+namespace greta {
+namespace {
+
+Problem small_problem() {
+  return Problem::parse("gemm dtype=f32 out=f32 m=65 n=48 k=33").value();
+}
+
+Config default_of(const Evaluator& evaluator, const Problem& problem) {
+  return find_template(problem.op)->default_config(problem, evaluator.device());
+}
+
+std::vector<std::string> worker_command() {
+  return {GRETA_TUNE, "worker"};
+}
+
+void expect_right(const Trial& trial) {
+  EXPECT_TRUE(trial.ok()) << trial.message;
+  EXPECT_TRUE(trial.verdict.passed);
+  EXPECT_GT(trial.verdict.bound, 0);
+}
+
+// A plan of one kernel that gets the address and size of the only operand, an output.
+LaunchPlan plan_of(const std::string& body, std::size_t floats) {
+  KernelSource source;
+  source.name = "test";
+  source.language = "glsl";
+  source.text = R"(#version 460
+#extension GL_EXT_buffer_reference : require
+layout(local_size_x = 1) in;
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float values[]; };
+layout(push_constant) uniform Arguments { Floats c; uint count; };
+void main() { )" +
+                body + " }";
+  source.argument_bytes = 12;
+  LaunchPlan plan;
+  plan.sources.push_back(source);
+  plan.launches.push_back({0, {1, 1, 1}, {OperandArgument{0}, static_cast<std::uint32_t>(floats)}});
+  return plan;
+}
+
+class OperandsTest : public ::testing::Test {
+ protected:
+  // Runs a kernel body and returns what its guard zones say.
+  std::optional<std::string> broken_by(const std::string& body) {
+    Operands operands = Operands::create(*device_, {spec_}).value();
+    const auto candidate =
+        Candidate::create(*device_, plan_of(body, spec_.elements()), operands,
+                          [&](const KernelSource& source) { return device_->compile(source); })
+            .value();
+    auto stream = device_->create_stream().value();
+    operands.poison_outputs(*stream).value();
+    candidate.record(*stream).value();
+    stream->synchronize(std::chrono::seconds(20)).value();
+    outputs_ = operands.download_outputs(*device_).value();
+    return operands.broken_guard(*device_).value();
+  }
+
+  std::unique_ptr<Device> device_ = open_device("auto", {}).value();
+  TensorSpec spec_{"C", Role::output, DType::f32, 5, 7};
+  std::vector<HostTensor> outputs_;
+};
+
+TEST_F(OperandsTest, AnHonestKernelBreaksNoGuard) {
+  EXPECT_EQ(broken_by("for (uint i = 0; i < count; ++i) c.values[i] = float(i);"), std::nullopt);
+  EXPECT_DOUBLE_EQ(outputs_.front().at(34), 34);
+}
+
+TEST_F(OperandsTest, UnwrittenElementsAreNaN) {
+  EXPECT_EQ(broken_by("for (uint i = 0; i + 1 < count; ++i) c.values[i] = 1.0;"), std::nullopt);
+  EXPECT_TRUE(std::isnan(outputs_.front().at(34)));
+}
+
+TEST_F(OperandsTest, OneElementPastTheEndIsSeen) {
+  const auto broken = broken_by("c.values[count] = 1.0;");
+  ASSERT_TRUE(broken);
+  EXPECT_NE(broken->find("past the end of tensor C"), std::string::npos) << *broken;
+}
+
+TEST_F(OperandsTest, OneElementBeforeTheStartIsSeen) {
+  const auto broken = broken_by("c.values[-1] = 1.0;");
+  ASSERT_TRUE(broken);
+  EXPECT_NE(broken->find("before tensor C"), std::string::npos) << *broken;
+}
+
+TEST(PackArguments, UsesNaturalAlignment) {
+  const std::vector<Argument> arguments{std::uint32_t{1}, std::uint64_t{2}, 3.0F, std::uint32_t{4},
+                                        WorkspaceArgument{}};
+  const auto block = pack_arguments(arguments, Operands{}, 5);
+  ASSERT_EQ(block.size(), 32U);
+  EXPECT_EQ(static_cast<int>(block[0]), 1);
+  EXPECT_EQ(static_cast<int>(block[8]), 2);
+  EXPECT_EQ(static_cast<int>(block[20]), 4);
+  EXPECT_EQ(static_cast<int>(block[24]), 5);
+}
+
+TEST(LocalEvaluator, VerifiesAndMeasuresTheDefault) {
+  LocalEvaluator evaluator({});
+  const auto problem = small_problem();
+  const auto trial = evaluator.evaluate(problem, default_of(evaluator, problem), {});
+  expect_right(trial);
+  EXPECT_GT(trial.measurement.median_us, 0);
+  EXPECT_TRUE(trial.measurement.cold);
+  EXPECT_GE(trial.measurement.flush_bytes, evaluator.device().last_level_cache_bytes);
+  EXPECT_FALSE(trial.content_keys.empty());
+}
+
+TEST(LocalEvaluator, AnInvalidConfigurationIsAConstraintsFailure) {
+  LocalEvaluator evaluator({});
+  const auto problem = small_problem();
+  Config config = default_of(evaluator, problem);
+  config.values.front().second = 12345;
+  EXPECT_EQ(evaluator.evaluate(problem, config, {}).failure, Status::constraints);
+  expect_right(evaluator.evaluate(problem, default_of(evaluator, problem), {}));
+}
+
+TEST(LocalEvaluator, TheNaiveKernelIsRight) {
+  LocalEvaluator evaluator({});
+  expect_right(evaluator.evaluate(small_problem(), Config{std::string(naive_variant), {}}, {}));
+}
+
+TEST(LocalEvaluator, RoundsTimeEachCandidateOnceARound) {
+  LocalEvaluator evaluator({});
+  const auto problem = small_problem();
+  const Config config = default_of(evaluator, problem);
+  const auto rounds = evaluator.time_rounds(problem, {config, config}, 5, 60, 1, {});
+  EXPECT_FALSE(rounds.failure);
+  ASSERT_EQ(rounds.us.size(), 2U);
+  EXPECT_EQ(rounds.us[0].size() + static_cast<std::size_t>(rounds.dropped), 5U);
+  EXPECT_EQ(rounds.us[0].size(), rounds.us[1].size());
+}
+
+TEST(LocalEvaluator, AMissedDeadlineIsATimeoutAndTheNextOneWorks) {
+  LocalEvaluator evaluator({});
+  const auto large = Problem::parse("gemm dtype=f32 out=f32 m=512 n=512 k=512").value();
+  TrialLimits hasty;
+  hasty.run_s = 1e-4;
+  const auto late = evaluator.evaluate(large, Config{std::string(naive_variant), {}}, hasty);
+  if (late.ok()) GTEST_FAIL() << "a 512³ product within 100 µs: the deadline was not kept";
+  EXPECT_EQ(late.failure, Status::timeout);
+  const auto problem = small_problem();
+  expect_right(evaluator.evaluate(problem, default_of(evaluator, problem), {}));
+}
+
+TEST(LocalEvaluator, CeilingsArePositive) {
+  LocalEvaluator evaluator({});
+  const auto ceilings = evaluator.measure_ceilings();
+  EXPECT_GT(ceiling(ceilings, ceiling_copy), 0.1);
+  EXPECT_GT(ceiling(ceilings, ceiling_fma_f32), 0.1);
+}
+
+TEST(WorkerEvaluator, GivesTheSameVerdictAsThisProcess) {
+  WorkerEvaluator worker(worker_command(), {});
+  LocalEvaluator local({});
+  EXPECT_EQ(worker.device().fingerprint(), local.device().fingerprint());
+  const auto problem = small_problem();
+  const auto config = default_of(worker, problem);
+  const auto far = worker.evaluate(problem, config, {});
+  const auto near = local.evaluate(problem, config, {});
+  expect_right(far);
+  EXPECT_EQ(far.verdict.error, near.verdict.error);
+  EXPECT_EQ(far.content_keys, near.content_keys);
+}
+
+TEST(WorkerEvaluator, AKilledWorkerIsACrashAndIsReplaced) {
+  WorkerEvaluator worker(worker_command(), {});
+  const auto problem = small_problem();
+  const auto config = default_of(worker, problem);
+  expect_right(worker.evaluate(problem, config, {}));
+  const pid_t first = worker.worker_pid();
+  kill(first, SIGKILL);
+  const auto crashed = worker.evaluate(problem, config, {});
+  EXPECT_EQ(crashed.failure, Status::crash);
+  EXPECT_NE(crashed.message.find("Killed"), std::string::npos) << crashed.message;
+  expect_right(worker.evaluate(problem, config, {}));
+  EXPECT_NE(worker.worker_pid(), first);
+}
+
+TEST(WorkerEvaluator, ACrashWhileRunningIsACrash) {
+  WorkerEvaluator worker(worker_command(), {});
+  const auto slow = Problem::parse("gemm dtype=f32 out=f32 m=1024 n=1024 k=1024").value();
+  std::thread killer([pid = worker.worker_pid()] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    kill(pid, SIGSEGV);
+  });
+  const auto crashed = worker.evaluate(slow, Config{std::string(naive_variant), {}}, {});
+  killer.join();
+  EXPECT_EQ(crashed.failure, Status::crash);
+  const auto problem = small_problem();
+  expect_right(worker.evaluate(problem, default_of(worker, problem), {}));
+}
+
+TEST(WorkerEvaluator, AHangingKernelIsATimeoutAndItsProcessIsGone) {
+  WorkerEvaluator worker(worker_command(), {});
+  const auto slow = Problem::parse("gemm dtype=f32 out=f32 m=1024 n=1024 k=1024").value();
+  TrialLimits hasty;
+  hasty.run_s = 1e-4;
+  const auto late = worker.evaluate(slow, Config{std::string(naive_variant), {}}, hasty);
+  EXPECT_EQ(late.failure, Status::timeout);
+  EXPECT_EQ(worker.worker_pid(), 0);
+  const auto problem = small_problem();
+  expect_right(worker.evaluate(problem, default_of(worker, problem), {}));
+}
+
+TEST(WorkerEvaluator, AWorkerThatCannotStartIsAnError) {
+  EXPECT_THROW(WorkerEvaluator({"/nonexistent"}, {}), Error);
+  EXPECT_THROW(WorkerEvaluator({"/bin/false"}, {}), Error);
+}
+
+TEST(WorkerEvaluator, AnUnknownDeviceIsAnErrorThatSaysSo) {
+  EvaluatorOptions options;
+  options.device = "no such device";
+  try {
+    WorkerEvaluator worker(worker_command(), options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("no such device"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace greta

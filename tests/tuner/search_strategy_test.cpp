@@ -1,0 +1,250 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <deque>
+#include <functional>
+#include <set>
+
+#include "tuner/search/permutation.hpp"
+#include "tuner/search/strategy.hpp"
+
+namespace greta {
+namespace {
+
+std::vector<int> range(int count) {
+  std::vector<int> values;
+  for (int value = 0; value < count; ++value) values.push_back(value);
+  return values;
+}
+
+/// Three variants of very different sizes; 253 valid configurations.
+Space small_space() {
+  const auto below = [](const Config& c) { return c["A"] + c["B"] <= 9; };
+  return Space({{"wide",
+                 {{"A", range(10)}, {"B", range(10)}, {"C", range(4)}},
+                 {{"below", "A + B must not exceed 9", {"A", "B"}, below}}},
+                {"narrow", {{"C", range(4)}, {"D", range(8)}}, {}},
+                {"single", {{"A", {3}}}, {}}});
+}
+
+Trial success(const Config& config, double time_us) {
+  Trial trial;
+  trial.config = config;
+  trial.measurement.median_us = time_us;
+  return trial;
+}
+
+Trial failure(const Config& config) {
+  Trial trial;
+  trial.config = config;
+  trial.failure = Status::compile;
+  return trial;
+}
+
+using Objective = std::function<Trial(const Config&)>;
+
+/// Asks `lookahead` configurations ahead of what it tells. Ends after `most` trials, or when there
+/// is nothing left.
+std::vector<Config> search(Strategy& strategy, const Objective& objective, std::size_t most,
+                           std::size_t lookahead) {
+  std::vector<Config> asked;
+  std::deque<Config> waiting;
+  while (asked.size() < most || !waiting.empty()) {
+    while (asked.size() < most && waiting.size() < lookahead) {
+      auto config = strategy.ask();
+      if (!config) break;
+      asked.push_back(*config);
+      waiting.push_back(*config);
+    }
+    if (waiting.empty()) break;
+    strategy.tell(objective(waiting.front()));
+    waiting.pop_front();
+  }
+  return asked;
+}
+
+double bowl(const Config& config) {
+  if (config.variant != "wide") return 200;
+  const double a = config["A"] - 6;
+  const double b = config["B"] - 2;
+  const double c = config["C"] - 1;
+  return 10 + a * a + 2 * b * b + 3 * c * c;
+}
+
+struct Case {
+  StrategyEntry entry;
+  std::size_t lookahead;
+};
+
+class EveryStrategy : public testing::TestWithParam<Case> {
+ protected:
+  std::unique_ptr<Strategy> create(std::vector<Config> seeds = {}, std::uint64_t seed = 1) const {
+    return GetParam().entry.create({&space_, std::move(seeds), seed});
+  }
+
+  std::vector<Config> run(Strategy& strategy, const Objective& objective,
+                          std::size_t most = 100000) const {
+    return search(strategy, objective, most, GetParam().lookahead);
+  }
+
+  void expect_all_once(const std::vector<Config>& asked) const {
+    const std::set<Config> distinct(asked.begin(), asked.end());
+    EXPECT_EQ(distinct.size(), asked.size()) << "something was asked for twice";
+    EXPECT_EQ(asked.size(), space_.count());
+    for (const Config& config : asked) EXPECT_TRUE(space_.valid(config)) << config.text();
+  }
+
+  Space space_ = small_space();
+};
+
+TEST_P(EveryStrategy, GivesEveryValidConfigurationOnce) {
+  const auto strategy = create();
+  expect_all_once(run(*strategy, [](const Config& c) { return success(c, bowl(c)); }));
+  EXPECT_EQ(strategy->ask(), std::nullopt);
+}
+
+TEST_P(EveryStrategy, StartsFromTheSeeds) {
+  const std::vector<Config> seeds{space_.at(200), space_.at(3), space_.at(200), space_.at(250)};
+  const auto strategy = create(seeds);
+  const auto asked = run(*strategy, [](const Config& c) { return success(c, bowl(c)); });
+  expect_all_once(asked);
+  EXPECT_EQ(asked[0], seeds[0]);
+  EXPECT_EQ(asked[1], seeds[1]);
+  EXPECT_EQ(asked[2], seeds[3]);
+}
+
+TEST_P(EveryStrategy, SurvivesNothingButFailures) {
+  const auto strategy = create();
+  expect_all_once(run(*strategy, failure));
+}
+
+TEST_P(EveryStrategy, SurvivesRareSuccess) {
+  const auto strategy = create();
+  expect_all_once(run(*strategy, [](const Config& c) {
+    return c.hash() % 20 == 0 ? success(c, bowl(c)) : failure(c);
+  }));
+}
+
+TEST_P(EveryStrategy, SurvivesEqualTimes) {
+  const auto strategy = create();
+  expect_all_once(run(*strategy, [](const Config& c) { return success(c, 5); }));
+}
+
+TEST_P(EveryStrategy, RepeatsItselfWithTheSameSeed) {
+  const auto objective = [](const Config& c) { return success(c, bowl(c)); };
+  EXPECT_EQ(run(*create({}, 7), objective, 60), run(*create({}, 7), objective, 60));
+}
+
+TEST_P(EveryStrategy, HandlesSpacesOfNoneAndOne) {
+  const Space none(std::vector<Alternative>{});
+  EXPECT_EQ(GetParam().entry.create({&none, {}, 1})->ask(), std::nullopt);
+  const Space one({{"only", {}, {}}});
+  const auto strategy = GetParam().entry.create({&one, {}, 1});
+  EXPECT_EQ(run(*strategy, [](const Config& c) { return success(c, 1); }),
+            std::vector<Config>{one.at(0)});
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const StrategyEntry& entry : strategies()) {
+    for (const std::size_t lookahead : {1, 4, 16}) cases.push_back({entry, lookahead});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(List, EveryStrategy, testing::ValuesIn(all_cases()), [](const auto& test) {
+  return std::string(test.param.entry.name) + "_" + std::to_string(test.param.lookahead);
+});
+
+TEST(Strategies, AreFoundByName) {
+  for (const StrategyEntry& entry : strategies()) {
+    ASSERT_NE(find_strategy(entry.name), nullptr);
+    EXPECT_EQ(find_strategy(entry.name)->create, entry.create);
+    EXPECT_FALSE(entry.summary.empty());
+  }
+  EXPECT_EQ(find_strategy("absent"), nullptr);
+  EXPECT_EQ(strategies().front().name, "local");
+}
+
+TEST(Strategies, RefuseAnInvalidSeed) {
+  const Space space = small_space();
+  for (const StrategyEntry& entry : strategies()) {
+    const auto strategy = entry.create({&space, {{"single", {{"A", 4}}}}, 1});
+    EXPECT_THROW(strategy->ask(), Error) << entry.name;
+  }
+}
+
+TEST(Exhaustive, GoesInOrder) {
+  const Space space = small_space();
+  const auto strategy = find_strategy("exhaustive")->create({&space, {}, 1});
+  for (std::uint64_t i = 0; i < space.count(); ++i) EXPECT_EQ(strategy->ask(), space.at(i));
+}
+
+/// 10^7 configurations in one variant and 6 in another.
+Space large_space() {
+  Alternative large{"large", {}, {}};
+  for (int i = 0; i < 7; ++i) large.parameters.push_back({"P" + std::to_string(i), range(10)});
+  return Space({large, {"small", {{"P0", range(6)}}, {}}});
+}
+
+/// Convex, with one best configuration: all 6, at 10.
+Trial large_bowl(const Config& config) {
+  double time = 10;
+  for (const auto& value : config.values) time += std::abs(value.second - 6);
+  return success(config, config.variant == "large" ? time : 100);
+}
+
+TEST(Local, FindsTheBottomOfABowl) {
+  const Space space = large_space();
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    for (const std::size_t lookahead : {1, 16}) {
+      const auto strategy = find_strategy("local")->create({&space, {}, seed});
+      double best = 1000;
+      for (const Config& config : search(*strategy, large_bowl, 400, lookahead)) {
+        best = std::min(best, large_bowl(config).measurement.median_us);
+      }
+      EXPECT_EQ(best, 10) << "seed " << seed << ", lookahead " << lookahead;
+    }
+  }
+}
+
+TEST(Local, StartsInEveryVariant) {
+  const Space space = large_space();
+  const auto strategy = find_strategy("local")->create({&space, {}, 1});
+  int small = 0;
+  for (const Config& config : search(*strategy, large_bowl, 10, 1)) {
+    small += config.variant == "small" ? 1 : 0;
+  }
+  EXPECT_GE(small, 4);
+}
+
+TEST(Random, IsUniformOverTheWholeSpace) {
+  const Space space = large_space();
+  const auto strategy = find_strategy("random")->create({&space, {}, 1});
+  constexpr int draws = 10000;
+  std::vector<int> seen(10);
+  for (int i = 0; i < draws; ++i) ++seen[static_cast<std::size_t>((*strategy->ask())["P0"])];
+  double chi_square = 0;
+  for (const int count : seen) chi_square += std::pow(count - draws / 10, 2) / (draws / 10.0);
+  EXPECT_LT(chi_square, 27.9);  // 0.1 % of 9 degrees of freedom
+}
+
+TEST(Permutation, GivesEveryNumberOnceInAnOrderOfItsSeed) {
+  for (const std::uint64_t size : {1, 2, 3, 4, 5, 63, 64, 65, 1000, 4097}) {
+    std::set<std::uint64_t> seen;
+    const Permutation order(size, 9);
+    for (std::uint64_t place = 0; place < size; ++place) {
+      EXPECT_LT(order[place], size);
+      seen.insert(order[place]);
+    }
+    EXPECT_EQ(seen.size(), size);
+  }
+  const Permutation one(1000000, 1);
+  const Permutation other(1000000, 2);
+  int same = 0;
+  for (std::uint64_t place = 0; place < 1000; ++place) same += one[place] == other[place] ? 1 : 0;
+  EXPECT_LT(same, 5);
+}
+
+}  // namespace
+}  // namespace greta
