@@ -1,0 +1,268 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "kernels/templates/gemm/gemm.hpp"
+#include "tests/kernels/gemm_cpu.hpp"
+
+namespace greta {
+namespace {
+
+using test::gemm_problem;
+
+DeviceInfo lavapipe() {
+  DeviceInfo d;
+  d.name = "lavapipe";
+  d.kind = DeviceKind::cpu;
+  d.max_workgroup_invocations = 1024;
+  d.max_workgroup_size = {1024, 1024, 1024};
+  d.max_grid = {65535, 65535, 65535};
+  d.shared_memory_bytes = 32 << 10;
+  d.subgroup_size = d.min_subgroup_size = d.max_subgroup_size = 8;
+  d.memory_bytes = d.max_allocation_bytes = std::uint64_t{2} << 30;
+  d.f16_storage = d.f16_arithmetic = true;
+  return d;
+}
+
+DeviceInfo h200() {
+  DeviceInfo d = lavapipe();
+  d.name = "H200";
+  d.kind = DeviceKind::discrete_gpu;
+  d.max_grid = {0x7fffffff, 65535, 65535};
+  d.shared_memory_bytes = 48 << 10;
+  d.subgroup_size = d.min_subgroup_size = d.max_subgroup_size = 32;
+  d.subgroup_size_control = true;
+  d.compute_units = 132;
+  d.memory_bytes = std::uint64_t{139} << 30;
+  d.max_allocation_bytes = std::uint64_t{64} << 30;
+  return d;
+}
+
+DeviceInfo rdna3() {
+  DeviceInfo d = h200();
+  d.name = "RDNA3";
+  d.shared_memory_bytes = 64 << 10;
+  d.max_subgroup_size = 64;
+  d.compute_units = 0;
+  return d;
+}
+
+DeviceInfo wave64() {
+  DeviceInfo d = h200();
+  d.name = "wave64";
+  d.shared_memory_bytes = 32 << 10;
+  d.subgroup_size = d.min_subgroup_size = d.max_subgroup_size = 64;
+  d.subgroup_size_control = false;
+  d.max_workgroup_invocations = 256;
+  d.max_workgroup_size = {256, 256, 64};
+  return d;
+}
+
+std::vector<DeviceInfo> devices() {
+  return {lavapipe(), h200(), rdna3(), wave64()};
+}
+
+/// Every kind of problem: sizes x layouts x types.
+std::vector<Problem> problems() {
+  const std::int64_t sizes[][3] = {{1, 1, 1},       {1, 4096, 4096},    {8, 11008, 4096},
+                                   {7, 13, 4095},   {17, 31, 61},       {127, 509, 251},
+                                   {512, 512, 512}, {1009, 1013, 997},  {16, 4096, 4096},
+                                   {128, 4096, 64}, {4096, 4096, 4096}, {100000, 4, 3}};
+  std::vector<Problem> all;
+  for (const auto& [m, n, k] : sizes) {
+    for (const char* layout : {"nn", "nt", "tn"}) {
+      std::vector<std::pair<std::string, std::string>> attributes;
+      if (layout != std::string("nn")) attributes = {{"layout", layout}};
+      for (const DTypes& types : gemm_template().dtypes) {
+        all.push_back(gemm_problem(m, n, k, types.in, types.out, attributes));
+      }
+    }
+  }
+  return all;
+}
+
+std::string rejection(const Problem& problem, const DeviceInfo& device, std::string_view variant,
+                      std::vector<std::pair<std::string, int>> changes) {
+  const Space space = gemm_template().space(problem, device);
+  for (const Alternative& alternative : space.alternatives()) {
+    if (alternative.variant != variant) continue;
+    Config config{alternative.variant, {}};
+    for (const Parameter& p : alternative.parameters) {
+      const auto change = std::find_if(changes.begin(), changes.end(),
+                                       [&](const auto& c) { return c.first == p.name; });
+      config.values.emplace_back(p.name,
+                                 change == changes.end() ? p.values.front() : change->second);
+    }
+    return space.rejects(config).value_or("valid");
+  }
+  return "no such variant";
+}
+
+TEST(GemmSpace, IsLargeForABigProblemOnEveryDevice) {
+  for (const DeviceInfo& device : devices()) {
+    const Space space = gemm_template().space(gemm_problem(4096, 4096, 4096), device);
+    EXPECT_GE(space.count("tiled"), 5000U) << device.name;
+    EXPECT_GE(space.count("split_k"), 5000U) << device.name;
+    EXPECT_EQ(space.count("gemv"), 0U) << device.name;
+    EXPECT_GE(gemm_template().space(gemm_problem(1, 4096, 4096), device).count("gemv"), 500U);
+  }
+}
+
+TEST(GemmSpace, DefaultsAreValidOnEveryDevice) {
+  for (const DeviceInfo& device : devices()) {
+    for (const Problem& problem : problems()) {
+      ASSERT_TRUE(gemm_template().check(problem)) << problem.key();
+      const Space space = gemm_template().space(problem, device);
+      const Config config = gemm_template().default_config(problem, device);
+      EXPECT_EQ(space.rejects(config).value_or("valid"), "valid")
+          << problem.key() << " on " << device.name << ": " << config.text();
+      EXPECT_EQ(config.variant == "gemv", problem.dim("m") <= 8) << problem.key();
+      EXPECT_TRUE(gemm_template().plan(problem, device, config)) << problem.key();
+    }
+  }
+}
+
+TEST(GemmSpace, DefaultOfABigProblemIsABigTile) {
+  const Problem problem = gemm_problem(4096, 4096, 4096);
+  const Config config = gemm_template().default_config(problem, h200());
+  EXPECT_EQ(config.text(),
+            "tiled BM=128 BN=128 TM=8 TN=8 LX=8 BK=16 STAGES=2 PAD=4 VA=4 VB=4 UNROLL=16 SWIZZLE=8 "
+            "SUBGROUP=0");
+}
+
+TEST(GemmSpace, SampledConfigurationsRenderWithinTheDevicesLimits) {
+  std::mt19937_64 random(1);
+  for (const DeviceInfo& device : devices()) {
+    for (const Problem& problem : problems()) {
+      const Space space = gemm_template().space(problem, device);
+      const auto plan = gemm_template().plan(problem, device, space.sample(random));
+      ASSERT_TRUE(plan) << plan.failure().message;
+      for (const KernelSource& source : plan->sources) {
+        EXPECT_TRUE(source.text.starts_with("#version 460\n#define IN_F16 ")) << source.name;
+        EXPECT_EQ(source.text.find("#include"), std::string::npos) << source.name;
+        EXPECT_LE(source.block[0], device.max_workgroup_invocations);
+        EXPECT_EQ(source.argument_bytes, 80U);
+      }
+      EXPECT_LE(plan->workspace_bytes, device.memory_bytes / 4);
+      for (const Launch& launch : plan->launches) {
+        for (int i = 0; i < 3; ++i) EXPECT_LE(launch.grid.at(i), device.max_grid.at(i));
+      }
+    }
+  }
+}
+
+TEST(GemmSpace, ConstraintsAreTold) {
+  const Problem odd = gemm_problem(4096, 4098, 4095);
+  EXPECT_EQ(rejection(odd, h200(), "tiled", {{"BM", 64}, {"BN", 64}, {"LX", 4}, {"VA", 4}}),
+            "a_alignment: VA must divide 4095, the elements of a row of A as it is stored");
+  EXPECT_EQ(rejection(odd, h200(), "tiled", {{"BM", 64}, {"BN", 64}, {"LX", 4}, {"VB", 4}}),
+            "b_alignment: VB must divide 4098, the elements of a row of B as it is stored");
+  EXPECT_EQ(rejection(odd, h200(), "gemv", {}), "few_rows: gemv needs m <= 8, m is 4096");
+  EXPECT_EQ(rejection(gemm_problem(20, 4096, 64), h200(), "tiled", {{"BM", 64}}),
+            "tile_m: BM of more than 32 is mostly idle: m is 20");
+  EXPECT_EQ(rejection(odd, h200(), "tiled", {{"BM", 256}, {"BN", 256}}),
+            "workgroup_threads: BM/TM x BN/TN must be 32 to 1024 threads");
+  EXPECT_EQ(rejection(gemm_problem(4096, 4096, 64), h200(), "split_k",
+                      {{"BM", 64}, {"BN", 64}, {"LX", 4}, {"SPLIT", 32}}),
+            "slices: SPLIT x BK must not exceed k, 64");
+  EXPECT_EQ(
+      rejection(
+          odd, h200(), "tiled",
+          {{"BM", 128}, {"BN", 128}, {"TM", 8}, {"TN", 8}, {"LX", 8}, {"BK", 32}, {"STAGES", 2}}),
+      "shared_memory: both tiles, STAGES x BK x (BM + BN + 2 PAD) x 4 bytes, must fit 48 "
+      "KiB");
+  DeviceInfo no_f16 = h200();
+  no_f16.f16_storage = false;
+  EXPECT_EQ(rejection(gemm_problem(64, 64, 64, DType::f16, DType::f16), no_f16, "tiled", {}),
+            "f16_storage: the device can't load and store f16");
+}
+
+TEST(GemmSpace, PlanRefusesAnInvalidConfiguration) {
+  const Problem problem = gemm_problem(64, 64, 64);
+  Config config = gemm_template().default_config(problem, h200());
+  config.values.front().second = 12345;
+  const auto plan = gemm_template().plan(problem, h200(), config);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.failure().status, Status::constraints);
+}
+
+TEST(GemmStandIn, KeepsTheKernelsOfEveryConfiguration) {
+  std::mt19937_64 random(2);
+  const KernelTemplate& gemm = gemm_template();
+  for (const DeviceInfo& device : devices()) {
+    for (const Problem& problem : problems()) {
+      const Problem smaller = gemm.stand_in(problem, 0.01);
+      for (const char* d : {"m", "n", "k"}) {
+        EXPECT_LE(smaller.dim(d), problem.dim(d));
+        EXPECT_EQ(smaller.dim(d) % 256, problem.dim(d) % 256);
+      }
+      const Space space = gemm.space(problem, device);
+      for (int i = 0; i < 5; ++i) {
+        const Config config = space.sample(random);
+        const auto plan = gemm.plan(problem, device, config);
+        const auto cheap = gemm.plan(smaller, device, config);
+        ASSERT_TRUE(plan && cheap) << smaller.key() << ": " << config.text();
+        ASSERT_EQ(plan->sources.size(), cheap->sources.size());
+        for (std::size_t s = 0; s < plan->sources.size(); ++s) {
+          EXPECT_EQ(plan->sources[s].text, cheap->sources[s].text);
+        }
+      }
+    }
+  }
+}
+
+TEST(GemmStandIn, CostsAboutWhatItIsAskedFor) {
+  const auto share = [](const Problem& problem, double fraction) {
+    const Problem smaller = gemm_template().stand_in(problem, fraction);
+    return gemm_template().work(smaller).flops / gemm_template().work(problem).flops;
+  };
+  EXPECT_EQ(share(gemm_problem(4096, 4096, 4096), 1.0), 1.0);
+  EXPECT_NEAR(share(gemm_problem(4096, 4096, 4096), 0.1), 0.09, 0.02);
+  EXPECT_NEAR(share(gemm_problem(8192, 8192, 8192), 0.01), 0.009, 0.002);
+  EXPECT_EQ(gemm_template().stand_in(gemm_problem(4096, 4096, 8192), 0.1).dim("k"), 8192);
+  EXPECT_EQ(share(gemm_problem(100, 100, 100), 0.01), 1.0);
+}
+
+TEST(GemmTemplate, ChecksProblems) {
+  const auto good = [](const std::vector<std::pair<std::string, std::string>>& attributes) {
+    const Problem p = gemm_problem(2, 2, 2, DType::f32, DType::f32, attributes);
+    return static_cast<bool>(gemm_template().check(p));
+  };
+  for (const char* epilogue : {"bias", "residual", "silu", "gelu", "bias,residual", "bias,gelu",
+                               "residual,silu", "bias,residual,gelu", "none"}) {
+    EXPECT_TRUE(good({{"epilogue", epilogue}})) << epilogue;
+  }
+  for (const char* epilogue : {"", ",", "bias,", ",bias", "silu,gelu", "silu,bias", "residual,bias",
+                               "bias,bias", "biassilu", "relu", "bias,none"}) {
+    EXPECT_FALSE(good({{"epilogue", epilogue}})) << epilogue;
+  }
+  for (const char* factor : {"0", "1", "-1", "0.5", "2", "1e-05"}) {
+    EXPECT_TRUE(good({{"alpha", factor}})) << factor;
+  }
+  for (const char* factor : {"", "x", "0.50", "+1", "nan", "inf", "1e99", "1 ", "1.0"}) {
+    EXPECT_FALSE(good({{"beta", factor}})) << factor;
+  }
+  EXPECT_FALSE(good({{"layout", "tt"}}));
+  EXPECT_FALSE(good({{"colour", "red"}}));
+  EXPECT_FALSE(gemm_template().check(gemm_problem(0, 2, 2)));
+  EXPECT_FALSE(gemm_template().check(gemm_problem(2, 2, 2, DType::f32, DType::f16)));
+  EXPECT_FALSE(gemm_template().check(gemm_problem(2, 2, 2, DType::bf16, DType::bf16)));
+}
+
+TEST(GemmTemplate, CountsWorkAndOperands) {
+  const Problem problem =
+      gemm_problem(2, 3, 5, DType::f16, DType::f32,
+                   {{"layout", "tn"}, {"epilogue", "bias,residual"}, {"beta", "2"}});
+  const auto tensors = gemm_template().tensors(problem);
+  ASSERT_EQ(tensors.size(), 5U);
+  EXPECT_EQ(tensors[0].rows, 5);
+  EXPECT_EQ(tensors[0].cols, 2);
+  EXPECT_EQ(tensors[4].name, "C");
+  EXPECT_EQ(tensors[4].role, Role::input_output);
+  EXPECT_EQ(gemm_template().work(problem).flops, 60);
+  EXPECT_EQ(gemm_template().work(problem).bytes, 20 + 30 + 12 + 24 + 48);
+  EXPECT_EQ(gemm_template().key().size(), 32U);
+}
+
+}  // namespace
+}  // namespace greta
