@@ -14,6 +14,22 @@
 #include "kernels/model/space_table.hpp"
 
 namespace greta {
+namespace {
+
+/// Position of a variant; the number of alternatives where there is none of that name.
+std::size_t find_variant(const std::vector<Alternative>& alternatives, std::string_view variant) {
+  const auto found = std::find_if(alternatives.begin(), alternatives.end(),
+                                  [&](const auto& a) { return a.variant == variant; });
+  return static_cast<std::size_t>(found - alternatives.begin());
+}
+
+std::string no_variant(const std::vector<Alternative>& alternatives, std::string_view variant) {
+  std::vector<std::string_view> names;
+  for (const Alternative& alternative : alternatives) names.push_back(alternative.variant);
+  return fmt::format("variant \"{}\" is not one of {}", variant, fmt::join(names, ", "));
+}
+
+}  // namespace
 
 struct Space::Tables {
   std::vector<Alternative> alternatives;
@@ -21,22 +37,12 @@ struct Space::Tables {
   std::vector<std::uint64_t> before;  ///< valid configurations of earlier alternatives
   std::uint64_t count = 0;
 
-  std::size_t find(std::string_view variant) const {
-    const auto found = std::find_if(alternatives.begin(), alternatives.end(),
-                                    [&](const auto& a) { return a.variant == variant; });
-    return static_cast<std::size_t>(found - alternatives.begin());
-  }
+  std::size_t find(std::string_view variant) const { return find_variant(alternatives, variant); }
 
   std::size_t need(std::string_view variant) const {
     const std::size_t position = find(variant);
-    if (position == tables.size()) throw Error(no_variant(variant));
+    if (position == tables.size()) throw Error(no_variant(alternatives, variant));
     return position;
-  }
-
-  std::string no_variant(std::string_view variant) const {
-    std::vector<std::string_view> names;
-    for (const Alternative& alternative : alternatives) names.push_back(alternative.variant);
-    return fmt::format("variant \"{}\" is not one of {}", variant, fmt::join(names, ", "));
   }
 
   Config config(std::size_t position, const Choice& choice) const {
@@ -209,14 +215,21 @@ std::vector<Config> Space::neighbours(const Config& config, bool adjacent) const
   return found;
 }
 
-std::optional<std::string> Space::rejects(const Config& config) const {
-  const std::size_t position = tables_->find(config.variant);
-  if (position == tables_->tables.size()) return "domain: " + tables_->no_variant(config.variant);
-  const Alternative& alternative = alternatives()[position];
+std::optional<std::string> rejects(const std::vector<Alternative>& alternatives,
+                                   const Config& config) {
+  const std::size_t position = find_variant(alternatives, config.variant);
+  if (position == alternatives.size()) {
+    return "domain: " + no_variant(alternatives, config.variant);
+  }
+  const Alternative& alternative = alternatives[position];
   if (const auto error = domain_error(alternative, config)) return "domain: " + *error;
   const Constraint* broken = first_broken(alternative, config);
   if (broken == nullptr) return std::nullopt;
   return fmt::format("{}: {}", broken->name, broken->reason);
+}
+
+std::optional<std::string> Space::rejects(const Config& config) const {
+  return greta::rejects(alternatives(), config);
 }
 
 Result<Config> Space::parse(std::string_view text) const {
@@ -227,7 +240,7 @@ Result<Config> Space::parse(std::string_view text) const {
   Config config;
   words >> config.variant;
   const std::size_t position = tables_->find(config.variant);
-  if (position == tables_->tables.size()) return fail(tables_->no_variant(config.variant));
+  if (position == tables_->tables.size()) return fail(no_variant(alternatives(), config.variant));
   const auto& parameters = alternatives()[position].parameters;
   std::vector<std::optional<int>> values(parameters.size());
   for (std::string word; words >> word;) {

@@ -35,6 +35,12 @@ struct Alternative {
   std::vector<Constraint> constraints;
 };
 
+/// The first constraint that a configuration breaks, as "name: reason"; nothing when it is valid.
+/// A value that is not in its parameter's list breaks "domain". Needs no Space, whose tables cost
+/// milliseconds.
+std::optional<std::string> rejects(const std::vector<Alternative>& alternatives,
+                                   const Config& config);
+
 /// The search space of one problem on one device: the union of its variants' spaces.
 ///
 /// Valid configurations are numbered 0 … count()-1. Counting and unranking walk a table of partial
@@ -67,8 +73,7 @@ class Space {
   /// parameter's list, else by any step. Throws Error for a configuration outside the domain.
   std::vector<Config> neighbours(const Config& config, bool adjacent) const;
 
-  /// The first constraint a configuration breaks, as "name: reason"; nothing when it is valid.
-  /// A value that is not in its parameter's list breaks "domain".
+  /// As greta::rejects.
   std::optional<std::string> rejects(const Config& config) const;
   bool valid(const Config& config) const { return !rejects(config); }
   /// Reads `variant NAME=VALUE …`; every parameter must be there once, in any order.

@@ -47,9 +47,8 @@ std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
   return order;
 }
 
-/// Slices of K that a tile's workgroups need to fill the device; 1 where they do.
-int split_for(const Shape& shape, const DeviceInfo& device, const Tile& tile) {
-  const std::int64_t count = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+/// Slices of K that `count` workgroups need to fill the device; 1 where they do.
+int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t count) {
   int split = 1;
   while (!device.is_cpu() && split < 16 && count * split < busy(device) &&
          shape.k >= std::int64_t{512} * split) {
@@ -60,7 +59,8 @@ int split_for(const Shape& shape, const DeviceInfo& device, const Tile& tile) {
 
 Config tiled_config(const Shape& shape, const DeviceInfo& device, const Tile& tile) {
   const int threads = tile.bm / tile.tm * (tile.bn / tile.tn);
-  const int split = split_for(shape, device, tile);
+  const int split =
+      split_for(shape, device, ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn));
   const bool gpu = !device.is_cpu();
   Config config{split > 1 ? "split_k" : "tiled",
                 {{"BM", tile.bm},
@@ -82,21 +82,24 @@ Config tiled_config(const Shape& shape, const DeviceInfo& device, const Tile& ti
 
 /// Few rows: enough workgroups first, then runs of B as long as possible.
 std::vector<Config> gemv_configs(const Shape& shape, const DeviceInfo& device) {
-  std::vector<Config> configs;
+  const bool gpu = !device.is_cpu();
+  const int unroll = gpu ? 8 : 1;
   const int vb = widest(shape, shape.b_stride(), 8);
-  const int va = shape.b_along_k ? vb : widest(shape, shape.a_along_k ? shape.k : 1, 8);
-  for (const int threads : {device.is_cpu() ? 64 : 512, 256, 128, 64}) {
-    int cols = 8;
-    while (cols > 2 && ceil_div(shape.n, cols * (shape.b_along_k ? 1 : vb)) < busy(device)) {
-      cols /= 2;
-    }
+  const int va = shape.b_along_k ? vb : widest(shape, shape.a_along_k ? shape.k : 1, unroll);
+  int cols = 8;
+  const auto groups = [&] {
+    return ceil_div(shape.n, std::int64_t{cols} * (shape.b_along_k ? 1 : vb));
+  };
+  while (cols > 2 && groups() < busy(device)) cols /= 2;
+  std::vector<Config> configs;
+  for (const int threads : {gpu ? 512 : 64, 256, 128, 64}) {
     configs.push_back({"gemv",
                        {{"THREADS", threads},
                         {"COLS", cols},
                         {"VB", vb},
                         {"VA", va},
-                        {"UNROLL", 8},
-                        {"SPLIT", 1}}});
+                        {"UNROLL", unroll},
+                        {"SPLIT", split_for(shape, device, groups())}}});
   }
   return configs;
 }
@@ -105,15 +108,15 @@ std::vector<Config> gemv_configs(const Shape& shape, const DeviceInfo& device) {
 
 Config default_config(const Problem& problem, const DeviceInfo& device) {
   const Shape shape = shape_of(problem);
-  const Space space(alternatives(shape, device));
+  const auto choices = alternatives(shape, device);
   std::vector<Config> wanted;
   if (shape.m <= most_gemv_rows) wanted = gemv_configs(shape, device);
   for (const Tile& tile : tiles_for(shape, device)) {
     wanted.push_back(tiled_config(shape, device, tile));
   }
   const auto found = std::find_if(wanted.begin(), wanted.end(),
-                                  [&](const Config& config) { return space.valid(config); });
-  return found != wanted.end() ? *found : space.at(0);
+                                  [&](const Config& config) { return !rejects(choices, config); });
+  return found != wanted.end() ? *found : Space(choices).at(0);
 }
 
 Problem stand_in(const Problem& problem, double fraction) {

@@ -115,7 +115,7 @@ void add_reduction(LaunchPlan& plan, const Shape& shape, int split, const Device
 
 Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
   const Shape shape = shape_of(problem);
-  if (const auto broken = Space(alternatives(shape, device)).rejects(config)) {
+  if (const auto broken = rejects(alternatives(shape, device), config)) {
     return Failure{Status::constraints, *broken, {}};
   }
   const bool gemv = config.variant == "gemv";

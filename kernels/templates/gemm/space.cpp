@@ -274,6 +274,13 @@ Alternative gemv(const Shape& shape, const DeviceInfo& device) {
        }},
       workspace(shape, device),
   };
+  if (device.is_cpu()) {
+    a.constraints.push_back(
+        {"code_size",
+         "m x VB x UNROLL above 128 multiplications compiles slowly for a CPU",
+         {"VB", "UNROLL"},
+         [m = shape.m](const Config& c) { return m * c["VB"] * c["UNROLL"] <= 128; }});
+  }
   return a;
 }
 
