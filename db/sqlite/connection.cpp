@@ -167,7 +167,9 @@ void Connection::prepare_folder() const {
   const auto folder = file_.parent_path();
   std::error_code error;
   fs::create_directories(folder, error);
-  if (!error && !fs::is_directory(folder)) error = std::make_error_code(std::errc::not_a_directory);
+  if (!error && !fs::is_directory(folder, error)) {
+    error = std::make_error_code(std::errc::not_a_directory);
+  }
   const auto problem = error ? error.message() : access_problem(folder, W_OK | X_OK);
   if (!problem.empty()) fail(fmt::format("the folder can't be written: {}", problem));
 }
@@ -264,9 +266,8 @@ void Connection::retry_while_busy(const std::function<void()>& action) const {
 void Connection::read(const Work& work) const {
   check_in_place();
   try {
-    SQLite::Transaction transaction(*database_);
+    const SQLite::Transaction transaction(*database_);  // ended by its destructor
     work(*database_);
-    transaction.commit();
   } catch (const SQLite::Exception& error) {
     fail(error);
   } catch (const Error& error) {

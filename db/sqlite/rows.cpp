@@ -105,6 +105,15 @@ Measurement read_measurement(SQLite::Statement& row) {
   return measurement;
 }
 
+std::string select_winners(const std::string& condition) {
+  return R"(
+    SELECT w.*, p.key, d.fingerprint, d.name, s.opened_as, s.greta_version, s.template_key,
+      s.driver, s.compiler, s.started_utc
+    FROM winners w JOIN devices d ON d.id = w.device JOIN problems p ON p.id = w.problem
+      JOIN sessions s ON s.id = w.session )" +
+         condition;
+}
+
 }  // namespace
 
 std::int64_t put_device(SQLite::Database& database, const DeviceInfo& device) {
@@ -243,15 +252,6 @@ void put_winner(SQLite::Database& database, std::int64_t session, const Winner& 
   insert.bind(":ties", to_json(winner)["ties"].dump());
   insert.bind(":now", now_utc());
   execute_for_session(insert, session);
-}
-
-static std::string select_winners(const std::string& condition) {
-  return R"(
-    SELECT w.*, p.key, d.fingerprint, d.name, s.opened_as, s.greta_version, s.template_key,
-      s.driver, s.compiler, s.started_utc
-    FROM winners w JOIN devices d ON d.id = w.device JOIN problems p ON p.id = w.problem
-      JOIN sessions s ON s.id = w.session )" +
-         condition;
 }
 
 const std::string& select_winner() {

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <set>
@@ -67,6 +68,28 @@ TEST(Concurrency, ReaderSeesWhatAWriterCommits) {
     writer.add_trial(session, sample_trial("x"));
     EXPECT_EQ(reader.counts().trials, i);
   }
+}
+
+TEST(Concurrency, SecondHandleOfAProcessKeepsTheLocksOfTheFirst) {
+  // POSIX drops a process's locks on a file when it closes any descriptor of it. Without its locks,
+  // another process would take itself for the last user and remove the log.
+  const TemporaryFolder folder;
+  int go[2];
+  ASSERT_EQ(pipe(go), 0);
+  const auto other = start_child([&] {
+    char byte = 0;
+    EXPECT_EQ(read(go[0], &byte, 1), 1);
+    TunedDb::open(folder / "t.db", Mode::read_write).counts();
+  });
+  auto db = TunedDb::open(folder / "t.db", Mode::read_write);
+  const auto session = db.begin_session(sample_session());
+  TunedDb::open(folder / "t.db", Mode::read_write);
+  TunedDb::open(folder / "t.db", Mode::read_only);
+  EXPECT_EQ(write(go[1], "x", 1), 1);
+  EXPECT_TRUE(succeeded(other));
+  EXPECT_TRUE(std::filesystem::exists(folder / "t.db-wal"));
+  db.add_trial(session, sample_trial("x"));
+  EXPECT_EQ(TunedDb::open(folder / "t.db", Mode::read_only).counts().trials, 1);
 }
 
 TEST(Concurrency, LockedDatabaseIsAnErrorAfterTheDeadline) {
