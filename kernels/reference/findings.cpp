@@ -6,52 +6,61 @@
 
 namespace greta {
 
-void Findings::find_non_finite(const HostTensor& output) {
-  if (output.spec.rows != rows_ || output.spec.cols != cols_ ||
-      output.data.size() != output.spec.bytes()) {
-    reject(fmt::format("the output is not {} x {}", rows_, cols_), 1e300, 0);
-    return;
-  }
-  std::int64_t nan = 0, infinite = 0, first = -1;
-  for (std::int64_t i = 0; i < rows_ * cols_; ++i) {
+void Findings::scan(const HostTensor& output, std::int64_t first_row, std::int64_t last_row) {
+  for (std::int64_t i = first_row * cols_; i < last_row * cols_; ++i) {
     const double value = output.at(static_cast<std::size_t>(i));
     if (std::isfinite(value)) continue;
-    ++(std::isnan(value) ? nan : infinite);
-    if (first < 0) first = i;
+    ++(std::isnan(value) ? nan_ : infinite_);
+    if (first_bad_ < 0) first_bad_ = i;
   }
-  if (first < 0) return;
-  reject(fmt::format("{} NaN and {} infinite of {} elements, the first at ({}, {})", nan, infinite,
-                     rows_ * cols_, first / cols_, first % cols_),
-         1e300, 0);
+}
+
+/// Whether error / bound is the largest so far; it is remembered then.
+bool Findings::keep_worse(double error, double bound) {
+  if (bound_ > 0 && error * bound_ <= error_ * bound) return false;
+  error_ = error;
+  bound_ = bound;
+  return true;
 }
 
 void Findings::compare(std::int64_t row, std::int64_t col, double got, double want, double bound) {
   const double error = std::abs(got - want);
   const bool wrong = !(error <= bound);
+  ++checked_;
   wrong_ += wrong;
-  const bool worse = checked_++ == 0 || error * bound_ > error_ * bound;
-  if (!worse) return;
-  error_ = error;
-  bound_ = bound;
-  if (!wrong) return;
+  if (!keep_worse(error, bound) || !wrong) return;
   worst_ = fmt::format("element ({}, {}) is {:.9g}, expected {:.9g} within {:.3g}", row, col, got,
                        want, bound);
 }
 
 void Findings::reject(std::string what, double error, double bound) {
-  if (!detail_.empty()) return;
-  detail_ = std::move(what);
-  if (checked_ > 0) return;
-  error_ = error;
-  bound_ = bound;
+  keep_worse(error, bound);
+  if (detail_.empty()) detail_ = std::move(what);
+}
+
+void Findings::merge(const Findings& later) {
+  nan_ += later.nan_;
+  infinite_ += later.infinite_;
+  if (first_bad_ < 0) first_bad_ = later.first_bad_;
+  checked_ += later.checked_;
+  wrong_ += later.wrong_;
+  if (later.bound_ > 0 && keep_worse(later.error_, later.bound_)) worst_ = later.worst_;
+  if (detail_.empty()) detail_ = later.detail_;
 }
 
 Verdict Findings::verdict(std::string method) const {
   Verdict verdict;
   verdict.passed = passed();
+  verdict.method = std::move(method);
+  if (!finite()) {
+    verdict.error = 1e300;
+    verdict.detail =
+        fmt::format("{} NaN and {} infinite of {} elements, the first at ({}, {})", nan_, infinite_,
+                    rows_ * cols_, first_bad_ / cols_, first_bad_ % cols_);
+    return verdict;
+  }
   verdict.error = error_;
   verdict.bound = bound_;
-  verdict.method = std::move(method);
   verdict.detail = detail_;
   if (wrong_ > 0) {
     if (!verdict.detail.empty()) verdict.detail += "; ";

@@ -12,25 +12,30 @@ class Findings {
  public:
   Findings(std::int64_t rows, std::int64_t cols) : rows_(rows), cols_(cols) {}
 
-  /// NaN and Inf anywhere, and a tensor of the wrong size.
-  void find_non_finite(const HostTensor& output);
+  /// Counts NaN and Inf in some rows of the output.
+  void scan(const HostTensor& output, std::int64_t first_row, std::int64_t last_row);
   /// Judges one element.
   void compare(std::int64_t row, std::int64_t col, double got, double want, double bound);
   /// A failure that no single element shows.
   void reject(std::string what, double error, double bound);
+  /// Takes over what another one found in later rows.
+  void merge(const Findings& later);
 
-  bool passed() const { return wrong_ == 0 && detail_.empty(); }
+  bool finite() const { return first_bad_ < 0; }
+  bool passed() const { return finite() && wrong_ == 0 && detail_.empty(); }
   /// So many wrong elements that more would tell nothing.
   bool plenty() const { return wrong_ >= 1000; }
   Verdict verdict(std::string method) const;
 
  private:
+  bool keep_worse(double error, double bound);
+
   std::int64_t rows_, cols_;
-  std::int64_t checked_ = 0;
-  std::int64_t wrong_ = 0;
+  std::int64_t nan_ = 0, infinite_ = 0, first_bad_ = -1;
+  std::int64_t checked_ = 0, wrong_ = 0;
   double error_ = 0, bound_ = 0;  ///< of the largest error / bound
+  std::string worst_;             ///< the wrong element that has it
   std::string detail_;            ///< of a failure that is not a wrong element
-  std::string worst_;             ///< the worst wrong element
 };
 
 }  // namespace greta

@@ -5,6 +5,8 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <random>
 #include <set>
 
@@ -293,18 +295,28 @@ class GemmReference : public Reference {
 
   Verdict check(const std::vector<HostTensor>& outputs) const override {
     const HostTensor& c = tensor(outputs, "C");
-    Findings findings(data_.m, data_.n);
-    findings.find_non_finite(c);
-    if (!findings.passed()) return findings.verdict(method());
-    rows_.check(data_, c, findings);
-    if (elements_) elements_->check(data_, c, findings);
-    if (freivalds_) {
-      for (std::int64_t row = 0; row < data_.m; ++row) {
-        freivalds_->check_row(data_, c, row, findings);
-        if (findings.plenty()) break;
-      }
+    Findings all(data_.m, data_.n);
+    if (c.spec.rows != data_.m || c.spec.cols != data_.n || c.data.size() != c.spec.bytes()) {
+      all.reject(fmt::format("the output is not {} x {}", data_.m, data_.n), 1e300, 0);
+      return all.verdict(method());
     }
-    return findings.verdict(method());
+    std::mutex mutex;
+    std::map<std::int64_t, Findings> parts;
+    parallel_parts(data_.m, [&](std::int64_t first, std::int64_t last) {
+      Findings part(data_.m, data_.n);
+      part.scan(c, first, last);
+      for (std::int64_t row = first; freivalds_ && row < last; ++row) {
+        if (!part.finite() || part.plenty()) break;
+        freivalds_->check_row(data_, c, row, part);
+      }
+      const std::lock_guard lock(mutex);
+      parts.emplace(first, std::move(part));
+    });
+    for (const auto& [first, part] : parts) all.merge(part);
+    if (!all.finite()) return all.verdict(method());
+    rows_.check(data_, c, all);
+    if (elements_) elements_->check(data_, c, all);
+    return all.verdict(method());
   }
 
  private:
