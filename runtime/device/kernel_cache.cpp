@@ -63,7 +63,10 @@ std::filesystem::path KernelCache::path(const std::string& key) const {
 }
 
 std::optional<std::vector<std::byte>> KernelCache::load(const std::string& key) const {
-  if (directory_.empty()) return std::nullopt;
+  std::error_code ignored;
+  if (directory_.empty() || !std::filesystem::is_regular_file(path(key), ignored)) {
+    return std::nullopt;
+  }
   std::ifstream file(path(key), std::ios::binary | std::ios::ate);
   if (!file) return std::nullopt;
   const std::streamoff size = file.tellg();

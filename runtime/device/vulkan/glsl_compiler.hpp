@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/device/kernel_source.hpp"
@@ -13,6 +14,9 @@ using Spirv = std::vector<std::uint32_t>;
 
 /// "glslang 12.0.0, SPIRV-Tools v2023.1"
 const std::string& glsl_compiler_version();
+
+/// To be raised whenever the choice of optimisation passes changes; part of the kernels' cache key.
+constexpr std::string_view glsl_passes = "passes 1";
 
 /// Compiles a compute shader to optimised SPIR-V 1.6. Thread-safe. Fails with `compile`: the first
 /// error is the message, everything the compiler said is the log.

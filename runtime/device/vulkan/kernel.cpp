@@ -210,8 +210,9 @@ std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, K
   const telemetry::Span span("device.compile");
   const PhysicalDevice& device = context->physical();
   check_source(device, source);
-  const std::string key = source.content_key(device.info.compiler,
-                                             device.info.architecture + ", " + device.info.driver);
+  const std::string key =
+      source.content_key(fmt::format("{}, {}", device.info.compiler, glsl_passes),
+                         fmt::format("{}, {}", device.info.architecture, device.info.driver));
 
   std::optional<Binary> binary;
   if (const auto stored = cache.load(key)) binary = unpack(*stored);
