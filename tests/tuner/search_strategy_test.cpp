@@ -138,7 +138,7 @@ TEST_P(EveryStrategy, RepeatsItselfWithTheSameSeed) {
 TEST_P(EveryStrategy, HandlesSpacesOfNoneAndOne) {
   const Space none(std::vector<Alternative>{});
   EXPECT_EQ(GetParam().entry.create({&none, {}, 1})->ask(), std::nullopt);
-  const Space one({{"only", {}, {}}});
+  const Space one(std::vector<Alternative>{{"only", {}, {}}});
   const auto strategy = GetParam().entry.create({&one, {}, 1});
   EXPECT_EQ(run(*strategy, [](const Config& c) { return success(c, 1); }),
             std::vector<Config>{one.at(0)});

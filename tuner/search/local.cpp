@@ -42,7 +42,9 @@ class Local : public Strategy {
         }
       }
     }
-    design_left_ = std::max(design_size, least_per_variant * variants_.size());
+    if (!variants_.empty()) {
+      design_left_ = std::max(design_size, least_per_variant * variants_.size());
+    }
   }
 
   std::optional<Config> ask() override {
@@ -57,17 +59,24 @@ class Local : public Strategy {
   }
 
   void tell(const Trial& trial) override {
-    const double cost = trial.ok() ? std::log(trial.measurement.median_us) : failed;
-    succeeded_ = succeeded_ || trial.ok();
-    believed_.erase(trial.config);
-    observed_.push_back({trial.config, point(trial.config), cost});
+    const auto belief = believed_.extract(trial.config);
+    if (trial.ok()) {
+      const double cost = std::log(trial.measurement.median_us);
+      observed_.push_back({trial.config, point(trial.config), cost, cost});
+      succeeded_ = true;
+    } else if (!belief.empty()) {
+      // A failure says little about its neighbours' times. The model keeps its guess, so that it
+      // is only surer here and looks elsewhere.
+      observed_.push_back({trial.config, point(trial.config), failed, belief.mapped()});
+    }
   }
 
  private:
   struct Observation {
     Config config;
     Surrogate::Point point;
-    double cost = 0;  ///< logarithm of the time; infinite when it failed
+    double cost = 0;    ///< logarithm of the time; infinite when it failed
+    double lesson = 0;  ///< what the model learns: the cost, or its own guess when it failed
   };
 
   /// Coordinates of a configuration: its variant, then one column for each parameter's name.
@@ -130,20 +139,19 @@ class Local : public Strategy {
   }
 
   /// Costs above the median count as the median: how bad the bad ones are would only blur the
-  /// differences among the good. Failures count as worse than that.
+  /// differences among the good.
   Surrogate learn(const std::vector<const Observation*>& known) const {
     std::vector<double> costs;
     for (const Observation* observation : known) {
       if (observation->cost < failed) costs.push_back(observation->cost);
     }
-    std::sort(costs.begin(), costs.end());
-    const double median = costs[costs.size() / 2];
-    const double failure = median + std::max(median - costs.front(), 0.1);
+    const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
+    std::nth_element(costs.begin(), middle, costs.end());
     std::vector<Surrogate::Point> points;
     std::vector<double> values;
     for (const Observation* observation : known) {
       points.push_back(observation->point);
-      values.push_back(observation->cost < failed ? std::min(observation->cost, median) : failure);
+      values.push_back(std::min(observation->lesson, *middle));
     }
     for (const auto& [config, cost] : believed_) {
       points.push_back(point(config));

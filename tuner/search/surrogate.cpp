@@ -54,8 +54,8 @@ double Surrogate::likeness(const Point& a, const Point& b) const {
 double Surrogate::eliminate(std::size_t row, const std::vector<double>& solved,
                             double right) const {
   const double* entries = factor_.data() + row * (row + 1) / 2;
-  for (std::size_t i = 0; i < row; ++i) right -= entries[i] * solved[i];
-  return right / entries[row];
+  const double known = std::transform_reduce(entries, entries + row, solved.begin(), 0.0);
+  return (right - known) / entries[row];
 }
 
 Surrogate::Guess Surrogate::guess(const Point& point) const {

@@ -26,7 +26,7 @@ class Surrogate {
 
  private:
   double likeness(const Point& a, const Point& b) const;
-  /// Row `row` of the factor, applied to what is left of `right` below it.
+  /// One step of solving factor * x = right: x[row], given all earlier ones.
   double eliminate(std::size_t row, const std::vector<double>& solved, double right) const;
 
   std::vector<Point> points_;
