@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "db/values.hpp"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -59,7 +60,7 @@ Config config_from_text(std::string_view text) {
         std::from_chars(word.data() + std::min(equals + 1, word.size()), end, value);
     if (equals == 0 || error != std::errc() || stop != end) {
       throw Error(
-          fmt::format("\"{}\" is not a configuration: \"{}\" is not NAME=NUMBER", text, word));
+          fmt::format(R"("{}" is not a configuration: "{}" is not NAME=NUMBER)", text, word));
     }
     config.values.emplace_back(word.substr(0, equals), value);
   }

@@ -12,6 +12,8 @@
 #include <iterator>
 #include <limits>
 #include <sstream>
+#include <stdexcept>
+#include <vector>
 
 namespace greta {
 namespace fs = std::filesystem;

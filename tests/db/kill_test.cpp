@@ -6,6 +6,7 @@
 #include <chrono>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/db/fixture.hpp"

@@ -2,6 +2,9 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <random>
+#include <stdexcept>
+
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/rows.hpp"
 #include "tests/db/fixture.hpp"
