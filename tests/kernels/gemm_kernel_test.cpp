@@ -1,6 +1,6 @@
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <random>
 
 #include "kernels/model/random.hpp"
@@ -109,8 +109,6 @@ TEST(GemmKernel, WalksLongKAndManyTilesInGroups) {
   }
 }
 
-// Not one element of C may be read with beta = 0: the runner fills C with NaN, so the other tests
-// would fail too; here C is an input that must survive in the result.
 TEST(GemmKernel, FactorsAreArgumentsNotSource) {
   const DeviceInfo& info = test::device().info();
   const Problem plain = gemm_problem(33, 40, 17);

@@ -175,6 +175,9 @@ TEST(GemmSpace, ConstraintsAreTold) {
   no_f16.f16_storage = false;
   EXPECT_EQ(rejection(gemm_problem(64, 64, 64, DType::f16, DType::f16), no_f16, "tiled", {}),
             "f16_storage: the device can't load and store f16");
+  EXPECT_THROW(
+      gemm_template().default_config(gemm_problem(64, 64, 64, DType::f16, DType::f16), no_f16),
+      Error);
 }
 
 TEST(GemmSpace, PlanRefusesAnInvalidConfiguration) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "kernels/templates/gemm/plan.hpp"
@@ -116,7 +118,15 @@ Config default_config(const Problem& problem, const DeviceInfo& device) {
   }
   const auto found = std::find_if(wanted.begin(), wanted.end(),
                                   [&](const Config& config) { return !rejects(choices, config); });
-  return found != wanted.end() ? *found : Space(choices).at(0);
+  if (found != wanted.end()) return *found;
+  const Space space(choices);
+  if (space.count() == 0) {
+    throw Error(Failure{Status::constraints,
+                        fmt::format("{} can't run on {}: {}", problem.key(), device.name,
+                                    *rejects(choices, wanted.front())),
+                        {}});
+  }
+  return space.at(0);
 }
 
 Problem stand_in(const Problem& problem, double fraction) {

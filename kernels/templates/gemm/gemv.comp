@@ -34,9 +34,11 @@
 
 layout(local_size_x = THREADS) in;
 
-shared float half_sums[THREADS / 2 * CT];
+#define SUMS (ROWS * CT)  // of a thread
 
-float sum[ROWS * CT];
+shared float half_sums[THREADS / 2 * SUMS];
+
+float sum[SUMS];
 B_RAW b_raw[UNROLL];
 
 uint64_t a_address(uint row, uint k) {
@@ -93,17 +95,17 @@ void accumulate(uint k, uint k_end) {
 #endif
 }
 
-// Adds the lanes' sums of one row; lane 0 ends with the total.
-void add_lanes(uint row, uint lane, uint column) {
+// Adds the lanes' sums, halving their number each time; lane 0 ends with the totals.
+void add_lanes(uint lane, uint column) {
   [[dont_unroll]] for (uint half_lanes = KL / 2; half_lanes > 0; half_lanes /= 2) {
     if (lane >= half_lanes && lane < 2 * half_lanes) {
-      [[unroll]] for (uint j = 0; j < CT; ++j)
-        half_sums[(j * KL / 2 + lane - half_lanes) * COLS + column] = sum[row * CT + j];
+      [[unroll]] for (uint e = 0; e < SUMS; ++e)
+        half_sums[(e * (KL / 2) + lane - half_lanes) * COLS + column] = sum[e];
     }
     barrier();
     if (lane < half_lanes) {
-      [[unroll]] for (uint j = 0; j < CT; ++j)
-        sum[row * CT + j] += half_sums[(j * KL / 2 + lane) * COLS + column];
+      [[unroll]] for (uint e = 0; e < SUMS; ++e)
+        sum[e] += half_sums[(e * (KL / 2) + lane) * COLS + column];
     }
     barrier();
   }
@@ -125,24 +127,20 @@ void main() {
   const uint64_t b_column = args.b + safe * (B_ALONG_K != 0 ? args.k : 1) * IN_BYTES;
   const uint k_begin = min(gl_WorkGroupID.z * args.slice, args.k);
   const uint k_end = min(k_begin + args.slice, args.k);
-  [[unroll]] for (uint i = 0; i < ROWS * CT; ++i) sum[i] = 0.0;
+  [[unroll]] for (uint e = 0; e < SUMS; ++e) sum[e] = 0.0;
 
   for (uint k = k_begin + first_k; k < k_end; k += k_stride) {
     load_b(b_column, k, k_end);
     accumulate(k, k_end);
   }
-  [[unroll]] for (uint row = 0; row < ROWS; ++row) {
-    add_lanes(row, lane, column);
-    if (lane == 0) {
-      [[unroll]] for (uint j = 0; j < CT; ++j) {
-        if (col + j < args.n) {
+  add_lanes(lane, column);
+  if (lane > 0) return;
+  [[unroll]] for (uint e = 0; e < SUMS; ++e) {
+    const uint row = e / CT, at = col + e % CT;
 #if SPLIT > 1
-          put_partial(gl_WorkGroupID.z, row, col + j, sum[row * CT + j]);
+    if (at < args.n) put_partial(gl_WorkGroupID.z, row, at, sum[e]);
 #else
-          put(row, col + j, sum[row * CT + j]);
+    if (at < args.n) put(row, at, sum[e]);
 #endif
-        }
-      }
-    }
   }
 }

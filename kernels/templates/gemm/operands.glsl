@@ -57,7 +57,7 @@ void put(uint row, uint col, float sum) {
   const uint64_t at = element(row, col);
   float x = args.alpha * sum;
 #if HAS_BIAS
-  x += float(OUT_SCALAR(args.bias + col * OUT_BYTES).v);
+  x += float(OUT_SCALAR(args.bias + uint64_t(col) * OUT_BYTES).v);
 #endif
 #if HAS_RESIDUAL
   x += float(OUT_SCALAR(args.residual + at * OUT_BYTES).v);
@@ -70,18 +70,19 @@ void put(uint row, uint col, float sum) {
 // Four neighbours of one row; `col` is a multiple of 4 and may lie past the edge.
 void put4(uint row, uint col, vec4 sum) {
 #if STORE_VEC == 4
-  if (col >= args.n) return;
-  const uint64_t at = element(row, col);
-  vec4 x = args.alpha * sum;
+  if (col < args.n) {
+    const uint64_t at = element(row, col);
+    vec4 x = args.alpha * sum;
 #if HAS_BIAS
-  x += vec4(OUT_VECTOR(args.bias + col * OUT_BYTES).v);
+    x += vec4(OUT_VECTOR(args.bias + uint64_t(col) * OUT_BYTES).v);
 #endif
 #if HAS_RESIDUAL
-  x += vec4(OUT_VECTOR(args.residual + at * OUT_BYTES).v);
+    x += vec4(OUT_VECTOR(args.residual + at * OUT_BYTES).v);
 #endif
-  OUT_VECTOR c = OUT_VECTOR(args.c + at * OUT_BYTES);
-  if (args.beta != 0.0) x += args.beta * vec4(c.v);
-  c.v = TO_VECTOR(activate(x));
+    OUT_VECTOR c = OUT_VECTOR(args.c + at * OUT_BYTES);
+    if (args.beta != 0.0) x += args.beta * vec4(c.v);
+    c.v = TO_VECTOR(activate(x));
+  }
 #else
   [[unroll]] for (uint j = 0; j < 4; ++j) {
     if (col + j < args.n) put(row, col + j, sum[j]);
@@ -96,8 +97,8 @@ void put_partial(uint slice, uint row, uint col, float sum) {
 
 void put_partial4(uint slice, uint row, uint col, vec4 sum) {
 #if STORE_VEC == 4
-  if (col >= args.n) return;
-  F32x4(args.partial + (uint64_t(slice) * args.m * args.n + element(row, col)) * 4).v = sum;
+  const uint64_t at = uint64_t(slice) * args.m * args.n + element(row, col);
+  if (col < args.n) F32x4(args.partial + at * 4).v = sum;
 #else
   [[unroll]] for (uint j = 0; j < 4; ++j) {
     if (col + j < args.n) put_partial(slice, row, col + j, sum[j]);

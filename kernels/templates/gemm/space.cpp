@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 namespace greta::gemm {
 namespace {
@@ -177,6 +178,16 @@ Constraint workspace(const Shape& shape, const DeviceInfo& device) {
 }
 
 Alternative tiled(const Shape& shape, const DeviceInfo& device) {
+  // BM x BN  tile of C of a workgroup: reuse of A and B against the number of workgroups
+  // TM x TN  of them in a thread's registers: reuse of what it reads from shared memory
+  // LX       of 32 neighbouring threads along n: how their reads of shared memory coincide
+  // BK       K steps in shared memory at a time: fewer barriers against more memory
+  // STAGES   2: the next tiles are loaded while these are multiplied
+  // PAD      elements behind each row in shared memory: spreads columns over its banks
+  // VA, VB   elements of A and B in one load
+  // UNROLL   K steps of straight code
+  // SWIZZLE  rows of tiles that are walked together: what neighbours share in the cache
+  // SUBGROUP threads that run in lockstep; 0 leaves it to the driver
   Alternative a{"tiled", {}, {}};
   a.parameters = {
       {"BM", {16, 32, 64, 128, 256}},
@@ -219,6 +230,8 @@ Alternative split_k(const Shape& shape, const DeviceInfo& device) {
 Alternative gemv(const Shape& shape, const DeviceInfo& device) {
   Alternative a{"gemv", {}, {}};
   const auto widths = vector_widths(shape.in);
+  // COLS of a workgroup's THREADS stand side by side along n, the others along K; UNROLL loads of
+  // VB elements of B are in flight in each; SPLIT workgroups share the K of the same columns.
   a.parameters = {
       {"THREADS", {64, 128, 256, 512, 1024}},
       {"COLS", {1, 2, 4, 8, 16, 32}},
@@ -257,10 +270,10 @@ Alternative gemv(const Shape& shape, const DeviceInfo& device) {
          return shape.m * (shape.b_along_k ? 1 : c["VB"]) + c["UNROLL"] * load <= 200;
        }},
       {"shared_memory",
-       fmt::format("the threads' sums must fit {} KiB", shared / 1024),
+       fmt::format("half of the threads' sums of {} rows must fit {} KiB", shape.m, shared / 1024),
        {"THREADS", "VB"},
-       [shared, along = shape.b_along_k](const Config& c) {
-         return std::int64_t{2} * c["THREADS"] * (along ? 1 : c["VB"]) <= shared;
+       [shared, rows = shape.m, along = shape.b_along_k](const Config& c) {
+         return 2 * rows * c["THREADS"] * (along ? 1 : c["VB"]) <= shared;
        }},
       {"slices",
        fmt::format("SPLIT x UNROLL must not exceed k, {}", shape.k),

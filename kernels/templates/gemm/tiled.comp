@@ -172,17 +172,14 @@ void main() {
   }
 #endif
 
-  [[unroll]] for (uint i = 0; i < TM; ++i) {
+  [[unroll]] for (uint e = 0; e < TM * TN / 4; ++e) {
+    const uint i = e / (TN / 4), j = e % (TN / 4);
     const uint row = row0 + (i / 4 * TY + ty) * 4 + i % 4;
-    if (row < args.m) {
-      [[unroll]] for (uint j = 0; j < TN / 4; ++j) {
-        const uint col = col0 + (j * TX + tx) * 4;
+    const uint col = col0 + (j * TX + tx) * 4;
 #if SPLIT > 1
-        put_partial4(gl_WorkGroupID.z, row, col, acc[i * (TN / 4) + j]);
+    if (row < args.m) put_partial4(gl_WorkGroupID.z, row, col, acc[e]);
 #else
-        put4(row, col, acc[i * (TN / 4) + j]);
+    if (row < args.m) put4(row, col, acc[e]);
 #endif
-      }
-    }
   }
 }
