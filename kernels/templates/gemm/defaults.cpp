@@ -92,7 +92,7 @@ std::vector<Config> gemv_configs(const Shape& shape, const DeviceInfo& device) {
   const auto groups = [&] {
     return ceil_div(shape.n, std::int64_t{cols} * (shape.b_along_k ? 1 : vb));
   };
-  while (cols > 2 && groups() < busy(device)) cols /= 2;
+  while (cols > 2 && 8 * groups() < 7 * busy(device)) cols /= 2;
   std::vector<Config> configs;
   for (const int threads : {gpu ? 512 : 64, 256, 128, 64}) {
     configs.push_back({"gemv",
