@@ -104,10 +104,16 @@ Instance::Instance(bool validation, MessageHandler on_message)
   }
 }
 
-Instance::~Instance() {
-  if (!abandoned_) return;
-  static_cast<void>(messenger_.release());
-  static_cast<void>(handle_.release());
+void Instance::abandon() {
+  static auto* const mutex = new std::mutex;
+  static auto* const kept = new std::vector<std::shared_ptr<Instance>>;
+  {
+    const std::lock_guard lock(message_mutex_);
+    on_message_ = nullptr;
+  }
+  const std::lock_guard lock(*mutex);
+  if (abandoned_.exchange(true)) return;
+  kept->push_back(shared_from_this());
 }
 
 }  // namespace greta::vulkan
