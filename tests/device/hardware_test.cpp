@@ -18,6 +18,8 @@ TEST(Hardware, ArchitecturesByName) {
   EXPECT_EQ(gpu_architecture("NVIDIA A100-SXM4-80GB"), "sm_80");
   EXPECT_EQ(gpu_architecture("NVIDIA GeForce RTX 4090"), "sm_89");
   EXPECT_EQ(gpu_architecture("NVIDIA L40S"), "sm_89");
+  EXPECT_EQ(gpu_architecture("NVIDIA RTX A3000 Laptop GPU"), "sm_86");
+  EXPECT_EQ(gpu_architecture("NVIDIA A30"), "sm_80");
   EXPECT_EQ(gpu_architecture("AMD Radeon RX 7900 XTX (RADV NAVI31)"), "gfx1100");
   EXPECT_EQ(gpu_architecture("AMD Radeon 780M (RADV GFX1103_R1)"), "gfx1103");
   EXPECT_EQ(gpu_architecture("AMD Radeon Graphics (RADV RENOIR)"), "gfx90c");

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/features.hpp"
 
 namespace greta::vulkan {
@@ -36,8 +37,14 @@ Context::~Context() {
 }
 
 void Context::submit(const VkSubmitInfo2& batch) {
+  telemetry::count("device.submissions");
   const std::lock_guard lock(queue_mutex_);
-  check(vk_.vkQueueSubmit2(queue_, 1, &batch, VK_NULL_HANDLE), "vkQueueSubmit2");
+  try {
+    check(vk_.vkQueueSubmit2(queue_, 1, &batch, VK_NULL_HANDLE), "vkQueueSubmit2");
+  } catch (const Refusal& refusal) {
+    // Whatever the reason, what was recorded is gone, and later work would run without it.
+    throw Refusal(Status::device_lost, refusal.failure().message);
+  }
 }
 
 void Context::mark_lost() {

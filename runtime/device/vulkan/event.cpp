@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/device/telemetry.hpp"
+
 namespace greta::vulkan {
 
 Timeline::Timeline(const std::shared_ptr<Context>& context) : context_(context) {
@@ -24,6 +26,7 @@ std::uint64_t Timeline::completed() const {
 }
 
 void Timeline::wait(std::uint64_t value, Deadline deadline) const {
+  const telemetry::Span span("device.wait");
   const VkSemaphore semaphore = handle();
   const VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                  .semaphoreCount = 1,

@@ -169,7 +169,7 @@ std::shared_ptr<const Pipeline> build(const std::shared_ptr<Context>& context,
   return built;
 }
 
-/// The largest statistic whose name contains one of `parts`.
+/// The value of the first statistic whose name contains one of `parts`, which are tried in order.
 std::uint32_t find_statistic(const std::vector<VkPipelineExecutableStatisticKHR>& statistics,
                              std::initializer_list<const char*> parts) {
   for (const char* const part : parts) {

@@ -69,7 +69,10 @@ class ChunkSource final : public MemorySource {
 
   Result<std::unique_ptr<MemoryChunk>> allocate(std::uint64_t bytes) override {
     return guarded(*context_, [&]() -> Result<std::unique_ptr<MemoryChunk>> {
-      return std::unique_ptr<MemoryChunk>(create(bytes));
+      auto chunk = create(bytes);
+      // A driver may align less than GRETA promises; then there must be room to skip to a boundary.
+      if (chunk->bias != 0) chunk = create(bytes + alignment);
+      return std::unique_ptr<MemoryChunk>(std::move(chunk));
     });
   }
 
@@ -78,9 +81,7 @@ class ChunkSource final : public MemorySource {
     telemetry::count("device.memory_chunks");
     const auto& vk = context_->vk();
     auto chunk = std::make_unique<Chunk>();
-    VkMemoryRequirements requirements = make_buffer(*chunk, bytes);
-    // A driver may align less than GRETA promises; then there must be room to skip to a boundary.
-    if (requirements.alignment < alignment) requirements = make_buffer(*chunk, bytes + alignment);
+    const VkMemoryRequirements requirements = make_buffer(*chunk, bytes);
     if ((requirements.memoryTypeBits >> type_ & 1U) == 0) {
       throw Refusal(Status::unavailable, "the device's memory can't hold buffers");
     }
