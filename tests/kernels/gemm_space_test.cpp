@@ -158,6 +158,8 @@ TEST(GemmSpace, ConstraintsAreTold) {
   EXPECT_EQ(rejection(odd, h200(), "tiled", {{"BM", 64}, {"BN", 64}, {"LX", 4}, {"VB", 4}}),
             "b_alignment: VB must divide 4098, the elements of a row of B as it is stored");
   EXPECT_EQ(rejection(odd, h200(), "gemv", {}), "few_rows: gemv needs m <= 8, m is 4096");
+  EXPECT_EQ(rejection(gemm_problem(1, 64, 64), h200(), "tiled", {}),
+            "many_rows: tiles need m >= 5, m is 1; gemv serves fewer");
   EXPECT_EQ(rejection(gemm_problem(20, 4096, 64), h200(), "tiled", {{"BM", 64}}),
             "tile_m: BM of more than 32 is mostly idle: m is 20");
   EXPECT_EQ(rejection(odd, h200(), "tiled", {{"BM", 256}, {"BN", 256}}),

@@ -85,7 +85,7 @@ Config tiled_config(const Shape& shape, const DeviceInfo& device, const Tile& ti
 /// Few rows: enough workgroups first, then runs of B as long as possible.
 std::vector<Config> gemv_configs(const Shape& shape, const DeviceInfo& device) {
   const bool gpu = !device.is_cpu();
-  const int unroll = gpu ? 8 : 1;
+  const int unroll = gpu ? 8 : 2;
   const int vb = widest(shape, shape.b_stride(), 8);
   const int va = shape.b_along_k ? vb : widest(shape, shape.a_along_k ? shape.k : 1, unroll);
   int cols = 8;
@@ -94,7 +94,7 @@ std::vector<Config> gemv_configs(const Shape& shape, const DeviceInfo& device) {
   };
   while (cols > 2 && 8 * groups() < 7 * busy(device)) cols /= 2;
   std::vector<Config> configs;
-  for (const int threads : {gpu ? 512 : 64, 256, 128, 64}) {
+  for (const int threads : {gpu ? 512 : 256, 256, 128, 64}) {
     configs.push_back({"gemv",
                        {{"THREADS", threads},
                         {"COLS", cols},

@@ -150,6 +150,10 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device) {
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t most = most_workgroups(device);
   return {
+      {"many_rows",
+       fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
+       {},
+       [m = shape.m](const Config&) { return m >= least_tiled_rows; }},
       alignment("a_alignment", "VA", shape.a_stride()),
       alignment("b_alignment", "VB", shape.b_stride()),
       tile_fits("tile_m", "BM", shape.m, 'm'),

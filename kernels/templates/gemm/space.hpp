@@ -8,8 +8,9 @@
 
 namespace greta::gemm {
 
-/// Rows up to which gemv is offered.
+/// gemv is offered up to so many rows, tiles from so many on: below, most of a tile is idle.
 constexpr std::int64_t most_gemv_rows = 8;
+constexpr std::int64_t least_tiled_rows = 5;
 
 /// What is tunable, and which rules bind it: tiled, split_k and gemv.
 std::vector<Alternative> alternatives(const Shape& shape, const DeviceInfo& device);
