@@ -76,18 +76,18 @@ Connection::Connection(const fs::path& file, TunedDb::Mode mode, ConnectionOptio
   }
 }
 
-void Connection::fail(std::string_view cause) const {
+void Connection::fail(std::string_view cause, Status status) const {
   auto line = fmt::format("{}: {}", file_.string(), cause);
   for (char& c : line) {
     if (std::iscntrl(static_cast<unsigned char>(c))) c = ' ';
   }
-  throw Error(Failure{Status::io, line, {}});
+  throw Error(Failure{status, line, {}});
 }
 
 void Connection::fail(const SQLite::Exception& error) const {
   switch (error.getErrorCode()) {
     case SQLITE_NOTADB:
-      fail("not a GRETA database");
+      fail("not a GRETA database", Status::invalid_argument);
     case SQLITE_CORRUPT:
       fail(fmt::format("corrupt ({})", error.what()));
     case SQLITE_FULL:
@@ -202,7 +202,8 @@ void Connection::peek() const {
 }
 
 void Connection::check_identity(const SQLite::Database& database) const {
-  if (get_int(database, "PRAGMA application_id") != application_id) fail("not a GRETA database");
+  if (get_int(database, "PRAGMA application_id") != application_id)
+    fail("not a GRETA database", Status::invalid_argument);
   const int schema = get_int(database, "PRAGMA user_version");
   if (schema < 1) fail(fmt::format("corrupt (schema {})", schema));
   if (schema > newest_schema()) {
@@ -221,7 +222,7 @@ void Connection::migrate() {
       const int schema = get_int(database, "PRAGMA user_version");
       if (schema >= step.version) return;  // another process was faster
       if (schema == 0 && get_int(database, "SELECT count(*) FROM sqlite_schema") != 0) {
-        fail("not a GRETA database");
+        fail("not a GRETA database", Status::invalid_argument);
       }
       database.exec(std::string(step.sql));
       database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",

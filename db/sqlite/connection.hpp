@@ -39,7 +39,7 @@ class Connection {
   void write(const Work& work);
 
  private:
-  [[noreturn]] void fail(std::string_view cause) const;
+  [[noreturn]] void fail(std::string_view cause, Status status = Status::io) const;
   [[noreturn]] void fail(const SQLite::Exception& error) const;
 
   int newest_schema() const { return options_.migrations.back().version; }

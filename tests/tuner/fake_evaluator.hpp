@@ -68,6 +68,7 @@ class FakeEvaluator : public Evaluator {
     trial.config = config;
     trial.problem_key = problem.key();
     trial.failure = seed == 0 ? fails(config) : fails_last_check(config);
+    if (rounds_failed_ && fails_in_rounds(config)) trial.failure = Status::timeout;
     if (trial.failure) trial.message = "planted";
     trial.verdict = {!trial.failure, 1e-6, 1e-5, "full", trial.failure ? "planted" : ""};
     return trial;
@@ -81,7 +82,7 @@ class FakeEvaluator : public Evaluator {
       for (std::size_t i = 0; i < configs.size(); ++i) {
         if (fails_in_rounds(configs[i])) {
           result.failure = Failure{Status::timeout, "planted", {}};
-          result.failed = i;
+          rounds_failed_ = true;
           return result;
         }
       }
@@ -117,6 +118,7 @@ class FakeEvaluator : public Evaluator {
   std::vector<std::string> problems_;
   std::size_t prepared_ = 0;
   int ceilings_measured_ = 0;
+  bool rounds_failed_ = false;
 
  private:
   double draw(const Problem& problem, const Config& config) {

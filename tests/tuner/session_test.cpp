@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "kernels/catalog.hpp"
@@ -26,7 +27,6 @@ class Silent : public SessionObserver {
 
 class SessionTest : public ::testing::Test {
  protected:
-  SessionTest() { std::filesystem::remove_all(folder_); }
   ~SessionTest() override { std::filesystem::remove_all(folder_); }
 
   SessionResult tune_problem(const std::string& budget = "60", const Problem* other = nullptr) {

@@ -12,6 +12,7 @@ namespace {
 struct OperationOptions {
   TuningOptions tuning;
   ProblemRequest problem;
+  std::vector<std::string> try_first;
 };
 
 int tune_one(const KernelTemplate& kernel_template, const OperationOptions& options) {
@@ -19,7 +20,7 @@ int tune_one(const KernelTemplate& kernel_template, const OperationOptions& opti
   if (!problem) throw CommandError(exit_usage, problem.failure().message);
   Tuning tuning(options.tuning);
   tuning.check_fits(*problem);
-  const SessionResult result = tuning.run(*problem);
+  const SessionResult result = tuning.run(*problem, options.try_first);
   const std::string database = tuning.database().string();
   if (options.tuning.json) {
     fmt::print("{}\n", report_json(result, database).dump(2));
@@ -49,6 +50,10 @@ void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_t
   for (const auto& attribute : kernel_template.attributes) {
     add(attribute.name, fmt::format("{} [{}]", attribute.help, attribute.fallback));
   }
+  command
+      ->add_option("--try", options->try_first,
+                   "A configuration to try first, as reports print it; may be repeated")
+      ->allow_extra_args(false);
   add_tuning_options(*command, options->tuning, "60s");
   command->callback([&action, &kernel_template, options] {
     action = [&kernel_template, options] { return tune_one(kernel_template, *options); };

@@ -86,6 +86,24 @@ void check_csv(const std::filesystem::path& file) {
   }
 }
 
+std::vector<Config> read_configs(const Problem& problem, const DeviceInfo& device,
+                                 const std::vector<std::string>& texts) {
+  std::vector<Config> configs;
+  if (texts.empty()) return configs;
+  const Space space = find_template(problem.op)->space(problem, device);
+  for (const auto& text : texts) {
+    auto config = space.parse(text);
+    if (!config) {
+      throw CommandError(exit_usage, "--try: " + config.failure().message);
+    }
+    if (const auto broken = space.rejects(*config)) {
+      throw CommandError(exit_usage, fmt::format("--try \"{}\": {}", text, *broken));
+    }
+    configs.push_back(*std::move(config));
+  }
+  return configs;
+}
+
 double available_host_bytes() {
   std::ifstream in("/proc/meminfo");
   std::string name;
@@ -137,7 +155,7 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
 
 Tuning::Tuning(const TuningOptions& options) : options_(options), date_(utc_now()) {
   auto budget = Budget::parse(options.budget);
-  if (!budget) throw CommandError(exit_usage, "--budget " + budget.failure().message);
+  if (!budget) throw CommandError(exit_usage, budget.failure().message);
   budget_ = *std::move(budget);
   if (find_strategy(options.strategy) == nullptr) {
     throw CommandError(exit_usage, fmt::format("--strategy {}: must be one of {}", options.strategy,
@@ -198,8 +216,9 @@ void Tuning::check_fits(const Problem& problem) const {
   }
 }
 
-SessionResult Tuning::run(const Problem& problem) {
+SessionResult Tuning::run(const Problem& problem, const std::vector<std::string>& try_first) {
   SessionOptions session;
+  session.try_first = read_configs(problem, evaluator_->device(), try_first);
   session.budget = budget_;
   session.strategy = options_.strategy;
   session.seed = seed_;

@@ -41,7 +41,8 @@ class Tuning {
 
   /// Throws CommandError when the problem does not fit the device's or the host's memory.
   void check_fits(const Problem& problem) const;
-  SessionResult run(const Problem& problem);
+  /// `try_first`: configurations as text; throws CommandError for one that is not valid.
+  SessionResult run(const Problem& problem, const std::vector<std::string>& try_first = {});
   /// Appends to the CSV file, if one was asked for.
   void write_csv(const SessionResult& result);
 

@@ -26,7 +26,6 @@ struct Rounds {
   std::vector<std::vector<double>> us;  ///< [candidate][round]
   int dropped = 0;                      ///< rounds left out because the device drifted
   std::optional<Failure> failure;       ///< the run was cut short; `us` holds what was complete
-  std::size_t failed = 0;               ///< the candidate it failed on
 };
 
 /// Runs candidates: compile, verify, measure. The session decides what to run and what it means.

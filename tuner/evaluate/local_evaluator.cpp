@@ -80,7 +80,6 @@ struct LocalEvaluator::Open {
   std::unique_ptr<CompileAhead> compiler;
   std::optional<LaunchTimer> cold_timer;
   std::optional<LaunchTimer> warm_timer;
-  std::optional<ReferenceKernel> reference_kernel;
   std::optional<Workload> workload;
   std::vector<Config> round_configs;  // what round_candidates were built for
   std::vector<Candidate> round_candidates;
@@ -104,7 +103,6 @@ void LocalEvaluator::open() {
   opened->compiler = std::make_unique<CompileAhead>(*opened->device);
   opened->cold_timer = LaunchTimer::create(*opened->device, options_.flush_bytes).value();
   opened->warm_timer = LaunchTimer::create(*opened->device, 0).value();
-  opened->reference_kernel = ReferenceKernel::create(*opened->device).value();
   open_ = std::move(opened);
 }
 
@@ -284,74 +282,93 @@ Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::
 }
 
 Result<void> LocalEvaluator::prepare_rounds(const Problem& problem,
-                                            const std::vector<Config>& configs, Rounds& rounds) {
+                                            const std::vector<Config>& configs) {
   if (auto load = workload(problem, options_.seed); !load) return load.failure();
   if (open_->round_configs == configs) return {};
   open_->round_configs.clear();
   open_->round_candidates.clear();
   open_->reference_us.clear();
-  for (std::size_t i = 0; i < configs.size(); ++i) {
+  for (const auto& config : configs) {
     Trial ignored;
-    auto candidate = make_candidate(problem, configs[i], ignored);
-    if (!candidate) {
-      rounds.failed = i;
-      return candidate.failure();
-    }
+    auto candidate = make_candidate(problem, config, ignored);
+    if (!candidate) return candidate.failure();
     open_->round_candidates.push_back(*std::move(candidate));
   }
   open_->round_configs = configs;
   return {};
 }
 
+// Samples of several rounds in one submission, as [round][candidate], the reference kernel last.
+Result<std::vector<std::vector<double>>> LocalEvaluator::take_rounds(int count, LaunchTimer& timer,
+                                                                     std::mt19937_64& random,
+                                                                     const TrialLimits& limits) {
+  const std::size_t size = open_->round_candidates.size();
+  std::vector<LaunchTimer::Record> candidates;
+  for (const auto& candidate : open_->round_candidates) {
+    candidates.emplace_back([&candidate](Stream& stream) { return candidate.record(stream); });
+  }
+  const LaunchTimer::Record reference = [&](Stream& stream) {
+    return timer.reference_kernel().record(stream, ReferenceKernel::steady);
+  };
+  std::vector<const LaunchTimer::Record*> records;
+  std::vector<std::size_t> order;  // of the candidates, round after round
+  for (int round = 0; round < count; ++round) {
+    std::vector<std::size_t> shuffled(size);
+    std::iota(shuffled.begin(), shuffled.end(), std::size_t{0});
+    std::shuffle(shuffled.begin(), shuffled.end(), random);
+    for (const std::size_t i : shuffled) records.push_back(&candidates[i]);
+    records.push_back(&reference);
+    order.insert(order.end(), shuffled.begin(), shuffled.end());
+    order.push_back(size);
+  }
+  auto taken =
+      timer.take_each(records, seconds(limits.run_s * static_cast<double>(records.size()) + 10));
+  if (!taken) return taken.failure();
+  std::vector<std::vector<double>> us(static_cast<std::size_t>(count),
+                                      std::vector<double>(size + 1));
+  for (std::size_t i = 0; i < taken->size(); ++i) us[i / (size + 1)][order[i]] = (*taken)[i];
+  return us;
+}
+
 Rounds LocalEvaluator::time_rounds(const Problem& problem, const std::vector<Config>& configs,
                                    int rounds, double time_limit_s, std::uint64_t seed,
                                    const TrialLimits& limits) {
+  constexpr double submission_us = 50'000;
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed_s = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   Rounds result;
   result.us.resize(configs.size());
-  if (auto ready = prepare_rounds(problem, configs, result); !ready) {
+  if (auto ready = prepare_rounds(problem, configs); !ready) {
     result.failure = ready.failure();
     return result;
   }
   LaunchTimer& timer = limits.cold ? *open_->cold_timer : *open_->warm_timer;
   const double drift_limit = info_.is_cpu() ? drift_limit_cpu : drift_limit_gpu;
   std::mt19937_64 random(seed);
-  std::vector<std::size_t> order(configs.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  double round_us = submission_us;  // unknown: the first submission is one round
 
-  for (int round = 0; round < rounds && (round == 0 || elapsed_s() < time_limit_s); ++round) {
-    std::shuffle(order.begin(), order.end(), random);
-    std::vector<double> us(configs.size());
-    for (const std::size_t i : order) {
-      const auto& candidate = open_->round_candidates[i];
-      auto taken = timer.take([&](Stream& stream) { return candidate.record(stream); }, 1, 1,
-                              seconds(limits.run_s + 10));
-      if (!taken) {
-        result.failure = taken.failure();
-        result.failed = i;
-        recover();
-        return result;
-      }
-      us[i] = taken->front();
-    }
-    auto steady = open_->warm_timer->take(
-        [&](Stream& stream) { return open_->reference_kernel->record(stream); }, 1, 1,
-        std::chrono::seconds(30));
-    if (!steady) {
-      result.failure = steady.failure();
+  for (int done = 0; done < rounds && (done == 0 || elapsed_s() < time_limit_s);) {
+    const int count = static_cast<int>(
+        std::clamp(submission_us / round_us, 1.0, static_cast<double>(rounds - done)));
+    const auto taken = take_rounds(count, timer, random, limits);
+    if (!taken) {
+      result.failure = taken.failure();
       recover();
       return result;
     }
-    open_->reference_us.push_back(steady->front());
-    const double usual = median(open_->reference_us);
-    if (std::abs(steady->front() - usual) > drift_limit * usual) {
-      ++result.dropped;
-      continue;
+    done += count;
+    for (const auto& us : *taken) {
+      round_us = std::accumulate(us.begin(), us.end(), 0.0);
+      open_->reference_us.push_back(us.back());
+      const double usual = median(open_->reference_us);
+      if (std::abs(us.back() - usual) > drift_limit * usual) {
+        ++result.dropped;
+        continue;
+      }
+      for (std::size_t i = 0; i < configs.size(); ++i) result.us[i].push_back(us[i]);
     }
-    for (std::size_t i = 0; i < configs.size(); ++i) result.us[i].push_back(us[i]);
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 
 #include "kernels/model/kernel_template.hpp"
@@ -56,8 +57,10 @@ class LocalEvaluator : public Evaluator {
   Result<Candidate> make_candidate(const Problem& problem, const Config& config, Trial& trial);
   Result<void> check(const Candidate& candidate, const TrialLimits& limits, Trial& trial);
   Result<Measurement> measure(const Candidate& candidate, const TrialLimits& limits);
-  Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs,
-                              Rounds& rounds);
+  Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs);
+  Result<std::vector<std::vector<double>>> take_rounds(int count, LaunchTimer& timer,
+                                                       std::mt19937_64& random,
+                                                       const TrialLimits& limits);
   /// Runs one trial's steps; on a lost device opens it again.
   Trial run_trial(const Problem& problem, const Config& config,
                   const std::function<Result<void>(Trial&)>& steps);

@@ -165,7 +165,6 @@ Rounds WorkerEvaluator::time_rounds(const Problem& problem, const std::vector<Co
   Rounds lost;
   lost.us.resize(configs.size());
   lost.failure = reply.failure();
-  lost.failed = configs.size() - 1;  // unknown; the default comes first and is the last to blame
   return lost;
 }
 

@@ -85,7 +85,7 @@ TrialLimits limits_from_json(const json& in) {
 }
 
 json to_json(const Rounds& rounds) {
-  json result{{"us", rounds.us}, {"dropped", rounds.dropped}, {"failed", rounds.failed}};
+  json result{{"us", rounds.us}, {"dropped", rounds.dropped}};
   if (rounds.failure) {
     result["failure"] = {{"status", static_cast<int>(rounds.failure->status)},
                          {"message", rounds.failure->message}};
@@ -97,7 +97,6 @@ Rounds rounds_from_json(const json& in) {
   Rounds rounds;
   rounds.us = in.at("us").get<std::vector<std::vector<double>>>();
   rounds.dropped = in.at("dropped").get<int>();
-  rounds.failed = in.at("failed").get<std::size_t>();
   if (in.contains("failure")) {
     const auto& failure = in.at("failure");
     rounds.failure = Failure{static_cast<Status>(failure.at("status").get<int>()),

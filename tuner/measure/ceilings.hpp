@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "db/tuned_db.hpp"
@@ -22,17 +21,5 @@ double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind);
 
 /// The shortest time in which the ceilings allow this work, in microseconds; 0 where unknown.
 double roofline_us(const Work& work, const std::vector<Ceiling>& ceilings);
-
-/// A short arithmetic kernel with a steady duration, timed between rounds to notice drift.
-class ReferenceKernel {
- public:
-  static Result<ReferenceKernel> create(Device& device);
-  Result<void> record(Stream& stream) const;
-
- private:
-  std::shared_ptr<Kernel> kernel_;
-  std::shared_ptr<Buffer> sink_;
-  std::uint32_t groups_ = 1;
-};
 
 }  // namespace greta

@@ -19,6 +19,9 @@ Result<LaunchTimer> LaunchTimer::create(Device& device, std::uint64_t flush_byte
   auto stream = device.create_stream();
   if (!stream) return stream.failure();
   timer.stream_ = *std::move(stream);
+  auto reference = ReferenceKernel::create(device);
+  if (!reference) return reference.failure();
+  timer.reference_kernel_ = std::make_shared<ReferenceKernel>(*std::move(reference));
   timer.flush_bytes_ = flush_bytes / 4 * 4;
   if (timer.flush_bytes_ > 0) {
     auto buffer = device.allocate(timer.flush_bytes_);
@@ -37,28 +40,43 @@ Result<void> LaunchTimer::ensure_events(std::size_t count) {
   return {};
 }
 
-Result<std::vector<double>> LaunchTimer::take(const Record& record, int count, int batch,
-                                              Deadline deadline) {
-  const auto intervals = static_cast<std::size_t>(count) * static_cast<std::size_t>(batch);
-  if (auto ready = ensure_events(2 * intervals); !ready) return ready.failure();
-  const auto record_all = [&]() -> Result<void> {
-    for (std::size_t i = 0; i < intervals; ++i) {
-      if (flush_) {
-        if (auto r = stream_->fill(*flush_, 0, flush_bytes_, pattern_++); !r) return r;
-      }
-      if (auto r = stream_->record(*events_[2 * i]); !r) return r;
-      if (auto r = record(*stream_); !r) return r;
-      if (auto r = stream_->record(*events_[2 * i + 1]); !r) return r;
+Result<void> LaunchTimer::record_all(const std::vector<const Record*>& records) {
+  if (!device_->info().is_cpu()) {
+    if (auto r = reference_kernel_->record(*stream_, ReferenceKernel::wake_up); !r) return r;
+  }
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (flush_) {
+      if (auto r = stream_->fill(*flush_, 0, flush_bytes_, pattern_++); !r) return r;
     }
-    return stream_->synchronize(deadline);
-  };
-  if (auto done = record_all(); !done) return done.failure();
+    if (auto r = stream_->record(*events_[2 * i]); !r) return r;
+    if (auto r = (*records[i])(*stream_); !r) return r;
+    if (auto r = stream_->record(*events_[2 * i + 1]); !r) return r;
+  }
+  return {};
+}
 
-  std::vector<double> samples(static_cast<std::size_t>(count), 0.0);
-  for (std::size_t i = 0; i < intervals; ++i) {
+Result<std::vector<double>> LaunchTimer::take_each(const std::vector<const Record*>& records,
+                                                   Deadline deadline) {
+  if (auto ready = ensure_events(2 * records.size()); !ready) return ready.failure();
+  if (auto recorded = record_all(records); !recorded) return recorded.failure();
+  if (auto done = stream_->synchronize(deadline); !done) return done.failure();
+  std::vector<double> samples;
+  for (std::size_t i = 0; i < records.size(); ++i) {
     auto us = device_->elapsed_us(*events_[2 * i], *events_[2 * i + 1]);
     if (!us) return us.failure();
-    samples[i / static_cast<std::size_t>(batch)] += *us / batch;
+    samples.push_back(*us);
+  }
+  return samples;
+}
+
+Result<std::vector<double>> LaunchTimer::take(const Record& record, int count, int batch,
+                                              Deadline deadline) {
+  const std::vector<const Record*> records(static_cast<std::size_t>(count * batch), &record);
+  auto launches = take_each(records, deadline);
+  if (!launches || batch == 1) return launches;
+  std::vector<double> samples(static_cast<std::size_t>(count), 0.0);
+  for (std::size_t i = 0; i < launches->size(); ++i) {
+    samples[i / static_cast<std::size_t>(batch)] += (*launches)[i] / batch;
   }
   return samples;
 }

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "runtime/device/device.hpp"
+#include "tuner/measure/reference_kernel.hpp"
 
 namespace greta {
 
 /// Times launches on the device's own clock. Cold: before each sample a buffer larger than the
-/// last-level cache is overwritten.
+/// last-level cache is overwritten. GPUs lower their clocks within microseconds of idling, so every
+/// submission to one starts with some work that is not timed, and samples follow without a pause.
 class LaunchTimer {
  public:
   using Record = std::function<Result<void>(Stream&)>;
@@ -18,21 +20,28 @@ class LaunchTimer {
   /// `flush_bytes` 0: warm.
   static Result<LaunchTimer> create(Device& device, std::uint64_t flush_bytes);
 
-  /// Takes `count` samples, in microseconds, in one submission. Each is the mean over `batch`
-  /// timed launches (each cold where samples are cold).
+  /// Times each of these once, in this order and in one submission; microseconds.
+  Result<std::vector<double>> take_each(const std::vector<const Record*>& records,
+                                        Deadline deadline);
+  /// Takes `count` samples of one. Each is the mean over `batch` timed launches (each of them cold
+  /// where samples are cold).
   Result<std::vector<double>> take(const Record& record, int count, int batch, Deadline deadline);
 
   std::uint64_t flush_bytes() const { return flush_bytes_; }
   Stream& stream() { return *stream_; }
+  /// A steady arithmetic kernel, for noticing drift.
+  const ReferenceKernel& reference_kernel() const { return *reference_kernel_; }
 
  private:
   explicit LaunchTimer(Device& device) : device_(&device) {}
   Result<void> ensure_events(std::size_t count);
+  Result<void> record_all(const std::vector<const Record*>& records);
 
   Device* device_;
   std::uint64_t flush_bytes_ = 0;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Buffer> flush_;
+  std::shared_ptr<ReferenceKernel> reference_kernel_;
   std::vector<std::unique_ptr<Event>> events_;
   std::uint32_t pattern_ = 1;  // changes with each flush, so that no write can be elided
 };

@@ -16,8 +16,9 @@ constexpr int fewest_rounds = 8;
 constexpr int most_rounds = 60;
 constexpr double target = 0.005;  // half-width of the winner's interval
 constexpr double confidence = 0.95;
-constexpr double call_s = 2;            // of rounds in one call, so that a stop is heard
-constexpr double least_time_s = 5;      // for the finals, whatever the search left
+constexpr double call_s = 2;        // of rounds in one call, so that a stop is heard
+constexpr double least_time_s = 5;  // for the finals, whatever the search left
+constexpr int most_unexplained_failures = 3;
 constexpr double trials_budget_s = 60;  // for the finals of a session without a time limit
 
 bool contains(const std::vector<Config>& configs, const Config& config) {
@@ -93,8 +94,7 @@ void Finals::drop(std::size_t contender) {
   contenders_.erase(contenders_.begin() + static_cast<std::ptrdiff_t>(contender));
 }
 
-// False when a candidate failed in the rounds; it is dropped.
-bool Finals::add_rounds(int count, double seconds_left) {
+void Finals::add_rounds(int count, double seconds_left) {
   std::vector<Config> configs;
   for (const auto& contender : contenders_) configs.push_back(contender.config);
   const auto done = contenders_.front().us.size();
@@ -107,11 +107,24 @@ bool Finals::add_rounds(int count, double seconds_left) {
     auto& us = contenders_[i].us;
     us.insert(us.end(), rounds.us[i].begin(), rounds.us[i].end());
   }
-  if (!rounds.failure) return true;
-  result_.notes.push_back(fmt::format("{} failed while its time was certified: {}",
-                                      configs[rounds.failed].text(), rounds.failure->message));
-  drop(rounds.failed);
-  return false;
+  if (rounds.failure) find_culprit(*rounds.failure);
+}
+
+// Rounds run many candidates at once: when they fail, each one is tried alone.
+void Finals::find_culprit(const Failure& failure) {
+  result_.notes.push_back("the certifying rounds were cut short: " + failure.message);
+  const std::size_t before = contenders_.size();
+  for (std::size_t i = contenders_.size(); i-- > 0;) {
+    const Trial trial =
+        evaluator_.verify(result_.problem, contenders_[i].config, options_.seed, limits(0));
+    if (trial.ok()) continue;
+    result_.notes.push_back(fmt::format("{} failed while its time was certified: {}",
+                                        trial.config.text(), trial.message));
+    drop(i);
+  }
+  if (contenders_.size() == before && ++unexplained_failures_ == most_unexplained_failures) {
+    contenders_.clear();
+  }
 }
 
 // Contenders that are surely slower than the leader need no more rounds; the default stays.
@@ -135,8 +148,8 @@ void Finals::time_in_rounds() {
     const auto done = contenders_.front().us.size();
     if (done >= most_rounds || (done >= 2 && spent_s >= allowed_s)) break;
     if (done >= fewest_rounds && sure_enough(certify(contenders_, confidence), target)) break;
-    if (!add_rounds(rounds_per_call, std::max(0.0, allowed_s - spent_s))) continue;
-    if (dropped_rounds_ > most_rounds) break;
+    add_rounds(rounds_per_call, std::max(0.0, allowed_s - spent_s));
+    if (contenders_.empty() || dropped_rounds_ > most_rounds) break;
     const double each_s =
         std::chrono::duration<double>(Budget::Clock::now() - start).count() /
         static_cast<double>(std::max<std::size_t>(1, contenders_.front().us.size()));

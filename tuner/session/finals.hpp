@@ -27,7 +27,8 @@ class Finals {
   std::vector<Config> shortlist() const;
   void confirm(const RecordTrial& record);
   void time_in_rounds();
-  bool add_rounds(int count, double seconds_left);
+  void add_rounds(int count, double seconds_left);
+  void find_culprit(const Failure& failure);
   void drop_hopeless();
   bool check_again(const Config& config, const RecordTrial& record, Verdict& verdict);
   Winner describe(const Certification& certification) const;
@@ -43,6 +44,7 @@ class Finals {
   std::vector<Contender> contenders_;  // [0] is the default, unless it failed
   bool default_failed_ = false;
   int dropped_rounds_ = 0;
+  int unexplained_failures_ = 0;
 };
 
 }  // namespace greta

@@ -140,6 +140,7 @@ void Session::choose_stand_in() {
 
 std::vector<Config> Session::seeds(const Space& space) const {
   std::vector<Config> configs{result_.default_config};
+  configs.insert(configs.end(), options_.try_first.begin(), options_.try_first.end());
   const auto known =
       db_.find_winner(result_.device.fingerprint(), result_.problem.key(), options_.cold);
   if (known && space.valid(known->winner.config)) configs.push_back(known->winner.config);

@@ -18,8 +18,9 @@ struct SessionOptions {
   std::string strategy = "local";
   std::uint64_t seed = 0;
   bool cold = true;
-  bool compare_naive = false;  ///< also time a kernel with one thread per output
-  std::string command;         ///< stored with the session, for people
+  std::vector<Config> try_first;  ///< valid configurations to evaluate before the search's own
+  bool compare_naive = false;     ///< also time a kernel with one thread per output
+  std::string command;            ///< stored with the session, for people
   std::string started_utc;
 };
 
