@@ -25,7 +25,9 @@ struct Work {
 struct OperandArgument {
   std::size_t tensor = 0;  ///< position in KernelTemplate::tensors
 };
-struct WorkspaceArgument {};
+struct WorkspaceArgument {
+  std::uint64_t offset = 0;  ///< bytes from the workspace's start
+};
 using Argument =
     std::variant<OperandArgument, WorkspaceArgument, std::uint32_t, float, std::uint64_t>;
 
@@ -41,6 +43,9 @@ struct LaunchPlan {
   std::vector<KernelSource> sources;
   std::vector<Launch> launches;
   std::uint64_t workspace_bytes = 0;
+  /// This many of the workspace's first bytes are zero before the first launch, and every run
+  /// leaves them zero: room for counters. The rest holds anything.
+  std::uint64_t zeroed_bytes = 0;
 };
 
 /// Outcome of checking one result against an independent FP64 reference.

@@ -102,9 +102,25 @@ TEST(Backends, HaveDistinctNamesAndSayWhyTheyAreAbsent) {
   }
 }
 
+// An environment variable that later tests of the same process do not see.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    ::setenv(name, value, 1);
+  }
+  ~ScopedVariable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
 // Mesa's AMD driver pretends to have the GPU that RADV_FORCE_FAMILY names, and executes nothing.
 TEST(NullHardware, IsListedButNeverTaken) {
-  ASSERT_EQ(::setenv("RADV_FORCE_FAMILY", "gfx1100", 1), 0);
+  const ScopedVariable family("RADV_FORCE_FAMILY", "gfx1100");
   const auto backend = vulkan::create_backend();
   const Probe probe = backend->probe();
   bool listed = false;
@@ -123,8 +139,8 @@ TEST(NullHardware, IsListedButNeverTaken) {
 }
 
 TEST(NoDriver, IsAReasonNotAnError) {
-  ASSERT_EQ(::setenv("VK_ICD_FILENAMES", "/nonexistent.json", 1), 0);
-  ASSERT_EQ(::setenv("VK_DRIVER_FILES", "/nonexistent.json", 1), 0);
+  const ScopedVariable old_name("VK_ICD_FILENAMES", "/nonexistent.json");
+  const ScopedVariable new_name("VK_DRIVER_FILES", "/nonexistent.json");
   const auto backend = vulkan::create_backend();
   const Probe probe = backend->probe();
   EXPECT_FALSE(probe.available);

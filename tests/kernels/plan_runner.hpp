@@ -16,14 +16,14 @@ Device& device();
 /// What came of running a plan once.
 struct PlanRun {
   std::vector<HostTensor> outputs;  ///< tensors whose role is not input, in order
-  std::string overrun;              ///< which buffer's guard zone was written; empty when none was
+  std::string overrun;              ///< which guard zone was written; empty when none was
   double microseconds = 0;          ///< device time of the last repetition
 };
 
 /// Fresh random data for every tensor that a problem reads, in order.
 std::vector<HostTensor> random_inputs(const std::vector<TensorSpec>& tensors, std::uint64_t seed);
 
-/// Runs a plan on fresh buffers: guard zones around each, outputs and workspace filled with NaN.
+/// Runs a plan on fresh operands with guard zones, outputs and workspace filled with NaN.
 /// `inputs` are the tensors that are read, in order. With `repetitions` > 1 the plan is run again
 /// for timing; outputs are those of the last run.
 Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,

@@ -82,7 +82,7 @@ struct LocalEvaluator::Open {
   std::optional<LaunchTimer> warm_timer;
   std::optional<Workload> workload;
   std::vector<Config> round_configs;  // what round_candidates were built for
-  std::vector<Candidate> round_candidates;
+  std::vector<PreparedPlan> round_candidates;
   std::vector<double> reference_us;  // of the reference kernel, in all rounds of these candidates
 };
 
@@ -165,19 +165,19 @@ Result<LocalEvaluator::Workload*> LocalEvaluator::workload(const Problem& proble
   return &*current;
 }
 
-Result<Candidate> LocalEvaluator::make_candidate(const Problem& problem, const Config& config,
-                                                 Trial& trial) {
+Result<PreparedPlan> LocalEvaluator::make_candidate(const Problem& problem, const Config& config,
+                                                    Trial& trial) {
   const Lap lap(trial.compile_s);
   const auto plan = plan_of(problem, info_, config);
   if (!plan) return plan.failure();
-  auto candidate =
-      Candidate::create(*open_->device, *plan, open_->workload->operands,
-                        [&](const KernelSource& source) { return open_->compiler->take(source); });
+  auto candidate = PreparedPlan::create(
+      *open_->device, *plan, open_->workload->operands,
+      [&](const KernelSource& source) { return open_->compiler->take(source); });
   if (candidate) trial.content_keys = candidate->content_keys();
   return candidate;
 }
 
-Result<void> LocalEvaluator::check(const Candidate& candidate, const TrialLimits& limits,
+Result<void> LocalEvaluator::check(const PreparedPlan& candidate, const TrialLimits& limits,
                                    Trial& trial) {
   const Lap lap(trial.verify_s);
   Device& device = *open_->device;
@@ -194,6 +194,8 @@ Result<void> LocalEvaluator::check(const Candidate& candidate, const TrialLimits
 
   const auto guard = load.operands.broken_guard(device);
   if (!guard) return guard.failure();
+  const auto zero = candidate.zeroed_part_is_zero(device);
+  if (!zero) return zero.failure();
   const auto outputs = load.operands.download_outputs(device);
   if (!outputs) return outputs.failure();
   trial.verdict = load.reference->check(*outputs);
@@ -203,13 +205,18 @@ Result<void> LocalEvaluator::check(const Candidate& candidate, const TrialLimits
     // Whatever was hit is no longer what it was: build the operands anew for the next candidate.
     load.problem = {};
   }
+  if (!*zero) {
+    trial.verdict.passed = false;
+    trial.verdict.detail = "left counters in the workspace that the next run would start from";
+  }
   if (!trial.verdict.passed) {
     return Failure{Status::correctness, trial.verdict.detail, {}};
   }
   return {};
 }
 
-Result<Measurement> LocalEvaluator::measure(const Candidate& candidate, const TrialLimits& limits) {
+Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
+                                            const TrialLimits& limits) {
   LaunchTimer& timer = limits.cold ? *open_->cold_timer : *open_->warm_timer;
   const auto record = [&](Stream& stream) { return candidate.record(stream); };
   int batch = 1;

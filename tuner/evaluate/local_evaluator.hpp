@@ -7,10 +7,10 @@
 
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/backend.hpp"
-#include "tuner/evaluate/candidate.hpp"
+#include "kernels/launch/prepared_plan.hpp"
 #include "tuner/evaluate/compile_ahead.hpp"
 #include "tuner/evaluate/evaluator.hpp"
-#include "tuner/evaluate/operands.hpp"
+#include "kernels/launch/operands.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
@@ -54,9 +54,9 @@ class LocalEvaluator : public Evaluator {
   void open();
   void recover();
   Result<Workload*> workload(const Problem& problem, std::uint64_t seed);
-  Result<Candidate> make_candidate(const Problem& problem, const Config& config, Trial& trial);
-  Result<void> check(const Candidate& candidate, const TrialLimits& limits, Trial& trial);
-  Result<Measurement> measure(const Candidate& candidate, const TrialLimits& limits);
+  Result<PreparedPlan> make_candidate(const Problem& problem, const Config& config, Trial& trial);
+  Result<void> check(const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);
+  Result<Measurement> measure(const PreparedPlan& candidate, const TrialLimits& limits);
   Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs);
   Result<std::vector<std::vector<double>>> take_rounds(int count, LaunchTimer& timer,
                                                        std::mt19937_64& random,

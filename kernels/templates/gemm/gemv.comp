@@ -1,7 +1,8 @@
 #version 460
 // Few rows (ROWS = m): bound by reading B once. A workgroup covers WIDTH columns; its threads
 // divide K among KL lanes, each with UNROLL independent loads in flight, and then add their sums
-// through shared memory. With SPLIT > 1 the workgroup's z picks a slice of K.
+// through shared memory in two steps. With SPLIT > 1 the workgroup's z picks a slice of K, and the
+// last slice to arrive adds them all, in the order of K whatever the order of arrival.
 
 #if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(VA) || !defined(VB) || \
     !defined(UNROLL) || !defined(SPLIT) || !defined(A_ALONG_K) || !defined(B_ALONG_K) || \
@@ -28,15 +29,32 @@
 #endif
 #define WIDTH (COLS * CT)
 
-#if ROWS < 1 || THREADS % COLS != 0 || SPLIT < 1
-#error "ROWS and SPLIT are at least 1; COLS divides THREADS"
+#if ROWS < 1 || THREADS % COLS != 0 || THREADS < WIDTH || SPLIT < 1
+#error "ROWS and SPLIT are at least 1; COLS divides THREADS, which are at least WIDTH"
 #endif
 
 layout(local_size_x = THREADS) in;
 
 #define SUMS (ROWS * CT)  // of a thread
 
-shared float half_sums[THREADS / 2 * SUMS];
+// Lanes are added in PARTS groups first: about the square root of their number.
+#if KL >= 1024
+#define PARTS 32
+#elif KL >= 256
+#define PARTS 16
+#elif KL >= 64
+#define PARTS 8
+#elif KL >= 16
+#define PARTS 4
+#else
+#define PARTS 1
+#endif
+
+shared float lane_sums[KL * WIDTH];  // of one row
+shared float part_sums[PARTS * WIDTH];
+#if SPLIT > 1
+shared uint arrived;  // slices before this one
+#endif
 
 float sum[SUMS];
 B_RAW b_raw[UNROLL];
@@ -95,21 +113,38 @@ void accumulate(uint k, uint k_end) {
 #endif
 }
 
-// Adds the lanes' sums, halving their number each time; lane 0 ends with the totals.
-void add_lanes(uint lane, uint column) {
-  [[dont_unroll]] for (uint half_lanes = KL / 2; half_lanes > 0; half_lanes /= 2) {
-    if (lane >= half_lanes && lane < 2 * half_lanes) {
-      [[unroll]] for (uint e = 0; e < SUMS; ++e)
-        half_sums[(e * (KL / 2) + lane - half_lanes) * COLS + column] = sum[e];
-    }
-    barrier();
-    if (lane < half_lanes) {
-      [[unroll]] for (uint e = 0; e < SUMS; ++e)
-        sum[e] += half_sums[(e * (KL / 2) + lane) * COLS + column];
-    }
-    barrier();
+// Adds the lanes' sums of one row: the first WIDTH threads get the totals of the columns.
+float add_lanes(uint row, uint lane, uint column) {
+  const uint tid = gl_LocalInvocationIndex;
+  [[unroll]] for (uint j = 0; j < CT; ++j)
+    lane_sums[lane * WIDTH + column * CT + j] = sum[row * CT + j];
+  barrier();
+  [[dont_unroll]] for (uint i = tid; i < PARTS * WIDTH; i += THREADS) {
+    float part = 0.0;
+    [[dont_unroll]] for (uint l = i / WIDTH; l < KL; l += PARTS)
+      part += lane_sums[l * WIDTH + i % WIDTH];
+    part_sums[i] = part;
   }
+  barrier();
+  float total = 0.0;
+  if (tid < WIDTH) {
+    [[unroll]] for (uint p = 0; p < PARTS; ++p) total += part_sums[p * WIDTH + tid];
+  }
+  return total;
 }
+
+#if SPLIT > 1
+// Counts this slice in; true for the last one, which then sees the others' sums.
+bool last_slice() {
+  memoryBarrierBuffer();
+  barrier();
+  if (gl_LocalInvocationIndex == 0)
+    arrived = atomicAdd(Counter(args.counters + uint64_t(workgroup()) * 4).v, 1);
+  barrier();
+  memoryBarrierBuffer();
+  return arrived == SPLIT - 1;
+}
+#endif
 
 void main() {
   if (workgroup() >= args.tiles_n) return;
@@ -133,14 +168,26 @@ void main() {
     load_b(b_column, k, k_end);
     accumulate(k, k_end);
   }
-  add_lanes(lane, column);
-  if (lane > 0) return;
-  [[unroll]] for (uint e = 0; e < SUMS; ++e) {
-    const uint row = e / CT, at = col + e % CT;
+  const uint out_col = workgroup() * WIDTH + tid;
+  const bool writes = tid < WIDTH && out_col < args.n;
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) {
+    const float total = add_lanes(row, lane, column);
+    if (writes) {
 #if SPLIT > 1
-    if (at < args.n) put_partial(gl_WorkGroupID.z, row, at, sum[e]);
+      put_partial(gl_WorkGroupID.z, row, out_col, total);
 #else
-    if (at < args.n) put(row, at, sum[e]);
+      put(row, out_col, total);
 #endif
+    }
   }
+#if SPLIT > 1
+  if (!last_slice()) return;
+  if (tid == 0) Counter(args.counters + uint64_t(workgroup()) * 4).v = 0;
+  if (!writes) return;
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) {
+    float total = 0.0;
+    [[unroll]] for (uint s = 0; s < SPLIT; ++s) total += get_partial(s, row, out_col);
+    put(row, out_col, total);
+  }
+#endif
 }

@@ -15,6 +15,7 @@
 layout(push_constant, std430) uniform Arguments {
   uint64_t a, b, bias, residual, c;  // addresses; bias and residual are 0 where there is none
   uint64_t partial;                  // f32 sums of each K slice, slices x m x n
+  uint64_t counters;                 // slices that are done, one for each tile of gemv; zero
   uint m, n, k;
   uint tiles_m, tiles_n;  // workgroup tiles of C
   uint slice;             // K steps of one slice
@@ -90,10 +91,17 @@ void put4(uint row, uint col, vec4 sum) {
 #endif
 }
 
-// The same for one K slice's share of the sum, into the workspace.
-void put_partial(uint slice, uint row, uint col, float sum) {
-  F32(args.partial + (uint64_t(slice) * args.m * args.n + element(row, col)) * 4).v = sum;
+// The same for one K slice's share of the sum, into the workspace, where other workgroups see it.
+layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Partial { float v; };
+layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counter { uint v; };
+
+Partial partial_sum(uint slice, uint row, uint col) {
+  return Partial(args.partial + (uint64_t(slice) * args.m * args.n + element(row, col)) * 4);
 }
+void put_partial(uint slice, uint row, uint col, float sum) {
+  partial_sum(slice, row, col).v = sum;
+}
+float get_partial(uint slice, uint row, uint col) { return partial_sum(slice, row, col).v; }
 
 void put_partial4(uint slice, uint row, uint col, vec4 sum) {
 #if STORE_VEC == 4

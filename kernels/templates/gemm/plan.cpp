@@ -58,7 +58,9 @@ struct Tiles {
   std::int64_t slice = 0;
 };
 
-std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool workspace) {
+/// `zeroed_bytes`: where the partial sums start in the workspace, after the counters.
+std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool workspace,
+                                std::uint64_t zeroed_bytes = 0) {
   std::size_t next = 0;
   const auto operand = [&next](bool there) -> Argument {
     if (!there) return std::uint64_t{0};
@@ -68,7 +70,9 @@ std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool wor
   for (const bool there : {true, true, shape.bias, shape.residual, true}) {
     list.push_back(operand(there));
   }
-  list.push_back(workspace ? Argument{WorkspaceArgument{}} : Argument{std::uint64_t{0}});
+  for (const std::uint64_t offset : {zeroed_bytes, std::uint64_t{0}}) {
+    list.push_back(workspace ? Argument{WorkspaceArgument{offset}} : Argument{std::uint64_t{0}});
+  }
   for (const std::int64_t value : {shape.m, shape.n, shape.k, static_cast<std::int64_t>(tiles.m),
                                    static_cast<std::int64_t>(tiles.n), tiles.slice}) {
     list.emplace_back(static_cast<std::uint32_t>(value));
@@ -78,8 +82,8 @@ std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool wor
   return list;
 }
 
-/// Bytes of the block: six addresses, six integers, two factors.
-constexpr std::uint32_t argument_bytes = 6 * 8 + 6 * 4 + 2 * 4;
+/// Bytes of the block: seven addresses, six integers, two factors.
+constexpr std::uint32_t argument_bytes = 7 * 8 + 6 * 4 + 2 * 4;
 
 KernelSource source(std::string_view name, std::string_view file, const Defines& defines,
                     std::uint32_t threads) {
@@ -104,7 +108,6 @@ void add_reduction(LaunchPlan& plan, const Shape& shape, int split, const Device
   const auto m = static_cast<std::uint64_t>(shape.m), n = static_cast<std::uint64_t>(shape.n);
   Defines defines = problem_defines(shape);
   defines.emplace_back("SPLIT", number(split));
-  plan.workspace_bytes = static_cast<std::uint64_t>(split) * m * n * 4;
   plan.sources.push_back(source("reduce", "reduce.comp", defines, 256));
   plan.launches.push_back({plan.sources.size() - 1,
                            grid(ceil_div(m * ceil_div(n, 4), 256), 1, device),
@@ -146,9 +149,14 @@ Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device, const 
   if (config.has("SUBGROUP")) {
     result.sources[0].required_subgroup_size = static_cast<std::uint32_t>(config["SUBGROUP"]);
   }
+  if (split > 1) result.workspace_bytes = static_cast<std::uint64_t>(split) * m * n * 4;
+  if (gemv && split > 1) {  // the last slice to arrive adds the others' sums
+    result.zeroed_bytes = ceil_div(tiles.n * 4, 256) * 256;
+    result.workspace_bytes += result.zeroed_bytes;
+  }
   result.launches.push_back({0, grid(tiles.m * tiles.n, static_cast<std::uint32_t>(split), device),
-                             arguments(shape, tiles, split > 1)});
-  if (split > 1) add_reduction(result, shape, split, device);
+                             arguments(shape, tiles, split > 1, result.zeroed_bytes)});
+  if (!gemv && split > 1) add_reduction(result, shape, split, device);
   return result;
 }
 

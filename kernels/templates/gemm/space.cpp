@@ -28,6 +28,13 @@ std::int64_t shared_bytes(const Config& c) {
   return std::int64_t{4} * c["STAGES"] * c["BK"] * (c["BM"] + c["BN"] + 2 * c["PAD"]);
 }
 
+/// Each lane's sums, and those of gemv.comp's PARTS groups of lanes.
+std::int64_t gemv_shared_bytes(const Shape& shape, const Config& c) {
+  const std::int64_t lanes = c["THREADS"] / c["COLS"];
+  const std::int64_t parts = lanes >= 1024 ? 32 : lanes >= 256 ? 16 : lanes >= 64 ? 8 : 4;
+  return 4 * gemv_width(shape, c) * (lanes + parts);
+}
+
 std::vector<int> vector_widths(DType type) {
   return type == DType::f32 ? std::vector<int>{1, 2, 4} : std::vector<int>{1, 2, 4, 8};
 }
@@ -243,7 +250,7 @@ Alternative gemv(const Shape& shape, const DeviceInfo& device) {
       // Where K is contiguous in both, A is read along with B; where it is in neither, by element.
       {"VA", shape.a_along_k ? widths : std::vector<int>{1}},
       {"UNROLL", {1, 2, 4, 8, 16}},
-      {"SPLIT", {1, 2, 4, 8, 16}},
+      {"SPLIT", {1, 2, 4, 8, 16, 32}},
   };
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
   const std::int64_t groups = most_workgroups(device);
@@ -273,12 +280,14 @@ Alternative gemv(const Shape& shape, const DeviceInfo& device) {
              std::max<std::int64_t>(1, c["VB"] * static_cast<std::int64_t>(size_of(shape.in)) / 4);
          return shape.m * (shape.b_along_k ? 1 : c["VB"]) + c["UNROLL"] * load <= 200;
        }},
+      {"columns",
+       "COLS x VB columns need as many of THREADS to write them",
+       {"THREADS", "COLS", "VB"},
+       [shape](const Config& c) { return gemv_width(shape, c) <= c["THREADS"]; }},
       {"shared_memory",
-       fmt::format("half of the threads' sums of {} rows must fit {} KiB", shape.m, shared / 1024),
-       {"THREADS", "VB"},
-       [shared, rows = shape.m, along = shape.b_along_k](const Config& c) {
-         return 2 * rows * c["THREADS"] * (along ? 1 : c["VB"]) <= shared;
-       }},
+       fmt::format("the threads' sums of a row must fit {} KiB", shared / 1024),
+       {"THREADS", "COLS", "VB"},
+       [shape, shared](const Config& c) { return gemv_shared_bytes(shape, c) <= shared; }},
       {"slices",
        fmt::format("SPLIT x UNROLL must not exceed k, {}", shape.k),
        {"UNROLL", "SPLIT"},

@@ -70,14 +70,22 @@ VulkanStream::Batch& VulkanStream::begin() {
   open_ = std::move(idle_.back());
   idle_.pop_back();
   bound_ = nullptr;
+  unordered_ = true;  // after earlier batches of the queue
   return *open_;
 }
 
+void VulkanStream::order() {
+  barrier(*context_, open_->commands, work_stages,
+          VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT);
+  unordered_ = false;
+}
+
+// Barriers cost microseconds on a GPU, so they are placed where no pair of events has them between
+// it: after a transfer at once, after a launch when the next work comes, and after a timestamp.
 VkCommandBuffer VulkanStream::begin_command() {
   const VkCommandBuffer commands = begin().commands;
-  // A batch's first barrier orders it after earlier batches of the queue, too.
-  barrier(*context_, commands, work_stages,
-          VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT);
+  if (unordered_) order();
+  unordered_ = true;
   return commands;
 }
 
@@ -148,6 +156,7 @@ Result<void> VulkanStream::copy(Buffer& to, std::size_t to_offset, const Buffer&
     if (bytes == 0) return {};
     const VkBufferCopy region{origin.offset() + from_offset, target.offset() + to_offset, bytes};
     context_->vk().vkCmdCopyBuffer(begin_command(), origin.handle(), target.handle(), 1, &region);
+    order();
     return {};
   });
 }
@@ -164,6 +173,7 @@ Result<void> VulkanStream::fill(Buffer& to, std::size_t offset, std::size_t byte
     if (bytes == 0) return {};
     context_->vk().vkCmdFillBuffer(begin_command(), target.handle(), target.offset() + offset,
                                    bytes, pattern);
+    order();
     return {};
   });
 }
@@ -172,11 +182,12 @@ Result<void> VulkanStream::record(Event& event) {
   return guarded(*context_, [&]() -> Result<void> {
     auto& known = const_cast<VulkanEvent&>(checked_event(*context_, event));
     known.restart(timeline_);
-    const VkCommandBuffer commands = begin_command();
+    const VkCommandBuffer commands = begin().commands;
     const auto& query = known.query();
     context_->vk().vkCmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, query->pool,
                                         query->index);
     open_->keep.push_back(query);
+    if (unordered_) order();
     return {};
   });
 }

@@ -45,8 +45,10 @@ class VulkanStream final : public Stream {
   };
 
   Batch& begin();
-  /// Begins a batch if there is none, and orders what comes after everything before.
+  /// Begins a batch if there is none, and orders the command that comes after everything before.
   VkCommandBuffer begin_command();
+  /// Orders everything that comes after everything before.
+  void order();
   void dispatch(const Pipeline& pipeline, Grid grid, std::span<const std::byte> arguments);
   void submit_batch();
   void finish(Deadline deadline);
@@ -57,6 +59,7 @@ class VulkanStream final : public Stream {
   std::shared_ptr<Timeline> timeline_;
   std::optional<Batch> open_;
   const Pipeline* bound_ = nullptr;  ///< in the open batch
+  bool unordered_ = false;           ///< the open batch ends with work that no barrier follows
   std::deque<Batch> in_flight_;
   std::vector<Batch> idle_;
 };

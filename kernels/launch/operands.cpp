@@ -1,4 +1,4 @@
-#include "tuner/evaluate/operands.hpp"
+#include "kernels/launch/operands.hpp"
 
 #include <fmt/format.h>
 

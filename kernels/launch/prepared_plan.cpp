@@ -1,0 +1,94 @@
+#include "kernels/launch/prepared_plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace greta {
+namespace {
+
+template <typename T>
+void append(std::vector<std::byte>& block, T value) {
+  const std::size_t at = (block.size() + sizeof(T) - 1) / sizeof(T) * sizeof(T);
+  block.resize(at + sizeof(T));
+  std::memcpy(block.data() + at, &value, sizeof(T));
+}
+
+template <typename... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <typename... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+}  // namespace
+
+std::vector<std::byte> pack_arguments(const std::vector<Argument>& arguments,
+                                      const Operands& operands, std::uint64_t workspace_address) {
+  std::vector<std::byte> block;
+  for (const auto& argument : arguments) {
+    std::visit(Overloaded{[&](OperandArgument a) { append(block, operands.address(a.tensor)); },
+                          [&](WorkspaceArgument a) { append(block, workspace_address + a.offset); },
+                          [&](auto scalar) { append(block, scalar); }},
+               argument);
+  }
+  return block;
+}
+
+Result<PreparedPlan> PreparedPlan::create(Device& device, const LaunchPlan& plan,
+                                          const Operands& operands, const Compile& compile) {
+  PreparedPlan prepared;
+  prepared.launches_ = plan.launches;
+  for (const auto& source : plan.sources) {
+    auto kernel = compile(source);
+    if (!kernel) return kernel.failure();
+    prepared.kernels_.push_back(*std::move(kernel));
+  }
+  const auto workspace = prepared.make_workspace(device, plan);
+  if (!workspace) return workspace.failure();
+  for (const auto& launch : plan.launches) {
+    prepared.arguments_.push_back(pack_arguments(launch.arguments, operands, *workspace));
+  }
+  return prepared;
+}
+
+Result<std::uint64_t> PreparedPlan::make_workspace(Device& device, const LaunchPlan& plan) {
+  if (plan.workspace_bytes == 0) return std::uint64_t{0};
+  auto workspace = device.allocate(plan.workspace_bytes);
+  if (!workspace) return workspace.failure();
+  workspace_ = *std::move(workspace);
+  zeroed_bytes_ = plan.zeroed_bytes;
+  if (zeroed_bytes_ > 0) {
+    const std::vector<std::byte> zeros(zeroed_bytes_);
+    if (auto done = device.upload(*workspace_, 0, zeros); !done) return done.failure();
+  }
+  return workspace_->address();
+}
+
+Result<void> PreparedPlan::record(Stream& stream) const {
+  for (std::size_t i = 0; i < launches_.size(); ++i) {
+    auto launched = stream.launch(*kernels_[launches_[i].source], launches_[i].grid, arguments_[i]);
+    if (!launched) return launched;
+  }
+  return {};
+}
+
+Result<void> PreparedPlan::poison_workspace(Stream& stream) const {
+  if (!workspace_) return {};
+  const std::size_t first = (zeroed_bytes_ + 3) / 4 * 4;
+  return stream.fill(*workspace_, first, (workspace_->size() - first) / 4 * 4, 0xFFFFFFFF);
+}
+
+Result<bool> PreparedPlan::zeroed_part_is_zero(Device& device) const {
+  if (zeroed_bytes_ == 0) return true;
+  std::vector<std::byte> bytes(zeroed_bytes_);
+  if (auto done = device.download(*workspace_, 0, bytes); !done) return done.failure();
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+std::string PreparedPlan::content_keys() const {
+  std::string keys;
+  for (const auto& kernel : kernels_) keys += (keys.empty() ? "" : ",") + kernel->content_key();
+  return keys;
+}
+
+}  // namespace greta
