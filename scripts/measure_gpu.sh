@@ -85,7 +85,8 @@ step() {
 
 headline=(--device "$device" --budget 60s --db "$db" --json)
 step devices 60 "$summary" "${tune[@]}" devices
-step conformance 240 "$log" "${greta[@]}" "$bin/greta_test_device"
+# Mesa's null hardware is a matter of machines that have Mesa; the test suite looks at it there.
+step conformance 240 "$log" "${greta[@]}" "$bin/greta_test_device" '--gtest_filter=-NullHardware*'
 step kernels 300 "$log" "${greta[@]}" "$bin/greta_test_kernels"
 step f32 240 "$out/gemm-f32-4096.json" "${tune[@]}" gemm --m 4096 --n 4096 --k 4096 "${headline[@]}"
 step f16 240 "$out/gemm-f16-1x4096.json" \

@@ -125,9 +125,14 @@ TEST(GemmKernel, FactorsAreArgumentsNotSource) {
 TEST(GemmKernel, TheTextRefusesBrokenParameters) {
   const Problem problem = gemm_problem(64, 64, 64);
   const DeviceInfo& info = test::device().info();
-  const auto plan =
-      gemm_template().plan(problem, info, gemm_template().default_config(problem, info));
-  ASSERT_TRUE(plan);
+  const Config config = gemm_template()
+                            .space(problem, info)
+                            .parse(
+                                "tiled BM=64 BN=64 TM=8 TN=8 LX=8 BK=8 STAGES=1 PAD=0 VA=4 VB=4 "
+                                "UNROLL=1 SWIZZLE=1 SUBGROUP=0")
+                            .value();
+  const auto plan = gemm_template().plan(problem, info, config);
+  ASSERT_TRUE(plan) << plan.failure().message;
   const auto compile_with = [&](const std::string& from, const std::string& to) {
     KernelSource source = plan->sources[0];
     const auto at = source.text.find(from);

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "kernels/catalog.hpp"
-#include "runtime/device/backend.hpp"
 #include "kernels/launch/prepared_plan.hpp"
+#include "runtime/device/backend.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 
@@ -59,7 +59,7 @@ class OperandsTest : public ::testing::Test {
     Operands operands = Operands::create(*device_, {spec_}).value();
     const auto candidate =
         PreparedPlan::create(*device_, plan_of(body, spec_.elements()), operands,
-                          [&](const KernelSource& source) { return device_->compile(source); })
+                             [&](const KernelSource& source) { return device_->compile(source); })
             .value();
     auto stream = device_->create_stream().value();
     operands.poison_outputs(*stream).value();

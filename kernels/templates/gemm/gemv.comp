@@ -16,13 +16,15 @@
 #define KL (THREADS / COLS)  // lanes along K
 #if B_ALONG_K
 #define CT 1           // columns of a thread: VB elements of one column in a load
-#define K_STEP (KL * VB)  // from one of a thread's loads to the next
+#define K_OF(u) ((u) * KL * VB)  // of a thread's load, from its first one on
 #if VA != VB || A_ALONG_K == 0
 #error "where B is contiguous along K, A is read along with it"
 #endif
 #else
 #define CT VB     // VB columns of one K in a load
-#define K_STEP 1
+// VA neighbours in K, which one load of A serves; lanes side by side, so that workgroups walk
+// through B together.
+#define K_OF(u) ((u) / VA * (KL * VA) + (u) % VA)
 #if UNROLL % VA != 0 || (A_ALONG_K == 0 && VA != 1)
 #error "VA divides UNROLL, and is 1 where A is not contiguous along K"
 #endif
@@ -75,13 +77,13 @@ void load_a(uint row, uint k, uint k_end, out float e[VA]) {
 void load_b(uint64_t column, uint k, uint k_end) {
   const uint64_t stride = uint64_t(B_ALONG_K != 0 ? 1 : args.n) * IN_BYTES;
   const uint64_t first = column + k * stride;
-  if (k + (UNROLL - 1) * K_STEP < k_end) {
+  if (k + K_OF(UNROLL - 1) < k_end) {
     [[unroll]] for (uint u = 0; u < UNROLL; ++u)
-      b_raw[u] = B_RAW(B_PACK(first + u * K_STEP * stride).v);
+      b_raw[u] = B_RAW(B_PACK(first + K_OF(u) * stride).v);
   } else {
     [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
       b_raw[u] = B_RAW(0);
-      if (k + u * K_STEP < k_end) b_raw[u] = B_RAW(B_PACK(first + u * K_STEP * stride).v);
+      if (k + K_OF(u) < k_end) b_raw[u] = B_RAW(B_PACK(first + K_OF(u) * stride).v);
     }
   }
 }
@@ -93,7 +95,7 @@ void accumulate(uint k, uint k_end) {
     unpack(b_raw[u], b);
     [[unroll]] for (uint row = 0; row < ROWS; ++row) {
       float a[VA];
-      load_a(row, k + u * K_STEP, k_end, a);
+      load_a(row, k + K_OF(u), k_end, a);
       [[unroll]] for (uint j = 0; j < VB; ++j) sum[row] = fma(a[j], b[j], sum[row]);
     }
   }
@@ -101,7 +103,7 @@ void accumulate(uint k, uint k_end) {
   [[unroll]] for (uint row = 0; row < ROWS; ++row) {
     [[unroll]] for (uint u = 0; u < UNROLL; u += VA) {
       float a[VA];
-      load_a(row, k + u, k_end, a);
+      load_a(row, k + K_OF(u), k_end, a);
       [[unroll]] for (uint v = 0; v < VA; ++v) {
         float b[VB];
         unpack(b_raw[u + v], b);
@@ -154,7 +156,7 @@ void main() {
   const uint first_k = lane * VB, k_stride = KL * VB * UNROLL;
 #else
   const uint lane = tid / COLS, column = tid % COLS;
-  const uint first_k = lane * UNROLL, k_stride = KL * UNROLL;
+  const uint first_k = lane * VA, k_stride = KL * UNROLL;
 #endif
   const uint col = workgroup() * WIDTH + column * CT;
   // Threads past the last column repeat it and store nothing.
