@@ -122,6 +122,20 @@ TEST(GemmSpace, DefaultsAreValidOnEveryDevice) {
   }
 }
 
+// Workgroups have a least size, tiles of small matrices a largest one: something must be left.
+TEST(GemmSpace, SmallMatricesHaveAKernelOnEveryDevice) {
+  for (const DeviceInfo& device : devices()) {
+    for (const std::int64_t m : {1, 2, 5, 8, 9, 16, 17}) {
+      for (const std::int64_t n : {1, 3, 8, 9, 16, 17}) {
+        const Problem problem = gemm_problem(m, n, 1, DType::f16, DType::f16);
+        EXPECT_TRUE(
+            gemm_template().plan(problem, device, gemm_template().default_config(problem, device)))
+            << problem.key() << " on " << device.name;
+      }
+    }
+  }
+}
+
 TEST(GemmSpace, DefaultOfABigProblemIsABigTile) {
   const Problem problem = gemm_problem(4096, 4096, 4096);
   const Config config = gemm_template().default_config(problem, h200());

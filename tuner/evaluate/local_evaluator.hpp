@@ -5,12 +5,12 @@
 #include <random>
 #include <string>
 
+#include "kernels/launch/operands.hpp"
+#include "kernels/launch/prepared_plan.hpp"
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/backend.hpp"
-#include "kernels/launch/prepared_plan.hpp"
 #include "tuner/evaluate/compile_ahead.hpp"
 #include "tuner/evaluate/evaluator.hpp"
-#include "kernels/launch/operands.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/launch_timer.hpp"
 

@@ -78,7 +78,7 @@ Constraint alignment(const char* name, const char* parameter, std::int64_t strid
 /// A tile of twice the matrix or more only adds idle threads.
 Constraint tile_fits(const char* name, const char* parameter, std::int64_t extent, char dim) {
   const auto most = static_cast<std::int64_t>(
-      std::max<std::uint64_t>(16, std::bit_ceil(static_cast<std::uint64_t>(extent))));
+      std::max<std::uint64_t>(32, std::bit_ceil(static_cast<std::uint64_t>(extent))));
   return {name,
           fmt::format("{} of more than {} is mostly idle: {} is {}", parameter, most, dim, extent),
           {parameter},
