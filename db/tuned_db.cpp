@@ -6,6 +6,7 @@
 
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/rows.hpp"
+#include "db/values.hpp"
 
 namespace greta {
 
@@ -50,6 +51,31 @@ void TunedDb::end_session(std::int64_t session, const std::string& outcome) {
 void TunedDb::set_winner(std::int64_t session, const Winner& winner) {
   impl_->connection.write(
       [&](SQLite::Database& database) { put_winner(database, session, winner); });
+}
+
+std::vector<Config> TunedDb::fastest_configs(const std::string& device_fingerprint,
+                                             const std::string& problem_key, bool cold,
+                                             int most) const {
+  std::vector<Config> configs;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(database,
+                             "SELECT trials.config FROM trials"
+                             " JOIN sessions ON sessions.id = trials.session"
+                             " JOIN devices ON devices.id = sessions.device"
+                             " JOIN problems ON problems.id = sessions.problem"
+                             " WHERE devices.fingerprint = :fingerprint AND problems.key = :key"
+                             " AND sessions.cold = :cold AND trials.status = 'ok'"
+                             " AND trials.raced = 0 AND trials.median_us > 0"
+                             " GROUP BY trials.config"
+                             " ORDER BY max(trials.stand_in IS NULL) DESC, min(trials.median_us)"
+                             " LIMIT :most");
+    select.bind(":fingerprint", device_fingerprint);
+    select.bind(":key", problem_key);
+    select.bind(":cold", cold);
+    select.bind(":most", most);
+    while (select.executeStep()) configs.push_back(config_from_text(select.getColumn(0).getText()));
+  });
+  return configs;
 }
 
 std::optional<StoredWinner> TunedDb::find_winner(const std::string& device_fingerprint,

@@ -111,6 +111,11 @@ class TunedDb {
   void set_ceilings(const DeviceInfo& device, const std::vector<Ceiling>& ceilings);
   std::vector<Ceiling> ceilings(const std::string& device_fingerprint) const;
 
+  /// The fastest configurations of all sessions for a device, problem and cold/warm, best first;
+  /// what ran on a stand-in counts only where nothing ran at full size.
+  std::vector<Config> fastest_configs(const std::string& device_fingerprint,
+                                      const std::string& problem_key, bool cold, int most) const;
+
   /// All trials of a session, in order.
   std::vector<Trial> trials(std::int64_t session) const;
 

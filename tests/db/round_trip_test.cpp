@@ -144,6 +144,35 @@ TEST(RoundTrip, DeviceIsOneRowThatFollowsItsDriver) {
   });
 }
 
+TEST(RoundTrip, FastestConfigurationsComeBestFirst) {
+  const TemporaryFolder folder;
+  auto db = TunedDb::open(folder / "a.db", TunedDb::Mode::read_write);
+  const auto session = db.begin_session(sample_session());
+  const auto add = [&](int bm, double us, bool stand_in, std::optional<Status> failure) {
+    Trial trial = sample_trial("x");
+    trial.config = {"tiled", {{"BM", bm}}};
+    trial.measurement.median_us = us;
+    trial.measurement.raced = false;
+    trial.problem_key = stand_in ? "gemm dtype=f32 out=f32 m=1 n=1 k=1" : sample_problem().key();
+    trial.failure = failure;
+    db.add_trial(session, trial);
+  };
+  add(1, 30, false, {});
+  add(2, 20, false, {});
+  add(2, 25, false, {});
+  add(3, 1, true, {});
+  add(4, 5, false, Status::correctness);
+  const auto fastest =
+      db.fastest_configs(sample_device().fingerprint(), sample_problem().key(), true, 3);
+  ASSERT_EQ(fastest.size(), 3U);
+  EXPECT_EQ(fastest[0]["BM"], 2);
+  EXPECT_EQ(fastest[1]["BM"], 1);
+  EXPECT_EQ(fastest[2]["BM"], 3);  // on a stand-in: its time says nothing at full size
+  EXPECT_TRUE(db.fastest_configs("another", sample_problem().key(), true, 3).empty());
+  EXPECT_TRUE(
+      db.fastest_configs(sample_device().fingerprint(), sample_problem().key(), false, 3).empty());
+}
+
 TEST(RoundTrip, UnknownSessionIsAnError) {
   const TemporaryFolder folder;
   auto db = open(folder / "t.db");

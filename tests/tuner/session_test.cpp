@@ -155,6 +155,17 @@ TEST_F(SessionTest, ALaterSessionStartsFromTheKnownWinner) {
   EXPECT_LE(evaluator_.factor(second.winner->config), evaluator_.factor(first.winner->config));
 }
 
+TEST_F(SessionTest, ALaterSessionStartsFromWhatAStoppedOneMeasured) {
+  observer_.stop_after_ = 30;
+  const auto stopped = tune_problem("60");
+  ASSERT_TRUE(stopped.interrupted);
+  const Config best = best_trial(stopped.trials, problem_.key())->config;
+  observer_.stop_ = false;
+  evaluator_.evaluated_.clear();
+  tune_problem("2");
+  EXPECT_EQ(evaluator_.evaluated_.count(best), 1U);
+}
+
 TEST_F(SessionTest, CeilingsAreMeasuredOnceForADriver) {
   tune_problem("5");
   tune_problem("5");

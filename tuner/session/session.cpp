@@ -138,13 +138,24 @@ void Session::choose_stand_in() {
       launch_s, result_.stand_in->problem.dims_text()));
 }
 
+// What is tried first: the default, what the user asked for, and what earlier sessions found best.
 std::vector<Config> Session::seeds(const Space& space) const {
+  constexpr int most_remembered = 4;
+  const auto fingerprint = result_.device.fingerprint();
+  const auto key = result_.problem.key();
   std::vector<Config> configs{result_.default_config};
-  configs.insert(configs.end(), options_.try_first.begin(), options_.try_first.end());
-  const auto known =
-      db_.find_winner(result_.device.fingerprint(), result_.problem.key(), options_.cold);
-  if (known && space.valid(known->winner.config)) configs.push_back(known->winner.config);
-  std::erase_if(configs, [&](const Config& c) { return !space.valid(c); });
+  const auto add = [&](const Config& config) {
+    const bool known = std::find(configs.begin(), configs.end(), config) != configs.end();
+    if (!known && space.valid(config)) configs.push_back(config);
+  };
+  for (const auto& config : options_.try_first) add(config);
+  if (const auto known = db_.find_winner(fingerprint, key, options_.cold)) {
+    add(known->winner.config);
+  }
+  for (const auto& config : db_.fastest_configs(fingerprint, key, options_.cold, most_remembered)) {
+    add(config);
+  }
+  std::erase_if(configs, [&](const Config& config) { return !space.valid(config); });
   return configs;
 }
 
