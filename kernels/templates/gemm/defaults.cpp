@@ -82,26 +82,28 @@ Config tiled_config(const Shape& shape, const DeviceInfo& device, const Tile& ti
   return config;
 }
 
-/// Few rows: enough workgroups first, then runs of B as long as possible.
+/// Few rows. Rows of B that are read across want wide workgroups with many loads in flight; columns
+/// that are read along K want many small workgroups.
 std::vector<Config> gemv_configs(const Shape& shape, const DeviceInfo& device) {
   const bool gpu = !device.is_cpu();
-  const int unroll = gpu ? 8 : 2;
+  const int unroll = !gpu ? 2 : shape.b_along_k ? 1 : 8;
   const int vb = widest(shape, shape.b_stride(), 8);
   const int va = shape.b_along_k ? vb : widest(shape, shape.a_along_k ? shape.k : 1, unroll);
-  int cols = 8;
+  int cols = gpu && shape.b_along_k ? 2 : 8;
   const auto groups = [&] {
     return ceil_div(shape.n, std::int64_t{cols} * (shape.b_along_k ? 1 : vb));
   };
-  while (cols > 2 && 8 * groups() < 7 * busy(device)) cols /= 2;
+  while (cols > 2 && 3 * groups() < busy(device)) cols /= 2;
   std::vector<Config> configs;
-  for (const int threads : {gpu ? 512 : 256, 256, 128, 64}) {
+  for (const int threads : {gpu && !shape.b_along_k ? 1024 : 256, 512, 256, 128, 64}) {
     configs.push_back({"gemv",
                        {{"THREADS", threads},
                         {"COLS", cols},
                         {"VB", vb},
                         {"VA", va},
                         {"UNROLL", unroll},
-                        {"SPLIT", split_for(shape, device, groups())}}});
+                        // A slice more costs as much as it hides until most of the device is idle.
+                        {"SPLIT", split_for(shape, device, 4 * groups())}}});
   }
   return configs;
 }
