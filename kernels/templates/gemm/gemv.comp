@@ -136,12 +136,17 @@ float add_lanes(uint row, uint lane, uint column) {
 }
 
 #if SPLIT > 1
-// Counts this slice in; true for the last one, which then sees the others' sums.
+// Counts this slice in; true for the last one, which then sees the others' sums. The barriers order
+// the workgroup's sums with its first thread, whose own fences order that thread's count between
+// them and what it read of the others'.
 bool last_slice() {
   memoryBarrierBuffer();
   barrier();
-  if (gl_LocalInvocationIndex == 0)
+  if (gl_LocalInvocationIndex == 0) {
+    memoryBarrierBuffer();
     arrived = atomicAdd(Counter(args.counters + uint64_t(workgroup()) * 4).v, 1);
+    memoryBarrierBuffer();
+  }
   barrier();
   memoryBarrierBuffer();
   return arrived == SPLIT - 1;
