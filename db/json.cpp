@@ -199,6 +199,8 @@ Json to_json(const Winner& winner) {
           {"speedup_high", json_number(winner.speedup_high)},
           {"confidence", json_number(winner.confidence)},
           {"rounds", winner.rounds},
+          {"measurement", to_json(winner.measurement)},
+          {"default_samples_us", json_numbers(winner.default_samples_us)},
           {"roofline", json_number(winner.roofline)},
           {"verdict", to_json(winner.verdict)},
           {"cold", winner.cold},

@@ -16,7 +16,7 @@ struct Measurement {
   bool cold = true;               ///< the last-level cache was overwritten before every sample
   bool raced = false;             ///< stopped early because it was surely slower than the best
   int batch = 1;                  ///< launches averaged in one sample
-  int dropped = 0;                ///< samples left out because the device drifted
+  int dropped = 0;                ///< samples or rounds left out because the device drifted
   std::uint64_t flush_bytes = 0;  ///< overwritten between cold samples
   std::string clocks;             ///< e.g. "SM 1980 MHz" where readable, else empty
 

@@ -50,7 +50,10 @@ struct Winner {
   double speedup = 1;                        ///< default time over winner time
   double speedup_low = 1, speedup_high = 1;  ///< its confidence interval
   double confidence = 0.95;
-  int rounds = 0;       ///< interleaved rounds behind the interval
+  int rounds = 0;           ///< interleaved rounds behind the interval
+  Measurement measurement;  ///< the certifying rounds: raw samples, clocks, flush bytes, rounds
+                            ///< dropped for drift
+  std::vector<double> default_samples_us;  ///< the default's times in the same rounds
   double roofline = 0;  ///< share of the roofline, 0…1; 0 where ceilings are unknown
   Verdict verdict;      ///< of the check after timing, on new inputs
   bool cold = true;

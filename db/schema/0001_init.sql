@@ -94,6 +94,8 @@ CREATE TABLE winners (
   speedup_high REAL,
   confidence REAL,
   rounds INTEGER NOT NULL,
+  measurement TEXT NOT NULL CHECK (json_valid(measurement)),
+  default_samples_us TEXT NOT NULL CHECK (json_valid(default_samples_us)),
   roofline REAL,
   verdict TEXT NOT NULL CHECK (json_valid(verdict)),
   ties TEXT NOT NULL CHECK (json_valid(ties)),

@@ -1,15 +1,14 @@
 #include "db/sqlite/rows.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <ctime>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "db/json.hpp"
 #include "db/values.hpp"
+#include "runtime/device/utc.hpp"
 
 namespace greta {
 namespace {
@@ -46,11 +45,6 @@ std::vector<Tie> ties_from_json(const nlohmann::json& list) {
                     number_from_json(tie["ratio_to_winner"], "ties: ratio_to_winner")});
   }
   return ties;
-}
-
-/// "2026-11-20T12:00:00Z"
-std::string now_utc() {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 /// Runs a statement that returns one row with one number.
@@ -127,7 +121,7 @@ std::int64_t put_device(SQLite::Database& database, const DeviceInfo& device) {
   insert.bind(":name", device.name);
   insert.bind(":driver", device.driver);
   insert.bind(":info", to_json(device).dump());
-  insert.bind(":now", now_utc());
+  insert.bind(":now", utc_now());
   return fetch_id(insert);
 }
 
@@ -174,7 +168,7 @@ void finish_session(SQLite::Database& database, std::int64_t session, const std:
   SQLite::Statement update(database, R"(
     UPDATE sessions SET outcome = :outcome, ended_utc = :now WHERE id = :session)");
   update.bind(":outcome", outcome);
-  update.bind(":now", now_utc());
+  update.bind(":now", utc_now());
   execute_for_session(update, session);
 }
 
@@ -200,7 +194,7 @@ void insert_trial(SQLite::Database& database, std::int64_t session, const Trial&
   insert.bind(":compile_s", trial.compile_s);
   insert.bind(":verify_s", trial.verify_s);
   insert.bind(":measure_s", trial.measure_s);
-  insert.bind(":now", now_utc());
+  insert.bind(":now", utc_now());
   execute_for_session(insert, session);
 }
 
@@ -229,11 +223,11 @@ Trial read_trial(SQLite::Statement& row) {
 void put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner) {
   SQLite::Statement insert(database, R"(
     INSERT OR REPLACE INTO winners (device, problem, cold, session, config, is_default, median_us,
-      low_us, high_us, default_us, speedup, speedup_low, speedup_high, confidence, rounds, roofline,
-      verdict, ties, recorded_utc)
+      low_us, high_us, default_us, speedup, speedup_low, speedup_high, confidence, rounds,
+      measurement, default_samples_us, roofline, verdict, ties, recorded_utc)
     SELECT device, problem, :cold, id, :config, :is_default, :median_us, :low_us, :high_us,
-      :default_us, :speedup, :speedup_low, :speedup_high, :confidence, :rounds, :roofline, :verdict,
-      :ties, :now
+      :default_us, :speedup, :speedup_low, :speedup_high, :confidence, :rounds,
+      :measurement, :default_samples_us, :roofline, :verdict, :ties, :now
     FROM sessions WHERE id = :session)");
   insert.bind(":cold", winner.cold);
   insert.bind(":config", winner.config.text());
@@ -247,10 +241,12 @@ void put_winner(SQLite::Database& database, std::int64_t session, const Winner& 
   insert.bind(":speedup_high", winner.speedup_high);
   insert.bind(":confidence", winner.confidence);
   insert.bind(":rounds", winner.rounds);
+  insert.bind(":measurement", to_json(winner.measurement).dump());
+  insert.bind(":default_samples_us", json_numbers(winner.default_samples_us).dump());
   insert.bind(":roofline", winner.roofline);
   insert.bind(":verdict", to_json(winner.verdict).dump());
   insert.bind(":ties", to_json(winner)["ties"].dump());
-  insert.bind(":now", now_utc());
+  insert.bind(":now", utc_now());
   execute_for_session(insert, session);
 }
 
@@ -285,6 +281,9 @@ StoredWinner read_winner(SQLite::Statement& row) {
   winner.speedup_high = real(row, "speedup_high");
   winner.confidence = real(row, "confidence");
   winner.rounds = row.getColumn("rounds").getInt();
+  winner.measurement = measurement_from_json(json(row, "measurement"));
+  winner.default_samples_us =
+      numbers_from_json(json(row, "default_samples_us"), "default_samples_us");
   winner.roofline = real(row, "roofline");
   winner.verdict = verdict_from_json(json(row, "verdict"));
   winner.cold = boolean(row, "cold");

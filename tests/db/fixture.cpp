@@ -133,6 +133,24 @@ std::string random_text(std::mt19937_64& random) {
 
 }  // namespace
 
+Measurement random_measurement(std::mt19937_64& random) {
+  Measurement measurement;
+  for (auto left = random() % 40; left > 0; --left) {
+    measurement.samples_us.push_back(random_number(random));
+  }
+  measurement.median_us = random_number(random);
+  measurement.low_us = random_number(random);
+  measurement.high_us = random_number(random);
+  measurement.p99_us = random_number(random);
+  measurement.cold = random() % 2;
+  measurement.raced = random() % 2;
+  measurement.batch = static_cast<int>(random() % 1000);
+  measurement.dropped = static_cast<int>(random() % 1000);
+  measurement.flush_bytes = random();
+  measurement.clocks = random_text(random);
+  return measurement;
+}
+
 Trial random_trial(std::mt19937_64& random) {
   static const Status statuses[] = {Status::constraints,   Status::compile, Status::launch,
                                     Status::correctness,   Status::timeout, Status::crash,
@@ -148,20 +166,7 @@ Trial random_trial(std::mt19937_64& random) {
   trial.log = random_text(random) + std::string(random() % 20'000, 'x');
   trial.verdict = {random() % 2 == 0, random_number(random), random_number(random),
                    random_text(random), random_text(random)};
-  auto& measurement = trial.measurement;
-  for (auto left = random() % 40; left > 0; --left) {
-    measurement.samples_us.push_back(random_number(random));
-  }
-  measurement.median_us = random_number(random);
-  measurement.low_us = random_number(random);
-  measurement.high_us = random_number(random);
-  measurement.p99_us = random_number(random);
-  measurement.cold = random() % 2;
-  measurement.raced = random() % 2;
-  measurement.batch = static_cast<int>(random() % 1000);
-  measurement.dropped = static_cast<int>(random() % 1000);
-  measurement.flush_bytes = random();
-  measurement.clocks = random_text(random);
+  trial.measurement = random_measurement(random);
   trial.problem_key = random() % 2 ? sample_problem().key() : random_text(random);
   trial.content_keys = random_text(random);
   trial.compile_s = random_number(random);
@@ -182,7 +187,17 @@ Winner sample_winner() {
   winner.speedup_low = 1.9;
   winner.speedup_high = 2.1;
   winner.confidence = 0.99;
-  winner.rounds = 40;
+  winner.rounds = 4;
+  winner.measurement.samples_us = {12.5, 12.25, 12.75, 12.5};
+  winner.measurement.median_us = 12.5;
+  winner.measurement.low_us = 12.25;
+  winner.measurement.high_us = 12.75;
+  winner.measurement.p99_us = 12.75;
+  winner.measurement.batch = 3;
+  winner.measurement.dropped = 2;
+  winner.measurement.flush_bytes = 18'446'744'073'709'551'615U;
+  winner.measurement.clocks = "SM 1980 MHz";
+  winner.default_samples_us = {25, 24.5, 25.5, 1e-300};
   winner.roofline = 0.75;
   winner.verdict = {true, 1e-6, 2e-6, "16 rows in full", ""};
   winner.ties = {{{"split_k", {{"BM", 32}, {"SPLIT", 8}}}, 1.001},
@@ -200,6 +215,11 @@ void expect_same(double actual, double expected) {
   }
 }
 
+void expect_same(const std::vector<double>& actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) expect_same(actual[i], expected[i]);
+}
+
 }  // namespace
 
 void expect_equal(const Verdict& actual, const Verdict& expected) {
@@ -210,28 +230,27 @@ void expect_equal(const Verdict& actual, const Verdict& expected) {
   EXPECT_EQ(actual.detail, expected.detail);
 }
 
+void expect_equal(const Measurement& actual, const Measurement& expected) {
+  expect_same(actual.samples_us, expected.samples_us);
+  expect_same(actual.median_us, expected.median_us);
+  expect_same(actual.low_us, expected.low_us);
+  expect_same(actual.high_us, expected.high_us);
+  expect_same(actual.p99_us, expected.p99_us);
+  EXPECT_EQ(actual.cold, expected.cold);
+  EXPECT_EQ(actual.raced, expected.raced);
+  EXPECT_EQ(actual.batch, expected.batch);
+  EXPECT_EQ(actual.dropped, expected.dropped);
+  EXPECT_EQ(actual.flush_bytes, expected.flush_bytes);
+  EXPECT_EQ(actual.clocks, expected.clocks);
+}
+
 void expect_equal(const Trial& actual, const Trial& expected) {
   EXPECT_EQ(actual.config, expected.config);
   EXPECT_EQ(actual.failure, expected.failure);
   EXPECT_EQ(actual.message, expected.message);
   EXPECT_EQ(actual.log, expected.log);
   expect_equal(actual.verdict, expected.verdict);
-  const auto& a = actual.measurement;
-  const auto& b = expected.measurement;
-  ASSERT_EQ(a.samples_us.size(), b.samples_us.size());
-  for (std::size_t i = 0; i < a.samples_us.size(); ++i) {
-    expect_same(a.samples_us[i], b.samples_us[i]);
-  }
-  expect_same(a.median_us, b.median_us);
-  expect_same(a.low_us, b.low_us);
-  expect_same(a.high_us, b.high_us);
-  expect_same(a.p99_us, b.p99_us);
-  EXPECT_EQ(a.cold, b.cold);
-  EXPECT_EQ(a.raced, b.raced);
-  EXPECT_EQ(a.batch, b.batch);
-  EXPECT_EQ(a.dropped, b.dropped);
-  EXPECT_EQ(a.flush_bytes, b.flush_bytes);
-  EXPECT_EQ(a.clocks, b.clocks);
+  expect_equal(actual.measurement, expected.measurement);
   EXPECT_EQ(actual.problem_key, expected.problem_key);
   EXPECT_EQ(actual.content_keys, expected.content_keys);
   expect_same(actual.compile_s, expected.compile_s);
@@ -281,6 +300,8 @@ void expect_equal(const Winner& actual, const Winner& expected) {
   expect_same(actual.speedup_high, expected.speedup_high);
   expect_same(actual.confidence, expected.confidence);
   EXPECT_EQ(actual.rounds, expected.rounds);
+  expect_equal(actual.measurement, expected.measurement);
+  expect_same(actual.default_samples_us, expected.default_samples_us);
   expect_same(actual.roofline, expected.roofline);
   expect_equal(actual.verdict, expected.verdict);
   EXPECT_EQ(actual.cold, expected.cold);

@@ -35,10 +35,13 @@ SessionRecord sample_session();
 Trial sample_trial(const std::string& id);
 /// Every field random: failures with logs, NaN and infinities, odd text.
 Trial random_trial(std::mt19937_64& random);
+/// Likewise.
+Measurement random_measurement(std::mt19937_64& random);
 Winner sample_winner();
 
 /// Field by field; NaN equals NaN.
 void expect_equal(const Trial& actual, const Trial& expected);
+void expect_equal(const Measurement& actual, const Measurement& expected);
 void expect_equal(const Verdict& actual, const Verdict& expected);
 void expect_equal(const DeviceInfo& actual, const DeviceInfo& expected);
 void expect_equal(const Winner& actual, const Winner& expected);

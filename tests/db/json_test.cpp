@@ -25,6 +25,12 @@ TEST(JsonForms, RandomTrialsComeBackAsTheyWere) {
   }
 }
 
+TEST(JsonForms, MeasurementOfAWinnerComesBackAsItWas) {
+  const auto winner = sample_winner();
+  const auto json = through_text(to_json(winner));
+  expect_equal(measurement_from_json(json["measurement"]), winner.measurement);
+}
+
 TEST(JsonForms, DeviceComesBackAsItWas) {
   expect_equal(device_from_json(through_text(to_json(sample_device()))), sample_device());
   for (const auto kind : {DeviceKind::discrete_gpu, DeviceKind::integrated_gpu,
@@ -54,6 +60,10 @@ TEST(JsonForms, FieldNamesAreStable) {
   const auto winner = to_json(sample_winner());
   EXPECT_EQ(winner["speedup_low"], 1.9);
   EXPECT_EQ(winner["roofline"], 0.75);
+  EXPECT_EQ(winner["measurement"], to_json(sample_winner().measurement));
+  EXPECT_EQ(winner["measurement"]["samples_us"].dump(), "[12.5,12.25,12.75,12.5]");
+  EXPECT_EQ(winner["measurement"]["dropped"], 2);
+  EXPECT_EQ(winner["default_samples_us"].dump(), "[25.0,24.5,25.5,1e-300]");
   EXPECT_EQ(winner["ties"][0]["ratio_to_winner"], 1.001);
   EXPECT_EQ(winner["ties"][1]["ratio_to_winner"], "Infinity");
   EXPECT_EQ(winner["verdict"]["method"], "16 rows in full");

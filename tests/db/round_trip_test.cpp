@@ -111,6 +111,37 @@ TEST(RoundTrip, LaterWinnerReplacesOnlyItsOwnKind) {
   EXPECT_EQ(db.counts().winners, 2);
 }
 
+TEST(RoundTrip, WinnerKeepsItsRawSamples) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  const auto session = db.begin_session(sample_session());
+  std::mt19937_64 random(11);
+  for (int i = 0; i < 50; ++i) {
+    auto winner = sample_winner();
+    winner.measurement = random_measurement(random);
+    winner.default_samples_us = random_measurement(random).samples_us;
+    db.set_winner(session, winner);
+    expect_equal(db.winners().front().winner, winner);
+  }
+}
+
+TEST(RoundTrip, TimesAreRecordedInUtc) {
+  const TemporaryFolder folder;
+  {
+    auto db = open(folder / "t.db");
+    db.end_session(db.begin_session(sample_session()), "done");
+  }
+  const Connection connection(folder / "t.db", TunedDb::Mode::read_only);
+  connection.read([](SQLite::Database& database) {
+    // In SQLite's own words; text in this form sorts by time.
+    const auto recently = database.execAndGet(R"(
+      SELECT ended_utc BETWEEN strftime('%Y-%m-%dT%H:%M:%SZ', 'now', '-5 minutes')
+        AND strftime('%Y-%m-%dT%H:%M:%SZ', 'now') FROM sessions)");
+    EXPECT_EQ(recently.getInt(), 1);
+    EXPECT_EQ(database.execAndGet("SELECT length(ended_utc) FROM sessions").getInt(), 20);
+  });
+}
+
 TEST(RoundTrip, CeilingsAreReplacedByKind) {
   const TemporaryFolder folder;
   auto db = open(folder / "t.db");

@@ -1,12 +1,9 @@
 #include "tuner/measure/ceilings.hpp"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 
+#include "runtime/device/utc.hpp"
 #include "tuner/measure/statistics.hpp"
 
 namespace greta {
@@ -48,7 +45,7 @@ Ceiling make_ceiling(std::string_view kind, const std::vector<double>& samples_u
   ceiling.value = units_per_us / us;
   ceiling.spread_percent = 100 * (quantile(samples_us, 0.9) - quantile(samples_us, 0.1)) / us;
   ceiling.driver = info.driver;
-  ceiling.measured_utc = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  ceiling.measured_utc = utc_now();
   return ceiling;
 }
 
