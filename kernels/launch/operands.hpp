@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "kernels/launch/guarded_buffer.hpp"
 #include "kernels/model/tensor.hpp"
 #include "runtime/device/device.hpp"
 
@@ -16,8 +16,6 @@ namespace greta {
 /// may write.
 class Operands {
  public:
-  static constexpr std::size_t guard_bytes = 64 * 1024;
-
   static Result<Operands> create(Device& device, const std::vector<TensorSpec>& specs);
 
   const std::vector<TensorSpec>& specs() const { return specs_; }
@@ -34,7 +32,7 @@ class Operands {
 
  private:
   std::vector<TensorSpec> specs_;
-  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<GuardedBuffer> buffers_;
 };
 
 }  // namespace greta

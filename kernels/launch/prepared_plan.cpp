@@ -53,13 +53,13 @@ Result<PreparedPlan> PreparedPlan::create(Device& device, const LaunchPlan& plan
 
 Result<std::uint64_t> PreparedPlan::make_workspace(Device& device, const LaunchPlan& plan) {
   if (plan.workspace_bytes == 0) return std::uint64_t{0};
-  auto workspace = device.allocate(plan.workspace_bytes);
+  auto workspace = GuardedBuffer::create(device, plan.workspace_bytes);
   if (!workspace) return workspace.failure();
   workspace_ = *std::move(workspace);
   zeroed_bytes_ = plan.zeroed_bytes;
   if (zeroed_bytes_ > 0) {
     const std::vector<std::byte> zeros(zeroed_bytes_);
-    if (auto done = device.upload(*workspace_, 0, zeros); !done) return done.failure();
+    if (auto done = workspace_->upload(device, zeros); !done) return done.failure();
   }
   return workspace_->address();
 }
@@ -74,15 +74,19 @@ Result<void> PreparedPlan::record(Stream& stream) const {
 
 Result<void> PreparedPlan::poison_workspace(Stream& stream) const {
   if (!workspace_) return {};
-  const std::size_t first = (zeroed_bytes_ + 3) / 4 * 4;
-  return stream.fill(*workspace_, first, (workspace_->size() - first) / 4 * 4, 0xFFFFFFFF);
+  return workspace_->poison(stream, (zeroed_bytes_ + 3) / 4 * 4);
 }
 
 Result<bool> PreparedPlan::zeroed_part_is_zero(Device& device) const {
   if (zeroed_bytes_ == 0) return true;
   std::vector<std::byte> bytes(zeroed_bytes_);
-  if (auto done = device.download(*workspace_, 0, bytes); !done) return done.failure();
+  if (auto done = workspace_->download(device, bytes); !done) return done.failure();
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+Result<std::optional<std::string>> PreparedPlan::broken_guard(Device& device) const {
+  if (!workspace_) return std::optional<std::string>{};
+  return workspace_->broken_guard(device, "the workspace");
 }
 
 std::string PreparedPlan::content_keys() const {

@@ -2,8 +2,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "kernels/launch/guarded_buffer.hpp"
 #include "kernels/launch/operands.hpp"
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/device.hpp"
@@ -25,6 +28,9 @@ class PreparedPlan {
   Result<void> poison_workspace(Stream& stream) const;
   /// Whether the launches left the zeroed part of the workspace as they found it.
   Result<bool> zeroed_part_is_zero(Device& device) const;
+  /// Which guard zone of the workspace was written, and where first; nothing when it has none or
+  /// they are intact.
+  Result<std::optional<std::string>> broken_guard(Device& device) const;
   /// Content keys of the kernels, comma-separated.
   std::string content_keys() const;
 
@@ -34,7 +40,7 @@ class PreparedPlan {
   std::vector<Launch> launches_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<std::vector<std::byte>> arguments_;  // of each launch
-  std::unique_ptr<Buffer> workspace_;              // null where none is needed
+  std::optional<GuardedBuffer> workspace_;         // none where none is needed
   std::uint64_t zeroed_bytes_ = 0;                 // its first part
 };
 

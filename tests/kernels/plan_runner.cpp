@@ -58,6 +58,7 @@ Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
   PlanRun run;
   run.microseconds = device.elapsed_us(*start, *stop).value();
   run.overrun = operands->broken_guard(device).value().value_or("");
+  run.overrun += prepared->broken_guard(device).value().value_or("");
   if (!prepared->zeroed_part_is_zero(device).value()) run.overrun += " counters not reset";
   run.outputs = operands->download_outputs(device).value();
   return run;

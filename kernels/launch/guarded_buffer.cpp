@@ -1,0 +1,92 @@
+#include "kernels/launch/guarded_buffer.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <vector>
+
+namespace greta {
+namespace {
+
+constexpr std::size_t guard_bytes = 64 * 1024;
+constexpr std::uint32_t guard_pattern = 0xA5C3F00D;
+constexpr std::uint32_t nan_pattern = 0xFFFFFFFF;  // NaN in f32, f16 and bf16
+
+constexpr std::size_t whole_words(std::size_t bytes) {
+  return bytes / 4 * 4;
+}
+
+/// What a guard zone holds at this offset from the start of the allocation.
+std::byte guard_byte(std::size_t offset) {
+  return static_cast<std::byte>(guard_pattern >> 8 * (offset % 4) & 0xFF);
+}
+
+/// Where the first damaged byte lies among those that begin at `offset` of the allocation.
+std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std::size_t offset) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] != guard_byte(offset + i)) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes) {
+  // Whole words, as fills are; what the last one has beyond `bytes` belongs to the guard.
+  const std::size_t total = guard_bytes + whole_words(bytes + 3) + guard_bytes;
+  GuardedBuffer guarded;
+  guarded.bytes_ = bytes;
+  auto buffer = device.allocate(total);
+  if (!buffer) return buffer.failure();
+  guarded.buffer_ = *std::move(buffer);
+  auto stream = device.create_stream();
+  if (!stream) return stream.failure();
+  const std::size_t end = guard_bytes + whole_words(bytes);
+  for (const auto& [first, last] : {std::pair{std::size_t{0}, guard_bytes}, {end, total}}) {
+    auto filled = (*stream)->fill(*guarded.buffer_, first, last - first, guard_pattern);
+    if (!filled) return filled.failure();
+  }
+  if (auto done = (*stream)->synchronize(std::chrono::minutes(1)); !done) return done.failure();
+  return guarded;
+}
+
+std::uint64_t GuardedBuffer::address() const {
+  return buffer_->address() + guard_bytes;
+}
+
+Result<void> GuardedBuffer::upload(Device& device, std::span<const std::byte> from) {
+  return device.upload(*buffer_, guard_bytes, from);
+}
+
+Result<void> GuardedBuffer::download(Device& device, std::span<std::byte> to) const {
+  return device.download(*buffer_, guard_bytes, to);
+}
+
+Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first) const {
+  if (first >= bytes_) return {};
+  const std::size_t words_end = whole_words(bytes_);
+  auto filled = stream.fill(*buffer_, guard_bytes + first, words_end - first, nan_pattern);
+  if (!filled || words_end == bytes_) return filled;
+  // The last word is the guard's in part.
+  const std::uint32_t ours = (std::uint32_t{1} << 8 * (bytes_ - words_end)) - 1;
+  return stream.fill(*buffer_, guard_bytes + words_end, 4,
+                     (nan_pattern & ours) | (guard_pattern & ~ours));
+}
+
+Result<std::optional<std::string>> GuardedBuffer::broken_guard(Device& device,
+                                                               const std::string& name) const {
+  std::vector<std::byte> before(guard_bytes);
+  if (auto done = device.download(*buffer_, 0, before); !done) return done.failure();
+  if (const auto at = first_damage(before, 0)) {
+    return std::optional(fmt::format("wrote {} bytes before {}", guard_bytes - *at, name));
+  }
+  const std::size_t end = guard_bytes + bytes_;
+  std::vector<std::byte> after(buffer_->size() - end);
+  if (auto done = device.download(*buffer_, end, after); !done) return done.failure();
+  if (const auto at = first_damage(after, end)) {
+    return std::optional(fmt::format("wrote {} bytes past the end of {}", *at + 1, name));
+  }
+  return std::optional<std::string>{};
+}
+
+}  // namespace greta

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/device/device.hpp"
+
+namespace greta {
+
+/// Device memory with a guard zone before and after it that no kernel may write. The zone after it
+/// starts at its very last byte, whatever its size.
+class GuardedBuffer {
+ public:
+  static Result<GuardedBuffer> create(Device& device, std::size_t bytes);
+
+  std::uint64_t address() const;  ///< of byte 0, 256-aligned
+  std::size_t size() const { return bytes_; }
+
+  /// From byte 0 on; at most size() bytes.
+  Result<void> upload(Device& device, std::span<const std::byte> from);
+  Result<void> download(Device& device, std::span<std::byte> to) const;
+  /// Records filling everything from byte `first`, a multiple of 4, on with NaN of every type.
+  Result<void> poison(Stream& stream, std::size_t first = 0) const;
+  /// Which guard zone of this buffer, called `name`, was written, and where first; nothing when
+  /// both are intact.
+  Result<std::optional<std::string>> broken_guard(Device& device, const std::string& name) const;
+
+ private:
+  std::size_t bytes_ = 0;
+  std::unique_ptr<Buffer> buffer_;
+};
+
+}  // namespace greta

@@ -1,0 +1,86 @@
+#include "kernels/launch/guarded_buffer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "kernels/launch/prepared_plan.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+namespace greta {
+namespace {
+
+/// A plan of one thread that writes the element of 16 bits at `index`, counted from `target` on.
+LaunchPlan writer(std::int64_t index, Argument target, std::uint64_t workspace_bytes = 0) {
+  KernelSource source;
+  source.name = "test/writer";
+  source.language = "glsl";
+  source.text = R"(#version 460
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_shader_16bit_storage : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int16 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+layout(local_size_x = 1) in;
+layout(buffer_reference, std430, buffer_reference_align = 2) buffer Half { uint16_t v; };
+layout(push_constant) uniform Arguments { uint64_t at; uint64_t offset; } args;
+void main() { Half(args.at + args.offset).v = uint16_t(0x3c00); })";
+  source.argument_bytes = 16;
+  LaunchPlan plan;
+  plan.sources.push_back(source);
+  plan.launches.push_back({0, {1, 1, 1}, {target, static_cast<std::uint64_t>(2 * index)}});
+  plan.workspace_bytes = workspace_bytes;
+  return plan;
+}
+
+/// What the guard zones say of a plan on one f16 tensor of `elements`.
+std::string overrun(const LaunchPlan& plan, std::int64_t elements, Role role = Role::output) {
+  const std::vector<TensorSpec> tensors{{"C", role, DType::f16, 1, elements}};
+  return test::run_plan(test::device(), plan, tensors, test::random_inputs(tensors, 1))
+      .value()
+      .overrun;
+}
+
+TEST(GuardedBuffer, SeesOneHalfPrecisionElementBesideTheTensor) {
+  for (const Role role : {Role::output, Role::input_output}) {
+    for (const std::int64_t elements : {1, 2, 7, 8, 1001}) {
+      const auto write = [&](std::int64_t index) {
+        return overrun(writer(index, OperandArgument{0}), elements, role);
+      };
+      EXPECT_EQ(write(0), "") << elements;
+      EXPECT_EQ(write(elements - 1), "") << elements;
+      EXPECT_EQ(write(elements), "wrote 1 bytes past the end of tensor C") << elements;
+      EXPECT_EQ(write(-1), "wrote 2 bytes before tensor C") << elements;
+    }
+  }
+}
+
+TEST(GuardedBuffer, SeesWhatIsWrittenBesideTheWorkspace) {
+  for (const std::int64_t elements : {2, 7, 512}) {
+    const auto write = [&](std::int64_t index) {
+      const auto bytes = static_cast<std::uint64_t>(2 * elements);
+      return overrun(writer(index, WorkspaceArgument{0}, bytes), 8);
+    };
+    EXPECT_EQ(write(0), "") << elements;
+    EXPECT_EQ(write(elements - 1), "") << elements;
+    EXPECT_EQ(write(elements), "wrote 1 bytes past the end of the workspace") << elements;
+    EXPECT_EQ(write(-1), "wrote 2 bytes before the workspace") << elements;
+  }
+}
+
+TEST(GuardedBuffer, PoisonIsNaNToTheLastByte) {
+  Device& device = test::device();
+  for (const std::size_t bytes : {1U, 2U, 4U, 6U, 11U}) {
+    GuardedBuffer buffer = GuardedBuffer::create(device, bytes).value();
+    std::vector<std::byte> data(bytes, std::byte{7});
+    buffer.upload(device, data).value();
+    const auto stream = device.create_stream().value();
+    buffer.poison(*stream, 4).value();
+    stream->synchronize(std::chrono::seconds(10)).value();
+    buffer.download(device, data).value();
+    for (std::size_t i = 0; i < bytes; ++i) EXPECT_EQ(data[i], std::byte(i < 4 ? 7 : 0xFF));
+    EXPECT_EQ(buffer.broken_guard(device, "it").value(), std::nullopt) << bytes;
+  }
+}
+
+}  // namespace
+}  // namespace greta
