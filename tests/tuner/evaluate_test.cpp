@@ -147,9 +147,9 @@ TEST(LocalEvaluator, AMissedDeadlineIsATimeoutAndTheNextOneWorks) {
   LocalEvaluator evaluator({});
   const auto large = Problem::parse("gemm dtype=f32 out=f32 m=512 n=512 k=512").value();
   TrialLimits hasty;
-  hasty.run_s = 1e-4;
+  hasty.run_s = 1e-6;
   const auto late = evaluator.evaluate(large, Config{std::string(naive_variant), {}}, hasty);
-  if (late.ok()) GTEST_FAIL() << "a 512³ product within 100 µs: the deadline was not kept";
+  if (late.ok()) GTEST_FAIL() << "a 512³ product within a microsecond: the deadline was not kept";
   EXPECT_EQ(late.failure, Status::timeout);
   const auto problem = small_problem();
   expect_right(evaluator.evaluate(problem, default_of(evaluator, problem), {}));
@@ -207,7 +207,7 @@ TEST(WorkerEvaluator, AHangingKernelIsATimeoutAndItsProcessIsGone) {
   WorkerEvaluator worker(worker_command(), {});
   const auto slow = Problem::parse("gemm dtype=f32 out=f32 m=1024 n=1024 k=1024").value();
   TrialLimits hasty;
-  hasty.run_s = 1e-4;
+  hasty.run_s = 1e-6;
   const auto late = worker.evaluate(slow, Config{std::string(naive_variant), {}}, hasty);
   EXPECT_EQ(late.failure, Status::timeout);
   EXPECT_EQ(worker.worker_pid(), 0);

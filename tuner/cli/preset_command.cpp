@@ -18,7 +18,7 @@ using nlohmann::json;
 struct Preset {
   std::string name;
   std::string budget;
-  std::vector<Problem> problems;
+  std::vector<TuningTask> tasks;
 };
 
 // A file, or the name of an installed preset, or one of a source tree that is the current folder.
@@ -80,8 +80,8 @@ Preset read_preset(const std::filesystem::path& file) {
   Preset preset{object.value("name", file.stem().string()), object.value("budget", "60s"), {}};
   std::size_t index = 0;
   for (const auto& entry : object["problems"]) {
-    preset.problems.push_back(
-        read_problem(entry, fmt::format("{}: problems[{}]", file.string(), index++)));
+    preset.tasks.push_back(
+        {read_problem(entry, fmt::format("{}: problems[{}]", file.string(), index++)), {}});
   }
   return preset;
 }
@@ -98,14 +98,13 @@ std::string summary_line(const SessionResult& result) {
 int tune_preset(const std::string& wanted, TuningOptions options) {
   const Preset preset = read_preset(find_preset(wanted));
   if (options.budget.empty()) options.budget = preset.budget;
-  Tuning tuning(options);
-  for (const auto& problem : preset.problems) tuning.check_fits(problem);
+  Tuning tuning(options, preset.tasks);
   json results = json::array();
   bool all = true;
-  for (const auto& problem : preset.problems) {
+  for (const auto& task : preset.tasks) {
     if (tuning.interrupted()) break;
-    fmt::print(stderr, "\n{}\n", problem.key());
-    const SessionResult result = tuning.run(problem);
+    fmt::print(stderr, "\n{}\n", task.problem.key());
+    const SessionResult result = tuning.run(task);
     all = all && result.winner;
     tuning.write_csv(result);
     if (options.json) {

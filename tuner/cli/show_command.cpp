@@ -6,6 +6,7 @@
 #include "kernels/catalog.hpp"
 #include "tuner/cli/commands.hpp"
 #include "tuner/cli/paths.hpp"
+#include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta {
@@ -52,14 +53,7 @@ int show(const ShowOptions& options) {
     for (const auto* entry : catalog()) names += (names.empty() ? "" : ", ") + entry->name;
     throw CommandError(exit_usage, fmt::format("--op {}: must be one of {}", options.op, names));
   }
-  const TunedDb db = [&] {
-    try {
-      return TunedDb::open(options.db, TunedDb::Mode::read_only);
-    } catch (const Error& error) {
-      throw CommandError(error.status() == Status::invalid_argument ? exit_usage : exit_failed,
-                         std::string("--db ") + error.what());
-    }
-  }();
+  const TunedDb db = open_database(options.db, TunedDb::Mode::read_only);
   nlohmann::json list = nlohmann::json::array();
   std::string text;
   for (const auto& stored : db.winners()) {

@@ -18,9 +18,9 @@ struct OperationOptions {
 int tune_one(const KernelTemplate& kernel_template, const OperationOptions& options) {
   auto problem = make_problem(kernel_template, options.problem);
   if (!problem) throw CommandError(exit_usage, problem.failure().message);
-  Tuning tuning(options.tuning);
-  tuning.check_fits(*problem);
-  const SessionResult result = tuning.run(*problem, options.try_first);
+  const TuningTask task{*problem, options.try_first};
+  Tuning tuning(options.tuning, {task});
+  const SessionResult result = tuning.run(task);
   const std::string database = tuning.database().string();
   if (options.tuning.json) {
     fmt::print("{}\n", report_json(result, database).dump(2));

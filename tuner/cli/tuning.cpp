@@ -1,18 +1,17 @@
 #include "tuner/cli/tuning.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <charconv>
 #include <csignal>
-#include <ctime>
 #include <fstream>
 #include <random>
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
+#include "runtime/device/utc.hpp"
 #include "tuner/cli/commands.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
@@ -37,10 +36,6 @@ std::string names_of_strategies() {
   for (const auto& entry : strategies())
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
   return names;
-}
-
-std::string utc_now() {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 // Exit code 3 where there is no device at all, 2 where the wanted one is not among those there are.
@@ -71,19 +66,34 @@ std::uint64_t flush_bytes(const std::string& text) {
   return static_cast<std::uint64_t>(mebibytes * 1024 * 1024);
 }
 
+std::uint64_t seed_of(const std::string& text) {
+  if (text.empty()) return std::random_device{}();
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw CommandError(exit_usage,
+                       fmt::format("--seed {}: must be a whole number below 2^64", text));
+  }
+  return seed;
+}
+
 // An existing file must be one of ours: rows are appended to it, never written over.
 void check_csv(const std::filesystem::path& file) {
   if (file.empty()) return;
-  std::ifstream in(file);
-  std::string first;
-  if (in && std::getline(in, first) && first + "\n" != csv_header()) {
-    throw CommandError(exit_usage,
-                       fmt::format("--csv {}: exists and has other columns", file.string()));
+  const auto refuse = [&](std::string_view why) {
+    throw CommandError(exit_usage, fmt::format("--csv {}: {}", file.string(), why));
+  };
+  if (std::filesystem::exists(file)) {
+    std::ifstream in(file);
+    std::string first;
+    if (std::getline(in, first) && first + "\n" != csv_header()) {
+      refuse("exists and has other columns");
+    }
+    if (access(file.c_str(), W_OK) != 0) refuse("can't be written");
+    return;
   }
-  std::ofstream out(file, std::ios::app);
-  if (!out) {
-    throw CommandError(exit_usage, fmt::format("--csv {}: can't be written", file.string()));
-  }
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  if (access(folder.c_str(), W_OK) != 0) refuse("can't be written");
 }
 
 std::vector<Config> read_configs(const Problem& problem, const DeviceInfo& device,
@@ -95,9 +105,6 @@ std::vector<Config> read_configs(const Problem& problem, const DeviceInfo& devic
     auto config = space.parse(text);
     if (!config) {
       throw CommandError(exit_usage, "--try: " + config.failure().message);
-    }
-    if (const auto broken = space.rejects(*config)) {
-      throw CommandError(exit_usage, fmt::format("--try \"{}\": {}", text, *broken));
     }
     configs.push_back(*std::move(config));
   }
@@ -112,6 +119,36 @@ double available_host_bytes() {
     if (name == "MemAvailable:") return kilobytes * 1024;
   }
   return 0;
+}
+
+void check_fits(const Problem& problem, const DeviceInfo& device) {
+  double operands = 0;
+  double largest = 0;
+  double host = 0;
+  for (const auto& spec : find_template(problem.op)->tensors(problem)) {
+    const auto bytes =
+        static_cast<double>(spec.elements()) * static_cast<double>(size_of(spec.dtype));
+    operands += bytes;
+    largest = std::max(largest, bytes);
+    // Drawn as it is and converted for the reference; outputs are brought back.
+    host += bytes + 20.0 * static_cast<double>(spec.elements());
+  }
+  const auto memory = static_cast<double>(device.memory_bytes);
+  const auto allocation = static_cast<double>(device.max_allocation_bytes);
+  const auto refuse = [&](double needed, const std::string& limit, double there) {
+    throw CommandError(exit_usage, fmt::format("{}: needs {}, {} {}", problem.dims_text(),
+                                               format_bytes(needed), limit, format_bytes(there)));
+  };
+  if (operands > memory) refuse(operands, device.id() + " has", memory);
+  if (allocation > 0 && largest > allocation) {
+    refuse(largest, "for one operand, where the largest allocation on " + device.id() + " is",
+           allocation);
+  }
+  const double needed = host + (device.unified_memory || device.is_cpu() ? operands : 0);
+  const double available = available_host_bytes();
+  if (available > 0 && needed > available) {
+    refuse(needed, "of host memory to verify results, where free are", available);
+  }
 }
 
 }  // namespace
@@ -153,7 +190,17 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       ->group("Output");
 }
 
-Tuning::Tuning(const TuningOptions& options) : options_(options), date_(utc_now()) {
+TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
+  try {
+    return TunedDb::open(file, mode);
+  } catch (const Error& error) {
+    throw CommandError(error.status() == Status::invalid_argument ? exit_usage : exit_failed,
+                       std::string("--db ") + error.what());
+  }
+}
+
+Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& tasks)
+    : options_(options), date_(utc_now()) {
   auto budget = Budget::parse(options.budget);
   if (!budget) throw CommandError(exit_usage, budget.failure().message);
   budget_ = *std::move(budget);
@@ -161,74 +208,41 @@ Tuning::Tuning(const TuningOptions& options) : options_(options), date_(utc_now(
     throw CommandError(exit_usage, fmt::format("--strategy {}: must be one of {}", options.strategy,
                                                names_of_strategies()));
   }
-  seed_ = options.seed ? *options.seed : std::random_device{}();
+  seed_ = seed_of(options.seed);
   EvaluatorOptions evaluator;
   evaluator.device = options.device;
   evaluator.cache_directory = default_cache_directory();
   evaluator.seed = seed_;
   evaluator.flush_bytes = flush_bytes(options.flush);
+  const auto selected = select_device(options.device);
+  if (!selected) no_such_device(options.device, selected.failure());
+  for (const auto& task : tasks) {
+    check_fits(task.problem, selected->info);
+    read_configs(task.problem, selected->info, task.try_first);
+  }
   check_csv(options.csv);
-  if (auto selected = select_device(options.device); !selected) {
-    no_such_device(options.device, selected.failure());
-  }
-  try {
-    db_ = TunedDb::open(options.db, TunedDb::Mode::read_write);
-  } catch (const Error& error) {
-    throw CommandError(error.status() == Status::invalid_argument ? exit_usage : exit_failed,
-                       std::string("--db ") + error.what());
-  }
   if (options.in_process) {
     evaluator_ = std::make_unique<LocalEvaluator>(evaluator);
   } else {
     evaluator_ = std::make_unique<WorkerEvaluator>(
         std::vector<std::string>{"/proc/self/exe", "worker"}, evaluator);
   }
+  db_ = open_database(options.db, TunedDb::Mode::read_write);
 }
 
-void Tuning::check_fits(const Problem& problem) const {
-  double operands = 0;
-  double largest = 0;
-  double host = 0;
-  for (const auto& spec : find_template(problem.op)->tensors(problem)) {
-    const auto bytes =
-        static_cast<double>(spec.elements()) * static_cast<double>(size_of(spec.dtype));
-    operands += bytes;
-    largest = std::max(largest, bytes);
-    // Drawn once as it is and once as FP64 for the reference; outputs are brought back.
-    host += bytes + 8.0 * static_cast<double>(spec.elements());
-  }
-  const DeviceInfo& device = evaluator_->device();
-  const auto memory = static_cast<double>(device.memory_bytes);
-  const auto allocation = static_cast<double>(device.max_allocation_bytes);
-  const auto refuse = [&](double needed, const std::string& limit, double there) {
-    throw CommandError(exit_usage, fmt::format("{}: needs {}, {} {}", problem.dims_text(),
-                                               format_bytes(needed), limit, format_bytes(there)));
-  };
-  if (operands > memory) refuse(operands, device.id() + " has", memory);
-  if (allocation > 0 && largest > allocation) {
-    refuse(largest, "for one operand, where the largest allocation on " + device.id() + " is",
-           allocation);
-  }
-  const double needed = host + (device.unified_memory || device.is_cpu() ? operands : 0);
-  const double available = available_host_bytes();
-  if (available > 0 && needed > available) {
-    refuse(needed, "of host memory to verify results, where free are", available);
-  }
-}
-
-SessionResult Tuning::run(const Problem& problem, const std::vector<std::string>& try_first) {
+SessionResult Tuning::run(const TuningTask& task) {
   SessionOptions session;
-  session.try_first = read_configs(problem, evaluator_->device(), try_first);
+  session.try_first = read_configs(task.problem, evaluator_->device(), task.try_first);
   session.budget = budget_;
   session.strategy = options_.strategy;
   session.seed = seed_;
   session.cold = !options_.warm;
   session.compare_naive = options_.naive;
   session.started_utc = date_;
-  session.command = "greta-tune " + problem.key();
+  session.command = "greta-tune " + task.problem.key();
   std::signal(SIGINT, on_interrupt);
   Progress progress(stderr, isatty(STDERR_FILENO) != 0);
-  return tune(*evaluator_, *db_, problem, session, progress, stop_requested);
+  return tune(*evaluator_, *db_, task.problem, session, progress, stop_requested);
 }
 
 void Tuning::write_csv(const SessionResult& result) {

@@ -21,7 +21,7 @@ struct TuningOptions {
   std::string budget;
   std::filesystem::path db;
   std::filesystem::path csv;
-  std::optional<std::uint64_t> seed;
+  std::string seed;   ///< empty: random
   std::string flush;  ///< MiB overwritten for a cold sample; empty: by the device's table
   bool warm = false;
   bool naive = false;
@@ -32,17 +32,20 @@ struct TuningOptions {
 /// Adds them to a subcommand.
 void add_tuning_options(CLI::App& command, TuningOptions& options, const std::string& budget);
 
-/// Everything a tuning command needs, checked before anything is changed: the device is open, the
-/// database and the CSV file can be written.
+/// A problem, and configurations (as text) to try first.
+struct TuningTask {
+  Problem problem;
+  std::vector<std::string> try_first;
+};
+
+/// Everything a tuning command needs. All input is checked before anything is opened or written.
 class Tuning {
  public:
-  /// Throws CommandError for what the user can mend.
-  explicit Tuning(const TuningOptions& options);
+  /// Throws CommandError for what the user can mend, a problem that does not fit the device's or
+  /// the host's memory among it.
+  Tuning(const TuningOptions& options, const std::vector<TuningTask>& tasks);
 
-  /// Throws CommandError when the problem does not fit the device's or the host's memory.
-  void check_fits(const Problem& problem) const;
-  /// `try_first`: configurations as text; throws CommandError for one that is not valid.
-  SessionResult run(const Problem& problem, const std::vector<std::string>& try_first = {});
+  SessionResult run(const TuningTask& task);
   /// Appends to the CSV file, if one was asked for.
   void write_csv(const SessionResult& result);
 
@@ -57,5 +60,8 @@ class Tuning {
   std::unique_ptr<Evaluator> evaluator_;
   std::optional<TunedDb> db_;
 };
+
+/// Opens a database for a command; throws CommandError that names the option.
+TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode);
 
 }  // namespace greta

@@ -25,6 +25,8 @@ struct TrialLimits {
 struct Rounds {
   std::vector<std::vector<double>> us;  ///< [candidate][round]
   int dropped = 0;                      ///< rounds left out because the device drifted
+  std::uint64_t flush_bytes = 0;        ///< overwritten between samples
+  std::string clocks;                   ///< after the rounds, where readable
   std::optional<Failure> failure;       ///< the run was cut short; `us` holds what was complete
 };
 

@@ -56,6 +56,8 @@ class LocalEvaluator : public Evaluator {
   Result<Workload*> workload(const Problem& problem, std::uint64_t seed);
   Result<PreparedPlan> make_candidate(const Problem& problem, const Config& config, Trial& trial);
   Result<void> check(const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);
+  Result<PreparedPlan> checked(const Problem& problem, const Config& config, std::uint64_t seed,
+                               const TrialLimits& limits, Trial& trial);
   Result<Measurement> measure(const PreparedPlan& candidate, const TrialLimits& limits);
   Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs);
   Result<std::vector<std::vector<double>>> take_rounds(int count, LaunchTimer& timer,

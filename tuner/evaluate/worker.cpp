@@ -72,6 +72,8 @@ int serve_as_worker() {
       reply = {{"result", answer(*evaluator, request)}};
     } catch (const Error& error) {
       reply = error_answer(error);
+    } catch (const std::exception& error) {  // out of memory, most likely
+      reply = error_answer(Error(Failure{Status::out_of_memory, error.what(), {}}));
     }
     reply["lost"] = evaluator->lost();
     channel.send(reply);

@@ -20,12 +20,10 @@ namespace {
 using nlohmann::json;
 
 constexpr double open_s = 60;
-// Beyond a candidate's own limits: drawing inputs and computing the reference of a large problem.
-constexpr double slack_s = 300;
-
-double deadline_of(const TrialLimits& limits) {
-  return limits.compile_s + 3 * limits.run_s + limits.measure_s + slack_s;
-}
+// Beyond a candidate's own limits: bringing results back and comparing them, and the first time
+// drawing inputs and computing the reference of what may be a large problem.
+constexpr double check_s = 30;
+constexpr double first_s = 300;
 
 }  // namespace
 
@@ -59,7 +57,13 @@ void WorkerEvaluator::start() {
   }
   descriptor_ = ends[0];
   channel_ = std::make_unique<LineChannel>(descriptor_);
-  auto opened = call({{"call", "open"}, {"options", to_json(options_)}}, open_s);
+  Result<json> opened = json();
+  try {
+    opened = call({{"call", "open"}, {"options", to_json(options_)}}, open_s);
+  } catch (const Error&) {
+    stop_worker(true);
+    throw;
+  }
   if (!opened) {
     throw Error(
         Failure{opened.failure().status, "opening the device: " + opened.failure().message, {}});
@@ -67,6 +71,14 @@ void WorkerEvaluator::start() {
   info_ = device_from_json(opened->at("device"));
   lookahead_ = opened->at("lookahead").get<int>();
   options_.device = info_.id();  // the next worker must open the same one
+}
+
+double WorkerEvaluator::deadline(const Problem& problem, std::uint64_t seed,
+                                 const TrialLimits& limits) {
+  auto workload = fmt::format("{} {}", problem.key(), seed);
+  const double preparing_s = workload == workload_ ? check_s : first_s;
+  workload_ = std::move(workload);
+  return limits.compile_s + 3 * limits.run_s + limits.measure_s + preparing_s;
 }
 
 void WorkerEvaluator::ensure_started() {
@@ -90,6 +102,7 @@ std::string WorkerEvaluator::stop_worker(bool kill_it) {
     waitpid(pid_, &status, 0);
   }
   pid_ = 0;
+  workload_.clear();
   if (WIFSIGNALED(status)) return fmt::format("killed by {}", strsignal(WTERMSIG(status)));
   return fmt::format("exit code {}", WEXITSTATUS(status));
 }
@@ -126,12 +139,12 @@ void WorkerEvaluator::prepare(const Problem& problem, const std::vector<Config>&
 }
 
 Trial WorkerEvaluator::trial_call(json request, const Problem& problem, const Config& config,
-                                  const TrialLimits& limits) {
+                                  std::uint64_t seed, const TrialLimits& limits) {
   ensure_started();
   request["problem"] = problem.key();
   request["config"] = to_json(config);
   request["limits"] = to_json(limits);
-  auto reply = call(request, deadline_of(limits));
+  auto reply = call(request, deadline(problem, seed, limits));
   if (reply) return trial_from_json(*reply);
   Trial trial;
   trial.config = config;
@@ -143,12 +156,12 @@ Trial WorkerEvaluator::trial_call(json request, const Problem& problem, const Co
 
 Trial WorkerEvaluator::evaluate(const Problem& problem, const Config& config,
                                 const TrialLimits& limits) {
-  return trial_call({{"call", "evaluate"}}, problem, config, limits);
+  return trial_call({{"call", "evaluate"}}, problem, config, options_.seed, limits);
 }
 
 Trial WorkerEvaluator::verify(const Problem& problem, const Config& config, std::uint64_t seed,
                               const TrialLimits& limits) {
-  return trial_call({{"call", "verify"}, {"seed", seed}}, problem, config, limits);
+  return trial_call({{"call", "verify"}, {"seed", seed}}, problem, config, seed, limits);
 }
 
 Rounds WorkerEvaluator::time_rounds(const Problem& problem, const std::vector<Config>& configs,
@@ -160,7 +173,7 @@ Rounds WorkerEvaluator::time_rounds(const Problem& problem, const std::vector<Co
       {"rounds", rounds},         {"seconds", seconds},       {"seed", seed},
       {"limits", to_json(limits)}};
   const double each_s = static_cast<double>(configs.size()) * limits.run_s;
-  auto reply = call(request, seconds + deadline_of(limits) + each_s);
+  auto reply = call(request, seconds + deadline(problem, options_.seed, limits) + each_s);
   if (reply) return rounds_from_json(*reply);
   Rounds lost;
   lost.us.resize(configs.size());
@@ -170,7 +183,7 @@ Rounds WorkerEvaluator::time_rounds(const Problem& problem, const std::vector<Co
 
 std::vector<Ceiling> WorkerEvaluator::measure_ceilings() {
   ensure_started();
-  auto reply = call({{"call", "ceilings"}}, open_s + slack_s);
+  auto reply = call({{"call", "ceilings"}}, open_s + first_s);
   if (!reply) throw Error(reply.failure());
   return ceilings_from_json(*reply);
 }

@@ -43,8 +43,10 @@ class WorkerEvaluator : public Evaluator {
   std::string stop_worker(bool kill);
   /// The worker's answer, or the failure (`crash`, `timeout`) that the call ended in.
   Result<nlohmann::json> call(const nlohmann::json& request, double deadline_s);
+  /// Seconds that a call may take with these limits.
+  double deadline(const Problem& problem, std::uint64_t seed, const TrialLimits& limits);
   Trial trial_call(nlohmann::json request, const Problem& problem, const Config& config,
-                   const TrialLimits& limits);
+                   std::uint64_t seed, const TrialLimits& limits);
 
   std::vector<std::string> command_;
   EvaluatorOptions options_;
@@ -53,6 +55,7 @@ class WorkerEvaluator : public Evaluator {
   pid_t pid_ = 0;
   int descriptor_ = -1;
   std::unique_ptr<LineChannel> channel_;
+  std::string workload_;  ///< problem and seed whose inputs and reference this worker has
 };
 
 }  // namespace greta

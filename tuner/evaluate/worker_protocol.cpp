@@ -85,7 +85,10 @@ TrialLimits limits_from_json(const json& in) {
 }
 
 json to_json(const Rounds& rounds) {
-  json result{{"us", rounds.us}, {"dropped", rounds.dropped}};
+  json result{{"us", rounds.us},
+              {"dropped", rounds.dropped},
+              {"flush_bytes", rounds.flush_bytes},
+              {"clocks", rounds.clocks}};
   if (rounds.failure) {
     result["failure"] = {{"status", static_cast<int>(rounds.failure->status)},
                          {"message", rounds.failure->message}};
@@ -97,6 +100,8 @@ Rounds rounds_from_json(const json& in) {
   Rounds rounds;
   rounds.us = in.at("us").get<std::vector<std::vector<double>>>();
   rounds.dropped = in.at("dropped").get<int>();
+  rounds.flush_bytes = in.at("flush_bytes").get<std::uint64_t>();
+  rounds.clocks = in.at("clocks").get<std::string>();
   if (in.contains("failure")) {
     const auto& failure = in.at("failure");
     rounds.failure = Failure{static_cast<Status>(failure.at("status").get<int>()),

@@ -29,14 +29,16 @@ std::vector<Interval> ratios_to(const std::vector<Contender>& contenders, std::s
 
 }  // namespace
 
-Certification certify(const std::vector<Contender>& contenders, double confidence) {
+Certification certify(const std::vector<Contender>& contenders, std::size_t comparisons,
+                      double confidence) {
   Certification result;
   result.confidence = confidence;
   if (contenders.size() < 2) {
     result.ratios.assign(contenders.size(), Interval{1, 1, 1});
     return result;
   }
-  const double each = 1 - (1 - confidence) / static_cast<double>(contenders.size() - 1);
+  const double each =
+      1 - (1 - confidence) / static_cast<double>(std::max(comparisons, contenders.size() - 1));
   std::vector<Interval> speedups{{1, 1, 1}};
   for (std::size_t i = 1; i < contenders.size(); ++i) {
     speedups.push_back(ratio_interval(contenders[0].us, contenders[i].us, each));

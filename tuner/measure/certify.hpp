@@ -27,7 +27,10 @@ struct Certification {
 /// is faster for sure, that is, the whole interval of default/other is above 1. Among candidates
 /// that are, the fastest wins; those that neither rounds nor 1 % can tell from it are ties, and the
 /// first of them in the order of configurations is chosen, so that repeated runs agree.
-Certification certify(const std::vector<Contender>& contenders, double confidence = 0.95);
+/// `comparisons`: how many contenders the default was ever compared with, those that were dropped
+/// on the way included; each single interval is as wide as that many demand.
+Certification certify(const std::vector<Contender>& contenders, std::size_t comparisons,
+                      double confidence = 0.95);
 
 /// True once the winner's interval is as narrow as `target` (relative half-width), or no other
 /// contender can matter any more.

@@ -58,7 +58,10 @@ Result<void> LaunchTimer::record_all(const std::vector<const Record*>& records) 
 Result<std::vector<double>> LaunchTimer::take_each(const std::vector<const Record*>& records,
                                                    Deadline deadline) {
   if (auto ready = ensure_events(2 * records.size()); !ready) return ready.failure();
-  if (auto recorded = record_all(records); !recorded) return recorded.failure();
+  if (auto recorded = record_all(records); !recorded) {
+    stream_->discard();
+    return recorded.failure();
+  }
   if (auto done = stream_->synchronize(deadline); !done) return done.failure();
   std::vector<double> samples;
   for (std::size_t i = 0; i < records.size(); ++i) {

@@ -46,7 +46,6 @@ void Progress::clear_line() {
 
 void Progress::on_phase(const std::string& what) {
   clear_line();
-  phase_ = what;
   fmt::print(stream_, "{}\n", what);
   std::fflush(stream_);
 }

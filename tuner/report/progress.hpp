@@ -25,7 +25,6 @@ class Progress : public SessionObserver {
   std::FILE* stream_;
   bool live_;
   bool line_open_ = false;
-  std::string phase_;
   double best_us_ = 0;
   std::string best_key_;
   int tenth_ = 0;

@@ -121,6 +121,8 @@ CsvRow winner_row(const SessionResult& result) {
   row.us = winner.median_us;
   row.low_us = winner.low_us;
   row.high_us = winner.high_us;
+  row.p99_us = winner.measurement.p99_us;
+  row.spread = winner.measurement.spread_percent();
   row.error = winner.verdict.error;
   row.bound = winner.verdict.bound;
   row.speedup = winner.speedup;

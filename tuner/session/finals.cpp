@@ -6,6 +6,7 @@
 
 #include "runtime/device/hash.hpp"
 #include "tuner/measure/ceilings.hpp"
+#include "tuner/measure/sampler.hpp"
 
 namespace greta {
 namespace {
@@ -14,8 +15,7 @@ constexpr std::size_t most_finalists = 4;
 constexpr double finalist_margin = 1.10;  // medians of a search are biased towards luck
 constexpr int fewest_rounds = 8;
 constexpr int most_rounds = 60;
-constexpr double target = 0.005;  // half-width of the winner's interval
-constexpr double confidence = 0.95;
+constexpr double target = 0.005;    // half-width of the winner's interval
 constexpr double call_s = 2;        // of rounds in one call, so that a stop is heard
 constexpr double least_time_s = 5;  // for the finals, whatever the search left
 constexpr int most_unexplained_failures = 3;
@@ -56,6 +56,9 @@ std::vector<Config> Finals::shortlist() const {
     return a->measurement.median_us < b->measurement.median_us;
   });
   std::vector<Config> configs{result_.default_config};
+  if (result_.known_winner && !contains(configs, *result_.known_winner)) {
+    configs.push_back(*result_.known_winner);
+  }
   for (const Trial* trial : ranked) {
     const bool close =
         trial->measurement.median_us <= finalist_margin * ranked.front()->measurement.median_us;
@@ -65,28 +68,37 @@ std::vector<Config> Finals::shortlist() const {
   return configs;
 }
 
-// After a search on a stand-in nothing is known at full size: each finalist is verified there, the
-// default and the fastest first, the others while time lasts.
+bool Finals::right_at_full_size(const Config& config) const {
+  return std::any_of(result_.trials.begin(), result_.trials.end(), [&](const Trial& trial) {
+    return trial.ok() && trial.config == config && trial.problem_key == result_.problem.key();
+  });
+}
+
+// What was not verified at full size yet is now: after a search on a stand-in all of them. The
+// default, the winner that is already known and the fastest are needed, others while time lasts.
 void Finals::confirm(const RecordTrial& record) {
   double best_us = 0;
+  std::size_t needed = result_.known_winner ? 3 : 2;
   for (const auto& config : shortlist()) {
     if (stop_) return;
-    const bool needed = contenders_.size() < (default_failed_ ? 1 : 2);
-    const double launch_s = best_us * 1e-6;
-    if (!needed && time_left_s() < 12 * launch_s * static_cast<double>(contenders_.size() + 1)) {
-      break;
+    const bool tried =
+        std::any_of(result_.trials.begin(), result_.trials.end(), [&](const Trial& trial) {
+          return trial.config == config && trial.problem_key == result_.problem.key();
+        });
+    const double rounds_us = 12 * best_us * static_cast<double>(contenders_.size() + 1);
+    if (!tried && contenders_.size() >= needed && time_left_s() < rounds_us * 1e-6) break;
+    if (!tried) {
+      Trial trial = evaluator_.evaluate(result_.problem, config, limits(best_us));
+      best_us = trial.ok() ? trial.measurement.median_us : best_us;
+      record(std::move(trial));
     }
-    Trial trial = evaluator_.evaluate(result_.problem, config, limits(best_us));
-    const bool ok = trial.ok();
-    const double us = trial.measurement.median_us;
-    record(std::move(trial));
-    if (ok) {
+    if (right_at_full_size(config)) {
       contenders_.push_back({config, {}});
-      best_us = best_us > 0 ? std::min(best_us, us) : us;
     } else if (config == result_.default_config) {
       default_failed_ = true;
     }
   }
+  comparisons_ = contenders_.size() - std::min<std::size_t>(contenders_.size(), 1);
 }
 
 void Finals::drop(std::size_t contender) {
@@ -103,6 +115,8 @@ void Finals::add_rounds(int count, double seconds_left) {
                                              Hash().add(options_.seed).add(done).low(), limits(0));
   result_.time.measure += std::chrono::duration<double>(Budget::Clock::now() - start).count();
   dropped_rounds_ += rounds.dropped;
+  flush_bytes_ = rounds.flush_bytes;
+  clocks_ = rounds.clocks;
   for (std::size_t i = 0; i < rounds.us.size(); ++i) {
     auto& us = contenders_[i].us;
     us.insert(us.end(), rounds.us[i].begin(), rounds.us[i].end());
@@ -129,9 +143,9 @@ void Finals::find_culprit(const Failure& failure) {
 
 // Contenders that are surely slower than the leader need no more rounds; the default stays.
 void Finals::drop_hopeless() {
-  const auto certification = certify(contenders_, confidence);
+  const auto now = certification();
   for (std::size_t i = contenders_.size(); i-- > 1;) {
-    if (i != certification.winner && certification.ratios[i].low > 1.02) {
+    if (i != now.winner && now.ratios[i].low > 1.02) {
       contenders_.erase(contenders_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
@@ -147,7 +161,7 @@ void Finals::time_in_rounds() {
     const double spent_s = std::chrono::duration<double>(Budget::Clock::now() - start).count();
     const auto done = contenders_.front().us.size();
     if (done >= most_rounds || (done >= 2 && spent_s >= allowed_s)) break;
-    if (done >= fewest_rounds && sure_enough(certify(contenders_, confidence), target)) break;
+    if (done >= fewest_rounds && sure_enough(certification(), target)) break;
     add_rounds(rounds_per_call, std::max(0.0, allowed_s - spent_s));
     if (contenders_.empty() || dropped_rounds_ > most_rounds) break;
     const double each_s =
@@ -183,12 +197,19 @@ Winner Finals::describe(const Certification& certification) const {
   Winner winner;
   winner.config = chosen.config;
   winner.is_default = chosen.config == result_.default_config;
-  const Interval us = median_interval(chosen.us, confidence);
-  winner.median_us = us.estimate;
-  winner.low_us = us.low;
-  winner.high_us = us.high;
-  winner.default_us = default_failed_ ? 0 : median(contenders_.front().us);
+  Measurement& measurement = winner.measurement;
+  measurement.samples_us = chosen.us;
+  summarise(measurement);
+  measurement.cold = winner.cold = options_.cold;
+  measurement.dropped = dropped_rounds_;
+  measurement.flush_bytes = flush_bytes_;
+  measurement.clocks = clocks_;
+  winner.median_us = measurement.median_us;
+  winner.low_us = measurement.low_us;
+  winner.high_us = measurement.high_us;
   if (!default_failed_) {
+    winner.default_samples_us = contenders_.front().us;
+    winner.default_us = median(winner.default_samples_us);
     winner.speedup = certification.speedup.estimate;
     winner.speedup_low = certification.speedup.low;
     winner.speedup_high = certification.speedup.high;
@@ -196,7 +217,6 @@ Winner Finals::describe(const Certification& certification) const {
   winner.confidence = certification.confidence;
   winner.rounds = static_cast<int>(chosen.us.size());
   winner.roofline = roofline_us(result_.work, result_.ceilings) / winner.median_us;
-  winner.cold = options_.cold;
   for (const std::size_t i : certification.ties) {
     winner.ties.push_back({contenders_[i].config, certification.ratios[i].estimate});
   }
@@ -208,28 +228,24 @@ void Finals::run(const RecordTrial& record, const Announce& announce) {
                                                   : result_.problem.key()) == nullptr) {
     return;
   }
-  if (result_.stand_in) {
-    announce("confirming the finalists at full size");
-    confirm(record);
-  } else {
-    for (const auto& config : shortlist()) {
-      const bool right =
-          std::any_of(result_.trials.begin(), result_.trials.end(),
-                      [&](const Trial& trial) { return trial.ok() && trial.config == config; });
-      if (right) contenders_.push_back({config, {}});
-      if (!right && config == result_.default_config) default_failed_ = true;
-    }
-  }
+  if (result_.stand_in) announce("confirming the finalists at full size");
+  confirm(record);
   announce("certifying the winner in interleaved rounds");
   time_in_rounds();
   while (!stop_ && !contenders_.empty() && !contenders_.front().us.empty()) {
-    const auto certification = certify(contenders_, confidence);
-    Winner winner = describe(certification);
+    const auto proved = certification();
+    Winner winner = describe(proved);
     if (check_again(winner.config, record, winner.verdict)) {
       result_.winner = std::move(winner);
       break;
     }
-    drop(certification.winner);
+    drop(proved.winner);
+  }
+  if (!result_.winner && !stop_) {
+    result_.notes.push_back(
+        dropped_rounds_ > 0
+            ? "nothing was certified: the device's speed drifted in every round"
+            : "nothing was certified: no finalist was right at full size and on new inputs");
   }
   if (default_failed_ && result_.winner) {
     result_.notes.push_back("the default configuration failed: the winner has no ratio to it");

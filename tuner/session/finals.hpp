@@ -25,7 +25,9 @@ class Finals {
 
  private:
   std::vector<Config> shortlist() const;
+  bool right_at_full_size(const Config& config) const;
   void confirm(const RecordTrial& record);
+  Certification certification() const { return certify(contenders_, comparisons_); }
   void time_in_rounds();
   void add_rounds(int count, double seconds_left);
   void find_culprit(const Failure& failure);
@@ -42,8 +44,11 @@ class Finals {
   const SessionOptions& options_;
   const std::atomic<bool>& stop_;
   std::vector<Contender> contenders_;  // [0] is the default, unless it failed
+  std::size_t comparisons_ = 0;        // with the default, those dropped on the way included
   bool default_failed_ = false;
   int dropped_rounds_ = 0;
+  std::uint64_t flush_bytes_ = 0;
+  std::string clocks_;
   int unexplained_failures_ = 0;
 };
 

@@ -50,7 +50,7 @@ class Session {
   std::vector<Config> seeds(const Space& space) const;
   void time_naive();
   TrialLimits limits() const;
-  bool time_for_finals() const;
+  bool time_for_finals();
   const Trial& record(Trial trial);
   double full_launch_s() const;
   const Problem& search_problem() const {
@@ -65,6 +65,7 @@ class Session {
   const KernelTemplate& template_;
   Budget budget_;
   std::int64_t session_ = 0;
+  bool warned_ = false;
   SessionResult result_;
 };
 
@@ -73,7 +74,9 @@ SessionResult Session::run() {
   const Space space = template_.space(result_.problem, result_.device);
   result_.space_count = space.count();
   result_.cartesian_size = space.cartesian_size();
-  budget_.start(result_.space_count);
+  const auto known =
+      db_.find_winner(result_.device.fingerprint(), result_.problem.key(), options_.cold);
+  if (known && space.valid(known->winner.config)) result_.known_winner = known->winner.config;
 
   SessionRecord about;
   about.device = result_.device;
@@ -88,6 +91,7 @@ SessionResult Session::run() {
   session_ = db_.begin_session(about);
 
   learn_ceilings();
+  budget_.start(result_.space_count);
   choose_stand_in();
   search();
   if (!stop_) {
@@ -115,9 +119,15 @@ void Session::learn_ceilings() {
   if (known) return;
   observer_.on_phase("measuring the device's ceilings");
   const auto start = Budget::Clock::now();
-  result_.ceilings = evaluator_.measure_ceilings();
+  try {
+    result_.ceilings = evaluator_.measure_ceilings();
+    db_.set_ceilings(result_.device, result_.ceilings);
+  } catch (const Error& error) {
+    result_.ceilings.clear();
+    result_.notes.push_back(std::string("no ceilings, so no share of the roofline: ") +
+                            error.what());
+  }
   result_.time.measure += std::chrono::duration<double>(Budget::Clock::now() - start).count();
-  db_.set_ceilings(result_.device, result_.ceilings);
 }
 
 void Session::choose_stand_in() {
@@ -149,9 +159,7 @@ std::vector<Config> Session::seeds(const Space& space) const {
     if (!known && space.valid(config)) configs.push_back(config);
   };
   for (const auto& config : options_.try_first) add(config);
-  if (const auto known = db_.find_winner(fingerprint, key, options_.cold)) {
-    add(known->winner.config);
-  }
+  if (result_.known_winner) add(*result_.known_winner);
   for (const auto& config : db_.fastest_configs(fingerprint, key, options_.cold, most_remembered)) {
     add(config);
   }
@@ -165,7 +173,8 @@ void Session::search() {
   SearchProblem search_problem_{&space, seeds(space), options_.seed};
   const auto strategy = find_strategy(options_.strategy)->create(search_problem_);
   std::deque<Config> pending;
-  while (!stop_ && !budget_.spent() && time_for_finals()) {
+  // However small the budget, the default is tried.
+  while (!stop_ && (result_.trials.empty() || (!budget_.spent() && time_for_finals()))) {
     std::vector<Config> asked;
     while (static_cast<int>(pending.size() + asked.size()) < evaluator_.lookahead()) {
       auto config = strategy->ask();
@@ -190,6 +199,7 @@ TrialLimits Session::limits() const {
   const bool cpu = result_.device.is_cpu();
   limits.best_us = best != nullptr ? best->measurement.median_us : 0;
   limits.run_s = best != nullptr ? std::max(cpu ? 3.0 : 1.0, 20e-6 * limits.best_us) : 60;
+  limits.compile_s = std::clamp(budget_.remaining_s(), 20.0, 120.0);
   limits.measure_s = std::clamp(
       options_.budget.kind() == Budget::Kind::seconds ? options_.budget.amount() / 100 : 1.0, 0.1,
       cpu ? 1.0 : 0.5);
@@ -210,13 +220,19 @@ double Session::full_launch_s() const {
   return slowest_us * 1e-6 * scale;
 }
 
-bool Session::time_for_finals() const {
+bool Session::time_for_finals() {
   const double budget_s = options_.budget.amount();
   if (budget_.kind() != Budget::Kind::seconds) return true;
   // A checked launch of default and winner, five rounds of both, one more check; where the search
   // ran on a stand-in, inputs and reference of the full problem as well.
   const double launches = result_.stand_in ? 16 : 14;
   const double needed = launches * full_launch_s() + (result_.stand_in ? 0.05 * budget_s : 0);
+  if (needed > 0.6 * budget_s && !warned_) {
+    result_.notes.push_back(fmt::format(
+        "certifying takes about {:.0f} s at this size, much of the budget or more than it",
+        needed));
+    warned_ = true;
+  }
   return budget_.remaining_s() > std::clamp(needed, 0.1 * budget_s, 0.6 * budget_s);
 }
 

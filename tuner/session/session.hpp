@@ -49,7 +49,8 @@ struct SessionResult {
   std::uint64_t space_count = 0;
   std::uint64_t cartesian_size = 0;
   std::optional<StandIn> stand_in;
-  std::vector<Trial> trials;     ///< without raw samples of the losers' logs
+  std::vector<Trial> trials;
+  std::optional<Config> known_winner;  ///< of an earlier session, still valid
   std::optional<Winner> winner;  ///< nothing when the run was interrupted, or nothing was right
   std::optional<Trial> naive;
   bool interrupted = false;
