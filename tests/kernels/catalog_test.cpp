@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <set>
+
+#include "tests/kernels/plan_runner.hpp"
 
 namespace greta {
 namespace {
@@ -49,6 +52,27 @@ TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
                 entry->stand_in && entry->key);
   }
   EXPECT_EQ(find_template("absent"), nullptr);
+}
+
+/// What a kernel owes as soon as it is listed: right results, wherever its space is sampled.
+TEST(Catalog, EveryEntryIsRightOnThisDevice) {
+  const DeviceInfo& device = test::device().info();
+  std::mt19937_64 random(6);
+  for (const KernelTemplate* entry : catalog()) {
+    for (const DTypes& types : entry->dtypes) {
+      for (const std::int64_t extent : {1, 40}) {
+        Problem problem{entry->name, types.in, types.out, {}, {}};
+        for (const Dimension& d : entry->dimensions) problem.dims.emplace_back(d.name, extent);
+        const auto run = [&](const Config& config) {
+          test::expect_right(*entry, problem, entry->plan(problem, device, config), config.text());
+        };
+        run(entry->default_config(problem, device));
+        const Space space = entry->space(problem, device);
+        for (int i = 0; i < 4; ++i) run(space.sample(random));
+        test::expect_right(*entry, problem, entry->naive_plan(problem, device), "naive");
+      }
+    }
+  }
 }
 
 TEST(MakeProblem, FillsDefaultsAndKeepsTheTemplatesOrder) {

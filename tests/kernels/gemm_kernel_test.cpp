@@ -13,23 +13,10 @@ namespace {
 
 using test::gemm_problem;
 
-/// Runs a plan on fresh inputs and holds it to the reference and the guard zones.
-void expect_right(const Problem& problem, const Result<LaunchPlan>& plan, const std::string& what,
-                  std::uint64_t seed = 1) {
-  SCOPED_TRACE(problem.key() + " | " + what);
-  ASSERT_TRUE(plan) << plan.failure().message;
-  const auto tensors = gemm_template().tensors(problem);
-  const auto inputs = test::random_inputs(tensors, seed);
-  const auto run = test::run_plan(test::device(), *plan, tensors, inputs);
-  ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
-  EXPECT_EQ(run->overrun, "");
-  const Verdict verdict = gemm_template().reference(problem, inputs, seed)->check(run->outputs);
-  EXPECT_TRUE(verdict.passed) << verdict.detail;
-}
-
 void expect_right(const Problem& problem, const Config& config, std::uint64_t seed = 1) {
-  expect_right(problem, gemm_template().plan(problem, test::device().info(), config), config.text(),
-               seed);
+  test::expect_right(gemm_template(), problem,
+                     gemm_template().plan(problem, test::device().info(), config), config.text(),
+                     seed);
 }
 
 template <typename List>
@@ -92,7 +79,8 @@ TEST(GemmKernel, DefaultsAndNaive) {
     const Problem problem = random_problem(random, i % 2 == 0 ? 8 : 200);
     const DeviceInfo& info = test::device().info();
     expect_right(problem, gemm_template().default_config(problem, info));
-    expect_right(problem, gemm_template().naive_plan(problem, info), "naive");
+    test::expect_right(gemm_template(), problem, gemm_template().naive_plan(problem, info),
+                       "naive");
   }
   const Problem one = gemm_problem(1, 1, 1);
   expect_right(one, gemm_template().default_config(one, test::device().info()));

@@ -1,5 +1,7 @@
 #include "tests/kernels/plan_runner.hpp"
 
+#include <gtest/gtest.h>
+
 #include <chrono>
 
 #include "kernels/launch/operands.hpp"
@@ -62,6 +64,19 @@ Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
   if (!prepared->zeroed_part_is_zero(device).value()) run.overrun += " counters not reset";
   run.outputs = operands->download_outputs(device).value();
   return run;
+}
+
+void expect_right(const KernelTemplate& kernel_template, const Problem& problem,
+                  const Result<LaunchPlan>& plan, const std::string& what, std::uint64_t seed) {
+  SCOPED_TRACE(problem.key() + " | " + what);
+  ASSERT_TRUE(plan) << plan.failure().message;
+  const auto tensors = kernel_template.tensors(problem);
+  const auto inputs = random_inputs(tensors, seed);
+  const auto run = run_plan(device(), *plan, tensors, inputs);
+  ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
+  EXPECT_EQ(run->overrun, "");
+  const Verdict verdict = kernel_template.reference(problem, inputs, seed)->check(run->outputs);
+  EXPECT_TRUE(verdict.passed) << verdict.detail;
 }
 
 }  // namespace greta::test

@@ -30,4 +30,9 @@ Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
                          const std::vector<TensorSpec>& tensors,
                          const std::vector<HostTensor>& inputs, int repetitions = 1);
 
+/// Runs a plan, called `what` in messages, on fresh inputs, and expects its guard zones to be
+/// intact and its results to be right for the template's reference.
+void expect_right(const KernelTemplate& kernel_template, const Problem& problem,
+                  const Result<LaunchPlan>& plan, const std::string& what, std::uint64_t seed = 1);
+
 }  // namespace greta::test
