@@ -77,6 +77,8 @@ class Stream {
   virtual Result<void> submit() = 0;
   /// Submits, and waits until everything is done or `deadline` has passed (`timeout`).
   virtual Result<void> synchronize(Deadline deadline) = 0;
+  /// Forgets what was recorded and not submitted. Events recorded there count as never recorded.
+  virtual void discard() = 0;
 };
 
 struct MemoryStatistics {
@@ -99,7 +101,9 @@ class Device {
   /// Gives pooled memory that nobody uses back to the driver.
   virtual void trim() = 0;
 
-  /// Blocking copies through staging memory; offsets and sizes are bytes, any alignment.
+  /// Blocking copies, through staging memory where the host can't reach the buffer; offsets and
+  /// sizes are bytes, any alignment. Work that was submitted to streams is not waited for:
+  /// synchronise streams that write the buffer first, and before an upload those that read it.
   virtual Result<void> upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) = 0;
   virtual Result<void> download(const Buffer& from, std::size_t offset,
                                 std::span<std::byte> to) = 0;

@@ -35,7 +35,7 @@ struct DeviceInfo {
   std::uint32_t subgroup_size = 0;          ///< the driver's default
   std::uint32_t min_subgroup_size = 0;      ///< selectable range; equal where there is no choice
   std::uint32_t max_subgroup_size = 0;
-  std::uint32_t max_argument_bytes = 0;  ///< kernel arguments (push constants)
+  std::uint32_t max_argument_bytes = 0;  ///< kernel arguments (push constants: 256 at most)
   std::uint32_t compute_units = 0;       ///< 0 where the API does not say
   std::uint64_t memory_bytes = 0;        ///< device-local heap
   std::uint64_t max_allocation_bytes = 0;

@@ -8,14 +8,26 @@
 
 namespace greta::test {
 
-std::vector<std::string> usable_devices() {
+namespace {
+
+std::vector<std::string> ids_of(bool (*wanted)(const ProbedDevice&)) {
   std::vector<std::string> ids;
   for (Backend* const backend : backends()) {
     for (const auto& device : backend->probe().devices) {
-      if (device.usable) ids.push_back(device.info.id());
+      if (device.usable && wanted(device)) ids.push_back(device.info.id());
     }
   }
   return ids;
+}
+
+}  // namespace
+
+std::vector<std::string> usable_devices() {
+  return ids_of([](const ProbedDevice&) { return true; });
+}
+
+std::vector<std::string> cpu_devices() {
+  return ids_of([](const ProbedDevice& device) { return device.info.is_cpu(); });
 }
 
 std::string parameter_name(const ::testing::TestParamInfo<std::string>& info) {

@@ -18,6 +18,8 @@ constexpr Deadline patience = std::chrono::seconds(30);
 
 /// Ids of all devices of all backends that can execute kernels.
 std::vector<std::string> usable_devices();
+/// Those of them that are a CPU.
+std::vector<std::string> cpu_devices();
 
 /// What every device of every backend must do. On CPU devices the API's validation is on, and any
 /// message fails the test.

@@ -110,7 +110,7 @@ void main() {{ pad[to.at[0]] = to.at[1]; barrier(); to.at[2] = pad[to.at[3]]; }}
       {1024, 1024, 1});
   EXPECT_EQ(failure_of(*device_, wide).status, Status::compile);
   KernelSource greedy = affine_source();
-  greedy.argument_bytes = info.max_argument_bytes + 4;
+  greedy.argument_bytes = info.max_argument_bytes + 1;
   EXPECT_EQ(failure_of(*device_, greedy).status, Status::compile);
 }
 

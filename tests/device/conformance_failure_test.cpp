@@ -8,6 +8,12 @@ using ConformanceFailure = Conformance;
 INSTANTIATE_TEST_SUITE_P(All, ConformanceFailure, ::testing::ValuesIn(usable_devices()),
                          parameter_name);
 
+/// Validation is on for CPU devices only; a machine may have none.
+using ConformanceValidation = Conformance;
+INSTANTIATE_TEST_SUITE_P(All, ConformanceValidation, ::testing::ValuesIn(cpu_devices()),
+                         parameter_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceValidation);
+
 using Clock = std::chrono::steady_clock;
 
 /// Keeps the device busy for some seconds, if left alone.
@@ -16,40 +22,47 @@ struct Runaway {
   std::unique_ptr<Buffer> buffer;
   std::unique_ptr<Stream> stream;
 
-  explicit Runaway(Device& device)
-      : kernel(device.compile(affine_source()).value()),
-        buffer(upload_floats(device, std::vector<float>(4096, 1))),
-        stream(device.create_stream().value()) {
-    // A GPU does what takes a CPU some seconds in a twentieth of one.
-    const std::uint32_t repeats = device.info().is_cpu() ? 2'000'000 : 200'000'000;
-    const AffineArguments arguments{buffer->address(), 4096, repeats, 0.5F, 1};
-    stream->launch(*kernel, affine_grid(4096), bytes_of(arguments)).value();
+  explicit Runaway(Device& device) : kernel(device.compile(affine_source()).value()) {
+    // Lavapipe leaves a loop after 65,535 rounds: there it takes many elements, on a GPU rounds.
+    const bool cpu = device.info().is_cpu();
+    const std::uint32_t elements = cpu ? 1U << 15 : 1U << 12;
+    const std::uint32_t rounds = cpu ? 60'000 : 200'000'000;
+    buffer = upload_floats(device, std::vector<float>(elements, 1));
+    stream = device.create_stream().value();
+    const AffineArguments arguments{buffer->address(), elements, rounds, 0.5F, 1};
+    stream->launch(*kernel, affine_grid(elements), bytes_of(arguments)).value();
   }
 };
 
 TEST_P(ConformanceFailure, SubmitReturnsAtOnce) {
-  const auto start = Clock::now();
+  const auto event = device_->create_event().value();
   Runaway work(*device_);
-  const auto submitting = Clock::now();
+  work.stream->record(*event).value();
   work.stream->submit().value();
-  const auto submitted = Clock::now();
+  const auto early = device_->elapsed_us(*event, *event);
+  ASSERT_FALSE(early) << "submit() waited for the work";
+  EXPECT_EQ(early.failure().status, Status::invalid_argument);
   work.stream->synchronize(patience).value();
-  const auto done = Clock::now();
-  EXPECT_LT(submitted - submitting, (done - submitted) / 2)
-      << "compiled in " << std::chrono::duration<double>(submitting - start).count() << " s";
+  EXPECT_TRUE(device_->elapsed_us(*event, *event));
 }
 
 TEST_P(ConformanceFailure, ADeadlineThatPassesIsAFailureAndTheDeviceOpensAgain) {
-  {
+  const auto whole = [&] {
     Runaway work(*device_);
     const auto start = Clock::now();
+    work.stream->synchronize(patience).value();
+    return Clock::now() - start;
+  }();
+  Clock::time_point start;
+  {
+    Runaway work(*device_);
+    start = Clock::now();
     const auto late = work.stream->synchronize(std::chrono::milliseconds(50));
     const auto waited = Clock::now() - start;
     ASSERT_FALSE(late);
     EXPECT_EQ(late.failure().status, Status::timeout);
     EXPECT_NE(late.failure().message.find("50 ms"), std::string::npos) << late.failure().message;
     EXPECT_GE(waited, std::chrono::milliseconds(50));
-    EXPECT_LT(waited, std::chrono::seconds(5));
 
     // Every later call fails at once.
     const auto lost = Status::device_lost;
@@ -66,11 +79,10 @@ TEST_P(ConformanceFailure, ADeadlineThatPassesIsAFailureAndTheDeviceOpensAgain) 
     EXPECT_EQ(device_->create_stream().failure().status, lost);
     EXPECT_EQ(device_->create_event().failure().status, lost);
     device_->trim();
-    EXPECT_LT(Clock::now() - start - waited, std::chrono::seconds(1));
+    work.stream->discard();
   }
-  const auto destroying = Clock::now();
   device_.reset();
-  EXPECT_LT(Clock::now() - destroying, std::chrono::seconds(1)) << "destructors must not wait";
+  EXPECT_LT(Clock::now() - start, whole / 2) << "a call or a destructor waited for the work";
 
   device_ = open();
   const auto kernel = device_->compile(affine_source()).value();
@@ -104,8 +116,7 @@ TEST_P(ConformanceFailure, OneLostDeviceDoesNotHarmAnother) {
 }
 
 /// Messages of the validation layer do arrive: this kernel uses a feature that was not enabled.
-TEST_P(ConformanceFailure, ValidationIsHeard) {
-  if (!device_->info().is_cpu()) return;  // validation is on for CPU devices only
+TEST_P(ConformanceValidation, IsHeard) {
   KernelSource source = affine_source();
   source.text = glsl(R"(
 #extension GL_EXT_shader_atomic_int64 : require

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "tests/device/conformance.hpp"
 
 namespace greta::test {
@@ -163,6 +165,89 @@ void main() { to.at[0] = uint(a) * 256 + uint(b); }
   std::uint32_t result = 0;
   device_->download(*buffer, 0, std::as_writable_bytes(std::span(&result, 1))).value();
   EXPECT_EQ(result, 3U * 256 + 4);
+}
+
+TEST_P(ConformanceStream, ArgumentsMayFillTheWholeBlock) {
+  const std::uint32_t bytes = device_->info().max_argument_bytes;
+  ASSERT_GE(bytes, 128U);
+  ASSERT_LE(bytes, 256U);
+  KernelSource source = affine_source();
+  source.name = "test/whole";
+  source.text = glsl(R"(
+layout(local_size_x = 1) in;
+layout(push_constant, scalar) uniform Arguments { Numbers to; uint values[COUNT]; };
+void main() { to.at[0] = values[0]; to.at[1] = values[COUNT - 1]; }
+)");
+  source.block = {1, 1, 1};
+  source.argument_bytes = bytes;
+  const std::uint32_t count = (bytes - 8) / 4;
+  source.options = {"-DCOUNT=" + std::to_string(count)};
+  const auto kernel = device_->compile(source).value();
+  const auto buffer = upload_floats(*device_, {0, 0});
+  std::vector<std::uint32_t> arguments(bytes / 4);
+  const std::uint64_t address = buffer->address();
+  std::memcpy(arguments.data(), &address, sizeof address);
+  arguments[2] = 11;
+  arguments.back() = 22;
+  const auto stream = device_->create_stream().value();
+  stream->launch(*kernel, {1, 1, 1}, std::as_bytes(std::span(arguments))).value();
+  stream->synchronize(patience).value();
+  std::array<std::uint32_t, 2> result{};
+  device_->download(*buffer, 0, std::as_writable_bytes(std::span(result))).value();
+  EXPECT_EQ(result, (std::array<std::uint32_t, 2>{11, 22}));
+}
+
+TEST_P(ConformanceStream, DiscardForgetsWhatWasNotSubmitted) {
+  auto kernel = device_->compile(affine_source()).value();
+  const auto buffer = upload_floats(*device_, std::vector<float>(64, 0));
+  const auto stream = device_->create_stream().value();
+  const auto before = device_->create_event().value();
+  const auto event = device_->create_event().value();
+  auto gone = device_->create_event().value();
+  stream->discard();  // of nothing
+  const AffineArguments add{buffer->address(), 64, 1, 1, 1};
+  for (float round = 1; round < 4; ++round) {
+    stream->launch(*kernel, {1, 1, 1}, bytes_of(add)).value();
+    stream->record(*before).value();
+    stream->submit().value();
+    stream->launch(*kernel, {1, 1, 1}, bytes_of(add)).value();
+    stream->fill(*buffer, 0, 128, 0x7fc00000).value();
+    stream->record(*event).value();
+    if (gone) stream->record(*gone).value();
+    gone.reset();
+    stream->discard();
+    stream->synchronize(patience).value();
+    EXPECT_EQ(download_floats(*device_, *buffer), std::vector<float>(64, round));
+    EXPECT_TRUE(device_->elapsed_us(*before, *before)) << "it was submitted";
+    EXPECT_EQ(device_->elapsed_us(*event, *event).failure().status, Status::invalid_argument);
+  }
+  // What was only recorded does not keep its event or its kernel from being used or destroyed.
+  const auto other = device_->create_stream().value();
+  EXPECT_EQ(other->wait(*event).failure().status, Status::invalid_argument);
+  stream->launch(*kernel, {1, 1, 1}, bytes_of(add)).value();
+  stream->record(*event).value();
+  kernel.reset();
+  stream->discard();
+  other->record(*event).value();
+  other->synchronize(patience).value();
+  EXPECT_TRUE(device_->elapsed_us(*event, *event));
+}
+
+TEST_P(ConformanceStream, ADestroyedStreamLeavesItsEventsUsable) {
+  const auto submitted = device_->create_event().value();
+  const auto recorded = device_->create_event().value();
+  auto first = device_->create_stream().value();
+  first->record(*submitted).value();
+  first->submit().value();
+  first->record(*recorded).value();
+  first.reset();
+  EXPECT_TRUE(device_->elapsed_us(*submitted, *submitted));
+  EXPECT_EQ(device_->elapsed_us(*recorded, *recorded).failure().status, Status::invalid_argument);
+  const auto second = device_->create_stream().value();
+  second->record(*submitted).value();
+  second->record(*recorded).value();
+  second->synchronize(patience).value();
+  EXPECT_GE(device_->elapsed_us(*submitted, *recorded).value(), 0);
 }
 
 TEST_P(ConformanceStream, ObjectsMayOutliveTheirDevice) {

@@ -66,29 +66,29 @@ std::shared_ptr<const QueryAllocator::Query> QueryAllocator::acquire() {
 }
 
 void VulkanEvent::restart(std::shared_ptr<Timeline> timeline) {
-  const bool pending =
-      timeline_ && !timeline_->closed() && (!submitted() || timeline_->completed() < value_);
-  if (pending) {
+  Recording& last = *recording_;
+  if (last.timeline && (!last.submitted() || last.timeline->completed() < last.value)) {
     throw Refusal(Status::invalid_argument,
                   "the event is recorded again before its first recording has completed");
   }
-  context_->vk().vkResetQueryPool(context_->handle(), query_->pool, query_->index, 1);
-  timeline_ = std::move(timeline);
-  value_ = timeline_->next();
+  context_->vk().vkResetQueryPool(context_->handle(), last.query->pool, last.query->index, 1);
+  last.value = timeline->next();
+  last.timeline = std::move(timeline);
 }
 
 std::uint64_t VulkanEvent::ticks() const {
-  if (!submitted()) {
+  if (!recording_->submitted()) {
     throw Refusal(Status::invalid_argument, "the event was not recorded and submitted");
   }
-  std::uint64_t ticks = 0;
-  const VkResult result = context_->vk().vkGetQueryPoolResults(
-      context_->handle(), query_->pool, query_->index, 1, sizeof ticks, &ticks, sizeof ticks,
-      VK_QUERY_RESULT_64_BIT);
-  if (result == VK_NOT_READY) {
+  // Asked for a result that is not there yet, lavapipe waits for the whole device.
+  if (recording_->timeline->completed() < recording_->value) {
     throw Refusal(Status::invalid_argument, "the event has not been reached yet");
   }
-  check(result, "vkGetQueryPoolResults");
+  std::uint64_t ticks = 0;
+  check(context_->vk().vkGetQueryPoolResults(context_->handle(), recording_->query->pool,
+                                             recording_->query->index, 1, sizeof ticks, &ticks,
+                                             sizeof ticks, VK_QUERY_RESULT_64_BIT),
+        "vkGetQueryPoolResults");
   return ticks;
 }
 

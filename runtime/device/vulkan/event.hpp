@@ -19,9 +19,6 @@ class Timeline {
   std::uint64_t next() const { return submitted_ + 1; }
   void advance() { ++submitted_; }
   std::uint64_t completed() const;
-  /// The stream is gone: what it submitted has completed, the rest never runs.
-  void close() { closed_ = true; }
-  bool closed() const { return closed_; }
   /// Waits for a value. Throws `timeout`.
   void wait(std::uint64_t value, Deadline deadline) const;
 
@@ -29,7 +26,6 @@ class Timeline {
   std::shared_ptr<Context> context_;
   Handle<VkSemaphore, &VolkDeviceTable::vkDestroySemaphore> semaphore_;
   std::uint64_t submitted_ = 0;
-  bool closed_ = false;
 };
 
 /// Timestamp queries, handed out one by one from pools of many.
@@ -52,17 +48,24 @@ class QueryAllocator : public std::enable_shared_from_this<QueryAllocator> {
   std::vector<Query> free_;
 };
 
+/// Where an event was last recorded. Its submission holds it too: to keep the query, and to take
+/// the recording back when it is discarded.
+struct Recording {
+  std::shared_ptr<const QueryAllocator::Query> query;
+  std::shared_ptr<Timeline> timeline;  ///< none before the event was recorded
+  std::uint64_t value = 0;             ///< of the timeline when the event has been reached
+
+  bool submitted() const { return timeline && timeline->submitted() >= value; }
+};
+
 class VulkanEvent final : public Event {
  public:
   VulkanEvent(std::shared_ptr<Context> context, std::shared_ptr<const QueryAllocator::Query> query)
-      : context_(std::move(context)), query_(std::move(query)) {}
+      : context_(std::move(context)),
+        recording_(std::make_shared<Recording>(Recording{std::move(query), nullptr, 0})) {}
 
   const Context* context() const { return context_.get(); }
-  const std::shared_ptr<const QueryAllocator::Query>& query() const { return query_; }
-  /// The submission that the event was recorded in; no timeline before it was.
-  const std::shared_ptr<Timeline>& timeline() const { return timeline_; }
-  std::uint64_t value() const { return value_; }
-  bool submitted() const { return timeline_ && timeline_->submitted() >= value_; }
+  const std::shared_ptr<Recording>& recording() const { return recording_; }
 
   /// Readies the event for being recorded into the next submission of `timeline`.
   void restart(std::shared_ptr<Timeline> timeline);
@@ -71,9 +74,7 @@ class VulkanEvent final : public Event {
 
  private:
   std::shared_ptr<Context> context_;
-  std::shared_ptr<const QueryAllocator::Query> query_;
-  std::shared_ptr<Timeline> timeline_;
-  std::uint64_t value_ = 0;
+  std::shared_ptr<Recording> recording_;
 };
 
 /// The event as one of this device. Throws `invalid_argument` for another device's event.

@@ -83,9 +83,9 @@ Result<Spirv> translate(const KernelSource& source) {
   return spirv;
 }
 
-/// spirv-opt's performance passes without loop unrolling and redundancy elimination. Every driver
-/// does these two itself; here they took 98 % of the time to compile an unrolled matrix product
-/// (350 ms of processor time instead of 8) and made the kernel no faster.
+/// spirv-opt's performance passes without loop unrolling, redundancy elimination and what follows
+/// on them. On the f32 matrix product's default for 4096³ (SPIRV-Tools of Debian 12) this list
+/// takes 12 ms of processor time and the whole one 257, for a module twice as large.
 void register_passes(spvtools::Optimizer& optimizer) {
   optimizer.RegisterPass(spvtools::CreateWrapOpKillPass())
       .RegisterPass(spvtools::CreateDeadBranchElimPass())

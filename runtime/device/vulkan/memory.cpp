@@ -16,6 +16,10 @@ using MemoryHandle = Handle<VkDeviceMemory, &VolkDeviceTable::vkFreeMemory>;
 
 constexpr std::uint64_t alignment = 256;
 
+/// Memory that the host reads and writes without flushing caches.
+constexpr VkMemoryPropertyFlags visible =
+    VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+
 /// One VkDeviceMemory with one VkBuffer over all of it.
 struct Chunk final : MemoryChunk {
   MemoryHandle memory;
@@ -42,8 +46,6 @@ std::optional<std::uint32_t> find_type(const VkPhysicalDeviceMemoryProperties& m
 /// The memory type for a kind of memory, from the best to the merely possible.
 std::uint32_t choose_type(const PhysicalDevice& device, Memory memory) {
   constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-  constexpr VkMemoryPropertyFlags visible =
-      VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   constexpr VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   struct Choice {
     VkMemoryPropertyFlags wanted, unwanted;
@@ -60,6 +62,10 @@ std::uint32_t choose_type(const PhysicalDevice& device, Memory memory) {
     if (const auto type = find_type(device.memory, wanted, unwanted)) return *type;
   }
   throw Refusal(Status::unavailable, device.info.name + " has no memory for buffers");
+}
+
+bool has_flags(const Context& context, std::uint32_t type, VkMemoryPropertyFlags flags) {
+  return (context.physical().memory.memoryTypes[type].propertyFlags & flags) == flags;
 }
 
 class ChunkSource final : public MemorySource {
@@ -101,8 +107,7 @@ class ChunkSource final : public MemorySource {
     const std::uint64_t start = vk.vkGetBufferDeviceAddress(context_->handle(), &which);
     chunk->address = (start + alignment - 1) / alignment * alignment;
     chunk->bias = chunk->address - start;
-    const auto flag = context_->physical().memory.memoryTypes[type_].propertyFlags;
-    if ((flag & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0) {
+    if (has_flags(*context_, type_, visible)) {
       void* mapped = nullptr;
       check(vk.vkMapMemory(context_->handle(), memory, 0, VK_WHOLE_SIZE, 0, &mapped),
             "vkMapMemory");
@@ -139,18 +144,13 @@ MemoryPool::Options pool_options(const Context& context, std::uint32_t type) {
   return options;
 }
 
-bool has_flag(const Context& context, std::uint32_t type, VkMemoryPropertyFlags flag) {
-  return (context.physical().memory.memoryTypes[type].propertyFlags & flag) != 0;
-}
-
 }  // namespace
 
 MemoryHeap::MemoryHeap(const std::shared_ptr<Context>& context, Memory memory)
     : MemoryHeap(context, choose_type(context->physical(), memory)) {}
 
 MemoryHeap::MemoryHeap(const std::shared_ptr<Context>& context, std::uint32_t type)
-    : host_visible_(has_flag(*context, type, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)),
-      host_cached_(has_flag(*context, type, VK_MEMORY_PROPERTY_HOST_CACHED_BIT)),
+    : host_cached_(has_flags(*context, type, visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT)),
       pool_(std::make_unique<ChunkSource>(context, type), pool_options(*context, type)) {}
 
 VulkanBuffer::VulkanBuffer(std::shared_ptr<Context> context, std::shared_ptr<MemoryHeap> heap,

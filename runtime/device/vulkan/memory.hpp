@@ -14,14 +14,12 @@ class MemoryHeap {
 
   MemoryPool& pool() { return pool_; }
   const MemoryPool& pool() const { return pool_; }
-  bool host_visible() const { return host_visible_; }
-  /// True when the host reads this memory at full speed.
+  /// True when this memory is mapped, and the host reads it at full speed.
   bool host_cached() const { return host_cached_; }
 
  private:
   MemoryHeap(const std::shared_ptr<Context>& context, std::uint32_t type);
 
-  bool host_visible_;
   bool host_cached_;
   MemoryPool pool_;
 };

@@ -157,7 +157,7 @@ void describe_limits(PhysicalDevice& device, const Properties& properties) {
   std::copy_n(limits.maxComputeWorkGroupSize, 3, info.max_workgroup_size.begin());
   std::copy_n(limits.maxComputeWorkGroupCount, 3, info.max_grid.begin());
   info.shared_memory_bytes = limits.maxComputeSharedMemorySize;
-  info.max_argument_bytes = limits.maxPushConstantsSize;
+  info.max_argument_bytes = std::min(limits.maxPushConstantsSize, most_push_bytes);
   if (std::isfinite(limits.timestampPeriod)) {  // null hardware says infinity
     info.timestamp_period_ns = static_cast<double>(limits.timestampPeriod);
   }

@@ -9,6 +9,9 @@
 
 namespace greta::vulkan {
 
+/// The most bytes of push constants that GRETA uses: what launches have room for.
+constexpr std::uint32_t most_push_bytes = 256;
+
 /// A device as its driver describes it, before it is opened.
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;

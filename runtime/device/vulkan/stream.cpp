@@ -41,7 +41,7 @@ VulkanStream::VulkanStream(std::shared_ptr<Context> context)
 }
 
 VulkanStream::~VulkanStream() {
-  timeline_->close();
+  discard();
   if (in_flight_.empty()) return;
   // Work in flight uses what is destroyed next. If it does not end, everything is left to it.
   static_cast<void>(guarded(*context_, [&]() -> Result<void> {
@@ -98,7 +98,7 @@ void VulkanStream::dispatch(const Pipeline& pipeline, Grid grid,
     bound_ = &pipeline;
   }
   if (pipeline.push_bytes != 0) {
-    std::array<std::byte, 256> padded{};
+    std::array<std::byte, most_push_bytes> padded{};
     std::memcpy(padded.data(), arguments.data(), arguments.size());
     vk.vkCmdPushConstants(commands, pipeline.layout.get(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                           pipeline.push_bytes, padded.data());
@@ -181,12 +181,12 @@ Result<void> VulkanStream::fill(Buffer& to, std::size_t offset, std::size_t byte
 Result<void> VulkanStream::record(Event& event) {
   return guarded(*context_, [&]() -> Result<void> {
     auto& known = const_cast<VulkanEvent&>(checked_event(*context_, event));
+    Batch& batch = begin();
     known.restart(timeline_);
-    const VkCommandBuffer commands = begin().commands;
-    const auto& query = known.query();
-    context_->vk().vkCmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, query->pool,
-                                        query->index);
-    open_->keep.push_back(query);
+    batch.events.push_back(known.recording());
+    const auto& query = *known.recording()->query;
+    context_->vk().vkCmdWriteTimestamp2(batch.commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+                                        query.pool, query.index);
     if (unordered_) order();
     return {};
   });
@@ -194,14 +194,14 @@ Result<void> VulkanStream::record(Event& event) {
 
 Result<void> VulkanStream::wait(const Event& event) {
   return guarded(*context_, [&]() -> Result<void> {
-    const VulkanEvent& known = checked_event(*context_, event);
-    if (known.timeline() == timeline_) return {};  // in order anyway
+    const Recording& known = *checked_event(*context_, event).recording();
+    if (known.timeline == timeline_) return {};  // in order anyway
     if (!known.submitted()) {
       throw Refusal(Status::invalid_argument,
                     "waiting for an event that was not recorded and submitted");
     }
     submit_batch();
-    begin().waits.emplace_back(known.timeline(), known.value());
+    begin().waits.emplace_back(known.timeline, known.value);
     return {};
   });
 }
@@ -256,13 +256,29 @@ Result<void> VulkanStream::synchronize(Deadline deadline) {
   });
 }
 
+void VulkanStream::discard() {
+  if (!open_) return;
+  // A command buffer that can't be reset is left to its pool.
+  const bool reset =
+      !context_->lost() && context_->vk().vkResetCommandBuffer(open_->commands, 0) == VK_SUCCESS;
+  for (const auto& event : open_->events) event->timeline.reset();
+  open_->release();
+  if (reset) idle_.push_back(std::move(*open_));
+  open_.reset();
+}
+
+void VulkanStream::Batch::release() {
+  keep.clear();
+  events.clear();
+  waits.clear();
+}
+
 void VulkanStream::recycle() {
   if (in_flight_.empty()) return;
   const std::uint64_t completed = timeline_->completed();
   while (!in_flight_.empty() && in_flight_.front().value <= completed) {
     Batch& batch = in_flight_.front();
-    batch.keep.clear();
-    batch.waits.clear();
+    batch.release();
     idle_.push_back(std::move(batch));
     in_flight_.pop_front();
   }

@@ -31,6 +31,7 @@ class VulkanStream final : public Stream {
   Result<void> wait(const Event& event) override;
   Result<void> submit() override;
   Result<void> synchronize(Deadline deadline) override;
+  void discard() override;
 
   /// Launches a kernel over an empty grid and waits. Throws Refusal.
   void finish_compiling(const VulkanKernel& kernel);
@@ -38,9 +39,13 @@ class VulkanStream final : public Stream {
  private:
   /// One command buffer and what it needs while in flight.
   struct Batch {
+    /// Lets go of everything but the command buffer.
+    void release();
+
     VkCommandBuffer commands = VK_NULL_HANDLE;
     std::uint64_t value = 0;  ///< of the timeline when it is done
     std::vector<std::shared_ptr<const void>> keep;
+    std::vector<std::shared_ptr<Recording>> events;
     std::vector<std::pair<std::shared_ptr<Timeline>, std::uint64_t>> waits;
   };
 

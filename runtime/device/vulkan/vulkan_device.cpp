@@ -40,6 +40,14 @@ VulkanBuffer& VulkanDevice::staging() {
   return *staging_;
 }
 
+Result<void> VulkanDevice::transfer(Buffer& to, std::size_t to_offset, const Buffer& from,
+                                    std::size_t from_offset, std::size_t bytes) {
+  auto done = transfers_.copy(to, to_offset, from, from_offset, bytes);
+  if (done) done = transfers_.synchronize(context_->transfer_deadline());
+  if (!done) transfers_.discard();
+  return done;
+}
+
 Result<void> VulkanDevice::upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) {
   return guarded(*context_, [&]() -> Result<void> {
     checked_range(*context_, to, offset, from.size());
@@ -52,9 +60,7 @@ Result<void> VulkanDevice::upload(Buffer& to, std::size_t offset, std::span<cons
     while (!from.empty()) {
       const std::size_t bytes = std::min(from.size(), staging_bytes);
       std::copy_n(from.begin(), bytes, staging().host());
-      transfers_.copy(to, offset, staging(), 0, bytes).value();
-      const auto done = transfers_.synchronize(context_->transfer_deadline());
-      if (!done) return done;
+      if (auto done = transfer(to, offset, staging(), 0, bytes); !done) return done;
       offset += bytes;
       from = from.subspan(bytes);
     }
@@ -74,9 +80,7 @@ Result<void> VulkanDevice::download(const Buffer& from, std::size_t offset,
     }
     while (!to.empty()) {
       const std::size_t bytes = std::min(to.size(), staging_bytes);
-      transfers_.copy(staging(), 0, from, offset, bytes).value();
-      const auto done = transfers_.synchronize(context_->transfer_deadline());
-      if (!done) return done;
+      if (auto done = transfer(staging(), 0, from, offset, bytes); !done) return done;
       std::copy_n(staging().host(), bytes, to.begin());
       offset += bytes;
       to = to.subspan(bytes);

@@ -27,6 +27,9 @@ class VulkanDevice final : public Device {
  private:
   /// The staging buffer of uploads and downloads.
   VulkanBuffer& staging();
+  /// Copies on the device, and waits.
+  Result<void> transfer(Buffer& to, std::size_t to_offset, const Buffer& from,
+                        std::size_t from_offset, std::size_t bytes);
 
   std::shared_ptr<Context> context_;
   std::shared_ptr<MemoryHeap> device_heap_;

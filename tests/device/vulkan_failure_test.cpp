@@ -1,0 +1,32 @@
+#include <gtest/gtest.h>
+
+#include <new>
+
+#include "runtime/device/vulkan/vulkan.hpp"
+
+namespace greta::vulkan {
+
+namespace {
+
+template <typename Thrown>
+Failure failure_of(const Thrown& thrown) {
+  try {
+    throw thrown;
+  } catch (const std::exception&) {
+    return current_failure();
+  }
+}
+
+TEST(VulkanFailure, KeepsTheStatusOfWhatWasThrown) {
+  const Failure lost{Status::device_lost, "it is gone", {}};
+  for (const Failure& failure : {failure_of(Refusal(lost)), failure_of(Error(lost))}) {
+    EXPECT_EQ(failure.status, Status::device_lost);
+    EXPECT_EQ(failure.message, "it is gone");
+  }
+  EXPECT_EQ(failure_of(std::bad_alloc()).status, Status::out_of_memory);
+  EXPECT_EQ(failure_of(std::runtime_error("unknown")).status, Status::launch);
+}
+
+}  // namespace
+
+}  // namespace greta::vulkan
