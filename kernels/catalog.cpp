@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <optional>
 #include <set>
 
 #include "kernels/templates/gemm/gemm.hpp"
@@ -15,6 +14,10 @@ namespace greta {
 namespace {
 
 constexpr std::int64_t largest_dimension = std::numeric_limits<std::int32_t>::max();
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 /// "nn, nt or tn"
 std::string one_of(const std::vector<std::string>& names) {
@@ -47,7 +50,7 @@ Result<void> check_options(const KernelTemplate& kernel, const ProblemRequest& r
   std::set<std::string> given;
   for (const auto& [name, value] : request.values) {
     const std::string option = "--" + name;
-    if (std::find(known.begin(), known.end(), option) == known.end()) {
+    if (!contains(known, option)) {
       return bad_request(fmt::format("{} {}: {} has no such option; it has {}", option, value,
                                      kernel.name, fmt::join(known, ", ")));
     }
@@ -56,50 +59,81 @@ Result<void> check_options(const KernelTemplate& kernel, const ProblemRequest& r
   return {};
 }
 
-Result<void> read_types(const KernelTemplate& kernel, const ProblemRequest& request,
-                        Problem& problem) {
-  const auto& pairs = kernel.dtypes;
-  problem.dtype = pairs.front().in;
-  if (!request.dtype.empty()) {
-    const auto type = dtype_from_string(request.dtype);
-    std::vector<std::string> inputs;
-    for (const DTypes& pair : pairs) {
-      const std::string name(to_string(pair.in));
-      if (std::find(inputs.begin(), inputs.end(), name) == inputs.end()) inputs.push_back(name);
-    }
-    if (!type || std::find(inputs.begin(), inputs.end(), request.dtype) == inputs.end()) {
-      return bad_value("dtype", request.dtype, one_of(inputs));
-    }
-    problem.dtype = *type;
+std::vector<std::string> input_types(const KernelTemplate& kernel) {
+  std::vector<std::string> names;
+  for (const DTypes& pair : kernel.dtypes) {
+    if (!contains(names, to_string(pair.in))) names.emplace_back(to_string(pair.in));
   }
-  std::vector<std::string> outputs;
-  for (const DTypes& pair : pairs) {
-    if (pair.in == problem.dtype) outputs.emplace_back(to_string(pair.out));
+  return names;
+}
+
+std::vector<std::string> output_types(const KernelTemplate& kernel, std::string_view input) {
+  std::vector<std::string> names;
+  for (const DTypes& pair : kernel.dtypes) {
+    if (to_string(pair.in) == input) names.emplace_back(to_string(pair.out));
   }
-  const std::string& out = request.out_dtype.empty() ? outputs.front() : request.out_dtype;
-  if (std::find(outputs.begin(), outputs.end(), out) == outputs.end()) {
-    return bad_value("out-dtype", out,
-                     fmt::format("{} for {} inputs", one_of(outputs), to_string(problem.dtype)));
+  return names;
+}
+
+Result<void> check_types(const KernelTemplate& kernel, std::string_view in, std::string_view out) {
+  const auto inputs = input_types(kernel), outputs = output_types(kernel, in);
+  if (!contains(inputs, in)) return bad_value("dtype", in, one_of(inputs));
+  if (contains(outputs, out)) return {};
+  return bad_value("out-dtype", out, fmt::format("{} for {} inputs", one_of(outputs), in));
+}
+
+Result<std::int64_t> read_extent(const std::string& name, const std::string& text) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < 1 || value > largest_dimension) {
+    return bad_value(name, text, fmt::format("between 1 and {}", largest_dimension));
   }
-  problem.out_dtype = *dtype_from_string(out);
+  return value;
+}
+
+Result<void> check_dimensions(const KernelTemplate& kernel, const Problem& problem) {
+  const auto same_name = [](const auto& given, const Dimension& known) {
+    return given.first == known.name;
+  };
+  if (!std::equal(problem.dims.begin(), problem.dims.end(), kernel.dimensions.begin(),
+                  kernel.dimensions.end(), same_name)) {
+    std::vector<std::string> names;
+    for (const Dimension& dimension : kernel.dimensions) names.push_back(dimension.name);
+    return bad_request(fmt::format("{}: the dimensions of {} are {}", problem.key(), kernel.name,
+                                   fmt::join(names, ", ")));
+  }
+  for (const auto& [name, value] : problem.dims) {
+    if (auto extent = read_extent(name, std::to_string(value)); !extent) return extent.failure();
+  }
   return {};
 }
 
-Result<void> read_attributes(const KernelTemplate& kernel, const ProblemRequest& request,
-                             Problem& problem) {
-  for (const Attribute& attribute : kernel.attributes) {
-    const std::string* value = find_value(request, attribute.name);
-    if (value == nullptr || *value == attribute.fallback) continue;
-    const auto& allowed = attribute.allowed;
-    const bool good = allowed.empty()
-                          ? attribute.valid(*value)
-                          : std::find(allowed.begin(), allowed.end(), *value) != allowed.end();
-    if (!good) {
-      return bad_value(attribute.name, *value,
-                       allowed.empty() ? attribute.allowed_text : one_of(allowed));
+Result<void> check_attributes(const KernelTemplate& kernel, const Problem& problem) {
+  for (const auto& [name, value] : problem.attributes) {
+    const auto known = std::find_if(kernel.attributes.begin(), kernel.attributes.end(),
+                                    [&name](const Attribute& a) { return a.name == name; });
+    if (known == kernel.attributes.end()) {
+      return bad_request(
+          fmt::format("{}: {} has no attribute {}", problem.key(), kernel.name, name));
     }
-    problem.attributes.emplace_back(attribute.name, *value);
+    const auto& allowed = known->allowed;
+    const bool good = allowed.empty() ? known->valid(value) : contains(allowed, value);
+    if (!good)
+      return bad_value(name, value, allowed.empty() ? known->allowed_text : one_of(allowed));
   }
+  return {};
+}
+
+Result<void> read_types(const KernelTemplate& kernel, const ProblemRequest& request,
+                        Problem& problem) {
+  const std::string in = request.dtype.empty() ? input_types(kernel).front() : request.dtype;
+  const auto outputs = output_types(kernel, in);
+  const std::string out =
+      request.out_dtype.empty() && !outputs.empty() ? outputs.front() : request.out_dtype;
+  if (auto done = check_types(kernel, in, out); !done) return done;
+  problem.dtype = *dtype_from_string(in);
+  problem.out_dtype = *dtype_from_string(out);
   return {};
 }
 
@@ -108,13 +142,9 @@ Result<void> read_dimensions(const KernelTemplate& kernel, const ProblemRequest&
   for (const Dimension& dimension : kernel.dimensions) {
     const std::string* text = find_value(request, dimension.name);
     if (text == nullptr) return bad_request(fmt::format("--{} is missing", dimension.name));
-    std::int64_t value = 0;
-    const char* end = text->data() + text->size();
-    const auto [stop, error] = std::from_chars(text->data(), end, value);
-    if (error != std::errc() || stop != end || value < 1 || value > largest_dimension) {
-      return bad_value(dimension.name, *text, fmt::format("between 1 and {}", largest_dimension));
-    }
-    problem.dims.emplace_back(dimension.name, value);
+    const auto extent = read_extent(dimension.name, *text);
+    if (!extent) return extent.failure();
+    problem.dims.emplace_back(dimension.name, *extent);
   }
   return {};
 }
@@ -135,14 +165,31 @@ const KernelTemplate* find_template(std::string_view name) {
   return nullptr;
 }
 
-Result<Problem> make_problem(const KernelTemplate& kernel_template, const ProblemRequest& request) {
-  Problem problem;
-  problem.op = kernel_template.name;
-  if (auto done = check_options(kernel_template, request); !done) return done.failure();
-  for (const auto read : {read_types, read_attributes, read_dimensions}) {
-    if (auto done = read(kernel_template, request, problem); !done) return done.failure();
+Result<void> check_problem(const KernelTemplate& kernel, const Problem& problem) {
+  if (problem.op != kernel.name) {
+    return bad_request(fmt::format("{}: the operation is not {}", problem.key(), kernel.name));
   }
-  if (auto done = kernel_template.check(problem); !done) return done.failure();
+  auto types = check_types(kernel, to_string(problem.dtype), to_string(problem.out_dtype));
+  if (!types) return types;
+  for (const auto check : {check_attributes, check_dimensions}) {
+    if (auto done = check(kernel, problem); !done) return done;
+  }
+  return kernel.check == nullptr ? Result<void>{} : kernel.check(problem);
+}
+
+Result<Problem> make_problem(const KernelTemplate& kernel, const ProblemRequest& request) {
+  Problem problem;
+  problem.op = kernel.name;
+  if (auto done = check_options(kernel, request); !done) return done.failure();
+  for (const auto read : {read_types, read_dimensions}) {
+    if (auto done = read(kernel, request, problem); !done) return done.failure();
+  }
+  for (const Attribute& attribute : kernel.attributes) {
+    const std::string* value = find_value(request, attribute.name);
+    if (value == nullptr || *value == attribute.fallback) continue;
+    problem.attributes.emplace_back(attribute.name, *value);
+  }
+  if (auto done = check_problem(kernel, problem); !done) return done.failure();
   return problem;
 }
 

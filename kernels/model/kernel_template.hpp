@@ -101,7 +101,8 @@ struct KernelTemplate {
   std::vector<Attribute> attributes;
   std::vector<DTypes> dtypes;  ///< the first pair is the default
 
-  /// Judges a well-formed problem: dimensions, attributes, types.
+  /// Rules beyond those of dimensions, attributes and types, which check_problem() has judged; null
+  /// where there are none.
   Result<void> (*check)(const Problem&) = nullptr;
   Work (*work)(const Problem&) = nullptr;
   /// All operands, in the order of the kernels' arguments.

@@ -47,9 +47,9 @@ TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
       EXPECT_TRUE(!attribute.allowed.empty() || attribute.valid != nullptr) << attribute.name;
       EXPECT_TRUE(!attribute.allowed.empty() || !attribute.allowed_text.empty()) << attribute.name;
     }
-    EXPECT_TRUE(entry->check && entry->work && entry->tensors && entry->space &&
-                entry->default_config && entry->plan && entry->naive_plan && entry->reference &&
-                entry->stand_in && entry->key);
+    EXPECT_TRUE(entry->work && entry->tensors && entry->space && entry->default_config &&
+                entry->plan && entry->naive_plan && entry->reference && entry->stand_in &&
+                entry->key);
   }
   EXPECT_EQ(find_template("absent"), nullptr);
 }
@@ -106,6 +106,28 @@ TEST(MakeProblem, NamesOptionValueAndWhatIsAllowed) {
   EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"beta", "1"}}, "", ""}),
             "--beta 1: must be an even digit");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "13"}}, "", ""}), "--n 13: brings bad luck");
+}
+
+TEST(CheckProblem, JudgesWhatNoOptionMade) {
+  const auto why = [](const Problem& problem) {
+    const auto checked = check_problem(toy(), problem);
+    return checked ? "good" : checked.failure().message;
+  };
+  const auto f32 = DType::f32, f16 = DType::f16;
+  EXPECT_EQ(why({"toy", f16, f32, {{"layout", "tn"}}, {{"m", 1}, {"n", 2}}}), "good");
+  EXPECT_EQ(why({"gemm", f32, f32, {}, {{"m", 1}, {"n", 2}}}),
+            "gemm dtype=f32 out=f32 m=1 n=2: the operation is not toy");
+  EXPECT_EQ(why({"toy", f32, f32, {}, {{"n", 2}, {"m", 1}}}),
+            "toy dtype=f32 out=f32 n=2 m=1: the dimensions of toy are m, n");
+  EXPECT_EQ(why({"toy", f32, f32, {{"colour", "red"}}, {{"m", 1}, {"n", 2}}}),
+            "toy dtype=f32 out=f32 colour=red m=1 n=2: toy has no attribute colour");
+  EXPECT_EQ(why({"toy", f32, f32, {{"beta", "1"}}, {{"m", 1}, {"n", 2}}}),
+            "--beta 1: must be an even digit");
+  EXPECT_EQ(why({"toy", f32, f16, {}, {{"m", 1}, {"n", 2}}}),
+            "--out-dtype f16: must be f32 for f32 inputs");
+  EXPECT_EQ(why({"toy", f32, f32, {}, {{"m", 0}, {"n", 2}}}),
+            "--m 0: must be between 1 and 2147483647");
+  EXPECT_EQ(why({"toy", f32, f32, {}, {{"m", 1}, {"n", 13}}}), "--n 13: brings bad luck");
 }
 
 }  // namespace

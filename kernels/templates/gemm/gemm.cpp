@@ -1,7 +1,5 @@
 #include "kernels/templates/gemm/gemm.hpp"
 
-#include <algorithm>
-
 #include "kernels/model/embedded.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/templates/gemm/plan.hpp"
@@ -10,40 +8,6 @@
 
 namespace greta {
 namespace {
-
-Result<void> check(const Problem& problem) {
-  const auto refuse = [&](std::string why) {
-    return Failure{Status::invalid_argument, problem.key() + ": " + std::move(why), {}};
-  };
-  const KernelTemplate& gemm = gemm_template();
-  if (problem.op != gemm.name) return refuse("the operation is not gemm");
-  const auto same_name = [](const auto& value, const auto& known) {
-    return value.first == known.name;
-  };
-  if (!std::equal(problem.dims.begin(), problem.dims.end(), gemm.dimensions.begin(),
-                  gemm.dimensions.end(), same_name)) {
-    return refuse("the dimensions must be m, n and k");
-  }
-  for (const auto& [name, extent] : problem.dims) {
-    if (extent < 1 || extent > 0x7fffffff) return refuse(name + " must be 1 to 2147483647");
-  }
-  if (std::none_of(gemm.dtypes.begin(), gemm.dtypes.end(), [&](const DTypes& types) {
-        return types.in == problem.dtype && types.out == problem.out_dtype;
-      })) {
-    return refuse("the types must be f32 to f32, f16 to f16 or f16 to f32");
-  }
-  for (const auto& [name, value] : problem.attributes) {
-    const auto known = std::find_if(gemm.attributes.begin(), gemm.attributes.end(),
-                                    [&](const Attribute& a) { return a.name == name; });
-    if (known == gemm.attributes.end()) return refuse("no attribute is called " + name);
-    const auto& allowed = known->allowed;
-    const bool good = known->valid != nullptr
-                          ? known->valid(value)
-                          : std::find(allowed.begin(), allowed.end(), value) != allowed.end();
-    if (!good) return refuse(name + " can't be " + value);
-  }
-  return {};
-}
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const gemm::Shape s = gemm::shape_of(problem);
@@ -117,7 +81,6 @@ KernelTemplate make_template() {
        gemm::valid_factor},
   };
   t.dtypes = {{DType::f32, DType::f32}, {DType::f16, DType::f16}, {DType::f16, DType::f32}};
-  t.check = check;
   t.work = work;
   t.tensors = tensors;
   t.space = space;

@@ -25,7 +25,7 @@ struct Shape {
   std::int64_t b_stride() const { return b_along_k ? k : n; }
 };
 
-/// Of a problem that KernelTemplate::check accepts.
+/// Of a problem that check_problem() accepts.
 Shape shape_of(const Problem& problem);
 
 /// "none", or bias, residual, then silu or gelu, each at most once and in this order.
