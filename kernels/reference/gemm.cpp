@@ -77,7 +77,7 @@ class GemmData {
     const auto products =
         (a.row(row).transpose().cast<double>().array() * b.col(col).cast<double>().array()).eval();
     t.product = products.sum();
-    t.magnitude = products.abs().sum();
+    t.norm = std::sqrt(products.square().sum());
     return model.expect(t);
   }
 
@@ -95,27 +95,11 @@ class RowCheck {
  public:
   RowCheck(const GemmData& data, std::vector<std::int64_t> rows) : rows_(std::move(rows)) {
     const auto count = static_cast<std::int64_t>(rows_.size());
-    Matrix a(count, data.k);
-    for (std::int64_t i = 0; i < count; ++i) {
-      a.row(i) = data.a.row(rows_[static_cast<std::size_t>(i)]).cast<double>();
-    }
-    const Matrix sizes = a.cwiseAbs();
     expected_.resize(static_cast<std::size_t>(count * data.n));
-    constexpr std::int64_t width = 64;
-    const std::int64_t blocks = (data.n + width - 1) / width;
-    parallel_parts(blocks, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t block = first; block < last; ++block) {
-        const std::int64_t from = block * width, cols = std::min(width, data.n - from);
-        const Eigen::MatrixXd b = data.b.middleCols(from, cols).cast<double>();
-        const Matrix products = a * b, magnitudes = sizes * b.cwiseAbs();
-        for (std::int64_t i = 0; i < count; ++i) {
-          for (std::int64_t j = 0; j < cols; ++j) {
-            GemmTerms t = data.terms(rows_[static_cast<std::size_t>(i)], from + j);
-            t.product = products(i, j);
-            t.magnitude = magnitudes(i, j);
-            expected_[static_cast<std::size_t>(i * data.n + from + j)] = data.model.expect(t);
-          }
-        }
+    const std::int64_t down = (count + height - 1) / height, across = (data.n + width - 1) / width;
+    parallel_parts(down * across, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t tile = first; tile < last; ++tile) {
+        expect_tile(data, tile / across * height, tile % across * width);
       }
     });
   }
@@ -134,31 +118,62 @@ class RowCheck {
   std::size_t count() const { return rows_.size(); }
 
  private:
+  // What is in FP64 at a time: a piece of K of so many rows and columns.
+  static constexpr std::int64_t height = 256, width = 64, depth = 1024;
+
+  /// Elements from the `first`-th of the rows and column `from` on.
+  void expect_tile(const GemmData& data, std::int64_t first, std::int64_t from) {
+    const std::int64_t rows = std::min(height, static_cast<std::int64_t>(rows_.size()) - first);
+    const std::int64_t cols = std::min(width, data.n - from);
+    const auto row = [&](std::int64_t i) { return rows_[static_cast<std::size_t>(first + i)]; };
+    Matrix products = Matrix::Zero(rows, cols), squares = products;
+    for (std::int64_t k = 0; k < data.k; k += depth) {
+      const std::int64_t steps = std::min(depth, data.k - k);
+      Matrix a(rows, steps);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        a.row(i) = data.a.row(row(i)).segment(k, steps).cast<double>();
+      }
+      Eigen::MatrixXd b = data.b.block(k, from, steps, cols).cast<double>();
+      products.noalias() += a * b;
+      a = a.cwiseAbs2();
+      b = b.cwiseAbs2();
+      squares.noalias() += a * b;
+    }
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < cols; ++j) {
+        GemmTerms t = data.terms(row(i), from + j);
+        t.product = products(i, j);
+        t.norm = std::sqrt(squares(i, j));
+        expected_[static_cast<std::size_t>((first + i) * data.n + from + j)] = data.model.expect(t);
+      }
+    }
+  }
+
   std::vector<std::int64_t> rows_;
   std::vector<Expected> expected_;
 };
 
 /// Freivalds' method: each block of columns is multiplied by one vector of random signs x. The
 /// kernel's errors don't depend on x, so by Hoeffding's inequality |sum x_j e_j| exceeds
-/// 8 sqrt(sum bound_j^2) with a probability below 2 e^-32. The norm of the bounds follows by
-/// Minkowski's inequality from the norms of B's rows within the block.
-/// Source: Freivalds, "Probabilistic machines can use less running time", IFIP 1977.
+/// 8 sqrt(sum bound_j^2) with a probability below 2 e^-32. The squared norms of a row's products
+/// add up to the sum over k of a_k^2 |B_k|^2, B_k being row k of B within the block; what the
+/// epilogue and the output's type add to the bounds comes on top by Minkowski's inequality. Source:
+/// Freivalds, "Probabilistic machines can use less running time", IFIP 1977.
 class Freivalds {
  public:
   Freivalds(const GemmData& data, std::uint64_t seed) : stream_(mix64(seed)) {
     const std::int64_t blocks = (data.n + freivalds_block - 1) / freivalds_block;
-    Eigen::MatrixXd mixed = Eigen::MatrixXd::Zero(data.k, blocks), norms = mixed;
+    Eigen::MatrixXd mixed = Eigen::MatrixXd::Zero(data.k, blocks), squares = mixed;
     parallel_parts(blocks, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t j = first * freivalds_block; j < std::min(last * freivalds_block, data.n);
            ++j) {
         const Eigen::VectorXd column = data.b.col(j).cast<double>();
         mixed.col(j / freivalds_block) += sign(j) * column;
-        norms.col(j / freivalds_block) += column.cwiseAbs2();
+        squares.col(j / freivalds_block) += column.cwiseAbs2();
       }
     });
-    norms = norms.cwiseSqrt();
     products_.resize(data.m, blocks);
-    magnitudes_.resize(data.m, blocks);
+    norms_.resize(data.m, blocks);
     constexpr std::int64_t height = 64;
     parallel_parts((data.m + height - 1) / height, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t row = first * height; row < std::min(last * height, data.m);
@@ -166,7 +181,7 @@ class Freivalds {
         const std::int64_t rows = std::min(height, data.m - row);
         const Matrix a = data.a.middleRows(row, rows).cast<double>();
         products_.middleRows(row, rows).noalias() = a * mixed;
-        magnitudes_.middleRows(row, rows).noalias() = a.cwiseAbs() * norms;
+        norms_.middleRows(row, rows) = (a.cwiseAbs2() * squares).cwiseSqrt();
       }
     });
   }
@@ -188,7 +203,7 @@ class Freivalds {
         squares += size * size;
       }
       const auto& model = data.model;
-      const double bound = 8 * (model.product_factor() * magnitudes_(row, block) +
+      const double bound = 8 * (model.product_factor() * norms_(row, block) +
                                 model.value_factor() * std::sqrt(squares) +
                                 model.least() * std::sqrt(static_cast<double>(to - from)));
       const double want = model.alpha() * products_(row, block);
@@ -211,8 +226,8 @@ class Freivalds {
   }
 
   std::uint64_t stream_;
-  Matrix products_;    ///< A (B x), m rows, a column for each block
-  Matrix magnitudes_;  ///< at least the norm of a row's magnitudes within the block
+  Matrix products_;  ///< A (B x), m rows, a column for each block
+  Matrix norms_;     ///< root of the sum of (a b)^2 over a row's elements within the block
 };
 
 /// One random element of every 16 x 16 block.

@@ -25,7 +25,7 @@ GemmErrorModel::GemmErrorModel(const Problem& problem) : out_(problem.out_dtype)
   alpha_ = std::strtof(problem.attribute("alpha", "1").c_str(), nullptr);
   beta_ = std::strtof(problem.attribute("beta", "0").c_str(), nullptr);
   const auto k = static_cast<double>(problem.dim("k"));
-  gamma_ = u * std::min(k + 2, 1.5 * std::sqrt(k) + 4);
+  gamma_ = u * std::min(k + 2, 8.0) * std::sqrt(k);
   roundings_ = (alpha_ != 1) + bias_ + residual_ + 2 * (beta_ != 0);
 }
 
@@ -46,7 +46,7 @@ Expected GemmErrorModel::expect(const GemmTerms& terms) const {
   const double x = scaled + terms.bias + terms.residual + kept;
   const double sizes =
       std::abs(scaled) + std::abs(terms.bias) + std::abs(terms.residual) + std::abs(kept);
-  double error = product_factor() * terms.magnitude + slack * roundings_ * u * sizes;
+  double error = product_factor() * terms.norm + slack * roundings_ * u * sizes;
   if (!linear()) error = 1.13 * error + activation_error(x);
   const double value = activate(x);
   error += unit_roundoff(out_) * (std::abs(value) + error) + least();

@@ -14,17 +14,25 @@ struct Expected {
 
 /// What reaches one element of C, in FP64.
 struct GemmTerms {
-  double product = 0;    ///< sum of a b
-  double magnitude = 0;  ///< sum of |a b|
+  double product = 0;  ///< sum of a b
+  double norm = 0;     ///< root of the sum of (a b)^2
   double bias = 0, residual = 0, old = 0;
 };
 
 /// Value and error bound of one element of C = act(alpha * product + bias + residual + beta * old).
 ///
-/// With u = 2^-24, a dot product of length K that is accumulated in f32, in any order, is off by at
-/// most gamma * magnitude, gamma = u min(K + 2, 1.5 sqrt(K) + 4). K u is the classic bound; sqrt(K)
-/// holds with overwhelming probability for rounding errors of mean zero: Higham and Mary, "A New
-/// Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41 (2019).
+/// With u = 2^-24, a dot product of length K that is accumulated in f32 with rounding to nearest,
+/// in any order, may be off by gamma * norm, gamma = u min(K + 2, 8) sqrt(K).
+/// - Up to K = 6 this is a worst case: the classic bound is (K + 2) u times the sum of |a b|, which
+///   is at most sqrt(K) * norm (Cauchy-Schwarz).
+/// - Beyond, it is no worst case but holds with overwhelming probability for inputs of mean zero,
+/// as
+///   random_tensor() makes them. A partial sum of k terms is then about norm * sqrt(k / K), its
+///   rounding error at most u times that, independent of the others and of mean zero (Higham and
+///   Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41
+///   (2019)); K of them add up to about 0.3 u sqrt(K) * norm (root mean square) when the sum runs
+///   straight through K, and to no more in any other order. 8 leaves a factor above 20.
+/// For inputs that share a sign, or sums that are truncated, it is too small.
 /// Each operation of the epilogue adds u times the magnitude of its terms. An activation multiplies
 /// what came before by its Lipschitz constant (1.1 for silu, 1.13 for gelu) and adds its own error,
 /// see activation_error(). Rounding to the output type adds its unit roundoff times the value, and
@@ -42,7 +50,7 @@ class GemmErrorModel {
   double alpha() const { return alpha_; }
   double beta() const { return beta_; }
 
-  /// The parts of a linear problem's bound: at most product_factor * magnitude + value_factor *
+  /// The parts of a linear problem's bound: at most product_factor * norm + value_factor *
   /// (sum of the terms' magnitudes) + least.
   double product_factor() const;
   double value_factor() const;

@@ -149,14 +149,32 @@ TEST(GemmReference, CatchesAResultOfTheWrongShape) {
   EXPECT_FALSE(c.judge(wrong).passed);
 }
 
+// A sum grows like sqrt(K), and so must the bound: one element of 2^18 is not lost in it.
+TEST(GemmReference, CatchesOneElementOfALongSum) {
+  const Case c(gemm_problem(8, 8, 1 << 18));
+  const Verdict verdict = c.judge(c.right);
+  EXPECT_TRUE(verdict.passed) << verdict.detail;
+  EXPECT_LE(verdict.ratio(), 0.5);
+  EXPECT_FALSE(c.judge(Mistakes{1000, 1001, false, false}).passed);
+}
+
 // What the bounds must be at least as tight as, for inputs uniform in +-0.5: the sum of K = 512
-// products of mean magnitude 1/16 and deviation 0.055 stays below 32 + 5 x 1.25.
+// squared products of mean 1/144 and deviation 0.0104 stays below 3.56 + 5 x 0.24.
 TEST(GemmErrorModel, IsTight) {
-  const GemmTerms terms{9.4, 32 + 5 * 1.25, 0, 0, 0};
-  EXPECT_LE(GemmErrorModel(gemm_problem(512, 512, 512)).expect(terms).bound, 1e-4);
+  const GemmTerms terms{9.4, std::sqrt(3.56 + 5 * 0.24), 0, 0, 0};
+  EXPECT_LE(GemmErrorModel(gemm_problem(512, 512, 512)).expect(terms).bound, 3e-5);
   const auto f16 = gemm_problem(512, 512, 512, DType::f16, DType::f16);
   EXPECT_LE(GemmErrorModel(f16).expect(terms).bound, 1e-2);
   EXPECT_LE(GemmErrorModel(f16).expect(terms).bound, 1e-3 * 9.4);
+}
+
+// The worst case of few terms: all of one size, where the norm is least for the sum of |a b|.
+TEST(GemmErrorModel, IsRigorousForFewTerms) {
+  for (std::int64_t k = 1; k <= 6; ++k) {
+    const auto terms = static_cast<double>(k);
+    const Expected e = GemmErrorModel(gemm_problem(1, 1, k)).expect({0, std::sqrt(terms), 0, 0, 0});
+    EXPECT_GE(e.bound, (terms + 2) * terms * 0x1p-24) << k;
+  }
 }
 
 TEST(GemmErrorModel, ActivationsAreWhatTheyAreCalled) {
