@@ -18,12 +18,6 @@ double element(std::uint64_t stream, std::size_t index) {
 
 }  // namespace
 
-std::vector<double> HostTensor::to_doubles() const {
-  std::vector<double> out(spec.elements());
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = at(i);
-  return out;
-}
-
 HostTensor random_tensor(const TensorSpec& spec, std::uint64_t seed) {
   constexpr std::size_t elements_worth_a_thread = std::size_t{1} << 20;
   HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};

@@ -35,8 +35,6 @@ struct HostTensor {
   std::vector<std::byte> data;
 
   double at(std::size_t index) const { return load_element(spec.dtype, data.data(), index); }
-  /// All elements as FP64.
-  std::vector<double> to_doubles() const;
 };
 
 /// Uniform in [-0.5, 0.5), rounded to the tensor's type, never exactly 0. Equal seeds give equal

@@ -13,10 +13,6 @@ std::int64_t busy(const DeviceInfo& device) {
   return device.compute_units > 0 ? device.compute_units : 32;
 }
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// The widest vector of an operand: at most 16 bytes, dividing `stride` and `elements`.
 int widest(const Shape& shape, std::int64_t stride, std::int64_t elements) {
   int width = shape.in == DType::f32 ? 4 : 8;

@@ -10,10 +10,6 @@
 namespace greta::gemm {
 namespace {
 
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return (a + b - 1) / b;
-}
-
 struct Pack {
   const char* memory;     ///< type in memory.glsl
   const char* registers;  ///< what one load gives

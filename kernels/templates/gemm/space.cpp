@@ -9,10 +9,6 @@
 namespace greta::gemm {
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 std::int64_t threads_of(const Config& c) {
   return std::int64_t{c["BM"]} / c["TM"] * (c["BN"] / c["TN"]);
 }
@@ -238,30 +234,34 @@ Alternative split_k(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-Alternative gemv(const Shape& shape, const DeviceInfo& device) {
-  Alternative a{"gemv", {}, {}};
-  const auto widths = vector_widths(shape.in);
-  // COLS of a workgroup's THREADS stand side by side along n, the others along K; UNROLL loads of
-  // VB elements of B are in flight in each; SPLIT workgroups share the K of the same columns.
-  a.parameters = {
-      {"THREADS", {64, 128, 256, 512, 1024}},
-      {"COLS", {1, 2, 4, 8, 16, 32}},
-      {"VB", widths},
-      // Where K is contiguous in both, A is read along with B; where it is in neither, by element.
-      {"VA", shape.a_along_k ? widths : std::vector<int>{1}},
-      {"UNROLL", {1, 2, 4, 8, 16}},
-      {"SPLIT", {1, 2, 4, 8, 16, 32}},
-  };
-  const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+/// What the problem's extents allow.
+std::vector<Constraint> gemv_problem_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t groups = most_workgroups(device);
-  a.constraints = {
-      storage_constraint(shape, device),
+  return {
       {"few_rows",
        fmt::format("gemv needs m <= {}, m is {}", most_gemv_rows, shape.m),
        {},
        [m = shape.m](const Config&) { return m <= most_gemv_rows; }},
       alignment("a_alignment", "VA", shape.a_along_k ? shape.k : 1),
       alignment("b_alignment", "VB", shape.b_stride()),
+      {"slices",
+       fmt::format("SPLIT x UNROLL must not exceed k, {}", shape.k),
+       {"UNROLL", "SPLIT"},
+       [k = shape.k](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * c["UNROLL"] <= k; }},
+      {"grid",
+       fmt::format("n is more than {} workgroups wide", groups),
+       {"COLS", "VB"},
+       [shape, groups](const Config& c) {
+         return ceil_div(shape.n, gemv_width(shape, c)) <= groups;
+       }},
+      workspace(shape, device),
+  };
+}
+
+/// What a workgroup and its threads can hold.
+std::vector<Constraint> gemv_workgroup_constraints(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+  return {
       {"workgroup_threads",
        fmt::format("the device allows {} threads", threads),
        {"THREADS"},
@@ -288,18 +288,28 @@ Alternative gemv(const Shape& shape, const DeviceInfo& device) {
        fmt::format("the threads' sums of a row must fit {} KiB", shared / 1024),
        {"THREADS", "COLS", "VB"},
        [shape, shared](const Config& c) { return gemv_shared_bytes(shape, c) <= shared; }},
-      {"slices",
-       fmt::format("SPLIT x UNROLL must not exceed k, {}", shape.k),
-       {"UNROLL", "SPLIT"},
-       [k = shape.k](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * c["UNROLL"] <= k; }},
-      {"grid",
-       fmt::format("n is more than {} workgroups wide", groups),
-       {"COLS", "VB"},
-       [shape, groups](const Config& c) {
-         return ceil_div(shape.n, gemv_width(shape, c)) <= groups;
-       }},
-      workspace(shape, device),
   };
+}
+
+Alternative gemv(const Shape& shape, const DeviceInfo& device) {
+  Alternative a{"gemv", {}, {}};
+  const auto widths = vector_widths(shape.in);
+  // COLS of a workgroup's THREADS stand side by side along n, the others along K; UNROLL loads of
+  // VB elements of B are in flight in each; SPLIT workgroups share the K of the same columns.
+  a.parameters = {
+      {"THREADS", {64, 128, 256, 512, 1024}},
+      {"COLS", {1, 2, 4, 8, 16, 32}},
+      {"VB", widths},
+      // Where K is contiguous in both, A is read along with B; where it is in neither, by element.
+      {"VA", shape.a_along_k ? widths : std::vector<int>{1}},
+      {"UNROLL", {1, 2, 4, 8, 16}},
+      {"SPLIT", {1, 2, 4, 8, 16, 32}},
+  };
+  a.constraints = {storage_constraint(shape, device)};
+  for (auto more :
+       {gemv_problem_constraints(shape, device), gemv_workgroup_constraints(shape, device)}) {
+    std::move(more.begin(), more.end(), std::back_inserter(a.constraints));
+  }
   if (device.is_cpu()) {
     a.constraints.push_back(
         {"code_size",
