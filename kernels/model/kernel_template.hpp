@@ -113,8 +113,8 @@ struct KernelTemplate {
   /// Renders the kernels and their launches. Fails with `constraints` for a config that is not
   /// valid for this problem and device.
   Result<LaunchPlan> (*plan)(const Problem&, const DeviceInfo&, const Config&) = nullptr;
-  /// A slow kernel with one thread per output, for comparison only; not part of the space.
-  Result<LaunchPlan> (*naive_plan)(const Problem&, const DeviceInfo&) = nullptr;
+  /// The plainest configuration, one thread per output: what others are compared with.
+  Config naive;
   std::unique_ptr<Reference> (*reference)(const Problem&, const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed) = nullptr;
   /// A problem with about `fraction` of the work, made of fewer tiles of the same kernel: a

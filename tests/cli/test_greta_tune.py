@@ -163,6 +163,21 @@ class Devices(Case):
 
 
 class Tune(Case):
+    def test_a_later_session_never_stores_less(self):
+        shape = ["gemm", "--m", 96, "--n", 96, "--k", 96, "--db", self.db, "--json"]
+        first = json.loads(self.run_tune(*shape, "--budget", 25).stdout)["winner"]
+        second = json.loads(self.run_tune(*shape, "--budget", 1).stdout)["winner"]
+        if first["is_default"]:
+            return  # nothing better than the default is known: nothing can be lost
+        tied = [tie["config"] for tie in second["ties"]]
+        self.assertTrue(second["config"] == first["config"] or not second["is_default"] or
+                        first["config"] in tied, (first, second))
+
+    def test_a_tiny_budget_still_tries_the_default(self):
+        result = self.run_tune(*SMALL, "--budget", "0.01s", "--db", self.db, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(json.loads(result.stdout)["winner"]["is_default"])
+
     def test_json_object_csv_rows_and_show(self):
         file = self.folder / "out.csv"
         result = self.run_tune(*SMALL, "--budget", "12", "--db", self.db, "--json", "--csv", file,
@@ -173,22 +188,23 @@ class Tune(Case):
         self.assertTrue(winner["verdict"]["passed"])
         self.assertLessEqual(winner["verdict"]["error"], winner["verdict"]["bound"])
         self.assertGreaterEqual(winner["speedup"], 1)
-        self.assertEqual(report["trials"]["total"], 13)  # and the naive kernel
+        total = report["trials"]["total"]
+        self.assertIn(total, (12, 13))  # the naive kernel may have been among the twelve
         self.assertEqual(report["problem"]["dims"], {"m": 64, "n": 48, "k": 40})
         self.assertGreater(report["ceilings"]["copy_gbps"], 0)
         spent = report["time"]
         parts = sum(spent[key] for key in ("compile_s", "verify_s", "measure_s", "other_s"))
         self.assertAlmostEqual(parts, spent["wall_s"], places=3)
 
-        rows = list(csv.DictReader(file.open()))
-        self.assertEqual([row["origin"] for row in rows].count("trial"), 13)
+        rows = list(csv.DictReader(file.read_text().splitlines()))
+        self.assertEqual([row["origin"] for row in rows].count("trial"), total)
         self.assertEqual([row["origin"] for row in rows][-1], "winner")
         self.assertEqual(rows[-1]["problem"], "m=64 n=48 k=40")
         self.assertNotIn(None, rows[-1])  # as many fields as columns
 
         shown = json.loads(self.run_tune("show", "--db", self.db, "--json").stdout)
         self.assertEqual(shown[0]["winner"]["config_text"], winner["config_text"])
-        self.assertEqual(self.query("SELECT count(*) FROM trials"), [(13,)])
+        self.assertEqual(self.query("SELECT count(*) FROM trials"), [(total,)])
 
     def test_csv_appends(self):
         file = self.folder / "out.csv"
@@ -230,6 +246,23 @@ class Tune(Case):
 
 
 class Damage(Case):
+    def test_streams_that_cannot_be_written(self):
+        full = open("/dev/full", "w")
+        self.addCleanup(full.close)
+        arguments = [TUNE, *SMALL, "--budget", "2", "--db", str(self.db)]
+        quiet = subprocess.run(arguments, env=self.env, stdout=subprocess.PIPE, stderr=full)
+        self.assertEqual(quiet.returncode, 0)
+        self.assertIn(b"winner", quiet.stdout)
+        closed = subprocess.run(arguments, env=self.env, stdout=subprocess.PIPE,
+                                preexec_fn=lambda: os.close(2))
+        self.assertEqual(closed.returncode, 0)
+        self.assertNotIn(b"crash", closed.stdout)
+        for extra in ([], ["--json"]):
+            lost = subprocess.run(arguments + extra, env=self.env, stdout=full,
+                                  stderr=subprocess.PIPE)
+            self.assertEqual(lost.returncode, 1)
+            self.assertRegex(lost.stderr.splitlines()[-1], b"greta-tune: .*write")
+
     def test_full_disk(self):
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -284,6 +317,14 @@ class Damage(Case):
 
 
 class Interrupt(Case):
+    def test_sigterm_is_as_orderly(self):
+        run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
+        self.wait_for_trials(2)
+        run.terminate()
+        output, errors = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 1, errors)
+        self.assertIn("interrupted", output)
+
     def test_ctrl_c_keeps_what_was_measured_and_says_so(self):
         run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
         self.wait_for_trials(3)

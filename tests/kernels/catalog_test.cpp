@@ -48,8 +48,7 @@ TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
       EXPECT_TRUE(!attribute.allowed.empty() || !attribute.allowed_text.empty()) << attribute.name;
     }
     EXPECT_TRUE(entry->work && entry->tensors && entry->space && entry->default_config &&
-                entry->plan && entry->naive_plan && entry->reference && entry->stand_in &&
-                entry->key);
+                entry->plan && entry->reference && entry->stand_in && entry->key);
   }
   EXPECT_EQ(find_template("absent"), nullptr);
 }
@@ -69,7 +68,7 @@ TEST(Catalog, EveryEntryIsRightOnThisDevice) {
         run(entry->default_config(problem, device));
         const Space space = entry->space(problem, device);
         for (int i = 0; i < 4; ++i) run(space.sample(random));
-        test::expect_right(*entry, problem, entry->naive_plan(problem, device), "naive");
+        test::expect_right(*entry, problem, entry->plan(problem, device, entry->naive), "naive");
       }
     }
   }

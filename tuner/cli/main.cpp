@@ -1,7 +1,10 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -23,7 +26,7 @@ constexpr auto examples = R"(Examples:
 Exit codes: 0 done, 1 failed, 2 bad usage, 3 no device.)";
 
 int complain(int code, const std::string& message) {
-  fmt::print(stderr, "greta-tune: {}\n", message);
+  static_cast<void>(std::fputs(("greta-tune: " + message + "\n").c_str(), stderr));
   return code;
 }
 
@@ -58,6 +61,17 @@ void check_words(const CLI::App& app, int argc, char** argv) {
   }
 }
 
+// Files opened later must not land on the descriptors of standard streams that the caller closed.
+// Output to a closed stream fails, as it should; nobody misses messages.
+void open_standard_streams() {
+  constexpr std::array<const char*, 3> substitutes{"/dev/null", "/dev/full", "/dev/null"};
+  for (int descriptor = 0; descriptor < 3; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) < 0) {
+      static_cast<void>(open(substitutes[static_cast<std::size_t>(descriptor)], O_RDWR));
+    }
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "GRETA finds the fastest correct GPU kernel for an operation, a shape and a device, "
@@ -75,10 +89,12 @@ int run(int argc, char** argv) {
   try {
     check_words(app, argc, argv);
     app.parse(argc, argv);
-    return action();
+    const int code = action();
+    if (std::fflush(stdout) != 0) throw CommandError(exit_failed, "can't write the output");
+    return code;
   } catch (const CLI::Success& success) {  // --help, --version
     app.exit(success);
-    return exit_done;
+    return std::cout.flush() ? exit_done : complain(exit_failed, "can't write the output");
   } catch (const CLI::ParseError& error) {
     return complain(exit_usage, error.what());
   } catch (const CommandError& error) {
@@ -96,5 +112,6 @@ int run(int argc, char** argv) {
 }  // namespace greta
 
 int main(int argc, char** argv) {
+  greta::open_standard_streams();
   return greta::run(argc, argv);
 }

@@ -103,7 +103,7 @@ int tune_preset(const std::string& wanted, TuningOptions options) {
   bool all = true;
   for (const auto& task : preset.tasks) {
     if (tuning.interrupted()) break;
-    fmt::print(stderr, "\n{}\n", task.problem.key());
+    static_cast<void>(std::fputs(("\n" + task.problem.key() + "\n").c_str(), stderr));
     const SessionResult result = tuning.run(task);
     all = all && result.winner;
     tuning.write_csv(result);

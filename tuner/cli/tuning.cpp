@@ -25,10 +25,10 @@ namespace {
 
 std::atomic<bool> stop_requested{false};
 
-// The first Ctrl-C asks for an orderly end, the second one ends the process.
-void on_interrupt(int /*signal*/) {
+// The first signal asks for an orderly end, a second one of its kind ends the process.
+void on_interrupt(int signal) {
   stop_requested = true;
-  std::signal(SIGINT, SIG_DFL);
+  std::signal(signal, SIG_DFL);
 }
 
 std::string names_of_strategies() {
@@ -240,7 +240,7 @@ SessionResult Tuning::run(const TuningTask& task) {
   session.compare_naive = options_.naive;
   session.started_utc = date_;
   session.command = "greta-tune " + task.problem.key();
-  std::signal(SIGINT, on_interrupt);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, on_interrupt);
   Progress progress(stderr, isatty(STDERR_FILENO) != 0);
   return tune(*evaluator_, *db_, task.problem, session, progress, stop_requested);
 }

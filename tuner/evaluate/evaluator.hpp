@@ -54,8 +54,4 @@ class Evaluator {
   virtual std::vector<Ceiling> measure_ceilings() = 0;
 };
 
-/// The variant name under which the comparison kernel of a template (one thread per output) is
-/// evaluated. It belongs to no space and never wins.
-inline constexpr std::string_view naive_variant = "naive";
-
 }  // namespace greta

@@ -46,9 +46,7 @@ const KernelTemplate& template_of(const Problem& problem) {
 }
 
 Result<LaunchPlan> plan_of(const Problem& problem, const DeviceInfo& info, const Config& config) {
-  const auto& kernel_template = template_of(problem);
-  return config.variant == naive_variant ? kernel_template.naive_plan(problem, info)
-                                         : kernel_template.plan(problem, info, config);
+  return template_of(problem).plan(problem, info, config);
 }
 
 // What a candidate's own launch can end in. Anything else is trouble of the device or the host.

@@ -45,7 +45,8 @@ json error_answer(const Error& error) {
 }  // namespace
 
 int serve_as_worker() {
-  std::signal(SIGINT, SIG_IGN);  // the session hears it and decides
+  // The session hears these and decides; when it ends, so does the connection.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   LineChannel channel(worker_descriptor);
   json request;

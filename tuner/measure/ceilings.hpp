@@ -13,7 +13,7 @@ inline constexpr std::string_view ceiling_copy = "copy_gbps";  ///< read plus wr
 inline constexpr std::string_view ceiling_fma_f32 = "fma_f32_gflops";  ///< 2 per FMA
 
 /// Measures a device's ceilings: a copy far larger than its caches, and independent chains of FP32
-/// FMAs in registers. The best of several shapes, each the median of several samples.
+/// FMAs in registers. The fastest of several samples of each.
 Result<std::vector<Ceiling>> measure_ceilings(Device& device);
 
 /// The value of one kind, or 0.

@@ -38,16 +38,20 @@ std::string fitted(const std::string& text) {
 
 }  // namespace
 
+// Nobody may be listening: a closed or full stream must not cost the session.
+void Progress::show(const std::string& text) {
+  static_cast<void>(std::fputs(text.c_str(), stream_));
+  static_cast<void>(std::fflush(stream_));
+}
+
 void Progress::clear_line() {
-  if (line_open_) fmt::print(stream_, "\r\033[K");
+  if (line_open_) show("\r\033[K");
   line_open_ = false;
-  std::fflush(stream_);
 }
 
 void Progress::on_phase(const std::string& what) {
   clear_line();
-  fmt::print(stream_, "{}\n", what);
-  std::fflush(stream_);
+  show(what + "\n");
 }
 
 void Progress::on_trial(const SessionResult& result, const Budget& budget) {
@@ -55,12 +59,12 @@ void Progress::on_trial(const SessionResult& result, const Budget& budget) {
   const Trial* best = best_trial(result.trials, key);
   const int percent = static_cast<int>(100 * std::min(1.0, budget.used()));
   const std::string line =
-      fmt::format("{:3d} %, {} trials, {}; {}", percent, result.trials.size(), time_left(budget),
-                  best != nullptr ? best_text(result, *best) : "nothing right yet");
+      fmt::format("{:3d} %, {} trials, {}; {}{}", percent, result.trials.size(), time_left(budget),
+                  best != nullptr ? best_text(result, *best) : "nothing right yet",
+                  key != result.problem.key() ? " (stand-in)" : "");
   if (live_) {
-    fmt::print(stream_, "\r\033[K{}", fitted(line));
+    show("\r\033[K" + fitted(line));
     line_open_ = true;
-    std::fflush(stream_);
     return;
   }
   const double best_us = best != nullptr ? best->measurement.median_us : 0;
@@ -69,8 +73,7 @@ void Progress::on_trial(const SessionResult& result, const Budget& budget) {
   tenth_ = std::max(tenth_, percent / 10);
   best_us_ = best_us;
   best_key_ = key;
-  fmt::print(stream_, "{}{}\n", line, improved ? "; " + best->config.text() : "");
-  std::fflush(stream_);
+  show(line + (improved ? "; " + best->config.text() : "") + "\n");
 }
 
 }  // namespace greta

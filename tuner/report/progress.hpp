@@ -20,6 +20,7 @@ class Progress : public SessionObserver {
   void on_trial(const SessionResult& result, const Budget& budget) override;
 
  private:
+  void show(const std::string& text);
   void clear_line();
 
   std::FILE* stream_;

@@ -36,10 +36,11 @@ std::string winner_rows(const SessionResult& result) {
   if (winner.is_default) {
     text += row("vs default", "nothing was faster than the default for sure: the default stands");
   } else if (winner.default_us > 0) {
-    text += row("vs default",
-                fmt::format("{:.3f}× faster  ({:.0f} % interval {:.3f} to {:.3f}; default {})",
-                            winner.speedup, 100 * winner.confidence, winner.speedup_low,
-                            winner.speedup_high, format_time(winner.default_us)));
+    text +=
+        row("vs default", fmt::format("{:.3f}× faster, median of the rounds  ({:.0f} % interval "
+                                      "{:.3f} to {:.3f}; default {})",
+                                      winner.speedup, 100 * winner.confidence, winner.speedup_low,
+                                      winner.speedup_high, format_time(winner.default_us)));
   }
   if (!winner.ties.empty()) {
     text += row("ties", fmt::format("{} can't be told apart from it:", winner.ties.size()));
@@ -51,15 +52,20 @@ std::string winner_rows(const SessionResult& result) {
   return text;
 }
 
+// The naive kernel is timed where the search runs, so its time is set against one of that place.
 std::string naive_row(const SessionResult& result) {
   const Trial& naive = *result.naive;
   if (!naive.ok()) return row("vs naive", "the naive kernel failed: " + naive.message);
   const Trial* best = best_trial(result.trials, naive.problem_key);
   if (best == nullptr) return {};
-  return row("vs naive", fmt::format("{:.1f}× faster than one thread per output ({}){}",
-                                     naive.measurement.median_us / best->measurement.median_us,
-                                     format_time(naive.measurement.median_us),
-                                     result.stand_in ? ", on the stand-in" : ""));
+  const double us =
+      result.winner && !result.stand_in ? result.winner->median_us : best->measurement.median_us;
+  const double ratio = naive.measurement.median_us / us;
+  return row(
+      "vs naive",
+      fmt::format("{:.1f}× {} than one thread per output ({}){}", ratio >= 1 ? ratio : 1 / ratio,
+                  ratio >= 1 ? "faster" : "slower", format_time(naive.measurement.median_us),
+                  result.stand_in ? ", on the stand-in" : ""));
 }
 
 std::string trials_rows(const SessionResult& result) {
@@ -121,7 +127,8 @@ std::string report_text(const SessionResult& result, const std::string& database
                  best_trial(result.trials,
                             (result.stand_in ? result.stand_in->problem : result.problem).key())) {
     text += row("best so far", fmt::format("{}  {} (not certified)", best->config.text(),
-                                           format_time(best->measurement.median_us)));
+                                           format_time(best->measurement.median_us)) +
+                                   (result.stand_in ? " on the stand-in" : ""));
   }
   if (result.naive) text += naive_row(result);
   text += trials_rows(result);

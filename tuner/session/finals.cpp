@@ -47,8 +47,7 @@ std::vector<Config> Finals::shortlist() const {
       result_.stand_in ? result_.stand_in->problem.key() : result_.problem.key();
   std::vector<const Trial*> ranked;
   for (const auto& trial : result_.trials) {
-    if (trial.ok() && trial.problem_key == key && trial.config.variant != naive_variant &&
-        !trial.measurement.raced) {
+    if (trial.ok() && trial.problem_key == key && !trial.measurement.raced) {
       ranked.push_back(&trial);
     }
   }

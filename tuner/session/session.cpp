@@ -45,12 +45,15 @@ class Session {
 
  private:
   void learn_ceilings();
-  void choose_stand_in();
+  void plan_search();
+  double planned_s() const;
+  void choose_stand_in(double launch_s);
   void search();
   std::vector<Config> seeds(const Space& space) const;
   void time_naive();
   TrialLimits limits() const;
   bool time_for_finals();
+  const Trial* trial_of(const Config& config) const;
   const Trial& record(Trial trial);
   double full_launch_s() const;
   const Problem& search_problem() const {
@@ -92,7 +95,7 @@ SessionResult Session::run() {
 
   learn_ceilings();
   budget_.start(result_.space_count);
-  choose_stand_in();
+  plan_search();
   search();
   if (!stop_) {
     if (options_.compare_naive) time_naive();
@@ -130,22 +133,37 @@ void Session::learn_ceilings() {
   result_.time.measure += std::chrono::duration<double>(Budget::Clock::now() - start).count();
 }
 
-void Session::choose_stand_in() {
-  const double roof_us = roofline_us(result_.work, result_.ceilings);
-  const double launch_s =
-      roof_us * 1e-6 / (result_.device.is_cpu() ? assumed_efficiency_cpu : assumed_efficiency_gpu);
-  const double budget_s = std::min(budget_.remaining_s(), budget_without_time_s * 30);
-  const double planned_s =
-      budget_.kind() == Budget::Kind::seconds ? budget_s : budget_without_time_s;
-  if (launch_s <= longest_launch * planned_s) return;
-  const double wanted_s = std::max(stand_in_launch * planned_s, 0.02);
+// Ceilings say at once that a launch is too long, but not that it is short: the default may be far
+// from its roofline. So where they see no trouble, the default is timed before anything is decided.
+void Session::plan_search() {
+  const double roof_s = roofline_us(result_.work, result_.ceilings) * 1e-6;
+  choose_stand_in(roof_s /
+                  (result_.device.is_cpu() ? assumed_efficiency_cpu : assumed_efficiency_gpu));
+  if (result_.stand_in || stop_ ||
+      !template_.space(result_.problem, result_.device).valid(result_.default_config)) {
+    return;
+  }
+  const Trial& trial =
+      record(evaluator_.evaluate(result_.problem, result_.default_config, limits()));
+  if (trial.ok()) choose_stand_in(trial.measurement.median_us * 1e-6);
+}
+
+double Session::planned_s() const {
+  return budget_.kind() == Budget::Kind::seconds ? options_.budget.amount() : budget_without_time_s;
+}
+
+void Session::choose_stand_in(double launch_s) {
+  if (launch_s <= longest_launch * planned_s()) return;
+  const double wanted_s = std::max(stand_in_launch * planned_s(), 0.02);
   Problem smaller = template_.stand_in(result_.problem, wanted_s / launch_s);
   if (smaller == result_.problem) return;
   result_.stand_in = StandIn{std::move(smaller), launch_s};
-  result_.notes.push_back(fmt::format(
-      "one launch would take about {:.1f} s: searching on {} instead (fewer tiles of the same "
-      "kernels), confirming at full size",
-      launch_s, result_.stand_in->problem.dims_text()));
+  const std::string note = fmt::format(
+      "one launch takes about {:.2g} s: searching on {} instead (fewer tiles of the same kernels), "
+      "confirming at full size",
+      launch_s, result_.stand_in->problem.dims_text());
+  observer_.on_phase(note);
+  result_.notes.push_back(note);
 }
 
 // What is tried first: the default, what the user asked for, and what earlier sessions found best.
@@ -170,11 +188,12 @@ std::vector<Config> Session::seeds(const Space& space) const {
 void Session::search() {
   observer_.on_phase(fmt::format("searching {} configurations", result_.space_count));
   const Space space = template_.space(search_problem(), result_.device);
-  SearchProblem search_problem_{&space, seeds(space), options_.seed};
-  const auto strategy = find_strategy(options_.strategy)->create(search_problem_);
+  const auto strategy =
+      find_strategy(options_.strategy)->create({&space, seeds(space), options_.seed});
   std::deque<Config> pending;
-  // However small the budget, the default is tried.
-  while (!stop_ && (result_.trials.empty() || (!budget_.spent() && time_for_finals()))) {
+  // However small the budget, the default and what the user asked for are tried.
+  const std::size_t least = 1 + options_.try_first.size();
+  while (!stop_ && (result_.trials.size() < least || (!budget_.spent() && time_for_finals()))) {
     std::vector<Config> asked;
     while (static_cast<int>(pending.size() + asked.size()) < evaluator_.lookahead()) {
       auto config = strategy->ask();
@@ -184,10 +203,21 @@ void Session::search() {
     evaluator_.prepare(search_problem(), asked);
     pending.insert(pending.end(), asked.begin(), asked.end());
     if (pending.empty()) break;
-    const Trial& trial = record(evaluator_.evaluate(search_problem(), pending.front(), limits()));
+    const Config config = pending.front();
     pending.pop_front();
-    strategy->tell(trial);
+    const Trial* known = trial_of(config);
+    strategy->tell(known != nullptr
+                       ? *known
+                       : record(evaluator_.evaluate(search_problem(), config, limits())));
   }
+}
+
+const Trial* Session::trial_of(const Config& config) const {
+  const auto found =
+      std::find_if(result_.trials.begin(), result_.trials.end(), [&](const Trial& trial) {
+        return trial.config == config && trial.problem_key == search_problem().key();
+      });
+  return found != result_.trials.end() ? &*found : nullptr;
 }
 
 // A candidate that is far slower than the best is not worth waiting for; the first one has no such
@@ -198,7 +228,8 @@ TrialLimits Session::limits() const {
   const Trial* best = best_trial(result_.trials, search_problem().key());
   const bool cpu = result_.device.is_cpu();
   limits.best_us = best != nullptr ? best->measurement.median_us : 0;
-  limits.run_s = best != nullptr ? std::max(cpu ? 3.0 : 1.0, 20e-6 * limits.best_us) : 60;
+  limits.run_s = best != nullptr ? std::max(cpu ? 3.0 : 1.0, 20e-6 * limits.best_us)
+                                 : std::clamp(planned_s(), 10.0, 60.0);
   limits.compile_s = std::clamp(budget_.remaining_s(), 20.0, 120.0);
   limits.measure_s = std::clamp(
       options_.budget.kind() == Budget::Kind::seconds ? options_.budget.amount() / 100 : 1.0, 0.1,
@@ -252,8 +283,11 @@ void Session::time_naive() {
   auto naive_limits = limits();
   naive_limits.best_us = 0;
   naive_limits.run_s = 120;
-  result_.naive = record(
-      evaluator_.evaluate(search_problem(), Config{std::string(naive_variant), {}}, naive_limits));
+  const Trial* known = trial_of(template_.naive);
+  const bool measured = known != nullptr && !known->measurement.raced;
+  result_.naive =
+      measured ? *known
+               : record(evaluator_.evaluate(search_problem(), template_.naive, naive_limits));
 }
 
 }  // namespace
@@ -267,9 +301,7 @@ SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
 const Trial* best_trial(const std::vector<Trial>& trials, const std::string& problem_key) {
   const Trial* best = nullptr;
   for (const auto& trial : trials) {
-    if (!trial.ok() || trial.problem_key != problem_key || trial.config.variant == naive_variant) {
-      continue;
-    }
+    if (!trial.ok() || trial.problem_key != problem_key) continue;
     if (best == nullptr || trial.measurement.median_us < best->measurement.median_us) {
       best = &trial;
     }

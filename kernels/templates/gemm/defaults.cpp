@@ -48,6 +48,8 @@ std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
 /// Slices of K that `count` workgroups need to fill the device; 1 where they do.
 int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t count) {
   int split = 1;
+  constexpr std::int64_t longest_slice = 50000;  // of K, for the loops of a CPU driver
+  while (device.is_cpu() && split < 32 && shape.k / split > longest_slice) split *= 2;
   while (!device.is_cpu() && split < 16 && count * split < busy(device) &&
          shape.k >= std::int64_t{512} * split) {
     split *= 2;
@@ -99,18 +101,27 @@ std::vector<Config> gemv_configs(const Shape& shape, const DeviceInfo& device) {
                         {"VA", va},
                         {"UNROLL", unroll},
                         // A slice more costs as much as it hides until most of the device is idle.
-                        {"SPLIT", split_for(shape, device, 4 * groups())}}});
+                        {"SPLIT", gpu ? split_for(shape, device, 4 * groups()) : 1}}});
   }
   return configs;
 }
 
 }  // namespace
 
+Config naive_config() {
+  return {"naive", {{"THREADS", 256}}};
+}
+
 Config default_config(const Problem& problem, const DeviceInfo& device) {
   const Shape shape = shape_of(problem);
   const auto choices = alternatives(shape, device);
   std::vector<Config> wanted;
-  if (shape.m <= most_gemv_rows) wanted = gemv_configs(shape, device);
+  constexpr std::int64_t hardly_any = 8;  // columns or products: tiles would be mostly idle
+  if (shape.m <= most_gemv_rows) {
+    wanted = gemv_configs(shape, device);
+  } else if (shape.n < hardly_any || shape.k < hardly_any) {
+    wanted = {naive_config()};
+  }
   for (const Tile& tile : tiles_for(shape, device)) {
     wanted.push_back(tiled_config(shape, device, tile));
   }

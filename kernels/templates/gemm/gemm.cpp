@@ -86,7 +86,7 @@ KernelTemplate make_template() {
   t.space = space;
   t.default_config = gemm::default_config;
   t.plan = gemm::plan;
-  t.naive_plan = gemm::naive_plan;
+  t.naive = gemm::naive_config();
   t.reference = gemm_reference;
   t.stand_in = gemm::stand_in;
   t.key = key;

@@ -1,8 +1,9 @@
 #version 460
-// One thread per element of C, no reuse: what the tuned kernels are compared with.
+// One thread per element of C, no reuse: what the other kernels are compared with, and the best of
+// them where C or K is so small that tiles would be mostly idle.
 
-#if !defined(A_ALONG_K) || !defined(B_ALONG_K)
-#error "A_ALONG_K and B_ALONG_K must be defined"
+#if !defined(THREADS) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "THREADS, A_ALONG_K and B_ALONG_K must be defined"
 #endif
 
 #include "common/memory.glsl"
@@ -14,10 +15,10 @@
 #define IN_SCALAR F32
 #endif
 
-layout(local_size_x = 256) in;
+layout(local_size_x = THREADS) in;
 
 void main() {
-  const uint64_t id = uint64_t(workgroup()) * 256 + gl_LocalInvocationIndex;
+  const uint64_t id = uint64_t(workgroup()) * THREADS + gl_LocalInvocationIndex;
   if (id >= uint64_t(args.m) * args.n) return;
   const uint row = uint(id / args.n), col = uint(id % args.n);
   uint64_t a = args.a + uint64_t(row) * (A_ALONG_K != 0 ? args.k : 1) * IN_BYTES;

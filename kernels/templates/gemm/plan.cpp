@@ -110,6 +110,18 @@ void add_reduction(LaunchPlan& plan, const Shape& shape, int split, const Device
                            arguments(shape, {}, true)});
 }
 
+LaunchPlan naive_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const auto threads = static_cast<std::uint32_t>(config["THREADS"]);
+  const auto elements = static_cast<std::uint64_t>(shape.m) * static_cast<std::uint64_t>(shape.n);
+  Defines defines = problem_defines(shape);
+  defines.emplace_back("THREADS", number(threads));
+  LaunchPlan plan;
+  plan.sources.push_back(source("naive", "naive.comp", defines, threads));
+  plan.launches.push_back(
+      {0, grid(ceil_div(elements, threads), 1, device), arguments(shape, {}, false)});
+  return plan;
+}
+
 }  // namespace
 
 Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
@@ -117,6 +129,7 @@ Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device, const 
   if (const auto broken = rejects(alternatives(shape, device), config)) {
     return Failure{Status::constraints, *broken, {}};
   }
+  if (config.variant == "naive") return naive_plan(shape, device, config);
   const bool gemv = config.variant == "gemv";
   const int split = config.has("SPLIT") ? config["SPLIT"] : 1;
   Defines defines = problem_defines(shape);
@@ -153,16 +166,6 @@ Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device, const 
   result.launches.push_back({0, grid(tiles.m * tiles.n, static_cast<std::uint32_t>(split), device),
                              arguments(shape, tiles, split > 1, result.zeroed_bytes)});
   if (!gemv && split > 1) add_reduction(result, shape, split, device);
-  return result;
-}
-
-Result<LaunchPlan> naive_plan(const Problem& problem, const DeviceInfo& device) {
-  const Shape shape = shape_of(problem);
-  const auto elements = static_cast<std::uint64_t>(shape.m) * static_cast<std::uint64_t>(shape.n);
-  LaunchPlan result;
-  result.sources.push_back(source("naive", "naive.comp", problem_defines(shape), 256));
-  result.launches.push_back(
-      {0, grid(ceil_div(elements, 256), 1, device), arguments(shape, {}, false)});
   return result;
 }
 

@@ -4,9 +4,9 @@
 
 namespace greta::gemm {
 
-/// KernelTemplate::plan, naive_plan, default_config and stand_in of GEMM.
+/// KernelTemplate::plan, naive, default_config and stand_in of GEMM.
 Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device, const Config& config);
-Result<LaunchPlan> naive_plan(const Problem& problem, const DeviceInfo& device);
+Config naive_config();
 Config default_config(const Problem& problem, const DeviceInfo& device);
 Problem stand_in(const Problem& problem, double fraction);
 

@@ -133,6 +133,19 @@ Constraint code_size() {
           }};
 }
 
+/// Mesa's CPU driver ends all loops of an invocation after 65535 rounds in sum, without a word.
+Constraint loop_limit(const Shape& shape, bool split) {
+  return {"loop_limit",
+          fmt::format("the CPU driver runs 65535 rounds of loops: too few for this share of k, {}",
+                      shape.k),
+          split ? std::vector<std::string>{"BK", "UNROLL", "SPLIT"}
+                : std::vector<std::string>{"BK", "UNROLL"},
+          [k = shape.k, split](const Config& c) {
+            const std::int64_t steps = ceil_div(ceil_div(k, split ? c["SPLIT"] : 1), c["BK"]);
+            return steps * (1 + c["BK"] / c["UNROLL"]) < 60000;
+          }};
+}
+
 std::vector<Constraint> tile_constraints(const DeviceInfo& device) {
   const std::int64_t shared = device.shared_memory_bytes;
   return {
@@ -184,7 +197,8 @@ Constraint workspace(const Shape& shape, const DeviceInfo& device) {
           }};
 }
 
-Alternative tiled(const Shape& shape, const DeviceInfo& device) {
+/// `split`: for split_k, which adds what concerns its slices.
+Alternative tiled(const Shape& shape, const DeviceInfo& device, bool split = false) {
   // BM x BN  tile of C of a workgroup: reuse of A and B against the number of workgroups
   // TM x TN  of them in a thread's registers: reuse of what it reads from shared memory
   // LX       of 32 neighbouring threads along n: how their reads of shared memory coincide
@@ -219,11 +233,12 @@ Alternative tiled(const Shape& shape, const DeviceInfo& device) {
   add(thread_constraints(device));
   add(tile_constraints(device));
   add(device.is_cpu() ? std::vector{code_size()} : register_constraints());
+  if (device.is_cpu() && !split) a.constraints.push_back(loop_limit(shape, false));
   return a;
 }
 
 Alternative split_k(const Shape& shape, const DeviceInfo& device) {
-  Alternative a = tiled(shape, device);
+  Alternative a = tiled(shape, device, true);
   a.variant = "split_k";
   a.parameters.push_back({"SPLIT", {2, 4, 8, 16, 32}});
   a.constraints.push_back({"slices",
@@ -231,6 +246,7 @@ Alternative split_k(const Shape& shape, const DeviceInfo& device) {
                            {"BK", "SPLIT"},
                            [k = shape.k](const Config& c) { return c["SPLIT"] * c["BK"] <= k; }});
   a.constraints.push_back(workspace(shape, device));
+  if (device.is_cpu()) a.constraints.push_back(loop_limit(shape, true));
   return a;
 }
 
@@ -320,6 +336,27 @@ Alternative gemv(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
+Alternative naive(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
+  const bool runs = !device.is_cpu() || shape.k < 60000;
+  return {
+      "naive",
+      {{"THREADS", {64, 128, 256, 512}}},
+      {storage_constraint(shape, device),
+       {"loop_limit",
+        fmt::format("the CPU driver runs 65535 rounds of a loop: too few for k = {}", shape.k),
+        {},
+        [runs](const Config&) { return runs; }},
+       {"workgroup_threads",
+        fmt::format("the device allows {} threads", threads),
+        {"THREADS"},
+        [threads](const Config& c) { return c["THREADS"] <= threads; }},
+       {"grid",
+        fmt::format("{} elements are more than {} workgroups", shape.m * shape.n, groups),
+        {"THREADS"},
+        [shape, groups](const Config& c) { return shape.m * shape.n <= groups * c["THREADS"]; }}}};
+}
+
 }  // namespace
 
 std::int64_t gemv_width(const Shape& shape, const Config& config) {
@@ -334,7 +371,7 @@ std::int64_t slice_length(const Shape& shape, const Config& config) {
 }
 
 std::vector<Alternative> alternatives(const Shape& shape, const DeviceInfo& device) {
-  return {tiled(shape, device), split_k(shape, device), gemv(shape, device)};
+  return {tiled(shape, device), split_k(shape, device), gemv(shape, device), naive(shape, device)};
 }
 
 }  // namespace greta::gemm
