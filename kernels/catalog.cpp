@@ -87,7 +87,7 @@ Result<std::int64_t> read_extent(const std::string& name, const std::string& tex
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stop != end || value < 1 || value > largest_dimension) {
-    return bad_value(name, text, fmt::format("between 1 and {}", largest_dimension));
+    return bad_value(name, text, fmt::format("a whole number between 1 and {}", largest_dimension));
   }
   return value;
 }
@@ -118,7 +118,7 @@ Result<void> check_attributes(const KernelTemplate& kernel, const Problem& probl
           fmt::format("{}: {} has no attribute {}", problem.key(), kernel.name, name));
     }
     const auto& allowed = known->allowed;
-    const bool good = allowed.empty() ? known->valid(value) : contains(allowed, value);
+    const bool good = allowed.empty() ? known->canonical(value) == value : contains(allowed, value);
     if (!good)
       return bad_value(name, value, allowed.empty() ? known->allowed_text : one_of(allowed));
   }
@@ -185,9 +185,11 @@ Result<Problem> make_problem(const KernelTemplate& kernel, const ProblemRequest&
     if (auto done = read(kernel, request, problem); !done) return done.failure();
   }
   for (const Attribute& attribute : kernel.attributes) {
-    const std::string* value = find_value(request, attribute.name);
-    if (value == nullptr || *value == attribute.fallback) continue;
-    problem.attributes.emplace_back(attribute.name, *value);
+    const std::string* text = find_value(request, attribute.name);
+    if (text == nullptr) continue;
+    const auto canonical = attribute.allowed.empty() ? attribute.canonical(*text) : *text;
+    if (canonical == attribute.fallback) continue;
+    problem.attributes.emplace_back(attribute.name, canonical.value_or(*text));
   }
   if (auto done = check_problem(kernel, problem); !done) return done.failure();
   return problem;

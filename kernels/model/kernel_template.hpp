@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -81,9 +82,10 @@ struct Attribute {
   std::string name;
   std::string help;
   std::string fallback;              ///< the default value
-  std::vector<std::string> allowed;  ///< empty: `valid` decides
+  std::vector<std::string> allowed;  ///< empty: `canonical` decides
   std::string allowed_text;          ///< for messages, where `allowed` is empty
-  bool (*valid)(const std::string&) = nullptr;
+  /// The one spelling of a value that a Problem holds; nothing for a value that is not allowed.
+  std::optional<std::string> (*canonical)(const std::string&) = nullptr;
 };
 
 /// Element types that an operation takes together.

@@ -48,8 +48,8 @@ class Backend {
 const std::vector<Backend*>& backends();
 
 /// Finds a device: "auto" (the best real GPU, else a CPU device), "vulkan:0", or a part of a
-/// device's name, case-insensitive. Fails with `unavailable` and a message that names what there
-/// is. "auto" never picks a device that can't execute.
+/// device's name or architecture, case-insensitive. Fails with `unavailable` and a message that
+/// names what there is. "auto" never picks a device that can't execute.
 Result<ProbedDevice> select_device(std::string_view wanted);
 /// The same among given backends.
 Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Backend*>& among);

@@ -69,8 +69,8 @@ Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Ba
       chosen = &device;
       break;
     }
-    const bool matches = part == "auto" ||
-                         (!part.empty() && lower(device.info.name).find(part) != std::string::npos);
+    const auto names = lower(device.info.name + "\n" + device.info.architecture);
+    const bool matches = part == "auto" || (!part.empty() && names.find(part) != std::string::npos);
     if (!matches || !device.usable) continue;
     if (chosen == nullptr || rank(device) > rank(*chosen)) chosen = &device;
   }

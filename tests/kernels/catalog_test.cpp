@@ -10,8 +10,9 @@
 namespace greta {
 namespace {
 
-bool is_even(const std::string& text) {
-  return text == "0" || text == "2";
+std::optional<std::string> even_digit(const std::string& text) {
+  if (text == "2.0") return "2";
+  return text == "0" || text == "2" ? std::optional(text) : std::nullopt;
 }
 
 Result<void> accept(const Problem& problem) {
@@ -24,7 +25,7 @@ KernelTemplate toy() {
   kernel.name = "toy";
   kernel.dimensions = {{"m", "rows"}, {"n", "columns"}};
   kernel.attributes = {{"layout", "", "nn", {"nn", "nt", "tn"}, "", nullptr},
-                       {"beta", "", "0", {}, "an even digit", is_even}};
+                       {"beta", "", "0", {}, "an even digit", even_digit}};
   kernel.dtypes = {{DType::f32, DType::f32}, {DType::f16, DType::f16}, {DType::f16, DType::f32}};
   kernel.check = accept;
   return kernel;
@@ -44,7 +45,7 @@ TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
     EXPECT_FALSE(entry->dimensions.empty());
     EXPECT_FALSE(entry->dtypes.empty());
     for (const Attribute& attribute : entry->attributes) {
-      EXPECT_TRUE(!attribute.allowed.empty() || attribute.valid != nullptr) << attribute.name;
+      EXPECT_TRUE(!attribute.allowed.empty() || attribute.canonical != nullptr) << attribute.name;
       EXPECT_TRUE(!attribute.allowed.empty() || !attribute.allowed_text.empty()) << attribute.name;
     }
     EXPECT_TRUE(entry->work && entry->tensors && entry->space && entry->default_config &&
@@ -86,10 +87,10 @@ TEST(MakeProblem, NamesOptionValueAndWhatIsAllowed) {
   for (const std::string bad : {"0", "-1", "1e20", "2147483648", "99999999999999999999", "abc",
                                 "4096.0", " 1", "1 ", "+1", "0x10"}) {
     EXPECT_EQ(message({{{"m", bad}, {"n", "1"}}, "", ""}),
-              "--m " + bad + ": must be between 1 and 2147483647");
+              "--m " + bad + ": must be a whole number between 1 and 2147483647");
   }
   EXPECT_EQ(message({{{"m", ""}, {"n", "1"}}, "", ""}),
-            "--m \"\": must be between 1 and 2147483647");
+            "--m \"\": must be a whole number between 1 and 2147483647");
   EXPECT_EQ(message({{{"m", "1"}}, "", ""}), "--n is missing");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"m", "2"}}, "", ""}), "--m is given twice");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"k", "7"}}, "", ""}),
@@ -102,6 +103,8 @@ TEST(MakeProblem, NamesOptionValueAndWhatIsAllowed) {
             "--out-dtype f64: must be f16 or f32 for f16 inputs");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"layout", "tt"}}, "", ""}),
             "--layout tt: must be nn, nt or tn");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "2"}, {"beta", "2.0"}}, "", ""}),
+            "made toy dtype=f32 out=f32 beta=\"2\" m=1 n=2");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"beta", "1"}}, "", ""}),
             "--beta 1: must be an even digit");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "13"}}, "", ""}), "--n 13: brings bad luck");
@@ -125,7 +128,7 @@ TEST(CheckProblem, JudgesWhatNoOptionMade) {
   EXPECT_EQ(why({"toy", f32, f16, {}, {{"m", 1}, {"n", 2}}}),
             "--out-dtype f16: must be f32 for f32 inputs");
   EXPECT_EQ(why({"toy", f32, f32, {}, {{"m", 0}, {"n", 2}}}),
-            "--m 0: must be between 1 and 2147483647");
+            "--m 0: must be a whole number between 1 and 2147483647");
   EXPECT_EQ(why({"toy", f32, f32, {}, {{"m", 1}, {"n", 13}}}), "--n 13: brings bad luck");
 }
 

@@ -269,6 +269,25 @@ TEST(GemmTemplate, ChecksProblems) {
   EXPECT_FALSE(check_problem(gemm_template(), gemm_problem(2, 2, 2, DType::bf16, DType::bf16)));
 }
 
+TEST(GemmTemplate, OptionsHaveOneSpelling) {
+  const auto key = [](const std::string& name, const std::string& value) {
+    const auto made = make_problem(gemm_template(),
+                                   {{{"m", "1"}, {"n", "1"}, {"k", "1"}, {name, value}}, "", ""});
+    return made ? made->key() : made.failure().message;
+  };
+  const std::string plain = key("layout", "nn");
+  for (const char* one : {"1", "1.0", "+1", "1e0"}) EXPECT_EQ(key("alpha", one), plain) << one;
+  for (const char* zero : {"0", "-0", "0.0", ".0"}) EXPECT_EQ(key("beta", zero), plain) << zero;
+  EXPECT_EQ(key("alpha", "1e3"), key("alpha", "1000"));
+  EXPECT_EQ(key("epilogue", "silu,bias"), key("epilogue", "bias,silu"));
+  for (const char* bad : {"", "x", "1x", "nan", "inf", "1e99"}) {
+    EXPECT_NE(key("alpha", bad).find("a finite number"), std::string::npos) << bad;
+  }
+  for (const char* bad : {"", "bias,", "bias,bias", "silu,gelu", "relu", "none,bias"}) {
+    EXPECT_NE(key("epilogue", bad).find("comma list"), std::string::npos) << bad;
+  }
+}
+
 TEST(GemmTemplate, CountsWorkAndOperands) {
   const Problem problem =
       gemm_problem(2, 3, 5, DType::f16, DType::f32,

@@ -2,39 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <vector>
 
 namespace greta::gemm {
 namespace {
 
-float factor(const std::string& text) {
+std::optional<float> factor(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
   float value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-/// Takes `word` off the front of a comma list, if it is there.
-bool take(std::string_view& list, std::string_view word) {
-  if (!list.starts_with(word)) return false;
-  const std::string_view rest = list.substr(word.size());
-  if (!rest.empty() && rest.front() != ',') return false;
-  list = rest.empty() ? rest : rest.substr(1);
-  return true;
-}
-
-/// Reads what is in canonical order; false when anything is left.
-bool read_epilogue(std::string_view list, Shape& shape) {
-  if (list == "none") return true;
-  if (list.empty() || list.back() == ',') return false;
-  shape.bias = take(list, "bias");
-  shape.residual = take(list, "residual");
-  if (take(list, "silu")) {
-    shape.activation = 1;
-  } else if (take(list, "gelu")) {
-    shape.activation = 2;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
   }
-  return list.empty();
+  return value == 0 ? 0 : value;  // no negative zero
+}
+
+/// The words of a comma list; empty words where commas stand wrong.
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words(1);
+  for (const char c : list) {
+    if (c == ',') {
+      words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
 }
 
 }  // namespace
@@ -49,20 +45,34 @@ Shape shape_of(const Problem& problem) {
   const std::string layout = problem.attribute("layout", "nn");
   shape.a_along_k = layout != "tn";
   shape.b_along_k = layout == "nt";
-  read_epilogue(problem.attribute("epilogue", "none"), shape);
-  shape.alpha = factor(problem.attribute("alpha", "1"));
-  shape.beta = factor(problem.attribute("beta", "0"));
+  for (const auto& word : words_of(problem.attribute("epilogue", "none"))) {
+    shape.bias = shape.bias || word == "bias";
+    shape.residual = shape.residual || word == "residual";
+    if (word == "silu") shape.activation = 1;
+    if (word == "gelu") shape.activation = 2;
+  }
+  shape.alpha = factor(problem.attribute("alpha", "1")).value();
+  shape.beta = factor(problem.attribute("beta", "0")).value();
   return shape;
 }
 
-bool valid_epilogue(const std::string& text) {
-  Shape unused;
-  return read_epilogue(text, unused);
+std::optional<std::string> canonical_epilogue(const std::string& text) {
+  if (text == "none") return text;
+  auto words = words_of(text);
+  std::string list;
+  for (const std::string_view known : {"bias", "residual", "silu", "gelu"}) {
+    const auto found = std::find(words.begin(), words.end(), known);
+    if (found == words.end()) continue;
+    list += (list.empty() ? "" : ",") + *found;
+    words.erase(found);
+  }
+  const bool both = list.ends_with("silu,gelu");
+  return words.empty() && !both ? std::optional(list) : std::nullopt;
 }
 
-bool valid_factor(const std::string& text) {
-  const float value = factor(text);
-  return std::isfinite(value) && fmt::format("{}", value) == text;
+std::optional<std::string> canonical_factor(const std::string& text) {
+  const auto value = factor(text);
+  return value ? std::optional(fmt::format("{}", *value)) : std::nullopt;
 }
 
 }  // namespace greta::gemm

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -35,9 +36,10 @@ struct Shape {
 /// Of a problem that check_problem() accepts.
 Shape shape_of(const Problem& problem);
 
-/// "none", or bias, residual, then silu or gelu, each at most once and in this order.
-bool valid_epilogue(const std::string& text);
-/// A finite f32 number, written as short as it can be.
-bool valid_factor(const std::string& text);
+/// "none", or a comma list in the order bias, residual, then silu or gelu; nothing for a list that
+/// has anything else, or anything twice.
+std::optional<std::string> canonical_epilogue(const std::string& text);
+/// A finite f32 number, as short as it can be written.
+std::optional<std::string> canonical_factor(const std::string& text);
 
 }  // namespace greta::gemm
