@@ -215,6 +215,15 @@ TEST(WorkerEvaluator, AHangingKernelIsATimeoutAndItsProcessIsGone) {
   expect_right(worker.evaluate(problem, default_of(worker, problem), {}));
 }
 
+// What Mesa does where the disk of its shader cache is full.
+TEST(WorkerEvaluator, ADriverThatDiesOfItsCacheIsStartedWithout) {
+  const std::string script =
+      R"([ -n "$MESA_SHADER_CACHE_DISABLE" ] || kill -BUS $$; exec )" GRETA_TUNE " worker";
+  WorkerEvaluator worker({"/bin/sh", "-c", script}, {});
+  const auto problem = small_problem();
+  expect_right(worker.evaluate(problem, default_of(worker, problem), {}));
+}
+
 TEST(WorkerEvaluator, AWorkerThatCannotStartIsAnError) {
   EXPECT_THROW(WorkerEvaluator({"/nonexistent"}, {}), Error);
   EXPECT_THROW(WorkerEvaluator({"/bin/false"}, {}), Error);

@@ -36,7 +36,7 @@ WorkerEvaluator::~WorkerEvaluator() {
   stop_worker(false);
 }
 
-void WorkerEvaluator::start() {
+void WorkerEvaluator::spawn() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     throw Error(fmt::format("no connection for a worker process: {}", std::strerror(errno)));
@@ -47,7 +47,14 @@ void WorkerEvaluator::start() {
   std::vector<char*> arguments;
   for (auto& word : command_) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  const int failed = posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ);
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    environment.push_back(*variable);
+  char no_cache[] = "MESA_SHADER_CACHE_DISABLE=true";
+  if (!driver_cache_) environment.insert(environment.begin(), no_cache);
+  environment.push_back(nullptr);
+  const int failed =
+      posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   if (failed != 0) {
@@ -57,6 +64,11 @@ void WorkerEvaluator::start() {
   }
   descriptor_ = ends[0];
   channel_ = std::make_unique<LineChannel>(descriptor_);
+}
+
+void WorkerEvaluator::start() {
+  const bool cached = driver_cache_;
+  spawn();
   Result<json> opened = json();
   try {
     opened = call({{"call", "open"}, {"options", to_json(options_)}}, open_s);
@@ -64,6 +76,7 @@ void WorkerEvaluator::start() {
     stop_worker(true);
     throw;
   }
+  if (!opened && cached && !driver_cache_) return start();
   if (!opened) {
     throw Error(
         Failure{opened.failure().status, "opening the device: " + opened.failure().message, {}});
@@ -120,6 +133,8 @@ Result<json> WorkerEvaluator::call(const json& request, double deadline_s) {
   }
   if (received == LineChannel::Received::closed) {
     const auto how = stop_worker(false);
+    // Mesa maps its own shader cache into memory, and dies of it where that folder's disk is full.
+    if (how.find("Bus error") != std::string::npos) driver_cache_ = false;
     return Failure{Status::crash, fmt::format("the process that ran it died: {}", how), {}};
   }
   if (reply.value("lost", false)) stop_worker(true);

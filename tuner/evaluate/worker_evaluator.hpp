@@ -39,6 +39,8 @@ class WorkerEvaluator : public Evaluator {
  private:
   void ensure_started();
   void start();
+  /// Starts the program and connects to it.
+  void spawn();
   /// Ends the worker and says how it ended.
   std::string stop_worker(bool kill);
   /// The worker's answer, or the failure (`crash`, `timeout`) that the call ended in.
@@ -55,7 +57,8 @@ class WorkerEvaluator : public Evaluator {
   pid_t pid_ = 0;
   int descriptor_ = -1;
   std::unique_ptr<LineChannel> channel_;
-  std::string workload_;  ///< problem and seed whose inputs and reference this worker has
+  bool driver_cache_ = true;  ///< the worker's driver may keep a shader cache of its own
+  std::string workload_;      ///< problem and seed whose inputs and reference this worker has
 };
 
 }  // namespace greta
