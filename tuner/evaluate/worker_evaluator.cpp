@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 
 #include "db/json.hpp"
 
@@ -47,11 +48,14 @@ void WorkerEvaluator::spawn() {
   std::vector<char*> arguments;
   for (auto& word : command_) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  const std::string_view no_cache = "MESA_SHADER_CACHE_DISABLE=";
+  std::string without_cache = std::string(no_cache) + "true";
   std::vector<char*> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    environment.push_back(*variable);
-  char no_cache[] = "MESA_SHADER_CACHE_DISABLE=true";
-  if (!driver_cache_) environment.insert(environment.begin(), no_cache);
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const bool replaced = !driver_cache_ && std::string_view(*variable).starts_with(no_cache);
+    if (!replaced) environment.push_back(*variable);
+  }
+  if (!driver_cache_) environment.push_back(without_cache.data());
   environment.push_back(nullptr);
   const int failed =
       posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), environment.data());
