@@ -67,23 +67,15 @@ std::vector<Config> Finals::shortlist() const {
   return configs;
 }
 
-bool Finals::right_at_full_size(const Config& config) const {
-  return std::any_of(result_.trials.begin(), result_.trials.end(), [&](const Trial& trial) {
-    return trial.ok() && trial.config == config && trial.problem_key == result_.problem.key();
-  });
-}
-
 // What was not verified at full size yet is now: after a search on a stand-in all of them. The
 // default, the winner that is already known and the fastest are needed, others while time lasts.
 void Finals::confirm(const RecordTrial& record) {
+  const std::string key = result_.problem.key();
   double best_us = 0;
   std::size_t needed = result_.known_winner ? 3 : 2;
   for (const auto& config : shortlist()) {
     if (stop_) return;
-    const bool tried =
-        std::any_of(result_.trials.begin(), result_.trials.end(), [&](const Trial& trial) {
-          return trial.config == config && trial.problem_key == result_.problem.key();
-        });
+    const bool tried = find_trial(result_.trials, config, key) != nullptr;
     const double rounds_us = 12 * best_us * static_cast<double>(contenders_.size() + 1);
     if (!tried && contenders_.size() >= needed && time_left_s() < rounds_us * 1e-6) break;
     if (!tried) {
@@ -91,7 +83,7 @@ void Finals::confirm(const RecordTrial& record) {
       best_us = trial.ok() ? trial.measurement.median_us : best_us;
       record(std::move(trial));
     }
-    if (right_at_full_size(config)) {
+    if (find_trial(result_.trials, config, key)->ok()) {
       contenders_.push_back({config, {}});
     } else if (config == result_.default_config) {
       default_failed_ = true;

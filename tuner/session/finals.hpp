@@ -25,7 +25,6 @@ class Finals {
 
  private:
   std::vector<Config> shortlist() const;
-  bool right_at_full_size(const Config& config) const;
   void confirm(const RecordTrial& record);
   Certification certification() const { return certify(contenders_, comparisons_); }
   void time_in_rounds();

@@ -53,7 +53,6 @@ class Session {
   void time_naive();
   TrialLimits limits() const;
   bool time_for_finals();
-  const Trial* trial_of(const Config& config) const;
   const Trial& record(Trial trial);
   double full_launch_s() const;
   const Problem& search_problem() const {
@@ -205,19 +204,11 @@ void Session::search() {
     if (pending.empty()) break;
     const Config config = pending.front();
     pending.pop_front();
-    const Trial* known = trial_of(config);
+    const Trial* known = find_trial(result_.trials, config, search_problem().key());
     strategy->tell(known != nullptr
                        ? *known
                        : record(evaluator_.evaluate(search_problem(), config, limits())));
   }
-}
-
-const Trial* Session::trial_of(const Config& config) const {
-  const auto found =
-      std::find_if(result_.trials.begin(), result_.trials.end(), [&](const Trial& trial) {
-        return trial.config == config && trial.problem_key == search_problem().key();
-      });
-  return found != result_.trials.end() ? &*found : nullptr;
 }
 
 // A candidate that is far slower than the best is not worth waiting for; the first one has no such
@@ -283,7 +274,7 @@ void Session::time_naive() {
   auto naive_limits = limits();
   naive_limits.best_us = 0;
   naive_limits.run_s = 120;
-  const Trial* known = trial_of(template_.naive);
+  const Trial* known = find_trial(result_.trials, template_.naive, search_problem().key());
   const bool measured = known != nullptr && !known->measurement.raced;
   result_.naive =
       measured ? *known
@@ -296,6 +287,14 @@ SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,
                    const std::atomic<bool>& stop) {
   return Session(evaluator, db, problem, options, observer, stop).run();
+}
+
+const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,
+                        const std::string& problem_key) {
+  const auto found = std::find_if(trials.begin(), trials.end(), [&](const Trial& trial) {
+    return trial.config == config && trial.problem_key == problem_key;
+  });
+  return found != trials.end() ? &*found : nullptr;
 }
 
 const Trial* best_trial(const std::vector<Trial>& trials, const std::string& problem_key) {

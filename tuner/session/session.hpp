@@ -77,6 +77,10 @@ SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,
                    const std::atomic<bool>& stop);
 
+/// The trial of this configuration on the given problem, or nullptr.
+const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,
+                        const std::string& problem_key);
+
 /// The best successful trial of the given problem, or nullptr.
 const Trial* best_trial(const std::vector<Trial>& trials, const std::string& problem_key);
 
