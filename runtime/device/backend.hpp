@@ -32,6 +32,10 @@ struct OpenOptions {
   bool validation = false;                ///< API validation layers, where there are any
   std::function<void(std::string_view)> on_validation_message;  ///< called for each message
   Deadline transfer_deadline = std::chrono::seconds(60);        ///< of upload() and download()
+  Deadline compile_deadline = std::chrono::seconds(120);  ///< where compilers are own processes
+  bool compile_only = false;       ///< also opens devices that compile but execute nothing
+  bool sanitize = false;           ///< hip-host: kernels run under AddressSanitizer and UBSan
+  std::filesystem::path compiler;  ///< a clang that compiles HIP, or (hip-host) C++; empty: found
 };
 
 /// One API through which devices are reached.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,11 +35,21 @@ class Buffer {
   virtual std::byte* host() const = 0;        ///< mapped pointer, or nullptr
 };
 
-/// What the compiler said about a kernel; fields it does not report are 0.
+/// What the compiler or driver says about a kernel's code; fields that nobody reports are 0.
 struct KernelStatistics {
-  std::uint32_t registers = 0;  ///< vector registers per thread
-  std::uint32_t shared_memory_bytes = 0;
-  std::uint32_t spilled_registers = 0;
+  std::uint32_t registers = 0;              ///< vector registers per thread
+  std::uint32_t accumulator_registers = 0;  ///< of a separate accumulator file (CDNA), per thread
+  std::uint32_t scalar_registers = 0;       ///< per subgroup
+  std::uint32_t shared_memory_bytes = 0;    ///< per workgroup
+  std::uint32_t scratch_bytes = 0;          ///< private memory per thread
+  std::uint32_t spilled_registers = 0;      ///< vector registers that live in scratch memory
+  std::uint32_t spilled_scalar_registers = 0;
+  std::uint32_t code_bytes = 0;
+  std::uint32_t matrix_instructions = 0;  ///< in the code, not executed
+  double latency = 0;                     ///< compiler's estimate, in its own unit (cycles)
+  double inverse_throughput = 0;          ///< likewise
+
+  bool operator==(const KernelStatistics&) const = default;
 };
 
 /// A compiled kernel.
@@ -56,6 +67,14 @@ class Event {
   virtual ~Event() = default;
 };
 
+/// Work that was recorded once and can be replayed at little cost: a HIP graph, or a Vulkan command
+/// buffer. Keeps nothing alive: its kernels and buffers must outlive it. Must not be destroyed
+/// while a replay is in flight.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+};
+
 /// A queue of work that runs in order. Work starts when the stream is submitted (or synchronised).
 /// Every call that the device refuses, or that misses its deadline, is a Failure; after `timeout`
 /// or `device_lost` the device is unusable and must be opened again.
@@ -71,6 +90,8 @@ class Stream {
   virtual Result<void> fill(Buffer& to, std::size_t offset, std::size_t bytes,
                             std::uint32_t pattern) = 0;
   virtual Result<void> record(Event& event) = 0;
+  /// Runs a graph's work at this place of the order. A graph may be replayed any number of times.
+  virtual Result<void> replay(const Graph& graph);
   /// Work recorded after this runs after `event`, which another stream has recorded and submitted.
   virtual Result<void> wait(const Event& event) = 0;
   /// Hands what was recorded to the device and returns at once.
@@ -111,6 +132,11 @@ class Device {
   virtual Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) = 0;
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
   virtual Result<std::unique_ptr<Event>> create_event() = 0;
+  /// Makes a graph of what `record_work` records in the stream it is given: launches, copies and
+  /// fills, which run in their order. Events, waits, replays, submit() and synchronize() are
+  /// refused there (`invalid_argument`), and a failure that `record_work` returns is passed on.
+  virtual Result<std::unique_ptr<Graph>> create_graph(
+      const std::function<Result<void>(Stream&)>& record_work);
   /// Device time between two events of a synchronised stream, in microseconds.
   virtual Result<double> elapsed_us(const Event& start, const Event& stop) = 0;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace greta {
 
@@ -13,13 +14,23 @@ enum class DeviceKind { discrete_gpu, integrated_gpu, virtual_gpu, cpu };
 /// "discrete GPU", "integrated GPU", "virtual GPU" or "CPU".
 std::string_view to_string(DeviceKind kind);
 
+/// An operation D = A B + C of a device's matrix cores, done by a subgroup: A is m x k, B k x n.
+struct MatrixOperation {
+  std::string input;        ///< element type of A and B: "f32", "f16" or "bf16"
+  std::string accumulator;  ///< of C and D: "f32"
+  std::uint32_t m = 0, n = 0, k = 0;
+
+  bool operator==(const MatrixOperation&) const = default;
+};
+
 /// Everything GRETA knows about a device before running on it.
 struct DeviceInfo {
   // Identity
-  std::string backend;       ///< "vulkan"
-  int index = 0;             ///< position within its backend; the device is called "vulkan:0"
-  std::string name;          ///< as the driver says it
-  std::string vendor;        ///< "NVIDIA", "AMD", "Intel", "Mesa"
+  std::string backend;            ///< "vulkan", "hip", "hip-host"
+  std::string language = "glsl";  ///< what its kernels are written in: "glsl" or "hip"
+  int index = 0;                  ///< position within its backend; the device is called "vulkan:0"
+  std::string name;               ///< as the driver says it
+  std::string vendor;             ///< "NVIDIA", "AMD", "Intel", "Mesa"
   std::string architecture;  ///< "gfx1103", "sm_90", "lavapipe"; best effort where an API hides it
   std::string driver;        ///< driver name and version
   std::string compiler;  ///< kernel compiler and version, e.g. "glslang 12.0.0, SPIRV-Tools …"
@@ -31,13 +42,17 @@ struct DeviceInfo {
   std::uint32_t max_workgroup_invocations = 0;
   std::array<std::uint32_t, 3> max_workgroup_size{};
   std::array<std::uint32_t, 3> max_grid{};  ///< workgroups per dimension
-  std::uint32_t shared_memory_bytes = 0;    ///< per workgroup
+  std::uint32_t shared_memory_bytes = 0;    ///< per workgroup, as the API allows
   std::uint32_t subgroup_size = 0;          ///< the driver's default
   std::uint32_t min_subgroup_size = 0;      ///< selectable range; equal where there is no choice
   std::uint32_t max_subgroup_size = 0;
   std::uint32_t max_argument_bytes = 0;  ///< kernel arguments (push constants: 256 at most)
   std::uint32_t compute_units = 0;       ///< 0 where the API does not say
-  std::uint64_t memory_bytes = 0;        ///< device-local heap
+  // Of one compute unit, for occupancy; 0 where the API does not say.
+  std::uint32_t unit_registers = 0;            ///< 32-bit vector registers of all its lanes
+  std::uint32_t unit_shared_memory_bytes = 0;  ///< of all workgroups that run on it
+  std::uint32_t unit_threads = 0;              ///< resident at once
+  std::uint64_t memory_bytes = 0;              ///< device-local heap
   std::uint64_t max_allocation_bytes = 0;
   std::uint64_t last_level_cache_bytes = 0;  ///< what a cold measurement must overwrite
   double timestamp_period_ns = 0;            ///< one tick of the device's clock
@@ -46,6 +61,7 @@ struct DeviceInfo {
   bool f16_arithmetic = false;
   bool f16_storage = false;
   bool subgroup_size_control = false;
+  std::vector<MatrixOperation> matrix_operations;  ///< empty: no matrix cores
   bool unified_memory = false;  ///< device memory is host-visible, as on integrated GPUs
 
   /// "vulkan:0"

@@ -1,0 +1,14 @@
+#include "runtime/device/device.hpp"
+
+namespace greta {
+
+// Until every backend has graphs.
+Result<void> Stream::replay(const Graph&) {
+  return Failure{Status::unavailable, "this backend has no graphs", {}};
+}
+
+Result<std::unique_ptr<Graph>> Device::create_graph(const std::function<Result<void>(Stream&)>&) {
+  return Failure{Status::unavailable, "this backend has no graphs", {}};
+}
+
+}  // namespace greta
