@@ -36,6 +36,8 @@ struct OpenOptions {
   bool compile_only = false;       ///< also opens devices that compile but execute nothing
   bool sanitize = false;           ///< hip-host: kernels run under AddressSanitizer and UBSan
   std::filesystem::path compiler;  ///< a clang that compiles HIP, or (hip-host) C++; empty: found
+  /// greta-compile-helper, which runs hiprtc and NVRTC; empty: found beside the running program
+  std::filesystem::path compile_helper;
 };
 
 /// One API through which devices are reached.
