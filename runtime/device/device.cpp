@@ -11,4 +11,8 @@ Result<std::unique_ptr<Graph>> Device::create_graph(const std::function<Result<v
   return Failure{Status::unavailable, "this backend has no graphs", {}};
 }
 
+Result<std::unique_ptr<Kernel>> Device::load(const KernelSource&, std::span<const std::byte>) {
+  return Failure{Status::unavailable, info().id() + " takes no ready code objects", {}};
+}
+
 }  // namespace greta

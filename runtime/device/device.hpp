@@ -130,6 +130,11 @@ class Device {
                                 std::span<std::byte> to) = 0;
 
   virtual Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) = 0;
+  /// A kernel from a code object that was compiled elsewhere for this device's architecture. Of
+  /// `source`, name, entry, block and argument_bytes are used; its text is not. Fails with
+  /// `unavailable` where a backend takes none.
+  virtual Result<std::unique_ptr<Kernel>> load(const KernelSource& source,
+                                               std::span<const std::byte> code_object);
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
   virtual Result<std::unique_ptr<Event>> create_event() = 0;
   /// Makes a graph of what `record_work` records in the stream it is given: launches, copies and
