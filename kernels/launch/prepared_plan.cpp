@@ -95,4 +95,10 @@ std::string PreparedPlan::content_keys() const {
   return keys;
 }
 
+std::vector<KernelStatistics> PreparedPlan::statistics() const {
+  std::vector<KernelStatistics> all;
+  for (const auto& kernel : kernels_) all.push_back(kernel->statistics());
+  return all;
+}
+
 }  // namespace greta

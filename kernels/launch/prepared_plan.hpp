@@ -33,6 +33,8 @@ class PreparedPlan {
   Result<std::optional<std::string>> broken_guard(Device& device) const;
   /// Content keys of the kernels, comma-separated.
   std::string content_keys() const;
+  /// Of the kernels, in the order of the plan's sources.
+  std::vector<KernelStatistics> statistics() const;
 
  private:
   Result<std::uint64_t> make_workspace(Device& device, const LaunchPlan& plan);

@@ -49,6 +49,9 @@ struct KernelStatistics {
   double latency = 0;                     ///< compiler's estimate, in its own unit (cycles)
   double inverse_throughput = 0;          ///< likewise
 
+  /// Whether a thread's data lies in scratch memory: spilled registers, and arrays that are not
+  /// held in registers. The NVIDIA driver says only how much memory that is.
+  bool spills() const { return spilled_registers > 0 || scratch_bytes > 0; }
   bool operator==(const KernelStatistics&) const = default;
 };
 
