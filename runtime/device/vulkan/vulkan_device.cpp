@@ -6,6 +6,7 @@
 
 #include "runtime/device/clock.hpp"
 #include "runtime/device/telemetry.hpp"
+#include "runtime/device/vulkan/graph.hpp"
 
 namespace greta::vulkan {
 
@@ -104,6 +105,13 @@ Result<std::unique_ptr<Stream>> VulkanDevice::create_stream() {
 Result<std::unique_ptr<Event>> VulkanDevice::create_event() {
   return guarded(*context_, [&]() -> Result<std::unique_ptr<Event>> {
     return std::unique_ptr<Event>(std::make_unique<VulkanEvent>(context_, queries_->acquire()));
+  });
+}
+
+Result<std::unique_ptr<Graph>> VulkanDevice::create_graph(
+    const std::function<Result<void>(Stream&)>& record_work) {
+  return guarded(*context_, [&]() -> Result<std::unique_ptr<Graph>> {
+    return std::unique_ptr<Graph>(record_graph(context_, record_work));
   });
 }
 

@@ -22,6 +22,8 @@ class VulkanDevice final : public Device {
   Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) override;
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<std::unique_ptr<Event>> create_event() override;
+  Result<std::unique_ptr<Graph>> create_graph(
+      const std::function<Result<void>(Stream&)>& record_work) override;
   Result<double> elapsed_us(const Event& start, const Event& stop) override;
 
  private:

@@ -1,0 +1,75 @@
+#include "runtime/device/vulkan/graph.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace greta::vulkan {
+
+namespace {
+
+/// The stream that a graph's work is recorded in.
+class GraphRecorder final : public Recorder {
+ public:
+  explicit GraphRecorder(const std::shared_ptr<Context>& context)
+      : Recorder(context), commands_(std::make_shared<GraphCommands>(context)) {
+    restart();
+  }
+
+  Result<void> record(Event&) override { return refuse("an event is recorded"); }
+  Result<void> replay(const Graph&) override { return refuse("a graph is replayed"); }
+  Result<void> wait(const Event&) override { return refuse("an event is waited for"); }
+  Result<void> submit() override { return refuse("work is submitted"); }
+  Result<void> synchronize(Deadline) override { return refuse("work is waited for"); }
+  void discard() override {
+    static_cast<void>(guarded(*context_, [&]() -> Result<void> {
+      check(context_->vk().vkResetCommandBuffer(commands_->handle(), 0), "vkResetCommandBuffer");
+      commands_->release();
+      restart();
+      return {};
+    }));
+  }
+
+  std::shared_ptr<const GraphCommands> finish() {
+    check(context_->vk().vkEndCommandBuffer(commands_->handle()), "vkEndCommandBuffer");
+    return std::move(commands_);
+  }
+
+ protected:
+  VkCommandBuffer begin() override { return commands_->handle(); }
+  void keep(std::shared_ptr<const void> object) override { commands_->keep(std::move(object)); }
+
+ private:
+  static Failure refuse(const char* what) {
+    return {Status::invalid_argument,
+            fmt::format("{} in a graph, which holds launches, copies and fills only", what),
+            {}};
+  }
+
+  void restart() {
+    const VkCommandBufferInheritanceInfo nothing{
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO};
+    start(commands_->handle(),
+          {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+           .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT,
+           .pInheritanceInfo = &nothing},
+          true);
+  }
+
+  std::shared_ptr<GraphCommands> commands_;
+};
+
+}  // namespace
+
+GraphCommands::GraphCommands(const std::shared_ptr<Context>& context)
+    : pool_(make_command_pool(context)),
+      commands_(allocate_commands(*context, pool_, VK_COMMAND_BUFFER_LEVEL_SECONDARY)) {}
+
+std::unique_ptr<VulkanGraph> record_graph(const std::shared_ptr<Context>& context,
+                                          const std::function<Result<void>(Stream&)>& record_work) {
+  GraphRecorder recorder(context);
+  if (auto done = record_work(recorder); !done) throw Refusal(done.failure());
+  return std::make_unique<VulkanGraph>(context.get(), recorder.finish());
+}
+
+}  // namespace greta::vulkan

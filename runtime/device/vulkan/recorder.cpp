@@ -1,0 +1,164 @@
+#include "runtime/device/vulkan/recorder.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "runtime/device/telemetry.hpp"
+#include "runtime/device/vulkan/memory.hpp"
+
+namespace greta::vulkan {
+
+namespace {
+
+constexpr VkPipelineStageFlags2 work_stages =
+    VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_TRANSFER_BIT;
+
+}  // namespace
+
+CommandPool make_command_pool(const std::shared_ptr<Context>& context) {
+  const VkCommandPoolCreateInfo create{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                       .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                       .queueFamilyIndex = context->physical().queue_family};
+  return make<CommandPool, &VolkDeviceTable::vkCreateCommandPool>(context, create,
+                                                                  "vkCreateCommandPool");
+}
+
+VkCommandBuffer allocate_commands(const Context& context, const CommandPool& pool,
+                                  VkCommandBufferLevel level) {
+  const VkCommandBufferAllocateInfo allocate{
+      .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+      .commandPool = pool.get(),
+      .level = level,
+      .commandBufferCount = 1};
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  check(context.vk().vkAllocateCommandBuffers(context.handle(), &allocate, &commands),
+        "vkAllocateCommandBuffers");
+  return commands;
+}
+
+void barrier(const Context& context, VkCommandBuffer commands, VkPipelineStageFlags2 to_stages,
+             VkAccessFlags2 to_access) {
+  const VkMemoryBarrier2 memory{
+      .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+      .srcStageMask = work_stages,
+      .srcAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT,
+      .dstStageMask = to_stages,
+      .dstAccessMask = to_access};
+  const VkDependencyInfo dependency{.sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+                                    .memoryBarrierCount = 1,
+                                    .pMemoryBarriers = &memory};
+  context.vk().vkCmdPipelineBarrier2(commands, &dependency);
+}
+
+void Recorder::start(VkCommandBuffer commands, const VkCommandBufferBeginInfo& info, bool ordered) {
+  check(context_->vk().vkBeginCommandBuffer(commands, &info), "vkBeginCommandBuffer");
+  bound_ = nullptr;
+  unordered_ = !ordered;
+}
+
+void Recorder::order(VkCommandBuffer commands) {
+  if (!unordered_) return;
+  barrier(*context_, commands, work_stages,
+          VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT);
+  unordered_ = false;
+}
+
+VkCommandBuffer Recorder::begin_command() {
+  const VkCommandBuffer commands = begin();
+  order(commands);
+  unordered_ = true;
+  return commands;
+}
+
+void Recorder::dispatch(const Pipeline& pipeline, Grid grid, std::span<const std::byte> arguments) {
+  const auto& vk = context_->vk();
+  const VkCommandBuffer commands = begin_command();
+  if (bound_ != &pipeline) {
+    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.pipeline.get());
+    bound_ = &pipeline;
+  }
+  if (pipeline.push_bytes != 0) {
+    std::array<std::byte, most_push_bytes> padded{};
+    std::memcpy(padded.data(), arguments.data(), arguments.size());
+    vk.vkCmdPushConstants(commands, pipeline.layout.get(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                          pipeline.push_bytes, padded.data());
+  }
+  vk.vkCmdDispatch(commands, grid[0], grid[1], grid[2]);
+}
+
+void Recorder::execute(VkCommandBuffer secondary) {
+  context_->vk().vkCmdExecuteCommands(begin_command(), 1, &secondary);
+  bound_ = nullptr;
+}
+
+Result<void> Recorder::launch(const Kernel& kernel, Grid grid,
+                              std::span<const std::byte> arguments) {
+  return guarded(*context_, [&]() -> Result<void> {
+    const auto* const known = dynamic_cast<const VulkanKernel*>(&kernel);
+    if (known == nullptr || known->context() != context_.get()) {
+      throw Refusal(Status::invalid_argument, "the kernel belongs to another device");
+    }
+    const auto& pipeline = known->pipeline();
+    if (arguments.size() != pipeline->argument_bytes) {
+      throw Refusal(Status::invalid_argument,
+                    fmt::format("{} bytes of arguments for a kernel that takes {}",
+                                arguments.size(), pipeline->argument_bytes));
+    }
+    const auto& most = context_->info().max_grid;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (grid[axis] == 0) {
+        throw Refusal(Status::invalid_argument,
+                      fmt::format("an empty grid: {}", fmt::join(grid, "x")));
+      }
+      if (grid[axis] > most[axis]) {
+        throw Refusal(Status::launch, fmt::format("a grid of {} workgroups, the device takes {}",
+                                                  fmt::join(grid, "x"), fmt::join(most, "x")));
+      }
+    }
+    begin();
+    if (bound_ != pipeline.get()) keep(pipeline);
+    dispatch(*pipeline, grid, arguments);
+    telemetry::count("device.launches");
+    return {};
+  });
+}
+
+Result<void> Recorder::copy(Buffer& to, std::size_t to_offset, const Buffer& from,
+                            std::size_t from_offset, std::size_t bytes) {
+  return guarded(*context_, [&]() -> Result<void> {
+    const VulkanBuffer& target = checked_range(*context_, to, to_offset, bytes);
+    const VulkanBuffer& origin = checked_range(*context_, from, from_offset, bytes);
+    const bool apart = to_offset >= from_offset + bytes || from_offset >= to_offset + bytes;
+    if (&to == &from && !apart) {
+      throw Refusal(Status::invalid_argument, "a copy whose source and target overlap");
+    }
+    if (bytes == 0) return {};
+    const VkCommandBuffer commands = begin_command();
+    const VkBufferCopy region{origin.offset() + from_offset, target.offset() + to_offset, bytes};
+    context_->vk().vkCmdCopyBuffer(commands, origin.handle(), target.handle(), 1, &region);
+    order(commands);
+    return {};
+  });
+}
+
+Result<void> Recorder::fill(Buffer& to, std::size_t offset, std::size_t bytes,
+                            std::uint32_t pattern) {
+  return guarded(*context_, [&]() -> Result<void> {
+    const VulkanBuffer& target = checked_range(*context_, to, offset, bytes);
+    if (offset % 4 != 0 || bytes % 4 != 0) {
+      throw Refusal(
+          Status::invalid_argument,
+          fmt::format("a fill of {} bytes at {}: both must be multiples of 4", bytes, offset));
+    }
+    if (bytes == 0) return {};
+    const VkCommandBuffer commands = begin_command();
+    context_->vk().vkCmdFillBuffer(commands, target.handle(), target.offset() + offset, bytes,
+                                   pattern);
+    order(commands);
+    return {};
+  });
+}
+
+}  // namespace greta::vulkan
