@@ -1,0 +1,195 @@
+// What every HIP kernel stands on: the same words for AMD (hiprtc, or clang without any header),
+// NVIDIA (NVRTC) and the CPU (hip-host). Blocks have one dimension. C++17.
+//
+//   GRETA_AMD, GRETA_NVIDIA, GRETA_HOST  where the kernel runs; exactly one is defined
+//   GRETA_KERNEL(threads) name(…)        a kernel for blocks of so many threads
+//   GRETA_DEVICE                         a function that kernels call
+//   GRETA_SHARED(type, name, count)      in a kernel's body: an array of the block, aligned to 16
+//   GRETA_DYNAMIC_SHARED(type, name)     the same, of the size that the launch gives
+//   GRETA_UNROLL, GRETA_NO_UNROLL        in front of a loop
+#ifndef GRETA_COMMON_DEVICE
+#define GRETA_COMMON_DEVICE
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#if defined(GRETA_HOST)
+// hip-host declares HIP's names (__global__, threadIdx, __syncthreads, __shfl …) and its own
+// functions ahead of the kernel's text. GRETA_HOST is the number of what it imitates.
+#define GRETA_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+#define GRETA_DEVICE inline
+// Each array has bounds of its own, which sanitizers watch.
+#define GRETA_SHARED(type, name, count)  \
+  static const char name##_identity = 0; \
+  type* const name =                     \
+      static_cast<type*>(greta_host_shared(&name##_identity, sizeof(type) * (count)))
+#define GRETA_DYNAMIC_SHARED(type, name) \
+  type* const name = static_cast<type*>(greta_host_dynamic_shared())
+#define GRETA_UNROLL  // compiles faster
+#define GRETA_NO_UNROLL
+
+#elif defined(__AMDGCN__)
+#define GRETA_AMD
+#define GRETA_KERNEL(threads) \
+  extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads))) void
+#define GRETA_DEVICE inline __attribute__((device, always_inline))
+#define GRETA_SHARED(type, name, count) \
+  static __attribute__((shared, aligned(16))) type name[count]
+#define GRETA_DYNAMIC_SHARED(type, name) \
+  extern __attribute__((shared, aligned(16))) type name[]
+#define GRETA_UNROLL _Pragma("unroll")
+#define GRETA_NO_UNROLL _Pragma("unroll 1")
+
+#elif defined(__CUDA_ARCH__)
+#define GRETA_NVIDIA
+#define GRETA_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+#define GRETA_DEVICE __device__ __forceinline__
+#define GRETA_SHARED(type, name, count) __shared__ alignas(16) type name[count]
+#define GRETA_DYNAMIC_SHARED(type, name) extern __shared__ alignas(16) type name[]
+#define GRETA_UNROLL _Pragma("unroll")
+#define GRETA_NO_UNROLL _Pragma("unroll 1")
+
+#else
+#error "compiled for none of AMD, NVIDIA and hip-host"
+#endif
+
+// Threads that run in lockstep.
+#if defined(__GFX9__) || (defined(GRETA_HOST) && GRETA_HOST == 942)
+constexpr u32 wave_size = 64;
+#else
+constexpr u32 wave_size = 32;
+#endif
+
+GRETA_DEVICE u32 thread_index() {
+#if defined(GRETA_AMD)
+  return __builtin_amdgcn_workitem_id_x();
+#else
+  return threadIdx.x;
+#endif
+}
+
+GRETA_DEVICE u32 lane_index() { return thread_index() % wave_size; }
+
+#if defined(GRETA_AMD)
+GRETA_DEVICE u32 block_x() { return __builtin_amdgcn_workgroup_id_x(); }
+GRETA_DEVICE u32 block_y() { return __builtin_amdgcn_workgroup_id_y(); }
+GRETA_DEVICE u32 block_z() { return __builtin_amdgcn_workgroup_id_z(); }
+#else
+GRETA_DEVICE u32 block_x() { return blockIdx.x; }
+GRETA_DEVICE u32 block_y() { return blockIdx.y; }
+GRETA_DEVICE u32 block_z() { return blockIdx.z; }
+#endif
+
+// Number of this block in a grid that is folded into two dimensions; `threads` are a block's.
+template <u32 threads>
+GRETA_DEVICE u32 block_index() {
+#if defined(GRETA_AMD)
+  return block_y() * (__builtin_amdgcn_grid_size_x() / threads) + block_x();
+#else
+  return block_y() * gridDim.x + block_x();
+#endif
+}
+
+// All threads of the block arrive, and see what the others wrote.
+GRETA_DEVICE void block_barrier() {
+#if defined(GRETA_AMD)
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+#else
+  __syncthreads();
+#endif
+}
+
+// Between blocks: what this thread wrote before is seen by whoever sees an atomic operation that
+// follows; and after an atomic operation, what others wrote before theirs.
+GRETA_DEVICE void release_to_device() {
+#if defined(GRETA_AMD)
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
+#elif defined(GRETA_NVIDIA)
+  __threadfence();
+#else
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+#endif
+}
+
+GRETA_DEVICE void acquire_from_device() {
+#if defined(GRETA_AMD)
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
+#elif defined(GRETA_NVIDIA)
+  __threadfence();
+#else
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+#endif
+}
+
+// Returns the old value; orders nothing else.
+GRETA_DEVICE u32 atomic_add(u32* counter, u32 value) {
+#if defined(GRETA_AMD)
+  return __hip_atomic_fetch_add(counter, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+#elif defined(GRETA_NVIDIA)
+  return atomicAdd(counter, value);
+#else
+  return __atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
+#endif
+}
+
+GRETA_DEVICE float float_from_bits(u32 bits) {
+#if defined(GRETA_NVIDIA)
+  return __uint_as_float(bits);
+#else
+  return __builtin_bit_cast(float, bits);
+#endif
+}
+
+GRETA_DEVICE u32 bits_of(float value) {
+#if defined(GRETA_NVIDIA)
+  return __float_as_uint(value);
+#else
+  return __builtin_bit_cast(u32, value);
+#endif
+}
+
+// `value` of another lane of the wave; every lane takes part.
+GRETA_DEVICE u32 shuffle(u32 value, u32 lane) {
+#if defined(GRETA_AMD)
+  return u32(__builtin_amdgcn_ds_bpermute(int(lane * 4), int(value)));
+#elif defined(GRETA_NVIDIA)
+  return __shfl_sync(0xffffffffU, value, int(lane));
+#else
+  return __shfl(value, int(lane));
+#endif
+}
+
+GRETA_DEVICE float shuffle(float value, u32 lane) {
+  return float_from_bits(shuffle(bits_of(value), lane));
+}
+
+// a b + c with one rounding.
+GRETA_DEVICE float multiply_add(float a, float b, float c) {
+#if defined(GRETA_NVIDIA)
+  return fmaf(a, b, c);
+#else
+  return __builtin_fmaf(a, b, c);
+#endif
+}
+
+// e^x, |x| <= 87, within 3 + 2 |x| units in the last place.
+GRETA_DEVICE float fast_exp(float x) {
+  constexpr float log2_e = 1.44269504088896340736f;
+#if defined(GRETA_AMD)
+  return __builtin_exp2f(x * log2_e);  // v_exp_f32
+#elif defined(GRETA_NVIDIA)
+  float result;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(result) : "f"(x * log2_e));
+  return result;
+#else
+  return __builtin_exp2f(x * log2_e);
+#endif
+}
+
+GRETA_DEVICE constexpr u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
+
+#endif
