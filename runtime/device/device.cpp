@@ -2,6 +2,10 @@
 
 namespace greta {
 
+Result<std::string> Kernel::listing() const {
+  return Failure{Status::unavailable, "there is no listing of this kernel's machine code", {}};
+}
+
 // Until every backend has graphs.
 Result<void> Stream::replay(const Graph&) {
   return Failure{Status::unavailable, "this backend has no graphs", {}};

@@ -62,6 +62,9 @@ class Kernel {
   virtual const std::string& content_key() const = 0;
   virtual bool from_cache() const = 0;  ///< true when the disk cache had it
   virtual KernelStatistics statistics() const { return {}; }
+  /// The machine code as text, one instruction a line. May compile the kernel once more. Fails with
+  /// `unavailable` where the driver or compiler gives none.
+  virtual Result<std::string> listing() const;
 };
 
 /// A point in a stream's order, with the device's clock at that point.

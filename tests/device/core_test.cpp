@@ -5,6 +5,7 @@
 #include "runtime/device/clock.hpp"
 #include "runtime/device/hash.hpp"
 #include "runtime/device/kernel_source.hpp"
+#include "runtime/device/listing.hpp"
 #include "runtime/device/log.hpp"
 #include "runtime/device/result.hpp"
 
@@ -17,6 +18,19 @@ TEST(Hash, KeepsFieldsApart) {
   EXPECT_NE(Hash().add("ab").add("c").hex(), Hash().add("a").add("bc").hex());
   EXPECT_NE(Hash().add("").hex(), Hash().hex());
   EXPECT_NE(Hash().add("a").low(), Hash().add("b").low());
+}
+
+TEST(Listing, MatrixInstructionsAreCounted) {
+  EXPECT_EQ(
+      count_matrix_instructions("\tv_mfma_f32_16x16x16_f16 a[0:3], v[0:1], v[2:3], a[0:3]\n"
+                                "  v_wmma_f32_16x16x16_bf16 v[0:7], v[8:15], v[16:23], v[0:7]\n"
+                                "v_mfma_f32_32x32x8f16 v[0:15], v[0:1], v[2:3], v[0:15]"),
+      3U);
+  EXPECT_EQ(count_matrix_instructions("/*0040*/  @P0 HMMA.16816.F32 R4, R8, R12, R4 ;\n"
+                                      "/*0050*/      FFMA R4, R8, R12, R4 ;\n"),
+            1U);
+  EXPECT_EQ(count_matrix_instructions("v_fma_f32 v0, v1, v2, v3\n.Lv_mfma_: s_nop 0\n"), 0U);
+  EXPECT_EQ(count_matrix_instructions(""), 0U);
 }
 
 TEST(Result, HoldsAValueOrAFailure) {
