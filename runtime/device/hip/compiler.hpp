@@ -17,19 +17,24 @@ struct CodeObject {
   std::string log;                ///< warnings; empty where it had nothing to say
 };
 
-/// A compiler of HIP kernels. Compilers run as processes of their own, with a deadline: some of
-/// them end the process that calls them. Thread-safe.
+/// A compiler of HIP kernels, or several to choose from. Compilers run as processes of their own,
+/// with a deadline: some of them end the process that calls them. Thread-safe.
 class Compiler {
  public:
   virtual ~Compiler() = default;
 
-  /// Name and version, for DeviceInfo::compiler and the kernels' content keys: "hiprtc 5.2.21153,
-  /// clang 22.1.0".
+  /// Names and versions of all that may be used, for the kernels' content keys: "hiprtc 5.2.21153,
+  /// clang 22.1.8 (1~deb12u1)".
   virtual const std::string& version() const = 0;
 
-  /// Compiles for an architecture ("gfx942", "sm_90"). Fails with `compile`: the first error is the
-  /// message, and everything the compiler said is the log. An architecture that the compiler does
-  /// not know is `unavailable`, and a compiler that was too slow `timeout`.
+  /// The one that compiles for an architecture ("gfx942", "sm_90"): the first that can compile an
+  /// empty kernel for it, which is asked once. Fails with `unavailable`, and what each of them
+  /// said.
+  virtual Result<std::string> used_for(const std::string& architecture) = 0;
+
+  /// Compiles for an architecture. Fails with `compile`: the first error is the message, and
+  /// everything the compiler said is the log; with `timeout` where it was too slow; and as
+  /// used_for() does.
   virtual Result<CodeObject> compile(const KernelSource& source,
                                      const std::string& architecture) = 0;
 };

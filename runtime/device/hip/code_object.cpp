@@ -1,0 +1,226 @@
+#include "runtime/device/hip/code_object.hpp"
+
+#include <elf.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace greta::hip {
+namespace {
+
+using nlohmann::json;
+using Bytes = std::span<const std::byte>;
+
+constexpr std::string_view bundle_magic = "__CLANG_OFFLOAD_BUNDLE__";
+constexpr std::string_view compressed_magic = "CCOB";
+constexpr std::string_view note_owner{"AMDGPU\0", 7};
+constexpr std::uint32_t metadata_note = 32;  // NT_AMDGPU_METADATA
+constexpr int deepest_metadata = 32;         // compilers nest it five deep
+
+Failure malformed(std::string what) {
+  return {Status::invalid_argument, std::move(what), {}};
+}
+
+/// Part of `bytes`, empty where it would reach past their end.
+Bytes slice(Bytes bytes, std::uint64_t offset, std::uint64_t size) {
+  if (offset > bytes.size() || size > bytes.size() - offset) return {};
+  return bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+}
+
+template <typename T>
+std::optional<T> read(Bytes bytes, std::uint64_t offset) {
+  const Bytes part = slice(bytes, offset, sizeof(T));
+  if (part.empty()) return std::nullopt;
+  T value;
+  std::memcpy(&value, part.data(), sizeof(T));
+  return value;
+}
+
+std::string_view text(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// The string at an offset of a string table.
+std::string_view string_at(Bytes table, std::uint64_t offset) {
+  const std::string_view all = text(table);
+  if (offset >= all.size()) return {};
+  const auto rest = all.substr(static_cast<std::size_t>(offset));
+  return rest.substr(0, rest.find('\0'));
+}
+
+/// The entries of a header table; those that lie outside of the file are left out.
+template <typename Header>
+std::vector<Header> headers(Bytes file, std::uint64_t offset, unsigned entry_size, unsigned count) {
+  std::vector<Header> found;
+  if (entry_size != sizeof(Header)) return found;
+  for (unsigned i = 0; i < count; ++i) {
+    const auto header = read<Header>(file, offset + std::uint64_t{i} * sizeof(Header));
+    if (!header) break;
+    found.push_back(*header);
+  }
+  return found;
+}
+
+/// The metadata note in a segment of notes; empty where there is none.
+Bytes find_metadata(Bytes notes) {
+  const auto padded = [](std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; };
+  std::uint64_t at = 0;
+  while (const auto note = read<Elf64_Nhdr>(notes, at)) {
+    const std::uint64_t name = at + sizeof(Elf64_Nhdr);
+    const std::uint64_t description = name + padded(note->n_namesz);
+    if (note->n_type == metadata_note && text(slice(notes, name, note->n_namesz)) == note_owner) {
+      return slice(notes, description, note->n_descsz);
+    }
+    at = description + padded(note->n_descsz);
+  }
+  return {};
+}
+
+/// Refuses what is nested deeper than any metadata is: the parser calls itself for each level.
+class NestingLimit final : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override { return ++depth_ <= deepest_metadata; }
+  bool start_array(std::size_t) override { return ++depth_ <= deepest_metadata; }
+  bool end_object() override { return --depth_ >= 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return false;
+  }
+
+ private:
+  int depth_ = 0;
+};
+
+/// Reads MessagePack; a discarded value where it is none.
+json parse_metadata(Bytes bytes) {
+  const auto* const begin = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  const auto* const end = begin + bytes.size();
+  NestingLimit limit;
+  if (!json::sax_parse(begin, end, &limit, json::input_format_t::msgpack))
+    return json::value_t::discarded;
+  return json::from_msgpack(begin, end, true, false);
+}
+
+/// The metadata of one kernel, or nullptr.
+const json* find_kernel(const json& metadata, const std::string& entry) {
+  const auto kernels = metadata.find("amdhsa.kernels");
+  if (kernels == metadata.end() || !kernels->is_array()) return nullptr;
+  for (const json& kernel : *kernels) {
+    const auto name = kernel.find(".name");
+    if (name != kernel.end() && *name == entry) return &kernel;
+  }
+  return nullptr;
+}
+
+std::uint32_t number(const json& kernel, const char* key) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  const auto found = kernel.find(key);
+  if (found == kernel.end() || !found->is_number_unsigned()) return 0;
+  return static_cast<std::uint32_t>(std::min(found->get<std::uint64_t>(), most));
+}
+
+/// Bytes of a function's code; 0 where the symbol table does not say.
+std::uint32_t code_bytes(Bytes file, const Elf64_Ehdr& elf, const std::string& entry) {
+  const auto sections = headers<Elf64_Shdr>(file, elf.e_shoff, elf.e_shentsize, elf.e_shnum);
+  for (const auto& section : sections) {
+    if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_SYMTAB) continue;
+    if (section.sh_link >= sections.size()) continue;
+    const auto& names = sections[section.sh_link];
+    const Bytes table = slice(file, names.sh_offset, names.sh_size);
+    const Bytes symbols = slice(file, section.sh_offset, section.sh_size);
+    for (std::uint64_t at = 0; const auto symbol = read<Elf64_Sym>(symbols, at);
+         at += sizeof(Elf64_Sym)) {
+      if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+          string_at(table, symbol->st_name) == entry) {
+        return static_cast<std::uint32_t>(symbol->st_size);
+      }
+    }
+  }
+  return 0;
+}
+
+/// Whether a bundle's entry, e.g. "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-", is for an architecture.
+bool is_for(std::string_view entry, std::string_view architecture) {
+  if (!entry.starts_with("hip")) return false;  // the host's part
+  const auto features = entry.find(':');
+  const auto target = entry.substr(0, features);
+  return target.substr(target.rfind('-') + 1) == architecture;
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> extract_code_object(std::vector<std::byte> binary,
+                                                   const std::string& architecture) {
+  const Bytes all = binary;
+  if (text(all).starts_with(ELFMAG)) return binary;
+  if (text(all).starts_with(compressed_magic)) return malformed("a compressed offload bundle");
+  if (!text(all).starts_with(bundle_magic)) {
+    return malformed(fmt::format("{} bytes that are no code object", all.size()));
+  }
+  struct Entry {
+    std::uint64_t offset, size, name_size;
+  };
+  std::uint64_t at = bundle_magic.size();
+  const auto count = read<std::uint64_t>(all, at).value_or(0);
+  at += sizeof count;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto entry = read<Entry>(all, at);
+    if (!entry) break;
+    at += sizeof(Entry);
+    const auto name = text(slice(all, at, entry->name_size));
+    const Bytes code = slice(all, entry->offset, entry->size);
+    if (is_for(name, architecture) && text(code).starts_with(ELFMAG)) {
+      return std::vector(code.begin(), code.end());
+    }
+    if (name.empty()) break;
+    at += entry->name_size;
+  }
+  return malformed("an offload bundle without a code object for " + architecture);
+}
+
+Result<KernelStatistics> read_statistics(std::span<const std::byte> code_object,
+                                         const std::string& entry) {
+  const auto elf = read<Elf64_Ehdr>(code_object, 0);
+  if (!elf || !text(code_object).starts_with(ELFMAG) || elf->e_ident[EI_CLASS] != ELFCLASS64 ||
+      elf->e_ident[EI_DATA] != ELFDATA2LSB || elf->e_machine != EM_AMDGPU) {
+    return malformed("this is no AMD code object");
+  }
+  for (const auto& segment :
+       headers<Elf64_Phdr>(code_object, elf->e_phoff, elf->e_phentsize, elf->e_phnum)) {
+    if (segment.p_type != PT_NOTE) continue;
+    const Bytes note = find_metadata(slice(code_object, segment.p_offset, segment.p_filesz));
+    if (note.empty()) continue;
+    const json metadata = parse_metadata(note);
+    const json* const kernel = find_kernel(metadata, entry);
+    if (kernel == nullptr) {
+      return malformed(fmt::format("the code object's metadata has no kernel {}", entry));
+    }
+    KernelStatistics statistics;
+    statistics.registers = number(*kernel, ".vgpr_count");
+    statistics.accumulator_registers = number(*kernel, ".agpr_count");
+    statistics.scalar_registers = number(*kernel, ".sgpr_count");
+    statistics.shared_memory_bytes = number(*kernel, ".group_segment_fixed_size");
+    statistics.scratch_bytes = number(*kernel, ".private_segment_fixed_size");
+    statistics.spilled_registers = number(*kernel, ".vgpr_spill_count");
+    statistics.spilled_scalar_registers = number(*kernel, ".sgpr_spill_count");
+    statistics.code_bytes = code_bytes(code_object, *elf, entry);
+    return statistics;
+  }
+  return malformed("the code object has no metadata");
+}
+
+}  // namespace greta::hip

@@ -1,0 +1,133 @@
+#include "runtime/device/hip/compiler.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "runtime/device/hip/compiler_program.hpp"
+#include "runtime/device/log.hpp"
+
+namespace greta::hip {
+namespace {
+
+KernelSource empty_kernel() {
+  KernelSource source;
+  source.name = "empty";
+  source.language = "hip";
+  source.text =
+      "#if !defined(__HIPCC_RTC__) && !defined(__CUDACC_RTC__)\n"
+      "#define __global__ __attribute__((global))\n"
+      "#endif\n"
+      "extern \"C\" __global__ void empty() {}\n";
+  source.entry = "empty";
+  return source;
+}
+
+/// Programs in the order of preference, of which the first that knows an architecture is used.
+class ProgramCompiler final : public Compiler {
+ public:
+  ProgramCompiler(std::vector<CompilerProgram> programs, Deadline deadline)
+      : programs_(std::move(programs)), deadline_(deadline) {
+    for (const auto& program : programs_) {
+      version_ += (version_.empty() ? "" : ", ") + program.version;
+    }
+  }
+
+  const std::string& version() const override { return version_; }
+
+  Result<std::string> used_for(const std::string& architecture) override {
+    const auto program = choose(architecture);
+    if (!program) return program.failure();
+    return (*program)->version;
+  }
+
+  Result<CodeObject> compile(const KernelSource& source, const std::string& architecture) override {
+    const auto program = choose(architecture);
+    if (!program) return program.failure();
+    auto compiled = compile_with(**program, source, architecture, deadline_);
+    if (compiled || compiled.failure().message.starts_with(source.name)) return compiled;
+    Failure failure = compiled.failure();
+    failure.message = source.name + ": " + failure.message;
+    return failure;
+  }
+
+ private:
+  using Choice = Result<const CompilerProgram*>;
+
+  Choice choose(const std::string& architecture) {
+    // Held while compilers are asked: whoever comes meanwhile wants the same answer.
+    const std::lock_guard lock(mutex_);
+    const auto known = choices_.find(architecture);
+    if (known != choices_.end()) return known->second;
+    const Choice choice = ask(architecture);
+    // A machine that was too busy may answer the next time.
+    const bool lasting = choice || choice.failure().status != Status::timeout;
+    if (lasting) choices_.emplace(architecture, choice);
+    return choice;
+  }
+
+  Choice ask(const std::string& architecture) {
+    std::string why, whole_log;
+    for (const auto& program : programs_) {
+      const auto compiled = compile_with(program, empty_kernel(), architecture, deadline_);
+      if (compiled) {
+        if (&program != &programs_.front()) {
+          log(LogLevel::info, "{} compiles for {}, as {}", program.version, architecture, why);
+        }
+        return &program;
+      }
+      const Failure& refusal = compiled.failure();
+      if (refusal.status == Status::timeout) return refusal;
+      why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", program.version, refusal.message);
+      whole_log += refusal.log;
+    }
+    return Failure{Status::unavailable,
+                   fmt::format("nothing compiles for {}: {}", architecture, why), whole_log};
+  }
+
+  std::vector<CompilerProgram> programs_;
+  Deadline deadline_;
+  std::string version_;
+  std::mutex mutex_;
+  std::map<std::string, Choice> choices_;
+};
+
+Result<std::unique_ptr<Compiler>> create(std::vector<CompilerProgram> programs,
+                                         const OpenOptions& options) {
+  return std::unique_ptr<Compiler>(
+      std::make_unique<ProgramCompiler>(std::move(programs), options.compile_deadline));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Compiler>> create_clang_compiler(const OpenOptions& options) {
+  if (!options.compiler.empty()) {
+    auto program = clang_program(options.compiler.string(), options.compile_deadline);
+    if (!program) return program.failure();
+    return create({std::move(*program)}, options);
+  }
+  auto programs = clangs_on_path(options.compile_deadline);
+  if (!programs.empty()) return create(std::move(programs), options);
+  return Failure{Status::unavailable, "no clang 14 or newer on PATH", {}};
+}
+
+Result<std::unique_ptr<Compiler>> create_amd_compiler(const OpenOptions& options) {
+  if (!options.compiler.empty()) return create_clang_compiler(options);
+  auto programs = clangs_on_path(options.compile_deadline);
+  auto hiprtc = library_program("hiprtc", options);
+  if (hiprtc) programs.insert(programs.begin(), std::move(*hiprtc));
+  if (!programs.empty()) return create(std::move(programs), options);
+  return Failure{Status::unavailable,
+                 hiprtc.failure().message + "; and there is no clang 14 or newer on PATH",
+                 {}};
+}
+
+Result<std::unique_ptr<Compiler>> create_nvidia_compiler(const OpenOptions& options) {
+  auto nvrtc = library_program("nvrtc", options);
+  if (!nvrtc) return nvrtc.failure();
+  return create({std::move(*nvrtc)}, options);
+}
+
+}  // namespace greta::hip

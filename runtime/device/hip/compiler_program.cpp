@@ -1,0 +1,168 @@
+#include "runtime/device/hip/compiler_program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include "runtime/device/hip/code_object.hpp"
+#include "runtime/device/process.hpp"
+
+namespace greta::hip {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int oldest_clang = 14;  // knows --no-gpu-bundle-output
+constexpr int newest_clang = 40;  // not there yet; asking for one that is missing costs little
+
+/// The first line that reports an error, else the last one with anything in it.
+std::string first_error(const std::string& log) {
+  std::istringstream lines(log);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("error") != std::string::npos) return line;
+    if (!line.empty()) last = line;
+  }
+  return last.empty() ? "the compiler gave no reason" : last;
+}
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+  std::vector<std::byte> bytes(text.size());
+  if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
+/// What the compiler did instead of compiling.
+Failure judge(const CompilerProgram& program, ProcessOutcome outcome, Deadline deadline) {
+  const std::string how = fmt::format("{} {}", program.version, outcome.how_it_ended(deadline));
+  if (outcome.timed_out) return {Status::timeout, how, std::move(outcome.errors)};
+  std::string message = first_error(outcome.errors);
+  if (outcome.signal != 0 || outcome.exit_code != program.refusal) {
+    message = fmt::format("the compiler aborted: {}: {}", how, message);
+  }
+  return {Status::compile, std::move(message), std::move(outcome.errors)};
+}
+
+/// The folder of the running program.
+fs::path program_folder() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+/// greta-compile-helper: beside the running program, or in libexec/greta of a folder above it, as
+/// installations and build trees have it.
+Result<std::string> find_helper(const fs::path& given) {
+  constexpr std::string_view name = "greta-compile-helper";
+  if (!given.empty()) return given.string();
+  std::error_code error;
+  const fs::path start = program_folder();
+  if (const fs::path beside = start / name; fs::exists(beside, error)) return beside.string();
+  for (fs::path folder = start; folder.has_relative_path(); folder = folder.parent_path()) {
+    const fs::path found = folder / "libexec" / "greta" / name;
+    if (fs::exists(found, error)) return found.string();
+  }
+  return Failure{Status::unavailable,
+                 fmt::format("no {} in {} or in libexec/greta above it", name, start.string()),
+                 {}};
+}
+
+/// What a program prints when it is asked for its version.
+Result<std::string> ask_version(const std::vector<std::string>& command, Deadline deadline) {
+  auto outcome = run_process(command, {}, deadline);
+  if (!outcome) return outcome.failure();
+  if (outcome->ok()) return std::move(outcome->output);
+  const std::string reason =
+      outcome->errors.empty() || outcome->signal != 0
+          ? fmt::format("{} {}", command.front(), outcome->how_it_ended(deadline))
+          : first_error(outcome->errors);
+  return Failure{Status::unavailable, reason, std::move(outcome->errors)};
+}
+
+}  // namespace
+
+Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSource& source,
+                                const std::string& architecture, Deadline deadline) {
+  if (source.language != "hip") {
+    return Failure{Status::compile, fmt::format("the language {} is not hip", source.language), {}};
+  }
+  auto command = program.command;
+  command.push_back(program.architecture_option + architecture);
+  command.insert(command.end(), source.options.begin(), source.options.end());
+  // Errors name the kernel instead of a temporary file.
+  const std::string text = fmt::format("#line 1 \"{}\"\n{}", source.name, source.text);
+  auto outcome = run_process(command, text, deadline);
+  if (!outcome) return outcome.failure();
+  if (!outcome->ok()) return judge(program, std::move(*outcome), deadline);
+  auto binary = extract_code_object(bytes_of(outcome->output), architecture);
+  if (!binary) {
+    return Failure{Status::compile,
+                   fmt::format("{} gave {}", program.version, binary.failure().message),
+                   std::move(outcome->errors)};
+  }
+  return CodeObject{std::move(*binary), std::move(outcome->errors)};
+}
+
+Result<CompilerProgram> clang_program(const std::string& name, Deadline deadline) {
+  const auto said = ask_version({name, "--version"}, deadline);
+  if (!said) return said.failure();
+  constexpr std::string_view mark = "clang version ";
+  const auto start = said->find(mark);
+  if (start == std::string::npos) {
+    return Failure{Status::unavailable, name + " is no clang", *said};
+  }
+  const std::string line = said->substr(start, said->find('\n', start) - start);
+  CompilerProgram program;
+  program.version = "clang " + line.substr(mark.size());
+  // Version 5 of the code object format is what drivers from ROCm 5.5 to the newest ones load.
+  program.command = {name,
+                     "-x",
+                     "hip",
+                     "-",
+                     "-o",
+                     "-",
+                     "--cuda-device-only",
+                     "--no-gpu-bundle-output",
+                     "-nogpuinc",
+                     "-nogpulib",
+                     "-O3",
+                     "-std=c++17",
+                     "-mcode-object-version=5"};
+  program.architecture_option = "--offload-arch=";
+  return program;
+}
+
+std::vector<CompilerProgram> clangs_on_path(Deadline deadline) {
+  std::vector<std::string> names;
+  for (int version = newest_clang; version >= oldest_clang; --version) {
+    names.push_back(fmt::format("clang-{}", version));
+  }
+  names.insert(names.end(), {"clang", "/opt/rocm/llvm/bin/clang"});
+  std::vector<CompilerProgram> found;
+  for (const auto& name : names) {
+    auto program = clang_program(name, deadline);
+    if (!program) continue;
+    const bool again = std::any_of(found.begin(), found.end(), [&](const auto& other) {
+      return other.version == program->version;
+    });
+    if (!again) found.push_back(std::move(*program));
+  }
+  return found;
+}
+
+Result<CompilerProgram> library_program(const std::string& library, const OpenOptions& options) {
+  const auto helper = find_helper(options.compile_helper);
+  if (!helper) return helper.failure();
+  const auto version = ask_version({*helper, library, "--version"}, options.compile_deadline);
+  if (!version) return version.failure();
+  CompilerProgram program;
+  program.version = version->substr(0, version->find('\n'));
+  program.command = {*helper, library};
+  program.architecture_option = library == "nvrtc" ? "--gpu-architecture=" : "--offload-arch=";
+  program.refusal = 10;
+  return program;
+}
+
+}  // namespace greta::hip

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runtime/device/hip/compiler.hpp"
+
+namespace greta::hip {
+
+/// A compiler as a program: it reads a kernel's text from its standard input, and writes a code
+/// object to its standard output and its log to standard error.
+struct CompilerProgram {
+  std::string version;               ///< "clang 22.1.8 (1~deb12u1)"
+  std::vector<std::string> command;  ///< the architecture and the kernel's options follow
+  std::string architecture_option;   ///< "--offload-arch="
+  int refusal = 1;                   ///< its exit code for sources that it does not accept
+};
+
+/// Compiles with this program. Failures as Compiler::compile()'s, the program's version in the
+/// message where it did not do its work.
+Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSource& source,
+                                const std::string& architecture, Deadline deadline);
+
+/// A clang as a compiler for AMD GPUs.
+Result<CompilerProgram> clang_program(const std::string& name, Deadline deadline);
+/// Every clang on PATH from version 14 on, newest first.
+std::vector<CompilerProgram> clangs_on_path(Deadline deadline);
+
+/// "hiprtc" or "nvrtc", in greta-compile-helper.
+Result<CompilerProgram> library_program(const std::string& library, const OpenOptions& options);
+
+}  // namespace greta::hip

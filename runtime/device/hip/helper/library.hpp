@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/device/dynamic_library.hpp"
+#include "runtime/device/result.hpp"
+
+namespace greta::hip {
+
+/// One of the two libraries that compile kernels at run time. Function for function they are the
+/// same, and differ in their names.
+/// Source: NVRTC's manual, https://docs.nvidia.com/cuda/nvrtc; HIP's hiprtc.h.
+struct LibraryInterface {
+  std::string title;               ///< "NVRTC"
+  std::string prefix;              ///< of its functions: "nvrtc"
+  std::string code;                ///< what its code object is called in them: "CUBIN"
+  std::vector<std::string> files;  ///< names to look for, in the order of preference
+  int oldest = 0;                  ///< the first version that will do, as the library counts
+};
+const LibraryInterface& hiprtc_interface();
+const LibraryInterface& nvrtc_interface();
+
+/// An opened library of that kind.
+class CompilerLibrary {
+ public:
+  /// Opens the first file that is there, has every function and is not too old. Fails with
+  /// `unavailable`, and the reason for each file.
+  static Result<CompilerLibrary> open(const LibraryInterface& interface);
+
+  /// "hiprtc 5.2.21153", "NVRTC 12.9"
+  const std::string& version() const { return version_; }
+
+  /// The code object of a source. `log` receives what the compiler said.
+  Result<std::string> compile(const std::string& source, const std::vector<std::string>& options,
+                              std::string& log) const;
+
+ private:
+  using Program = void*;
+  struct Functions {
+    const char* (*error_string)(int) = nullptr;
+    int (*version)(int*, int*) = nullptr;
+    int (*create)(Program*, const char* source, const char* name, int headers,
+                  const char* const* texts, const char* const* names) = nullptr;
+    int (*compile)(Program, int count, const char* const* options) = nullptr;
+    int (*log_size)(Program, std::size_t*) = nullptr;
+    int (*log)(Program, char*) = nullptr;
+    int (*code_size)(Program, std::size_t*) = nullptr;
+    int (*code)(Program, char*) = nullptr;
+  };
+
+  explicit CompilerLibrary(DynamicLibrary library) : library_(std::move(library)) {}
+  static Result<CompilerLibrary> open_file(const LibraryInterface& interface,
+                                           const std::string& file);
+  Result<void> load_functions(const LibraryInterface& interface);
+  Result<void> learn_version(const LibraryInterface& interface);
+  Failure failed(const std::string& what, int error) const;
+
+  DynamicLibrary library_;
+  Functions functions_;
+  std::string version_;
+};
+
+}  // namespace greta::hip

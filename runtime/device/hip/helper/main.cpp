@@ -1,0 +1,82 @@
+// greta-compile-helper: compiles one kernel with a library that may end the process it runs in.
+//
+//   greta-compile-helper hiprtc|nvrtc --version
+//   greta-compile-helper hiprtc|nvrtc OPTION…
+//
+// Reads the source from standard input and hands the options to the library. The code object goes
+// to standard output and the log to standard error. Exit codes: 0 compiled, 2 bad usage, 3 the
+// library is not there or not fit, 10 it does not accept the source.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/device/hip/helper/library.hpp"
+
+namespace {
+
+using greta::hip::CompilerLibrary;
+
+bool write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(descriptor, text.data(), text.size());
+    if (n < 0 && errno != EINTR) return false;
+    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+std::string read_all(int descriptor) {
+  std::string text;
+  std::array<char, 65536> block;
+  for (;;) {
+    const ssize_t n = read(descriptor, block.data(), block.size());
+    if (n == 0 || (n < 0 && errno != EINTR)) return text;
+    if (n > 0) text.append(block.data(), static_cast<std::size_t>(n));
+  }
+}
+
+int run(std::span<char* const> arguments, int output) {
+  const std::string_view name = arguments.size() > 1 ? arguments[1] : "";
+  if (name != "hiprtc" && name != "nvrtc") {
+    fmt::print(stderr, "usage: greta-compile-helper hiprtc|nvrtc --version|OPTION...\n");
+    return 2;
+  }
+  const auto library = CompilerLibrary::open(name == "hiprtc" ? greta::hip::hiprtc_interface()
+                                                              : greta::hip::nvrtc_interface());
+  if (!library) {
+    fmt::print(stderr, "{}\n", library.failure().message);
+    return 3;
+  }
+  const std::vector<std::string> options(arguments.begin() + 2, arguments.end());
+  if (options == std::vector<std::string>{"--version"}) {
+    return write_all(output, library->version() + "\n") ? 0 : 1;
+  }
+  std::string log;
+  const auto code = library->compile(read_all(STDIN_FILENO), options, log);
+  write_all(STDERR_FILENO, log);
+  if (!code) {
+    fmt::print(stderr, "{}\n", code.failure().message);
+    return 10;
+  }
+  return write_all(output, *code) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // What libraries print must not end up in the code object.
+  const int output = dup(STDOUT_FILENO);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  const int code = run(std::span(argv, static_cast<std::size_t>(argc)), output);
+  std::fflush(nullptr);
+  // The destructors of compiler libraries have nothing to do that the end of the process does not.
+  _exit(code);
+}
