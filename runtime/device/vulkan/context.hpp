@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -93,25 +92,6 @@ Owner make(const std::shared_ptr<Context>& context, const Info& info, const char
   auto handle = decltype(std::declval<Owner>().get()){VK_NULL_HANDLE};
   check((context->vk().*create)(context->handle(), &info, nullptr, &handle), what);
   return Owner(context, handle);
-}
-
-/// Runs a member of the public interface: exceptions become Failures here and nowhere else, and
-/// nothing is run on a lost device.
-template <typename Body>
-auto guarded(Context& context, Body&& body) -> decltype(body()) {
-  if (context.lost()) {
-    return Failure{
-        Status::device_lost, "the device was lost by an earlier call and must be opened again", {}};
-  }
-  try {
-    return body();
-  } catch (const std::exception&) {
-    Failure failure = current_failure();
-    if (failure.status == Status::device_lost || failure.status == Status::timeout) {
-      context.mark_lost();
-    }
-    return failure;
-  }
 }
 
 }  // namespace greta::vulkan

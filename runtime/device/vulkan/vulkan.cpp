@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <mutex>
-#include <new>
 
 namespace greta::vulkan {
 
@@ -64,20 +63,6 @@ std::mutex& loader_mutex() {
 void check(VkResult result, const char* what) {
   if (result == VK_SUCCESS) return;
   throw Refusal(status_of(result), fmt::format("{}: {}", what, name_of(result)));
-}
-
-Failure current_failure() {
-  try {
-    throw;
-  } catch (const Refusal& refusal) {
-    return refusal.failure();
-  } catch (const Error& error) {  // the value of a failed Result was read
-    return {error.status(), error.what(), {}};
-  } catch (const std::bad_alloc&) {
-    return {Status::out_of_memory, "out of host memory", {}};
-  } catch (const std::exception& error) {
-    return {Status::launch, error.what(), {}};
-  }
 }
 
 void load_loader() {

@@ -4,31 +4,12 @@
 // functions of a device are in its VolkDeviceTable.
 #include <volk.h>
 
-#include <stdexcept>
-#include <string>
-#include <utility>
-
-#include "runtime/device/result.hpp"
+#include "runtime/device/refusal.hpp"
 
 namespace greta::vulkan {
 
-/// Thrown inside this backend only, and turned into its Failure at the interface by guarded().
-class Refusal : public std::runtime_error {
- public:
-  explicit Refusal(Failure failure)
-      : std::runtime_error(failure.message), failure_(std::move(failure)) {}
-  Refusal(Status status, std::string message) : Refusal(Failure{status, std::move(message), {}}) {}
-  const Failure& failure() const { return failure_; }
-
- private:
-  Failure failure_;
-};
-
 /// Throws a Refusal that names the call, unless the result is VK_SUCCESS.
 void check(VkResult result, const char* what);
-
-/// The Failure of the exception being handled. Call in a catch block only.
-Failure current_failure();
 
 /// Opens the Vulkan loader. Throws `unavailable` when there is none.
 void load_loader();

@@ -1,10 +1,10 @@
+#include "runtime/device/refusal.hpp"
+
 #include <gtest/gtest.h>
 
 #include <new>
 
-#include "runtime/device/vulkan/vulkan.hpp"
-
-namespace greta::vulkan {
+namespace greta {
 
 namespace {
 
@@ -17,7 +17,7 @@ Failure failure_of(const Thrown& thrown) {
   }
 }
 
-TEST(VulkanFailure, KeepsTheStatusOfWhatWasThrown) {
+TEST(Refusals, KeepTheStatusOfWhatWasThrown) {
   const Failure lost{Status::device_lost, "it is gone", {}};
   for (const Failure& failure : {failure_of(Refusal(lost)), failure_of(Error(lost))}) {
     EXPECT_EQ(failure.status, Status::device_lost);
@@ -29,4 +29,4 @@ TEST(VulkanFailure, KeepsTheStatusOfWhatWasThrown) {
 
 }  // namespace
 
-}  // namespace greta::vulkan
+}  // namespace greta

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "runtime/device/result.hpp"
+
+namespace greta {
+
+/// Thrown inside backends only, and turned into its Failure at their interface by guarded().
+class Refusal : public std::runtime_error {
+ public:
+  explicit Refusal(Failure failure)
+      : std::runtime_error(failure.message), failure_(std::move(failure)) {}
+  Refusal(Status status, std::string message) : Refusal(Failure{status, std::move(message), {}}) {}
+  const Failure& failure() const { return failure_; }
+
+ private:
+  Failure failure_;
+};
+
+/// The Failure of the exception being handled. Call in a catch block only.
+Failure current_failure();
+
+/// Runs a member of a backend's public interface: exceptions become Failures here and nowhere else,
+/// nothing is run on a lost device, and a device whose work was lost or missed its deadline is
+/// marked as lost.
+template <typename Context, typename Body>
+auto guarded(Context& context, Body&& body) -> decltype(body()) {
+  if (context.lost()) {
+    return Failure{
+        Status::device_lost, "the device was lost by an earlier call and must be opened again", {}};
+  }
+  try {
+    return body();
+  } catch (const std::exception&) {
+    Failure failure = current_failure();
+    if (failure.status == Status::device_lost || failure.status == Status::timeout) {
+      context.mark_lost();
+    }
+    return failure;
+  }
+}
+
+}  // namespace greta
