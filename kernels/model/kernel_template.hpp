@@ -61,6 +61,12 @@ struct Verdict {
   double ratio() const { return bound > 0 ? error / bound : (error > 0 ? 1e300 : 0); }
 };
 
+/// An exact value and how far a correct kernel's result may lie from it.
+struct Expected {
+  double value = 0;
+  double bound = 0;
+};
+
 /// The FP64 reference of one problem with given inputs. Computed once, checks many results.
 /// Independent of every kernel: it shares no code with the templates.
 class Reference {
@@ -69,6 +75,9 @@ class Reference {
   /// `outputs`: the tensors whose role is not input, in order. NaN, Inf and unwritten elements
   /// fail. Thread-safe.
   virtual Verdict check(const std::vector<HostTensor>& outputs) const = 0;
+  /// Every element of each of these outputs, in order; nothing where the problem is so large that
+  /// check() takes samples.
+  virtual std::optional<std::vector<std::vector<Expected>>> expected() const = 0;
 };
 
 /// A dimension of an operation, e.g. {"m", "rows of C"}.

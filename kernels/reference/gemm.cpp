@@ -116,6 +116,8 @@ class RowCheck {
   }
 
   std::size_t count() const { return rows_.size(); }
+  /// Of the rows' elements, row by row.
+  const std::vector<Expected>& expected() const { return expected_; }
 
  private:
   // What is in FP64 at a time: a piece of K of so many rows and columns.
@@ -332,6 +334,11 @@ class GemmReference : public Reference {
     rows_.check(data_, c, all);
     if (elements_) elements_->check(data_, c, all);
     return all.verdict(method());
+  }
+
+  std::optional<std::vector<std::vector<Expected>>> expected() const override {
+    if (!full_) return std::nullopt;
+    return std::vector<std::vector<Expected>>{rows_.expected()};
   }
 
  private:

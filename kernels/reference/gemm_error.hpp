@@ -2,15 +2,9 @@
 
 #include <cstdint>
 
-#include "kernels/model/problem.hpp"
+#include "kernels/model/kernel_template.hpp"
 
 namespace greta {
-
-/// An exact value and how far a correct kernel's result may lie from it.
-struct Expected {
-  double value = 0;
-  double bound = 0;
-};
 
 /// What reaches one element of C, in FP64.
 struct GemmTerms {

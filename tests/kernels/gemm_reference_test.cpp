@@ -86,6 +86,23 @@ TEST(GemmReference, LargeProblemsPassSampled) {
   EXPECT_NE(verdict.method.find("one random element of every 16 x 16 block"), std::string::npos);
 }
 
+// What cases for emulators and other machines are checked against.
+TEST(GemmReference, GivesEveryElementOfASmallProblem) {
+  for (const Attributes& attributes : {Attributes{}, Attributes{{"epilogue", "bias,gelu"}}}) {
+    const Case c(small(attributes, DType::f16));
+    const auto expected = c.reference->expected();
+    ASSERT_TRUE(expected);
+    ASSERT_EQ(expected->size(), 1U);
+    ASSERT_EQ(expected->front().size(), c.right.spec.elements());
+    for (std::size_t i = 0; i < expected->front().size(); ++i) {
+      const auto& [value, bound] = expected->front()[i];
+      EXPECT_LE(std::abs(c.right.at(i) - value), bound) << i;
+      EXPECT_LT(bound, 0.01) << i;
+    }
+  }
+  EXPECT_FALSE(Case(large()).reference->expected());
+}
+
 TEST(GemmReference, CatchesOneWrongElementAndSaysWhere) {
   for (const Problem& problem : {small(), large()}) {
     const Case c(problem);

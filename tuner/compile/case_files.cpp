@@ -1,0 +1,267 @@
+#include "tuner/compile/case_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tuner/compile/element.hpp"
+
+namespace greta {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+static_assert(std::endian::native == std::endian::little, "files hold little-endian numbers");
+
+constexpr int schema = 1;
+constexpr auto index_file = "case.json";
+
+void write_file(const fs::path& file, const void* data, std::size_t bytes) {
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  out.close();
+  if (!out) throw Error({Status::io, file.string() + ": can't be written", {}});
+}
+
+std::vector<std::byte> read_file(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  const auto bytes = in ? static_cast<std::streamsize>(in.tellg()) : -1;
+  if (bytes < 0) throw Error({Status::io, file.string() + ": can't be read", {}});
+  std::vector<std::byte> contents(static_cast<std::size_t>(bytes));
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(contents.data()), bytes);
+  if (!in) throw Error({Status::io, file.string() + ": can't be read", {}});
+  return contents;
+}
+
+std::string code_object_name(std::size_t index) {
+  return fmt::format("kernel-{}.co", index);
+}
+
+void write_doubles(const fs::path& file, const std::vector<Expected>& elements,
+                   double Expected::*part) {
+  std::vector<double> values(elements.size());
+  std::transform(elements.begin(), elements.end(), values.begin(),
+                 [part](const Expected& element) { return element.*part; });
+  write_file(file, values.data(), values.size() * sizeof(double));
+}
+
+/// Writes a buffer's files and says what they are.
+ordered_json write_buffer(const CaseBuffer& buffer, const fs::path& folder) {
+  ordered_json json;
+  if (buffer.data.empty()) {
+    json["bytes"] = buffer.bytes;
+    if (buffer.fill != std::byte{0xFF}) json["fill"] = std::to_integer<int>(buffer.fill);
+  } else {
+    json["file"] = buffer.name + ".bin";
+    write_file(folder / (buffer.name + ".bin"), buffer.data.data(), buffer.data.size());
+  }
+  if (buffer.expected.empty()) return json;
+  json["dtype"] = buffer.dtype;
+  json["expected"] = buffer.name + ".expected.f64";
+  json["bound"] = buffer.name + ".bound.f64";
+  write_doubles(folder / (buffer.name + ".expected.f64"), buffer.expected, &Expected::value);
+  write_doubles(folder / (buffer.name + ".bound.f64"), buffer.expected, &Expected::bound);
+  return json;
+}
+
+/// 8 bytes, lowest first.
+std::string hex(std::uint64_t value) {
+  std::string text;
+  for (int byte = 0; byte < 8; ++byte) text += fmt::format("{:02x}", value >> 8 * byte & 0xFF);
+  return text;
+}
+
+ordered_json argument_json(const CaseArgument& argument, const KernelCase& written) {
+  if (const auto* address = std::get_if<CaseAddress>(&argument)) {
+    return {{"buffer", written.buffers[address->buffer].name}, {"offset", address->offset}};
+  }
+  if (const auto* number = std::get_if<std::uint32_t>(&argument)) return {{"u32", *number}};
+  if (const auto* number = std::get_if<float>(&argument)) return {{"f32", *number}};
+  return {{"hex", hex(std::get<std::uint64_t>(argument))}};
+}
+
+ordered_json launch_json(const CaseLaunch& launch, const KernelCase& written) {
+  ordered_json json{{"code_object", code_object_name(launch.code_object)},
+                    {"kernel", launch.kernel},
+                    {"grid", launch.grid},
+                    {"block", launch.block},
+                    {"lds_bytes", 0},
+                    {"args", ordered_json::array()}};
+  for (const auto& argument : launch.arguments) {
+    json["args"].push_back(argument_json(argument, written));
+  }
+  return json;
+}
+
+/// Only an empty folder, or one with a case, is written to.
+void prepare_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!fs::is_directory(folder)) {
+    throw Error({Status::io, fmt::format("{}: can't be made a folder", folder.string()), {}});
+  }
+  if (fs::is_empty(folder, error)) return;
+  if (error || !fs::exists(folder / index_file)) {
+    throw Error({Status::invalid_argument,
+                 fmt::format("{}: holds something else than a case", folder.string()),
+                 {}});
+  }
+  // Until everything is written it is no case.
+  if (!fs::remove(folder / index_file, error)) {
+    throw Error({Status::io, fmt::format("{}: can't be written", folder.string()), {}});
+  }
+}
+
+void write(const KernelCase& written, const fs::path& folder) {
+  prepare_folder(folder);
+  ordered_json json{{"schema", schema},
+                    {"op", written.op},
+                    {"problem", written.problem},
+                    {"config", written.config},
+                    {"arch", written.architecture},
+                    {"buffers", ordered_json::object()},
+                    {"launches", ordered_json::array()}};
+  for (std::size_t i = 0; i < written.code_objects.size(); ++i) {
+    const auto& binary = written.code_objects[i];
+    write_file(folder / code_object_name(i), binary.data(), binary.size());
+  }
+  for (const auto& buffer : written.buffers) {
+    json["buffers"][buffer.name] = write_buffer(buffer, folder);
+  }
+  for (const auto& launch : written.launches) {
+    json["launches"].push_back(launch_json(launch, written));
+  }
+  const std::string text = json.dump(2) + "\n";
+  write_file(folder / index_file, text.data(), text.size());
+}
+
+Error bad_case(const std::string& what) {
+  return Error({Status::invalid_argument, what, {}});
+}
+
+std::vector<double> read_doubles(const fs::path& file, std::size_t count) {
+  const auto bytes = read_file(file);
+  if (bytes.size() != count * sizeof(double)) {
+    throw bad_case(fmt::format("{} has {} bytes, not one double for each of {} elements",
+                               file.filename().string(), bytes.size(), count));
+  }
+  std::vector<double> values(count);
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+CaseBuffer read_buffer(const std::string& name, const ordered_json& json, const fs::path& folder) {
+  CaseBuffer buffer;
+  buffer.name = name;
+  if (json.contains("file")) {
+    buffer.data = read_file(folder / json["file"].get<std::string>());
+    buffer.bytes = buffer.data.size();
+    if (json.value("bytes", buffer.bytes) != buffer.bytes) {
+      throw bad_case(fmt::format("buffer {}: its file has {} bytes", name, buffer.bytes));
+    }
+  } else {
+    buffer.bytes = json.at("bytes").get<std::size_t>();
+    buffer.fill = static_cast<std::byte>(json.value("fill", 0xFF));
+  }
+  if (buffer.bytes == 0) throw bad_case(fmt::format("buffer {} is empty", name));
+  if (!json.contains("expected")) return buffer;
+  buffer.dtype = json.at("dtype").get<std::string>();
+  const std::size_t size = element_bytes(buffer.dtype);
+  if (size == 0) throw bad_case(fmt::format("buffer {}: no element type {}", name, buffer.dtype));
+  const std::size_t count = buffer.bytes / size;
+  const auto values = read_doubles(folder / json["expected"].get<std::string>(), count);
+  const auto bounds = read_doubles(folder / json.at("bound").get<std::string>(), count);
+  for (std::size_t i = 0; i < count; ++i) buffer.expected.push_back({values[i], bounds[i]});
+  return buffer;
+}
+
+CaseArgument read_argument(const ordered_json& json, const KernelCase& read) {
+  if (json.contains("buffer")) {
+    const auto name = json["buffer"].get<std::string>();
+    for (std::size_t i = 0; i < read.buffers.size(); ++i) {
+      if (read.buffers[i].name == name)
+        return CaseAddress{i, json.value("offset", std::uint64_t{})};
+    }
+    throw bad_case(fmt::format("there is no buffer {}", name));
+  }
+  if (json.contains("u32")) return json["u32"].get<std::uint32_t>();
+  if (json.contains("i32")) return static_cast<std::uint32_t>(json["i32"].get<std::int32_t>());
+  if (json.contains("f32")) return json["f32"].get<float>();
+  if (json.contains("u64")) return json["u64"].get<std::uint64_t>();
+  if (json.contains("hex") && json["hex"].get<std::string>().size() == 16) {
+    const std::uint64_t reversed = std::stoull(json["hex"].get<std::string>(), nullptr, 16);
+    return __builtin_bswap64(reversed);
+  }
+  throw bad_case(fmt::format("argument {} is of no kind that a launch takes", json.dump()));
+}
+
+KernelCase read(const fs::path& folder) {
+  const auto text = read_file(folder / index_file);
+  const auto* const first = reinterpret_cast<const char*>(text.data());
+  const auto json = ordered_json::parse(first, first + text.size());
+  if (json.at("schema") != schema) {
+    throw bad_case(fmt::format("schema {}; this GRETA reads {}", json["schema"].dump(), schema));
+  }
+  KernelCase read;
+  read.op = json.value("op", "");
+  read.problem = json.value("problem", "");
+  read.config = json.value("config", "");
+  read.architecture = json.at("arch").get<std::string>();
+  for (const auto& [name, buffer] : json.at("buffers").items()) {
+    read.buffers.push_back(read_buffer(name, buffer, folder));
+  }
+  std::vector<std::string> files;
+  for (const auto& launch : json.at("launches")) {
+    const auto file = launch.at("code_object").get<std::string>();
+    const auto known = std::find(files.begin(), files.end(), file);
+    CaseLaunch made;
+    made.code_object = static_cast<std::size_t>(known - files.begin());
+    if (known == files.end()) {
+      files.push_back(file);
+      read.code_objects.push_back(read_file(folder / file));
+    }
+    made.kernel = launch.at("kernel").get<std::string>();
+    made.grid = launch.at("grid").get<Grid>();
+    made.block = launch.at("block").get<std::array<std::uint32_t, 3>>();
+    if (launch.value("lds_bytes", 0) != 0) throw bad_case("launches take no dynamic memory here");
+    for (const auto& argument : launch.at("args")) {
+      made.arguments.push_back(read_argument(argument, read));
+    }
+    read.launches.push_back(std::move(made));
+  }
+  return read;
+}
+
+}  // namespace
+
+Result<void> write_case(const KernelCase& written, const fs::path& folder) {
+  try {
+    write(written, folder);
+    return {};
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+Result<KernelCase> read_case(const fs::path& folder) {
+  try {
+    return read(folder);
+  } catch (const Error& error) {
+    const bool names_file = error.status() == Status::io;
+    return Failure{error.status(),
+                   names_file ? error.what()
+                              : fmt::format("{}: {}", (folder / index_file).string(), error.what()),
+                   {}};
+  } catch (const std::exception& error) {  // of the JSON parser, or of a number
+    return Failure{Status::invalid_argument,
+                   fmt::format("{}: {}", (folder / index_file).string(), error.what()),
+                   {}};
+  }
+}
+
+}  // namespace greta

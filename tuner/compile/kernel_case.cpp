@@ -1,0 +1,126 @@
+#include "tuner/compile/kernel_case.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "runtime/device/hash.hpp"
+#include "tuner/compile/element.hpp"
+
+namespace greta {
+namespace {
+
+/// The workspace as plans may rely on it: zeros, which every run must leave zero, then anything.
+CaseBuffer workspace(const LaunchPlan& plan) {
+  constexpr Expected zero{0, 0}, anything{0, std::numeric_limits<double>::infinity()};
+  CaseBuffer buffer;
+  buffer.name = "workspace";
+  buffer.bytes = (plan.workspace_bytes + 3) / 4 * 4;
+  if (plan.zeroed_bytes == 0) return buffer;
+  buffer.data.assign(buffer.bytes, buffer.fill);
+  std::fill_n(buffer.data.begin(), plan.zeroed_bytes, std::byte{0});
+  buffer.dtype = "u32";
+  buffer.expected.assign(buffer.bytes / 4, anything);
+  std::fill_n(buffer.expected.begin(), plan.zeroed_bytes / 4, zero);
+  return buffer;
+}
+
+/// The operands, with fresh data in those that are read.
+std::vector<CaseBuffer> operand_buffers(const std::vector<TensorSpec>& specs, std::uint64_t seed,
+                                        std::vector<HostTensor>& inputs) {
+  std::vector<CaseBuffer> buffers;
+  for (const TensorSpec& spec : specs) {
+    CaseBuffer buffer;
+    buffer.name = spec.name;
+    buffer.bytes = spec.bytes();
+    buffer.dtype = to_string(spec.dtype);
+    if (spec.role != Role::output) {
+      inputs.push_back(random_tensor(spec, Hash().add(seed).add(spec.name).low()));
+      buffer.data = inputs.back().data;
+    }
+    buffers.push_back(std::move(buffer));
+  }
+  return buffers;
+}
+
+/// `workspace`: its position among the buffers.
+CaseArgument case_argument(const Argument& argument, std::size_t workspace) {
+  if (const auto* operand = std::get_if<OperandArgument>(&argument)) {
+    return CaseAddress{operand->tensor, 0};
+  }
+  if (const auto* place = std::get_if<WorkspaceArgument>(&argument)) {
+    return CaseAddress{workspace, place->offset};
+  }
+  if (const auto* number = std::get_if<std::uint32_t>(&argument)) return *number;
+  if (const auto* number = std::get_if<float>(&argument)) return *number;
+  return std::get<std::uint64_t>(argument);
+}
+
+bool as_expected(double got, const Expected& want) {
+  if (std::isfinite(want.value)) return std::abs(got - want.value) <= want.bound;
+  return got == want.value || (std::isnan(got) && std::isnan(want.value));
+}
+
+}  // namespace
+
+Result<KernelCase> make_case(const KernelTemplate& kernel_template, const CompiledPlan& compiled,
+                             std::uint64_t seed) {
+  const auto& [problem, config, architecture, plan, kernels] = compiled;
+  KernelCase made{problem.op, problem.key(), config.text(), architecture, {}, {}, {}};
+  for (const CompiledKernel& kernel : kernels) made.code_objects.push_back(kernel.code_object);
+
+  const auto specs = kernel_template.tensors(problem);
+  std::vector<HostTensor> inputs;
+  made.buffers = operand_buffers(specs, seed, inputs);
+  auto expected = kernel_template.reference(problem, inputs, seed)->expected();
+  if (!expected) {
+    return Failure{
+        Status::invalid_argument,
+        fmt::format("{}: too large for a reference of every element", problem.dims_text()),
+        {}};
+  }
+  auto output = expected->begin();
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].role != Role::input) made.buffers[i].expected = std::move(*output++);
+  }
+  if (plan.workspace_bytes > 0) made.buffers.push_back(workspace(plan));
+  for (const Launch& launch : plan.launches) {
+    const KernelSource& source = plan.sources[launch.source];
+    CaseLaunch& made_launch = made.launches.emplace_back();
+    made_launch.code_object = launch.source;
+    made_launch.kernel = source.entry;
+    made_launch.grid = launch.grid;
+    made_launch.block = source.block;
+    for (const Argument& argument : launch.arguments) {
+      made_launch.arguments.push_back(case_argument(argument, specs.size()));
+    }
+  }
+  return made;
+}
+
+std::string check_buffer(const CaseBuffer& buffer, std::span<const std::byte> contents) {
+  std::size_t wrong = 0, worst = 0;
+  double excess = -1;
+  for (std::size_t i = 0; i < buffer.expected.size(); ++i) {
+    const double got = load_element(buffer.dtype, contents.data(), i);
+    const Expected& want = buffer.expected[i];
+    if (as_expected(got, want)) continue;
+    ++wrong;
+    double ratio = std::abs(got - want.value) / want.bound;
+    if (std::isnan(ratio)) ratio = std::numeric_limits<double>::infinity();
+    if (ratio <= excess) continue;
+    excess = ratio;
+    worst = i;
+  }
+  if (wrong == 0) return {};
+  const Expected& want = buffer.expected[worst];
+  return fmt::format(
+      "{}: {} of {} outside the bound, worst at {}: {:.9g}, expected {:.9g} +- {:.3g}", buffer.name,
+      wrong, buffer.expected.size(), worst, load_element(buffer.dtype, contents.data(), worst),
+      want.value, want.bound);
+}
+
+}  // namespace greta

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kernels/model/kernel_template.hpp"
+#include "runtime/device/device.hpp"
+#include "tuner/compile/compiled_plan.hpp"
+
+namespace greta {
+
+/// Memory of a case: what it holds before the first launch, and what it must hold after the last.
+struct CaseBuffer {
+  std::string name;  ///< "A", "workspace"
+  std::size_t bytes = 0;
+  std::vector<std::byte> data;     ///< `bytes` of them; empty: all bytes are `fill`
+  std::byte fill{0xFF};            ///< by default NaN in every type
+  std::string dtype;               ///< of the elements where they are checked: "f32", "u32", …
+  std::vector<Expected> expected;  ///< of every element; empty: not checked
+};
+
+/// An address within a buffer of the case.
+struct CaseAddress {
+  std::size_t buffer = 0;  ///< position in KernelCase::buffers
+  std::uint64_t offset = 0;
+
+  bool operator==(const CaseAddress&) const = default;
+};
+using CaseArgument = std::variant<CaseAddress, std::uint32_t, float, std::uint64_t>;
+
+struct CaseLaunch {
+  std::size_t code_object = 0;  ///< position in KernelCase::code_objects
+  std::string kernel;           ///< its name there
+  Grid grid{1, 1, 1};           ///< workgroups
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+  std::vector<CaseArgument> arguments;
+};
+
+/// Compiled kernels with everything that is needed to run them and to judge the outcome, far from
+/// the compiler, the tuner and this machine.
+struct KernelCase {
+  std::string op;
+  std::string problem;  ///< its key
+  std::string config;   ///< its text
+  std::string architecture;
+  std::vector<std::vector<std::byte>> code_objects;
+  std::vector<CaseBuffer> buffers;
+  std::vector<CaseLaunch> launches;
+};
+
+/// The case of a compiled plan. Operands are drawn from `seed`; expected values and bounds are
+/// those of the operation's FP64 reference. Fails with `invalid_argument` for problems that are too
+/// large for a reference of every element.
+Result<KernelCase> make_case(const KernelTemplate& kernel_template, const CompiledPlan& compiled,
+                             std::uint64_t seed);
+
+/// Checks what a buffer of a case holds in the end. Every element must be within its bound of what
+/// is expected; infinities must be met exactly, and NaN passes only where NaN is expected. Empty
+/// when it passes, else one line with the worst element.
+std::string check_buffer(const CaseBuffer& buffer, std::span<const std::byte> contents);
+
+}  // namespace greta
