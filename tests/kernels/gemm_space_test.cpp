@@ -191,7 +191,7 @@ TEST(GemmSpace, ConstraintsAreTold) {
   DeviceInfo no_f16 = h200();
   no_f16.f16_storage = false;
   EXPECT_EQ(rejection(gemm_problem(64, 64, 64, DType::f16, DType::f16), no_f16, "tiled", {}),
-            "f16_storage: the device can't load and store f16");
+            "storage: the device can't load and store f16");
   EXPECT_THROW(
       gemm_template().default_config(gemm_problem(64, 64, 64, DType::f16, DType::f16), no_f16),
       Error);

@@ -1,9 +1,13 @@
 #include "kernels/templates/gemm/gemm.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "kernels/model/embedded.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/templates/gemm/plan.hpp"
-#include "kernels/templates/gemm/space.hpp"
+#include "kernels/templates/gemm/variant.hpp"
 #include "runtime/device/hash.hpp"
 
 namespace greta {
@@ -35,8 +39,78 @@ Work work(const Problem& problem) {
   return least;
 }
 
+std::vector<Alternative> alternatives(const Problem& problem, const DeviceInfo& device) {
+  const gemm::Shape shape = gemm::shape_of(problem);
+  std::vector<Alternative> list;
+  for (const gemm::Variant* variant : gemm::variants()) {
+    list.push_back(variant->space(shape, device));
+  }
+  return list;
+}
+
 Space space(const Problem& problem, const DeviceInfo& device) {
-  return Space(gemm::alternatives(gemm::shape_of(problem), device));
+  return Space(alternatives(problem, device));
+}
+
+Config default_config(const Problem& problem, const DeviceInfo& device) {
+  const gemm::Shape shape = gemm::shape_of(problem);
+  const auto choices = alternatives(problem, device);
+  std::string first_reason;
+  for (const gemm::Variant* variant : gemm::variants()) {
+    for (const Config& config : variant->defaults(shape, device)) {
+      const auto broken = rejects(choices, config);
+      if (!broken) return config;
+      if (first_reason.empty()) first_reason = *broken;
+    }
+  }
+  const Space space(choices);
+  if (space.count() > 0) return space.at(0);
+  throw Error(
+      Failure{Status::constraints,
+              fmt::format("{} can't run on {}: {}", problem.key(), device.name, first_reason),
+              {}});
+}
+
+Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
+  if (const auto broken = rejects(alternatives(problem, device), config)) {
+    return Failure{Status::constraints, *broken, {}};
+  }
+  const auto& list = gemm::variants();
+  const auto found = std::find_if(list.begin(), list.end(), [&](const gemm::Variant* variant) {
+    return variant->name == config.variant;
+  });
+  return (*found)->plan(gemm::shape_of(problem), device, config);
+}
+
+Problem stand_in(const Problem& problem, double fraction) {
+  // Whole blocks are taken away, so that alignment and edge tiles stay as they are; at least one
+  // block of m and n, and enough of k for every split, remain.
+  constexpr std::int64_t block = 256, least_k = 2048;
+  Problem smaller = problem;
+  const auto dim = [&smaller](std::string_view name) -> std::int64_t& {
+    return std::find_if(smaller.dims.begin(), smaller.dims.end(),
+                        [name](const auto& d) { return d.first == name; })
+        ->second;
+  };
+  std::int64_t &m = dim("m"), &n = dim("n"), &k = dim("k");
+  const auto work = [&] {
+    return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  };
+  const auto shrink = [](std::int64_t& extent) {
+    extent -= block * std::max<std::int64_t>(1, extent / block / 8);
+  };
+  const double target = fraction * work();
+  while (work() > target) {
+    std::int64_t& larger = m > n ? m : n;
+    if (larger >= 2 * block) {
+      shrink(larger);
+    } else if (k >= least_k + block) {
+      shrink(k);
+    } else {
+      break;
+    }
+  }
+  return smaller;
 }
 
 std::string key() {
@@ -74,11 +148,11 @@ KernelTemplate make_template() {
   t.work = work;
   t.tensors = tensors;
   t.space = space;
-  t.default_config = gemm::default_config;
-  t.plan = gemm::plan;
+  t.default_config = default_config;
+  t.plan = plan;
   t.naive = gemm::naive_config();
   t.reference = gemm_reference;
-  t.stand_in = gemm::stand_in;
+  t.stand_in = stand_in;
   t.key = key;
   return t;
 }

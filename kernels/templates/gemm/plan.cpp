@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "kernels/templates/common/render.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
 namespace greta::gemm {
@@ -29,8 +28,11 @@ std::string number(std::int64_t value) {
   return std::to_string(value);
 }
 
-/// What every kernel of the problem is rendered with. No size is among it, so that a problem's
-/// stand-in has the same kernels.
+/// Bytes of the block: seven addresses, six integers, two factors.
+constexpr std::uint32_t argument_bytes = 7 * 8 + 6 * 4 + 2 * 4;
+
+}  // namespace
+
 Defines problem_defines(const Shape& shape) {
   return {
       {"IN_F16", number(shape.in == DType::f16)}, {"OUT_F16", number(shape.out == DType::f16)},
@@ -40,7 +42,13 @@ Defines problem_defines(const Shape& shape) {
   };
 }
 
-void add_packs(Defines& defines, const Shape& shape, const Config& config) {
+void add_parameters(Defines& defines, const Config& config) {
+  for (const auto& [name, value] : config.values) defines.emplace_back(name, number(value));
+}
+
+void add_packs(Defines& defines, const Shape& shape, const DeviceInfo& device,
+               const Config& config) {
+  if (device.language != "glsl") return;  // HIP has templates
   for (const char* operand : {"A", "B"}) {
     const Pack types = pack(shape.in, config[fmt::format("V{}", operand)]);
     defines.emplace_back(fmt::format("{}_PACK", operand), types.memory);
@@ -48,15 +56,8 @@ void add_packs(Defines& defines, const Shape& shape, const Config& config) {
   }
 }
 
-/// The fields of the block in operands.glsl that differ between launches.
-struct Tiles {
-  std::uint64_t m = 1, n = 1;
-  std::int64_t slice = 0;
-};
-
-/// `zeroed_bytes`: where the partial sums start in the workspace, after the counters.
 std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool workspace,
-                                std::uint64_t zeroed_bytes = 0) {
+                                std::uint64_t zeroed_bytes) {
   std::size_t next = 0;
   const auto operand = [&next](bool there) -> Argument {
     if (!there) return std::uint64_t{0};
@@ -78,95 +79,56 @@ std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool wor
   return list;
 }
 
-/// Bytes of the block: seven addresses, six integers, two factors.
-constexpr std::uint32_t argument_bytes = 7 * 8 + 6 * 4 + 2 * 4;
-
-KernelSource source(std::string_view name, std::string_view file, const Defines& defines,
-                    std::uint32_t threads) {
+KernelSource kernel_source(const DeviceInfo& device, std::string_view name, const Defines& defines,
+                           std::int64_t threads) {
+  const bool glsl = device.language == "glsl";
   KernelSource kernel;
   kernel.name = fmt::format("gemm/{}", name);
-  kernel.language = "glsl";
-  kernel.text = render(fmt::format("gemm/{}", file), defines);
+  kernel.language = device.language;
+  kernel.entry = glsl ? "main" : fmt::format("gemm_{}", name);
+  kernel.text = render(fmt::format("gemm/{}.{}", name, glsl ? "comp" : "hip"), defines);
   kernel.argument_bytes = argument_bytes;
-  kernel.block = {threads, 1, 1};
+  kernel.block = {static_cast<std::uint32_t>(threads), 1, 1};
   return kernel;
 }
 
-/// `count` workgroups, folded into two dimensions where one is too short; `slices` along z.
-std::array<std::uint32_t, 3> grid(std::uint64_t count, std::uint32_t slices,
-                                  const DeviceInfo& device) {
-  const std::uint64_t x = std::min<std::uint64_t>(count, device.max_grid[0]);
-  return {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(ceil_div(count, x)), slices};
+std::array<std::uint32_t, 3> grid(const DeviceInfo& device, const KernelSource& kernel,
+                                  std::uint64_t count, int slices) {
+  // AMD counts the threads of a dimension in 32 bits.
+  const std::uint64_t most =
+      std::min<std::uint64_t>(device.max_grid[0], 0xffffffffU / kernel.block[0]);
+  const std::uint64_t x = std::min(count, most);
+  return {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(ceil_div(count, x)),
+          static_cast<std::uint32_t>(slices)};
 }
 
-/// The launch that turns `split` partial sums into C.
-void add_reduction(LaunchPlan& plan, const Shape& shape, int split, const DeviceInfo& device) {
-  const auto m = static_cast<std::uint64_t>(shape.m), n = static_cast<std::uint64_t>(shape.n);
+std::uint64_t partial_bytes(const Shape& shape, int split) {
+  return static_cast<std::uint64_t>(split) * static_cast<std::uint64_t>(shape.m) *
+         static_cast<std::uint64_t>(shape.n) * 4;
+}
+
+LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
+                         KernelSource kernel) {
+  const int split = config.has("SPLIT") ? config["SPLIT"] : 1;
+  Tiles tiles;
+  tiles.m = static_cast<std::uint64_t>(ceil_div(shape.m, config["BM"]));
+  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, config["BN"]));
+  tiles.slice = slice_length(shape, split, config["BK"]);
+  LaunchPlan plan;
+  plan.sources.push_back(std::move(kernel));
+  plan.launches.push_back({0, grid(device, plan.sources[0], tiles.m * tiles.n, split),
+                           arguments(shape, tiles, split > 1)});
+  if (split == 1) return plan;
+
+  plan.workspace_bytes = partial_bytes(shape, split);
   Defines defines = problem_defines(shape);
   defines.emplace_back("SPLIT", number(split));
-  plan.sources.push_back(source("reduce", "reduce.comp", defines, 256));
-  plan.launches.push_back({plan.sources.size() - 1,
-                           grid(ceil_div(m * ceil_div(n, 4), 256), 1, device),
-                           arguments(shape, {}, true)});
-}
-
-LaunchPlan naive_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  const auto threads = static_cast<std::uint32_t>(config["THREADS"]);
-  const auto elements = static_cast<std::uint64_t>(shape.m) * static_cast<std::uint64_t>(shape.n);
-  Defines defines = problem_defines(shape);
-  defines.emplace_back("THREADS", number(threads));
-  LaunchPlan plan;
-  plan.sources.push_back(source("naive", "naive.comp", defines, threads));
+  plan.sources.push_back(kernel_source(device, "reduce", defines, 256));
+  const std::int64_t fours = shape.m * ceil_div(shape.n, 4);  // a thread's elements
   plan.launches.push_back(
-      {0, grid(ceil_div(elements, threads), 1, device), arguments(shape, {}, false)});
+      {1, grid(device, plan.sources[1], static_cast<std::uint64_t>(ceil_div(fours, 256))),
+       arguments(shape, {}, true)});
   return plan;
-}
-
-}  // namespace
-
-Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
-  const Shape shape = shape_of(problem);
-  if (const auto broken = rejects(alternatives(shape, device), config)) {
-    return Failure{Status::constraints, *broken, {}};
-  }
-  if (config.variant == "naive") return naive_plan(shape, device, config);
-  const bool gemv = config.variant == "gemv";
-  const int split = config.has("SPLIT") ? config["SPLIT"] : 1;
-  Defines defines = problem_defines(shape);
-  for (const auto& [name, value] : config.values) defines.emplace_back(name, number(value));
-  if (!config.has("SPLIT")) defines.emplace_back("SPLIT", "1");
-  if (gemv) defines.emplace_back("ROWS", number(shape.m));
-  add_packs(defines, shape, config);
-
-  Tiles tiles;
-  std::uint32_t threads = 0;
-  const auto m = static_cast<std::uint64_t>(shape.m), n = static_cast<std::uint64_t>(shape.n);
-  if (gemv) {
-    threads = static_cast<std::uint32_t>(config["THREADS"]);
-    tiles.n = ceil_div(n, static_cast<std::uint64_t>(gemv_width(shape, config)));
-  } else {
-    threads =
-        static_cast<std::uint32_t>(config["BM"] / config["TM"] * (config["BN"] / config["TN"]));
-    tiles.m = ceil_div(m, static_cast<std::uint64_t>(config["BM"]));
-    tiles.n = ceil_div(n, static_cast<std::uint64_t>(config["BN"]));
-  }
-  tiles.slice = slice_length(shape, config);
-
-  LaunchPlan result;
-  result.sources.push_back(
-      source(config.variant, gemv ? "gemv.comp" : "tiled.comp", defines, threads));
-  if (config.has("SUBGROUP")) {
-    result.sources[0].required_subgroup_size = static_cast<std::uint32_t>(config["SUBGROUP"]);
-  }
-  if (split > 1) result.workspace_bytes = static_cast<std::uint64_t>(split) * m * n * 4;
-  if (gemv && split > 1) {  // the last slice to arrive adds the others' sums
-    result.zeroed_bytes = ceil_div(tiles.n * 4, 256) * 256;
-    result.workspace_bytes += result.zeroed_bytes;
-  }
-  result.launches.push_back({0, grid(tiles.m * tiles.n, static_cast<std::uint32_t>(split), device),
-                             arguments(shape, tiles, split > 1, result.zeroed_bytes)});
-  if (!gemv && split > 1) add_reduction(result, shape, split, device);
-  return result;
 }
 
 }  // namespace greta::gemm

@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/templates/gemm/plan.hpp"
+#include "kernels/templates/gemm/space.hpp"
+#include "kernels/templates/gemm/variant.hpp"
+
+/// Few rows, bound by reading B once.
+namespace greta::gemm {
+namespace {
+
+/// Columns of C that a workgroup covers.
+std::int64_t width_of(const Shape& shape, const Config& config) {
+  return std::int64_t{config["COLS"]} * (shape.b_along_k ? 1 : config["VB"]);
+}
+
+/// Each lane's sums, and those of gemv.comp's PARTS groups of lanes.
+std::int64_t shared_bytes(const Shape& shape, const Config& c) {
+  const std::int64_t lanes = c["THREADS"] / c["COLS"];
+  const std::int64_t parts = lanes >= 1024 ? 32 : lanes >= 256 ? 16 : lanes >= 64 ? 8 : 4;
+  return 4 * width_of(shape, c) * (lanes + parts);
+}
+
+/// What the problem's extents allow.
+std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t groups = most_workgroups(device);
+  return {
+      {"few_rows",
+       fmt::format("gemv needs m <= {}, m is {}", most_gemv_rows, shape.m),
+       {},
+       [m = shape.m](const Config&) { return m <= most_gemv_rows; }},
+      alignment_constraint("a_alignment", "VA", shape.a_along_k ? shape.k : 1),
+      alignment_constraint("b_alignment", "VB", shape.b_stride()),
+      {"slices",
+       fmt::format("SPLIT x UNROLL must not exceed k, {}", shape.k),
+       {"UNROLL", "SPLIT"},
+       [k = shape.k](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * c["UNROLL"] <= k; }},
+      {"grid",
+       fmt::format("n is more than {} workgroups wide", groups),
+       {"COLS", "VB"},
+       [shape, groups](const Config& c) {
+         return ceil_div(shape.n, width_of(shape, c)) <= groups;
+       }},
+      workspace_constraint(shape, device),
+  };
+}
+
+/// What a workgroup and its threads can hold.
+std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+  return {
+      {"workgroup_threads",
+       fmt::format("the device allows {} threads", threads),
+       {"THREADS"},
+       [threads](const Config& c) { return c["THREADS"] <= threads; }},
+      {"a_loads",
+       shape.b_along_k ? "VA must be VB: A is read along with B" : "VA must not exceed UNROLL",
+       {"VB", "VA", "UNROLL"},
+       [shape](const Config& c) {
+         return shape.b_along_k ? c["VA"] == c["VB"] : c["VA"] <= c["UNROLL"];
+       }},
+      {"registers",
+       fmt::format("sums of {} rows and UNROLL loads need more than 200 registers", shape.m),
+       {"VB", "UNROLL"},
+       [shape](const Config& c) {
+         const std::int64_t load =
+             std::max<std::int64_t>(1, c["VB"] * static_cast<std::int64_t>(size_of(shape.in)) / 4);
+         return shape.m * (shape.b_along_k ? 1 : c["VB"]) + c["UNROLL"] * load <= 200;
+       }},
+      {"columns",
+       "COLS x VB columns need as many of THREADS to write them",
+       {"THREADS", "COLS", "VB"},
+       [shape](const Config& c) { return width_of(shape, c) <= c["THREADS"]; }},
+      {"shared_memory",
+       fmt::format("the threads' sums of a row must fit {} KiB", shared / 1024),
+       {"THREADS", "COLS", "VB"},
+       [shape, shared](const Config& c) { return shared_bytes(shape, c) <= shared; }},
+  };
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  Alternative a{"gemv", {}, {}};
+  const auto widths = vector_widths(shape.in);
+  // COLS of a workgroup's THREADS stand side by side along n, the others along K; UNROLL loads of
+  // VB elements of B are in flight in each; SPLIT workgroups share the K of the same columns.
+  a.parameters = {
+      {"THREADS", {64, 128, 256, 512, 1024}},
+      {"COLS", {1, 2, 4, 8, 16, 32}},
+      {"VB", widths},
+      // Where K is contiguous in both, A is read along with B; where it is in neither, by element.
+      {"VA", shape.a_along_k ? widths : std::vector<int>{1}},
+      {"UNROLL", {1, 2, 4, 8, 16}},
+      {"SPLIT", {1, 2, 4, 8, 16, 32}},
+  };
+  a.constraints = {storage_constraint(shape, device)};
+  append(a.constraints, problem_constraints(shape, device));
+  append(a.constraints, workgroup_constraints(shape, device));
+  if (vectorising_cpu(device)) {
+    a.constraints.push_back(
+        {"code_size",
+         "m x VB x UNROLL above 128 multiplications compiles slowly for a CPU",
+         {"VB", "UNROLL"},
+         [m = shape.m](const Config& c) { return m * c["VB"] * c["UNROLL"] <= 128; }});
+  }
+  return a;
+}
+
+/// Few rows. Rows of B that are read across want wide workgroups with many loads in flight; columns
+/// that are read along K want many small workgroups.
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (shape.m > most_gemv_rows) return {};
+  const bool gpu = !vectorising_cpu(device);
+  const int unroll = !gpu ? 2 : shape.b_along_k ? 1 : 8;
+  const int vb = widest_vector(shape.in, shape.b_stride(), 8);
+  const int va =
+      shape.b_along_k ? vb : widest_vector(shape.in, shape.a_along_k ? shape.k : 1, unroll);
+  int cols = gpu && shape.b_along_k ? 2 : 8;
+  const auto groups = [&] {
+    return ceil_div(shape.n, std::int64_t{cols} * (shape.b_along_k ? 1 : vb));
+  };
+  while (cols > 2 && 3 * groups() < busy_workgroups(device)) cols /= 2;
+  std::vector<Config> configs;
+  for (const int threads : {gpu && !shape.b_along_k ? 1024 : 256, 512, 256, 128, 64}) {
+    configs.push_back({"gemv",
+                       {{"THREADS", threads},
+                        {"COLS", cols},
+                        {"VB", vb},
+                        {"VA", va},
+                        {"UNROLL", unroll},
+                        // A slice more costs as much as it hides until most of the device is idle.
+                        {"SPLIT", gpu ? default_split(shape, device, 4 * groups()) : 1}}});
+  }
+  return configs;
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  defines.emplace_back("ROWS", std::to_string(shape.m));
+  add_packs(defines, shape, device, config);
+  const int split = config["SPLIT"];
+  Tiles tiles;
+  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, width_of(shape, config)));
+  tiles.slice = slice_length(shape, split, 16);  // starts where every vector may start
+
+  LaunchPlan plan;
+  plan.sources.push_back(kernel_source(device, "gemv", defines, config["THREADS"]));
+  if (split > 1) {  // the last slice to arrive adds the others' sums
+    plan.zeroed_bytes = ceil_div(tiles.n * 4, 256) * 256;
+    plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
+  }
+  plan.launches.push_back({0, grid(device, plan.sources[0], tiles.n, split),
+                           arguments(shape, tiles, split > 1, plan.zeroed_bytes)});
+  return plan;
+}
+
+}  // namespace
+
+const Variant gemv{"gemv", space, plan, defaults};
+
+}  // namespace greta::gemm

@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include "kernels/templates/gemm/plan.hpp"
+#include "kernels/templates/gemm/space.hpp"
+#include "kernels/templates/gemm/variant.hpp"
+
+/// One thread for each element of C.
+namespace greta::gemm {
+namespace {
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
+  const bool runs = !vectorising_cpu(device) || shape.k < 60000;
+  return {
+      "naive",
+      {{"THREADS", {64, 128, 256, 512}}},
+      {storage_constraint(shape, device),
+       {"loop_limit",
+        fmt::format("the CPU driver runs 65535 rounds of a loop: too few for k = {}", shape.k),
+        {},
+        [runs](const Config&) { return runs; }},
+       {"workgroup_threads",
+        fmt::format("the device allows {} threads", threads),
+        {"THREADS"},
+        [threads](const Config& c) { return c["THREADS"] <= threads; }},
+       {"grid",
+        fmt::format("{} elements are more than {} workgroups", shape.m * shape.n, groups),
+        {"THREADS"},
+        [shape, groups](const Config& c) { return shape.m * shape.n <= groups * c["THREADS"]; }}}};
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const auto elements = static_cast<std::uint64_t>(shape.m) * static_cast<std::uint64_t>(shape.n);
+  const auto threads = static_cast<std::uint64_t>(config["THREADS"]);
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  LaunchPlan plan;
+  plan.sources.push_back(kernel_source(device, "naive", defines, config["THREADS"]));
+  plan.launches.push_back(
+      {0, grid(device, plan.sources[0], ceil_div(elements, threads)), arguments(shape, {}, false)});
+  return plan;
+}
+
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo&) {
+  if (shape.n > hardly_any && shape.k > hardly_any) return {};
+  return {naive_config()};
+}
+
+}  // namespace
+
+Config naive_config() {
+  return {"naive", {{"THREADS", 256}}};
+}
+
+const Variant naive{"naive", space, plan, defaults};
+
+}  // namespace greta::gemm

@@ -1,0 +1,260 @@
+#include <fmt/format.h>
+
+#include "kernels/templates/gemm/plan.hpp"
+#include "kernels/templates/gemm/space.hpp"
+#include "kernels/templates/gemm/variant.hpp"
+
+/// Tiles of C from shared memory, on the vector units: tiled and split_k.
+namespace greta::gemm {
+namespace {
+
+std::int64_t threads_of(const Config& c) {
+  return std::int64_t{c["BM"]} / c["TM"] * (c["BN"] / c["TN"]);
+}
+
+/// 32-bit registers that a thread needs: sums, pieces of A and B, loads in flight, addressing.
+std::int64_t registers_of(const Config& c) {
+  const std::int64_t tile = std::int64_t{c["TM"]} * c["TN"] + c["TM"] + c["TN"];
+  const std::int64_t loads = std::int64_t{c["BM"] + c["BN"]} * c["BK"] / threads_of(c);
+  return tile + (c["STAGES"] == 2 ? loads : 0) + 24;
+}
+
+std::int64_t shared_bytes(const Config& c) {
+  return std::int64_t{4} * c["STAGES"] * c["BK"] * (c["BM"] + c["BN"] + 2 * c["PAD"]);
+}
+
+std::vector<int> subgroup_sizes(const DeviceInfo& device) {
+  std::vector<int> sizes{0};
+  if (!device.subgroup_size_control || device.min_subgroup_size == device.max_subgroup_size) {
+    return sizes;
+  }
+  for (std::uint32_t s = device.min_subgroup_size; s <= device.max_subgroup_size; s *= 2) {
+    sizes.push_back(static_cast<int>(s));
+  }
+  return sizes;
+}
+
+/// Every thread loads the same number of vectors of an operand's tile.
+Constraint loads_divide(const char* name, const char* extent, const char* width) {
+  return {name,
+          fmt::format("{} x BK elements in vectors of {} must give every thread at least one",
+                      extent, width),
+          {"BM", "BN", "TM", "TN", "BK", width},
+          [extent, width](const Config& c) {
+            return std::int64_t{c[extent]} * c["BK"] % (c[width] * threads_of(c)) == 0;
+          }};
+}
+
+std::vector<Constraint> thread_constraints(const DeviceInfo& device) {
+  const std::int64_t most = most_threads(device);
+  return {
+      {"workgroup_threads",
+       fmt::format("BM/TM x BN/TN must be 32 to {} threads", most),
+       {"BM", "BN", "TM", "TN"},
+       [most](const Config& c) { return threads_of(c) >= 32 && threads_of(c) <= most; }},
+      {"bundles",
+       "bundles of LX x 32/LX threads must divide BN/TN x BM/TM",
+       {"BM", "BN", "TM", "TN", "LX"},
+       [](const Config& c) {
+         return c["BN"] / c["TN"] % c["LX"] == 0 && c["BM"] / c["TM"] % (32 / c["LX"]) == 0;
+       }},
+  };
+}
+
+/// Where sums live in a GPU's registers, spilling is never worth a trial.
+std::vector<Constraint> register_constraints(const DeviceInfo& device) {
+  const std::int64_t file = std::max(65536U, device.unit_registers);
+  return {
+      {"registers",
+       "TM x TN sums and what goes with them need more than 256 registers of a thread",
+       {"BM", "BN", "TM", "TN", "BK", "STAGES"},
+       [](const Config& c) { return registers_of(c) <= 256; }},
+      {"register_file",
+       fmt::format("the threads of a workgroup need more than {} registers together", file),
+       {"BM", "BN", "TM", "TN", "BK", "STAGES"},
+       [file](const Config& c) { return registers_of(c) * threads_of(c) <= file; }},
+  };
+}
+
+/// A CPU keeps the sums in its cache, but compiles slowly.
+Constraint code_size() {
+  return {"code_size",
+          "TM x TN above 128, or TM x TN x UNROLL above 256, compiles slowly for a CPU",
+          {"TM", "TN", "UNROLL"},
+          [](const Config& c) {
+            const int sums = c["TM"] * c["TN"];
+            return sums <= 128 && sums * c["UNROLL"] <= 256;
+          }};
+}
+
+/// Mesa's CPU driver ends all loops of an invocation after 65535 rounds in sum, without a word.
+Constraint loop_limit(const Shape& shape, bool split) {
+  return {"loop_limit",
+          fmt::format("the CPU driver runs 65535 rounds of loops: too few for this share of k, {}",
+                      shape.k),
+          split ? std::vector<std::string>{"BK", "UNROLL", "SPLIT"}
+                : std::vector<std::string>{"BK", "UNROLL"},
+          [k = shape.k, split](const Config& c) {
+            const std::int64_t steps = ceil_div(ceil_div(k, split ? c["SPLIT"] : 1), c["BK"]);
+            return steps * (1 + c["BK"] / c["UNROLL"]) < 60000;
+          }};
+}
+
+std::vector<Constraint> tile_constraints(const DeviceInfo& device) {
+  const std::int64_t shared = device.shared_memory_bytes;
+  return {
+      loads_divide("a_loads", "BM", "VA"),
+      loads_divide("b_loads", "BN", "VB"),
+      {"shared_memory",
+       fmt::format("both tiles, STAGES x BK x (BM + BN + 2 PAD) x 4 bytes, must fit {} KiB",
+                   shared / 1024),
+       {"BM", "BN", "BK", "PAD", "STAGES"},
+       [shared](const Config& c) { return shared_bytes(c) <= shared; }},
+      {"unroll",
+       "UNROLL must not exceed BK",
+       {"BK", "UNROLL"},
+       [](const Config& c) { return c["UNROLL"] <= c["BK"]; }},
+  };
+}
+
+std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
+  return {
+      {"many_rows",
+       fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
+       {},
+       [m = shape.m](const Config&) { return m >= least_tiled_rows; }},
+      alignment_constraint("a_alignment", "VA", shape.a_stride()),
+      alignment_constraint("b_alignment", "VB", shape.b_stride()),
+      tile_fits("tile_m", "BM", shape.m, 'm'),
+      tile_fits("tile_n", "BN", shape.n, 'n'),
+      grid_of_tiles(shape, device),
+  };
+}
+
+std::vector<Constraint> split_constraints(const Shape& shape, const DeviceInfo& device) {
+  return {{"slices",
+           fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
+           {"BK", "SPLIT"},
+           [k = shape.k](const Config& c) { return c["SPLIT"] * c["BK"] <= k; }},
+          workspace_constraint(shape, device)};
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
+  // BM x BN  tile of C of a workgroup: reuse of A and B against the number of workgroups
+  // TM x TN  of them in a thread's registers: reuse of what it reads from shared memory
+  // LX       of 32 neighbouring threads along n: how their reads of shared memory coincide
+  // BK       K steps in shared memory at a time: fewer barriers against more memory
+  // STAGES   2: the next tiles are loaded while these are multiplied
+  // PAD      elements behind each row in shared memory: spreads columns over its banks
+  // VA, VB   elements of A and B in one load
+  // UNROLL   K steps of straight code
+  // SWIZZLE  rows of tiles that are walked together: what neighbours share in the cache
+  Alternative a{split ? "split_k" : "tiled", {}, {}};
+  a.parameters = {
+      {"BM", {16, 32, 64, 128, 256}},
+      {"BN", {16, 32, 64, 128, 256}},
+      {"TM", {4, 8, 16}},
+      {"TN", {4, 8, 16}},
+      {"LX", {4, 8, 16}},
+      {"BK", {8, 16, 32}},
+      {"STAGES", {1, 2}},
+      {"PAD", {0, 4, 8}},
+      {"VA", vector_widths(shape.in)},
+      {"VB", vector_widths(shape.in)},
+      {"UNROLL", {1, 2, 4, 8, 16}},
+      {"SWIZZLE", {1, 2, 4, 8, 16}},
+  };
+  // SUBGROUP threads that run in lockstep; 0 leaves it to the driver
+  if (device.language == "glsl") a.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
+  if (split) a.parameters.push_back({"SPLIT", {2, 4, 8, 16, 32}});
+  const bool cpu = vectorising_cpu(device);
+  a.constraints = {storage_constraint(shape, device)};
+  append(a.constraints, problem_constraints(shape, device));
+  append(a.constraints, thread_constraints(device));
+  append(a.constraints, tile_constraints(device));
+  append(a.constraints, cpu ? std::vector{code_size()} : register_constraints(device));
+  if (split) append(a.constraints, split_constraints(shape, device));
+  if (cpu) a.constraints.push_back(loop_limit(shape, split));
+  return a;
+}
+
+struct Tile {
+  int bm, bn, tm, tn, bk;
+};
+
+/// Tiles of C for one problem, best first: big ones reuse more, small ones make more workgroups.
+std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
+  if (vectorising_cpu(device))
+    return {{128, 128, 8, 16, 16}, {64, 64, 8, 8, 16}, {16, 64, 4, 8, 16}, {16, 32, 4, 4, 8}};
+  constexpr Tile by_size[] = {{128, 128, 8, 8, 16}, {128, 64, 8, 4, 16}, {64, 64, 8, 4, 16},
+                              {64, 64, 4, 4, 16},   {32, 64, 4, 4, 16},  {32, 32, 4, 4, 16},
+                              {16, 64, 4, 4, 16},   {16, 32, 4, 4, 16}};
+  std::vector<Tile> order, few;
+  for (const Tile& tile : by_size) {
+    const std::int64_t count = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+    (count >= busy_workgroups(device) ? order : few).push_back(tile);
+  }
+  order.insert(order.end(), few.rbegin(), few.rend());
+  for (std::size_t i = 0, all = order.size(); i < all; ++i) {
+    Tile shallow = order[i];
+    shallow.bk = 8;
+    order.push_back(shallow);
+  }
+  return order;
+}
+
+Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile) {
+  const int threads = tile.bm / tile.tm * (tile.bn / tile.tn);
+  const int split =
+      default_split(shape, device, ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn));
+  const bool gpu = !vectorising_cpu(device);
+  Config config{split > 1 ? "split_k" : "tiled",
+                {{"BM", tile.bm},
+                 {"BN", tile.bn},
+                 {"TM", tile.tm},
+                 {"TN", tile.tn},
+                 {"LX", 8},
+                 {"BK", tile.bk},
+                 {"STAGES", gpu ? 2 : 1},
+                 {"PAD", gpu ? 4 : 0},
+                 {"VA", widest_vector(shape.in, shape.a_stride(), tile.bm * tile.bk / threads)},
+                 {"VB", widest_vector(shape.in, shape.b_stride(), tile.bn * tile.bk / threads)},
+                 {"UNROLL", gpu ? tile.bk : 1},
+                 {"SWIZZLE", gpu ? 8 : 1}}};
+  if (device.language == "glsl") config.values.emplace_back("SUBGROUP", 0);
+  if (split > 1) config.values.emplace_back("SPLIT", split);
+  return config;
+}
+
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  std::vector<Config> configs;
+  for (const Tile& tile : tiles_for(shape, device)) {
+    configs.push_back(config_of(shape, device, tile));
+  }
+  return configs;
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  if (!config.has("SPLIT")) defines.emplace_back("SPLIT", "1");
+  add_packs(defines, shape, device, config);
+  KernelSource kernel = kernel_source(device, "tiled", defines, threads_of(config));
+  kernel.required_subgroup_size =
+      config.has("SUBGROUP") ? static_cast<std::uint32_t>(config["SUBGROUP"]) : 0;
+  return plan_of_tiles(shape, device, config, std::move(kernel));
+}
+
+}  // namespace
+
+// split_k has no defaults of its own: the tiles' are cut along K where they are too few.
+const Variant tiled{
+    "tiled",
+    [](const Shape& shape, const DeviceInfo& device) { return space(shape, device, false); }, plan,
+    defaults};
+const Variant split_k{
+    "split_k",
+    [](const Shape& shape, const DeviceInfo& device) { return space(shape, device, true); }, plan,
+    [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; }};
+
+}  // namespace greta::gemm
