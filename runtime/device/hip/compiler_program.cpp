@@ -15,9 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int oldest_clang = 14;  // knows --no-gpu-bundle-output
-constexpr int newest_clang = 40;  // not there yet; asking for one that is missing costs little
-
 /// The first line that reports an error, else the last one with anything in it.
 std::string first_error(const std::string& log) {
   std::istringstream lines(log);

@@ -22,6 +22,13 @@ struct CompilerProgram {
 Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSource& source,
                                 const std::string& architecture, Deadline deadline);
 
+/// Versions of LLVM to look for, as clang-14 … clang-40: from 14 on clang writes a code object
+/// alone
+/// (--no-gpu-bundle-output); the newest do not exist yet, and asking for what is missing costs
+/// little.
+constexpr int oldest_clang = 14;
+constexpr int newest_clang = 40;
+
 /// A clang as a compiler for AMD GPUs.
 Result<CompilerProgram> clang_program(const std::string& name, Deadline deadline);
 /// Every clang on PATH from version 14 on, newest first.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
 namespace greta::hip {
 namespace {
@@ -85,24 +86,13 @@ Result<void> CompilerLibrary::learn_version(const LibraryInterface& interface) {
   return {};
 }
 
-Result<CompilerLibrary> CompilerLibrary::open_file(const LibraryInterface& interface,
-                                                   const std::string& file) {
-  auto opened = DynamicLibrary::open({file});
+Result<CompilerLibrary> CompilerLibrary::open(const LibraryInterface& interface) {
+  auto opened = DynamicLibrary::open(interface.files);
   if (!opened) return opened.failure();
   CompilerLibrary library(std::move(*opened));
   if (const auto loaded = library.load_functions(interface); !loaded) return loaded.failure();
   if (const auto fit = library.learn_version(interface); !fit) return fit.failure();
   return library;
-}
-
-Result<CompilerLibrary> CompilerLibrary::open(const LibraryInterface& interface) {
-  std::string reasons;
-  for (const auto& file : interface.files) {
-    auto library = open_file(interface, file);
-    if (library) return library;
-    reasons += (reasons.empty() ? "" : "; ") + library.failure().message;
-  }
-  return Failure{Status::unavailable, fmt::format("no {}: {}", interface.title, reasons), {}};
 }
 
 Result<std::string> CompilerLibrary::compile(const std::string& source,

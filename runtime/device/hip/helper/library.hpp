@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/dynamic_library.hpp"
@@ -26,8 +26,8 @@ const LibraryInterface& nvrtc_interface();
 /// An opened library of that kind.
 class CompilerLibrary {
  public:
-  /// Opens the first file that is there, has every function and is not too old. Fails with
-  /// `unavailable`, and the reason for each file.
+  /// Opens the first file that is there. Fails with `unavailable` and the reason: there is none, it
+  /// lacks a function, or it is too old.
   static Result<CompilerLibrary> open(const LibraryInterface& interface);
 
   /// "hiprtc 5.2.21153", "NVRTC 12.9"
@@ -52,8 +52,6 @@ class CompilerLibrary {
   };
 
   explicit CompilerLibrary(DynamicLibrary library) : library_(std::move(library)) {}
-  static Result<CompilerLibrary> open_file(const LibraryInterface& interface,
-                                           const std::string& file);
   Result<void> load_functions(const LibraryInterface& interface);
   Result<void> learn_version(const LibraryInterface& interface);
   Failure failed(const std::string& what, int error) const;
