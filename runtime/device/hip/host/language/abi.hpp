@@ -9,12 +9,18 @@ struct Index {
   unsigned x, y, z;
 };
 
-/// Where in a kernel's text a thread waits, or what it did wrong there.
+/// Where in a kernel's text a thread waits, or does something wrong.
 struct Site {
   const char* what;  ///< "__syncthreads", "__shfl_xor"
   const char* file;
   int line;
 };
+
+/// The place that calls the function whose default argument this is.
+constexpr Site here(const char* what, const char* file = __builtin_FILE(),
+                    int line = __builtin_LINE()) {
+  return {what, file, line};
+}
 
 /// Bytes that a lane can hand to the others of its wave at a time.
 constexpr unsigned slot_bytes = 128;
@@ -31,10 +37,19 @@ struct Wave {
 
 struct Thread;
 
-/// What kernels call. Functions that fail do not return: the block ends, and the launch with it.
+/// What kernels call.
 struct Calls {
+  /// All live lanes of the wave arrive before any goes on.
   void (*meet_wave)(Thread& thread, Site site);
+  /// All threads of the block arrive before any goes on.
   void (*meet_block)(Thread& thread, Site site);
+  /// Memory for the bytes (16 at most) that will be written to `to` when the copy is waited for.
+  unsigned char* (*stage_copy)(Thread& thread, void* to, unsigned bytes);
+  /// Makes the thread's staged copies since the last commit a group.
+  void (*commit_copies)(Thread& thread);
+  /// Writes all groups but the `pending` latest.
+  void (*finish_copies)(Thread& thread, unsigned pending);
+  /// Ends the block, and the launch with a failure. Does not return.
   void (*fail)(Thread& thread, Site site, const char* why);
 };
 
@@ -42,10 +57,9 @@ struct Calls {
 struct Launch {
   Index grid;
   Index block;
-  unsigned dynamic_shared_bytes;
 };
 
-/// A thread of the GPU: a fiber of the CPU.
+/// A thread of the GPU.
 struct Thread {
   Index index;
   Index block;
@@ -54,16 +68,16 @@ struct Thread {
   Wave* wave;
   const Launch* launch;
   const Calls* calls;
-  void* copies;  ///< asynchronous copies under way, of a type that only the kernel knows
 };
 
-/// What a kernel's library exports as greta_host_entry_NAME.
+/// What a kernel's library exports as greta_host_entry.
 struct Entry {
-  void (*run)(const unsigned char* arguments);  ///< the kernel, for the current thread
+  const char* name;
+  void (*run)(const unsigned char* arguments);  ///< the kernel, as the current thread
   unsigned argument_bytes;
-  Thread** current;        ///< the thread that runs; set by the executor
-  unsigned char* dynamic;  ///< dynamic shared memory; null where the kernel uses none
-  unsigned dynamic_limit;  ///< bytes there
+  Thread** current;        ///< the thread that runs; the executor sets it
+  unsigned char* dynamic;  ///< dynamic shared memory
+  unsigned dynamic_bytes;  ///< there is room for
   unsigned char* shared;   ///< all shared memory of the library, the dynamic one included
   unsigned char* shared_end;
 };

@@ -1,32 +1,78 @@
 #pragma once
 
-// Copies from global to shared memory that run beside the threads. Memory is written only when the
-// thread waits, so that a missing or too weak wait is seen; what is read, and whether the target is
-// shared memory that there is, is checked when the copy is issued.
+// Copies from global to shared memory that run beside the threads. Shared memory is written only
+// when the thread waits, so that a missing or too weak wait is seen. Both addresses are checked
+// when a copy is issued.
 
-#include "thread.hpp"
+#include "wave.hpp"
 
 namespace greta_host {
 
-/// PTX cp.async: 4, 8 or 16 bytes, aligned likewise on both sides. The first `valid` bytes are
-/// copied, and zeros follow.
-void copy_async(void* shared, const void* global, unsigned bytes, unsigned valid, GRETA_HOST_HERE);
-inline void copy_async(void* shared, const void* global, unsigned bytes, GRETA_HOST_HERE) {
-  copy_async(shared, global, bytes, bytes, file, line);
+/// Stages bytes of global memory for shared memory; `valid` of them are read, zeros follow.
+inline void stage(void* shared, const void* global, unsigned bytes, unsigned valid, Site site) {
+  const auto to = reinterpret_cast<uintptr_t>(shared), from = reinterpret_cast<uintptr_t>(global);
+  if (!is_shared(shared)) fail(site, "the target is not in shared memory");
+  if (to % bytes != 0) fail(site, "the target is not aligned to the copy's size");
+  if (valid != 0 && from % bytes != 0) fail(site, "the source is not aligned to the copy's size");
+  // Sanitizers see that there is such shared memory.
+  auto* const first = static_cast<volatile unsigned char*>(shared);
+  static_cast<void>(first[0]);
+  static_cast<void>(first[bytes - 1]);
+  unsigned char* const staged = current->calls->stage_copy(*current, shared, bytes);
+  for (unsigned i = 0; i < bytes; ++i) {
+    staged[i] = i < valid ? static_cast<const unsigned char*>(global)[i] : 0;
+  }
+}
+
+#if GRETA_HOST == 80
+
+/// PTX cp.async: 4, 8 or 16 bytes, aligned likewise on both sides. Reads `valid` bytes of `global`
+/// and writes zeros after them.
+inline void copy_async(void* shared, const void* global, unsigned bytes, unsigned valid,
+                       Site site = here("copy_async")) {
+  if (bytes != 4 && bytes != 8 && bytes != 16) fail(site, "copies 4, 8 or 16 bytes");
+  if (valid > bytes) fail(site, "reads more than it writes");
+  stage(shared, global, bytes, valid, site);
+}
+inline void copy_async(void* shared, const void* global, unsigned bytes,
+                       Site site = here("copy_async")) {
+  copy_async(shared, global, bytes, bytes, site);
 }
 /// PTX cp.async.commit_group: the thread's copies since the last commit are a group.
-void copy_commit();
+inline void copy_commit() {
+  current->calls->commit_copies(*current);
+}
 /// PTX cp.async.wait_group: all of the thread's groups are done but the `pending` latest. Other
 /// threads see them after the next barrier.
-void copy_wait(unsigned pending);
+inline void copy_wait(unsigned pending) {
+  current->calls->finish_copies(*current, pending);
+}
 /// PTX cp.async.wait_all: committed or not.
-void copy_wait_all();
+inline void copy_wait_all() {
+  copy_commit();
+  copy_wait(0);
+}
 
-/// AMD global_load_lds: each lane's 4 bytes (gfx950: 12 or 16 as well) land at `shared` + lane *
-/// bytes; `shared` is the same for the whole wave.
-void load_to_shared(const void* global, void* shared, unsigned bytes, GRETA_HOST_HERE);
+#elif GRETA_HOST == 942
+
+/// AMD global_load_lds (dword): the lane's 4 bytes land at `shared` + 4 * lane. All live lanes of
+/// the wave take part, with the same `shared`; a lane that loads nothing, which the hardware's
+/// execution mask would leave out, gives a null `global`.
+inline void load_to_shared(void* shared, const void* global, Site site = here("load_to_shared")) {
+  const auto all = exchange(shared, site);
+  for (unsigned lane = 0; lane < unsigned(warpSize); ++lane) {
+    if (all.has(lane) && all[lane] != shared) fail(site, "lanes of a wave have different targets");
+  }
+  auto* const mine = static_cast<unsigned char*>(shared) + 4 * current->lane;
+  if (global != nullptr) stage(mine, global, 4, 4, site);
+  current->calls->commit_copies(*current);
+}
 /// AMD s_waitcnt vmcnt(pending): all of the thread's loads to shared memory are done but the
-/// `pending` latest.
-void load_wait(unsigned pending);
+/// `pending` latest. Other threads see them after the next barrier.
+inline void load_wait(unsigned pending) {
+  current->calls->finish_copies(*current, pending);
+}
+
+#endif
 
 }  // namespace greta_host

@@ -1,10 +1,10 @@
 #pragma once
 
-// The language of kernels: HIP's words, and who and where the running thread is.
+// The words of HIP that every kernel uses.
 //
 // A library is loaded once for each OS thread that runs blocks, and such a thread runs one block at
 // a time: what is static in a library belongs to one block. So __shared__ is `static`, sanitizers
-// know each array's bounds, and the running thread is a plain variable.
+// know the bounds of each array, and the running thread is a plain variable.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,9 +19,7 @@
 #define __launch_bounds__(...)
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
-#ifndef __align__
 #define __align__(bytes) __attribute__((aligned(bytes)))
-#endif
 #define __restrict__ __restrict
 
 #define threadIdx (::greta_host::current->index)
@@ -29,39 +27,51 @@
 #define blockDim (::greta_host::current->launch->block)
 #define gridDim (::greta_host::current->launch->grid)
 
-/// What the device imitates: 80 (sm_80), 942 (gfx942), 1100 (gfx1100) or 1201 (gfx1201).
 #ifndef GRETA_HOST
 #error "GRETA_HOST must be 80, 942, 1100 or 1201"
 #endif
 constexpr int warpSize = GRETA_HOST == 942 ? 64 : 32;
 
+extern "C" {
+/// Dynamic shared memory; GRETA_HOST_DYNAMIC_BYTES is the most that a launch can ask for.
+alignas(128) inline unsigned char greta_host_dynamic[GRETA_HOST_DYNAMIC_BYTES];
+// The linker's names for the library's zero-initialised memory: all that is __shared__.
+__attribute__((visibility("hidden"))) extern unsigned char greta_host_shared __asm__("__bss_start");
+__attribute__((visibility("hidden"))) extern unsigned char greta_host_shared_end __asm__("_end");
+}
+
 namespace greta_host {
 
-/// The thread that runs; the executor changes it whenever it switches fibers.
-extern Thread* current;
-
-/// The place in the kernel's text that calls the function which has this as its default argument.
-constexpr Site here(const char* what, const char* file, int line) {
-  return {what, file, line};
-}
-#define GRETA_HOST_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+// Not in zero-initialised memory.
+__attribute__((section(".data"))) inline Thread* current = nullptr;
 
 [[noreturn]] inline void fail(Site site, const char* why) {
   current->calls->fail(*current, site, why);
   __builtin_unreachable();
 }
 
-/// All threads of the block arrive before any goes on.
-inline void block_barrier(const char* what, GRETA_HOST_HERE) {
-  current->calls->meet_block(*current, here(what, file, line));
+inline bool is_shared(const void* at) {
+  return at >= &greta_host_shared && at < &greta_host_shared_end;
 }
 
-/// The launch's dynamic shared memory; aligned to 128 bytes.
+/// The launch's dynamic shared memory, aligned to 128 bytes.
 template <typename T>
-T* dynamic_shared();
+T* dynamic_shared() {
+  return reinterpret_cast<T*>(greta_host_dynamic);
+}
 
 }  // namespace greta_host
 
-inline void __syncthreads(GRETA_HOST_HERE) {
-  greta_host::block_barrier("__syncthreads", file, line);
+inline void __syncthreads(greta_host::Site site = greta_host::here("__syncthreads")) {
+  greta_host::current->calls->meet_block(*greta_host::current, site);
+}
+
+inline void __threadfence() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+inline void __threadfence_block() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+inline void __threadfence_system() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

@@ -24,7 +24,7 @@ class Deposits {
   T read(unsigned lane) const {
     if (has(lane)) return (*this)[lane];
     T nothing;
-    __builtin_memset(&nothing, 0xFF, sizeof nothing);
+    __builtin_memset(static_cast<void*>(&nothing), 0xFF, sizeof nothing);
     return nothing;
   }
 
@@ -43,13 +43,21 @@ Deposits<T> exchange(const T& mine, Site site) {
   return {slots, thread.wave->met};
 }
 
-/// exchange() for operations that are defined only when every lane of the hardware takes part.
+/// exchange() for what is defined only when every lane of the hardware takes part.
 template <typename T>
 Deposits<T> exchange_all(const T& mine, Site site) {
   const auto all = exchange(mine, site);
   constexpr unsigned long long every = warpSize == 64 ? ~0ULL : 0xFFFFFFFFULL;
   if (all.lanes() != every) fail(site, "needs every lane of the wave");
   return all;
+}
+
+/// Lane `from` of the caller's group of `width` lanes; the caller itself where it is outside.
+template <typename T>
+T shuffle(const T& value, int from, int width, Site site) {
+  const auto all = exchange(value, site);
+  const int first = int(current->lane) & ~(width - 1);
+  return from < first || from >= first + width ? value : all.read(unsigned(from));
 }
 
 }  // namespace greta_host
@@ -60,81 +68,82 @@ inline unsigned __lane_id() {
 
 // HIP's shuffles: `width` is a power of two, and lanes are counted within groups of that many.
 template <typename T>
-T __shfl(T value, int from, int width = warpSize, GRETA_HOST_HERE) {
-  const auto all = greta_host::exchange(value, greta_host::here("__shfl", file, line));
-  const int lane = int(__lane_id());
-  return all.read(unsigned((lane & ~(width - 1)) + (from & (width - 1))));
+T __shfl(T value, int from, int width = warpSize,
+         greta_host::Site site = greta_host::here("__shfl")) {
+  const int first = int(__lane_id()) & ~(width - 1);
+  return greta_host::shuffle(value, first + (from & (width - 1)), width, site);
 }
-
 template <typename T>
-T __shfl_up(T value, unsigned by, int width = warpSize, GRETA_HOST_HERE) {
-  const auto all = greta_host::exchange(value, greta_host::here("__shfl_up", file, line));
-  const int lane = int(__lane_id()), from = lane - int(by);
-  return from < (lane & ~(width - 1)) ? value : all.read(unsigned(from));
+T __shfl_up(T value, unsigned by, int width = warpSize,
+            greta_host::Site site = greta_host::here("__shfl_up")) {
+  return greta_host::shuffle(value, int(__lane_id()) - int(by), width, site);
 }
-
 template <typename T>
-T __shfl_down(T value, unsigned by, int width = warpSize, GRETA_HOST_HERE) {
-  const auto all = greta_host::exchange(value, greta_host::here("__shfl_down", file, line));
-  const int lane = int(__lane_id()), from = lane + int(by);
-  return (lane & (width - 1)) + int(by) >= width ? value : all.read(unsigned(from));
+T __shfl_down(T value, unsigned by, int width = warpSize,
+              greta_host::Site site = greta_host::here("__shfl_down")) {
+  return greta_host::shuffle(value, int(__lane_id()) + int(by), width, site);
 }
-
 template <typename T>
-T __shfl_xor(T value, int mask, int width = warpSize, GRETA_HOST_HERE) {
-  const auto all = greta_host::exchange(value, greta_host::here("__shfl_xor", file, line));
-  const int lane = int(__lane_id()), from = lane ^ mask;
-  return from >= (lane & ~(width - 1)) + width ? value : all.read(unsigned(from));
+T __shfl_xor(T value, int mask, int width = warpSize,
+             greta_host::Site site = greta_host::here("__shfl_xor")) {
+  return greta_host::shuffle(value, int(__lane_id()) ^ mask, width, site);
 }
 
-// Bit i is lane i. The masks of CUDA's forms are not looked at: all live lanes take part.
-inline unsigned long long __ballot(int predicate, GRETA_HOST_HERE) {
-  const auto all = greta_host::exchange(predicate != 0, greta_host::here("__ballot", file, line));
+/// Bit i is lane i.
+inline unsigned long long __ballot(int predicate,
+                                   greta_host::Site site = greta_host::here("__ballot")) {
+  const auto all = greta_host::exchange(predicate != 0, site);
   unsigned long long bits = 0;
   for (unsigned lane = 0; lane < unsigned(warpSize); ++lane) {
     if (all.has(lane) && all[lane]) bits |= 1ULL << lane;
   }
   return bits;
 }
-
-inline int __any(int predicate, GRETA_HOST_HERE) {
-  return __ballot(predicate, file, line) != 0;
+inline int __any(int predicate, greta_host::Site site = greta_host::here("__any")) {
+  return __ballot(predicate, site) != 0;
 }
-inline int __all(int predicate, GRETA_HOST_HERE) {
-  return __ballot(!predicate, file, line) == 0;
+inline int __all(int predicate, greta_host::Site site = greta_host::here("__all")) {
+  return __ballot(!predicate, site) == 0;
 }
-inline unsigned long long __activemask(GRETA_HOST_HERE) {
-  return __ballot(1, file, line);
-}
-
-/// The lanes of the wave meet, and see what each other wrote.
-inline void __syncwarp(unsigned long long = ~0ULL, GRETA_HOST_HERE) {
-  greta_host::exchange('\0', greta_host::here("__syncwarp", file, line));
+inline unsigned long long __activemask(greta_host::Site site = greta_host::here("__activemask")) {
+  return __ballot(1, site);
 }
 
+// CUDA's forms. Their masks are not looked at: all live lanes must take part.
 template <typename T>
-T __shfl_sync(unsigned long long, T value, int from, int width = warpSize, GRETA_HOST_HERE) {
-  return __shfl(value, from, width, file, line);
+T __shfl_sync(unsigned long long, T value, int from, int width = warpSize,
+              greta_host::Site site = greta_host::here("__shfl_sync")) {
+  return __shfl(value, from, width, site);
 }
 template <typename T>
-T __shfl_up_sync(unsigned long long, T value, unsigned by, int width = warpSize, GRETA_HOST_HERE) {
-  return __shfl_up(value, by, width, file, line);
+T __shfl_up_sync(unsigned long long, T value, unsigned by, int width = warpSize,
+                 greta_host::Site site = greta_host::here("__shfl_up_sync")) {
+  return __shfl_up(value, by, width, site);
 }
 template <typename T>
 T __shfl_down_sync(unsigned long long, T value, unsigned by, int width = warpSize,
-                   GRETA_HOST_HERE) {
-  return __shfl_down(value, by, width, file, line);
+                   greta_host::Site site = greta_host::here("__shfl_down_sync")) {
+  return __shfl_down(value, by, width, site);
 }
 template <typename T>
-T __shfl_xor_sync(unsigned long long, T value, int mask, int width = warpSize, GRETA_HOST_HERE) {
-  return __shfl_xor(value, mask, width, file, line);
+T __shfl_xor_sync(unsigned long long, T value, int mask, int width = warpSize,
+                  greta_host::Site site = greta_host::here("__shfl_xor_sync")) {
+  return __shfl_xor(value, mask, width, site);
 }
-inline unsigned long long __ballot_sync(unsigned long long, int predicate, GRETA_HOST_HERE) {
-  return __ballot(predicate, file, line);
+inline unsigned long long __ballot_sync(unsigned long long, int predicate,
+                                        greta_host::Site site = greta_host::here("__ballot_sync")) {
+  return __ballot(predicate, site);
 }
-inline int __any_sync(unsigned long long, int predicate, GRETA_HOST_HERE) {
-  return __any(predicate, file, line);
+inline int __any_sync(unsigned long long, int predicate,
+                      greta_host::Site site = greta_host::here("__any_sync")) {
+  return __any(predicate, site);
 }
-inline int __all_sync(unsigned long long, int predicate, GRETA_HOST_HERE) {
-  return __all(predicate, file, line);
+inline int __all_sync(unsigned long long, int predicate,
+                      greta_host::Site site = greta_host::here("__all_sync")) {
+  return __all(predicate, site);
+}
+/// The lanes of the wave meet, and see what each other wrote.
+inline void __syncwarp(unsigned long long = ~0ULL,
+                       greta_host::Site site = greta_host::here("__syncwarp")) {
+  greta_host::exchange('\0', site);
 }
