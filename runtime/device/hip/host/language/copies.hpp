@@ -58,7 +58,9 @@ inline void copy_wait_all() {
 /// AMD global_load_lds (dword): the lane's 4 bytes land at `shared` + 4 * lane. All live lanes of
 /// the wave take part, with the same `shared`; a lane that loads nothing, which the hardware's
 /// execution mask would leave out, gives a null `global`.
-inline void load_to_shared(void* shared, const void* global, Site site = here("load_to_shared")) {
+inline void load_to_shared(const void* global, void* shared, unsigned bytes,
+                           Site site = here("load_to_shared")) {
+  if (bytes != 4) fail(site, "gfx942 loads 4 bytes for each lane");
   const auto all = exchange(shared, site);
   for (unsigned lane = 0; lane < unsigned(warpSize); ++lane) {
     if (all.has(lane) && all[lane] != shared) fail(site, "lanes of a wave have different targets");
