@@ -16,17 +16,12 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 
 #if defined(GRETA_HOST)
-// hip-host declares HIP's names (__global__, threadIdx, __syncthreads, __shfl …) and its own
-// functions ahead of the kernel's text. GRETA_HOST is the number of what it imitates.
+// hip-host declares HIP's names (__global__, threadIdx, __syncthreads, __shfl …) and its own ahead
+// of the kernel's text. GRETA_HOST is the number of what it imitates.
 #define GRETA_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
 #define GRETA_DEVICE inline
-// Each array has bounds of its own, which sanitizers watch.
-#define GRETA_SHARED(type, name, count)  \
-  static const char name##_identity = 0; \
-  type* const name =                     \
-      static_cast<type*>(greta_host_shared(&name##_identity, sizeof(type) * (count)))
-#define GRETA_DYNAMIC_SHARED(type, name) \
-  type* const name = static_cast<type*>(greta_host_dynamic_shared())
+#define GRETA_SHARED(type, name, count) __shared__ __attribute__((aligned(16))) type name[count]
+#define GRETA_DYNAMIC_SHARED(type, name) type* const name = greta_host::dynamic_shared<type>()
 #define GRETA_UNROLL  // compiles faster
 #define GRETA_NO_UNROLL
 
@@ -93,6 +88,11 @@ GRETA_DEVICE u32 block_index() {
 }
 
 // All threads of the block arrive, and see what the others wrote.
+#if defined(GRETA_HOST)
+GRETA_DEVICE void block_barrier(greta_host::Site site = greta_host::here("block_barrier")) {
+  __syncthreads(site);
+}
+#else
 GRETA_DEVICE void block_barrier() {
 #if defined(GRETA_AMD)
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
@@ -102,6 +102,7 @@ GRETA_DEVICE void block_barrier() {
   __syncthreads();
 #endif
 }
+#endif
 
 // Between blocks: what this thread wrote before is seen by whoever sees an atomic operation that
 // follows; and after an atomic operation, what others wrote before theirs.

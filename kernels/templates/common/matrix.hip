@@ -1,0 +1,291 @@
+// Matrix cores: D += A B for matrices that the lanes of a wave hold in registers.
+//
+// MatrixCore<T, span> is such an operation on f32, f16 or bf16 (T) with sums in f32: A has `span`
+// rows, B `span` columns, and the dot products are `depth` long.
+//
+//   Fragment                   A, or B: `span` lines (rows of A, columns of B) of `depth` elements
+//   load<along_k>(…)           a Fragment from a SharedTile
+//   Sums                       D, spread over the wave's registers
+//   multiply(sums, a, b)       sums += a b
+//   store(sums, to, pitch)     Sums as `span` rows of f32 in shared memory
+//
+// Lanes load chunks: 16 bytes of one line, whose k are consecutive. Which k a lane holds does not
+// matter as long as A and B agree. Layouts: CDNA3, RDNA3 and RDNA4 instruction set manuals; PTX
+// manual, "Warp-level matrix instructions".
+#ifndef GRETA_COMMON_MATRIX
+#define GRETA_COMMON_MATRIX
+
+#include "common/async_copy.hip"
+
+#if (defined(GRETA_NVIDIA) && __CUDA_ARCH__ >= 800) || (defined(GRETA_HOST) && GRETA_HOST == 80)
+#define GRETA_MATRIX_MMA
+#elif defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__) || \
+    (defined(GRETA_HOST) && GRETA_HOST == 942)
+#define GRETA_MATRIX_MFMA
+#elif defined(__GFX11__) || (defined(GRETA_HOST) && GRETA_HOST == 1100)
+#define GRETA_MATRIX_WMMA11
+#elif defined(__GFX12__) || (defined(GRETA_HOST) && GRETA_HOST == 1201)
+#define GRETA_MATRIX_WMMA12
+#else
+#error "no matrix cores that this file knows"
+#endif
+
+typedef Words<16> Chunk;
+
+template <typename T>
+constexpr u32 chunk_elements = 16 / sizeof(T);
+
+// Whether load() can turn tiles whose lines lie across k.
+#if defined(GRETA_MATRIX_MMA)
+constexpr bool matrix_load_turns = true;
+#else
+constexpr bool matrix_load_turns = false;
+#endif
+
+// Chunks of shared memory in lines. Accesses by groups of eight lanes hit all 32 banks at once:
+//   where `pad` chunks lie behind each line, if that is odd and the lanes read one column;
+//   where `pad` is 0, chunks trade places within 128 bytes, so that this holds for eight
+//   consecutive lines from a multiple of eight on, and with `far`, for writes, also for lines that
+//   are up to eight apart.
+// tests/kernels/matrix_banks_test.cpp counts conflicts.
+template <u32 lines, u32 line_chunks, u32 pad, bool far>
+struct SharedTile {
+  static constexpr u32 bytes = lines * (line_chunks + pad) * 16;
+
+  // Bytes from the tile's start to a chunk.
+  static GRETA_DEVICE constexpr u32 offset(u32 line, u32 chunk) {
+    if (pad > 0) return (line * (line_chunks + pad) + chunk) * 16;
+    constexpr u32 lines_of_128 = line_chunks < 8 ? 8 / line_chunks : 1;
+    constexpr u32 places = line_chunks < 8 ? line_chunks : 8;
+    const u32 turn = line / lines_of_128 % places ^ (far ? line / 8 % 8 : 0);
+    return ((line * line_chunks + chunk) ^ turn) * 16;
+  }
+};
+
+#if defined(GRETA_MATRIX_MMA)
+
+template <typename T, u32 span>
+struct MatrixCore {
+  static_assert(span == 16 && sizeof(T) == 2, "two mma.m16n8k16 make a product of 16 x 16");
+  static constexpr u32 depth = 16;
+  // Word i is 8 x 8 elements of the warp: lines 8 (i % 2) + …, k 8 (i / 2) + …
+  typedef Chunk Fragment;
+  struct Sums {
+    float column[2][4];  // columns 0-7 and 8-15
+  };
+
+  // Of lines from `line` and k from `k` on, both multiples of 8.
+  template <bool along_k, typename Tile>
+  static GRETA_DEVICE Fragment load(SharedMemory shared, u32 start, u32 line, u32 k) {
+    const u32 lane = lane_index();
+    u32 offset = start;
+    if constexpr (along_k) {
+      offset += Tile::offset(line + lane % 16, k / 8 + lane / 16);
+    } else {
+      offset += Tile::offset(k + lane / 16 * 8 + lane % 8, line / 8 + lane / 8 % 2);
+    }
+    Fragment f;
+    u32(&w)[4] = f.word;
+#if defined(GRETA_HOST)
+    if constexpr (along_k) {
+      greta_host::ldmatrix(w, shared.bytes + offset);
+    } else {
+      greta_host::ldmatrix_trans(w, shared.bytes + offset);
+    }
+#else
+    if constexpr (along_k) {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                   : "r"(shared.address + offset));
+    } else {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                   : "r"(shared.address + offset));
+    }
+#endif
+    return f;
+  }
+
+  static GRETA_DEVICE void multiply(Sums& sums, const Fragment& a, const Fragment& b) {
+    GRETA_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      float(&d)[4] = sums.column[i];
+#if defined(GRETA_HOST)
+      const u32 columns[2] = {b.word[i], b.word[2 + i]};
+      if constexpr (same_type<T, f16>) {
+        greta_host::mma_m16n8k16_f16(d, a.word, columns, d);
+      } else {
+        greta_host::mma_m16n8k16_bf16(d, a.word, columns, d);
+      }
+#else
+#define GRETA_MMA(type)                                                          \
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type            \
+               ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                  \
+               : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), \
+                 "r"(b.word[i]), "r"(b.word[2 + i]))
+      if constexpr (same_type<T, f16>) {
+        GRETA_MMA("f16");
+      } else {
+        GRETA_MMA("bf16");
+      }
+#undef GRETA_MMA
+#endif
+    }
+  }
+
+  static GRETA_DEVICE void store(const Sums& sums, float* to, u32 pitch) {
+    const u32 lane = lane_index();
+    GRETA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      float* const at = to + (lane / 4 + i % 2 * 8) * pitch + i / 2 * 8 + lane % 4 * 2;
+      const float* const pair = sums.column[i / 2] + i % 2 * 2;
+      store_words<8>(at, {{bits_of(pair[0]), bits_of(pair[1])}});
+    }
+  }
+};
+
+#else  // AMD
+
+typedef float Sums4 __attribute__((vector_size(16)));
+typedef float Sums8 __attribute__((vector_size(32)));
+typedef float Sums16 __attribute__((vector_size(64)));
+
+// matrix_step(T(), d, a, b): one instruction, d += a b, for `bytes` of A and of B in each lane.
+#if defined(GRETA_HOST)
+#define GRETA_MATRIX_STEP(T, Sums, bytes, Operand, host, builtin)                            \
+  GRETA_DEVICE void matrix_step(T, Sums& d, const Words<bytes>& a, const Words<bytes>& b) {  \
+    auto& sums = reinterpret_cast<float(&)[sizeof(Sums) / 4]>(d);                            \
+    greta_host::host(sums, a.word, b.word, sums);                                            \
+  }
+#else
+#define GRETA_MATRIX_STEP(T, Sums, bytes, Operand, host, builtin)                            \
+  GRETA_DEVICE void matrix_step(T, Sums& d, const Words<bytes>& a, const Words<bytes>& b) {  \
+    typedef Operand V __attribute__((ext_vector_type(bytes / sizeof(Operand))));             \
+    d = builtin(__builtin_bit_cast(V, a), __builtin_bit_cast(V, b), d GRETA_MATRIX_MODES);   \
+  }
+#endif
+
+#if defined(GRETA_MATRIX_MFMA)
+
+#define GRETA_MATRIX_MODES , 0, 0, 0
+GRETA_DEVICE void matrix_step(float, Sums4& d, const Words<4>& a, const Words<4>& b) {
+  const float x = float_from_bits(a.word[0]), y = float_from_bits(b.word[0]);
+#if defined(GRETA_HOST)
+  auto& sums = reinterpret_cast<float(&)[4]>(d);
+  greta_host::mfma_f32_16x16x4_f32(sums, x, y, sums);
+#else
+  d = __builtin_amdgcn_mfma_f32_16x16x4f32(x, y, d, 0, 0, 0);
+#endif
+}
+#if defined(__gfx950__)
+GRETA_MATRIX_STEP(f16, Sums4, 16, _Float16, , __builtin_amdgcn_mfma_f32_16x16x32_f16)
+GRETA_MATRIX_STEP(f16, Sums16, 16, _Float16, , __builtin_amdgcn_mfma_f32_32x32x16_f16)
+GRETA_MATRIX_STEP(bf16, Sums4, 16, __bf16, , __builtin_amdgcn_mfma_f32_16x16x32_bf16)
+GRETA_MATRIX_STEP(bf16, Sums16, 16, __bf16, , __builtin_amdgcn_mfma_f32_32x32x16_bf16)
+#else
+GRETA_MATRIX_STEP(f16, Sums4, 8, _Float16, mfma_f32_16x16x16_f16,
+                  __builtin_amdgcn_mfma_f32_16x16x16f16)
+GRETA_MATRIX_STEP(f16, Sums16, 8, _Float16, mfma_f32_32x32x8_f16,
+                  __builtin_amdgcn_mfma_f32_32x32x8f16)
+GRETA_MATRIX_STEP(bf16, Sums4, 8, short, mfma_f32_16x16x16_bf16,
+                  __builtin_amdgcn_mfma_f32_16x16x16bf16_1k)
+GRETA_MATRIX_STEP(bf16, Sums16, 8, short, mfma_f32_32x32x8_bf16,
+                  __builtin_amdgcn_mfma_f32_32x32x8bf16_1k)
+#endif
+
+#elif defined(GRETA_MATRIX_WMMA11)
+
+#define GRETA_MATRIX_MODES
+GRETA_MATRIX_STEP(f16, Sums8, 32, _Float16, wmma_f32_16x16x16_f16,
+                  __builtin_amdgcn_wmma_f32_16x16x16_f16_w32)
+GRETA_MATRIX_STEP(bf16, Sums8, 32, short, wmma_f32_16x16x16_bf16,
+                  __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32)
+
+#elif defined(GRETA_MATRIX_WMMA12)
+
+#define GRETA_MATRIX_MODES
+GRETA_MATRIX_STEP(f16, Sums8, 16, _Float16, wmma_f32_16x16x16_f16,
+                  __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12)
+GRETA_MATRIX_STEP(bf16, Sums8, 16, short, wmma_f32_16x16x16_bf16,
+                  __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12)
+
+#endif
+
+#undef GRETA_MATRIX_STEP
+#undef GRETA_MATRIX_MODES
+
+// Lane l has chunks of line l % span. Groups of `span` lanes have neighbouring chunks, except on
+// gfx11, where lanes 16-31 repeat lanes 0-15.
+template <typename T, u32 span>
+struct MatrixCore {
+#if defined(GRETA_MATRIX_MFMA)
+  static_assert(span == 16 || (span == 32 && sizeof(T) == 2), "16 x 16, or 32 x 32 of 16 bits");
+  static constexpr u32 lane_chunks = 1, groups = 64 / span;
+#if defined(__gfx950__)
+  static constexpr u32 step_bytes = sizeof(T) == 2 ? 16 : 4;
+#else
+  static constexpr u32 step_bytes = sizeof(T) == 2 ? 8 : 4;
+#endif
+#else
+  static_assert(span == 16 && sizeof(T) == 2, "16 x 16 of 16 bits");
+#if defined(GRETA_MATRIX_WMMA11)
+  static constexpr u32 lane_chunks = 2, groups = 1, step_bytes = 32;
+#else
+  static constexpr u32 lane_chunks = 1, groups = 2, step_bytes = 16;
+#endif
+#endif
+  static constexpr u32 depth = groups * lane_chunks * chunk_elements<T>;
+  struct Fragment {
+    Chunk chunk[lane_chunks];
+  };
+  typedef float Sums __attribute__((vector_size(span * span / wave_size * 4)));
+
+  // Of lines from `line` and k from `k` on.
+  template <bool along_k, typename Tile>
+  static GRETA_DEVICE Fragment load(SharedMemory shared, u32 start, u32 line, u32 k) {
+    static_assert(along_k, "the tile's lines lie along k");
+    const u32 lane = lane_index(), group = groups == 1 ? 0 : lane / span;
+    Fragment f;
+    GRETA_UNROLL
+    for (u32 i = 0; i < lane_chunks; ++i) {
+      const u32 offset = Tile::offset(line + lane % span, k / chunk_elements<T> + group + i);
+      f.chunk[i] = load_words<16>(shared.bytes + start + offset);
+    }
+    return f;
+  }
+
+  static GRETA_DEVICE void multiply(Sums& sums, const Fragment& a, const Fragment& b) {
+    struct Steps {
+      Words<step_bytes> step[lane_chunks * 16 / step_bytes];
+    };
+    const Steps x = __builtin_bit_cast(Steps, a), y = __builtin_bit_cast(Steps, b);
+    GRETA_UNROLL
+    for (u32 i = 0; i < lane_chunks * 16 / step_bytes; ++i) {
+      matrix_step(T(), sums, x.step[i], y.step[i]);
+    }
+  }
+
+  static GRETA_DEVICE void store(const Sums& sums, float* to, u32 pitch) {
+    const u32 lane = lane_index();
+    GRETA_UNROLL
+    for (u32 i = 0; i < sizeof(Sums) / 4; ++i) {
+      to[row(i, lane / span) * pitch + lane % span] = sums[i];
+    }
+  }
+
+ private:
+  static GRETA_DEVICE u32 row(u32 i, u32 group) {
+#if defined(GRETA_MATRIX_MFMA)
+    return i / 4 * 8 + group * 4 + i % 4;
+#elif defined(GRETA_MATRIX_WMMA11)
+    return i * 2 + group;
+#else
+    return group * 8 + i;
+#endif
+  }
+};
+
+#endif
+
+#endif
