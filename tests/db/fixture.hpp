@@ -6,27 +6,14 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "db/tuned_db.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace greta {
 
-/// A folder of its own, removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  /// Names of what lies in it, sorted, separated by spaces.
-  std::string listing() const;
-
- private:
-  std::filesystem::path path_;
-};
+using test::TemporaryFolder;
 
 DeviceInfo sample_device();
 Problem sample_problem();
@@ -43,6 +30,8 @@ Winner sample_winner();
 void expect_equal(const Trial& actual, const Trial& expected);
 void expect_equal(const Measurement& actual, const Measurement& expected);
 void expect_equal(const Verdict& actual, const Verdict& expected);
+void expect_equal(const std::vector<KernelFigures>& actual,
+                  const std::vector<KernelFigures>& expected);
 void expect_equal(const DeviceInfo& actual, const DeviceInfo& expected);
 void expect_equal(const Winner& actual, const Winner& expected);
 

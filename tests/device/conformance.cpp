@@ -109,17 +109,6 @@ std::vector<float> download_floats(Device& device, const Buffer& buffer) {
   return values;
 }
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "greta-test-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw Error("no temporary folder");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 // Without any device the suite must not pass for want of anything to test.
 TEST(Devices, AtLeastOneCanExecuteKernels) {
   EXPECT_FALSE(usable_devices().empty());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/device/backend.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace greta::test {
 
@@ -63,19 +64,6 @@ std::span<const std::byte> bytes_of(const Arguments& arguments) {
 
 std::unique_ptr<Buffer> upload_floats(Device& device, const std::vector<float>& values);
 std::vector<float> download_floats(Device& device, const Buffer& buffer);
-
-/// A folder that is deleted with all it holds.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string parameter_name(const ::testing::TestParamInfo<std::string>& info);
 
