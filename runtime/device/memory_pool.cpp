@@ -44,8 +44,8 @@ Result<MemoryPool::Block> MemoryPool::allocate(std::uint64_t bytes) {
             most < options_.limit_bytes ? fmt::format(", at most {} bytes at once", most) : ""),
         {}};
   }
-  const std::uint64_t size =
-      (bytes + options_.alignment - 1) / options_.alignment * options_.alignment;
+  const std::uint64_t unit = options_.exact ? 1 : options_.alignment;
+  const std::uint64_t size = (bytes + unit - 1) / unit * unit;
 
   auto found = free_.lower_bound({size, 0, 0, nullptr});
   const bool reused = found != free_.end();
@@ -67,7 +67,7 @@ Result<MemoryPool::Block> MemoryPool::allocate(std::uint64_t bytes) {
 
 Result<MemoryPool::Slab*> MemoryPool::grow(std::uint64_t bytes) {
   const std::uint64_t shared = std::min(options_.chunk_bytes, options_.max_chunk_bytes);
-  std::uint64_t size = bytes > shared / 2 ? bytes : shared;
+  std::uint64_t size = bytes > shared / 2 || options_.exact ? bytes : shared;
   const auto fits = [&] {
     return size <= options_.limit_bytes &&
            statistics_.reserved_bytes <= options_.limit_bytes - size;
@@ -115,6 +115,7 @@ void MemoryPool::release(const Block& block) {
   }
   add_free(slab, offset, size);
   statistics_.in_use_bytes -= block.size;
+  if (options_.exact) trim();
 }
 
 void MemoryPool::trim() {

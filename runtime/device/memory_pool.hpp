@@ -35,6 +35,8 @@ class MemoryPool {
     std::uint64_t alignment = 256;               ///< of every block's offset and size
     std::uint64_t limit_bytes = UINT64_MAX;      ///< all chunks together
     std::uint64_t max_chunk_bytes = UINT64_MAX;  ///< the most the driver gives at once
+    /// Each block is a chunk of its own, of the very bytes asked for: checkers see its ends.
+    bool exact = false;
   };
 
   struct Slab;
@@ -44,7 +46,7 @@ class MemoryPool {
     Slab* slab = nullptr;
     MemoryChunk* chunk = nullptr;
     std::uint64_t offset = 0;  ///< from the chunk's start
-    std::uint64_t size = 0;    ///< rounded up to the alignment
+    std::uint64_t size = 0;    ///< rounded up to the alignment, unless exact
   };
 
   MemoryPool(std::unique_ptr<MemorySource> source, const Options& options);

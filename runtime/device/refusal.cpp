@@ -1,6 +1,8 @@
 #include "runtime/device/refusal.hpp"
 
+#include <mutex>
 #include <new>
+#include <vector>
 
 namespace greta {
 
@@ -16,6 +18,13 @@ Failure current_failure() {
   } catch (const std::exception& error) {
     return {Status::launch, error.what(), {}};
   }
+}
+
+void abandon(std::uint64_t handle) {
+  static auto* const mutex = new std::mutex;
+  static auto* const handles = new std::vector<std::uint64_t>;
+  const std::lock_guard lock(*mutex);
+  handles->push_back(handle);
 }
 
 }  // namespace greta

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -43,5 +44,8 @@ auto guarded(Context& context, Body&& body) -> decltype(body()) {
     return failure;
   }
 }
+
+/// Keeps a handle that can't be destroyed, as its device is lost, where leak checkers find it.
+void abandon(std::uint64_t handle);
 
 }  // namespace greta

@@ -25,6 +25,7 @@ constexpr hipError_t hipErrorNoDevice = 100;
 constexpr hipError_t hipErrorInvalidDevice = 101;
 constexpr hipError_t hipErrorInvalidImage = 200;
 constexpr hipError_t hipErrorNoBinaryForGpu = 209;
+constexpr hipError_t hipErrorInvalidKernelFile = 218;
 constexpr hipError_t hipErrorInvalidHandle = 400;
 constexpr hipError_t hipErrorNotFound = 500;
 constexpr hipError_t hipErrorNotReady = 600;
@@ -51,7 +52,8 @@ inline void* const HIP_LAUNCH_PARAM_BUFFER_SIZE = reinterpret_cast<void*>(2);
 
 /// What a platform can do: HIP's functions under HIP's names. After each one is the function of the
 /// CUDA driver API that takes the same arguments and fills its place on NVIDIA. Functions work on
-/// the device that the calling thread has set. Those in the second part differ between platforms.
+/// the device that the calling thread has set. Memory begins at multiples of 256. Those in the
+/// second part differ between platforms.
 struct Functions {
   hipError_t (*hipMalloc)(void** pointer, std::size_t bytes) = nullptr;  // cuMemAlloc_v2
   hipError_t (*hipFree)(void* pointer) = nullptr;                        // cuMemFree_v2
@@ -121,5 +123,8 @@ struct Functions {
   /// The last of `extra`: HIP_LAUNCH_PARAM_END is 3, CU_LAUNCH_PARAM_END 0.
   void* launch_param_end = nullptr;
 };
+
+/// "hipErrorIllegalAddress (an illegal memory access …)".
+std::string describe_error(const Functions& hip, hipError_t error);
 
 }  // namespace greta::hip

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,11 +19,17 @@ struct Platform {
   std::string name;  ///< "amd", "nvidia", "host"
   Functions functions;
   int device_count = 0;
+  /// The most threads of all workgroups together in one dimension.
+  std::uint64_t max_threads_per_axis = UINT64_MAX;
   /// Everything that is known about device 0 … device_count - 1; never fails. The backend's name
   /// and the index within the backend are the caller's to fill in, and so is DeviceInfo::compiler.
   std::function<ProbedDevice(int device)> describe;
   /// The compiler of this platform's devices. Fails with `unavailable` where there is none.
   std::function<Result<std::unique_ptr<Compiler>>(const OpenOptions& options)> create_compiler;
+  /// What a code object says about a kernel; empty where only the loaded function does.
+  std::function<Result<KernelStatistics>(std::span<const std::byte> code_object,
+                                         const std::string& entry)>
+      read_statistics;
 };
 
 /// Names and paths of libraries, tried in this order; tests name their own.

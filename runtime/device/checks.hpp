@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/device/device.hpp"
+
+namespace greta {
+
+// What every backend holds calls against before the driver sees them. All throw Refusal.
+
+/// What can be judged before compiling: workgroup, subgroup size, argument and shared memory bytes.
+/// Throws `compile`.
+void check_source(const DeviceInfo& info, const KernelSource& source);
+/// Throws `invalid_argument` for an empty grid or the wrong number of argument bytes, and `launch`
+/// for a grid that the device does not take.
+void check_launch(const DeviceInfo& info, Grid grid, std::size_t argument_bytes,
+                  std::size_t expected_argument_bytes);
+/// Throws `invalid_argument` when [offset, offset + bytes) is not inside a buffer.
+void check_range(const Buffer& buffer, std::size_t offset, std::size_t bytes);
+/// Throws `invalid_argument` for a copy whose source and target overlap.
+void check_apart(const Buffer& to, std::size_t to_offset, const Buffer& from,
+                 std::size_t from_offset, std::size_t bytes);
+/// Throws `invalid_argument` for a fill that is not of whole 32-bit words.
+void check_words(std::size_t offset, std::size_t bytes);
+
+}  // namespace greta

@@ -1,0 +1,262 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <utility>
+
+#include "runtime/device/dynamic_library.hpp"
+#include "runtime/device/hardware.hpp"
+#include "runtime/device/hip/code_object.hpp"
+#include "runtime/device/hip/describe.hpp"
+#include "runtime/device/hip/platform.hpp"
+#include "runtime/device/refusal.hpp"
+
+namespace greta::hip {
+
+namespace {
+
+// hipDeviceAttribute_t, whose numbers are the same from HIP 5 to 7. HIP 5 does not answer for
+// shared_per_block_optin, and later ones say 0: all shared memory is there for every kernel.
+constexpr AttributeNumbers attributes{.max_threads_per_block = 56,
+                                      .max_block = {26, 27, 28},
+                                      .max_grid = {29, 30, 31},
+                                      .shared_per_block = 74,
+                                      .shared_per_block_optin = 0,
+                                      .warp_size = 87,
+                                      .multiprocessors = 63,
+                                      .integrated = 16,
+                                      .registers = 71,
+                                      .threads = 57,
+                                      .shared = 10002};
+constexpr int wall_clock_rate = 10017;  // kHz; since HIP 5.3
+
+// hipDeviceProp_t has a new form since HIP 6, with a function of its own. Of either one only the
+// architecture's name is read, which nothing else tells.
+constexpr std::size_t properties_bytes = 8192;  // several times either form
+constexpr std::size_t architecture_offset_6 = 1160;
+constexpr std::size_t architecture_offset_5 = 396;
+constexpr std::size_t architecture_bytes = 256;
+
+/// Functions that are called to learn what there is.
+struct Runtime {
+  DynamicLibrary library;
+  Functions functions;
+  int version = 0;
+
+  hipError_t (*hipInit)(unsigned flags) = nullptr;
+  hipError_t (*hipGetDeviceCount)(int* count) = nullptr;
+  hipError_t (*hipRuntimeGetVersion)(int* version) = nullptr;
+  hipError_t (*hipDeviceGetAttribute)(int* value, int attribute, int device) = nullptr;
+  hipError_t (*hipDeviceGetName)(char* name, int bytes, int device) = nullptr;
+  hipError_t (*hipDeviceTotalMem)(std::size_t* bytes, int device) = nullptr;
+  hipError_t (*hipDeviceGetPCIBusId)(char* address, int bytes, int device) = nullptr;
+  hipError_t (*hipDeviceGetUuid)(char* bytes, int device) = nullptr;  // since HIP 5.2, or none
+  hipError_t (*hipGetDeviceProperties)(char* bytes, int device) = nullptr;
+  std::size_t architecture_offset = 0;  ///< in what hipGetDeviceProperties fills
+
+  void check(hipError_t error, const char* what) const {
+    if (error == hipSuccess) return;
+    throw Refusal(Status::unavailable,
+                  fmt::format("{}: {}", what, describe_error(functions, error)));
+  }
+};
+
+/// "HIP 6.2.41133".
+std::string version_text(int version) {
+  return fmt::format("HIP {}.{}.{}", version / 10'000'000, version / 100'000 % 100,
+                     version % 100'000);
+}
+
+void load_functions(const DynamicLibrary& library, Functions& hip) {
+#define GRETA_LOAD(name) library.load(hip.name, #name).value()
+  GRETA_LOAD(hipMalloc);
+  GRETA_LOAD(hipFree);
+  GRETA_LOAD(hipHostMalloc);
+  GRETA_LOAD(hipHostFree);
+  GRETA_LOAD(hipMemsetD32Async);
+  GRETA_LOAD(hipStreamCreateWithFlags);
+  GRETA_LOAD(hipStreamDestroy);
+  GRETA_LOAD(hipStreamQuery);
+  GRETA_LOAD(hipStreamWaitEvent);
+  GRETA_LOAD(hipStreamBeginCapture);
+  GRETA_LOAD(hipStreamEndCapture);
+  GRETA_LOAD(hipGraphInstantiateWithFlags);
+  GRETA_LOAD(hipGraphLaunch);
+  GRETA_LOAD(hipGraphExecDestroy);
+  GRETA_LOAD(hipGraphDestroy);
+  GRETA_LOAD(hipEventCreateWithFlags);
+  GRETA_LOAD(hipEventDestroy);
+  GRETA_LOAD(hipEventRecord);
+  GRETA_LOAD(hipEventQuery);
+  GRETA_LOAD(hipEventElapsedTime);
+  GRETA_LOAD(hipModuleLoadData);
+  GRETA_LOAD(hipModuleUnload);
+  GRETA_LOAD(hipModuleGetFunction);
+  GRETA_LOAD(hipFuncGetAttribute);
+  GRETA_LOAD(hipModuleLaunchKernel);
+#undef GRETA_LOAD
+}
+
+/// Functions whose place on NVIDIA is taken by more than one call.
+void load_differing(const DynamicLibrary& library, Functions& hip) {
+  hipError_t (*set_device)(int) = nullptr;
+  hipError_t (*reset)() = nullptr;
+  hipError_t (*copy)(void*, const void*, std::size_t, int, hipStream_t) = nullptr;
+  const char* (*name)(hipError_t) = nullptr;
+  const char* (*text)(hipError_t) = nullptr;
+  library.load(set_device, "hipSetDevice").value();
+  library.load(reset, "hipDeviceReset").value();
+  library.load(copy, "hipMemcpyAsync").value();
+  library.load(name, "hipGetErrorName").value();
+  library.load(text, "hipGetErrorString").value();
+  hip.set_device = set_device;
+  hip.reset_device = [=](int device) {
+    const hipError_t error = set_device(device);
+    return error != hipSuccess ? error : reset();
+  };
+  hip.copy_async = [=](void* to, const void* from, std::size_t bytes, hipStream_t stream) {
+    constexpr int hipMemcpyDefault = 4;
+    return copy(to, from, bytes, hipMemcpyDefault, stream);
+  };
+  hip.error_name = [=](hipError_t error) { return std::string(name(error)); };
+  hip.error_string = [=](hipError_t error) { return std::string(text(error)); };
+  hip.launch_param_end = reinterpret_cast<void*>(3);
+}
+
+void load_queries(Runtime& runtime) {
+  const DynamicLibrary& library = runtime.library;
+  library.load(runtime.hipInit, "hipInit").value();
+  library.load(runtime.hipGetDeviceCount, "hipGetDeviceCount").value();
+  library.load(runtime.hipRuntimeGetVersion, "hipRuntimeGetVersion").value();
+  library.load(runtime.hipDeviceGetAttribute, "hipDeviceGetAttribute").value();
+  library.load(runtime.hipDeviceGetName, "hipDeviceGetName").value();
+  library.load(runtime.hipDeviceTotalMem, "hipDeviceTotalMem").value();
+  library.load(runtime.hipDeviceGetPCIBusId, "hipDeviceGetPCIBusId").value();
+  static_cast<void>(library.load(runtime.hipDeviceGetUuid, "hipDeviceGetUuid"));
+  runtime.architecture_offset = architecture_offset_6;
+  if (library.load(runtime.hipGetDeviceProperties, "hipGetDevicePropertiesR0600")) return;
+  runtime.architecture_offset = architecture_offset_5;
+  library.load(runtime.hipGetDeviceProperties, "hipGetDeviceProperties").value();
+}
+
+/// "gfx90a" from "gfx90a:sramecc+:xnack-", and from tables by the device's name where the library
+/// does not say.
+std::string find_architecture(const Runtime& runtime, int device, const std::string& name) {
+  std::vector<char> properties(properties_bytes);
+  if (runtime.hipGetDeviceProperties(properties.data(), device) == hipSuccess) {
+    const char* const start = properties.data() + runtime.architecture_offset;
+    std::string text(start, strnlen(start, architecture_bytes));
+    if (text.starts_with("gfx")) return text.substr(0, text.find(':'));
+  }
+  const std::string known = gpu_architecture(name);
+  if (known.starts_with("gfx")) return known;
+  throw Refusal(Status::unavailable, "its architecture is not known");
+}
+
+/// The card's serial number, 16 hexadecimal digits as text. Cards without one get the UUID that
+/// Mesa's drivers make of the PCI address.
+std::string find_uuid(const Runtime& runtime, int device, const std::string& pci) {
+  std::array<char, 16> bytes{};
+  const bool serial = runtime.hipDeviceGetUuid != nullptr &&
+                      runtime.hipDeviceGetUuid(bytes.data(), device) == hipSuccess &&
+                      std::all_of(bytes.begin(), bytes.end(),
+                                  [](unsigned char c) { return std::isxdigit(c) != 0; });
+  if (!serial) {
+    std::array<std::uint32_t, 4> numbers{};
+    std::sscanf(pci.c_str(), "%x:%x:%x.%x", &numbers[0], &numbers[1], &numbers[2], &numbers[3]);
+    std::memcpy(bytes.data(), numbers.data(), sizeof numbers);
+  }
+  std::string uuid;
+  for (const char byte : bytes) uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return uuid;
+}
+
+ProbedDevice describe(const Runtime& runtime, int device) {
+  ProbedDevice probed;
+  DeviceInfo& info = probed.info;
+  info.language = "hip";
+  info.vendor = "AMD";
+  info.driver = version_text(runtime.version);
+  if (const auto module_version = kernel_module_version("amdgpu"); !module_version.empty()) {
+    info.driver += ", amdgpu " + module_version;
+  }
+  try {
+    const auto read = [&](int attribute) {
+      int value = 0;
+      runtime.check(runtime.hipDeviceGetAttribute(&value, attribute, device),
+                    "hipDeviceGetAttribute");
+      return value;
+    };
+    std::array<char, 256> text{};
+    runtime.check(runtime.hipDeviceGetName(text.data(), static_cast<int>(text.size()) - 1, device),
+                  "hipDeviceGetName");
+    info.name = text.data();
+    text = {};
+    runtime.check(
+        runtime.hipDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()) - 1, device),
+        "hipDeviceGetPCIBusId");
+    info.pci_address = pci_address(text.data());
+    info.uuid = find_uuid(runtime, device, info.pci_address);
+    info.architecture = find_architecture(runtime, device, info.name);
+    if (info.name.empty()) info.name = "AMD " + info.architecture;
+    std::size_t bytes = 0;
+    runtime.check(runtime.hipDeviceTotalMem(&bytes, device), "hipDeviceTotalMem");
+    info.memory_bytes = info.max_allocation_bytes = bytes;
+    describe_gpu(info, attributes, read);
+    // From RDNA on HIP counts workgroup processors, each of which is two compute units.
+    if (info.subgroup_size == 32) info.compute_units *= 2;
+    int kilohertz = 0;
+    const bool told =
+        runtime.hipDeviceGetAttribute(&kilohertz, wall_clock_rate, device) == hipSuccess;
+    info.timestamp_period_ns = told && kilohertz > 0 ? 1e6 / kilohertz : 10;
+    probed.usable = true;
+  } catch (const std::exception&) {
+    probed.reason = current_failure().message;
+  }
+  return probed;
+}
+
+Platform open(const std::vector<std::string>& libraries) {
+  auto runtime = std::make_shared<Runtime>();
+  runtime->library = DynamicLibrary::open(libraries).value();
+  load_functions(runtime->library, runtime->functions);
+  load_differing(runtime->library, runtime->functions);
+  load_queries(*runtime);
+  runtime->library.keep_open();
+  const std::string& name = runtime->library.name();
+  const hipError_t version = runtime->hipRuntimeGetVersion(&runtime->version);
+  if (version != hipSuccess || runtime->version / 10'000'000 < 5 ||
+      runtime->version / 10'000'000 > 7) {
+    throw Refusal(Status::unavailable, fmt::format("{} is {}, and GRETA knows HIP 5 to 7", name,
+                                                   version_text(runtime->version)));
+  }
+  Platform platform;
+  hipError_t error = runtime->hipInit(0);
+  if (error == hipSuccess) error = runtime->hipGetDeviceCount(&platform.device_count);
+  if (error != hipSuccess || platform.device_count == 0) {
+    throw Refusal(
+        Status::unavailable,
+        fmt::format("{} ({}) finds no device{}", name, version_text(runtime->version),
+                    error == hipSuccess ? "" : ": " + describe_error(runtime->functions, error)));
+  }
+  platform.name = "amd";
+  platform.functions = runtime->functions;
+  platform.max_threads_per_axis = UINT32_MAX;
+  platform.describe = [runtime](int device) { return hip::describe(*runtime, device); };
+  platform.create_compiler = create_amd_compiler;
+  platform.read_statistics = read_statistics;
+  return platform;
+}
+
+}  // namespace
+
+Result<Platform> amd_platform(const std::vector<std::string>& libraries) {
+  try {
+    return open(libraries);
+  } catch (const std::exception&) {
+    return current_failure();
+  }
+}
+
+}  // namespace greta::hip

@@ -1,0 +1,89 @@
+#include "runtime/device/hip/context.hpp"
+
+#include <fmt/format.h>
+
+namespace greta::hip {
+
+namespace {
+
+/// After these a device does nothing more for this process until everything on it is destroyed.
+bool sticks(hipError_t error) {
+  switch (error) {
+    case 214:  // uncorrectable ECC error
+    case 220:  // uncorrectable NVLink error
+    case hipErrorIllegalAddress:
+    case 702:  // the system's own time limit for launches
+    case 709:  // the context is destroyed
+    case 710:  // an assertion of a kernel
+    case 714:  // hardware stack error
+    case 715:  // illegal instruction
+    case 716:  // misaligned address
+    case 717:  // invalid address space
+    case 718:  // invalid program counter
+    case hipErrorLaunchFailure:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status status_of(hipError_t error) {
+  if (sticks(error)) return Status::device_lost;
+  switch (error) {
+    case hipErrorOutOfMemory:
+      return Status::out_of_memory;
+    case hipErrorNotInitialized:
+    case hipErrorNoDevice:
+    case hipErrorInvalidDevice:
+    case 46:  // another process has the device for itself
+    case hipErrorNotSupported:
+      return Status::unavailable;
+    default:
+      return Status::launch;
+  }
+}
+
+[[noreturn]] void refuse(const Functions& hip, hipError_t error, const char* what) {
+  throw Refusal(status_of(error), fmt::format("{}: {}", what, describe_error(hip, error)));
+}
+
+}  // namespace
+
+std::string describe_error(const Functions& hip, hipError_t error) {
+  const std::string name = hip.error_name(error);
+  const std::string text = hip.error_string(error);
+  return text.empty() || text == name ? name : fmt::format("{} ({})", name, text);
+}
+
+std::uint64_t Card::open() {
+  const std::lock_guard lock(mutex_);
+  const Functions& hip = platform_->functions;
+  // What resetting returns may be the very failure that it ends.
+  if (poisoned_) static_cast<void>(hip.reset_device(device_));
+  const hipError_t error = hip.set_device(device_);
+  if (error != hipSuccess) refuse(hip, error, "hipSetDevice");
+  poisoned_ = false;
+  return generation();
+}
+
+void Card::poison(std::uint64_t generation) {
+  const std::lock_guard lock(mutex_);
+  if (generation != generation_) return;  // of a Device that was lost before
+  poisoned_ = true;
+  ++generation_;
+}
+
+Context::Context(std::shared_ptr<Card> card, DeviceInfo info, const OpenOptions& options)
+    : card_(std::move(card)),
+      generation_(card_->open()),
+      info_(std::move(info)),
+      transfer_deadline_(options.transfer_deadline),
+      exact_allocations_(options.sanitize) {}
+
+void Context::check(hipError_t error, const char* what) const {
+  if (error == hipSuccess) return;
+  if (sticks(error)) card_->poison(generation_);
+  refuse(functions(), error, what);
+}
+
+}  // namespace greta::hip

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "runtime/device/device.hpp"
+#include "runtime/device/hip/platform.hpp"
+#include "runtime/device/refusal.hpp"
+
+namespace greta::hip {
+
+/// A device of a platform as this process has it, shared by every Device that is open on it: a
+/// failure that sticks to it is that of all of them.
+class Card {
+ public:
+  Card(std::shared_ptr<const Platform> platform, int device)
+      : platform_(std::move(platform)), device_(device) {}
+
+  const Platform& platform() const { return *platform_; }
+  int device() const { return device_; }
+
+  /// Makes the card usable: after a failure that sticks to it everything on it is destroyed first.
+  /// Returns the generation that Devices opened now belong to. Throws Refusal.
+  std::uint64_t open();
+  /// Ends a generation: its Devices are lost.
+  void poison(std::uint64_t generation);
+  std::uint64_t generation() const { return generation_.load(std::memory_order_relaxed); }
+
+ private:
+  std::shared_ptr<const Platform> platform_;
+  int device_;
+  std::mutex mutex_;
+  bool poisoned_ = false;
+  std::atomic<std::uint64_t> generation_{0};
+};
+
+/// What the objects of one open Device share. Each holds it by shared_ptr, so that they may be
+/// destroyed in any order.
+class Context {
+ public:
+  Context(std::shared_ptr<Card> card, DeviceInfo info, const OpenOptions& options);
+
+  const Platform& platform() const { return card_->platform(); }
+  const Functions& functions() const { return platform().functions; }
+  const DeviceInfo& info() const { return info_; }
+  Deadline transfer_deadline() const { return transfer_deadline_; }
+  /// Whether each buffer is an allocation of its own, so that its ends can be watched.
+  bool exact_allocations() const { return exact_allocations_; }
+
+  /// Makes the device that of the calling thread. Throws Refusal.
+  void enter() const { check(set_device(), "hipSetDevice"); }
+  hipError_t set_device() const { return functions().set_device(card_->device()); }
+  /// Throws a Refusal that names the call, unless it succeeded.
+  void check(hipError_t error, const char* what) const;
+
+  /// True once a deadline has passed or the card has failed: nothing of the device may be used or
+  /// destroyed any more, as the hardware may be busy with it forever.
+  bool lost() const {
+    return lost_.load(std::memory_order_relaxed) || card_->generation() != generation_;
+  }
+  void mark_lost() { lost_ = true; }
+
+ private:
+  std::shared_ptr<Card> card_;
+  std::uint64_t generation_;
+  DeviceInfo info_;
+  Deadline transfer_deadline_;
+  bool exact_allocations_;
+  std::atomic<bool> lost_{false};
+};
+
+/// As guarded(), on the device of the context.
+template <typename Body>
+auto entered(Context& context, Body&& body) -> decltype(body()) {
+  return guarded(context, [&] {
+    context.enter();
+    return body();
+  });
+}
+
+/// Owns one object of a device. `destroy` is the function that ends it.
+template <typename Type, hipError_t (*Functions::*destroy)(Type)>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(std::shared_ptr<Context> context, Type handle)
+      : context_(std::move(context)), handle_(handle) {}
+  ~Handle() { reset(); }
+  Handle(Handle&& other) noexcept
+      : context_(std::move(other.context_)), handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    if (this != &other) {
+      reset();
+      context_ = std::move(other.context_);
+      handle_ = std::exchange(other.handle_, nullptr);
+    }
+    return *this;
+  }
+
+  Type get() const { return handle_; }
+
+ private:
+  void reset() noexcept {
+    if (handle_ == nullptr) return;
+    if (context_->lost()) {
+      abandon(reinterpret_cast<std::uint64_t>(handle_));
+    } else if (context_->set_device() == hipSuccess) {
+      static_cast<void>((context_->functions().*destroy)(handle_));
+    }
+    handle_ = nullptr;
+  }
+
+  std::shared_ptr<Context> context_;
+  Type handle_ = nullptr;
+};
+
+}  // namespace greta::hip

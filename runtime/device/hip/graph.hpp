@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "runtime/device/hip/recorder.hpp"
+
+namespace greta::hip {
+
+class HipGraph final : public Graph {
+ public:
+  /// `handle` is nullptr for a graph of nothing.
+  HipGraph(const Context* context, std::shared_ptr<const GraphHandle> handle)
+      : context_(context), handle_(std::move(handle)) {}
+
+  const Context* context() const { return context_; }
+  const std::shared_ptr<const GraphHandle>& handle() const { return handle_; }
+
+ private:
+  const Context* context_;  ///< for comparison only; handle_ keeps it alive
+  std::shared_ptr<const GraphHandle> handle_;
+};
+
+/// Makes a graph of what `record_work` records. Throws Refusal, also with its failure.
+std::unique_ptr<HipGraph> record_graph(const std::shared_ptr<Context>& context,
+                                       const std::function<Result<void>(Stream&)>& record_work);
+
+}  // namespace greta::hip

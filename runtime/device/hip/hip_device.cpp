@@ -1,0 +1,129 @@
+#include "runtime/device/hip/hip_device.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/device/hip/graph.hpp"
+#include "runtime/device/telemetry.hpp"
+
+namespace greta::hip {
+
+namespace {
+constexpr std::size_t staging_bytes = std::size_t{16} << 20;
+}
+
+HipDevice::HipDevice(std::shared_ptr<Context> context, std::unique_ptr<Compiler> compiler,
+                     std::filesystem::path cache_directory)
+    : context_(std::move(context)),
+      compiler_(std::move(compiler)),
+      device_heap_(std::make_shared<MemoryHeap>(context_, Memory::device)),
+      staging_heap_(std::make_shared<MemoryHeap>(context_, Memory::staging)),
+      cache_(std::move(cache_directory)),
+      transfers_(context_) {}
+
+Result<std::unique_ptr<Buffer>> HipDevice::allocate(std::size_t bytes, Memory memory) {
+  return entered(*context_, [&]() -> Result<std::unique_ptr<Buffer>> {
+    const auto& heap = memory == Memory::device ? device_heap_ : staging_heap_;
+    return std::unique_ptr<Buffer>(hip::allocate(context_, heap, bytes));
+  });
+}
+
+void HipDevice::trim() {
+  if (context_->lost()) return;
+  staging_.reset();
+  device_heap_->pool().trim();
+  staging_heap_->pool().trim();
+}
+
+HipBuffer& HipDevice::staging() {
+  if (!staging_) staging_ = hip::allocate(context_, staging_heap_, staging_bytes);
+  return *staging_;
+}
+
+Result<void> HipDevice::transfer(Buffer& to, std::size_t to_offset, const Buffer& from,
+                                 std::size_t from_offset, std::size_t bytes) {
+  auto done = transfers_.copy(to, to_offset, from, from_offset, bytes);
+  if (done) done = transfers_.synchronize(context_->transfer_deadline());
+  if (!done) transfers_.discard();
+  return done;
+}
+
+Result<void> HipDevice::upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) {
+  return entered(*context_, [&]() -> Result<void> {
+    checked_range(*context_, to, offset, from.size());
+    const telemetry::Span span("device.upload");
+    telemetry::count("device.uploaded_bytes", from.size());
+    if (to.host() != nullptr) {
+      std::copy(from.begin(), from.end(), to.host() + offset);
+      return {};
+    }
+    while (!from.empty()) {
+      const std::size_t bytes = std::min(from.size(), staging_bytes);
+      std::copy_n(from.begin(), bytes, staging().host());
+      if (auto done = transfer(to, offset, staging(), 0, bytes); !done) return done;
+      offset += bytes;
+      from = from.subspan(bytes);
+    }
+    return {};
+  });
+}
+
+Result<void> HipDevice::download(const Buffer& from, std::size_t offset, std::span<std::byte> to) {
+  return entered(*context_, [&]() -> Result<void> {
+    checked_range(*context_, from, offset, to.size());
+    const telemetry::Span span("device.download");
+    telemetry::count("device.downloaded_bytes", to.size());
+    if (from.host() != nullptr) {
+      std::copy_n(from.host() + offset, to.size(), to.begin());
+      return {};
+    }
+    while (!to.empty()) {
+      const std::size_t bytes = std::min(to.size(), staging_bytes);
+      if (auto done = transfer(staging(), 0, from, offset, bytes); !done) return done;
+      std::copy_n(staging().host(), bytes, to.begin());
+      offset += bytes;
+      to = to.subspan(bytes);
+    }
+    return {};
+  });
+}
+
+Result<std::unique_ptr<Kernel>> HipDevice::compile(const KernelSource& source) {
+  return entered(*context_, [&]() -> Result<std::unique_ptr<Kernel>> {
+    return std::unique_ptr<Kernel>(hip::compile(context_, *compiler_, cache_, source));
+  });
+}
+
+Result<std::unique_ptr<Kernel>> HipDevice::load(const KernelSource& source,
+                                                std::span<const std::byte> code_object) {
+  return entered(*context_, [&]() -> Result<std::unique_ptr<Kernel>> {
+    return std::unique_ptr<Kernel>(hip::load(context_, source, code_object));
+  });
+}
+
+Result<std::unique_ptr<Stream>> HipDevice::create_stream() {
+  return entered(*context_, [&]() -> Result<std::unique_ptr<Stream>> {
+    return std::unique_ptr<Stream>(std::make_unique<HipStream>(context_));
+  });
+}
+
+Result<std::unique_ptr<Event>> HipDevice::create_event() {
+  return entered(*context_, [&]() -> Result<std::unique_ptr<Event>> {
+    return std::unique_ptr<Event>(std::make_unique<HipEvent>(context_));
+  });
+}
+
+Result<std::unique_ptr<Graph>> HipDevice::create_graph(
+    const std::function<Result<void>(Stream&)>& record_work) {
+  return entered(*context_, [&]() -> Result<std::unique_ptr<Graph>> {
+    return std::unique_ptr<Graph>(record_graph(context_, record_work));
+  });
+}
+
+Result<double> HipDevice::elapsed_us(const Event& start, const Event& stop) {
+  return entered(*context_, [&]() -> Result<double> {
+    return hip::elapsed_us(checked_event(*context_, start), checked_event(*context_, stop));
+  });
+}
+
+}  // namespace greta::hip

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+
+#include "runtime/device/hip/event.hpp"
+#include "runtime/device/hip/memory.hpp"
+#include "runtime/device/hip/stream.hpp"
+#include "runtime/device/kernel_cache.hpp"
+
+namespace greta::hip {
+
+class HipDevice final : public Device {
+ public:
+  HipDevice(std::shared_ptr<Context> context, std::unique_ptr<Compiler> compiler,
+            std::filesystem::path cache_directory);
+
+  const DeviceInfo& info() const override { return context_->info(); }
+  Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes, Memory memory) override;
+  MemoryStatistics memory() const override { return device_heap_->pool().statistics(); }
+  void trim() override;
+  Result<void> upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) override;
+  Result<void> download(const Buffer& from, std::size_t offset, std::span<std::byte> to) override;
+  Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) override;
+  Result<std::unique_ptr<Kernel>> load(const KernelSource& source,
+                                       std::span<const std::byte> code_object) override;
+  Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<std::unique_ptr<Event>> create_event() override;
+  Result<std::unique_ptr<Graph>> create_graph(
+      const std::function<Result<void>(Stream&)>& record_work) override;
+  Result<double> elapsed_us(const Event& start, const Event& stop) override;
+
+ private:
+  /// The staging buffer of uploads and downloads.
+  HipBuffer& staging();
+  /// Copies on the device, and waits.
+  Result<void> transfer(Buffer& to, std::size_t to_offset, const Buffer& from,
+                        std::size_t from_offset, std::size_t bytes);
+
+  std::shared_ptr<Context> context_;
+  std::unique_ptr<Compiler> compiler_;
+  std::shared_ptr<MemoryHeap> device_heap_;
+  std::shared_ptr<MemoryHeap> staging_heap_;
+  KernelCache cache_;
+  std::unique_ptr<HipBuffer> staging_;
+  HipStream transfers_;
+};
+
+}  // namespace greta::hip

@@ -1,0 +1,134 @@
+#include "runtime/device/hip/kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "runtime/device/checks.hpp"
+#include "runtime/device/hash.hpp"
+#include "runtime/device/telemetry.hpp"
+
+namespace greta::hip {
+
+namespace {
+
+[[noreturn]] void refuse(const KernelSource& source, const std::string& why) {
+  throw Refusal(Status::compile, fmt::format("{}: {}", source.name, why));
+}
+
+std::uint32_t attribute(const Context& context, hipFunction_t function, int number) {
+  int value = 0;
+  context.check(context.functions().hipFuncGetAttribute(&value, number, function),
+                "hipFuncGetAttribute");
+  return static_cast<std::uint32_t>(value);
+}
+
+bool is_about_the_image(hipError_t error) {
+  return error == hipErrorInvalidImage || error == hipErrorNoBinaryForGpu ||
+         error == hipErrorInvalidKernelFile || error == 222;  // PTX of a newer compiler
+}
+
+/// Loads a code object and finds the kernel in it.
+std::shared_ptr<Function> find_function(const std::shared_ptr<Context>& context,
+                                        const KernelSource& source,
+                                        std::span<const std::byte> code_object) {
+  const Functions& hip = context->functions();
+  hipModule_t loaded = nullptr;
+  hipError_t error = hip.hipModuleLoadData(&loaded, code_object.data());
+  if (is_about_the_image(error)) {
+    refuse(source, fmt::format("the driver does not take its code object for {}: {}",
+                               context->info().architecture, describe_error(hip, error)));
+  }
+  context->check(error, "hipModuleLoadData");
+  auto function = std::make_shared<Function>();
+  function->owner = {context, loaded};
+  error = hip.hipModuleGetFunction(&function->handle, loaded, source.entry.c_str());
+  if (error == hipErrorNotFound) {
+    refuse(source, fmt::format("there is no kernel \"{}\" in it", source.entry));
+  }
+  context->check(error, "hipModuleGetFunction");
+  function->block = source.block;
+  function->argument_bytes = source.argument_bytes;
+  function->dynamic_shared_bytes = source.dynamic_shared_bytes;
+  return function;
+}
+
+KernelStatistics read_statistics(const Context& context, const Function& function,
+                                 const std::string& entry, std::span<const std::byte> code_object) {
+  KernelStatistics statistics;
+  if (const auto& read = context.platform().read_statistics) {
+    statistics = read(code_object, entry).value();
+  } else {
+    const hipFunction_t handle = function.handle;
+    statistics.registers = attribute(context, handle, HIP_FUNC_ATTRIBUTE_NUM_REGS);
+    statistics.scratch_bytes = attribute(context, handle, HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+    statistics.shared_memory_bytes =
+        attribute(context, handle, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  }
+  statistics.shared_memory_bytes += function.dynamic_shared_bytes;
+  return statistics;
+}
+
+/// Holds what the kernel needs against what the device has and the source promised.
+void check_resources(const Context& context, const KernelSource& source, const Function& function,
+                     const KernelStatistics& needs) {
+  if (needs.shared_memory_bytes > context.info().shared_memory_bytes) {
+    refuse(source, fmt::format("{} bytes of shared memory, the device has {}",
+                               needs.shared_memory_bytes, context.info().shared_memory_bytes));
+  }
+  const std::uint64_t threads = std::uint64_t{source.block[0]} * source.block[1] * source.block[2];
+  const std::uint32_t most =
+      attribute(context, function.handle, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  if (threads > most) {
+    refuse(source, fmt::format("a workgroup of {}, its code allows {} threads",
+                               fmt::join(source.block, "x"), most));
+  }
+  const auto& allow = context.functions().allow_dynamic_shared;
+  if (source.dynamic_shared_bytes != 0 && allow) {
+    context.check(allow(function.handle, static_cast<int>(source.dynamic_shared_bytes)),
+                  "hipFuncSetAttribute");
+  }
+}
+
+std::unique_ptr<HipKernel> make_kernel(const std::shared_ptr<Context>& context,
+                                       const KernelSource& source, std::string key, bool from_cache,
+                                       std::span<const std::byte> code_object) {
+  auto function = find_function(context, source, code_object);
+  const auto statistics = read_statistics(*context, *function, source.entry, code_object);
+  check_resources(*context, source, *function, statistics);
+  return std::make_unique<HipKernel>(context.get(), std::move(key), from_cache, std::move(function),
+                                     statistics);
+}
+
+}  // namespace
+
+std::unique_ptr<HipKernel> compile(const std::shared_ptr<Context>& context, Compiler& compiler,
+                                   KernelCache& cache, const KernelSource& source) {
+  const telemetry::Span span("device.compile");
+  const std::string& architecture = context->info().architecture;
+  check_source(context->info(), source);
+  std::string key = source.content_key(compiler.version(), architecture);
+  auto binary = cache.load(key);
+  const bool from_cache = binary.has_value();
+  telemetry::count(from_cache ? "device.cache_hits" : "device.cache_misses");
+  if (!from_cache) {
+    auto compiled = compiler.compile(source, architecture);
+    if (!compiled) throw Refusal(compiled.failure());
+    binary = std::move(compiled->binary);
+  }
+  auto kernel = make_kernel(context, source, key, from_cache, *binary);
+  if (!from_cache) cache.store(key, *binary);
+  return kernel;
+}
+
+std::unique_ptr<HipKernel> load(const std::shared_ptr<Context>& context, const KernelSource& source,
+                                std::span<const std::byte> code_object) {
+  check_source(context->info(), source);
+  Hash hash;
+  hash.add(source.entry);
+  hash.add({reinterpret_cast<const char*>(code_object.data()), code_object.size()});
+  return make_kernel(context, source, hash.hex(), false, code_object);
+}
+
+}  // namespace greta::hip

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/device/hip/context.hpp"
+#include "runtime/device/kernel_cache.hpp"
+
+namespace greta::hip {
+
+/// A function of a loaded code object, and how it is launched; kept alive by what runs it.
+struct Function {
+  Handle<hipModule_t, &Functions::hipModuleUnload> owner;
+  hipFunction_t handle = nullptr;
+  std::array<std::uint32_t, 3> block{};
+  std::uint32_t argument_bytes = 0;
+  std::uint32_t dynamic_shared_bytes = 0;
+};
+
+class HipKernel final : public Kernel {
+ public:
+  HipKernel(const Context* context, std::string key, bool from_cache,
+            std::shared_ptr<const Function> function, const KernelStatistics& statistics)
+      : context_(context),
+        key_(std::move(key)),
+        from_cache_(from_cache),
+        function_(std::move(function)),
+        statistics_(statistics) {}
+
+  const std::string& content_key() const override { return key_; }
+  bool from_cache() const override { return from_cache_; }
+  KernelStatistics statistics() const override { return statistics_; }
+
+  const Context* context() const { return context_; }
+  const std::shared_ptr<const Function>& function() const { return function_; }
+
+ private:
+  const Context* context_;  ///< for comparison only; function_ keeps it alive
+  std::string key_;
+  bool from_cache_;
+  std::shared_ptr<const Function> function_;
+  KernelStatistics statistics_;
+};
+
+/// Compiles a kernel for the device, or takes it from the cache. Thread-safe. Throws Refusal.
+std::unique_ptr<HipKernel> compile(const std::shared_ptr<Context>& context, Compiler& compiler,
+                                   KernelCache& cache, const KernelSource& source);
+
+/// A kernel from a ready code object. Thread-safe. Throws Refusal.
+std::unique_ptr<HipKernel> load(const std::shared_ptr<Context>& context, const KernelSource& source,
+                                std::span<const std::byte> code_object);
+
+}  // namespace greta::hip

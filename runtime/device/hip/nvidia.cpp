@@ -1,0 +1,248 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "runtime/device/dynamic_library.hpp"
+#include "runtime/device/hip/describe.hpp"
+#include "runtime/device/hip/platform.hpp"
+#include "runtime/device/refusal.hpp"
+
+namespace greta::hip {
+
+namespace {
+
+using CUdevice = int;
+using CUcontext = struct CudaContext*;
+
+// CUdevice_attribute.
+constexpr AttributeNumbers attributes{.max_threads_per_block = 1,
+                                      .max_block = {2, 3, 4},
+                                      .max_grid = {5, 6, 7},
+                                      .shared_per_block = 8,
+                                      .shared_per_block_optin = 97,
+                                      .warp_size = 10,
+                                      .multiprocessors = 16,
+                                      .integrated = 18,
+                                      .registers = 82,
+                                      .threads = 39,
+                                      .shared = 81};
+constexpr int compute_capability_major = 75;
+constexpr int compute_capability_minor = 76;
+
+/// The CUDA driver: what is called to learn what there is, and the contexts of its devices.
+struct Driver {
+  DynamicLibrary library;
+  Functions functions;
+  int version = 0;
+
+  hipError_t (*cuInit)(unsigned flags) = nullptr;
+  hipError_t (*cuDriverGetVersion)(int* version) = nullptr;
+  hipError_t (*cuDeviceGetCount)(int* count) = nullptr;
+  hipError_t (*cuDeviceGet)(CUdevice* device, int index) = nullptr;
+  hipError_t (*cuDeviceGetAttribute)(int* value, int attribute, CUdevice device) = nullptr;
+  hipError_t (*cuDeviceGetName)(char* name, int bytes, CUdevice device) = nullptr;
+  hipError_t (*cuDeviceGetUuid)(unsigned char* bytes, CUdevice device) = nullptr;
+  hipError_t (*cuDeviceTotalMem)(std::size_t* bytes, CUdevice device) = nullptr;
+  hipError_t (*cuDeviceGetPCIBusId)(char* address, int bytes, CUdevice device) = nullptr;
+  hipError_t (*cuDevicePrimaryCtxRetain)(CUcontext* context, CUdevice device) = nullptr;
+  hipError_t (*cuDevicePrimaryCtxReset)(CUdevice device) = nullptr;
+  hipError_t (*cuCtxSetCurrent)(CUcontext context) = nullptr;
+
+  std::mutex mutex;
+  std::map<int, CUcontext> primary;  ///< of devices that are in use
+
+  void check(hipError_t error, const char* what) const {
+    if (error == hipSuccess) return;
+    throw Refusal(Status::unavailable,
+                  fmt::format("{}: {}", what, describe_error(functions, error)));
+  }
+  hipError_t set_device(int index);
+  hipError_t reset_device(int index);
+};
+
+hipError_t Driver::set_device(int index) {
+  const std::lock_guard lock(mutex);
+  CUcontext& context = primary[index];
+  if (context == nullptr) {
+    CUdevice device = 0;
+    if (const hipError_t error = cuDeviceGet(&device, index); error != hipSuccess) return error;
+    const hipError_t error = cuDevicePrimaryCtxRetain(&context, device);
+    if (error != hipSuccess) {
+      context = nullptr;
+      return error;
+    }
+  }
+  return cuCtxSetCurrent(context);
+}
+
+hipError_t Driver::reset_device(int index) {
+  const std::lock_guard lock(mutex);
+  primary.erase(index);
+  CUdevice device = 0;
+  const hipError_t error = cuDeviceGet(&device, index);
+  return error != hipSuccess ? error : cuDevicePrimaryCtxReset(device);
+}
+
+/// "CUDA 13.0".
+std::string version_text(int version) {
+  return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
+}
+
+void load_functions(const DynamicLibrary& library, Functions& hip) {
+  const auto load = [&](auto*& function, const char* symbol) {
+    library.load(function, symbol).value();
+  };
+  load(hip.hipMalloc, "cuMemAlloc_v2");
+  load(hip.hipFree, "cuMemFree_v2");
+  load(hip.hipHostMalloc, "cuMemHostAlloc");
+  load(hip.hipHostFree, "cuMemFreeHost");
+  load(hip.hipMemsetD32Async, "cuMemsetD32Async");
+  load(hip.hipStreamCreateWithFlags, "cuStreamCreate");
+  load(hip.hipStreamDestroy, "cuStreamDestroy_v2");
+  load(hip.hipStreamQuery, "cuStreamQuery");
+  load(hip.hipStreamWaitEvent, "cuStreamWaitEvent");
+  load(hip.hipStreamBeginCapture, "cuStreamBeginCapture_v2");
+  load(hip.hipStreamEndCapture, "cuStreamEndCapture");
+  load(hip.hipGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags");
+  load(hip.hipGraphLaunch, "cuGraphLaunch");
+  load(hip.hipGraphExecDestroy, "cuGraphExecDestroy");
+  load(hip.hipGraphDestroy, "cuGraphDestroy");
+  load(hip.hipEventCreateWithFlags, "cuEventCreate");
+  load(hip.hipEventDestroy, "cuEventDestroy_v2");
+  load(hip.hipEventRecord, "cuEventRecord");
+  load(hip.hipEventQuery, "cuEventQuery");
+  load(hip.hipEventElapsedTime, "cuEventElapsedTime");
+  load(hip.hipModuleLoadData, "cuModuleLoadData");
+  load(hip.hipModuleUnload, "cuModuleUnload");
+  load(hip.hipModuleGetFunction, "cuModuleGetFunction");
+  load(hip.hipFuncGetAttribute, "cuFuncGetAttribute");
+  load(hip.hipModuleLaunchKernel, "cuLaunchKernel");
+}
+
+/// Functions that are more than one call here, or of another form. They hold the driver by a plain
+/// pointer: it owns them.
+void load_differing(const DynamicLibrary& library, Driver* driver) {
+  hipError_t (*copy)(void*, const void*, std::size_t, hipStream_t) = nullptr;
+  hipError_t (*set_attribute)(hipFunction_t, int, int) = nullptr;
+  hipError_t (*name)(hipError_t, const char**) = nullptr;
+  hipError_t (*text)(hipError_t, const char**) = nullptr;
+  library.load(copy, "cuMemcpyAsync").value();
+  library.load(set_attribute, "cuFuncSetAttribute").value();
+  library.load(name, "cuGetErrorName").value();
+  library.load(text, "cuGetErrorString").value();
+  const auto describe = [](auto* function) {
+    return [=](hipError_t error) {
+      const char* found = nullptr;
+      const bool known = function(error, &found) == hipSuccess && found != nullptr;
+      return known ? std::string(found) : fmt::format("CUDA error {}", error);
+    };
+  };
+  Functions& hip = driver->functions;
+  hip.copy_async = copy;
+  hip.allow_dynamic_shared = [=](hipFunction_t function, int bytes) {
+    return set_attribute(function, HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
+  };
+  hip.error_name = describe(name);
+  hip.error_string = describe(text);
+  hip.launch_param_end = nullptr;
+}
+
+void load_queries(Driver& driver) {
+  const DynamicLibrary& library = driver.library;
+  library.load(driver.cuInit, "cuInit").value();
+  library.load(driver.cuDriverGetVersion, "cuDriverGetVersion").value();
+  library.load(driver.cuDeviceGetCount, "cuDeviceGetCount").value();
+  library.load(driver.cuDeviceGet, "cuDeviceGet").value();
+  library.load(driver.cuDeviceGetAttribute, "cuDeviceGetAttribute").value();
+  library.load(driver.cuDeviceGetName, "cuDeviceGetName").value();
+  library.load(driver.cuDeviceGetUuid, "cuDeviceGetUuid").value();
+  library.load(driver.cuDeviceTotalMem, "cuDeviceTotalMem_v2").value();
+  library.load(driver.cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId").value();
+  library.load(driver.cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain").value();
+  library.load(driver.cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset_v2").value();
+  library.load(driver.cuCtxSetCurrent, "cuCtxSetCurrent").value();
+}
+
+ProbedDevice describe(const Driver& driver, int index) {
+  ProbedDevice probed;
+  DeviceInfo& info = probed.info;
+  info.language = "hip";
+  info.vendor = "NVIDIA";
+  info.driver = version_text(driver.version);
+  if (const auto module_version = kernel_module_version("nvidia"); !module_version.empty()) {
+    info.driver = fmt::format("NVIDIA {}, {}", module_version, info.driver);
+  }
+  try {
+    CUdevice device = 0;
+    driver.check(driver.cuDeviceGet(&device, index), "cuDeviceGet");
+    const auto read = [&](int attribute) {
+      int value = 0;
+      driver.check(driver.cuDeviceGetAttribute(&value, attribute, device), "cuDeviceGetAttribute");
+      return value;
+    };
+    std::array<char, 256> text{};
+    driver.check(driver.cuDeviceGetName(text.data(), static_cast<int>(text.size()) - 1, device),
+                 "cuDeviceGetName");
+    info.name = text.data();
+    text = {};
+    driver.check(driver.cuDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()) - 1, device),
+                 "cuDeviceGetPCIBusId");
+    info.pci_address = pci_address(text.data());
+    std::array<unsigned char, 16> uuid{};
+    driver.check(driver.cuDeviceGetUuid(uuid.data(), device), "cuDeviceGetUuid");
+    info.uuid = fmt::format("{:02x}", fmt::join(uuid, ""));
+    info.architecture =
+        fmt::format("sm_{}{}", read(compute_capability_major), read(compute_capability_minor));
+    std::size_t bytes = 0;
+    driver.check(driver.cuDeviceTotalMem(&bytes, device), "cuDeviceTotalMem");
+    info.memory_bytes = info.max_allocation_bytes = bytes;
+    describe_gpu(info, attributes, read);
+    info.timestamp_period_ns = 500;  // the resolution that the CUDA driver promises
+    probed.usable = true;
+  } catch (const std::exception&) {
+    probed.reason = current_failure().message;
+  }
+  return probed;
+}
+
+Platform open(const std::vector<std::string>& libraries) {
+  auto driver = std::make_shared<Driver>();
+  driver->library = DynamicLibrary::open(libraries).value();
+  load_functions(driver->library, driver->functions);
+  load_differing(driver->library, driver.get());
+  load_queries(*driver);
+  driver->library.keep_open();
+  const std::string& name = driver->library.name();
+  Platform platform;
+  hipError_t error = driver->cuInit(0);
+  if (error == hipSuccess) error = driver->cuDriverGetVersion(&driver->version);
+  if (error == hipSuccess) error = driver->cuDeviceGetCount(&platform.device_count);
+  if (error != hipSuccess || platform.device_count == 0) {
+    throw Refusal(
+        Status::unavailable,
+        fmt::format("{} finds no device{}", name,
+                    error == hipSuccess ? "" : ": " + describe_error(driver->functions, error)));
+  }
+  platform.name = "nvidia";
+  platform.functions = driver->functions;
+  platform.functions.set_device = [driver](int index) { return driver->set_device(index); };
+  platform.functions.reset_device = [driver](int index) { return driver->reset_device(index); };
+  platform.describe = [driver](int index) { return hip::describe(*driver, index); };
+  platform.create_compiler = create_nvidia_compiler;
+  return platform;
+}
+
+}  // namespace
+
+Result<Platform> nvidia_platform(const std::vector<std::string>& libraries) {
+  try {
+    return open(libraries);
+  } catch (const std::exception&) {
+    return current_failure();
+  }
+}
+
+}  // namespace greta::hip

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "runtime/device/hip/event.hpp"
+#include "runtime/device/hip/kernel.hpp"
+
+namespace greta::hip {
+
+using GraphHandle = Handle<hipGraphExec_t, &Functions::hipGraphExecDestroy>;
+
+/// Work that was recorded and not issued yet. Commands keep alive what they use, except buffers.
+struct Commands {
+  struct Launch {
+    std::shared_ptr<const Function> function;
+    Grid grid{};
+    std::size_t arguments = 0;  ///< where the block begins in argument_bytes
+  };
+  struct Copy {
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;
+    std::size_t bytes = 0;
+  };
+  struct Fill {
+    std::byte* to = nullptr;
+    std::size_t words = 0;
+    std::uint32_t pattern = 0;
+  };
+  struct Record {
+    std::shared_ptr<Recording> event;
+  };
+  struct Replay {
+    std::shared_ptr<const GraphHandle> graph;
+  };
+  using Command = std::variant<Launch, Copy, Fill, Record, Replay>;
+
+  std::vector<Command> list;
+  std::vector<std::byte> argument_bytes;
+
+  /// Hands command `index` to a stream. Throws Refusal.
+  void issue(const Context& context, std::size_t index, hipStream_t stream);
+  /// Events recorded from command `first` on count as never recorded.
+  void forget_events(std::size_t first = 0);
+};
+
+/// What streams and graphs have in common: launches, copies and fills are recorded.
+class Recorder : public Stream {
+ public:
+  Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments) final;
+  Result<void> copy(Buffer& to, std::size_t to_offset, const Buffer& from, std::size_t from_offset,
+                    std::size_t bytes) final;
+  Result<void> fill(Buffer& to, std::size_t offset, std::size_t bytes, std::uint32_t pattern) final;
+  void discard() final;
+
+ protected:
+  explicit Recorder(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+
+  const std::shared_ptr<Context> context_;
+  Commands commands_;
+};
+
+}  // namespace greta::hip
