@@ -266,7 +266,8 @@ TEST(GemmTemplate, ChecksProblems) {
   EXPECT_FALSE(good({{"colour", "red"}}));
   EXPECT_FALSE(check_problem(gemm_template(), gemm_problem(0, 2, 2)));
   EXPECT_FALSE(check_problem(gemm_template(), gemm_problem(2, 2, 2, DType::f32, DType::f16)));
-  EXPECT_FALSE(check_problem(gemm_template(), gemm_problem(2, 2, 2, DType::bf16, DType::bf16)));
+  EXPECT_TRUE(check_problem(gemm_template(), gemm_problem(2, 2, 2, DType::bf16, DType::bf16)));
+  EXPECT_FALSE(check_problem(gemm_template(), gemm_problem(2, 2, 2, DType::bf16, DType::f16)));
 }
 
 TEST(GemmTemplate, OptionsHaveOneSpelling) {

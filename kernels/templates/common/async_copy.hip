@@ -5,8 +5,7 @@
 //
 //   GRETA_ASYNC_COPY   1 where there is such a thing
 //   GRETA_ASYNC_ZEROS  1 where a copy can fill with zeros instead
-#ifndef GRETA_COMMON_ASYNC_COPY
-#define GRETA_COMMON_ASYNC_COPY
+#pragma once
 
 #include "common/types.hip"
 
@@ -83,21 +82,24 @@ GRETA_DEVICE void close_copies() {
 #endif
 }
 
-// All groups are done but the `pending` latest, which have `copies` copies of this thread each.
+// All groups are done but the `pending` latest, which have `copies` copies of this thread each; where
+// not `full`, the latest may have none, and all are waited for if they can't be told apart.
 template <int pending, int copies>
-GRETA_DEVICE void wait_for_copies() {
+GRETA_DEVICE void wait_for_copies(bool full) {
 #if defined(GRETA_NVIDIA)
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 #elif defined(GRETA_AMD)
-  asm volatile("s_waitcnt vmcnt(%0)" ::"n"(pending * copies < 63 ? pending * copies : 63)
-               : "memory");
+  if (full) {
+    asm volatile("s_waitcnt vmcnt(%0)" ::"n"(pending * copies < 63 ? pending * copies : 63)
+                 : "memory");
+  } else {
+    asm volatile("s_waitcnt vmcnt(0)" ::: "memory");
+  }
 #elif GRETA_ASYNC_ZEROS
   greta_host::copy_wait(pending);
 #else
-  greta_host::load_wait(pending * copies);
+  greta_host::load_wait(full ? pending * copies : 0);
 #endif
 }
 
 #endif  // GRETA_ASYNC_COPY
-
-#endif

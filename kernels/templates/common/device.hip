@@ -7,8 +7,7 @@
 //   GRETA_SHARED(type, name, count)      in a kernel's body: an array of the block, aligned to 16
 //   GRETA_DYNAMIC_SHARED(type, name)     the same, of the size that the launch gives
 //   GRETA_UNROLL, GRETA_NO_UNROLL        in front of a loop
-#ifndef GRETA_COMMON_DEVICE
-#define GRETA_COMMON_DEVICE
+#pragma once
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -104,6 +103,14 @@ GRETA_DEVICE void block_barrier() {
 }
 #endif
 
+// Loads that follow are not moved ahead of this place: AMD's compilers would else start all loads of
+// straight code at once, for which there are not enough registers.
+GRETA_DEVICE void loads_stay_behind() {
+#if defined(GRETA_AMD)
+  __builtin_amdgcn_sched_barrier(0);
+#endif
+}
+
 // Between blocks: what this thread wrote before is seen by whoever sees an atomic operation that
 // follows; and after an atomic operation, what others wrote before theirs.
 GRETA_DEVICE void release_to_device() {
@@ -177,6 +184,25 @@ GRETA_DEVICE float multiply_add(float a, float b, float c) {
 #endif
 }
 
+// Two sums: CDNA multiplies and adds them in one instruction.
+#if defined(GRETA_NVIDIA)
+struct f32x2 {
+  float value[2];
+  GRETA_DEVICE float& operator[](int i) { return value[i]; }
+  GRETA_DEVICE float operator[](int i) const { return value[i]; }
+};
+#else
+typedef float f32x2 __attribute__((vector_size(8)));
+#endif
+
+GRETA_DEVICE f32x2 multiply_add(float a, f32x2 b, f32x2 c) {
+#if defined(GRETA_AMD)
+  return f32x2{a, a} * b + c;  // contracted: HIP's default
+#else
+  return f32x2{multiply_add(a, b[0], c[0]), multiply_add(a, b[1], c[1])};
+#endif
+}
+
 // e^x, |x| <= 87, within 3 + 2 |x| units in the last place.
 GRETA_DEVICE float fast_exp(float x) {
   constexpr float log2_e = 1.44269504088896340736f;
@@ -192,5 +218,3 @@ GRETA_DEVICE float fast_exp(float x) {
 }
 
 GRETA_DEVICE constexpr u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
-
-#endif

@@ -7,13 +7,13 @@
 //   load<along_k>(…)           a Fragment from a SharedTile
 //   Sums                       D, spread over the wave's registers
 //   multiply(sums, a, b)       sums += a b
-//   store(sums, to, pitch)     Sums as `span` rows of f32 in shared memory
+//   store(sums, to, pitch)     Sums as `span` rows of f32 in shared memory, `pitch` floats apart
+//   pitch(width)               the pitch for so many columns that spreads them over the banks
 //
 // Lanes load chunks: 16 bytes of one line, whose k are consecutive. Which k a lane holds does not
 // matter as long as A and B agree. Layouts: CDNA3, RDNA3 and RDNA4 instruction set manuals; PTX
 // manual, "Warp-level matrix instructions".
-#ifndef GRETA_COMMON_MATRIX
-#define GRETA_COMMON_MATRIX
+#pragma once
 
 #include "common/async_copy.hip"
 
@@ -30,6 +30,17 @@
 #error "no matrix cores that this file knows"
 #endif
 
+// The lanes of a wave see what each other wrote to shared memory.
+GRETA_DEVICE void wave_barrier() {
+#if defined(GRETA_AMD)
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+#else
+  __syncwarp();
+#endif
+}
+
 typedef Words<16> Chunk;
 
 template <typename T>
@@ -42,23 +53,32 @@ constexpr bool matrix_load_turns = true;
 constexpr bool matrix_load_turns = false;
 #endif
 
-// Chunks of shared memory in lines. Accesses by groups of eight lanes hit all 32 banks at once:
-//   where `pad` chunks lie behind each line, if that is odd and the lanes read one column;
-//   where `pad` is 0, chunks trade places within 128 bytes, so that this holds for eight
-//   consecutive lines from a multiple of eight on, and with `far`, for writes, also for lines that
-//   are up to eight apart.
-// tests/kernels/matrix_banks_test.cpp counts conflicts.
+// Chunks of shared memory in lines. Eight lanes that access chunks at a time should hit all 32 banks
+// (128 bytes). Behind each line are `pad` chunks; where that is 0, chunks trade places within 128
+// bytes, so that the same chunk of eight consecutive lines (from a multiple of eight on) lies in
+// different banks. `far`: also those of eight lines that lie 2, 4 or 8 apart.
 template <u32 lines, u32 line_chunks, u32 pad, bool far>
 struct SharedTile {
   static constexpr u32 bytes = lines * (line_chunks + pad) * 16;
 
   // Bytes from the tile's start to a chunk.
   static GRETA_DEVICE constexpr u32 offset(u32 line, u32 chunk) {
-    if (pad > 0) return (line * (line_chunks + pad) + chunk) * 16;
-    constexpr u32 lines_of_128 = line_chunks < 8 ? 8 / line_chunks : 1;
+    return ((line * (line_chunks + pad) + chunk) ^ turn(line)) * 16;
+  }
+  // Bytes to a place of a line, and the chunk that belongs there.
+  static GRETA_DEVICE constexpr u32 place_offset(u32 line, u32 place) {
+    return (line * (line_chunks + pad) + place) * 16;
+  }
+  static GRETA_DEVICE constexpr u32 chunk_at(u32 line, u32 place) {
+    static_assert(!far, "chunks trade places across lines");
+    return place ^ turn(line);
+  }
+
+ private:
+  static GRETA_DEVICE constexpr u32 turn(u32 line) {
     constexpr u32 places = line_chunks < 8 ? line_chunks : 8;
-    const u32 turn = line / lines_of_128 % places ^ (far ? line / 8 % 8 : 0);
-    return ((line * line_chunks + chunk) ^ turn) * 16;
+    if (pad > 0) return 0;
+    return (line / (8 / places) % places) ^ (far ? line / 8 % 8 : 0);
   }
 };
 
@@ -143,6 +163,7 @@ struct MatrixCore {
       store_words<8>(at, {{bits_of(pair[0]), bits_of(pair[1])}});
     }
   }
+  static constexpr u32 pitch(u32 width) { return width + 8; }
 };
 
 #else  // AMD
@@ -273,6 +294,13 @@ struct MatrixCore {
       to[row(i, lane / span) * pitch + lane % span] = sums[i];
     }
   }
+  static constexpr u32 pitch(u32 width) {
+#if defined(GRETA_MATRIX_WMMA11)
+    return width % 32 == 0 ? width + 16 : width;
+#else
+    return width + 4;
+#endif
+  }
 
  private:
   static GRETA_DEVICE u32 row(u32 i, u32 group) {
@@ -285,7 +313,5 @@ struct MatrixCore {
 #endif
   }
 };
-
-#endif
 
 #endif

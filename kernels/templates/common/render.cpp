@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/model/embedded.hpp"
 
@@ -11,8 +12,18 @@ namespace {
 
 constexpr std::string_view version_word = "#version ";
 constexpr std::string_view include_word = "#include \"";
+constexpr std::string_view once_word = "#pragma once";
 
-void append(std::string& text, std::string_view path, const Defines& defines) {
+void append_defines(std::string& text, const Defines& defines) {
+  for (const auto& [parameter, value] : defines) {
+    text += fmt::format("#define {} {}\n", parameter, value);
+  }
+}
+
+/// `once`: files that are in the text and must not be again.
+void append(std::string& text, std::string_view path, const Defines& defines,
+            std::set<std::string>& once) {
+  if (once.contains(std::string(path))) return;
   std::string_view rest = embedded_file(path);
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -20,15 +31,16 @@ void append(std::string& text, std::string_view path, const Defines& defines) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (line.starts_with(include_word)) {
       const std::string_view name = line.substr(include_word.size());
-      append(text, name.substr(0, name.find('"')), {});
+      append(text, name.substr(0, name.find('"')), {}, once);
+      continue;
+    }
+    if (line == once_word) {
+      once.emplace(path);
       continue;
     }
     text += line;
     text += '\n';
-    if (!line.starts_with(version_word)) continue;
-    for (const auto& [parameter, value] : defines) {
-      text += fmt::format("#define {} {}\n", parameter, value);
-    }
+    if (line.starts_with(version_word)) append_defines(text, defines);
   }
 }
 
@@ -36,7 +48,10 @@ void append(std::string& text, std::string_view path, const Defines& defines) {
 
 std::string render(std::string_view path, const Defines& defines) {
   std::string text;
-  append(text, path, defines);
+  std::set<std::string> once;
+  // GLSL demands #version in the first line.
+  if (!embedded_file(path).starts_with(version_word)) append_defines(text, defines);
+  append(text, path, defines, once);
   return text;
 }
 

@@ -1,7 +1,6 @@
 // Element types in memory, and packs of neighbouring ones that one instruction loads or stores.
 // Arithmetic is f32: to_float() and narrow<T>() convert, to nearest even, NaN stays NaN.
-#ifndef GRETA_COMMON_TYPES
-#define GRETA_COMMON_TYPES
+#pragma once
 
 #include "common/device.hip"
 
@@ -176,5 +175,3 @@ GRETA_DEVICE Pack<T, count> narrow_pack(const float (&values)[count]) {
   }
   return pack;
 }
-
-#endif

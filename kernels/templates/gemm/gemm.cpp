@@ -144,7 +144,11 @@ KernelTemplate make_template() {
       {"alpha", "factor of the product", "1", {}, "a finite number", gemm::canonical_factor},
       {"beta", "factor of C's old value", "0", {}, "a finite number", gemm::canonical_factor},
   };
-  t.dtypes = {{DType::f32, DType::f32}, {DType::f16, DType::f16}, {DType::f16, DType::f32}};
+  t.dtypes = {{DType::f32, DType::f32},
+              {DType::f16, DType::f16},
+              {DType::f16, DType::f32},
+              {DType::bf16, DType::bf16},
+              {DType::bf16, DType::f32}};
   t.work = work;
   t.tensors = tensors;
   t.space = space;

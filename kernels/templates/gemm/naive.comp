@@ -9,12 +9,6 @@
 #include "common/memory.glsl"
 #include "gemm/operands.glsl"
 
-#if IN_F16
-#define IN_SCALAR F16
-#else
-#define IN_SCALAR F32
-#endif
-
 layout(local_size_x = THREADS) in;
 
 void main() {
@@ -27,7 +21,7 @@ void main() {
   const uint64_t b_step = uint64_t(B_ALONG_K != 0 ? 1 : args.n) * IN_BYTES;
   float sum = 0.0;
   for (uint k = 0; k < args.k; ++k) {
-    sum = fma(float(IN_SCALAR(a).v), float(IN_SCALAR(b).v), sum);
+    sum = fma(load_in(a), load_in(b), sum);
     a += a_step;
     b += b_step;
   }

@@ -1,9 +1,9 @@
 // The arguments of every GEMM kernel, and how a sum becomes an element of C:
 // C = act(alpha * sum + bias[col] + residual[row, col] + beta * C).
 
-#if !defined(IN_F16) || !defined(OUT_F16) || !defined(HAS_BIAS) || !defined(HAS_RESIDUAL) || \
-    !defined(ACTIVATION) || !defined(STORE_VEC)
-#error "IN_F16, OUT_F16, HAS_BIAS, HAS_RESIDUAL, ACTIVATION and STORE_VEC must be defined"
+#if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
+    !defined(HAS_BIAS) || !defined(HAS_RESIDUAL) || !defined(ACTIVATION) || !defined(STORE_VEC)
+#error "{IN,OUT}_{F16,BF16}, HAS_BIAS, HAS_RESIDUAL, ACTIVATION and STORE_VEC must be defined"
 #endif
 #if STORE_VEC != 1 && STORE_VEC != 4
 #error "STORE_VEC is 1, or 4 where n is a multiple of 4"
@@ -22,20 +22,58 @@ layout(push_constant, std430) uniform Arguments {
   float alpha, beta;
 } args;
 
-#define IN_BYTES (IN_F16 != 0 ? 2 : 4)
-#define OUT_BYTES (OUT_F16 != 0 ? 2 : 4)
+#define IN_BYTES (IN_F16 != 0 || IN_BF16 != 0 ? 2 : 4)
+#define OUT_BYTES (OUT_F16 != 0 || OUT_BF16 != 0 ? 2 : 4)
 
-#if OUT_F16
-#define OUT_SCALAR F16
-#define OUT_VECTOR F16x4
-#define TO_SCALAR float16_t
-#define TO_VECTOR f16vec4
+float load_in(uint64_t at) {
+#if IN_F16
+  return float(F16(at).v);
+#elif IN_BF16
+  return float_from_bf16(uvec4(BF16(at).v)).x;
 #else
-#define OUT_SCALAR F32
-#define OUT_VECTOR F32x4
-#define TO_SCALAR float
-#define TO_VECTOR vec4
+  return F32(at).v;
 #endif
+}
+
+float load_out(uint64_t at) {
+#if OUT_F16
+  return float(F16(at).v);
+#elif OUT_BF16
+  return float_from_bf16(uvec4(BF16(at).v)).x;
+#else
+  return F32(at).v;
+#endif
+}
+
+void store_out(uint64_t at, float x) {
+#if OUT_F16
+  F16(at).v = float16_t(x);
+#elif OUT_BF16
+  BF16(at).v = uint16_t(bf16_from_float(vec4(x)).x);
+#else
+  F32(at).v = x;
+#endif
+}
+
+vec4 load_out4(uint64_t at) {
+#if OUT_F16
+  return vec4(F16x4(at).v);
+#elif OUT_BF16
+  return float_from_bf16(uvec4(BF16x4(at).v));
+#else
+  return F32x4(at).v;
+#endif
+}
+
+void store_out4(uint64_t at, vec4 x) {
+#if OUT_F16
+  F16x4(at).v = f16vec4(x);
+#elif OUT_BF16
+  BF16x4(at).v = u16vec4(bf16_from_float(x));
+#else
+  F32x4(at).v = x;
+#endif
+}
 
 // x * sigmoid(t). The exponent is capped so that no driver divides by infinity.
 vec4 gate(vec4 x, vec4 t) { return x / (1.0 + exp(min(-t, vec4(80.0)))); }
@@ -58,14 +96,14 @@ void put(uint row, uint col, float sum) {
   const uint64_t at = element(row, col);
   float x = args.alpha * sum;
 #if HAS_BIAS
-  x += float(OUT_SCALAR(args.bias + uint64_t(col) * OUT_BYTES).v);
+  x += load_out(args.bias + uint64_t(col) * OUT_BYTES);
 #endif
 #if HAS_RESIDUAL
-  x += float(OUT_SCALAR(args.residual + at * OUT_BYTES).v);
+  x += load_out(args.residual + at * OUT_BYTES);
 #endif
-  OUT_SCALAR c = OUT_SCALAR(args.c + at * OUT_BYTES);
-  if (args.beta != 0.0) x += args.beta * float(c.v);
-  c.v = TO_SCALAR(activate(vec4(x)).x);
+  const uint64_t c = args.c + at * OUT_BYTES;
+  if (args.beta != 0.0) x += args.beta * load_out(c);
+  store_out(c, activate(vec4(x)).x);
 }
 
 // Four neighbours of one row; `col` is a multiple of 4 and may lie past the edge.
@@ -75,14 +113,14 @@ void put4(uint row, uint col, vec4 sum) {
     const uint64_t at = element(row, col);
     vec4 x = args.alpha * sum;
 #if HAS_BIAS
-    x += vec4(OUT_VECTOR(args.bias + uint64_t(col) * OUT_BYTES).v);
+    x += load_out4(args.bias + uint64_t(col) * OUT_BYTES);
 #endif
 #if HAS_RESIDUAL
-    x += vec4(OUT_VECTOR(args.residual + at * OUT_BYTES).v);
+    x += load_out4(args.residual + at * OUT_BYTES);
 #endif
-    OUT_VECTOR c = OUT_VECTOR(args.c + at * OUT_BYTES);
-    if (args.beta != 0.0) x += args.beta * vec4(c.v);
-    c.v = TO_VECTOR(activate(x));
+    const uint64_t c = args.c + at * OUT_BYTES;
+    if (args.beta != 0.0) x += args.beta * load_out4(c);
+    store_out4(c, activate(x));
   }
 #else
   [[unroll]] for (uint j = 0; j < 4; ++j) {

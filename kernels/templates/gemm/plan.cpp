@@ -19,7 +19,7 @@ Pack pack(DType type, int width) {
     if (width == 1) return {"F32", "float"};
     return width == 2 ? Pack{"F32x2", "vec2"} : Pack{"F32x4", "vec4"};
   }
-  if (width == 1) return {"F16", "float"};
+  if (width == 1) return type == DType::f16 ? Pack{"F16", "float"} : Pack{"BF16", "uint"};
   if (width == 2) return {"U32", "uint"};
   return width == 4 ? Pack{"U32x2", "uvec2"} : Pack{"U32x4", "uvec4"};
 }
@@ -34,11 +34,18 @@ constexpr std::uint32_t argument_bytes = 7 * 8 + 6 * 4 + 2 * 4;
 }  // namespace
 
 Defines problem_defines(const Shape& shape) {
+  const auto is = [](bool yes) { return std::string(yes ? "1" : "0"); };
   return {
-      {"IN_F16", number(shape.in == DType::f16)}, {"OUT_F16", number(shape.out == DType::f16)},
-      {"A_ALONG_K", number(shape.a_along_k)},     {"B_ALONG_K", number(shape.b_along_k)},
-      {"HAS_BIAS", number(shape.bias)},           {"HAS_RESIDUAL", number(shape.residual)},
-      {"ACTIVATION", number(shape.activation)},   {"STORE_VEC", number(shape.n % 4 == 0 ? 4 : 1)},
+      {"IN_F16", is(shape.in == DType::f16)},
+      {"IN_BF16", is(shape.in == DType::bf16)},
+      {"OUT_F16", is(shape.out == DType::f16)},
+      {"OUT_BF16", is(shape.out == DType::bf16)},
+      {"A_ALONG_K", is(shape.a_along_k)},
+      {"B_ALONG_K", is(shape.b_along_k)},
+      {"HAS_BIAS", is(shape.bias)},
+      {"HAS_RESIDUAL", is(shape.residual)},
+      {"ACTIVATION", number(shape.activation)},
+      {"STORE_VEC", shape.n % 4 == 0 ? "4" : "1"},
   };
 }
 

@@ -1,0 +1,288 @@
+// A workgroup computes a BM x BN tile of C on matrix cores, its waves WM x WN parts of that, in
+// products of INSTR x INSTR. It walks K in steps of BK: both operands' parts lie in shared memory
+// in their own type, in STAGES buffers. With ASYNC, copies for STAGES - 1 steps are under way;
+// without, the next step waits in registers. With SPLIT > 1 the workgroup's z picks a slice of K;
+// with FOLD the last slice of a tile to arrive adds them all, in the order of K whatever the order
+// of arrival, and else the sums go to the workspace for reduce.hip.
+
+#if !defined(BM) || !defined(BN) || !defined(BK) || !defined(WM) || !defined(WN) ||             \
+    !defined(INSTR) || !defined(VA) || !defined(VB) || !defined(PAD) || !defined(STAGES) ||     \
+    !defined(ASYNC) || !defined(FRAGMENTS) || !defined(SWIZZLE) || !defined(SPLIT) ||           \
+    !defined(FOLD) || !defined(WAVE) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "BM BN BK WM WN INSTR VA VB PAD STAGES ASYNC FRAGMENTS SWIZZLE SPLIT FOLD WAVE and {A,B}_ALONG_K must be defined"
+#endif
+
+#define THREADS (BM / WM * (BN / WN) * WAVE)
+
+#if BM % WM != 0 || BN % WN != 0 || WM % INSTR != 0 || WN % INSTR != 0 || PAD % 8 != 0
+#error "INSTR divides the waves' tiles, which divide the workgroup's; PAD is a multiple of 8"
+#endif
+#if STAGES < 1 || (ASYNC ? STAGES < 2 : STAGES > 2) || FRAGMENTS < 1 || FRAGMENTS > 2
+#error "STAGES is 1 or 2, with ASYNC at least 2; FRAGMENTS is 1 or 2"
+#endif
+#if SPLIT < 1 || SWIZZLE < 1 || (FOLD && SPLIT == 1)
+#error "SPLIT and SWIZZLE are at least 1; FOLD needs slices"
+#endif
+
+#include "common/matrix.hip"
+#include "gemm/matrix_loader.hip"
+#include "gemm/operands.hip"
+#include "gemm/tile_order.hip"
+#if FOLD
+#include "gemm/slices.hip"
+#endif
+
+typedef MatrixCore<In, INSTR> Core;
+typedef OperandLoader<In, A_ALONG_K, BM, VA> LoaderA;
+typedef OperandLoader<In, B_ALONG_K, BN, VB> LoaderB;
+
+static_assert(WAVE == wave_size, "WAVE is the size of a wave");
+static_assert(!ASYNC || (GRETA_ASYNC_COPY && !LoaderA::turned && !LoaderB::turned),
+              "ASYNC needs asynchronous copies, and tiles that are not turned on the way");
+
+constexpr u32 depths = BK / Core::depth;  // products along a K step
+static_assert(BK % Core::depth == 0 && (FRAGMENTS == 1 || depths % 2 == 0),
+              "BK is a multiple of the products' depth; two sets of fragments take turns");
+
+constexpr u32 stage_bytes = LoaderA::Tile::bytes + LoaderB::Tile::bytes;
+
+// Where the wave's part of the tile starts.
+GRETA_DEVICE Position wave_position() {
+  const u32 wave = thread_index() / wave_size;
+  return {wave / (BN / WN) * WM, wave % (BN / WN) * WN};
+}
+
+typedef Core::Sums Sums[WM / INSTR][WN / INSTR];
+
+// The workgroup's walk along K.
+struct Pipeline {
+  LoaderA a;
+  LoaderB b;
+  SharedMemory shared;
+  u32 k_left;   // from the K step to be loaded next to the end
+  bool inside;  // the whole tile lies inside C
+  u32 stage;    // that is multiplied
+  Core::Fragment a_fragments[FRAGMENTS][WM / INSTR], b_fragments[FRAGMENTS][WN / INSTR];
+
+  // A K step is loaded in so many parts, between which fragments are read and multiplied.
+  static constexpr u32 parts = ASYNC && FRAGMENTS == 2 ? depths - 1 : 1;
+
+  template <bool whole>
+  GRETA_DEVICE void load_part(u32 part, u32 to) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < LoaderA::units; ++i) {
+      if (i * parts / LoaderA::units != part) continue;
+#if ASYNC
+      a.copy<whole>(i, shared, to, k_left);
+#else
+      a.fetch<whole>(i, k_left);
+#endif
+    }
+    GRETA_UNROLL
+    for (u32 i = 0; i < LoaderB::units; ++i) {
+      if (i * parts / LoaderB::units != part) continue;
+#if ASYNC
+      b.copy<whole>(i, shared, to + LoaderA::Tile::bytes, k_left);
+#else
+      b.fetch<whole>(i, k_left);
+#endif
+    }
+  }
+
+  // Starts loading a part of the next K step: into a stage with ASYNC, else into registers. False
+  // behind the last one.
+  GRETA_DEVICE bool load(u32 part, u32 to_stage) {
+    if (k_left == 0) return false;
+    if (inside && k_left >= BK) {
+      load_part<true>(part, to_stage * stage_bytes);
+    } else {
+      load_part<false>(part, to_stage * stage_bytes);
+    }
+    if (part + 1 == parts) {
+      a.base += a.step_bytes;
+      b.base += b.step_bytes;
+      k_left -= smaller(k_left, BK);
+    }
+    return true;
+  }
+
+  // What was loaded is in its stage when this returns, and seen by all. `loaded`: the last load()'s
+  // answer.
+  GRETA_DEVICE void arrive(bool loaded) {
+#if ASYNC
+    wait_for_copies<STAGES - 2, LoaderA::units + LoaderB::units>(loaded);
+#else
+    if (STAGES == 1) block_barrier();  // the fragments of the step before were read
+    if (loaded) {
+      a.put(shared.bytes + stage * stage_bytes);
+      b.put(shared.bytes + stage * stage_bytes + LoaderA::Tile::bytes);
+    }
+#endif
+    block_barrier();
+  }
+
+  GRETA_DEVICE void begin() {
+    bool loaded = false;
+    GRETA_UNROLL
+    for (u32 s = 0; s < (ASYNC ? STAGES - 1 : 1); ++s) {
+      GRETA_UNROLL
+      for (u32 part = 0; part < parts; ++part) loaded = load(part, s);
+#if ASYNC
+      close_copies();
+#endif
+    }
+    stage = 0;
+    arrive(loaded);
+  }
+
+  GRETA_DEVICE void read_fragments(u32 set, u32 depth) {
+    const Position wave = wave_position();
+    const u32 a_start = stage * stage_bytes, b_start = a_start + LoaderA::Tile::bytes;
+    GRETA_UNROLL
+    for (u32 i = 0; i < WM / INSTR; ++i) {
+      a_fragments[set][i] = Core::load<LoaderA::tile_along_k, LoaderA::Tile>(
+          shared, a_start, wave.row + i * INSTR, depth * Core::depth);
+    }
+    GRETA_UNROLL
+    for (u32 j = 0; j < WN / INSTR; ++j) {
+      b_fragments[set][j] = Core::load<LoaderB::tile_along_k, LoaderB::Tile>(
+          shared, b_start, wave.col + j * INSTR, depth * Core::depth);
+    }
+  }
+
+  GRETA_DEVICE void multiply(u32 set, Sums& sums) const {
+    GRETA_UNROLL
+    for (u32 i = 0; i < WM / INSTR; ++i) {
+      GRETA_UNROLL
+      for (u32 l = 0; l < WN / INSTR; ++l) {
+        const u32 j = i % 2 == 0 ? l : WN / INSTR - 1 - l;  // to and fro: neighbours share B
+        Core::multiply(sums[i][j], a_fragments[set][i], b_fragments[set][j]);
+      }
+    }
+  }
+
+  // With two sets of fragments, one is read while the other is multiplied, across K steps too.
+  GRETA_DEVICE void walk(u32 k_length, Sums& sums) {
+    k_left = k_length;
+    begin();
+    if (FRAGMENTS == 2) read_fragments(0, 0);
+    for (u32 k = 0; k < k_length; k += BK) {
+      bool loaded = false;
+      GRETA_UNROLL
+      for (u32 depth = 0; depth < depths; ++depth) {
+        if (FRAGMENTS == 2 && depth + 1 == depths) finish_step(loaded);
+        if (FRAGMENTS == 1) read_fragments(0, depth);
+        if (FRAGMENTS == 2) read_fragments((depth + 1) % 2, (depth + 1) % depths);
+        if (depth < parts) loaded = load(depth, (stage + STAGES - 1) % STAGES);
+        multiply(depth % FRAGMENTS, sums);
+      }
+      if (FRAGMENTS == 1) finish_step(loaded);
+    }
+    block_barrier();  // shared memory may be used for something else
+  }
+
+  GRETA_DEVICE void finish_step(bool loaded) {
+#if ASYNC
+    close_copies();
+#endif
+    stage = (stage + 1) % STAGES;
+    arrive(loaded);
+  }
+};
+
+// Hands the wave's sums, four neighbours of a row at a time, to `take`. They go through shared
+// memory, a piece of INSTR rows at a time, so that neighbouring lanes get neighbouring columns.
+constexpr u32 piece_columns = WN < 64 ? WN : 64;
+constexpr u32 piece_pitch = Core::pitch(piece_columns);
+
+template <typename Take>
+GRETA_DEVICE void hand_out(float* shared, Position tile, const Sums& sums, Take take) {
+  const Position wave = wave_position();
+  float* const piece = shared + thread_index() / wave_size * (INSTR * piece_pitch);
+  GRETA_UNROLL
+  for (u32 i = 0; i < WM / INSTR; ++i) {
+    GRETA_UNROLL
+    for (u32 j = 0; j < WN; j += piece_columns) {
+      GRETA_UNROLL
+      for (u32 l = 0; l < piece_columns; l += INSTR) {
+        Core::store(sums[i][(j + l) / INSTR], piece + l, piece_pitch);
+      }
+      wave_barrier();
+      GRETA_UNROLL
+      for (u32 e = 0; e < INSTR * piece_columns / 4; e += wave_size) {
+        const u32 row = (e + lane_index()) / (piece_columns / 4);
+        const u32 col = (e + lane_index()) % (piece_columns / 4) * 4;
+        const Pack<float, 4> pack = load_pack<4>(piece + row * piece_pitch + col);
+        const float four[4] = {element(pack, 0), element(pack, 1), element(pack, 2),
+                               element(pack, 3)};
+        take(tile.row + wave.row + i * INSTR + row, tile.col + wave.col + j + col, four);
+      }
+      wave_barrier();
+    }
+  }
+}
+
+#if FOLD
+// Adds the slices' sums of the whole tile. A thread has several loads in flight.
+GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
+  constexpr u32 fours = BM * BN / 4 / THREADS;  // of a thread
+  constexpr u32 together = SPLIT >= 16 ? 1 : fours < 16 / SPLIT ? fours : 16 / SPLIT;
+  GRETA_NO_UNROLL
+  for (u32 e = 0; e < fours; e += together) {
+    float part[together][SPLIT][4] = {};
+    GRETA_UNROLL
+    for (u32 i = 0; i < together; ++i) {
+      const u32 at = (e + i) * THREADS + thread_index();
+      const u32 row = tile.row + at / (BN / 4), col = tile.col + at % (BN / 4) * 4;
+      GRETA_UNROLL
+      for (u32 s = 0; s < SPLIT; ++s) {
+        if (row < args.m) get_partial4(args, s, row, col, part[i][s]);
+      }
+    }
+    GRETA_UNROLL
+    for (u32 i = 0; i < together; ++i) {
+      const u32 at = (e + i) * THREADS + thread_index();
+      const u32 row = tile.row + at / (BN / 4), col = tile.col + at % (BN / 4) * 4;
+      GRETA_UNROLL
+      for (u32 s = 1; s < SPLIT; ++s) {
+        GRETA_UNROLL
+        for (u32 j = 0; j < 4; ++j) part[i][0][j] += part[i][s][j];
+      }
+      if (row < args.m) put4(args, row, col, part[i][0]);
+    }
+  }
+}
+#endif
+
+GRETA_KERNEL(THREADS) gemm_matrix(GEMM_PARAMETERS) {
+  GRETA_DYNAMIC_SHARED(u8, shared);
+  const Arguments args = GEMM_ARGUMENTS;
+  if (block_index<THREADS>() >= tiles_m * tiles_n) return;
+  const Position tile = pick_tile(args);
+  const u32 k_begin = smaller(block_z() * slice, k);
+  const u32 k_end = smaller(k_begin + slice, k);
+  Pipeline pipeline;
+  pipeline.shared = shared_memory(shared);
+  pipeline.a.start(a, tile.row, m, A_ALONG_K ? k : m, k_begin);
+  pipeline.b.start(b, tile.col, n, B_ALONG_K ? k : n, k_begin);
+  pipeline.inside = tile.row + BM <= m && tile.col + BN <= n;
+  Sums sums = {};
+  pipeline.walk(k_end - k_begin, sums);
+
+  hand_out(reinterpret_cast<float*>(shared), tile, sums,
+           [&](u32 row, u32 col, const float(&four)[4]) {
+#if SPLIT > 1
+             if (row < m) put_partial4(args, block_z(), row, col, four);
+#else
+             if (row < m) put4(args, row, col, four);
+#endif
+           });
+#if FOLD
+  u32* const arrived = reinterpret_cast<u32*>(shared);
+  u32* const counter = counters + block_index<THREADS>();
+  block_barrier();
+  if (!last_slice(counter, arrived)) return;
+  if (thread_index() == 0) *counter = 0;
+  add_slices(args, tile);
+#endif
+}

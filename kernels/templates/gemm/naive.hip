@@ -1,0 +1,23 @@
+// One thread per element of C, no reuse: what the other kernels are compared with, and the best of
+// them where C or K is so small that tiles would be mostly idle.
+
+#if !defined(THREADS) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "THREADS, A_ALONG_K and B_ALONG_K must be defined"
+#endif
+
+#include "gemm/operands.hip"
+
+GRETA_KERNEL(THREADS) gemm_naive(GEMM_PARAMETERS) {
+  const Arguments args = GEMM_ARGUMENTS;
+  const u64 id = u64(block_index<THREADS>()) * THREADS + thread_index();
+  if (id >= u64(m) * n) return;
+  const u32 row = u32(id / n), col = u32(id % n);
+  const In* a_next = a + u64(row) * (A_ALONG_K ? k : 1);
+  const In* b_next = b + u64(col) * (B_ALONG_K ? k : 1);
+  const u64 a_step = A_ALONG_K ? 1 : m, b_step = B_ALONG_K ? 1 : n;
+  float sum = 0.0f;
+  for (u32 i = 0; i < k; ++i, a_next += a_step, b_next += b_step) {
+    sum = multiply_add(to_float(*a_next), to_float(*b_next), sum);
+  }
+  put(args, row, col, sum);
+}

@@ -1,0 +1,130 @@
+// The arguments of every GEMM kernel, and how a sum becomes an element of C:
+// C = act(alpha * sum + bias[col] + residual[row, col] + beta * C).
+#pragma once
+
+#if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
+    !defined(HAS_BIAS) || !defined(HAS_RESIDUAL) || !defined(ACTIVATION) || !defined(STORE_VEC)
+#error "{IN,OUT}_{F16,BF16}, HAS_BIAS, HAS_RESIDUAL, ACTIVATION and STORE_VEC must be defined"
+#endif
+#if STORE_VEC != 1 && STORE_VEC != 4
+#error "STORE_VEC is 1, or 4 where n is a multiple of 4"
+#endif
+#if ACTIVATION < 0 || ACTIVATION > 2
+#error "ACTIVATION is 0 (none), 1 (silu) or 2 (gelu)"
+#endif
+
+#include "common/types.hip"
+
+#if IN_F16
+typedef f16 In;
+#elif IN_BF16
+typedef bf16 In;
+#else
+typedef float In;
+#endif
+#if OUT_F16
+typedef f16 Out;
+#elif OUT_BF16
+typedef bf16 Out;
+#else
+typedef float Out;
+#endif
+
+struct Arguments {
+  const In *a, *b;
+  const Out *bias, *residual;  // null where there is none
+  Out* c;
+  float* partial;  // sums of each K slice, slices x m x n
+  u32* counters;   // slices that are done, one for each tile of gemv; zero
+  u32 m, n, k;
+  u32 tiles_m, tiles_n;  // workgroup tiles of C
+  u32 slice;             // K steps of one slice
+  float alpha, beta;
+};
+
+// As a kernel's parameters, in the same order; pointers are parameters of their own, so that
+// compilers know that they point to global memory.
+#define GEMM_PARAMETERS                                                                     \
+  const In *__restrict__ a, const In *__restrict__ b, const Out *__restrict__ bias,         \
+      const Out *__restrict__ residual, Out *__restrict__ c, float *partial, u32 *counters, \
+      u32 m, u32 n, u32 k, u32 tiles_m, u32 tiles_n, u32 slice, float alpha, float beta
+#define GEMM_ARGUMENTS                                                                       \
+  Arguments {                                                                                \
+    a, b, bias, residual, c, partial, counters, m, n, k, tiles_m, tiles_n, slice, alpha, beta \
+  }
+
+// x * sigmoid(t). The exponent is capped so that nothing is divided by infinity.
+GRETA_DEVICE float gate(float x, float t) { return x / (1.0f + fast_exp(-t < 80.0f ? -t : 80.0f)); }
+
+GRETA_DEVICE float activate(float x) {
+#if ACTIVATION == 1
+  return gate(x, x);
+#elif ACTIVATION == 2
+  // The tanh form: x/2 (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
+  return gate(x, 1.5957691216057308f * x * (1.0f + 0.044715f * x * x));
+#else
+  return x;
+#endif
+}
+
+// `count` neighbours of one row, all of them inside C.
+template <int count>
+GRETA_DEVICE void put_pack(const Arguments& args, u32 row, u32 col, const float (&sum)[count]) {
+  const u64 at = u64(row) * args.n + col;
+  float x[count];
+  GRETA_UNROLL
+  for (int j = 0; j < count; ++j) x[j] = args.alpha * sum[j];
+#if HAS_BIAS
+  const auto bias = load_pack<count>(args.bias + col);
+  GRETA_UNROLL
+  for (int j = 0; j < count; ++j) x[j] += element(bias, j);
+#endif
+#if HAS_RESIDUAL
+  const auto residual = load_pack<count>(args.residual + at);
+  GRETA_UNROLL
+  for (int j = 0; j < count; ++j) x[j] += element(residual, j);
+#endif
+  if (args.beta != 0.0f) {
+    const auto old = load_pack<count>(args.c + at);
+    GRETA_UNROLL
+    for (int j = 0; j < count; ++j) x[j] += args.beta * element(old, j);
+  }
+  GRETA_UNROLL
+  for (int j = 0; j < count; ++j) x[j] = activate(x[j]);
+  store_pack(args.c + at, narrow_pack<Out>(x));
+}
+
+GRETA_DEVICE void put(const Arguments& args, u32 row, u32 col, float sum) {
+  const float one[1] = {sum};
+  put_pack(args, row, col, one);
+}
+
+// Four neighbours of one row; `col` is a multiple of 4 and may lie past the edge.
+GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&sum)[4]) {
+#if STORE_VEC == 4
+  if (col < args.n) put_pack(args, row, col, sum);
+#else
+  GRETA_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    if (col + j < args.n) put(args, row, col + j, sum[j]);
+  }
+#endif
+}
+
+// Where a K slice's share of a sum is in the workspace.
+GRETA_DEVICE float* partial_sum(const Arguments& args, u32 slice, u32 row, u32 col) {
+  return args.partial + (u64(slice) * args.m + row) * args.n + col;
+}
+
+GRETA_DEVICE void put_partial4(const Arguments& args, u32 slice, u32 row, u32 col,
+                               const float (&sum)[4]) {
+  float* const first = partial_sum(args, slice, row, col);
+#if STORE_VEC == 4
+  if (col < args.n) store_pack(first, narrow_pack<float>(sum));
+#else
+  GRETA_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    if (col + j < args.n) first[j] = sum[j];
+  }
+#endif
+}

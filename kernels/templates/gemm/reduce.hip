@@ -1,0 +1,39 @@
+// Adds the SPLIT partial sums of each element, in a fixed order, and finishes it. A thread takes
+// four neighbours of a row.
+
+#if !defined(SPLIT) || SPLIT < 2
+#error "SPLIT must be defined and at least 2"
+#endif
+
+#include "gemm/operands.hip"
+
+GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
+  const Arguments args = GEMM_ARGUMENTS;
+  const u32 groups = n / 4 + (n % 4 != 0);
+  const u64 id = u64(block_index<256>()) * 256 + thread_index();
+  if (id >= u64(m) * groups) return;
+  const u32 row = u32(id / groups), col = u32(id % groups) * 4;
+  float part[SPLIT][4] = {};  // all loads are in flight at once
+  GRETA_UNROLL
+  for (u32 s = 0; s < SPLIT; ++s) {
+    const float* const first = partial_sum(args, s, row, col);
+#if STORE_VEC == 4
+    const auto pack = load_pack<4>(first);
+    GRETA_UNROLL
+    for (int j = 0; j < 4; ++j) part[s][j] = element(pack, j);
+#else
+    GRETA_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      if (col + j < n) part[s][j] = first[j];
+    }
+#endif
+  }
+  float sum[4];
+  GRETA_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    sum[j] = part[0][j];
+    GRETA_UNROLL
+    for (u32 s = 1; s < SPLIT; ++s) sum[j] += part[s][j];
+  }
+  put4(args, row, col, sum);
+}

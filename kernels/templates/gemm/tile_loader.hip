@@ -1,0 +1,66 @@
+// Loads one operand's K step from device memory into registers, and from there into shared memory
+// as f32 with K as the slow dimension. Where `along_k`, K is contiguous in the operand. `span` is
+// the tile's extent in m or n; a row of it in shared memory takes `pitch` floats. Extents and
+// numbers of threads are powers of two.
+#pragma once
+
+#include "gemm/operands.hip"
+
+template <bool along_k, u32 span, u32 vec, u32 pitch>
+struct TileLoader {
+  static constexpr u32 groups = (along_k ? BK : span) / vec;  // vectors of a line of memory
+  static constexpr u32 loads = span * BK / vec / THREADS;
+
+  const In* next;  // this thread's first vector of the K step to load next
+  u32 stride;      // elements from one line to the next
+  u32 first, end;  // where the tile starts in m or n, and where the operand ends
+  Pack<In, vec> raw[loads];
+
+  // The line of a load and an element in it.
+  GRETA_DEVICE static u32 line(u32 i) { return thread_index() / groups + i * THREADS / groups; }
+  GRETA_DEVICE static u32 offset(u32 i) {
+    return (thread_index() % groups + i * THREADS % groups) * vec;
+  }
+
+  GRETA_DEVICE void start(const In* operand, u32 extent, u32 k, u32 tile, u32 k0) {
+    stride = along_k ? k : extent;
+    first = tile;
+    end = extent;
+    next = operand + (along_k ? u64(tile + line(0)) * k + k0 + offset(0)
+                              : u64(k0 + line(0)) * extent + tile + offset(0));
+  }
+
+  // `whole`: no element of the K step lies outside the matrix.
+  template <bool whole>
+  GRETA_DEVICE void load(u32 k0, u32 k_end) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < loads; ++i) {
+      const In* const from =
+          next + (u64(i * THREADS / groups) * stride + i * THREADS % groups * vec);
+      const bool inside = along_k ? first + line(i) < end && k0 + offset(i) < k_end
+                                  : first + offset(i) < end && k0 + line(i) < k_end;
+      raw[i] = {};
+      if (whole || inside) raw[i] = load_pack<vec>(from);
+    }
+    next += along_k ? u64(BK) : u64(BK) * stride;
+  }
+
+  GRETA_DEVICE void store(float* tile) const {
+    GRETA_UNROLL
+    for (u32 i = 0; i < loads; ++i) {
+      if constexpr (along_k) {
+        GRETA_UNROLL
+        for (u32 j = 0; j < vec; ++j) tile[(offset(i) + j) * pitch + line(i)] = element(raw[i], j);
+      } else {
+        constexpr u32 width = vec < 4 ? vec : 4;  // of a store
+        GRETA_UNROLL
+        for (u32 j = 0; j < vec; j += width) {
+          float values[width];
+          GRETA_UNROLL
+          for (u32 l = 0; l < width; ++l) values[l] = element(raw[i], j + l);
+          store_pack(tile + line(i) * pitch + offset(i) + j, narrow_pack<float>(values));
+        }
+      }
+    }
+  }
+};

@@ -1,0 +1,169 @@
+// A workgroup computes a BM x BN tile of C. It walks K in steps of BK: both operands' parts go
+// through shared memory, and each thread keeps TM x TN sums in registers. With SPLIT > 1 the
+// workgroup's z picks a slice of K, and the sums go to the workspace for reduce.hip.
+
+#if !defined(BM) || !defined(BN) || !defined(BK) || !defined(TM) || !defined(TN) || \
+    !defined(VA) || !defined(VB) || !defined(PAD) || !defined(STAGES) || !defined(UNROLL) || \
+    !defined(LX) || !defined(SWIZZLE) || !defined(SPLIT)
+#error "BM BN BK TM TN VA VB PAD STAGES UNROLL LX SWIZZLE and SPLIT must be defined"
+#endif
+#if !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "A_ALONG_K and B_ALONG_K must be defined"
+#endif
+
+#define TX (BN / TN)  // threads along n
+#define TY (BM / TM)  // threads along m
+#define THREADS (TX * TY)
+#define LY (32 / LX)
+
+#if TM % 4 != 0 || TN % 4 != 0 || BM % TM != 0 || BN % TN != 0 || PAD % 4 != 0
+#error "threads' tiles are made of 4-wide pieces and divide the workgroup's tile"
+#endif
+#if TX % LX != 0 || TY % LY != 0
+#error "bundles of LX x 32/LX threads must divide the workgroup"
+#endif
+#if BM * BK % (VA * THREADS) != 0 || BN * BK % (VB * THREADS) != 0
+#error "every thread must load the same number of vectors"
+#endif
+#if BK % UNROLL != 0 || STAGES < 1 || STAGES > 2 || SPLIT < 1 || SWIZZLE < 1
+#error "UNROLL divides BK; STAGES is 1 or 2; SPLIT and SWIZZLE are at least 1"
+#endif
+
+#include "gemm/operands.hip"
+#include "gemm/tile_loader.hip"
+
+constexpr u32 a_pitch = BM + PAD, b_pitch = BN + PAD;
+
+struct Loaders {
+  TileLoader<A_ALONG_K, BM, VA, a_pitch> a;
+  TileLoader<B_ALONG_K, BN, VB, b_pitch> b;
+
+  GRETA_DEVICE void load(u32 k0, u32 k_end) {
+    if (a.first + BM <= a.end && b.first + BN <= b.end && k0 + BK <= k_end) {
+      a.template load<true>(k0, k_end);
+      b.template load<true>(k0, k_end);
+    } else {
+      a.template load<false>(k0, k_end);
+      b.template load<false>(k0, k_end);
+    }
+  }
+};
+
+struct Position {
+  u32 row, col;
+};
+
+// Picks the tile of C. SWIZZLE rows of tiles are walked together, column by column, so that
+// workgroups that run at the same time share their operands in the cache.
+GRETA_DEVICE Position pick_tile(const Arguments& args) {
+  const u32 group = SWIZZLE * args.tiles_n;
+  const u32 first = block_index<THREADS>() / group * SWIZZLE;
+  const u32 rows = smaller(args.tiles_m - first, SWIZZLE);
+  const u32 within = block_index<THREADS>() % group;
+  return {(first + within % rows) * BM, within / rows * BN};
+}
+
+typedef f32x2 Sums[TM][TN / 2];
+
+// What a thread reads of both tiles for one K.
+struct Pieces {
+  Pack<float, 4> a[TM / 4], b[TN / 4];
+
+  GRETA_DEVICE void load(const float* a_tile, const float* b_tile, u32 k) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < TM / 4; ++i) a[i] = load_pack<4>(a_tile + k * a_pitch + i * TY * 4);
+    GRETA_UNROLL
+    for (u32 j = 0; j < TN / 4; ++j) b[j] = load_pack<4>(b_tile + k * b_pitch + j * TX * 4);
+  }
+};
+
+// `a` and `b`: this thread's first pieces of both tiles. Each K is read while the one before it is
+// multiplied.
+GRETA_DEVICE void multiply(const float* a, const float* b, Sums& sums) {
+  Pieces next;
+  next.load(a, b, 0);
+  GRETA_NO_UNROLL
+  for (u32 k = 0; k < BK; k += UNROLL) {
+    GRETA_UNROLL
+    for (u32 u = 0; u < UNROLL; ++u) {
+      const Pieces now = next;
+      next.load(a, b, k + u + 1 < BK ? k + u + 1 : k + u);
+      GRETA_UNROLL
+      for (u32 i = 0; i < TM; ++i) {
+        GRETA_UNROLL
+        for (u32 j = 0; j < TN / 2; ++j) {
+          const auto& b_piece = now.b[j / 2];
+          const f32x2 b_pair = {element(b_piece, j % 2 * 2), element(b_piece, j % 2 * 2 + 1)};
+          sums[i][j] = multiply_add(element(now.a[i / 4], i % 4), b_pair, sums[i][j]);
+        }
+      }
+      loads_stay_behind();
+    }
+  }
+}
+
+GRETA_DEVICE void finish(const Arguments& args, u32 row0, u32 col0, const Sums& sums) {
+  GRETA_UNROLL
+  for (u32 i = 0; i < TM; ++i) {
+    const u32 row = row0 + i / 4 * TY * 4 + i % 4;
+    GRETA_UNROLL
+    for (u32 j = 0; j < TN; j += 4) {
+      const u32 col = col0 + j * TX;
+      const f32x2 low = sums[i][j / 2], high = sums[i][j / 2 + 1];
+      const float piece[4] = {low[0], low[1], high[0], high[1]};
+#if SPLIT > 1
+      if (row < args.m) put_partial4(args, block_z(), row, col, piece);
+#else
+      if (row < args.m) put4(args, row, col, piece);
+#endif
+    }
+  }
+}
+
+GRETA_KERNEL(THREADS) gemm_tiled(GEMM_PARAMETERS) {
+  // K is the slow dimension of both, so that a thread's pieces are single 16-byte reads.
+  GRETA_SHARED(float, a_tile, STAGES * BK * a_pitch);
+  GRETA_SHARED(float, b_tile, STAGES * BK * b_pitch);
+  const Arguments args = GEMM_ARGUMENTS;
+  if (block_index<THREADS>() >= tiles_m * tiles_n) return;
+  const Position tile = pick_tile(args);
+  const u32 k_begin = smaller(block_z() * slice, k);
+  const u32 k_end = smaller(k_begin + slice, k);
+  Loaders loaders;
+  loaders.a.start(a, m, k, tile.row, k_begin);
+  loaders.b.start(b, n, k, tile.col, k_begin);
+  // Bundles of 32 threads cover LX x LY pieces: neighbours read the same or adjacent 16 bytes.
+  const u32 bundle = thread_index() / 32, lane = thread_index() % 32;
+  const u32 tx = bundle % (TX / LX) * LX + lane % LX;
+  const u32 ty = bundle / (TX / LX) * LY + lane / LX;
+  Sums sums = {};
+
+#if STAGES == 1
+  for (u32 k0 = k_begin; k0 < k_end; k0 += BK) {
+    loaders.load(k0, k_end);
+    block_barrier();
+    loaders.a.store(a_tile);
+    loaders.b.store(b_tile);
+    block_barrier();
+    multiply(a_tile + ty * 4, b_tile + tx * 4, sums);
+  }
+#else
+  loaders.load(k_begin, k_end);
+  loaders.a.store(a_tile);
+  loaders.b.store(b_tile);
+  block_barrier();
+  u32 stage = 0;
+  for (u32 k0 = k_begin; k0 < k_end; k0 += BK) {
+    // The next step's loads are in flight while this one is multiplied; past the end, they are
+    // zeros that nobody reads. No branch: compilers would move the products behind it.
+    loaders.load(k0 + BK, k_end);
+    multiply(a_tile + stage * BK * a_pitch + ty * 4, b_tile + stage * BK * b_pitch + tx * 4, sums);
+    stage = 1 - stage;
+    loaders.a.store(a_tile + stage * BK * a_pitch);
+    loaders.b.store(b_tile + stage * BK * b_pitch);
+    block_barrier();
+  }
+#endif
+
+  finish(args, tile.row + ty * 4, tile.col + tx * 4, sums);
+}
