@@ -25,4 +25,11 @@ std::string DeviceInfo::fingerprint() const {
   return hash.hex();
 }
 
+bool same_card(const DeviceInfo& a, const DeviceInfo& b) {
+  if (a.is_cpu() || b.is_cpu()) return a.id() == b.id();
+  if (!a.pci_address.empty() && !b.pci_address.empty()) return a.pci_address == b.pci_address;
+  if (!a.uuid.empty() && !b.uuid.empty()) return a.uuid == b.uuid;
+  return a.id() == b.id();
+}
+
 }  // namespace greta

@@ -73,4 +73,9 @@ struct DeviceInfo {
   std::string fingerprint() const;
 };
 
+/// Whether two devices of this machine are one card, seen through two APIs maybe: by their PCI
+/// addresses, or by their UUIDs where one has no address. What acts as a GPU on the CPU is no card,
+/// and only itself.
+bool same_card(const DeviceInfo& a, const DeviceInfo& b);
+
 }  // namespace greta

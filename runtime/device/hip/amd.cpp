@@ -51,7 +51,7 @@ struct Runtime {
   hipError_t (*hipDeviceGetName)(char* name, int bytes, int device) = nullptr;
   hipError_t (*hipDeviceTotalMem)(std::size_t* bytes, int device) = nullptr;
   hipError_t (*hipDeviceGetPCIBusId)(char* address, int bytes, int device) = nullptr;
-  hipError_t (*hipDeviceGetUuid)(char* bytes, int device) = nullptr;  // since HIP 5.2, or none
+  hipError_t (*hipDeviceGetUuid)(char* bytes, int device) = nullptr;  ///< or none
   hipError_t (*hipGetDeviceProperties)(char* bytes, int device) = nullptr;
   std::size_t architecture_offset = 0;  ///< in what hipGetDeviceProperties fills
 
@@ -69,33 +69,34 @@ std::string version_text(int version) {
 }
 
 void load_functions(const DynamicLibrary& library, Functions& hip) {
-#define GRETA_LOAD(name) library.load(hip.name, #name).value()
-  GRETA_LOAD(hipMalloc);
-  GRETA_LOAD(hipFree);
-  GRETA_LOAD(hipHostMalloc);
-  GRETA_LOAD(hipHostFree);
-  GRETA_LOAD(hipMemsetD32Async);
-  GRETA_LOAD(hipStreamCreateWithFlags);
-  GRETA_LOAD(hipStreamDestroy);
-  GRETA_LOAD(hipStreamQuery);
-  GRETA_LOAD(hipStreamWaitEvent);
-  GRETA_LOAD(hipStreamBeginCapture);
-  GRETA_LOAD(hipStreamEndCapture);
-  GRETA_LOAD(hipGraphInstantiateWithFlags);
-  GRETA_LOAD(hipGraphLaunch);
-  GRETA_LOAD(hipGraphExecDestroy);
-  GRETA_LOAD(hipGraphDestroy);
-  GRETA_LOAD(hipEventCreateWithFlags);
-  GRETA_LOAD(hipEventDestroy);
-  GRETA_LOAD(hipEventRecord);
-  GRETA_LOAD(hipEventQuery);
-  GRETA_LOAD(hipEventElapsedTime);
-  GRETA_LOAD(hipModuleLoadData);
-  GRETA_LOAD(hipModuleUnload);
-  GRETA_LOAD(hipModuleGetFunction);
-  GRETA_LOAD(hipFuncGetAttribute);
-  GRETA_LOAD(hipModuleLaunchKernel);
-#undef GRETA_LOAD
+  const auto load = [&](auto*& function, const char* symbol) {
+    library.load(function, symbol).value();
+  };
+  load(hip.hipMalloc, "hipMalloc");
+  load(hip.hipFree, "hipFree");
+  load(hip.hipHostMalloc, "hipHostMalloc");
+  load(hip.hipHostFree, "hipHostFree");
+  load(hip.hipMemsetD32Async, "hipMemsetD32Async");
+  load(hip.hipStreamCreateWithFlags, "hipStreamCreateWithFlags");
+  load(hip.hipStreamDestroy, "hipStreamDestroy");
+  load(hip.hipStreamQuery, "hipStreamQuery");
+  load(hip.hipStreamWaitEvent, "hipStreamWaitEvent");
+  load(hip.hipStreamBeginCapture, "hipStreamBeginCapture");
+  load(hip.hipStreamEndCapture, "hipStreamEndCapture");
+  load(hip.hipGraphInstantiateWithFlags, "hipGraphInstantiateWithFlags");
+  load(hip.hipGraphLaunch, "hipGraphLaunch");
+  load(hip.hipGraphExecDestroy, "hipGraphExecDestroy");
+  load(hip.hipGraphDestroy, "hipGraphDestroy");
+  load(hip.hipEventCreateWithFlags, "hipEventCreateWithFlags");
+  load(hip.hipEventDestroy, "hipEventDestroy");
+  load(hip.hipEventRecord, "hipEventRecord");
+  load(hip.hipEventQuery, "hipEventQuery");
+  load(hip.hipEventElapsedTime, "hipEventElapsedTime");
+  load(hip.hipModuleLoadData, "hipModuleLoadData");
+  load(hip.hipModuleUnload, "hipModuleUnload");
+  load(hip.hipModuleGetFunction, "hipModuleGetFunction");
+  load(hip.hipFuncGetAttribute, "hipFuncGetAttribute");
+  load(hip.hipModuleLaunchKernel, "hipModuleLaunchKernel");
 }
 
 /// Functions whose place on NVIDIA is taken by more than one call.

@@ -47,8 +47,9 @@ class HipBackend final : public Backend {
         throw Refusal(Status::unavailable,
                       fmt::format("{} is not usable: {}", probed.info.name, probed.reason));
       }
-      auto compiler = card->platform().create_compiler(options).value();
-      identify(probed.info, index, compiler->version());
+      // Without a compiler there is still load().
+      auto compiler = card->platform().create_compiler(options);
+      identify(probed.info, index, compiler);
       auto context = std::make_shared<Context>(card, std::move(probed.info), options);
       return std::unique_ptr<Device>(std::make_unique<HipDevice>(
           std::move(context), std::move(compiler), options.cache_directory));
@@ -78,7 +79,7 @@ class HipBackend final : public Backend {
     const Platform& platform = cards_[index]->platform();
     ProbedDevice probed = platform.describe(cards_[index]->device());
     const auto compiler = platform.create_compiler({});
-    identify(probed.info, static_cast<int>(index), compiler ? (*compiler)->version() : "");
+    identify(probed.info, static_cast<int>(index), compiler);
     if (!compiler && probed.usable) {
       probed.usable = false;
       probed.reason = "no compiler for its kernels: " + compiler.failure().message;
@@ -86,10 +87,11 @@ class HipBackend final : public Backend {
     return probed;
   }
 
-  void identify(DeviceInfo& info, int index, const std::string& compiler) const {
+  void identify(DeviceInfo& info, int index,
+                const Result<std::unique_ptr<Compiler>>& compiler) const {
     info.backend = name_;
     info.index = index;
-    info.compiler = compiler;
+    if (compiler) info.compiler = (*compiler)->version();
   }
 
   std::string name_;

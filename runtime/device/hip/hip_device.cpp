@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t staging_bytes = std::size_t{16} << 20;
 }
 
-HipDevice::HipDevice(std::shared_ptr<Context> context, std::unique_ptr<Compiler> compiler,
+HipDevice::HipDevice(std::shared_ptr<Context> context, Result<std::unique_ptr<Compiler>> compiler,
                      std::filesystem::path cache_directory)
     : context_(std::move(context)),
       compiler_(std::move(compiler)),
@@ -90,7 +90,8 @@ Result<void> HipDevice::download(const Buffer& from, std::size_t offset, std::sp
 
 Result<std::unique_ptr<Kernel>> HipDevice::compile(const KernelSource& source) {
   return entered(*context_, [&]() -> Result<std::unique_ptr<Kernel>> {
-    return std::unique_ptr<Kernel>(hip::compile(context_, *compiler_, cache_, source));
+    if (!compiler_) return compiler_.failure();
+    return std::unique_ptr<Kernel>(hip::compile(context_, **compiler_, cache_, source));
   });
 }
 

@@ -11,7 +11,8 @@ namespace greta::hip {
 
 class HipDevice final : public Device {
  public:
-  HipDevice(std::shared_ptr<Context> context, std::unique_ptr<Compiler> compiler,
+  /// `compiler` may be the reason why there is none: then compile() fails with it.
+  HipDevice(std::shared_ptr<Context> context, Result<std::unique_ptr<Compiler>> compiler,
             std::filesystem::path cache_directory);
 
   const DeviceInfo& info() const override { return context_->info(); }
@@ -37,7 +38,7 @@ class HipDevice final : public Device {
                         std::size_t from_offset, std::size_t bytes);
 
   std::shared_ptr<Context> context_;
-  std::unique_ptr<Compiler> compiler_;
+  Result<std::unique_ptr<Compiler>> compiler_;
   std::shared_ptr<MemoryHeap> device_heap_;
   std::shared_ptr<MemoryHeap> staging_heap_;
   KernelCache cache_;

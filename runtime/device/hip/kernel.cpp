@@ -124,7 +124,9 @@ std::unique_ptr<HipKernel> compile(const std::shared_ptr<Context>& context, Comp
 
 std::unique_ptr<HipKernel> load(const std::shared_ptr<Context>& context, const KernelSource& source,
                                 std::span<const std::byte> code_object) {
-  check_source(context->info(), source);
+  KernelSource described = source;
+  described.language = context->info().language;
+  check_source(context->info(), described);
   Hash hash;
   hash.add(source.entry);
   hash.add({reinterpret_cast<const char*>(code_object.data()), code_object.size()});
