@@ -3,13 +3,9 @@
 #include <string_view>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/embedded_file.hpp"
 
-/// A kernel source that was built into the library.
-struct EmbeddedFile {
-  std::string_view path;  ///< below kernels/templates, e.g. "gemm/tiled.comp"
-  std::string_view text;
-};
+namespace greta {
 
 /// All files *.comp, *.glsl and *.hip below kernels/templates.
 const std::vector<EmbeddedFile>& embedded_files();

@@ -73,6 +73,7 @@ struct Thread {
 /// What a kernel's library exports as greta_host_entry.
 struct Entry {
   const char* name;
+  int imitates;                                 ///< GRETA_HOST of the kernel
   void (*run)(const unsigned char* arguments);  ///< the kernel, as the current thread
   unsigned argument_bytes;
   Thread** current;        ///< the thread that runs; the executor sets it

@@ -4,7 +4,7 @@
 // when the thread waits, so that a missing or too weak wait is seen. Both addresses are checked
 // when a copy is issued.
 
-#include "wave.hpp"
+#include "runtime/device/hip/host/language/wave.hpp"
 
 namespace greta_host {
 

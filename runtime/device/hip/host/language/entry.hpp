@@ -2,7 +2,7 @@
 
 // Calls a kernel with parameters taken from a packed argument block.
 
-#include "thread.hpp"
+#include "runtime/device/hip/host/language/thread.hpp"
 
 namespace greta_host {
 
@@ -57,6 +57,7 @@ struct Kernel<kernel> {
 
   static constexpr Entry entry(const char* name) {
     return {name,
+            GRETA_HOST,
             &run,
             layout().offset[count],
             &current,

@@ -9,11 +9,12 @@
 // greta_host::dynamic_shared<float>(). It holds bytes 0xFF (NaN) when a block starts. Variables of
 // a kernel's text that are neither const nor __shared__ are refused.
 
-#include "atomics.hpp"
-#include "copies.hpp"
-#include "entry.hpp"
-#include "math.hpp"
-#include "matrix_amd.hpp"
-#include "matrix_ptx.hpp"
-#include "vectors.hpp"
-#include "wave.hpp"
+#include "runtime/device/hip/host/language/atomics.hpp"
+#include "runtime/device/hip/host/language/checks.hpp"
+#include "runtime/device/hip/host/language/copies.hpp"
+#include "runtime/device/hip/host/language/entry.hpp"
+#include "runtime/device/hip/host/language/math.hpp"
+#include "runtime/device/hip/host/language/matrix_amd.hpp"
+#include "runtime/device/hip/host/language/matrix_ptx.hpp"
+#include "runtime/device/hip/host/language/vectors.hpp"
+#include "runtime/device/hip/host/language/wave.hpp"

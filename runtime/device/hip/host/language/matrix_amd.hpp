@@ -4,8 +4,8 @@
 // manuals. Registers are 32-bit words that hold two 16-bit elements, the one with the lower index
 // in the lower half, as in the vectors that clang's builtins take. Sums are f32.
 
-#include "numbers.hpp"
-#include "wave.hpp"
+#include "runtime/device/hip/host/language/numbers.hpp"
+#include "runtime/device/hip/host/language/wave.hpp"
 
 namespace greta_host {
 

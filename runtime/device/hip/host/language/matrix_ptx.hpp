@@ -6,8 +6,8 @@
 
 #if GRETA_HOST == 80
 
-#include "numbers.hpp"
-#include "wave.hpp"
+#include "runtime/device/hip/host/language/numbers.hpp"
+#include "runtime/device/hip/host/language/wave.hpp"
 
 namespace greta_host {
 

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "abi.hpp"
+#include "runtime/device/hip/host/language/abi.hpp"
 
-#define __global__ __attribute__((visibility("default")))
+#define __global__
 #define __device__
 #define __host__
 #define __constant__ static const

@@ -5,7 +5,7 @@
 // ends the launch with a message. Lanes that have ended, or that the block never had, are read as
 // bytes 0xFF: NaN, or -1.
 
-#include "thread.hpp"
+#include "runtime/device/hip/host/language/thread.hpp"
 
 namespace greta_host {
 

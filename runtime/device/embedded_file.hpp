@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+namespace greta {
+
+/// A text file that was built into a library.
+struct EmbeddedFile {
+  std::string_view path;  ///< below the folder that was embedded, e.g. "gemm/tiled.comp"
+  std::string_view text;
+};
+
+}  // namespace greta

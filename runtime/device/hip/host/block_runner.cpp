@@ -1,0 +1,391 @@
+#include "runtime/device/hip/host/block_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "runtime/device/hip/host/sanitizer.hpp"
+
+namespace greta::hip::host {
+
+namespace {
+
+// What a GPU calls private memory; sanitizers surround each variable.
+constexpr std::size_t stack_bytes = std::size_t{64} << 10;
+constexpr std::size_t sanitized_stack_bytes = std::size_t{256} << 10;
+
+std::string text(const greta_host::Index& index) {
+  return fmt::format("({},{},{})", index.x, index.y, index.z);
+}
+
+std::string text(const greta_host::Site& site) {
+  return fmt::format("{} at {}:{}", site.what, site.file, site.line);
+}
+
+/// Lanes after `lane`, then those from 0 on.
+unsigned following(std::uint64_t mask, unsigned lane) {
+  const std::uint64_t later = mask & ~((std::uint64_t{2} << lane) - 1);
+  return static_cast<unsigned>(std::countr_zero(later != 0 ? later : mask));
+}
+
+/// memset(), unseen by sanitizers: the gaps between variables are poisoned.
+__attribute__((no_sanitize("address"))) void fill_unchecked(unsigned char* from,
+                                                            const unsigned char* to) {
+  while (from != to && reinterpret_cast<std::uintptr_t>(from) % 8 != 0) *from++ = 0xFF;
+  for (; to - from >= 8; from += 8) {
+    *reinterpret_cast<volatile std::uint64_t*>(from) = ~std::uint64_t{0};
+  }
+  while (from != to) *const_cast<volatile unsigned char*>(from++) = 0xFF;
+}
+
+}  // namespace
+
+/// An asynchronous copy whose bytes are not in shared memory yet.
+struct BlockRunner::Copy {
+  void* to;
+  unsigned bytes;
+  unsigned group;
+  std::array<unsigned char, 16> data;
+};
+
+struct BlockRunner::Thread : greta_host::Thread {
+  BlockRunner* runner;
+  Fiber* fiber;
+  State state;
+  greta_host::Site site;  ///< where it waits
+  unsigned groups;        ///< of copies that it has committed
+  std::vector<Copy> copies;
+};
+
+struct BlockRunner::Wave : greta_host::Wave {
+  std::uint64_t live = 0;     ///< lanes that have not ended
+  std::uint64_t ready = 0;    ///< of these, lanes that can run
+  std::uint64_t waiting = 0;  ///< lanes in a wave operation
+  unsigned first = 0;         ///< thread of lane 0
+  greta_host::Site site{};    ///< the operation
+  std::vector<greta_host::Slot> memory;
+};
+
+/// While a kernel's call is served; a signal must not cut that short.
+class BlockRunner::Outside {
+ public:
+  explicit Outside(BlockRunner& runner) : runner_(runner) {
+    runner_.in_kernel_ = 0;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Outside() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    runner_.in_kernel_ = 1;
+  }
+  Outside(const Outside&) = delete;
+  Outside& operator=(const Outside&) = delete;
+
+ private:
+  BlockRunner& runner_;
+};
+
+const greta_host::Calls BlockRunner::calls_{&meet_wave,     &meet_block,    &stage_copy,
+                                            &commit_copies, &finish_copies, &fail};
+
+BlockRunner::BlockRunner() : main_(Fiber::of_this_thread()) {}
+BlockRunner::~BlockRunner() = default;
+
+BlockRunner::Thread& BlockRunner::self(greta_host::Thread& thread) {
+  return static_cast<Thread&>(thread);
+}
+
+void BlockRunner::set_launch(const greta_host::Entry& entry, const Launch& launch) {
+  entry_ = &entry;
+  launch_ = &launch;
+  count_ = launch.block.x * launch.block.y * launch.block.z;
+  if (threads_.size() < count_) threads_.resize(count_);
+  const unsigned waves = (count_ + launch.wave_size - 1) / launch.wave_size;
+  waves_.resize(waves);
+  for (unsigned i = 0; i < waves; ++i) {
+    waves_[i].first = i * launch.wave_size;
+    waves_[i].memory.resize(std::size_t{2} * launch.wave_size);
+    waves_[i].slots[0] = waves_[i].memory.data();
+    waves_[i].slots[1] = waves_[i].memory.data() + launch.wave_size;
+  }
+  if (!address_sanitizer().loaded()) return;
+  address_sanitizer().unpoison(entry.dynamic, launch.dynamic_bytes);
+  address_sanitizer().poison(entry.dynamic + launch.dynamic_bytes,
+                             entry.dynamic_bytes - launch.dynamic_bytes);
+}
+
+// What a kernel reads before it was written is NaN, or -1.
+void BlockRunner::clear_shared_memory() {
+  const auto* const dynamic_end = entry_->dynamic + entry_->dynamic_bytes;
+  fill_unchecked(entry_->shared, entry_->dynamic + launch_->dynamic_bytes);
+  fill_unchecked(const_cast<unsigned char*>(dynamic_end), entry_->shared_end);
+}
+
+void BlockRunner::reset(greta_host::Index block) {
+  const greta_host::Index size = launch_->block;
+  for (unsigned i = 0; i < count_; ++i) {
+    Thread& thread = threads_[i];
+    thread.index = {i % size.x, i / size.x % size.y, i / (size.x * size.y)};
+    thread.block = block;
+    thread.lane = i % launch_->wave_size;
+    thread.exchanges = 0;
+    thread.wave = &waves_[i / launch_->wave_size];
+    thread.launch = launch_;
+    thread.calls = &calls_;
+    thread.runner = this;
+    thread.fiber = nullptr;
+    thread.state = State::unstarted;
+    thread.groups = 0;
+    thread.copies.clear();
+  }
+  for (Wave& wave : waves_) {
+    const unsigned lanes = std::min(launch_->wave_size, count_ - wave.first);
+    wave.live = wave.ready = ~std::uint64_t{0} >> (64 - lanes);
+    wave.waiting = wave.met = 0;
+  }
+  ready_waves_ = ~std::uint64_t{0} >> (64 - waves_.size());
+  arrived_ = ended_ = 0;
+}
+
+std::optional<Fault> BlockRunner::run(greta_host::Index block) {
+  reset(block);
+  clear_shared_memory();
+  fault_.reset();
+  signal_ = 0;
+  current_ = threads_.data();
+  *entry_->current = current_;
+  current_->fiber = &take_fiber();
+  Fiber::change(main_, *current_->fiber);
+  in_kernel_ = 0;
+  if (signal_ != 0) fault_ = interruption();
+  if (fault_) {  // fibers were left wherever they were
+    idle_.clear();
+    for (Fiber& fiber : fibers_) {
+      fiber.prepare(&fiber_body, this, static_cast<unsigned>(idle_.size()));
+      idle_.push_back(&fiber);
+    }
+  }
+  return fault_;
+}
+
+Fiber& BlockRunner::take_fiber() {
+  if (idle_.empty()) {
+    const bool sanitized = address_sanitizer().loaded();
+    fibers_.emplace_back(sanitized ? sanitized_stack_bytes : stack_bytes);
+    fibers_.back().prepare(&fiber_body, this, static_cast<unsigned>(fibers_.size()));
+    idle_.push_back(&fibers_.back());
+  }
+  Fiber* const fiber = idle_.back();
+  idle_.pop_back();
+  return *fiber;
+}
+
+void BlockRunner::fiber_body(void* runner) {
+  Fiber::arrived();
+  static_cast<BlockRunner*>(runner)->run_threads();
+}
+
+// A fiber for ever runs threads that have not started: in this block, and in the next ones.
+void BlockRunner::run_threads() {
+  for (;;) {
+    Thread& thread = *current_;
+    Fiber& fiber = *thread.fiber;
+    thread.state = State::running;
+    in_kernel_ = 1;
+    entry_->run(launch_->arguments);
+    in_kernel_ = 0;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    end_thread(thread);
+    Thread* const other = next(thread);
+    if (other == nullptr) {
+      if (ended_ != count_) stop(stuck());
+      idle_.push_back(&fiber);
+      Fiber::change(fiber, main_);
+    } else if (other->state == State::unstarted) {
+      other->fiber = &fiber;
+      current_ = other;
+      *entry_->current = other;
+    } else {
+      idle_.push_back(&fiber);
+      current_ = other;
+      *entry_->current = other;
+      Fiber::change(fiber, *other->fiber);
+    }
+  }
+}
+
+void BlockRunner::end_thread(Thread& thread) {
+  thread.state = State::ended;
+  thread.fiber = nullptr;
+  ++ended_;
+  auto& wave = static_cast<Wave&>(*thread.wave);
+  const std::uint64_t bit = std::uint64_t{1} << thread.lane;
+  wave.live &= ~bit;
+  wave.ready &= ~bit;
+  if (wave.waiting != 0 && wave.waiting == wave.live) release_wave(wave);
+}
+
+void BlockRunner::release_wave(Wave& wave) {
+  wave.met = wave.live;
+  wave.waiting = 0;
+  wave.ready = wave.live;
+  ready_waves_ |= std::uint64_t{1} << (&wave - waves_.data());
+}
+
+void BlockRunner::release_block() {
+  arrived_ = 0;
+  for (Wave& wave : waves_) wave.ready = wave.live;
+  ready_waves_ = ~std::uint64_t{0} >> (64 - waves_.size());
+}
+
+// Waves run as far as they can, one after the other.
+BlockRunner::Thread* BlockRunner::next(const Thread& after) {
+  const auto* wave = static_cast<const Wave*>(after.wave);
+  const auto number = static_cast<unsigned>(wave - waves_.data());
+  if (wave->ready != 0) return &threads_[wave->first + following(wave->ready, after.lane)];
+  ready_waves_ &= ~(std::uint64_t{1} << number);
+  if (ready_waves_ == 0) return nullptr;
+  wave = &waves_[following(ready_waves_, number)];
+  return &threads_[wave->first + static_cast<unsigned>(std::countr_zero(wave->ready))];
+}
+
+void BlockRunner::switch_to(Thread& from, Thread& to) {
+  if (to.fiber == nullptr) to.fiber = &take_fiber();
+  current_ = &to;
+  *entry_->current = &to;
+  Fiber::change(*from.fiber, *to.fiber);
+}
+
+void BlockRunner::wait(Thread& thread, State state, greta_host::Site site) {
+  thread.state = state;
+  thread.site = site;
+  static_cast<Wave&>(*thread.wave).ready &= ~(std::uint64_t{1} << thread.lane);
+  Thread* const other = next(thread);
+  if (other == nullptr) stop(stuck());
+  switch_to(thread, *other);
+  thread.state = State::running;
+}
+
+void BlockRunner::meet_wave(greta_host::Thread& thread, greta_host::Site site) {
+  BlockRunner& runner = *self(thread).runner;
+  const Outside outside(runner);
+  auto& wave = static_cast<Wave&>(*thread.wave);
+  if (wave.waiting == 0) {
+    wave.site = site;
+  } else {
+    runner.check_same(self(thread), "its wave", wave.site, site);
+  }
+  wave.waiting |= std::uint64_t{1} << thread.lane;
+  if (wave.waiting == wave.live) {
+    runner.release_wave(wave);
+  } else {
+    runner.wait(self(thread), State::in_wave, site);
+  }
+}
+
+void BlockRunner::meet_block(greta_host::Thread& thread, greta_host::Site site) {
+  BlockRunner& runner = *self(thread).runner;
+  const Outside outside(runner);
+  if (runner.arrived_ == 0) {
+    runner.barrier_ = site;
+  } else {
+    runner.check_same(self(thread), "its block", runner.barrier_, site);
+  }
+  if (++runner.arrived_ == runner.count_) {
+    runner.release_block();
+  } else {
+    runner.wait(self(thread), State::at_barrier, site);
+  }
+}
+
+unsigned char* BlockRunner::stage_copy(greta_host::Thread& thread, void* to, unsigned bytes) {
+  Thread& known = self(thread);
+  const Outside outside(*known.runner);
+  return known.copies.emplace_back(Copy{to, bytes, known.groups, {}}).data.data();
+}
+
+void BlockRunner::commit_copies(greta_host::Thread& thread) {
+  ++self(thread).groups;
+}
+
+void BlockRunner::finish_copies(greta_host::Thread& thread, unsigned pending) {
+  Thread& known = self(thread);
+  const Outside outside(*known.runner);
+  const unsigned done = known.groups > pending ? known.groups - pending : 0;
+  const auto end = std::find_if(known.copies.begin(), known.copies.end(),
+                                [done](const Copy& copy) { return copy.group >= done; });
+  for (auto copy = known.copies.begin(); copy != end; ++copy) {
+    std::memcpy(copy->to, copy->data.data(), copy->bytes);
+  }
+  known.copies.erase(known.copies.begin(), end);
+}
+
+void BlockRunner::stop(Fault fault) {
+  fault_ = std::move(fault);
+  Fiber::escape(main_);
+}
+
+void BlockRunner::fail(greta_host::Thread& thread, greta_host::Site site, const char* why) {
+  BlockRunner& runner = *self(thread).runner;
+  const Outside outside(runner);
+  runner.stop({false, fmt::format("{}: {}, by thread {} of block {}", text(site), why,
+                                  text(thread.index), text(thread.block))});
+}
+
+void BlockRunner::check_same(const Thread& thread, const char* group,
+                             const greta_host::Site& theirs, const greta_host::Site& mine) {
+  const bool same = theirs.line == mine.line && std::strcmp(theirs.what, mine.what) == 0 &&
+                    std::strcmp(theirs.file, mine.file) == 0;
+  if (same) return;
+  stop({false,
+        fmt::format("thread {} of block {} comes to {} while others of {} wait in {}",
+                    text(thread.index), text(thread.block), text(mine), group, text(theirs))});
+}
+
+std::string BlockRunner::describe(State state) const {
+  const Thread* first = nullptr;
+  unsigned number = 0;
+  for (unsigned i = 0; i < count_; ++i) {
+    if (threads_[i].state != state) continue;
+    if (first == nullptr) first = &threads_[i];
+    ++number;
+  }
+  if (first == nullptr) return {};
+  const std::string threads =
+      number == 1 ? fmt::format("; thread {} ", text(first->index))
+                  : fmt::format("; {} threads, the first of them {}, ", number, text(first->index));
+  if (state == State::ended) return threads + (number == 1 ? "has ended" : "have ended");
+  return threads + (number == 1 ? "waits in " : "wait in ") + text(first->site);
+}
+
+Fault BlockRunner::stuck() const {
+  return {false, fmt::format("no thread of block {} can go on{}{}{}", text(threads_[0].block),
+                             describe(State::at_barrier), describe(State::in_wave),
+                             describe(State::ended))};
+}
+
+bool BlockRunner::interrupt(int signal, const void* address) {
+  if (in_kernel_ == 0) return false;
+  in_kernel_ = 0;
+  signal_ = signal;
+  signal_address_ = address;
+  Fiber::escape(main_);
+}
+
+Fault BlockRunner::interruption() const {
+  const std::string who =
+      fmt::format("thread {} of block {}", text(current_->index), text(current_->block));
+  if (signal_ == SIGURG) return {false, "stopped while running " + who};
+  if (current_->fiber->overflowed(signal_address_)) {
+    return {true,
+            fmt::format("{} needs more than {} KiB of private memory", who, stack_bytes >> 10)};
+  }
+  if (signal_ == SIGFPE) return {true, "an integer division by zero by " + who};
+  if (signal_ == SIGILL) return {true, "an illegal instruction or unreachable code in " + who};
+  return {true, fmt::format("an access to the illegal address {} by {}", signal_address_, who)};
+}
+
+}  // namespace greta::hip::host

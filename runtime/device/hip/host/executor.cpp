@@ -1,0 +1,109 @@
+#include "runtime/device/hip/host/executor.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "runtime/device/hip/host/faults.hpp"
+
+namespace greta::hip::host {
+
+struct Executor::Run {
+  explicit Run(const Job& its_job) : job(its_job) {
+    const greta_host::Index grid = job.launch.grid;
+    blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  }
+
+  const Job& job;
+  std::uint64_t blocks = 0;
+  std::atomic<std::uint64_t> next{0};
+  unsigned working = 0;        ///< OS threads on it
+  std::optional<Fault> fault;  ///< the first
+};
+
+Executor& Executor::instance() {
+  static auto* const executor = new Executor;
+  return *executor;
+}
+
+Executor::Executor() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  const int processors = known ? CPU_COUNT(&allowed) : 1;
+  workers_.resize(static_cast<std::size_t>(std::clamp(processors, 1, 64)));
+  const std::lock_guard lock(mutex_);
+  for (unsigned i = 0; i < workers(); ++i) {
+    std::thread thread([this, i] { work(i); });
+    workers_[i].thread = thread.native_handle();
+    thread.detach();
+  }
+}
+
+void Executor::work(unsigned number) {
+  BlockRunner runner;
+  const FaultGuard guard(runner);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    more_.wait(lock, [this] { return !runs_.empty(); });
+    Run& run = *runs_.front();
+    ++run.working;
+    workers_[number].run = &run;
+    lock.unlock();
+    run_blocks(run, runner, number);
+    lock.lock();
+    workers_[number].run = nullptr;
+    if (const auto at = std::find(runs_.begin(), runs_.end(), &run); at != runs_.end()) {
+      runs_.erase(at);
+    }
+    if (--run.working == 0) done_.notify_all();
+  }
+}
+
+void Executor::run_blocks(Run& run, BlockRunner& runner, unsigned number) {
+  const auto fail = [&](Fault fault) {
+    run.next = run.blocks;
+    const std::lock_guard lock(mutex_);
+    if (!run.fault) run.fault = std::move(fault);
+  };
+  const auto entry = run.job.library->copy(number);
+  if (!entry) return fail({false, entry.failure().message});
+  runner.set_launch(**entry, run.job.launch);
+  const greta_host::Index grid = run.job.launch.grid;
+  for (;;) {
+    const std::uint64_t i = run.next++;
+    if (i >= run.blocks) return;
+    const greta_host::Index block{
+        static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y),
+        static_cast<unsigned>(i / (static_cast<std::uint64_t>(grid.x) * grid.y))};
+    if (auto fault = runner.run(block)) return fail(std::move(*fault));
+  }
+}
+
+std::optional<Fault> Executor::run(const Job& job, const std::atomic<bool>& cancelled) {
+  Run run(job);
+  std::unique_lock lock(mutex_);
+  runs_.push_back(&run);
+  if (run.blocks == 1) {
+    more_.notify_one();
+  } else {
+    more_.notify_all();
+  }
+  const auto finished = [&] {
+    return run.working == 0 && std::find(runs_.begin(), runs_.end(), &run) == runs_.end();
+  };
+  // A signal that comes while a kernel calls the executor does nothing, so it is sent again.
+  while (!done_.wait_for(lock, std::chrono::milliseconds(20), finished)) {
+    if (!cancelled) continue;
+    run.next = run.blocks;
+    for (const Worker& worker : workers_) {
+      if (worker.run == &run) pthread_kill(worker.thread, stop_signal);
+    }
+  }
+  return std::move(run.fault);
+}
+
+}  // namespace greta::hip::host

@@ -1,0 +1,68 @@
+#include "runtime/device/hip/host/faults.hpp"
+
+#include <signal.h>
+
+#include <array>
+#include <mutex>
+
+#include "runtime/device/hip/host/block_runner.hpp"
+#include "runtime/device/hip/host/sanitizer.hpp"
+
+namespace greta::hip::host {
+
+// Ignored unless a handler is set, so nobody is hurt by one that comes late.
+const int stop_signal = SIGURG;
+
+namespace {
+
+constexpr std::array faults{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr std::size_t stack_bytes = std::size_t{64} << 10;
+
+thread_local BlockRunner* running = nullptr;
+
+struct sigaction& earlier(int signal) {
+  static std::array<struct sigaction, 65> all{};
+  return all[static_cast<std::size_t>(signal)];
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
+  if (running != nullptr && running->interrupt(signal, info->si_addr)) return;
+  const struct sigaction& before = earlier(signal);
+  if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
+  if (before.sa_handler == SIG_IGN || (signal == stop_signal && before.sa_handler == SIG_DFL)) {
+    return;
+  }
+  if (before.sa_handler != SIG_DFL) return before.sa_handler(signal);
+  ::signal(signal, SIG_DFL);  // the instruction is tried again, and ends the process
+}
+
+void install() {
+  struct sigaction action {};
+  action.sa_sigaction = &handle;
+  // A handler may leave for good, so its signal must not stay blocked.
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
+  sigaction(stop_signal, &action, &earlier(stop_signal));
+  if (address_sanitizer().loaded()) return;
+  for (const int fault : faults) sigaction(fault, &action, &earlier(fault));
+}
+
+}  // namespace
+
+FaultGuard::FaultGuard(BlockRunner& runner) : stack_(std::make_unique<std::byte[]>(stack_bytes)) {
+  static std::once_flag installed;
+  std::call_once(installed, install);
+  stack_t stack{};
+  stack.ss_sp = stack_.get();
+  stack.ss_size = stack_bytes;
+  sigaltstack(&stack, nullptr);
+  running = &runner;
+}
+
+FaultGuard::~FaultGuard() {
+  running = nullptr;
+  stack_t none{};
+  none.ss_flags = SS_DISABLE;
+  sigaltstack(&none, nullptr);
+}
+
+}  // namespace greta::hip::host

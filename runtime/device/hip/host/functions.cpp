@@ -1,0 +1,203 @@
+#include "runtime/device/hip/host/functions.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/device/hip/host/modules.hpp"
+#include "runtime/device/hip/host/state.hpp"
+
+namespace greta::hip::host {
+
+namespace {
+
+constexpr std::size_t memory_alignment = 256;
+
+template <typename T, Objects<T> Device::*objects>
+hipError_t destroy(T* handle) {
+  return on_device([&](Device& device) { return (device.*objects).remove(handle); });
+}
+
+hipError_t allocate(void** pointer, std::size_t bytes) {
+  return on_device([&](Device& device) {
+    if (bytes == 0 || bytes > PTRDIFF_MAX) return hipErrorInvalidValue;
+    void* memory = nullptr;
+    if (posix_memalign(&memory, memory_alignment, bytes) != 0) return hipErrorOutOfMemory;
+    device.memory.emplace(memory, memory);
+    *pointer = memory;
+    return hipSuccess;
+  });
+}
+
+hipError_t release(void* pointer) {
+  return on_device([&](Device& device) {
+    return device.memory.erase(pointer) == 1 ? hipSuccess : hipErrorInvalidValue;
+  });
+}
+
+hipError_t copy_async(void* to, const void* from, std::size_t bytes, hipStream_t stream) {
+  return push(stream, [=] { return [=](Execution&) { std::memcpy(to, from, bytes); }; });
+}
+
+hipError_t fill_async(hipDeviceptr_t to, int value, std::size_t count, hipStream_t stream) {
+  return push(stream, [=] {
+    return [=](Execution&) { std::fill_n(static_cast<int*>(to), count, value); };
+  });
+}
+
+hipError_t create_stream(hipStream_t* stream, unsigned) {
+  return on_device([&](Device& device) {
+    *stream = device.streams.add(std::make_unique<hipStream>(device.failed));
+    return hipSuccess;
+  });
+}
+
+hipError_t query_stream(hipStream_t stream) {
+  return on_device([&](Device& device) {
+    if (!device.streams.has(stream)) return hipErrorInvalidHandle;
+    if (!stream->queue.idle()) return hipErrorNotReady;
+    return sticking(*device.failed);  // the last command may have failed meanwhile
+  });
+}
+
+hipError_t begin_capture(hipStream_t stream, int) {
+  return on_device([&](Device& device) {
+    if (!device.streams.has(stream)) return hipErrorInvalidHandle;
+    if (stream->captured) return hipErrorInvalidValue;
+    stream->captured = std::make_unique<std::vector<Command>>();
+    return hipSuccess;
+  });
+}
+
+hipError_t end_capture(hipStream_t stream, hipGraph_t* graph) {
+  return on_device([&](Device& device) {
+    if (!device.streams.has(stream)) return hipErrorInvalidHandle;
+    if (!stream->captured) return hipErrorInvalidValue;
+    auto made = std::make_unique<hipGraph>();
+    made->commands = std::move(*std::exchange(stream->captured, nullptr));
+    *graph = device.graphs.add(std::move(made));
+    return hipSuccess;
+  });
+}
+
+hipError_t instantiate(hipGraphExec_t* executable, hipGraph_t graph, unsigned long long) {
+  return on_device([&](Device& device) {
+    if (!device.graphs.has(graph)) return hipErrorInvalidHandle;
+    auto made = std::make_unique<hipGraphExec>();
+    made->commands = std::make_shared<const std::vector<Command>>(graph->commands);
+    *executable = device.executables.add(std::move(made));
+    return hipSuccess;
+  });
+}
+
+hipError_t launch_graph(hipGraphExec_t executable, hipStream_t stream) {
+  return push(stream, [executable] {
+    return [commands = executable->commands](Execution& execution) {
+      for (const Command& command : *commands) {
+        if (execution.over()) return;
+        command(execution);
+      }
+    };
+  });
+}
+
+hipError_t create_event(hipEvent_t* event, unsigned) {
+  return on_device([&](Device& device) {
+    *event = device.events.add(std::make_unique<hipEvent>());
+    return hipSuccess;
+  });
+}
+
+hipError_t record_event(hipEvent_t event, hipStream_t stream) {
+  return push(stream, [event] {
+    return [marker = event->marker, number = event->marker->start()](Execution&) {
+      marker->reach(number);
+    };
+  });
+}
+
+hipError_t wait_event(hipStream_t stream, hipEvent_t event, unsigned) {
+  return push(stream, [event] {
+    return [marker = event->marker, number = event->marker->last()](Execution& execution) {
+      marker->wait(number, execution);
+    };
+  });
+}
+
+hipError_t query_event(hipEvent_t event) {
+  return on_device([&](Device& device) {
+    if (!device.events.has(event)) return hipErrorInvalidHandle;
+    return event->marker->reached().value_or(true) ? hipSuccess : hipErrorNotReady;
+  });
+}
+
+hipError_t elapsed_time(float* milliseconds, hipEvent_t start, hipEvent_t stop) {
+  return on_device([&](Device& device) {
+    for (hipEvent_t event : {start, stop}) {
+      if (!device.events.has(event) || !event->marker->reached()) return hipErrorInvalidHandle;
+      if (!*event->marker->reached()) return hipErrorNotReady;
+    }
+    const auto elapsed = stop->marker->time() - start->marker->time();
+    *milliseconds = std::chrono::duration<float, std::milli>(elapsed).count();
+    return hipSuccess;
+  });
+}
+
+}  // namespace
+
+const char* imitated(int device) {
+  constexpr std::array names{"sm_80", "gfx942", "gfx1100", "gfx1201"};
+  static_assert(names.size() == device_count);
+  return names[static_cast<std::size_t>(device)];
+}
+
+int imitated_number(int device) {
+  const std::string_view name = imitated(device);
+  return std::atoi(name.data() + name.find_first_of("0123456789"));
+}
+
+Functions functions() {
+  Functions hip;
+  hip.hipMalloc = &allocate;
+  hip.hipFree = &release;
+  hip.hipHostMalloc = [](void** pointer, std::size_t bytes, unsigned) {
+    return allocate(pointer, bytes);
+  };
+  hip.hipHostFree = &release;
+  hip.hipMemsetD32Async = &fill_async;
+  hip.hipStreamCreateWithFlags = &create_stream;
+  hip.hipStreamDestroy = &destroy<hipStream, &Device::streams>;
+  hip.hipStreamQuery = &query_stream;
+  hip.hipStreamWaitEvent = &wait_event;
+  hip.hipStreamBeginCapture = &begin_capture;
+  hip.hipStreamEndCapture = &end_capture;
+  hip.hipGraphInstantiateWithFlags = &instantiate;
+  hip.hipGraphLaunch = &launch_graph;
+  hip.hipGraphExecDestroy = &destroy<hipGraphExec, &Device::executables>;
+  hip.hipGraphDestroy = &destroy<hipGraph, &Device::graphs>;
+  hip.hipEventCreateWithFlags = &create_event;
+  hip.hipEventDestroy = &destroy<hipEvent, &Device::events>;
+  hip.hipEventRecord = &record_event;
+  hip.hipEventQuery = &query_event;
+  hip.hipEventElapsedTime = &elapsed_time;
+  hip.hipModuleLoadData = &load_module;
+  hip.hipModuleUnload = &destroy<hipModule, &Device::modules>;
+  hip.hipModuleGetFunction = &get_function;
+  hip.hipFuncGetAttribute = &get_attribute;
+  hip.hipModuleLaunchKernel = &launch;
+  hip.set_device = &set_device;
+  hip.reset_device = &reset_device;
+  hip.copy_async = &copy_async;
+  hip.error_name = &error_name;
+  hip.error_string = &error_string;
+  return hip;
+}
+
+}  // namespace greta::hip::host

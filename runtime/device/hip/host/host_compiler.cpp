@@ -1,0 +1,258 @@
+#include "runtime/device/hip/host/host_compiler.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <regex>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/device/architectures.hpp"
+#include "runtime/device/hash.hpp"
+#include "runtime/device/hip/host/elf_image.hpp"
+#include "runtime/device/hip/host/functions.hpp"
+#include "runtime/device/hip/host/language_files.hpp"
+#include "runtime/device/hip/host/sanitizer.hpp"
+#include "runtime/device/process.hpp"
+
+namespace greta::hip::host {
+namespace {
+
+constexpr std::string_view language_folder = "runtime/device/hip/host/language/";
+
+/// A header with all that it includes, each once.
+void append_header(std::string& text, std::string_view name, std::set<std::string_view>& done) {
+  constexpr std::string_view include = "#include \"";
+  const auto& files = host_language_files();
+  const auto file = std::find_if(files.begin(), files.end(),
+                                 [&](const EmbeddedFile& known) { return known.path == name; });
+  if (file == files.end()) throw Error(fmt::format("no header {} was built in", name));
+  if (!done.insert(file->path).second) return;
+  text += fmt::format("#line 1 \"hip-host/{}\"\n", name);
+  std::string_view rest = file->text;
+  for (int number = 1; !rest.empty(); ++number) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (line.starts_with(include)) {
+      const auto path = line.substr(include.size(), line.rfind('"') - include.size());
+      append_header(text, path.substr(language_folder.size()), done);
+      text += fmt::format("#line {} \"hip-host/{}\"\n", number + 1, name);
+    } else if (line != "#pragma once") {
+      text.append(line).append("\n");
+    } else {
+      text += '\n';
+    }
+  }
+}
+
+const std::string& language() {
+  static const std::string text = [] {
+    std::string whole;
+    std::set<std::string_view> done;
+    append_header(whole, "greta_host.hpp", done);
+    return whole;
+  }();
+  return text;
+}
+
+/// An array without a size is declared to be the library's dynamic memory.
+std::string name_dynamic_memory(const std::string& text) {
+  static const std::regex declaration(R"(\bextern\s+__shared__\s+([^;{}\n]*\[\s*\])\s*;)");
+  return std::regex_replace(text, declaration, "extern $1 __asm__(\"greta_host_dynamic\");");
+}
+
+/// A file in memory that the linker writes to.
+class OutputFile {
+ public:
+  OutputFile() : file_(memfd_create("hip-host", MFD_CLOEXEC)) {
+    if (file_ < 0) throw Error("no memory for a compiler's output");
+  }
+  ~OutputFile() { close(file_); }
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  std::string path() const { return fmt::format("/proc/{}/fd/{}", getpid(), file_); }
+  std::vector<std::byte> read() const {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(lseek(file_, 0, SEEK_END)));
+    const ssize_t n = pread(file_, bytes.data(), bytes.size(), 0);
+    bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+    return bytes;
+  }
+
+ private:
+  int file_;
+};
+
+/// What a kernel is told about the device it is built for.
+Result<std::vector<std::string>> device_defines(const std::string& architecture) {
+  for (int device = 0; device < device_count; ++device) {
+    const std::string_view name = imitated(device);
+    if (architecture != fmt::format("host-{}", name)) continue;
+    return std::vector<std::string>{
+        fmt::format("-DGRETA_HOST={}", imitated_number(device)),
+        fmt::format("-DGRETA_HOST_DYNAMIC_BYTES={}", architecture_info(name)->shared_memory_bytes)};
+  }
+  return Failure{Status::unavailable, "hip-host does not imitate " + architecture, {}};
+}
+
+std::string first_error(const std::string& log) {
+  std::string_view rest = log;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    if (line.find("error") != std::string_view::npos) return std::string(line);
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+  }
+  return "the compiler gave no reason";
+}
+
+/// Instructions of the processor that make arithmetic on 16-bit numbers and a b + c fast.
+std::vector<std::string> processor_options() {
+#if defined(__x86_64__)
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                  __builtin_cpu_supports("bmi2");
+  if (v3) return {"-march=x86-64-v3"};
+#endif
+  return {};
+}
+
+std::vector<std::string> sanitizer_options(bool clang) {
+  if (!address_sanitizer().loaded()) {
+    return {"-DGRETA_HOST_CHECKS_ALIGNMENT", "-fsanitize=alignment",
+            "-fno-sanitize-recover=alignment"};
+  }
+  const bool undefined = dlsym(RTLD_DEFAULT, "__ubsan_handle_out_of_bounds") != nullptr;
+  std::vector<std::string> options{
+      "-g1", "-fno-omit-frame-pointer",
+      undefined ? "-fsanitize=address,undefined" : "-fsanitize=address",
+      "-fno-sanitize-recover=all"};
+  if (undefined) options.emplace_back("-fno-sanitize=vptr");
+  // The runtime is in the process.
+  if (clang) options.emplace_back("-fno-sanitize-link-runtime");
+  return options;
+}
+
+class HostCompiler final : public Compiler {
+ public:
+  HostCompiler(std::string program, const std::string& said, Deadline deadline)
+      : deadline_(deadline) {
+    const bool clang = said.find("clang") != std::string::npos;
+    // GPU code reads memory as what it likes, and divides by what it likes.
+    command_ = {std::move(program),
+                "-x",
+                "c++",
+                "-",
+                "-std=c++17",
+                "-O1",
+                "-w",
+                "-fPIC",
+                "-shared",
+                "-nostdlib",
+                "-fvisibility=hidden",
+                "-fno-exceptions",
+                "-fno-rtti",
+                "-fno-threadsafe-statics",
+                "-fno-math-errno",
+                "-fno-strict-aliasing",
+                "-ffp-contract=fast"};
+    for (const auto& more : {processor_options(), sanitizer_options(clang)}) {
+      command_.insert(command_.end(), more.begin(), more.end());
+    }
+    Hash hash;
+    for (const auto& word : command_) hash.add(word);
+    version_ = fmt::format("{}, hip-host {}", said.substr(0, said.find('\n')),
+                           hash.add(language()).hex().substr(0, 8));
+    if (address_sanitizer().loaded()) version_ += " with sanitizers";
+  }
+
+  const std::string& version() const override { return version_; }
+
+  Result<std::string> used_for(const std::string&) override { return version_; }
+
+  Result<CodeObject> compile(const KernelSource& source, const std::string& architecture) override {
+    const OutputFile output;
+    auto command = command_;
+    const auto defines = device_defines(architecture);
+    if (!defines) return defines.failure();
+    command.insert(command.end(), defines->begin(), defines->end());
+    command.insert(command.end(), source.options.begin(), source.options.end());
+    command.insert(command.end(), {"-o", output.path(), "-lm", "-lgcc", "-lc"});
+    auto outcome = run_process(command, compilation_text(source), deadline_);
+    if (!outcome) return outcome.failure();
+    if (outcome->timed_out) {
+      return Failure{
+          Status::timeout,
+          fmt::format("{}: {} {}", source.name, version_, outcome->how_it_ended(deadline_)),
+          std::move(outcome->errors)};
+    }
+    if (!outcome->ok()) {
+      return Failure{Status::compile,
+                     fmt::format("{}: {}", source.name, first_error(outcome->errors)),
+                     std::move(outcome->errors)};
+    }
+    CodeObject compiled{output.read(), std::move(outcome->errors)};
+    const auto variables = summarise(compiled.binary).variables;
+    if (variables.empty()) return compiled;
+    return Failure{Status::compile,
+                   fmt::format("{}: variables that are neither const nor __shared__ are not "
+                               "supported by hip-host: {}",
+                               source.name, fmt::join(variables, ", ")),
+                   {}};
+  }
+
+ private:
+  std::vector<std::string> command_;
+  std::string version_;
+  Deadline deadline_;
+};
+
+Result<std::string> ask_version(const std::string& program, Deadline deadline) {
+  auto outcome = run_process({program, "--version"}, {}, deadline);
+  if (!outcome) return outcome.failure();
+  if (outcome->ok()) return std::move(outcome->output);
+  return Failure{Status::unavailable,
+                 fmt::format("{} {}", program, outcome->how_it_ended(deadline)), outcome->errors};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Compiler>> create_compiler(const OpenOptions& options) {
+  if (options.sanitize && !address_sanitizer().loaded()) {
+    return Failure{Status::unavailable,
+                   "sanitizers need AddressSanitizer's runtime in the process, as in the worker "
+                   "that greta-tune --sanitize starts",
+                   {}};
+  }
+  std::vector<std::string> programs{"c++", "g++", "clang++"};
+  if (!options.compiler.empty()) programs = {options.compiler.string()};
+  std::string reasons;
+  for (const auto& program : programs) {
+    const auto said = ask_version(program, options.compile_deadline);
+    if (said) {
+      return std::unique_ptr<Compiler>(
+          std::make_unique<HostCompiler>(program, *said, options.compile_deadline));
+    }
+    reasons += (reasons.empty() ? "" : "; ") + said.failure().message;
+  }
+  return Failure{Status::unavailable, "no C++ compiler: " + reasons, {}};
+}
+
+std::string compilation_text(const KernelSource& source) {
+  return fmt::format("{}#line 1 \"{}\"\n{}\n#line 1 \"hip-host/entry\"\nGRETA_HOST_ENTRY({})\n",
+                     language(), source.name, name_dynamic_memory(source.text), source.entry);
+}
+
+Result<KernelStatistics> read_statistics(std::span<const std::byte> library, const std::string&) {
+  const ElfSummary summary = summarise(library);
+  KernelStatistics statistics;
+  statistics.shared_memory_bytes = summary.shared_bytes;
+  statistics.code_bytes = summary.code_bytes;
+  return statistics;
+}
+
+}  // namespace greta::hip::host

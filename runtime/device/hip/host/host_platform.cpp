@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "runtime/device/architectures.hpp"
+#include "runtime/device/hardware.hpp"
+#include "runtime/device/hash.hpp"
+#include "runtime/device/hip/host/executor.hpp"
+#include "runtime/device/hip/host/functions.hpp"
+#include "runtime/device/hip/host/host_compiler.hpp"
+#include "runtime/device/hip/platform.hpp"
+#include "runtime/device/version.hpp"
+
+namespace greta::hip {
+namespace host {
+namespace {
+
+std::uint64_t memory_bytes() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+ProbedDevice describe(int device) {
+  const HostProcessor processor = host_processor();
+  const std::string model = processor.model.empty() ? "CPU" : processor.model;
+  ProbedDevice probed;
+  DeviceInfo& info = probed.info;
+  info = *architecture_info(imitated(device));
+  info.name = fmt::format("{} on {}", imitated(device), model);
+  info.vendor = "GRETA";
+  info.architecture = fmt::format("host-{}", imitated(device));
+  info.driver = fmt::format("GRETA {}", version());
+  info.kind = DeviceKind::cpu;
+  info.uuid = Hash().add("hip-host").add(model).hex();
+  info.max_workgroup_invocations = max_block_threads;
+  info.compute_units = Executor::instance().workers();
+  info.unit_registers = info.unit_shared_memory_bytes = info.unit_threads = 0;
+  info.memory_bytes = info.max_allocation_bytes = memory_bytes();
+  info.last_level_cache_bytes = processor.last_level_cache_bytes;
+  info.timestamp_period_ns = 1;
+  info.subgroup_size_control = true;
+  info.unified_memory = true;
+  info.matrix_operations = hip_matrix_operations(info.architecture);
+  probed.usable = true;
+  probed.reason = "runs on the CPU";
+  return probed;
+}
+
+}  // namespace
+}  // namespace host
+
+Result<Platform> host_platform() {
+  Platform platform;
+  platform.name = "host";
+  platform.functions = host::functions();
+  platform.device_count = host::device_count;
+  platform.describe = &host::describe;
+  platform.create_compiler = &host::create_compiler;
+  platform.read_statistics = &host::read_statistics;
+  return platform;
+}
+
+}  // namespace greta::hip

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/device/embedded_file.hpp"
+
+namespace greta {
+
+/// The files of runtime/device/hip/host/language.
+const std::vector<EmbeddedFile>& host_language_files();
+
+}  // namespace greta

@@ -1,0 +1,95 @@
+#include "runtime/device/hip/host/library.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "runtime/device/hip/host/sanitizer.hpp"
+
+namespace greta::hip::host {
+namespace {
+
+/// A path to an open file that no other call gives: the loader takes equal paths for one library,
+/// and descriptors are used again. The number is written in slashes and dots, which lead nowhere.
+std::string unique_path(int file) {
+  static std::atomic<unsigned> serial{0};
+  std::string path = "/proc/self";
+  for (unsigned n = ++serial; n != 0; n /= 2) path += n % 2 == 0 ? "/" : "/.";
+  return fmt::format("{}/fd/{}", path, file);
+}
+
+bool write_all(int file, const std::vector<std::byte>& bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t n = write(file, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+Failure unavailable(std::string why) {
+  return {Status::unavailable, std::move(why), {}};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Library>> Library::load(std::vector<std::byte> image) {
+  const std::shared_ptr<Library> library(new Library);
+  library->image_ = std::move(image);
+  library->summary_ = summarise(library->image_);
+  if (library->summary_.sanitized && !address_sanitizer().loaded()) {
+    return unavailable("the kernel was built with AddressSanitizer, which this process lacks");
+  }
+  const auto first = library->copy(0);
+  if (!first) return first.failure();
+  library->entry_ = *first;
+  return library;
+}
+
+Library::~Library() {
+  for (const auto& copy : copies_) {
+    if (copy.handle != nullptr) dlclose(copy.handle);
+    if (copy.file >= 0) close(copy.file);
+  }
+}
+
+Result<const greta_host::Entry*> Library::copy(unsigned worker) {
+  const std::lock_guard lock(mutex_);
+  if (copies_.size() <= worker) copies_.resize(worker + 1);
+  Copy& copy = copies_[worker];
+  if (copy.entry == nullptr) {
+    auto loaded = load_copy();
+    if (!loaded) return loaded.failure();
+    copy = *loaded;
+  }
+  return copy.entry;
+}
+
+Result<Library::Copy> Library::load_copy() const {
+  Copy copy;
+  copy.file = memfd_create("hip-host", MFD_CLOEXEC);
+  if (copy.file < 0 || !write_all(copy.file, image_)) {
+    const int error = errno;
+    if (copy.file >= 0) close(copy.file);
+    return unavailable(fmt::format("no memory for a kernel's library: {}", std::strerror(error)));
+  }
+  copy.handle = dlopen(unique_path(copy.file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string why = copy.handle == nullptr ? dlerror() : "it has no greta_host_entry";
+  if (!summary_.sanitized) close(std::exchange(copy.file, -1));
+  if (copy.handle != nullptr) {
+    copy.entry = static_cast<const greta_host::Entry*>(dlsym(copy.handle, "greta_host_entry"));
+  }
+  if (copy.entry != nullptr) return copy;
+  if (copy.handle != nullptr) dlclose(copy.handle);
+  if (copy.file >= 0) close(copy.file);
+  return unavailable("a kernel's library can't be loaded: " + why);
+}
+
+}  // namespace greta::hip::host

@@ -1,0 +1,109 @@
+#include "runtime/device/hip/host/modules.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/device/architectures.hpp"
+#include "runtime/device/hip/host/elf_image.hpp"
+#include "runtime/device/hip/host/functions.hpp"
+#include "runtime/device/hip/host/state.hpp"
+
+namespace greta::hip::host {
+
+namespace {
+
+/// The argument block that `extra` names.
+std::vector<unsigned char> argument_block(void** extra) {
+  const unsigned char* bytes = nullptr;
+  std::size_t size = 0;
+  for (; *extra != nullptr; extra += 2) {
+    if (*extra == HIP_LAUNCH_PARAM_BUFFER_POINTER) bytes = static_cast<unsigned char*>(extra[1]);
+    if (*extra == HIP_LAUNCH_PARAM_BUFFER_SIZE) size = *static_cast<std::size_t*>(extra[1]);
+  }
+  return {bytes, bytes + size};
+}
+
+}  // namespace
+
+hipError_t load_module(hipModule_t* loaded, const void* image) {
+  return on_device([&](Device& device) {
+    if (!is_library(image))
+      return explain(hipErrorInvalidImage, "it is no library for this processor");
+    const auto* const bytes = static_cast<const std::byte*>(image);
+    auto library = Library::load({bytes, bytes + library_bytes(image)});
+    if (!library) return explain(hipErrorInvalidImage, library.failure().message);
+    if ((*library)->entry().imitates != imitated_number(device.number)) {
+      return explain(hipErrorNoBinaryForGpu, "it was built for another device");
+    }
+    *loaded = device.modules.add(std::make_unique<hipModule>(hipModule{{*std::move(library)}}));
+    return hipSuccess;
+  });
+}
+
+hipError_t get_function(hipFunction_t* function, hipModule_t loaded, const char* name) {
+  return on_device([&](Device& device) {
+    if (!device.modules.has(loaded)) return hipErrorInvalidHandle;
+    if (std::strcmp(loaded->function.library->entry().name, name) != 0) return hipErrorNotFound;
+    *function = &loaded->function;
+    return hipSuccess;
+  });
+}
+
+hipError_t get_attribute(int* value, int attribute, hipFunction_t function) {
+  return on_device([&](Device&) {
+    const auto shared = static_cast<int>(function->library->summary().shared_bytes);
+    const auto limit = static_cast<int>(function->library->entry().dynamic_bytes);
+    switch (attribute) {
+      case HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *value = static_cast<int>(max_block_threads);
+        return hipSuccess;
+      case HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+        *value = shared;
+        return hipSuccess;
+      case HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = std::max(0, limit - shared);
+        return hipSuccess;
+      case HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+      case HIP_FUNC_ATTRIBUTE_NUM_REGS:
+        *value = 0;
+        return hipSuccess;
+      default:
+        return hipErrorInvalidValue;
+    }
+  });
+}
+
+hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned dynamic_bytes,
+                  hipStream_t stream, void**, void** extra) {
+  const auto job = std::make_shared<Job>();
+  job->library = function->library;
+  job->arguments = argument_block(extra);
+  BlockRunner::Launch& launch = job->launch;
+  launch.grid = {grid_x, grid_y, grid_z};
+  launch.block = {block_x, block_y, block_z};
+  launch.dynamic_bytes = dynamic_bytes;
+  launch.arguments = job->arguments.data();
+  launch.wave_size = architecture_info(imitated(current_device()->number))->subgroup_size;
+  const std::uint64_t threads = std::uint64_t{block_x} * block_y * block_z;
+  const greta_host::Entry& entry = job->library->entry();
+  const std::uint64_t shared = std::uint64_t{dynamic_bytes} + job->library->summary().shared_bytes;
+  if (threads == 0 || threads > max_block_threads || shared > entry.dynamic_bytes) {
+    return hipErrorLaunchOutOfResources;
+  }
+  if (job->arguments.size() < entry.argument_bytes || grid_x == 0 || grid_y == 0 || grid_z == 0) {
+    return hipErrorInvalidValue;
+  }
+  return push(stream, [job] {
+    return [job](Execution& execution) {
+      auto fault = Executor::instance().run(*job, execution.cancelled);
+      if (fault && !execution.cancelled) execution.failed->set(std::move(*fault));
+    };
+  });
+}
+
+}  // namespace greta::hip::host

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "runtime/device/hip/functions.hpp"
+
+namespace greta::hip::host {
+
+// HIP's functions for kernels, as in the function table.
+
+hipError_t load_module(hipModule_t* loaded, const void* image);
+hipError_t get_function(hipFunction_t* function, hipModule_t loaded, const char* name);
+hipError_t get_attribute(int* value, int attribute, hipFunction_t function);
+hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned dynamic_bytes,
+                  hipStream_t stream, void** parameters, void** extra);
+
+}  // namespace greta::hip::host

@@ -1,0 +1,115 @@
+#include "runtime/device/hip/host/queue.hpp"
+
+#include <thread>
+#include <utility>
+
+namespace greta::hip::host {
+
+void Failed::set(Fault fault) {
+  const std::lock_guard lock(mutex_);
+  if (failed_) return;
+  fault_ = std::move(fault);
+  failed_ = true;
+}
+
+Fault Failed::get() const {
+  const std::lock_guard lock(mutex_);
+  return fault_;
+}
+
+struct Queue::State {
+  Execution execution;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Command> commands;
+  bool running = false;
+  bool closed = false;
+
+  bool idle() const { return commands.empty() && !running; }
+};
+
+Queue::Queue(std::shared_ptr<Failed> failed) : state_(std::make_shared<State>()) {
+  state_->execution.failed = std::move(failed);
+  std::thread([state = state_] { work(state); }).detach();
+}
+
+Queue::~Queue() {
+  const std::lock_guard lock(state_->mutex);
+  state_->closed = true;
+  state_->changed.notify_all();
+}
+
+void Queue::work(const std::shared_ptr<State>& state) {
+  std::unique_lock lock(state->mutex);
+  for (;;) {
+    state->changed.wait(lock, [&] { return state->closed || !state->commands.empty(); });
+    if (state->commands.empty()) return;
+    Command command = std::move(state->commands.front());
+    state->commands.pop_front();
+    state->running = true;
+    lock.unlock();
+    if (!state->execution.over()) command(state->execution);
+    command = nullptr;  // lets go of what it holds before anybody hears that it is done
+    lock.lock();
+    state->running = false;
+    if (state->idle()) state->changed.notify_all();
+  }
+}
+
+void Queue::push(Command command) {
+  const std::lock_guard lock(state_->mutex);
+  state_->commands.push_back(std::move(command));
+  state_->changed.notify_all();
+}
+
+bool Queue::idle() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->idle();
+}
+
+void Queue::cancel() {
+  state_->execution.cancelled = true;
+}
+
+bool Queue::wait_idle(std::chrono::nanoseconds deadline) const {
+  std::unique_lock lock(state_->mutex);
+  return state_->changed.wait_for(lock, deadline, [this] { return state_->idle(); });
+}
+
+std::uint64_t Marker::start() {
+  const std::lock_guard lock(mutex_);
+  return ++started_;
+}
+
+void Marker::reach(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  reached_ = number;
+  time_ = std::chrono::steady_clock::now();
+  changed_.notify_all();
+}
+
+std::optional<bool> Marker::reached() const {
+  const std::lock_guard lock(mutex_);
+  if (started_ == 0) return std::nullopt;
+  return reached_ == started_;
+}
+
+std::uint64_t Marker::last() const {
+  const std::lock_guard lock(mutex_);
+  return started_;
+}
+
+void Marker::wait(std::uint64_t number, const Execution& execution) const {
+  std::unique_lock lock(mutex_);
+  // Whoever would reach it may be over instead, which nobody announces.
+  while (reached_ < number && !execution.over()) {
+    changed_.wait_for(lock, std::chrono::milliseconds(5));
+  }
+}
+
+std::chrono::steady_clock::time_point Marker::time() const {
+  const std::lock_guard lock(mutex_);
+  return time_;
+}
+
+}  // namespace greta::hip::host

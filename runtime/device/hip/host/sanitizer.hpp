@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+
+namespace greta::hip::host {
+
+/// AddressSanitizer's runtime, where the process has it: built in, or loaded ahead of everything.
+struct AddressSanitizer {
+  void (*start_switch)(void** fake_stack, const void* bottom, std::size_t bytes) = nullptr;
+  void (*finish_switch)(void* fake_stack, const void** bottom, std::size_t* bytes) = nullptr;
+  void (*poison)(const volatile void* address, std::size_t bytes) = nullptr;
+  void (*unpoison)(const volatile void* address, std::size_t bytes) = nullptr;
+
+  bool loaded() const { return start_switch != nullptr; }
+};
+
+const AddressSanitizer& address_sanitizer();
+
+}  // namespace greta::hip::host
