@@ -1,17 +1,11 @@
 #include "kernels/launch/prepared_plan.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "kernels/launch/argument_block.hpp"
 
 namespace greta {
 namespace {
-
-template <typename T>
-void append(std::vector<std::byte>& block, T value) {
-  const std::size_t at = (block.size() + sizeof(T) - 1) / sizeof(T) * sizeof(T);
-  block.resize(at + sizeof(T));
-  std::memcpy(block.data() + at, &value, sizeof(T));
-}
 
 template <typename... Ts>
 struct Overloaded : Ts... {
@@ -24,14 +18,14 @@ Overloaded(Ts...) -> Overloaded<Ts...>;
 
 std::vector<std::byte> pack_arguments(const std::vector<Argument>& arguments,
                                       const Operands& operands, std::uint64_t workspace_address) {
-  std::vector<std::byte> block;
+  ArgumentBlock block;
   for (const auto& argument : arguments) {
-    std::visit(Overloaded{[&](OperandArgument a) { append(block, operands.address(a.tensor)); },
-                          [&](WorkspaceArgument a) { append(block, workspace_address + a.offset); },
-                          [&](auto scalar) { append(block, scalar); }},
+    std::visit(Overloaded{[&](OperandArgument a) { block.add(operands.address(a.tensor)); },
+                          [&](WorkspaceArgument a) { block.add(workspace_address + a.offset); },
+                          [&](auto scalar) { block.add(scalar); }},
                argument);
   }
-  return block;
+  return block.take();
 }
 
 Result<PreparedPlan> PreparedPlan::create(Device& device, const LaunchPlan& plan,

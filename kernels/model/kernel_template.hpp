@@ -95,6 +95,7 @@ struct Attribute {
   std::string allowed_text;          ///< for messages, where `allowed` is empty
   /// The one spelling of a value that a Problem holds; nothing for a value that is not allowed.
   std::optional<std::string> (*canonical)(const std::string&) = nullptr;
+  std::vector<std::string> examples;  ///< canonical values to test, where `allowed` is empty
 };
 
 /// Element types that an operation takes together.

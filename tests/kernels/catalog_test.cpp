@@ -47,6 +47,10 @@ TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
     for (const Attribute& attribute : entry->attributes) {
       EXPECT_TRUE(!attribute.allowed.empty() || attribute.canonical != nullptr) << attribute.name;
       EXPECT_TRUE(!attribute.allowed.empty() || !attribute.allowed_text.empty()) << attribute.name;
+      EXPECT_NE(attribute.allowed.empty(), attribute.examples.empty()) << attribute.name;
+      for (const std::string& example : attribute.examples) {
+        EXPECT_EQ(attribute.canonical(example), example) << attribute.name;
+      }
     }
     EXPECT_TRUE(entry->work && entry->tensors && entry->space && entry->default_config &&
                 entry->plan && entry->reference && entry->stand_in && entry->key);

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace greta {
+
+/// A kernel's argument block: values in order, each at its natural alignment.
+class ArgumentBlock {
+ public:
+  template <typename T>
+  void add(T value) {
+    const std::size_t at = (bytes_.size() + sizeof(T) - 1) / sizeof(T) * sizeof(T);
+    bytes_.resize(at + sizeof(T));
+    std::memcpy(bytes_.data() + at, &value, sizeof(T));
+  }
+  std::vector<std::byte> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace greta
