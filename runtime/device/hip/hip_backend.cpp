@@ -110,4 +110,8 @@ std::unique_ptr<Backend> create_backend(const Libraries& libraries) {
                                        [=] { return nvidia_platform(libraries.nvidia); }});
 }
 
+std::unique_ptr<Backend> create_host_backend() {
+  return std::make_unique<HipBackend>("hip-host", std::vector<OpenPlatform>{host_platform});
+}
+
 }  // namespace greta::hip

@@ -136,6 +136,7 @@ void HipStream::wait_until_done(Deadline deadline) {
   while (!done()) {
     const Deadline waited = Clock::now() - start;
     if (waited >= deadline) {
+      if (const auto& abandon = context_->functions().abandon) abandon(handle_.get());
       throw Refusal(Status::timeout,
                     fmt::format("the device did not finish within {:.6g} ms",
                                 std::chrono::duration<double, std::milli>(deadline).count()));

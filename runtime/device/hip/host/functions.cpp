@@ -59,6 +59,13 @@ hipError_t create_stream(hipStream_t* stream, unsigned) {
   });
 }
 
+void abandon(hipStream_t stream) {
+  static_cast<void>(on_device([&](Device& device) {
+    if (device.streams.has(stream)) stream->queue.cancel();
+    return hipSuccess;
+  }));
+}
+
 hipError_t query_stream(hipStream_t stream) {
   return on_device([&](Device& device) {
     if (!device.streams.has(stream)) return hipErrorInvalidHandle;
@@ -194,6 +201,7 @@ Functions functions() {
   hip.hipModuleLaunchKernel = &launch;
   hip.set_device = &set_device;
   hip.reset_device = &reset_device;
+  hip.abandon = &abandon;
   hip.copy_async = &copy_async;
   hip.error_name = &error_name;
   hip.error_string = &error_string;
