@@ -1,0 +1,42 @@
+#include "tests/device/hip_host/host_device.hpp"
+
+#include "runtime/device/hip/hip_backend.hpp"
+
+namespace greta::test {
+
+namespace {
+
+Backend& backend() {
+  static auto* const host = hip::create_host_backend().release();
+  return *host;
+}
+
+}  // namespace
+
+unsigned wave_of(Imitated device) {
+  return device == gfx942 ? 64 : 32;
+}
+
+HostDevice::HostDevice(Imitated device, const OpenOptions& options)
+    : device_(backend().open(device, options).value()) {}
+
+KernelSource HostDevice::source(const std::string& text, std::array<unsigned, 3> block) {
+  KernelSource source;
+  source.name = "test.hip";
+  source.language = "hip";
+  source.text = text;
+  source.entry = "test";
+  source.block = block;
+  return source;
+}
+
+Result<void> HostDevice::run_block(KernelSource source, Grid grid, const ArgumentBlock& block) {
+  source.argument_bytes = static_cast<std::uint32_t>(block.bytes().size());
+  const auto kernel = device_->compile(source);
+  if (!kernel) return kernel.failure();
+  const auto stream = device_->create_stream().value();
+  if (auto launched = stream->launch(**kernel, grid, block.bytes()); !launched) return launched;
+  return stream->synchronize(std::chrono::seconds(60));
+}
+
+}  // namespace greta::test

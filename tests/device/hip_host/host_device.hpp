@@ -1,0 +1,77 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device/backend.hpp"
+
+namespace greta::test {
+
+/// Devices of hip-host by what they imitate.
+enum Imitated { sm_80, gfx942, gfx1100, gfx1201 };
+inline constexpr std::array every_imitated{sm_80, gfx942, gfx1100, gfx1201};
+
+/// The lanes of a wave.
+unsigned wave_of(Imitated device);
+
+/// An argument block: values at their natural alignment.
+class ArgumentBlock {
+ public:
+  template <typename... Values>
+  explicit ArgumentBlock(const Values&... values) {
+    (add(values), ...);
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  template <typename T>
+  void add(const T& value) {
+    bytes_.resize((bytes_.size() + alignof(T) - 1) / alignof(T) * alignof(T) + sizeof(T));
+    std::memcpy(bytes_.data() + bytes_.size() - sizeof(T), &value, sizeof(T));
+  }
+  void add(const std::unique_ptr<Buffer>& buffer) { add(buffer->address()); }
+
+  std::vector<std::byte> bytes_;
+};
+
+/// An open device of hip-host, and short ways to run kernels on it. What fails throws Error.
+class HostDevice {
+ public:
+  explicit HostDevice(Imitated device, const OpenOptions& options = {});
+
+  Device& device() { return *device_; }
+
+  /// The source of a kernel "test" in blocks of this size.
+  static KernelSource source(const std::string& text, std::array<unsigned, 3> block);
+  template <typename T>
+  std::unique_ptr<Buffer> upload(const std::vector<T>& values) {
+    auto buffer = device_->allocate(values.size() * sizeof(T)).value();
+    device_->upload(*buffer, 0, std::as_bytes(std::span(values))).value();
+    return buffer;
+  }
+  template <typename T>
+  std::vector<T> download(const std::unique_ptr<Buffer>& buffer) {
+    std::vector<T> values(buffer->size() / sizeof(T));
+    device_->download(*buffer, 0, std::as_writable_bytes(std::span(values))).value();
+    return values;
+  }
+
+  /// Compiles a kernel and runs it once.
+  template <typename... Values>
+  Result<void> run(KernelSource source, Grid grid, const Values&... values) {
+    return run_block(std::move(source), grid, ArgumentBlock(values...));
+  }
+
+ private:
+  Result<void> run_block(KernelSource source, Grid grid, const ArgumentBlock& block);
+
+  std::unique_ptr<Device> device_;
+};
+
+}  // namespace greta::test
