@@ -94,6 +94,10 @@ class ProgramCompiler final : public Compiler {
   std::map<std::string, Choice> choices_;
 };
 
+std::string no_clang() {
+  return fmt::format("no clang {} or newer on PATH", oldest_clang);
+}
+
 Result<std::unique_ptr<Compiler>> create(std::vector<CompilerProgram> programs,
                                          const OpenOptions& options) {
   return std::unique_ptr<Compiler>(
@@ -110,7 +114,7 @@ Result<std::unique_ptr<Compiler>> create_clang_compiler(const OpenOptions& optio
   }
   auto programs = clangs_on_path(options.compile_deadline);
   if (!programs.empty()) return create(std::move(programs), options);
-  return Failure{Status::unavailable, "no clang 14 or newer on PATH", {}};
+  return Failure{Status::unavailable, no_clang(), {}};
 }
 
 Result<std::unique_ptr<Compiler>> create_amd_compiler(const OpenOptions& options) {
@@ -119,9 +123,8 @@ Result<std::unique_ptr<Compiler>> create_amd_compiler(const OpenOptions& options
   auto hiprtc = library_program("hiprtc", options);
   if (hiprtc) programs.insert(programs.begin(), std::move(*hiprtc));
   if (!programs.empty()) return create(std::move(programs), options);
-  return Failure{Status::unavailable,
-                 hiprtc.failure().message + "; and there is no clang 14 or newer on PATH",
-                 {}};
+  return Failure{
+      Status::unavailable, hiprtc.failure().message + "; and there is " + no_clang(), {}};
 }
 
 Result<std::unique_ptr<Compiler>> create_nvidia_compiler(const OpenOptions& options) {

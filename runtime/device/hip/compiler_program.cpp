@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <utility>
@@ -14,6 +15,8 @@ namespace greta::hip {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int helper_refusal = 10;  // greta-compile-helper's exit code for a source it refuses
 
 /// The first line that reports an error, else the last one with anything in it.
 std::string first_error(const std::string& log) {
@@ -113,6 +116,12 @@ Result<CompilerProgram> clang_program(const std::string& name, Deadline deadline
   const std::string line = said->substr(start, said->find('\n', start) - start);
   CompilerProgram program;
   program.version = "clang " + line.substr(mark.size());
+  if (std::atoi(line.c_str() + mark.size()) < oldest_clang) {
+    return Failure{
+        Status::unavailable,
+        fmt::format("{} is {}, and {} or newer is needed", name, program.version, oldest_clang),
+        {}};
+  }
   // Version 5 of the code object format is what drivers from ROCm 5.5 to the newest ones load.
   program.command = {name,
                      "-x",
@@ -157,8 +166,14 @@ Result<CompilerProgram> library_program(const std::string& library, const OpenOp
   CompilerProgram program;
   program.version = version->substr(0, version->find('\n'));
   program.command = {*helper, library};
-  program.architecture_option = library == "nvrtc" ? "--gpu-architecture=" : "--offload-arch=";
-  program.refusal = 10;
+  program.refusal = helper_refusal;
+  if (library == "nvrtc") {
+    program.command.emplace_back("--std=c++17");
+    program.architecture_option = "--gpu-architecture=";
+  } else {
+    program.command.insert(program.command.end(), {"-O3", "-std=c++17"});
+    program.architecture_option = "--offload-arch=";
+  }
   return program;
 }
 

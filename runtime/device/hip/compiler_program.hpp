@@ -22,16 +22,14 @@ struct CompilerProgram {
 Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSource& source,
                                 const std::string& architecture, Deadline deadline);
 
-/// Versions of LLVM to look for, as clang-14 … clang-40: from 14 on clang writes a code object
-/// alone
-/// (--no-gpu-bundle-output); the newest do not exist yet, and asking for what is missing costs
-/// little.
-constexpr int oldest_clang = 14;
+/// Versions of LLVM to look for, as clang-15 … clang-40: from 15 on clang writes version 5 of code
+/// objects; the newest do not exist yet, and asking for what is missing costs little.
+constexpr int oldest_clang = 15;
 constexpr int newest_clang = 40;
 
 /// A clang as a compiler for AMD GPUs.
 Result<CompilerProgram> clang_program(const std::string& name, Deadline deadline);
-/// Every clang on PATH from version 14 on, newest first.
+/// Every clang on PATH from version 15 on, newest first.
 std::vector<CompilerProgram> clangs_on_path(Deadline deadline);
 
 /// "hiprtc" or "nvrtc", in greta-compile-helper.

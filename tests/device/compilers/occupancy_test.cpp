@@ -1,0 +1,105 @@
+// GRETA's occupancy against what clang says of its own kernels.
+
+#include "runtime/device/occupancy.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/device/architectures.hpp"
+#include "runtime/device/hip/code_object.hpp"
+#include "tests/device/compilers/targets.hpp"
+
+namespace greta::hip {
+namespace {
+
+struct Shape {
+  int threads, values, shared_floats;
+};
+
+// Sizes of shared memory are multiples of every granule, to which clang does not round up.
+const std::vector<Shape> shapes{
+    {64, 4, 1280},   {64, 30, 5120},   {128, 50, 1280},   {128, 12, 7680},  {192, 20, 3840},
+    {256, 4, 1280},  {256, 28, 2560},  {256, 40, 1280},   {256, 60, 1280},  {256, 80, 3840},
+    {256, 95, 1280}, {256, 140, 1280}, {256, 200, 1280},  {320, 8, 5120},   {512, 10, 1280},
+    {512, 45, 7680}, {1024, 5, 1280},  {1024, 20, 15360}, {64, 120, 15360}, {128, 3, 5120}};
+
+/// A kernel for each shape, which keeps `values` numbers of each thread alive.
+KernelSource kernels() {
+  std::string text = R"(
+template <int threads, int values, int floats>
+__attribute__((device)) inline void work(float* p, const float* q) {
+  __shared__ float shared[floats];
+  const unsigned t = __builtin_amdgcn_workitem_id_x();
+  float a[values];
+#pragma unroll
+  for (int i = 0; i < values; ++i) a[i] = q[t + i * threads];
+  shared[t * 7 % floats] = a[values / 2];
+  __builtin_amdgcn_s_barrier();
+  for (int j = 0; j < 100; ++j) {
+    const float x = q[j * threads + t];
+#pragma unroll
+    for (int i = 0; i < values; ++i) a[i] += x * q[i];
+  }
+#pragma unroll
+  for (int i = 0; i < values; ++i) p[t + i * threads] = a[i] + shared[(t * 11 + i) % floats];
+}
+)";
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    text += fmt::format(
+        "extern \"C\" __global__ __attribute__((amdgpu_flat_work_group_size({0}, {0})))\n"
+        "void kernel_{3}(float* p, const float* q) {{ work<{0}, {1}, {2}>(p, q); }}\n",
+        shapes[i].threads, shapes[i].values, shapes[i].shared_floats, i);
+  }
+  auto source = test::hip_source(text);
+  source.options = {"-Rpass-analysis=kernel-resource-usage"};
+  return source;
+}
+
+/// The number after a label in clang's remarks on a kernel; -1 where there is none.
+int remark(const std::string& log, const std::string& kernel, const std::string& label) {
+  const auto start = log.find("Function Name: " + kernel + " ");
+  if (start == std::string::npos) return -1;
+  const auto at = log.find(label, start);
+  return at == std::string::npos ? -1 : std::atoi(log.c_str() + at + label.size());
+}
+
+class ClangOccupancy : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ClangOccupancy, IsTheSame) {
+  const auto device = *architecture_info(GetParam());
+  const auto compiled = test::clang_compiler().compile(kernels(), GetParam());
+  ASSERT_TRUE(compiled) << compiled.failure().log;
+  std::set<int> seen;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const auto [threads, values, floats] = shapes[i];
+    const auto name = fmt::format("kernel_{}", i);
+    const auto statistics = read_statistics(compiled->binary, name).value();
+    const auto ours = occupancy(device, statistics, static_cast<std::uint32_t>(threads)).value();
+    const auto said = [&](const char* label) { return remark(compiled->log, name, label); };
+    const int least = static_cast<int>(
+        std::min({ours.register_waves, ours.scalar_register_waves, ours.shared_memory_waves}));
+    EXPECT_EQ(least, said("Occupancy [waves/SIMD]: "))
+        << fmt::format("{} threads, {} values, {} floats", threads, values, floats);
+    EXPECT_EQ(static_cast<int>(statistics.shared_memory_bytes), said("LDS Size [bytes/block]: "));
+    EXPECT_EQ(static_cast<int>(statistics.spilled_registers), said("VGPRs Spill: "));
+    EXPECT_EQ(static_cast<int>(statistics.scratch_bytes), said("ScratchSize [bytes/lane]: "));
+    EXPECT_LE(ours.waves, least) << "whole workgroups are never more";
+    seen.insert(least);
+  }
+  EXPECT_GE(seen.size(), 5U) << "the kernels are too much alike";
+}
+
+std::vector<std::string> architectures() {
+  auto names = test::clang_architectures();
+  names.insert(names.end(), {"gfx90a", "gfx1030"});
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Amd, ClangOccupancy, ::testing::ValuesIn(architectures()),
+                         [](const auto& instance) { return instance.param; });
+
+}  // namespace
+}  // namespace greta::hip
