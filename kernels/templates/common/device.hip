@@ -40,8 +40,8 @@ typedef unsigned long long u64;
 #define GRETA_NVIDIA
 #define GRETA_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
 #define GRETA_DEVICE __device__ __forceinline__
-#define GRETA_SHARED(type, name, count) __shared__ alignas(16) type name[count]
-#define GRETA_DYNAMIC_SHARED(type, name) extern __shared__ alignas(16) type name[]
+#define GRETA_SHARED(type, name, count) __shared__ __attribute__((aligned(16))) type name[count]
+#define GRETA_DYNAMIC_SHARED(type, name) extern __shared__ __attribute__((aligned(16))) type name[]
 #define GRETA_UNROLL _Pragma("unroll")
 #define GRETA_NO_UNROLL _Pragma("unroll 1")
 
