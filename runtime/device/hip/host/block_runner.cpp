@@ -337,6 +337,7 @@ void BlockRunner::fail(greta_host::Thread& thread, greta_host::Site site, const 
 
 void BlockRunner::check_same(const Thread& thread, const char* group,
                              const greta_host::Site& theirs, const greta_host::Site& mine) {
+  if (theirs.line == mine.line && theirs.what == mine.what && theirs.file == mine.file) return;
   const bool same = theirs.line == mine.line && std::strcmp(theirs.what, mine.what) == 0 &&
                     std::strcmp(theirs.file, mine.file) == 0;
   if (same) return;

@@ -64,10 +64,11 @@ void Fiber::prepare(void (*body)(void*), void* argument, unsigned color) {
 }
 
 void Fiber::change(Fiber& from, Fiber& to) {
+  if (!from.sanitized_) return greta_fiber_switch(&from.stack_pointer_, to.stack_pointer_);
   const AddressSanitizer& sanitizer = address_sanitizer();
-  if (sanitizer.loaded()) sanitizer.start_switch(&from.fake_stack_, to.low_, to.bytes_);
+  sanitizer.start_switch(&from.fake_stack_, to.low_, to.bytes_);
   greta_fiber_switch(&from.stack_pointer_, to.stack_pointer_);
-  if (sanitizer.loaded()) sanitizer.finish_switch(from.fake_stack_, nullptr, nullptr);
+  sanitizer.finish_switch(from.fake_stack_, nullptr, nullptr);
 }
 
 void Fiber::arrived() {

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "runtime/device/hip/host/sanitizer.hpp"
+
 namespace greta::hip::host {
 
 /// A flow of control with a stack of its own. One OS thread runs a fiber at a time, always the
@@ -40,6 +42,7 @@ class Fiber {
   std::byte* low_ = nullptr;     ///< end of the stack
   std::size_t bytes_ = 0;        ///< of the stack
   void* fake_stack_ = nullptr;   ///< AddressSanitizer's, while it does not run
+  bool sanitized_ = address_sanitizer().loaded();
 };
 
 }  // namespace greta::hip::host

@@ -181,7 +181,7 @@ class HostCompiler final : public Compiler {
     if (!defines) return defines.failure();
     command.insert(command.end(), defines->begin(), defines->end());
     command.insert(command.end(), source.options.begin(), source.options.end());
-    command.insert(command.end(), {"-o", output.path(), "-lm", "-lgcc", "-lc"});
+    command.insert(command.end(), {"-o", output.path(), "-lgcc"});
     auto outcome = run_process(command, compilation_text(source), deadline_);
     if (!outcome) return outcome.failure();
     if (outcome->timed_out) {
