@@ -5,7 +5,8 @@
 #   scripts/measure_gpu.sh OUTDIR --bin DIR [options]
 #
 #   OUTDIR        receives logs, CSV, JSON and the database: eight files at most
-#   --bin DIR     holds greta-tune, greta_test_device, greta_test_kernels, greta_device_benchmark
+#   --bin DIR     holds greta-tune, greta-compile-helper (which runs NVRTC and hiprtc),
+#                 greta_test_device, greta_test_kernels, greta_device_benchmark
 #   --lib DIR     shared libraries that the machine lacks, such as the Vulkan loader
 #   --peers FILE  a Python script that times other libraries and prints CSV (--only copy,gemm)
 #   --device D    as for greta-tune; default: auto

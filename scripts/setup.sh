@@ -10,7 +10,13 @@ packages=(
   libsqlite3-dev libsqlitecpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libeigen3-dev
   libgtest-dev libbenchmark-dev
 )
-test_packages=(vulkan-validationlayers clang-format-14 shellcheck)
+# Kernels for AMD GPUs are compiled with hiprtc and with the newest clang of the distribution.
+llvm=22
+grep -qs '^VERSION_CODENAME=noble' /etc/os-release && llvm=20
+test_packages=(
+  vulkan-validationlayers clang-format-14 shellcheck
+  libamdhip64-dev "clang-$llvm" "lld-$llvm" "llvm-$llvm"
+)
 
 fail() {
   echo "scripts/setup.sh: $*" >&2

@@ -29,7 +29,7 @@ class ScriptTest(unittest.TestCase):
 
 
 class Setup(ScriptTest):
-    def set_up(self, missing, *arguments, root=True):
+    def set_up(self, missing, *arguments, root=True, codename="bookworm"):
         """Runs setup.sh where `missing` are the packages that are not installed."""
         self.calls = self.folder / "calls"
         self.program("dpkg-query",
@@ -37,7 +37,10 @@ class Setup(ScriptTest):
         self.program("apt-get", f'echo "$*" >>{self.calls}')
         script = (ROOT / "scripts" / "setup.sh").read_text()
         copy = self.folder / "setup.sh"
-        copy.write_text(script.replace("EUID != 0", "0" if root else "1"))
+        release = self.folder / "os-release"
+        release.write_text(f"VERSION_CODENAME={codename}\n")
+        copy.write_text(script.replace("EUID != 0", "0" if root else "1")
+                        .replace("/etc/os-release", str(release)))
         return subprocess.run([BASH, copy, *arguments], capture_output=True, text=True,
                               stdin=subprocess.DEVNULL, env={"PATH": f"{self.bin}:/usr/bin:/bin"})
 
@@ -56,6 +59,13 @@ class Setup(ScriptTest):
     def test_test_packages_are_asked_for_by_name(self):
         self.assertEqual(self.set_up("shellcheck").stdout, "")
         self.assertIn("shellcheck", self.set_up("shellcheck", "test").stdout)
+
+    def test_the_newest_clang_of_each_distribution_is_for_tests(self):
+        for codename, clang in (("bookworm", "clang-22"), ("noble", "clang-20")):
+            with self.subTest(codename):
+                self.assertEqual(self.set_up(clang, codename=codename).stdout, "")
+                self.assertEqual(self.set_up(clang, "test", codename=codename).stdout,
+                                 f"Installing with apt: {clang}\n")
 
     def test_without_root_and_sudo_is_one_line_that_names_the_packages(self):
         self.program("sudo", "exit 1")
