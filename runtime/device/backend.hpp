@@ -17,6 +17,7 @@ struct ProbedDevice {
   DeviceInfo info;
   bool usable = false;
   std::string reason;  ///< why it is not usable, or a remark ("runs on the CPU"); may be empty
+  bool compile_only = false;  ///< not usable, but OpenOptions::compile_only opens it
 };
 
 /// What a backend found on this machine.
@@ -62,5 +63,12 @@ Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Ba
 
 /// select_device, then open.
 Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenOptions& options);
+
+/// Opens Mesa's AMD driver for a GPU that is not there, to compile GLSL for it: "gfx1103_r1",
+/// "navi21", or another of that driver's names. The driver takes the GPU from the process's
+/// environment, RADV_FORCE_FAMILY, which must say the same. To be called before other threads run:
+/// a copy of the process tries it first. Fails with `unavailable` where the driver is missing, does
+/// not know the GPU, or was told another.
+Result<std::unique_ptr<Device>> open_null_hardware(std::string_view gpu, OpenOptions options);
 
 }  // namespace greta

@@ -37,9 +37,9 @@ int rank(const ProbedDevice& device) {
 std::string describe(const std::vector<ProbedDevice>& devices,
                      const std::vector<std::string>& absent) {
   std::string text;
-  for (const auto& [info, usable, reason] : devices) {
-    text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", info.id(), info.name,
-                        usable ? "" : ", not usable: " + reason);
+  for (const auto& device : devices) {
+    text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", device.info.id(), device.info.name,
+                        device.usable ? "" : ", not usable: " + device.reason);
   }
   if (text.empty()) text = "none";
   for (const auto& line : absent) text += "; " + line;

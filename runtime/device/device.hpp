@@ -46,6 +46,7 @@ struct KernelStatistics {
   std::uint32_t spilled_scalar_registers = 0;
   std::uint32_t code_bytes = 0;
   std::uint32_t matrix_instructions = 0;  ///< in the code, not executed
+  std::uint32_t subgroups_per_simd = 0;   ///< resident at once, as the compiler reckons (RADV)
   double latency = 0;                     ///< compiler's estimate, in its own unit (cycles)
   double inverse_throughput = 0;          ///< likewise
 

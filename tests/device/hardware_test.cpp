@@ -23,6 +23,9 @@ TEST(Hardware, ArchitecturesByName) {
   EXPECT_EQ(gpu_architecture("AMD Radeon RX 7900 XTX (RADV NAVI31)"), "gfx1100");
   EXPECT_EQ(gpu_architecture("AMD Radeon 780M (RADV GFX1103_R1)"), "gfx1103");
   EXPECT_EQ(gpu_architecture("AMD Radeon Graphics (RADV RENOIR)"), "gfx90c");
+  EXPECT_EQ(gpu_architecture("Null hardware (RADV GFX1103_R1)"), "gfx1103");
+  EXPECT_EQ(gpu_architecture("Null hardware (RADV NAVI21)"), "gfx1030");
+  EXPECT_EQ(gpu_architecture("AMD Radeon RX 580 Series (RADV POLARIS10)"), "gfx803");
   EXPECT_EQ(gpu_architecture("AMD Instinct MI300X"), "gfx942");
   EXPECT_EQ(gpu_architecture("Intel(R) Arc(tm) A770 Graphics (DG2)"),
             "intel_r_arc_tm_a770_graphics_dg2");

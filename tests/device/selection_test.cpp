@@ -128,6 +128,7 @@ TEST(NullHardware, IsListedButNeverTaken) {
     if (device.info.architecture != "gfx1100") continue;
     listed = true;
     EXPECT_FALSE(device.usable);
+    EXPECT_TRUE(device.compile_only);
     EXPECT_NE(device.reason.find("null hardware"), std::string::npos) << device.reason;
     EXPECT_EQ(select_device(device.info.id(), {backend.get()}).failure().status,
               Status::unavailable);

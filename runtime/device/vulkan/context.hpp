@@ -94,4 +94,16 @@ Owner make(const std::shared_ptr<Context>& context, const Info& info, const char
   return Owner(context, handle);
 }
 
+/// As guarded(), for what a device that only compiles can't do.
+template <typename Body>
+auto executing(Context& context, Body&& body) -> decltype(body()) {
+  return guarded(context, [&]() -> decltype(body()) {
+    if (context.physical().compile_only) {
+      throw Refusal(Status::unavailable,
+                    context.info().name + " was opened to compile: it executes nothing");
+    }
+    return body();
+  });
+}
+
 }  // namespace greta::vulkan

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/device/listing.hpp"
 #include "runtime/device/telemetry.hpp"
-#include "runtime/device/vulkan/features.hpp"
-#include "runtime/device/vulkan/glsl_compiler.hpp"
+#include "runtime/device/vulkan/executable.hpp"
 #include "runtime/device/vulkan/spirv_info.hpp"
 #include "runtime/device/vulkan/stream.hpp"
 
@@ -26,14 +26,14 @@ struct Binary {
   std::vector<std::byte> driver_data;  ///< the driver's own cache of the pipeline
 };
 
-std::vector<std::byte> pack(const Binary& binary) {
-  const std::uint64_t spirv_bytes = binary.spirv.size() * sizeof(std::uint32_t);
-  std::vector<std::byte> packed(sizeof spirv_bytes + spirv_bytes + binary.driver_data.size());
+std::vector<std::byte> pack(const Spirv& spirv, const std::vector<std::byte>& driver_data) {
+  const std::uint64_t spirv_bytes = spirv.size() * sizeof(std::uint32_t);
+  std::vector<std::byte> packed(sizeof spirv_bytes + spirv_bytes + driver_data.size());
   std::byte* to = packed.data();
   std::memcpy(to, &spirv_bytes, sizeof spirv_bytes);
   to += sizeof spirv_bytes;
-  std::memcpy(to, binary.spirv.data(), spirv_bytes);
-  std::copy(binary.driver_data.begin(), binary.driver_data.end(), to + spirv_bytes);
+  std::memcpy(to, spirv.data(), spirv_bytes);
+  std::copy(driver_data.begin(), driver_data.end(), to + spirv_bytes);
   return packed;
 }
 
@@ -108,9 +108,12 @@ void check_resources(const PhysicalDevice& device, const KernelSource& source,
   }
 }
 
-/// Makes a pipeline; `binary.driver_data` goes in and comes out as the driver's cache has it.
+/// Makes a pipeline; `driver_data` goes in and comes out as the driver's cache has it. With
+/// `listing` the driver compiles anew and keeps what it made.
 std::shared_ptr<const Pipeline> build(const std::shared_ptr<Context>& context,
-                                      const KernelSource& source, Binary& binary) {
+                                      const Translation& translation,
+                                      std::vector<std::byte>& driver_data, bool listing) {
+  const KernelSource& source = translation.source;
   const auto& vk = context->vk();
   auto built = std::make_shared<Pipeline>();
   built->argument_bytes = source.argument_bytes;
@@ -125,13 +128,13 @@ std::shared_ptr<const Pipeline> build(const std::shared_ptr<Context>& context,
 
   const VkShaderModuleCreateInfo module_info{
       .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-      .codeSize = binary.spirv.size() * sizeof(std::uint32_t),
-      .pCode = binary.spirv.data()};
+      .codeSize = translation.spirv.size() * sizeof(std::uint32_t),
+      .pCode = translation.spirv.data()};
   const auto module = make<ModuleHandle, &VolkDeviceTable::vkCreateShaderModule>(
       context, module_info, "vkCreateShaderModule");
   const VkPipelineCacheCreateInfo cache_info{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
-                                             .initialDataSize = binary.driver_data.size(),
-                                             .pInitialData = binary.driver_data.data()};
+                                             .initialDataSize = driver_data.size(),
+                                             .pInitialData = driver_data.data()};
   const auto cache = make<CacheHandle, &VolkDeviceTable::vkCreatePipelineCache>(
       context, cache_info, "vkCreatePipelineCache");
 
@@ -153,6 +156,8 @@ std::shared_ptr<const Pipeline> build(const std::shared_ptr<Context>& context,
   }
   if (context->physical().statistics) {
     create.flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
+    if (listing) create.flags |= VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
+    built->has_listing = listing;
   }
   VkPipeline pipeline = VK_NULL_HANDLE;
   check(vk.vkCreateComputePipelines(context->handle(), cache.get(), 1, &create, nullptr, &pipeline),
@@ -162,48 +167,39 @@ std::shared_ptr<const Pipeline> build(const std::shared_ptr<Context>& context,
   std::size_t size = 0;
   check(vk.vkGetPipelineCacheData(context->handle(), cache.get(), &size, nullptr),
         "vkGetPipelineCacheData");
-  binary.driver_data.resize(size);
-  check(vk.vkGetPipelineCacheData(context->handle(), cache.get(), &size, binary.driver_data.data()),
+  driver_data.resize(size);
+  check(vk.vkGetPipelineCacheData(context->handle(), cache.get(), &size, driver_data.data()),
         "vkGetPipelineCacheData");
-  binary.driver_data.resize(size);
+  driver_data.resize(size);
   return built;
 }
 
-/// The value of the first statistic whose name contains one of `parts`, which are tried in order.
-std::uint32_t find_statistic(const std::vector<VkPipelineExecutableStatisticKHR>& statistics,
-                             std::initializer_list<const char*> parts) {
-  for (const char* const part : parts) {
-    for (const auto& statistic : statistics) {
-      if (std::strstr(statistic.name, part) == nullptr) continue;
-      if (statistic.format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR) {
-        return static_cast<std::uint32_t>(statistic.value.u64);
-      }
-    }
+KernelStatistics statistics_of(const Context& context, const Pipeline& pipeline,
+                               const SpirvInfo& needs) {
+  KernelStatistics statistics;
+  const VkPipeline handle = pipeline.pipeline.get();
+  if (context.physical().statistics) statistics = read_statistics(context, handle);
+  if (statistics.shared_memory_bytes == 0) {
+    statistics.shared_memory_bytes = static_cast<std::uint32_t>(needs.shared_memory_bytes);
   }
-  return 0;
-}
-
-KernelStatistics read_statistics(const Context& context, const Pipeline& pipeline,
-                                 const SpirvInfo& needs) {
-  KernelStatistics result;
-  result.shared_memory_bytes = static_cast<std::uint32_t>(needs.shared_memory_bytes);
-  if (!context.physical().statistics) return result;
-  const VkPipelineExecutableInfoKHR which{.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
-                                          .pipeline = pipeline.pipeline.get()};
-  const auto read = context.vk().vkGetPipelineExecutableStatisticsKHR;
-  std::uint32_t count = 0;
-  check(read(context.handle(), &which, &count, nullptr), "vkGetPipelineExecutableStatisticsKHR");
-  std::vector<VkPipelineExecutableStatisticKHR> statistics(
-      count, {.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR});
-  check(read(context.handle(), &which, &count, statistics.data()),
-        "vkGetPipelineExecutableStatisticsKHR");
-  // RADV: "VGPRs", "Spilled VGPRs"; NVIDIA: "Register Count", "Local Memory Size".
-  result.spilled_registers = find_statistic(statistics, {"Spilled VGPRs", "Spill"});
-  result.registers = find_statistic(statistics, {"Register Count", "VGPRs"});
-  return result;
+  if (!pipeline.has_listing) return statistics;
+  if (const auto listing = read_listing(context, handle)) {
+    statistics.matrix_instructions = count_matrix_instructions(*listing);
+  }
+  return statistics;
 }
 
 }  // namespace
+
+Result<std::string> VulkanKernel::listing() const {
+  return guarded(*context_, [&]() -> Result<std::string> {
+    if (!context_->physical().statistics) return Kernel::listing();
+    if (pipeline_->has_listing) return read_listing(*context_, pipeline_->pipeline.get());
+    std::vector<std::byte> driver_data;
+    const auto again = build(context_, translation_, driver_data, true);
+    return read_listing(*context_, again->pipeline.get());
+  });
+}
 
 std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, KernelCache& cache,
                                       const KernelSource& source) {
@@ -225,12 +221,15 @@ std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, K
   }
   const SpirvInfo needs = inspect(binary->spirv);
   check_resources(device, source, needs);
-  const auto pipeline = build(context, source, *binary);
-  auto kernel = std::make_unique<VulkanKernel>(context.get(), key, from_cache, pipeline,
-                                               read_statistics(*context, *pipeline, needs));
+  Translation translation{source, std::move(binary->spirv)};
+  translation.source.text.clear();
+  // Drivers compile anew for a listing, which they need not do where kernels are run.
+  const auto pipeline = build(context, translation, binary->driver_data, device.compile_only);
+  auto kernel = std::make_unique<VulkanKernel>(context, key, from_cache, std::move(translation),
+                                               pipeline, statistics_of(*context, *pipeline, needs));
   // Lavapipe generates code when a kernel is first launched, be it over an empty grid.
   if (device.info.is_cpu()) VulkanStream(context).finish_compiling(*kernel);
-  if (!from_cache) cache.store(key, pack(*binary));
+  if (!from_cache) cache.store(key, pack(kernel->spirv(), binary->driver_data));
   return kernel;
 }
 

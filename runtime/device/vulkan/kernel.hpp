@@ -6,6 +6,7 @@
 
 #include "runtime/device/kernel_cache.hpp"
 #include "runtime/device/vulkan/context.hpp"
+#include "runtime/device/vulkan/glsl_compiler.hpp"
 
 namespace greta::vulkan {
 
@@ -15,29 +16,41 @@ struct Pipeline {
   Handle<VkPipeline, &VolkDeviceTable::vkDestroyPipeline> pipeline;
   std::uint32_t argument_bytes = 0;  ///< as the kernel declares them
   std::uint32_t push_bytes = 0;      ///< the same, rounded up to Vulkan's unit of 4
+  bool has_listing = false;          ///< the driver kept it
+};
+
+/// What a pipeline is made of: a kernel's source without its text, which became SPIR-V.
+struct Translation {
+  KernelSource source;
+  Spirv spirv;
 };
 
 class VulkanKernel final : public Kernel {
  public:
-  VulkanKernel(const Context* context, std::string key, bool from_cache,
-               std::shared_ptr<const Pipeline> pipeline, const KernelStatistics& statistics)
-      : context_(context),
+  VulkanKernel(std::shared_ptr<Context> context, std::string key, bool from_cache,
+               Translation translation, std::shared_ptr<const Pipeline> pipeline,
+               const KernelStatistics& statistics)
+      : context_(std::move(context)),
         key_(std::move(key)),
         from_cache_(from_cache),
+        translation_(std::move(translation)),
         pipeline_(std::move(pipeline)),
         statistics_(statistics) {}
 
   const std::string& content_key() const override { return key_; }
   bool from_cache() const override { return from_cache_; }
   KernelStatistics statistics() const override { return statistics_; }
+  Result<std::string> listing() const override;
 
-  const Context* context() const { return context_; }
+  const Context* context() const { return context_.get(); }
   const std::shared_ptr<const Pipeline>& pipeline() const { return pipeline_; }
+  const Spirv& spirv() const { return translation_.spirv; }
 
  private:
-  const Context* context_;  ///< for comparison only; pipeline_ keeps it alive
+  std::shared_ptr<Context> context_;
   std::string key_;
   bool from_cache_;
+  Translation translation_;
   std::shared_ptr<const Pipeline> pipeline_;
   KernelStatistics statistics_;
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "runtime/device/architectures.hpp"
 #include "runtime/device/hardware.hpp"
 #include "runtime/device/hash.hpp"
 #include "runtime/device/vulkan/features.hpp"
@@ -198,6 +199,21 @@ bool is_null_hardware(const PhysicalDevice& device, const Properties& properties
          device.info.name.find("Null hardware") != std::string::npos;
 }
 
+/// What Vulkan does not say, and what hardware that is not there can't say: kernels for it are made
+/// as for the largest device of its architecture.
+void describe_hidden(DeviceInfo& info, bool null_hardware) {
+  constexpr std::uint64_t assumed_memory_bytes = std::uint64_t{8} << 30;
+  const auto known = architecture_info(info.architecture);
+  if (known) {
+    info.unit_registers = known->unit_registers;
+    info.unit_shared_memory_bytes = known->unit_shared_memory_bytes;
+    info.unit_threads = known->unit_threads;
+  }
+  if (!null_hardware) return;
+  if (known) info.compute_units = known->compute_units;
+  info.memory_bytes = info.max_allocation_bytes = assumed_memory_bytes;
+}
+
 }  // namespace
 
 PhysicalDevice describe(VkPhysicalDevice handle, int index) {
@@ -225,10 +241,13 @@ PhysicalDevice describe(VkPhysicalDevice handle, int index) {
   describe_limits(device, properties);
   describe_features(device, features, properties);
 
-  if (is_null_hardware(device, properties)) {
-    device.reason = "Mesa's null hardware: it compiles kernels but executes nothing";
-  } else if (const std::string missing = features.missing(); !missing.empty()) {
+  describe_hidden(device.info, is_null_hardware(device, properties));
+
+  if (const std::string missing = features.missing(); !missing.empty()) {
     device.reason = "it lacks " + missing;
+  } else if (is_null_hardware(device, properties)) {
+    device.compile_only = true;
+    device.reason = "Mesa's null hardware: it compiles kernels but executes nothing";
   } else if (device.timestamp_bits == 0) {
     device.reason = "it has no compute queue with timestamps";
   } else {

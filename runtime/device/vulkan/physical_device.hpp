@@ -17,7 +17,8 @@ struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   DeviceInfo info;
   bool usable = false;
-  std::string reason;  ///< why it is not usable, or a remark
+  std::string reason;         ///< why it is not usable, or a remark
+  bool compile_only = false;  ///< not usable, but it compiles: Mesa's null hardware
 
   std::set<std::string> extensions;
   VkPhysicalDeviceMemoryProperties memory{};

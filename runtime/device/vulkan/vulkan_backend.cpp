@@ -21,7 +21,7 @@ class VulkanBackend final : public Backend {
     try {
       const auto found = instance();
       for (const auto& device : found->devices()) {
-        probe.devices.push_back({device.info, device.usable, device.reason});
+        probe.devices.push_back({device.info, device.usable, device.reason, device.compile_only});
       }
     } catch (const std::exception&) {
       probe.reason = current_failure().message;
@@ -41,7 +41,7 @@ class VulkanBackend final : public Backend {
         throw Refusal(Status::unavailable, fmt::format("there is no device vulkan:{}", index));
       }
       const PhysicalDevice& physical = used->devices()[static_cast<std::size_t>(index)];
-      if (!physical.usable) {
+      if (!physical.usable && !(options.compile_only && physical.compile_only)) {
         throw Refusal(Status::unavailable,
                       fmt::format("{} is not usable: {}", physical.info.name, physical.reason));
       }

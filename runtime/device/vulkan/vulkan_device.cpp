@@ -12,28 +12,38 @@ namespace greta::vulkan {
 
 namespace {
 constexpr std::size_t staging_bytes = std::size_t{16} << 20;
+
+/// Nothing for a device that only compiles: it has no memory.
+std::shared_ptr<MemoryHeap> make_heap(const std::shared_ptr<Context>& context, Memory memory) {
+  if (context->physical().compile_only) return nullptr;
+  return std::make_shared<MemoryHeap>(context, memory);
 }
+}  // namespace
 
 VulkanDevice::VulkanDevice(std::shared_ptr<Context> context, std::filesystem::path cache_directory)
     : context_(std::move(context)),
-      device_heap_(std::make_shared<MemoryHeap>(context_, Memory::device)),
-      staging_heap_(std::make_shared<MemoryHeap>(context_, Memory::staging)),
+      device_heap_(make_heap(context_, Memory::device)),
+      staging_heap_(make_heap(context_, Memory::staging)),
       queries_(std::make_shared<QueryAllocator>(context_)),
-      cache_(std::move(cache_directory)),
-      transfers_(context_) {}
+      cache_(std::move(cache_directory)) {}
 
 Result<std::unique_ptr<Buffer>> VulkanDevice::allocate(std::size_t bytes, Memory memory) {
-  return guarded(*context_, [&]() -> Result<std::unique_ptr<Buffer>> {
+  return executing(*context_, [&]() -> Result<std::unique_ptr<Buffer>> {
     const auto& heap = memory == Memory::device ? device_heap_ : staging_heap_;
     return std::unique_ptr<Buffer>(vulkan::allocate(context_, heap, bytes));
   });
 }
 
+MemoryStatistics VulkanDevice::memory() const {
+  return device_heap_ ? device_heap_->pool().statistics() : MemoryStatistics{};
+}
+
 void VulkanDevice::trim() {
   if (context_->lost()) return;
   staging_.reset();
-  device_heap_->pool().trim();
-  staging_heap_->pool().trim();
+  for (const auto& heap : {device_heap_, staging_heap_}) {
+    if (heap) heap->pool().trim();
+  }
 }
 
 VulkanBuffer& VulkanDevice::staging() {
@@ -43,9 +53,10 @@ VulkanBuffer& VulkanDevice::staging() {
 
 Result<void> VulkanDevice::transfer(Buffer& to, std::size_t to_offset, const Buffer& from,
                                     std::size_t from_offset, std::size_t bytes) {
-  auto done = transfers_.copy(to, to_offset, from, from_offset, bytes);
-  if (done) done = transfers_.synchronize(context_->transfer_deadline());
-  if (!done) transfers_.discard();
+  if (!transfers_) transfers_ = std::make_unique<VulkanStream>(context_);
+  auto done = transfers_->copy(to, to_offset, from, from_offset, bytes);
+  if (done) done = transfers_->synchronize(context_->transfer_deadline());
+  if (!done) transfers_->discard();
   return done;
 }
 
@@ -97,20 +108,20 @@ Result<std::unique_ptr<Kernel>> VulkanDevice::compile(const KernelSource& source
 }
 
 Result<std::unique_ptr<Stream>> VulkanDevice::create_stream() {
-  return guarded(*context_, [&]() -> Result<std::unique_ptr<Stream>> {
+  return executing(*context_, [&]() -> Result<std::unique_ptr<Stream>> {
     return std::unique_ptr<Stream>(std::make_unique<VulkanStream>(context_));
   });
 }
 
 Result<std::unique_ptr<Event>> VulkanDevice::create_event() {
-  return guarded(*context_, [&]() -> Result<std::unique_ptr<Event>> {
+  return executing(*context_, [&]() -> Result<std::unique_ptr<Event>> {
     return std::unique_ptr<Event>(std::make_unique<VulkanEvent>(context_, queries_->acquire()));
   });
 }
 
 Result<std::unique_ptr<Graph>> VulkanDevice::create_graph(
     const std::function<Result<void>(Stream&)>& record_work) {
-  return guarded(*context_, [&]() -> Result<std::unique_ptr<Graph>> {
+  return executing(*context_, [&]() -> Result<std::unique_ptr<Graph>> {
     return std::unique_ptr<Graph>(record_graph(context_, record_work));
   });
 }

@@ -15,7 +15,7 @@ class VulkanDevice final : public Device {
 
   const DeviceInfo& info() const override { return context_->info(); }
   Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes, Memory memory) override;
-  MemoryStatistics memory() const override { return device_heap_->pool().statistics(); }
+  MemoryStatistics memory() const override;
   void trim() override;
   Result<void> upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) override;
   Result<void> download(const Buffer& from, std::size_t offset, std::span<std::byte> to) override;
@@ -38,8 +38,9 @@ class VulkanDevice final : public Device {
   std::shared_ptr<MemoryHeap> staging_heap_;
   std::shared_ptr<QueryAllocator> queries_;
   KernelCache cache_;
+  // Made when they are first needed.
   std::unique_ptr<VulkanBuffer> staging_;
-  VulkanStream transfers_;
+  std::unique_ptr<VulkanStream> transfers_;
 };
 
 }  // namespace greta::vulkan

@@ -1,0 +1,69 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "runtime/device/backend.hpp"
+#include "runtime/device/vulkan/vulkan_backend.hpp"
+
+namespace greta {
+
+namespace {
+
+/// Whether Vulkan's drivers start: Mesa's ends the process when it does not know the GPU that it is
+/// told. So a copy of the process asks, silently and for a limited time.
+bool drivers_start() {
+  constexpr unsigned patience_s = 20;
+  const pid_t child = ::fork();
+  if (child < 0) return false;
+  if (child == 0) {
+    ::dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
+    const rlimit no_core_dump{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core_dump);
+    ::alarm(patience_s);
+    static_cast<void>(vulkan::create_backend()->probe());
+    ::_exit(0);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::string upper(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return result;
+}
+
+Failure unavailable(std::string_view gpu, std::string_view why) {
+  return {
+      Status::unavailable, fmt::format("{}: Mesa's Vulkan driver for AMD GPUs {}", gpu, why), {}};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open_null_hardware(std::string_view gpu, OpenOptions options) {
+  if (!drivers_start()) return unavailable(gpu, "does not know this GPU");
+  options.compile_only = true;
+  // A backend of its own, as drivers read the environment when they are started.
+  const auto backend = vulkan::create_backend();
+  const std::string wanted = fmt::format("(RADV {})", upper(gpu));
+  std::string found;
+  for (const auto& device : backend->probe().devices) {
+    if (!device.compile_only) continue;
+    if (device.info.name.find(wanted) != std::string::npos) {
+      return backend->open(device.info.index, options);
+    }
+    found = device.info.name;
+  }
+  if (found.empty()) return unavailable(gpu, "is not installed, or RADV_FORCE_FAMILY is not set");
+  return unavailable(gpu, "was told another: " + found);
+}
+
+}  // namespace greta
