@@ -30,6 +30,15 @@
 #error "no matrix cores that this file knows"
 #endif
 
+// Which wave of the block this is.
+GRETA_DEVICE u32 wave_index() {
+#if defined(GRETA_AMD)  // the compiler is told that it is the same for all lanes
+  return u32(__builtin_amdgcn_readfirstlane(int(thread_index() / wave_size)));
+#else
+  return thread_index() / wave_size;
+#endif
+}
+
 // The lanes of a wave see what each other wrote to shared memory.
 GRETA_DEVICE void wave_barrier() {
 #if defined(GRETA_AMD)
@@ -38,6 +47,13 @@ GRETA_DEVICE void wave_barrier() {
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 #else
   __syncwarp();
+#endif
+}
+
+// The compiler moves no instruction across: what was written side by side stays side by side.
+GRETA_DEVICE void keep_order() {
+#if defined(GRETA_AMD)
+  __builtin_amdgcn_sched_barrier(0);
 #endif
 }
 
@@ -63,7 +79,8 @@ struct SharedTile {
 
   // Bytes from the tile's start to a chunk.
   static GRETA_DEVICE constexpr u32 offset(u32 line, u32 chunk) {
-    return ((line * (line_chunks + pad) + chunk) ^ turn(line)) * 16;
+    if (far && line_chunks < 8) return ((line * (line_chunks + pad) + chunk) ^ turn(line)) * 16;
+    return place_offset(line, chunk ^ turn(line));
   }
   // Bytes to a place of a line, and the chunk that belongs there.
   static GRETA_DEVICE constexpr u32 place_offset(u32 line, u32 place) {

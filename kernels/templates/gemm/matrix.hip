@@ -40,7 +40,8 @@ static_assert(WAVE == wave_size, "WAVE is the size of a wave");
 static_assert(!ASYNC || (GRETA_ASYNC_COPY && !LoaderA::turned && !LoaderB::turned),
               "ASYNC needs asynchronous copies, and tiles that are not turned on the way");
 
-constexpr u32 depths = BK / Core::depth;  // products along a K step
+// Products of a wave in m, in n, and along a K step.
+constexpr u32 rows = WM / INSTR, columns = WN / INSTR, depths = BK / Core::depth;
 static_assert(BK % Core::depth == 0 && (FRAGMENTS == 1 || depths % 2 == 0),
               "BK is a multiple of the products' depth; two sets of fragments take turns");
 
@@ -48,72 +49,73 @@ constexpr u32 stage_bytes = LoaderA::Tile::bytes + LoaderB::Tile::bytes;
 
 // Where the wave's part of the tile starts.
 GRETA_DEVICE Position wave_position() {
-  const u32 wave = thread_index() / wave_size;
+  const u32 wave = wave_index();
   return {wave / (BN / WN) * WM, wave % (BN / WN) * WN};
 }
 
-typedef Core::Sums Sums[WM / INSTR][WN / INSTR];
+typedef Core::Sums Sums[rows][columns];
 
 // The workgroup's walk along K.
 struct Pipeline {
   LoaderA a;
   LoaderB b;
   SharedMemory shared;
-  u32 k_left;   // from the K step to be loaded next to the end
-  bool inside;  // the whole tile lies inside C
-  u32 stage;    // that is multiplied
-  Core::Fragment a_fragments[FRAGMENTS][WM / INSTR], b_fragments[FRAGMENTS][WN / INSTR];
+  u32 k_left;  // from the K step to be loaded next to the end
+  u32 stage;   // that is multiplied
+  Core::Fragment a_fragments[FRAGMENTS][rows], b_fragments[FRAGMENTS][columns];
 
-  // A K step is loaded in so many parts, between which fragments are read and multiplied.
-  static constexpr u32 parts = ASYNC && FRAGMENTS == 2 ? depths - 1 : 1;
+  // Copies of the next K step are spread over the products of this one, so that neither stands in
+  // the other's way; with two sets of fragments, all are under way before the last products.
+  static constexpr u32 copies = LoaderA::units + LoaderB::units;
+  static constexpr u32 copying_depths = depths > 1 ? depths - 1 : 1;
+  static constexpr u32 slots = copying_depths * rows;
 
-  template <bool whole>
-  GRETA_DEVICE void load_part(u32 part, u32 to) {
+#if ASYNC
+  // Starts the copies of one slot into a stage: zeros behind the last K step, which spares branches.
+  GRETA_DEVICE void copy(u32 slot, u32 to_stage) {
+    const u32 to = to_stage * stage_bytes;
     GRETA_UNROLL
     for (u32 i = 0; i < LoaderA::units; ++i) {
-      if (i * parts / LoaderA::units != part) continue;
-#if ASYNC
-      a.copy<whole>(i, shared, to, k_left);
-#else
-      a.fetch<whole>(i, k_left);
-#endif
+      if (i * slots / copies == slot) a.copy(i, shared, to, k_left);
     }
     GRETA_UNROLL
     for (u32 i = 0; i < LoaderB::units; ++i) {
-      if (i * parts / LoaderB::units != part) continue;
-#if ASYNC
-      b.copy<whole>(i, shared, to + LoaderA::Tile::bytes, k_left);
+      if ((LoaderA::units + i) * slots / copies == slot) {
+        b.copy(i, shared, to + LoaderA::Tile::bytes, k_left);
+      }
+    }
+    if (slot + 1 == slots) next_step();
+  }
 #else
-      b.fetch<whole>(i, k_left);
+  // Starts loading the next K step into registers. Gives what was left of K, 0 behind the last step.
+  GRETA_DEVICE u32 fetch() {
+    const u32 left = k_left;
+    if (left > 0) {
+      a.fetch(left);
+      b.fetch(left);
+      next_step();
+    }
+    return left;
+  }
 #endif
-    }
+
+  GRETA_DEVICE void next_step() {
+    a.base += a.step_bytes;
+    b.base += b.step_bytes;
+    k_left -= smaller(k_left, BK);
   }
 
-  // Starts loading a part of the next K step: into a stage with ASYNC, else into registers. False
-  // behind the last one.
-  GRETA_DEVICE bool load(u32 part, u32 to_stage) {
-    if (k_left == 0) return false;
-    if (inside && k_left >= BK) {
-      load_part<true>(part, to_stage * stage_bytes);
-    } else {
-      load_part<false>(part, to_stage * stage_bytes);
-    }
-    if (part + 1 == parts) {
-      a.base += a.step_bytes;
-      b.base += b.step_bytes;
-      k_left -= smaller(k_left, BK);
-    }
-    return true;
-  }
-
-  // What was loaded is in its stage when this returns, and seen by all. `loaded`: the last load()'s
-  // answer.
-  GRETA_DEVICE void arrive(bool loaded) {
+  // The stage is complete when this returns, and seen by all. `fetched`: the last fetch()'s answer.
+  GRETA_DEVICE void arrive(u32 fetched) {
 #if ASYNC
-    wait_for_copies<STAGES - 2, LoaderA::units + LoaderB::units>(loaded);
+    wait_for_copies<STAGES - 2, copies>();
 #else
     if (STAGES == 1) block_barrier();  // the fragments of the step before were read
-    if (loaded) {
+    if (fetched > 0) {
+      if (fetched < BK) {
+        a.clear_tail(fetched);
+        b.clear_tail(fetched);
+      }
       a.put(shared.bytes + stage * stage_bytes);
       b.put(shared.bytes + stage * stage_bytes + LoaderA::Tile::bytes);
     }
@@ -122,42 +124,47 @@ struct Pipeline {
   }
 
   GRETA_DEVICE void begin() {
-    bool loaded = false;
-    GRETA_UNROLL
-    for (u32 s = 0; s < (ASYNC ? STAGES - 1 : 1); ++s) {
-      GRETA_UNROLL
-      for (u32 part = 0; part < parts; ++part) loaded = load(part, s);
-#if ASYNC
-      close_copies();
-#endif
-    }
     stage = 0;
-    arrive(loaded);
+#if ASYNC
+    GRETA_UNROLL
+    for (u32 s = 0; s + 1 < STAGES; ++s) {
+      GRETA_UNROLL
+      for (u32 slot = 0; slot < slots; ++slot) copy(slot, s);
+      close_copies();
+    }
+    arrive(0);
+#else
+    arrive(fetch());
+#endif
+    if (FRAGMENTS == 2) {
+      GRETA_UNROLL
+      for (u32 i = 0; i < rows; ++i) read_fragments(0, 0, i);
+    }
   }
 
-  GRETA_DEVICE void read_fragments(u32 set, u32 depth) {
+  // Reads one of `rows` parts of the fragments.
+  GRETA_DEVICE void read_fragments(u32 set, u32 depth, u32 part) {
     const Position wave = wave_position();
     const u32 a_start = stage * stage_bytes, b_start = a_start + LoaderA::Tile::bytes;
     GRETA_UNROLL
-    for (u32 i = 0; i < WM / INSTR; ++i) {
+    for (u32 i = 0; i < rows; ++i) {
+      if (i * rows / (rows + columns) != part) continue;
       a_fragments[set][i] = Core::load<LoaderA::tile_along_k, LoaderA::Tile>(
           shared, a_start, wave.row + i * INSTR, depth * Core::depth);
     }
     GRETA_UNROLL
-    for (u32 j = 0; j < WN / INSTR; ++j) {
+    for (u32 j = 0; j < columns; ++j) {
+      if ((rows + j) * rows / (rows + columns) != part) continue;
       b_fragments[set][j] = Core::load<LoaderB::tile_along_k, LoaderB::Tile>(
           shared, b_start, wave.col + j * INSTR, depth * Core::depth);
     }
   }
 
-  GRETA_DEVICE void multiply(u32 set, Sums& sums) const {
+  GRETA_DEVICE void multiply_row(u32 set, u32 i, Sums& sums) const {
     GRETA_UNROLL
-    for (u32 i = 0; i < WM / INSTR; ++i) {
-      GRETA_UNROLL
-      for (u32 l = 0; l < WN / INSTR; ++l) {
-        const u32 j = i % 2 == 0 ? l : WN / INSTR - 1 - l;  // to and fro: neighbours share B
-        Core::multiply(sums[i][j], a_fragments[set][i], b_fragments[set][j]);
-      }
+    for (u32 l = 0; l < columns; ++l) {
+      const u32 j = i % 2 == 0 ? l : columns - 1 - l;  // to and fro: neighbours share B
+      Core::multiply(sums[i][j], a_fragments[set][i], b_fragments[set][j]);
     }
   }
 
@@ -165,28 +172,38 @@ struct Pipeline {
   GRETA_DEVICE void walk(u32 k_length, Sums& sums) {
     k_left = k_length;
     begin();
-    if (FRAGMENTS == 2) read_fragments(0, 0);
     for (u32 k = 0; k < k_length; k += BK) {
-      bool loaded = false;
+      const u32 free_stage = stage == 0 ? STAGES - 1 : stage - 1;
+      u32 fetched = 0;
       GRETA_UNROLL
       for (u32 depth = 0; depth < depths; ++depth) {
-        if (FRAGMENTS == 2 && depth + 1 == depths) finish_step(loaded);
-        if (FRAGMENTS == 1) read_fragments(0, depth);
-        if (FRAGMENTS == 2) read_fragments((depth + 1) % 2, (depth + 1) % depths);
-        if (depth < parts) loaded = load(depth, (stage + STAGES - 1) % STAGES);
-        multiply(depth % FRAGMENTS, sums);
+        if (FRAGMENTS == 2 && depth + 1 == depths) finish_step(fetched);
+        GRETA_UNROLL
+        for (u32 i = 0; FRAGMENTS == 1 && i < rows; ++i) read_fragments(0, depth, i);
+#if !ASYNC
+        if (depth == 0) fetched = fetch();
+#endif
+        GRETA_UNROLL
+        for (u32 i = 0; i < rows; ++i) {
+          if (FRAGMENTS == 2) read_fragments((depth + 1) % 2, (depth + 1) % depths, i);
+#if ASYNC
+          if (depth < copying_depths) copy(depth * rows + i, free_stage);
+#endif
+          multiply_row(depth % FRAGMENTS, i, sums);
+          keep_order();
+        }
       }
-      if (FRAGMENTS == 1) finish_step(loaded);
+      if (FRAGMENTS == 1) finish_step(fetched);
     }
     block_barrier();  // shared memory may be used for something else
   }
 
-  GRETA_DEVICE void finish_step(bool loaded) {
+  GRETA_DEVICE void finish_step(u32 fetched) {
 #if ASYNC
     close_copies();
 #endif
-    stage = (stage + 1) % STAGES;
-    arrive(loaded);
+    stage = stage + 1 == STAGES ? 0 : stage + 1;
+    arrive(fetched);
   }
 };
 
@@ -198,9 +215,9 @@ constexpr u32 piece_pitch = Core::pitch(piece_columns);
 template <typename Take>
 GRETA_DEVICE void hand_out(float* shared, Position tile, const Sums& sums, Take take) {
   const Position wave = wave_position();
-  float* const piece = shared + thread_index() / wave_size * (INSTR * piece_pitch);
+  float* const piece = shared + wave_index() * (INSTR * piece_pitch);
   GRETA_UNROLL
-  for (u32 i = 0; i < WM / INSTR; ++i) {
+  for (u32 i = 0; i < rows; ++i) {
     GRETA_UNROLL
     for (u32 j = 0; j < WN; j += piece_columns) {
       GRETA_UNROLL
@@ -265,7 +282,6 @@ GRETA_KERNEL(THREADS) gemm_matrix(GEMM_PARAMETERS) {
   pipeline.shared = shared_memory(shared);
   pipeline.a.start(a, tile.row, m, A_ALONG_K ? k : m, k_begin);
   pipeline.b.start(b, tile.col, n, B_ALONG_K ? k : n, k_begin);
-  pipeline.inside = tile.row + BM <= m && tile.col + BN <= n;
   Sums sums = {};
   pipeline.walk(k_end - k_begin, sums);
 

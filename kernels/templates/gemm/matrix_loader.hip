@@ -29,7 +29,7 @@ struct OperandLoader {
   const u8* base;   // of the K step to be loaded next; the same for all threads
   u64 step_bytes;   // from one K step to the next
   u32 line_bytes;   // from one line to the next
-  u32 span_left;    // lines or elements of the tile that are inside
+  u32 span_left;    // rows or columns of the tile that can be loaded
   Piece piece[units][pieces];
 
   // `first`: the tile's first row or column, of `extent`; `stride`: elements of a line.
@@ -38,10 +38,8 @@ struct OperandLoader {
     base = static_cast<const u8*>(operand) + (lines * stride + elements) * sizeof(T);
     line_bytes = stride * u32(sizeof(T));
     step_bytes = along_k ? BK * sizeof(T) : u64(BK) * line_bytes;
-    span_left = smaller(extent - first, span);
+    span_left = smaller((along_k ? extent : (extent + vec - 1) / vec * vec) - first, span);
   }
-
-  GRETA_DEVICE void advance() { base += step_bytes; }
 
   // Unit i of this thread in memory: line, and element of it.
   static GRETA_DEVICE u32 line(u32 i) {
@@ -68,21 +66,40 @@ struct OperandLoader {
   static GRETA_DEVICE bool active(u32 i) {
     return count % THREADS == 0 || thread_index() + i * THREADS < count;
   }
-  GRETA_DEVICE bool inside(u32 line, u32 element, u32 k_left) const {
-    return along_k ? line < span_left && element < k_left : line < k_left && element < span_left;
+  // Bytes from the base.
+  GRETA_DEVICE u32 offset(u32 line, u32 element) const {
+    return line * line_bytes + element * u32(sizeof(T));
   }
-  GRETA_DEVICE const u8* address(u32 line, u32 element) const {
-    return base + (line * line_bytes + element * u32(sizeof(T)));
+  // Of line p of unit i, or where its row or column is outside, of the last one that is inside: no
+  // sum that is stored depends on it.
+  GRETA_DEVICE u32 safe_offset(u32 i, u32 p) const {
+    return along_k ? offset(smaller(line(i), span_left - 1), element(i))
+                   : offset(line(i) + p, smaller(element(i), span_left - vec));
   }
 
-  // Starts loading unit i into registers. `whole`: all of the K step is inside.
-  template <bool whole>
-  GRETA_DEVICE void fetch(u32 i, u32 k_left) {
+  // The k of line p of unit i, from the K step's first on.
+  static GRETA_DEVICE u32 k_of(u32 i, u32 p) { return along_k ? element(i) : line(i) + p; }
+
+  // Starts loading all units into registers. Past the end of K they get anything that is there.
+  GRETA_DEVICE void fetch(u32 k_left) {
     GRETA_UNROLL
-    for (u32 p = 0; p < pieces; ++p) {
-      piece[i][p] = {};
-      if (active(i) && (whole || inside(line(i) + p, element(i), k_left))) {
-        piece[i][p] = load_words<int(sizeof(Piece))>(address(line(i) + p, element(i)));
+    for (u32 i = 0; i < units; ++i) {
+      if (!active(i)) continue;
+      GRETA_UNROLL
+      for (u32 p = 0; p < pieces; ++p) {
+        const u32 safe = k_of(i, p) < k_left ? safe_offset(i, p) : 0;
+        piece[i][p] = load_words<int(sizeof(Piece))>(base + safe);
+      }
+    }
+  }
+
+  // Zeros what was loaded past the end of K.
+  GRETA_DEVICE void clear_tail(u32 k_left) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < units; ++i) {
+      GRETA_UNROLL
+      for (u32 p = 0; p < pieces; ++p) {
+        if (k_of(i, p) >= k_left) piece[i][p] = {};
       }
     }
   }
@@ -104,18 +121,20 @@ struct OperandLoader {
   }
 
 #if GRETA_ASYNC_COPY
-  template <bool whole>
+  // Starts copying unit i into the tile at `start`; zeros past the end of K.
   GRETA_DEVICE void copy(u32 i, SharedMemory shared, u32 start, u32 k_left) const {
-    static_assert(GRETA_ASYNC_ZEROS || count % THREADS == 0, "every lane of a wave has a copy");
+    constexpr u32 bytes = sizeof(Piece);
+    static_assert(PAD == 0, "the lanes of a wave write one behind the other");
     if (!active(i)) return;
-#if GRETA_ASYNC_ZEROS
-    copy_async<int(sizeof(Piece))>(shared, start + place_offset(i), address(line(i), element(i)),
-                                   whole || inside(line(i), element(i), k_left));
+    const u32 first = (wave_index() * wave_size + i * THREADS) * bytes;  // of the wave's
+#if defined(GRETA_AMD)
+    static_assert(count % THREADS == 0, "every wave has the same number of copies");
+    // A predicate would take scalar registers for each unit.
+    copy_async<bytes>(shared, start + first, base, safe_offset(i, 0),
+                      k_of(i, 0) < k_left);
 #else
-    // What lies past the edge is never stored: the last line will do.
-    const u32 safe = whole ? line(i) : smaller(line(i), span_left - 1);
-    copy_async<int(sizeof(Piece))>(shared, start + place_offset(i), address(safe, element(i)),
-                                   true);
+    const bool inside = (along_k ? line(i) : element(i)) < span_left && k_of(i, 0) < k_left;
+    copy_async<bytes>(shared, start + first, base, offset(line(i), element(i)), inside);
 #endif
   }
 #endif
