@@ -1,5 +1,7 @@
 #include "tests/device/hip_host/host_device.hpp"
 
+#include <fmt/format.h>
+
 #include "runtime/device/hip/hip_backend.hpp"
 
 namespace greta::test {
@@ -17,6 +19,11 @@ unsigned wave_of(Imitated device) {
   return device == gfx942 ? 64 : 32;
 }
 
+std::string imitated_name(const ::testing::TestParamInfo<Imitated>& info) {
+  constexpr std::array names{"sm_80", "gfx942", "gfx1100", "gfx1201"};
+  return names[info.param];
+}
+
 HostDevice::HostDevice(Imitated device, const OpenOptions& options)
     : device_(backend().open(device, options).value()) {}
 
@@ -32,10 +39,14 @@ KernelSource HostDevice::source(const std::string& text, std::array<unsigned, 3>
 
 Result<void> HostDevice::run_block(KernelSource source, Grid grid, const ArgumentBlock& block) {
   source.argument_bytes = static_cast<std::uint32_t>(block.bytes().size());
-  const auto kernel = device_->compile(source);
-  if (!kernel) return kernel.failure();
+  auto& kernel = kernels_[fmt::format("{} {}", fmt::join(source.block, " "), source.text)];
+  if (!kernel) {
+    auto compiled = device_->compile(source);
+    if (!compiled) return compiled.failure();
+    kernel = std::move(*compiled);
+  }
   const auto stream = device_->create_stream().value();
-  if (auto launched = stream->launch(**kernel, grid, block.bytes()); !launched) return launched;
+  if (auto launched = stream->launch(*kernel, grid, block.bytes()); !launched) return launched;
   return stream->synchronize(std::chrono::seconds(60));
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ inline constexpr std::array every_imitated{sm_80, gfx942, gfx1100, gfx1201};
 
 /// The lanes of a wave.
 unsigned wave_of(Imitated device);
+
+/// The name of a test's parameter.
+std::string imitated_name(const ::testing::TestParamInfo<Imitated>& info);
 
 /// An argument block: values at their natural alignment.
 class ArgumentBlock {
@@ -62,7 +66,7 @@ class HostDevice {
     return values;
   }
 
-  /// Compiles a kernel and runs it once.
+  /// Compiles a kernel, unless this device has done so before, and runs it once.
   template <typename... Values>
   Result<void> run(KernelSource source, Grid grid, const Values&... values) {
     return run_block(std::move(source), grid, ArgumentBlock(values...));
@@ -72,6 +76,7 @@ class HostDevice {
   Result<void> run_block(KernelSource source, Grid grid, const ArgumentBlock& block);
 
   std::unique_ptr<Device> device_;
+  std::map<std::string, std::unique_ptr<Kernel>> kernels_;  ///< by text and block
 };
 
 }  // namespace greta::test

@@ -134,6 +134,7 @@ void BlockRunner::reset(greta_host::Index block) {
     thread.exchanges = 0;
     thread.wave = &waves_[i / launch_->wave_size];
     thread.launch = launch_;
+    thread.entry = entry_;
     thread.calls = &calls_;
     thread.runner = this;
     thread.fiber = nullptr;

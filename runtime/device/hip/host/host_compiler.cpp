@@ -153,6 +153,7 @@ class HostCompiler final : public Compiler {
                 "-fPIC",
                 "-shared",
                 "-nostdlib",
+                "-Wl,-Bsymbolic",
                 "-fvisibility=hidden",
                 "-fno-exceptions",
                 "-fno-rtti",

@@ -35,6 +35,7 @@ struct Wave {
   unsigned long long met;  ///< lanes that took part in the last meeting
 };
 
+struct Entry;
 struct Thread;
 
 /// What kernels call.
@@ -67,6 +68,7 @@ struct Thread {
   unsigned exchanges;  ///< meetings of the wave that it has been to
   Wave* wave;
   const Launch* launch;
+  const Entry* entry;
   const Calls* calls;
 };
 

@@ -36,8 +36,8 @@ extern "C" {
 /// Dynamic shared memory; GRETA_HOST_DYNAMIC_BYTES is the most that a launch can ask for.
 alignas(128) inline unsigned char greta_host_dynamic[GRETA_HOST_DYNAMIC_BYTES];
 // The linker's names for the library's zero-initialised memory: all that is __shared__.
-__attribute__((visibility("hidden"))) extern unsigned char greta_host_shared __asm__("__bss_start");
-__attribute__((visibility("hidden"))) extern unsigned char greta_host_shared_end __asm__("_end");
+extern unsigned char greta_host_shared __asm__("__bss_start");
+extern unsigned char greta_host_shared_end __asm__("_end");
 }
 
 namespace greta_host {
@@ -51,7 +51,7 @@ __attribute__((section(".data"))) inline Thread* current = nullptr;
 }
 
 inline bool is_shared(const void* at) {
-  return at >= &greta_host_shared && at < &greta_host_shared_end;
+  return at >= current->entry->shared && at < current->entry->shared_end;
 }
 
 /// The launch's dynamic shared memory, aligned to 128 bytes.
