@@ -5,7 +5,7 @@
 #error "SPLIT must be defined and at least 2"
 #endif
 
-#include "gemm/operands.hip"
+#include "gemm/slices.hip"
 
 GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
   const Arguments args = GEMM_ARGUMENTS;
@@ -16,17 +16,7 @@ GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
   float part[SPLIT][4] = {};  // all loads are in flight at once
   GRETA_UNROLL
   for (u32 s = 0; s < SPLIT; ++s) {
-    const float* const first = partial_sum(args, s, row, col);
-#if STORE_VEC == 4
-    const auto pack = load_pack<4>(first);
-    GRETA_UNROLL
-    for (int j = 0; j < 4; ++j) part[s][j] = element(pack, j);
-#else
-    GRETA_UNROLL
-    for (int j = 0; j < 4; ++j) {
-      if (col + j < n) part[s][j] = first[j];
-    }
-#endif
+    get_partial4(args, s, row, col, part[s]);
   }
   float sum[4];
   GRETA_UNROLL
