@@ -3,19 +3,23 @@
 // in their own type, in STAGES buffers. With ASYNC, copies for STAGES - 1 steps are under way;
 // without, the next step waits in registers. With SPLIT > 1 the workgroup's z picks a slice of K;
 // with FOLD the last slice of a tile to arrive adds them all, in the order of K whatever the order
-// of arrival, and else the sums go to the workspace for reduce.hip.
+// of arrival, and else the sums go to the workspace for reduce.hip. With ALIGN_A or ALIGN_B that
+// operand is a copy made by align.hip.
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(WM) || !defined(WN) ||             \
     !defined(INSTR) || !defined(VA) || !defined(VB) || !defined(PAD) || !defined(STAGES) ||     \
     !defined(ASYNC) || !defined(FRAGMENTS) || !defined(SWIZZLE) || !defined(SPLIT) ||           \
-    !defined(FOLD) || !defined(WAVE) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
-#error "BM BN BK WM WN INSTR VA VB PAD STAGES ASYNC FRAGMENTS SWIZZLE SPLIT FOLD WAVE and {A,B}_ALONG_K must be defined"
+    !defined(FOLD) || !defined(WAVE)
+#error "BM BN BK WM WN INSTR VA VB PAD STAGES ASYNC FRAGMENTS SWIZZLE SPLIT FOLD and WAVE must be"
+#endif
+#if !defined(A_ALONG_K) || !defined(B_ALONG_K) || !defined(ALIGN_A) || !defined(ALIGN_B)
+#error "{A,B}_ALONG_K and ALIGN_{A,B} must be defined"
 #endif
 
 #define THREADS (BM / WM * (BN / WN) * WAVE)
 
-#if BM % WM != 0 || BN % WN != 0 || WM % INSTR != 0 || WN % INSTR != 0 || PAD % 8 != 0
-#error "INSTR divides the waves' tiles, which divide the workgroup's; PAD is a multiple of 8"
+#if BM % WM != 0 || BN % WN != 0 || WM % INSTR != 0 || WN % INSTR != 0 || PAD < 0 || PAD > 1
+#error "INSTR divides the waves' tiles, which divide the workgroup's; PAD is 0 or 1"
 #endif
 #if STAGES < 1 || (ASYNC ? STAGES < 2 : STAGES > 2) || FRAGMENTS < 1 || FRAGMENTS > 2
 #error "STAGES is 1 or 2, with ASYNC at least 2; FRAGMENTS is 1 or 2"
@@ -25,6 +29,7 @@
 #endif
 
 #include "common/matrix.hip"
+#include "gemm/aligned.hip"
 #include "gemm/matrix_loader.hip"
 #include "gemm/operands.hip"
 #include "gemm/tile_order.hip"
@@ -280,8 +285,9 @@ GRETA_KERNEL(THREADS) gemm_matrix(GEMM_PARAMETERS) {
   const u32 k_end = smaller(k_begin + slice, k);
   Pipeline pipeline;
   pipeline.shared = shared_memory(shared);
-  pipeline.a.start(a, tile.row, m, A_ALONG_K ? k : m, k_begin);
-  pipeline.b.start(b, tile.col, n, B_ALONG_K ? k : n, k_begin);
+  const u32 a_length = A_ALONG_K ? k : m, b_length = B_ALONG_K ? k : n;
+  pipeline.a.start(a, tile.row, m, ALIGN_A ? aligned_stride(a_length) : a_length, k_begin);
+  pipeline.b.start(b, tile.col, n, ALIGN_B ? aligned_stride(b_length) : b_length, k_begin);
   Sums sums = {};
   pipeline.walk(k_end - k_begin, sums);
 

@@ -16,9 +16,7 @@ struct OperandLoader {
   static constexpr u32 chunk = chunk_elements<T>;
   static constexpr bool turned = !along_k && !matrix_load_turns;
   static constexpr bool tile_along_k = along_k || turned;
-  typedef SharedTile<tile_along_k ? span : BK, (tile_along_k ? BK : span) / chunk, PAD / chunk,
-                     turned>
-      Tile;
+  typedef SharedTile<tile_along_k ? span : BK, (tile_along_k ? BK : span) / chunk, PAD, turned> Tile;
 
   static constexpr u32 length = along_k ? BK : span;  // elements of a line in memory
   static constexpr u32 pieces = turned ? chunk : 1;   // lines of a unit
