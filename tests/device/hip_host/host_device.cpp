@@ -27,19 +27,22 @@ std::string imitated_name(const ::testing::TestParamInfo<Imitated>& info) {
 HostDevice::HostDevice(Imitated device, const OpenOptions& options)
     : device_(backend().open(device, options).value()) {}
 
-KernelSource HostDevice::source(const std::string& text, std::array<unsigned, 3> block) {
+KernelSource HostDevice::source(const std::string& text, std::array<unsigned, 3> block,
+                                std::size_t dynamic_shared_bytes) {
   KernelSource source;
   source.name = "test.hip";
   source.language = "hip";
   source.text = text;
   source.entry = "test";
   source.block = block;
+  source.dynamic_shared_bytes = static_cast<std::uint32_t>(dynamic_shared_bytes);
   return source;
 }
 
 Result<void> HostDevice::run_block(KernelSource source, Grid grid, const ArgumentBlock& block) {
   source.argument_bytes = static_cast<std::uint32_t>(block.bytes().size());
-  auto& kernel = kernels_[fmt::format("{} {}", fmt::join(source.block, " "), source.text)];
+  auto& kernel = kernels_[fmt::format("{} {} {}", fmt::join(source.block, " "),
+                                      source.dynamic_shared_bytes, source.text)];
   if (!kernel) {
     auto compiled = device_->compile(source);
     if (!compiled) return compiled.failure();

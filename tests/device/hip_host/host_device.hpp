@@ -52,7 +52,8 @@ class HostDevice {
   Device& device() { return *device_; }
 
   /// The source of a kernel "test" in blocks of this size.
-  static KernelSource source(const std::string& text, std::array<unsigned, 3> block);
+  static KernelSource source(const std::string& text, std::array<unsigned, 3> block,
+                             std::size_t dynamic_shared_bytes = 0);
   template <typename T>
   std::unique_ptr<Buffer> upload(const std::vector<T>& values) {
     auto buffer = device_->allocate(values.size() * sizeof(T)).value();

@@ -34,7 +34,7 @@ Executor::Executor() {
   CPU_ZERO(&allowed);
   const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
   const int processors = known ? CPU_COUNT(&allowed) : 1;
-  workers_.resize(static_cast<std::size_t>(std::clamp(processors, 1, 64)));
+  workers_.resize(static_cast<std::size_t>(std::clamp(processors, 2, 64)));
   const std::lock_guard lock(mutex_);
   for (unsigned i = 0; i < workers(); ++i) {
     std::thread thread([this, i] { work(i); });

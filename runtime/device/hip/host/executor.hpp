@@ -23,7 +23,7 @@ struct Job {
   std::vector<unsigned char> arguments;
 };
 
-/// OS threads that run blocks, one for each processor that this process may use (64 at most).
+/// OS threads that run blocks, one for each processor that this process may use (2 to 64).
 /// Thread-safe.
 class Executor {
  public:

@@ -1,0 +1,183 @@
+// Asynchronous copies: their bytes are there after the wait that waits for them, and not before.
+
+#include "tests/device/hip_host/host_device.hpp"
+
+namespace greta::test {
+namespace {
+
+constexpr std::uint32_t untouched = 0xFFFFFFFF;
+
+std::vector<std::uint32_t> numbers_up_to(unsigned count) {
+  std::vector<std::uint32_t> numbers(count);
+  for (unsigned i = 0; i < count; ++i) numbers[i] = 1000 + i;
+  return numbers;
+}
+
+TEST(HipHostCopies, CopyAsyncArrivesWithItsGroup) {
+  HostDevice host(sm_80);
+  const auto in = host.upload(numbers_up_to(4 * 64));
+  const auto out = host.upload(std::vector<std::uint32_t>(64 * 16));
+  // Three groups of one copy; after each wait the thread looks at all.
+  host.run(HostDevice::source(R"(
+extern "C" __global__ void test(const uint32_t* in, uint32_t* out) {
+  __shared__ uint32_t tile[4][64];
+  const int i = threadIdx.x;
+  for (int group = 0; group < 3; ++group) {
+    greta_host::copy_async(&tile[group][i], in + 64 * group + i, 4);
+    greta_host::copy_commit();
+  }
+  greta_host::copy_async(&tile[3][i], in + 64 * 3 + i, 4);  // in no group
+  for (int step = 0; step < 4; ++step) {
+    if (step < 3) greta_host::copy_wait(2 - step);
+    else greta_host::copy_wait_all();
+    for (int group = 0; group < 4; ++group) out[16 * i + 4 * step + group] = tile[group][i];
+  }
+})",
+                              {64, 1, 1}),
+           {1, 1, 1}, in, out)
+      .value();
+  const auto result = host.download<std::uint32_t>(out);
+  for (unsigned i = 0; i < 64; ++i) {
+    for (unsigned step = 0; step < 4; ++step) {
+      for (unsigned group = 0; group < 4; ++group) {
+        const std::uint32_t expected = group <= step ? 1000 + 64 * group + i : untouched;
+        ASSERT_EQ(result[16 * i + 4 * step + group], expected)
+            << "thread " << i << " wait " << step << " group " << group;
+      }
+    }
+  }
+}
+
+TEST(HipHostCopies, CopyAsyncOfEverySizeWritesZerosAfterWhatIsValid) {
+  HostDevice host(sm_80);
+  std::vector<std::uint8_t> bytes(64);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(1 + i);
+  const auto in = host.upload(bytes);
+  const auto out = host.upload(std::vector<std::uint8_t>(3 * 17 * 16));
+  host.run(HostDevice::source(R"(
+extern "C" __global__ void test(const unsigned char* in, unsigned char* out) {
+  __shared__ __attribute__((aligned(16))) unsigned char tile[16];
+  int row = 0;
+  for (unsigned bytes = 4; bytes <= 16; bytes *= 2) {
+    for (unsigned valid = 0; valid <= bytes; ++valid, ++row) {
+      for (int i = 0; i < 16; ++i) tile[i] = 200;
+      greta_host::copy_async(tile, valid == 0 ? nullptr : in + 16, bytes, valid);
+      greta_host::copy_wait_all();
+      for (int i = 0; i < 16; ++i) out[16 * row + i] = tile[i];
+    }
+  }
+})",
+                              {1, 1, 1}),
+           {1, 1, 1}, in, out)
+      .value();
+  const auto result = host.download<std::uint8_t>(out);
+  unsigned row = 0;
+  for (unsigned size = 4; size <= 16; size *= 2) {
+    for (unsigned valid = 0; valid <= size; ++valid, ++row) {
+      for (unsigned i = 0; i < 16; ++i) {
+        const unsigned expected = i >= size ? 200 : i < valid ? 17 + i : 0;
+        ASSERT_EQ(result[16 * row + i], expected) << size << " bytes, " << valid << " valid";
+      }
+    }
+  }
+}
+
+// A pipeline as GEMM kernels have it, right and with a wait that is one group too weak.
+TEST(HipHostCopies, AWeakWaitIsSeen) {
+  HostDevice host(sm_80);
+  const auto in = host.upload(numbers_up_to(64 * 8));
+  const auto sums = [&](int pending) {
+    const auto out = host.upload(std::vector<std::uint32_t>(64));
+    host.run(HostDevice::source(R"(
+extern "C" __global__ void test(const uint32_t* in, uint32_t* out, int pending) {
+  __shared__ uint32_t tile[3][64];
+  const int i = threadIdx.x;
+  const auto load = [&](int step) {
+    if (step < 8) greta_host::copy_async(&tile[step % 3][i], in + 64 * step + i, 4);
+    greta_host::copy_commit();
+  };
+  load(0);
+  load(1);
+  uint32_t sum = 0;
+  for (int step = 0; step < 8; ++step) {
+    greta_host::copy_wait(pending);
+    __syncthreads();
+    load(step + 2);
+    sum += tile[step % 3][63 - i];
+  }
+  out[i] = sum;
+})",
+                                {64, 1, 1}),
+             {1, 1, 1}, in, out, pending)
+        .value();
+    return host.download<std::uint32_t>(out);
+  };
+  std::vector<std::uint32_t> expected(64);
+  for (unsigned i = 0; i < 64; ++i) {
+    for (unsigned step = 0; step < 8; ++step) expected[i] += 1000 + 64 * step + 63 - i;
+  }
+  EXPECT_EQ(sums(1), expected);
+  EXPECT_NE(sums(2), expected);
+}
+
+TEST(HipHostCopies, LoadToSharedPutsLanesBehindEachOther) {
+  HostDevice host(gfx942);
+  const auto in = host.upload(numbers_up_to(256));
+  const auto out = host.upload(std::vector<std::uint32_t>(128 * 6));
+  host.run(HostDevice::source(R"(
+extern "C" __global__ void test(const uint32_t* in, uint32_t* out) {
+  __shared__ uint32_t tile[2][128];
+  const int i = threadIdx.x, first = i / warpSize * warpSize;
+  greta_host::load_to_shared(in + 2 * i, &tile[0][first], 4);
+  greta_host::load_to_shared(i % 2 == 0 ? in + i : nullptr, &tile[1][first], 4);
+  for (int step = 0; step < 3; ++step) {
+    if (step > 0) greta_host::load_wait(2 - step);
+    for (int row = 0; row < 2; ++row) out[6 * i + 2 * step + row] = tile[row][i];
+  }
+})",
+                              {128, 1, 1}),
+           {1, 1, 1}, in, out)
+      .value();
+  const auto result = host.download<std::uint32_t>(out);
+  for (unsigned i = 0; i < 128; ++i) {
+    const std::uint32_t one = 1000 + 2 * i, two = i % 2 == 0 ? 1000 + i : untouched;
+    const std::vector<std::uint32_t> expected{untouched, untouched, one, untouched, one, two};
+    for (unsigned e = 0; e < 6; ++e) ASSERT_EQ(result[6 * i + e], expected[e]) << i;
+  }
+}
+
+TEST(HipHostCopies, MisuseIsTold) {
+  struct Case {
+    Imitated device;
+    std::string body, message;
+  };
+  const Case cases[] = {
+      {sm_80, "greta_host::copy_async(out, out, 4);", "the target is not in shared memory"},
+      {sm_80, "__shared__ int t[8]; greta_host::copy_async(t + 1, out, 8);",
+       "the target is not aligned to the copy's size"},
+      {sm_80, "__shared__ int t[8]; greta_host::copy_async(t, out + 1, 8);",
+       "the source is not aligned to the copy's size"},
+      {sm_80, "__shared__ int t[8]; greta_host::copy_async(t, out, 12);",
+       "copies 4, 8 or 16 bytes"},
+      {sm_80, "__shared__ int t[8]; greta_host::copy_async(t, out, 4, 5);",
+       "reads more than it writes"},
+      {gfx942, "__shared__ int t[128]; greta_host::load_to_shared(out, t + threadIdx.x, 4);",
+       "lanes of a wave have different targets"},
+      {gfx942, "__shared__ int t[512]; greta_host::load_to_shared(out, t, 16);",
+       "gfx942 loads 4 bytes for each lane"},
+  };
+  for (const Case& misuse : cases) {
+    HostDevice host(misuse.device);
+    const auto out = host.upload(std::vector<int>(64));
+    const auto ran = host.run(
+        HostDevice::source("extern \"C\" __global__ void test(int* out) {\n" + misuse.body + "\n}",
+                           {64, 1, 1}),
+        {1, 1, 1}, out);
+    ASSERT_FALSE(ran) << misuse.body;
+    EXPECT_NE(ran.failure().message.find("at test.hip:2: " + misuse.message), std::string::npos)
+        << ran.failure().message;
+  }
+}
+
+}  // namespace
+}  // namespace greta::test
