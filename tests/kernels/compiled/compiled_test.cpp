@@ -1,0 +1,173 @@
+// Every HIP kernel of the catalog, compiled for AMD GPUs that are not there: each operation's
+// defaults, and configurations sampled from each variant. hiprtc compiles for the architectures it
+// knows, clang for the others, as for a real device.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/architectures.hpp"
+#include "runtime/device/hip/code_object.hpp"
+#include "runtime/device/hip/compiler.hpp"
+#include "runtime/device/hip/disassembler.hpp"
+#include "runtime/device/listing.hpp"
+#include "runtime/device/occupancy.hpp"
+
+namespace greta {
+namespace {
+
+using Random = std::mt19937_64;
+
+/// Extents of an operation's dimensions: the last ones of a list serve the dimensions left over.
+const std::vector<std::vector<std::int64_t>> shapes{
+    {4096, 4096, 4096}, {1, 4096, 4096}, {16, 4096, 4096}, {1000, 1001, 999}, {64, 64, 65536},
+};
+
+template <typename T>
+const T& pick(const std::vector<T>& values, Random& random) {
+  return values[random() % values.size()];
+}
+
+/// A problem of this shape and these types; its attributes are drawn.
+Problem problem(const KernelTemplate& entry, const DTypes& types,
+                const std::vector<std::int64_t>& shape, Random& random) {
+  Problem drawn{entry.name, types.in, types.out, {}, {}};
+  for (const Attribute& attribute : entry.attributes) {
+    const auto& value =
+        pick(attribute.allowed.empty() ? attribute.examples : attribute.allowed, random);
+    if (value != attribute.fallback) drawn.attributes.emplace_back(attribute.name, value);
+  }
+  for (std::size_t i = 0; i < entry.dimensions.size(); ++i) {
+    drawn.dims.emplace_back(entry.dimensions[i].name, shape[std::min(i, shape.size() - 1)]);
+  }
+  return drawn;
+}
+
+class Compiled : public ::testing::TestWithParam<std::string> {
+ protected:
+  /// Compiles every kernel of a configuration that was not compiled before.
+  void expect_good(const KernelTemplate& entry, const Problem& wanted, const Config& config,
+                   bool is_default) {
+    SCOPED_TRACE(wanted.key() + " | " + config.text());
+    const auto plan = entry.plan(wanted, device_, config);
+    ASSERT_TRUE(plan) << plan.failure().message;
+    bool uses_matrix_cores = false;
+    for (const KernelSource& source : plan->sources) {
+      const auto [seen, is_new] =
+          uses_matrix_cores_.try_emplace(source.content_key({}, device_.architecture), false);
+      if (is_new) seen->second = compile(source, is_default);
+      uses_matrix_cores = uses_matrix_cores || seen->second;
+    }
+    EXPECT_EQ(uses_matrix_cores, config.variant.starts_with("matrix"));
+  }
+
+  void sample(int each) {
+    Random random(11);
+    for (const KernelTemplate* entry : catalog()) {
+      for (const std::string& variant : variants(*entry)) {
+        int sampled = 0;
+        for (int tries = 0; sampled < each && tries < 20 * each; ++tries) {
+          const auto wanted =
+              problem(*entry, pick(entry->dtypes, random), pick(shapes, random), random);
+          const Space space = entry->space(wanted, device_);
+          if (space.count(variant) == 0) continue;
+          expect_good(*entry, wanted, space.sample(variant, random), false);
+          ++sampled;
+        }
+        EXPECT_EQ(sampled, each) << variant;
+      }
+    }
+  }
+
+  const DeviceInfo device_ = *architecture_info(GetParam());
+
+ private:
+  /// Every variant that one of the shapes has on this device.
+  std::set<std::string> variants(const KernelTemplate& entry) const {
+    Random random(1);
+    std::set<std::string> names;
+    for (const DTypes& types : entry.dtypes) {
+      for (const auto& shape : shapes) {
+        const Space space = entry.space(problem(entry, types, shape, random), device_);
+        for (const Alternative& alternative : space.alternatives()) {
+          if (space.count(alternative.variant) > 0) names.insert(alternative.variant);
+        }
+      }
+    }
+    return names;
+  }
+
+  /// Whether the kernel has the instructions of this architecture's matrix cores.
+  bool compile(const KernelSource& source, bool is_default) const {
+    const auto compiled = compiler_->compile(source, device_.architecture);
+    if (!compiled) {
+      ADD_FAILURE() << compiled.failure().message << '\n' << compiled.failure().log;
+      return false;
+    }
+    expect_fits(source, hip::read_statistics(compiled->binary, source.entry).value(), is_default);
+    const MatrixCores cores = matrix_cores(device_.architecture);
+    if (cores == MatrixCores::none || source.name.find("matrix") == std::string::npos) return false;
+    const auto listing = hip::disassemble(compiled->binary, {}).value();
+    const auto mnemonic = cores == MatrixCores::mfma ? "v_mfma_" : "v_wmma_";
+    return count_matrix_instructions(listing) > 0 && listing.find(mnemonic) != std::string::npos;
+  }
+
+  void expect_fits(const KernelSource& source, KernelStatistics statistics, bool is_default) const {
+    statistics.shared_memory_bytes += source.dynamic_shared_bytes;
+    EXPECT_LE(statistics.shared_memory_bytes, device_.shared_memory_bytes);
+    const std::uint32_t threads = source.block[0] * source.block[1] * source.block[2];
+    EXPECT_GE(occupancy(device_, statistics, threads).value().groups, 1U);
+    EXPECT_GT(statistics.code_bytes, 0U);
+    if (!is_default) return;
+    EXPECT_EQ(statistics.spilled_registers, 0U);
+    EXPECT_EQ(statistics.spilled_scalar_registers, 0U);
+    EXPECT_EQ(statistics.scratch_bytes, 0U);
+  }
+
+  std::unique_ptr<hip::Compiler> compiler_ = std::move(hip::create_amd_compiler({}).value());
+  std::map<std::string, bool> uses_matrix_cores_;  ///< by the key of each kernel that was compiled
+};
+
+TEST_P(Compiled, DefaultsSpillNothing) {
+  Random random(7);
+  for (const KernelTemplate* entry : catalog()) {
+    for (const DTypes& types : entry->dtypes) {
+      for (const auto& shape : shapes) {
+        const auto wanted = problem(*entry, types, shape, random);
+        expect_good(*entry, wanted, entry->default_config(wanted, device_), true);
+      }
+    }
+  }
+}
+
+TEST_P(Compiled, SomeSamples) {
+  sample(10);
+}
+
+/// The same with more of them takes minutes: ctest -L long.
+TEST_P(Compiled, ManySamples) {
+  sample(50);
+}
+
+INSTANTIATE_TEST_SUITE_P(Amd, Compiled,
+                         ::testing::Values("gfx90a", "gfx1030", "gfx942", "gfx950", "gfx1103",
+                                           "gfx1151", "gfx1201"),
+                         [](const auto& instance) { return instance.param; });
+
+TEST(CompiledArchitectures, AreCompiledByHiprtcAndClang) {
+  const auto compiler = std::move(hip::create_amd_compiler({}).value());
+  for (const char* architecture : {"gfx90a", "gfx1030"}) {
+    EXPECT_TRUE(compiler->used_for(architecture).value().starts_with("hiprtc ")) << architecture;
+  }
+  for (const char* architecture : {"gfx942", "gfx950", "gfx1103", "gfx1151", "gfx1201"}) {
+    EXPECT_TRUE(compiler->used_for(architecture).value().starts_with("clang ")) << architecture;
+  }
+}
+
+}  // namespace
+}  // namespace greta
