@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include "runtime/device/hip/hip_device.hpp"
@@ -14,6 +13,14 @@ namespace greta::hip {
 namespace {
 
 using OpenPlatform = std::function<Result<Platform>()>;
+
+using MadeCompiler = Result<std::unique_ptr<Compiler>>;
+
+/// A device that was found, and what compiles for it unless somebody wants another.
+struct FoundCard {
+  std::shared_ptr<Card> card;
+  std::shared_ptr<const MadeCompiler> compiler;
+};
 
 class HipBackend final : public Backend {
  public:
@@ -26,8 +33,13 @@ class HipBackend final : public Backend {
     const std::lock_guard lock(mutex_);
     find_cards();
     Probe probe;
-    for (std::size_t index = 0; index < cards_.size(); ++index) {
-      probe.devices.push_back(describe(index));
+    for (const auto& [card, compiler] : cards_) {
+      ProbedDevice probed = describe(*card, static_cast<int>(probe.devices.size()), *compiler);
+      if (probed.usable && !*compiler) {
+        probed.usable = false;
+        probed.reason = "no compiler for its kernels: " + compiler->failure().message;
+      }
+      probe.devices.push_back(std::move(probed));
     }
     probe.available = !cards_.empty();
     if (!probe.available) probe.reason = absent_;
@@ -41,15 +53,13 @@ class HipBackend final : public Backend {
       if (index < 0 || static_cast<std::size_t>(index) >= cards_.size()) {
         throw Refusal(Status::unavailable, fmt::format("there is no device {}:{}", name_, index));
       }
-      const auto& card = cards_[static_cast<std::size_t>(index)];
-      ProbedDevice probed = card->platform().describe(card->device());
+      const auto& card = cards_[static_cast<std::size_t>(index)].card;
+      auto compiler = card->platform().create_compiler(options);
+      ProbedDevice probed = describe(*card, index, compiler);
       if (!probed.usable) {
         throw Refusal(Status::unavailable,
                       fmt::format("{} is not usable: {}", probed.info.name, probed.reason));
       }
-      // Without a compiler there is still load().
-      auto compiler = card->platform().create_compiler(options);
-      identify(probed.info, index, compiler);
       auto context = std::make_shared<Context>(card, std::move(probed.info), options);
       return std::unique_ptr<Device>(std::make_unique<HipDevice>(
           std::move(context), std::move(compiler), options.cache_directory));
@@ -63,42 +73,32 @@ class HipBackend final : public Backend {
     if (searched_) return;
     searched_ = true;
     for (const auto& open_platform : platforms_) {
-      auto platform = open_platform();
-      if (!platform) {
-        absent_ += (absent_.empty() ? "" : "; ") + platform.failure().message;
+      auto opened = open_platform();
+      if (!opened) {
+        absent_ += (absent_.empty() ? "" : "; ") + opened.failure().message;
         continue;
       }
-      const auto shared = std::make_shared<const Platform>(std::move(platform).value());
-      for (int device = 0; device < shared->device_count; ++device) {
-        cards_.push_back(std::make_shared<Card>(shared, device));
+      const auto platform = std::make_shared<const Platform>(std::move(opened).value());
+      const auto compiler = std::make_shared<const MadeCompiler>(platform->create_compiler({}));
+      for (int device = 0; device < platform->device_count; ++device) {
+        cards_.push_back({std::make_shared<Card>(platform, device), compiler});
       }
     }
   }
 
-  ProbedDevice describe(std::size_t index) const {
-    const Platform& platform = cards_[index]->platform();
-    ProbedDevice probed = platform.describe(cards_[index]->device());
-    const auto compiler = platform.create_compiler({});
-    identify(probed.info, static_cast<int>(index), compiler);
-    if (!compiler && probed.usable) {
-      probed.usable = false;
-      probed.reason = "no compiler for its kernels: " + compiler.failure().message;
-    }
+  ProbedDevice describe(const Card& card, int index, const MadeCompiler& compiler) const {
+    ProbedDevice probed = card.platform().describe(card.device());
+    probed.info.backend = name_;
+    probed.info.index = index;
+    if (compiler) probed.info.compiler = (*compiler)->version();
     return probed;
-  }
-
-  void identify(DeviceInfo& info, int index,
-                const Result<std::unique_ptr<Compiler>>& compiler) const {
-    info.backend = name_;
-    info.index = index;
-    if (compiler) info.compiler = (*compiler)->version();
   }
 
   std::string name_;
   std::vector<OpenPlatform> platforms_;
   std::mutex mutex_;
   bool searched_ = false;
-  std::vector<std::shared_ptr<Card>> cards_;
+  std::vector<FoundCard> cards_;
   std::string absent_;  ///< why platforms are not there
 };
 
