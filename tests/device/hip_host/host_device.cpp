@@ -24,8 +24,10 @@ std::string imitated_name(const ::testing::TestParamInfo<Imitated>& info) {
   return names[info.param];
 }
 
-HostDevice::HostDevice(Imitated device, const OpenOptions& options)
-    : device_(backend().open(device, options).value()) {}
+HostDevice::HostDevice(Imitated device, OpenOptions options) {
+  options.cache_directory = cache_.path();
+  device_ = backend().open(device, options).value();
+}
 
 KernelSource HostDevice::source(const std::string& text, std::array<unsigned, 3> block,
                                 std::size_t dynamic_shared_bytes) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/device/backend.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace greta::test {
 
@@ -47,7 +48,7 @@ class ArgumentBlock {
 /// An open device of hip-host, and short ways to run kernels on it. What fails throws Error.
 class HostDevice {
  public:
-  explicit HostDevice(Imitated device, const OpenOptions& options = {});
+  explicit HostDevice(Imitated device, OpenOptions options = {});
 
   Device& device() { return *device_; }
 
@@ -76,6 +77,7 @@ class HostDevice {
  private:
   Result<void> run_block(KernelSource source, Grid grid, const ArgumentBlock& block);
 
+  TemporaryFolder cache_;
   std::unique_ptr<Device> device_;
   std::map<std::string, std::unique_ptr<Kernel>> kernels_;  ///< by text and block
 };

@@ -15,7 +15,7 @@ namespace greta::hip::host {
 namespace {
 
 // What a GPU calls private memory; sanitizers surround each variable.
-constexpr std::size_t stack_bytes = std::size_t{64} << 10;
+constexpr std::size_t stack_bytes = std::size_t{128} << 10;
 constexpr std::size_t sanitized_stack_bytes = std::size_t{256} << 10;
 
 std::string text(const greta_host::Index& index) {

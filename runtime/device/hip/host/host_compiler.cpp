@@ -158,6 +158,7 @@ class HostCompiler final : public Compiler {
                 "-fno-exceptions",
                 "-fno-rtti",
                 "-fno-threadsafe-statics",
+                "-fstack-clash-protection",
                 "-fno-math-errno",
                 "-fno-strict-aliasing",
                 "-ffp-contract=fast"};
