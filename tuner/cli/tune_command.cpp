@@ -2,6 +2,7 @@
 
 #include "kernels/catalog.hpp"
 #include "tuner/cli/commands.hpp"
+#include "tuner/cli/problem_options.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/report.hpp"
 
@@ -34,22 +35,7 @@ int tune_one(const KernelTemplate& kernel_template, const OperationOptions& opti
 void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_template) {
   auto* command = app.add_subcommand(kernel_template.name, kernel_template.summary);
   auto options = std::make_shared<OperationOptions>();
-  const auto add = [&](const std::string& name, const std::string& help) {
-    command->add_option_function<std::string>(
-        "--" + name,
-        [options, name](const std::string& text) {
-          options->problem.values.emplace_back(name, text);
-        },
-        help);
-  };
-  for (const auto& dimension : kernel_template.dimensions) {
-    add(dimension.name, dimension.help + " (needed)");
-  }
-  command->add_option("--dtype", options->problem.dtype, "Type of the inputs");
-  command->add_option("--out-dtype", options->problem.out_dtype, "Type of the output");
-  for (const auto& attribute : kernel_template.attributes) {
-    add(attribute.name, fmt::format("{} [{}]", attribute.help, attribute.fallback));
-  }
+  add_problem_options(*command, kernel_template, options->problem);
   command
       ->add_option("--try", options->try_first,
                    "A configuration to try first, as reports print it; may be repeated")

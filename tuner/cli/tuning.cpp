@@ -4,15 +4,14 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <charconv>
 #include <csignal>
 #include <fstream>
-#include <random>
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/utc.hpp"
 #include "tuner/cli/commands.hpp"
+#include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/report/format.hpp"
@@ -64,17 +63,6 @@ std::uint64_t flush_bytes(const std::string& text) {
                        fmt::format("--flush {}: must be MiB between 1 and 65536", text));
   }
   return static_cast<std::uint64_t>(mebibytes * 1024 * 1024);
-}
-
-std::uint64_t seed_of(const std::string& text) {
-  if (text.empty()) return std::random_device{}();
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    throw CommandError(exit_usage,
-                       fmt::format("--seed {}: must be a whole number below 2^64", text));
-  }
-  return seed;
 }
 
 // An existing file must be one of ours: rows are appended to it, never written over.
@@ -208,7 +196,7 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
     throw CommandError(exit_usage, fmt::format("--strategy {}: must be one of {}", options.strategy,
                                                names_of_strategies()));
   }
-  seed_ = seed_of(options.seed);
+  seed_ = read_seed(options.seed);
   EvaluatorOptions evaluator;
   evaluator.device = options.device;
   evaluator.cache_directory = default_cache_directory();

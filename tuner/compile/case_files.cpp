@@ -1,9 +1,11 @@
 #include "tuner/compile/case_files.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -90,7 +92,7 @@ ordered_json launch_json(const CaseLaunch& launch, const KernelCase& written) {
                     {"kernel", launch.kernel},
                     {"grid", launch.grid},
                     {"block", launch.block},
-                    {"lds_bytes", 0},
+                    {"lds_bytes", launch.dynamic_shared_bytes},
                     {"args", ordered_json::array()}};
   for (const auto& argument : launch.arguments) {
     json["args"].push_back(argument_json(argument, written));
@@ -98,27 +100,18 @@ ordered_json launch_json(const CaseLaunch& launch, const KernelCase& written) {
   return json;
 }
 
-/// Only an empty folder, or one with a case, is written to.
-void prepare_folder(const fs::path& folder) {
+/// Until everything is written it is no case.
+void remove_index(const fs::path& folder) {
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (!fs::is_directory(folder)) {
-    throw Error({Status::io, fmt::format("{}: can't be made a folder", folder.string()), {}});
-  }
-  if (fs::is_empty(folder, error)) return;
-  if (error || !fs::exists(folder / index_file)) {
-    throw Error({Status::invalid_argument,
-                 fmt::format("{}: holds something else than a case", folder.string()),
-                 {}});
-  }
-  // Until everything is written it is no case.
-  if (!fs::remove(folder / index_file, error)) {
+  fs::remove(folder / index_file, error);
+  if (error) {
     throw Error({Status::io, fmt::format("{}: can't be written", folder.string()), {}});
   }
 }
 
 void write(const KernelCase& written, const fs::path& folder) {
-  prepare_folder(folder);
+  make_case_folder(folder).value();
+  remove_index(folder);
   ordered_json json{{"schema", schema},
                     {"op", written.op},
                     {"problem", written.problem},
@@ -184,8 +177,10 @@ CaseArgument read_argument(const ordered_json& json, const KernelCase& read) {
   if (json.contains("buffer")) {
     const auto name = json["buffer"].get<std::string>();
     for (std::size_t i = 0; i < read.buffers.size(); ++i) {
-      if (read.buffers[i].name == name)
-        return CaseAddress{i, json.value("offset", std::uint64_t{})};
+      if (read.buffers[i].name != name) continue;
+      const auto offset = json.value("offset", std::uint64_t{0});
+      if (offset < read.buffers[i].bytes) return CaseAddress{i, offset};
+      throw bad_case(fmt::format("buffer {} ends before byte {}", name, offset));
     }
     throw bad_case(fmt::format("there is no buffer {}", name));
   }
@@ -228,7 +223,7 @@ KernelCase read(const fs::path& folder) {
     made.kernel = launch.at("kernel").get<std::string>();
     made.grid = launch.at("grid").get<Grid>();
     made.block = launch.at("block").get<std::array<std::uint32_t, 3>>();
-    if (launch.value("lds_bytes", 0) != 0) throw bad_case("launches take no dynamic memory here");
+    made.dynamic_shared_bytes = launch.value("lds_bytes", 0U);
     for (const auto& argument : launch.at("args")) {
       made.arguments.push_back(read_argument(argument, read));
     }
@@ -238,6 +233,18 @@ KernelCase read(const fs::path& folder) {
 }
 
 }  // namespace
+
+Result<void> make_case_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK | X_OK) != 0) {
+    return Failure{Status::io, fmt::format("{}: can't be written", folder.string()), {}};
+  }
+  if (fs::is_empty(folder, error) || fs::exists(folder / index_file, error)) return {};
+  return Failure{Status::invalid_argument,
+                 fmt::format("{}: holds something else than a case", folder.string()),
+                 {}};
+}
 
 Result<void> write_case(const KernelCase& written, const fs::path& folder) {
   try {

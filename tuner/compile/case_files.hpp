@@ -10,8 +10,12 @@ namespace greta {
 // it lie code objects, the buffers' contents, expected values and bounds as raw little-endian
 // doubles.
 
-/// Writes a case into a folder, which is made where it is missing; a case that is there is
-/// replaced. Fails with `invalid_argument` for a folder that holds something else, and with `io`.
+/// Makes the folder of a case where it is missing. Fails with `invalid_argument` for one that holds
+/// anything but a case, and with `io`.
+Result<void> make_case_folder(const std::filesystem::path& folder);
+
+/// Writes a case into its folder, in place of the one that may be there. Failures as
+/// make_case_folder().
 Result<void> write_case(const KernelCase& written, const std::filesystem::path& folder);
 
 /// Fails with `io` for files that can't be read, and with `invalid_argument`, naming the file, for

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/device.hpp"
+#include "tuner/compile/choices.hpp"
 
 namespace greta {
 
@@ -13,16 +15,23 @@ namespace greta {
 struct CompiledKernel {
   std::vector<std::byte> code_object;  ///< empty where a driver keeps it to itself
   KernelStatistics statistics;
-  std::string listing;  ///< its instructions as text
+  /// Its instructions as text; nothing where no program lists them, and then they are not counted
+  /// in `statistics` either.
+  std::optional<std::string> listing;
 };
 
 /// A configuration of a problem, compiled for an architecture.
 struct CompiledPlan {
-  Problem problem;
-  Config config;
+  Choice choice;
   std::string architecture;
   LaunchPlan plan;
   std::vector<CompiledKernel> kernels;  ///< of plan.sources, in their order
+};
+
+/// What came of compiling a configuration.
+struct CompileOutcome {
+  Choice choice;
+  Result<CompiledPlan> compiled;
 };
 
 }  // namespace greta

@@ -68,7 +68,8 @@ bool as_expected(double got, const Expected& want) {
 
 Result<KernelCase> make_case(const KernelTemplate& kernel_template, const CompiledPlan& compiled,
                              std::uint64_t seed) {
-  const auto& [problem, config, architecture, plan, kernels] = compiled;
+  const auto& [choice, architecture, plan, kernels] = compiled;
+  const auto& [problem, config] = choice;
   KernelCase made{problem.op, problem.key(), config.text(), architecture, {}, {}, {}};
   for (const CompiledKernel& kernel : kernels) made.code_objects.push_back(kernel.code_object);
 
@@ -94,6 +95,7 @@ Result<KernelCase> make_case(const KernelTemplate& kernel_template, const Compil
     made_launch.kernel = source.entry;
     made_launch.grid = launch.grid;
     made_launch.block = source.block;
+    made_launch.dynamic_shared_bytes = source.dynamic_shared_bytes;
     for (const Argument& argument : launch.arguments) {
       made_launch.arguments.push_back(case_argument(argument, specs.size()));
     }

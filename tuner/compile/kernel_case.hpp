@@ -38,6 +38,7 @@ struct CaseLaunch {
   std::string kernel;           ///< its name there
   Grid grid{1, 1, 1};           ///< workgroups
   std::array<std::uint32_t, 3> block{1, 1, 1};
+  std::uint32_t dynamic_shared_bytes = 0;
   std::vector<CaseArgument> arguments;
 };
 

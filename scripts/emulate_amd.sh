@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# Runs HIP kernels as compiled for AMD GPUs in an instruction emulator, on random problems with
+# random configurations, and checks what they compute.
+#
+#   scripts/emulate_amd.sh EMULATOR_DIR [options]
+#
+#   EMULATOR_DIR  holds run_case.py, set up and ready to run
+#   --cases N     problems for each architecture; default: 50
+#   --arch LIST   architectures; default: gfx90a,gfx942,gfx1100,gfx1201
+#   --op NAME     the operation; default: gemm
+#   --variant V   of its variants this one only
+#   --seed S      of problems, configurations, inputs and schedules; default: 1
+#   --out DIR     an empty or new folder that keeps cases and logs; default: one that is removed
+#   --tune FILE   greta-tune; default: the one on PATH
+#
+# Every case runs twice: once with the waves in order, and once in random order with buffers that
+# end where a single float past them is found. Prints a table of what passed, and each case that
+# did not; the exit code is 1 when there was one, or one without a verdict.
+set -uo pipefail
+
+usage() {
+  sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
+  echo "emulate_amd.sh: $*" >&2
+  exit 2
+}
+
+(($#)) || usage "no EMULATOR_DIR given"
+emulator=$1
+shift
+cases=50 architectures=gfx90a,gfx942,gfx1100,gfx1201 op=gemm variant="" seed=1 out="" tune=greta-tune
+while (($#)); do
+  (($# > 1)) || usage "$1 needs a value"
+  case $1 in
+    --cases) cases=$2 ;;
+    --arch) architectures=$2 ;;
+    --op) op=$2 ;;
+    --variant) variant=$2 ;;
+    --seed) seed=$2 ;;
+    --out) out=$2 ;;
+    --tune) tune=$2 ;;
+    *) usage "unknown option $1" ;;
+  esac
+  shift 2
+done
+[[ -f $emulator/run_case.py ]] || usage "EMULATOR_DIR '$emulator': no run_case.py there"
+command -v "$tune" >/dev/null || usage "--tune '$tune': no such program"
+[[ -z $out || ! -e $out || (-d $out && -z $(ls -A "$out")) ]] || usage "--out '$out': is not empty"
+if [[ -z $out ]]; then
+  out=$(mktemp -d) || exit 1
+  trap 'rm -rf "$out"' EXIT
+fi
+mkdir -p "$out" || exit 1
+failed=0
+
+mkdir -p "$out/cases" || exit 1
+for architecture in ${architectures//,/ }; do
+  "$tune" compile "$op" --arch "$architecture" --random "$cases" --seed "$seed" \
+    ${variant:+--variant "$variant"} --emit-case "$out/cases/$architecture" \
+    >"$out/compile-$architecture.txt"
+  code=$?
+  ((code != 2)) || exit 2
+  ((code == 0)) || failed=1
+done
+folders=("$out"/cases/*/*/)
+
+# round NAME OPTION…: all cases, spread over the cores, with a log for each process. Cases of one
+# architecture stay together: a process prepares each instruction once.
+cores=$(nproc)
+round() {
+  mkdir -p "$out/$1"
+  # shellcheck disable=SC2016  # the inner shell expands
+  printf '%s\0' "${folders[@]%/}" |
+    xargs -0 -P "$cores" -n $(((${#folders[@]} + cores - 1) / cores)) \
+      bash -c 'log=$1/$$.log; shift; exec "$@" >"$log" 2>&1' run "$out/$1" \
+      python3 "$emulator/run_case.py" --seed "$seed" "${@:2}"
+}
+round in-order --order fwd
+round random-order --order rand --slack 4
+
+python3 - "$out" <<'EOF'
+import collections, json, pathlib, re, sys
+
+out = pathlib.Path(sys.argv[1])
+cases = {}
+for file in sorted(out.glob("cases/*/*/case.json")):
+    case = json.loads(file.read_text())
+    types = dict(re.findall(r"(dtype|out)=(\w+)", case["problem"]))
+    kind = (case["arch"], case["config"].split()[0], f"{types.get('dtype')} to {types.get('out')}")
+    cases[str(file.parent)] = kind
+rounds = ("in-order", "random-order")
+passed = {name: collections.Counter() for name in rounds}
+bad = []
+for name in rounds:
+    wrong, judged = set(), 0
+    for log in (out / name).glob("*.log"):
+        lines = log.read_text(errors="replace").splitlines()
+        total = re.fullmatch(r"(\d+) passed, (\d+) failed, (\d+) unusable", lines[-1] if lines else "")
+        judged += sum(map(int, total.groups())) if total else 0
+        for line in lines[:-1] if total else lines:
+            wrong.add(line.split(": ")[0])
+            bad.append(f"{name}: {line}")
+    if judged != len(cases):
+        bad.append(f"{name}: {len(cases) - judged} cases have no verdict")
+    for folder, kind in cases.items():
+        passed[name][kind] += folder not in wrong
+kinds = collections.Counter(cases.values())
+print(f"{'arch':<9} {'variant':<10} {'types':<13} {'cases':>5} {'in order':>9} {'random':>7}")
+for kind in [*sorted(kinds), None]:
+    row = kind or ("all", "", "")
+    figures = [counter[kind] if kind else sum(counter.values()) for counter in
+               (kinds, passed["in-order"], passed["random-order"])]
+    print(f"{row[0]:<9} {row[1]:<10} {row[2]:<13} {figures[0]:>5} {figures[1]:>9} {figures[2]:>7}")
+print(*bad, sep="\n", end="\n" if bad else "")
+sys.exit(1 if bad or not cases else 0)
+EOF
+(($? == 0 && failed == 0))

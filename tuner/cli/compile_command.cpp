@@ -1,0 +1,241 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/architectures.hpp"
+#include "tuner/cli/commands.hpp"
+#include "tuner/cli/numbers.hpp"
+#include "tuner/cli/problem_options.hpp"
+#include "tuner/compile/case_files.hpp"
+#include "tuner/compile/compile_report.hpp"
+#include "tuner/compile/target_compiler.hpp"
+
+namespace greta {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CompileOptions {
+  ProblemRequest problem;
+  std::string architecture;
+  std::string compiler;
+  std::string config;
+  std::string variant;
+  std::string sample;
+  std::string random;
+  std::string seed = "1";
+  fs::path emit_case;
+  fs::path code_object;
+  fs::path listing;
+  bool json = false;
+};
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw CommandError(exit_usage, message);
+}
+
+/// Options that say which configurations exclude each other; files for one kernel need one.
+void check_options(const CompileOptions& options) {
+  const bool many = !options.sample.empty() || !options.random.empty();
+  if (!options.config.empty() && (many || !options.variant.empty())) {
+    refuse("--config: names one configuration, without --variant, --sample and --random");
+  }
+  if (!options.sample.empty() && !options.random.empty()) {
+    refuse("--sample, --random: only one of them");
+  }
+  for (const auto& [option, file] :
+       {std::pair{"--code-object", options.code_object}, {"--listing", options.listing}}) {
+    if (file.empty()) continue;
+    if (many)
+      refuse(fmt::format("{}: of one configuration, without --sample and --random", option));
+    const fs::path folder = fs::absolute(file).parent_path();
+    const fs::path& written = fs::exists(file) ? file : folder;
+    if (fs::is_directory(file) || access(written.c_str(), W_OK) != 0) {
+      refuse(fmt::format("{} {}: can't be written", option, file.string()));
+    }
+  }
+}
+
+std::unique_ptr<TargetCompiler> open_target(const CompileOptions& options) {
+  OpenOptions open;
+  open.compiler = options.compiler;
+  auto target = create_hip_target(options.architecture, open);
+  if (target) return *std::move(target);
+  const bool known = architecture_info(options.architecture).has_value();
+  const std::string option = known && !options.compiler.empty() ? "--compiler " + options.compiler
+                                                                : "--arch " + options.architecture;
+  refuse(fmt::format("{}: {}", option, target.failure().message));
+}
+
+std::vector<Choice> choices_for_problem(const KernelTemplate& kernel_template,
+                                        const CompileOptions& options, const DeviceInfo& target,
+                                        std::uint64_t seed) {
+  const auto problem = make_problem(kernel_template, options.problem);
+  if (!problem) refuse(problem.failure().message);
+  if (!options.config.empty()) {
+    auto config = kernel_template.space(*problem, target).parse(options.config);
+    if (!config) refuse("--config: " + config.failure().message);
+    return {{*problem, *std::move(config)}};
+  }
+  const Config standard = kernel_template.default_config(*problem, target);
+  const bool fits = options.variant.empty() || standard.variant == options.variant;
+  if (options.sample.empty() && fits) return {{*problem, standard}};
+  const std::size_t count =
+      options.sample.empty() ? 1 : read_count("--sample", options.sample, 100000);
+  return sample_choices(kernel_template, *problem, target, options.variant, count, seed);
+}
+
+/// What is to be compiled. All input is checked here.
+std::vector<Choice> choices(const KernelTemplate& kernel_template, const CompileOptions& options,
+                            const DeviceInfo& target, std::uint64_t seed) {
+  if (options.random.empty()) {
+    return choices_for_problem(kernel_template, options, target, seed);
+  }
+  const ProblemRequest& request = options.problem;
+  if (!request.values.empty() || !request.dtype.empty() || !request.out_dtype.empty()) {
+    refuse("--random: draws problems itself, without options for them");
+  }
+  return random_choices(kernel_template, target, options.variant,
+                        read_count("--random", options.random, 100000), seed);
+}
+
+std::string no_choice(const KernelTemplate& kernel_template, const CompileOptions& options,
+                      const DeviceInfo& target) {
+  return fmt::format("--variant {}: {} has no such configuration here on {}", options.variant,
+                     kernel_template.name, target.architecture);
+}
+
+/// DIR itself for one configuration, else a numbered folder in it for each.
+fs::path case_folder(const CompileOptions& options, std::size_t index) {
+  const bool many = !options.sample.empty() || !options.random.empty();
+  return many ? options.emit_case / fmt::format("{:04}", index + 1) : options.emit_case;
+}
+
+void check_case_folder(const CompileOptions& options) {
+  if (options.emit_case.empty()) return;
+  std::error_code error;
+  const bool many = !options.sample.empty() || !options.random.empty();
+  if (many && fs::exists(options.emit_case) && !fs::is_empty(options.emit_case, error)) {
+    refuse(
+        fmt::format("--emit-case {}: many cases need an empty folder", options.emit_case.string()));
+  }
+  if (auto made = make_case_folder(options.emit_case); !made) {
+    refuse("--emit-case " + made.failure().message);
+  }
+}
+
+void emit_cases(const KernelTemplate& kernel_template, const CompileOptions& options,
+                const std::vector<CompileOutcome>& outcomes, std::uint64_t seed) {
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (!outcomes[i].compiled) continue;
+    const auto made = make_case(kernel_template, *outcomes[i].compiled, seed + i);
+    if (!made) refuse("--emit-case: " + made.failure().message);
+    const auto written = write_case(*made, case_folder(options, i));
+    if (!written) refuse("--emit-case " + written.failure().message);
+  }
+}
+
+void write_file(const char* option, const fs::path& file, const void* data, std::size_t bytes) {
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  out.close();
+  if (!out) refuse(fmt::format("{} {}: can't be written", option, file.string()));
+}
+
+/// The plan's second and later code objects are numbered: kernel.co, kernel.2.co.
+fs::path numbered(const fs::path& file, std::size_t index) {
+  if (index == 0) return file;
+  fs::path name = file.stem();
+  name += fmt::format(".{}", index + 1);
+  name += file.extension();
+  return file.parent_path() / name;
+}
+
+void write_files(const CompileOptions& options, const CompiledPlan& compiled) {
+  std::string listings;
+  for (std::size_t i = 0; i < compiled.kernels.size(); ++i) {
+    const auto& [code_object, statistics, listing] = compiled.kernels[i];
+    if (!options.code_object.empty()) {
+      write_file("--code-object", numbered(options.code_object, i), code_object.data(),
+                 code_object.size());
+    }
+    if (!options.listing.empty() && !listing) refuse("--listing: no llvm-objdump lists the code");
+    if (listing) listings += fmt::format("; {}\n{}", compiled.plan.sources[i].name, *listing);
+  }
+  if (!options.listing.empty()) {
+    write_file("--listing", options.listing, listings.data(), listings.size());
+  }
+}
+
+/// The whole log of what failed, each different one once.
+void print_logs(const std::vector<CompileOutcome>& outcomes) {
+  std::string last;
+  for (const auto& outcome : outcomes) {
+    if (outcome.compiled || outcome.compiled.failure().log == last) continue;
+    last = outcome.compiled.failure().log;
+    fmt::print(stderr, "{}: {}\n{}", outcome.choice.config.text(),
+               outcome.compiled.failure().message, last);
+  }
+}
+
+int compile(const KernelTemplate& kernel_template, const CompileOptions& options) {
+  check_options(options);
+  const std::uint64_t seed = read_seed(options.seed);
+  const auto target = open_target(options);
+  const DeviceInfo& device = target->target();
+  const auto wanted = choices(kernel_template, options, device, seed);
+  if (wanted.empty()) refuse(no_choice(kernel_template, options, device));
+  check_case_folder(options);
+  const auto outcomes = compile_plans(*target, kernel_template, wanted);
+  fmt::print("{}", compile_text(device, outcomes));
+  print_logs(outcomes);
+  if (!options.emit_case.empty()) emit_cases(kernel_template, options, outcomes, seed);
+  if (outcomes.size() == 1 && outcomes[0].compiled) write_files(options, *outcomes[0].compiled);
+  const bool all = std::all_of(outcomes.begin(), outcomes.end(),
+                               [](const auto& outcome) { return bool(outcome.compiled); });
+  return all ? exit_done : exit_failed;
+}
+
+void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_template) {
+  auto* command = app.add_subcommand(kernel_template.name, kernel_template.summary);
+  auto options = std::make_shared<CompileOptions>();
+  add_problem_options(*command, kernel_template, options->problem);
+  const std::string what = "What to compile";
+  const auto add = [command](const char* name, auto& value, const char* help,
+                             const std::string& group) {
+    return command->add_option(name, value, help)->group(group);
+  };
+  add("--arch", options->architecture, "An AMD architecture, e.g. gfx942 (needed)", what);
+  add("--compiler", options->compiler, "A clang that compiles HIP; default: hiprtc, or on PATH",
+      what);
+  add("--config", options->config, "A configuration, as reports print it; default: the default",
+      what);
+  add("--variant", options->variant, "Configurations of this variant only", what);
+  add("--sample", options->sample, "So many random configurations", what);
+  add("--random", options->random, "So many random problems, each with a random configuration",
+      what);
+  add("--seed", options->seed, "Of configurations, problems and the inputs of cases", what)
+      ->capture_default_str();
+  const std::string output = "Output";
+  add("--emit-case", options->emit_case,
+      "Write a case to run elsewhere (docs/compile.md) into this folder", output);
+  add("--code-object", options->code_object, "Write the code object to this file", output);
+  add("--listing", options->listing, "Write the instructions to this file", output);
+  command->add_flag("--json", options->json, "Print one JSON object (docs/json.md)")->group(output);
+  command->callback([&action, &kernel_template, options] {
+    action = [&kernel_template, options] { return compile(kernel_template, *options); };
+  });
+}
+
+}  // namespace
+
+void add_compile_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "compile", "Compile an operation's kernels for a GPU that need not be there");
+  command->require_subcommand(1);
+  for (const auto* kernel_template : catalog()) add_operation(*command, action, *kernel_template);
+}
+
+}  // namespace greta

@@ -1,0 +1,25 @@
+#include "tuner/cli/problem_options.hpp"
+
+#include <fmt/format.h>
+
+namespace greta {
+
+void add_problem_options(CLI::App& command, const KernelTemplate& kernel_template,
+                         ProblemRequest& request) {
+  const auto add = [&](const std::string& name, const std::string& help) {
+    command.add_option_function<std::string>(
+        "--" + name,
+        [&request, name](const std::string& text) { request.values.emplace_back(name, text); },
+        help);
+  };
+  for (const auto& dimension : kernel_template.dimensions) {
+    add(dimension.name, dimension.help + " (needed)");
+  }
+  command.add_option("--dtype", request.dtype, "Type of the inputs");
+  command.add_option("--out-dtype", request.out_dtype, "Type of the output");
+  for (const auto& attribute : kernel_template.attributes) {
+    add(attribute.name, fmt::format("{} [{}]", attribute.help, attribute.fallback));
+  }
+}
+
+}  // namespace greta

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "kernels/catalog.hpp"
+
+namespace greta {
+
+/// Adds an operation's dimensions, types and attributes to a subcommand, as text; the catalog turns
+/// them into a problem. `request` must live as long as the command.
+void add_problem_options(CLI::App& command, const KernelTemplate& kernel_template,
+                         ProblemRequest& request);
+
+}  // namespace greta

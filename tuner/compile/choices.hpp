@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/model/kernel_template.hpp"
+
+namespace greta {
+
+/// A problem, and a valid configuration for it.
+struct Choice {
+  Problem problem;
+  Config config;
+};
+
+/// `count` different configurations of a problem; all where there are fewer. Of one variant where
+/// `variant` is not empty.
+std::vector<Choice> sample_choices(const KernelTemplate& kernel_template, const Problem& problem,
+                                   const DeviceInfo& device, std::string_view variant,
+                                   std::size_t count, std::uint64_t seed);
+
+/// Random configurations of random small problems, for testing. Variants and types are dealt like
+/// cards, each combination that the operation has on this device as often as any other, and so are
+/// the values of each attribute; extents have edges as well as multiples of 8. Equal seeds give
+/// equal choices.
+std::vector<Choice> random_choices(const KernelTemplate& kernel_template, const DeviceInfo& device,
+                                   std::string_view variant, std::size_t count, std::uint64_t seed);
+
+}  // namespace greta

@@ -1,0 +1,73 @@
+#include "tuner/compile/compile_report.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/device/occupancy.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta {
+namespace {
+
+constexpr auto columns = "  {:<14}{:>6}{:>6}{:>6}{:>8}{:>8}{:>9}{:>10}{:>10}{:>8}{:>9}  {}\n";
+
+std::uint32_t threads_of(const KernelSource& source) {
+  return source.block[0] * source.block[1] * source.block[2];
+}
+
+/// Waves of a kernel on a SIMD, as "4 of 8".
+std::string waves_text(const KernelStatistics& kernel, const std::optional<Occupancy>& occupancy) {
+  if (occupancy) return fmt::format("{:.3g} of {}", occupancy->waves, occupancy->max_waves);
+  return kernel.subgroups_per_simd > 0 ? std::to_string(kernel.subgroups_per_simd) : "?";
+}
+
+/// What holds the number of waves down, and what else the compiler reckons.
+std::string remarks(const KernelStatistics& kernel, const std::optional<Occupancy>& occupancy) {
+  std::string text;
+  if (occupancy && occupancy->waves < occupancy->max_waves) text = occupancy->limit;
+  if (kernel.latency > 0) {
+    text += fmt::format("{}latency {:.0f}, inverse throughput {:.0f}", text.empty() ? "" : "; ",
+                        kernel.latency, kernel.inverse_throughput);
+  }
+  return text;
+}
+
+std::string kernel_row(const DeviceInfo& target, const KernelSource& source,
+                       const CompiledKernel& compiled) {
+  KernelStatistics kernel = compiled.statistics;
+  kernel.shared_memory_bytes += source.dynamic_shared_bytes;
+  const auto there = occupancy(target, kernel, threads_of(source));
+  std::string row = fmt::format(
+      columns, source.name, kernel.registers, kernel.accumulator_registers, kernel.scalar_registers,
+      kernel.spilled_registers, kernel.spilled_scalar_registers, format_bytes(kernel.scratch_bytes),
+      format_bytes(kernel.shared_memory_bytes), format_bytes(kernel.code_bytes),
+      compiled.listing ? std::to_string(kernel.matrix_instructions) : "?",
+      waves_text(kernel, there), remarks(kernel, there));
+  row.erase(row.find_last_not_of(" \n") + 1);
+  return row + "\n";
+}
+
+}  // namespace
+
+std::string compile_text(const DeviceInfo& target, const std::vector<CompileOutcome>& outcomes) {
+  std::string text = fmt::format("{}: {}\n", target.architecture, target.compiler);
+  text += fmt::format(columns, "kernel", "VGPR", "AGPR", "SGPR", "spilled", "(SGPR)", "scratch",
+                      "LDS", "code", "matrix", "waves", "held down by");
+  std::string problem;
+  for (const auto& [choice, compiled] : outcomes) {
+    if (choice.problem.key() != problem) {
+      problem = choice.problem.key();
+      text += problem + "\n";
+    }
+    text += fmt::format(" {}\n", choice.config.text());
+    if (!compiled) {
+      text += fmt::format("  failed: {}\n", compiled.failure().message);
+      continue;
+    }
+    for (std::size_t i = 0; i < compiled->kernels.size(); ++i) {
+      text += kernel_row(target, compiled->plan.sources[i], compiled->kernels[i]);
+    }
+  }
+  return text;
+}
+
+}  // namespace greta

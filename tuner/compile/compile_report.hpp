@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tuner/compile/compiled_plan.hpp"
+
+namespace greta {
+
+/// For people: the target, then for each configuration a line for each of its kernels: registers,
+/// spills, memory, matrix instructions, and how many waves a SIMD holds and why not more. What
+/// failed says why.
+std::string compile_text(const DeviceInfo& target, const std::vector<CompileOutcome>& outcomes);
+
+}  // namespace greta

@@ -1,0 +1,106 @@
+#include "tuner/compile/run_case.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "kernels/launch/argument_block.hpp"
+#include "kernels/launch/guarded_buffer.hpp"
+
+namespace greta {
+namespace {
+
+/// A case's buffers on a device.
+class CaseMemory {
+ public:
+  static Result<CaseMemory> create(Device& device, const std::vector<CaseBuffer>& buffers) {
+    CaseMemory memory;
+    for (const CaseBuffer& buffer : buffers) {
+      auto guarded = GuardedBuffer::create(device, buffer.bytes);
+      if (!guarded) return guarded.failure();
+      const std::vector<std::byte> filled(buffer.data.empty() ? buffer.bytes : 0, buffer.fill);
+      auto uploaded = guarded->upload(device, buffer.data.empty() ? filled : buffer.data);
+      if (!uploaded) return uploaded.failure();
+      memory.buffers_.push_back(*std::move(guarded));
+    }
+    return memory;
+  }
+
+  std::vector<std::byte> pack(const std::vector<CaseArgument>& arguments) const {
+    ArgumentBlock block;
+    for (const CaseArgument& argument : arguments) {
+      if (const auto* address = std::get_if<CaseAddress>(&argument)) {
+        block.add(buffers_[address->buffer].address() + address->offset);
+      } else if (const auto* word = std::get_if<std::uint32_t>(&argument)) {
+        block.add(*word);
+      } else if (const auto* number = std::get_if<float>(&argument)) {
+        block.add(*number);
+      } else {
+        block.add(std::get<std::uint64_t>(argument));
+      }
+    }
+    return block.take();
+  }
+
+  /// The first thing that is wrong with what the launches left; empty when all is right.
+  Result<std::string> judge(Device& device, const std::vector<CaseBuffer>& buffers) const {
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const auto broken = buffers_[i].broken_guard(device, buffers[i].name);
+      if (!broken) return broken.failure();
+      if (*broken) return **broken;
+    }
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      if (buffers[i].expected.empty()) continue;
+      std::vector<std::byte> contents(buffers[i].bytes);
+      auto downloaded = buffers_[i].download(device, contents);
+      if (!downloaded) return downloaded.failure();
+      if (auto wrong = check_buffer(buffers[i], contents); !wrong.empty()) return wrong;
+    }
+    return std::string();
+  }
+
+ private:
+  std::vector<GuardedBuffer> buffers_;
+};
+
+/// What a device needs to know about the kernel of a launch.
+KernelSource source_of(const CaseLaunch& launch, std::size_t argument_bytes) {
+  KernelSource source;
+  source.name = source.entry = launch.kernel;
+  source.language = "hip";
+  source.block = launch.block;
+  source.argument_bytes = static_cast<std::uint32_t>(argument_bytes);
+  source.dynamic_shared_bytes = launch.dynamic_shared_bytes;
+  return source;
+}
+
+}  // namespace
+
+Result<std::string> run_case(Device& device, const KernelCase& run, Deadline deadline) {
+  const std::string& there = device.info().architecture;
+  if (there != run.architecture) {
+    return Failure{Status::invalid_argument,
+                   fmt::format("compiled for {}, but {} is {}", run.architecture,
+                               device.info().id(), there.empty() ? "of another kind" : there),
+                   {}};
+  }
+  auto memory = CaseMemory::create(device, run.buffers);
+  if (!memory) return memory.failure();
+  auto stream = device.create_stream();
+  if (!stream) return stream.failure();
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  for (const CaseLaunch& launch : run.launches) {
+    const auto arguments = memory->pack(launch.arguments);
+    auto kernel =
+        device.load(source_of(launch, arguments.size()), run.code_objects[launch.code_object]);
+    if (!kernel) return kernel.failure();
+    auto launched = (*stream)->launch(**kernel, launch.grid, arguments);
+    if (!launched) return launched.failure();
+    kernels.push_back(*std::move(kernel));
+  }
+  if (auto done = (*stream)->synchronize(deadline); !done) return done.failure();
+  return memory->judge(device, run.buffers);
+}
+
+}  // namespace greta

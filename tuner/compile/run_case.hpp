@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "tuner/compile/kernel_case.hpp"
+
+namespace greta {
+
+/// Runs a case's launches on a device, in memory with guard zones, and checks what they wrote.
+/// Empty when it passes, else one line on what is wrong. Fails with `invalid_argument` where the
+/// case is for another architecture than the device's, else as the device does.
+Result<std::string> run_case(Device& device, const KernelCase& run, Deadline deadline);
+
+}  // namespace greta

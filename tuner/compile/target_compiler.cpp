@@ -1,0 +1,94 @@
+#include "tuner/compile/target_compiler.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "runtime/device/architectures.hpp"
+#include "runtime/device/hip/code_object.hpp"
+#include "runtime/device/hip/compiler.hpp"
+#include "runtime/device/hip/disassembler.hpp"
+#include "runtime/device/listing.hpp"
+
+namespace greta {
+namespace {
+
+class HipTarget final : public TargetCompiler {
+ public:
+  HipTarget(DeviceInfo info, std::unique_ptr<hip::Compiler> compiler, OpenOptions options)
+      : info_(std::move(info)), compiler_(std::move(compiler)), options_(std::move(options)) {}
+
+  const DeviceInfo& target() const override { return info_; }
+
+  Result<CompiledKernel> compile(const KernelSource& source) override {
+    auto compiled = compiler_->compile(source, info_.architecture);
+    if (!compiled) return compiled.failure();
+    auto statistics = hip::read_statistics(compiled->binary, source.entry);
+    if (!statistics) return statistics.failure();
+    CompiledKernel kernel{std::move(compiled->binary), *statistics, {}};
+    if (auto listing = hip::disassemble(kernel.code_object, options_)) {
+      kernel.statistics.matrix_instructions = count_matrix_instructions(*listing);
+      kernel.listing = *std::move(listing);
+    }
+    return kernel;
+  }
+
+ private:
+  DeviceInfo info_;
+  std::unique_ptr<hip::Compiler> compiler_;
+  OpenOptions options_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& architecture,
+                                                          const OpenOptions& options) {
+  auto info = architecture_info(architecture);
+  if (!info || info->vendor != "AMD") {
+    return Failure{Status::invalid_argument, "no AMD architecture of this name", {}};
+  }
+  auto compiler = hip::create_amd_compiler(options);
+  if (!compiler) return compiler.failure();
+  auto version = (*compiler)->used_for(architecture);
+  if (!version) return version.failure();
+  info->compiler = *version;
+  return std::unique_ptr<TargetCompiler>(
+      std::make_unique<HipTarget>(*std::move(info), *std::move(compiler), options));
+}
+
+Result<CompiledPlan> compile_plan(TargetCompiler& compiler, const KernelTemplate& kernel_template,
+                                  const Choice& choice) {
+  auto plan = kernel_template.plan(choice.problem, compiler.target(), choice.config);
+  if (!plan) return plan.failure();
+  CompiledPlan compiled{choice, compiler.target().architecture, *std::move(plan), {}};
+  for (const KernelSource& source : compiled.plan.sources) {
+    auto kernel = compiler.compile(source);
+    if (!kernel) return kernel.failure();
+    compiled.kernels.push_back(*std::move(kernel));
+  }
+  return compiled;
+}
+
+std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler,
+                                          const KernelTemplate& kernel_template,
+                                          const std::vector<Choice>& choices) {
+  std::vector<CompileOutcome> outcomes;
+  for (const Choice& choice : choices) {
+    outcomes.push_back({choice, Failure{Status::compile, "not compiled", {}}});
+  }
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < outcomes.size(); i = next++) {
+      outcomes[i].compiled = compile_plan(compiler, kernel_template, choices[i]);
+    }
+  };
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::jthread> workers;
+  for (std::size_t i = 1; i < std::min(cores, choices.size()); ++i) workers.emplace_back(work);
+  work();
+  workers.clear();  // joins
+  return outcomes;
+}
+
+}  // namespace greta

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device/backend.hpp"
+#include "tuner/compile/choices.hpp"
+#include "tuner/compile/compiled_plan.hpp"
+
+namespace greta {
+
+/// Compiles kernels for an architecture, whether this machine has such a device or not.
+/// Thread-safe.
+class TargetCompiler {
+ public:
+  virtual ~TargetCompiler() = default;
+  /// The device that is compiled for, as far as its architecture tells; its `compiler` is the one
+  /// that is used.
+  virtual const DeviceInfo& target() const = 0;
+  /// Failures as Device::compile().
+  virtual Result<CompiledKernel> compile(const KernelSource& source) = 0;
+};
+
+/// For an AMD architecture, by hiprtc or clang: architecture_info() as the target. Fails with
+/// `invalid_argument` for architectures that GRETA does not know or has no compiler program for,
+/// and with `unavailable` where no compiler of this machine knows it. Of the options,
+/// `compiler`, `compile_helper` and `compile_deadline` are used.
+Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& architecture,
+                                                          const OpenOptions& options);
+
+/// Compiles all kernels of a configuration. Fails with `constraints` where it is not valid, else as
+/// TargetCompiler::compile().
+Result<CompiledPlan> compile_plan(TargetCompiler& compiler, const KernelTemplate& kernel_template,
+                                  const Choice& choice);
+/// Does so for many, on all cores; in the order of `choices`.
+std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler,
+                                          const KernelTemplate& kernel_template,
+                                          const std::vector<Choice>& choices);
+
+}  // namespace greta
