@@ -30,9 +30,8 @@ class ProgramCompiler final : public Compiler {
  public:
   ProgramCompiler(std::vector<CompilerProgram> programs, Deadline deadline)
       : programs_(std::move(programs)), deadline_(deadline) {
-    for (const auto& program : programs_) {
-      version_ += (version_.empty() ? "" : ", ") + program.version;
-    }
+    for (const auto& program : programs_) version_ += program.version + ", ";
+    version_ += compiler_options;
   }
 
   const std::string& version() const override { return version_; }

@@ -23,8 +23,8 @@ class Compiler {
  public:
   virtual ~Compiler() = default;
 
-  /// Names and versions of all that may be used, for the kernels' content keys: "hiprtc 5.2.21153,
-  /// clang 22.1.8 (1~deb12u1)".
+  /// Names and versions of all that may be used, and of the options they are given, for the
+  /// kernels' content keys: "hiprtc 5.2.21153, clang 22.1.8 (1~deb12u1), options 1".
   virtual const std::string& version() const = 0;
 
   /// The one that compiles for an architecture ("gfx942", "sm_90"): the first that can compile an

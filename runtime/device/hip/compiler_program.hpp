@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/device/hip/compiler.hpp"
@@ -16,6 +17,10 @@ struct CompilerProgram {
   std::string architecture_option;   ///< "--offload-arch="
   int refusal = 1;                   ///< its exit code for sources that it does not accept
 };
+
+/// To be raised whenever what a program is told besides the kernel's own options changes; part of
+/// the kernels' content keys.
+constexpr std::string_view compiler_options = "options 1";
 
 /// Compiles with this program. Failures as Compiler::compile()'s, the program's version in the
 /// message where it did not do its work.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -12,18 +13,29 @@
 namespace greta::hip {
 namespace {
 
+/// Every llvm-objdump of this machine, newest first.
+const std::vector<std::string>& found_programs() {
+  static const std::vector<std::string> found = [] {
+    std::vector<std::string> names;
+    for (int version = newest_clang; version >= oldest_clang; --version) {
+      names.push_back(fmt::format("llvm-objdump-{}", version));
+    }
+    names.insert(names.end(), {"llvm-objdump", "/opt/rocm/llvm/bin/llvm-objdump"});
+    std::erase_if(names, [](const std::string& name) {
+      return !run_process({name, "--version"}, {}, std::chrono::seconds(60));
+    });
+    return names;
+  }();
+  return found;
+}
+
 /// Programs to try, in this order.
 std::vector<std::string> disassemblers(const OpenOptions& options) {
-  std::vector<std::string> names;
-  if (!options.compiler.empty()) {
-    const auto own = run_process({options.compiler.string(), "-print-prog-name=llvm-objdump"}, {},
-                                 options.compile_deadline);
-    if (own && own->ok()) names.push_back(own->output.substr(0, own->output.find('\n')));
-  }
-  for (int version = newest_clang; version >= oldest_clang; --version) {
-    names.push_back(fmt::format("llvm-objdump-{}", version));
-  }
-  names.insert(names.end(), {"llvm-objdump", "/opt/rocm/llvm/bin/llvm-objdump"});
+  auto names = found_programs();
+  if (options.compiler.empty()) return names;
+  const auto own = run_process({options.compiler.string(), "-print-prog-name=llvm-objdump"}, {},
+                               options.compile_deadline);
+  if (own && own->ok()) names.insert(names.begin(), own->output.substr(0, own->output.find('\n')));
   return names;
 }
 

@@ -47,7 +47,8 @@ class FakeLibrary : public ::testing::Test {
 
 TEST_F(FakeLibrary, OptionsGoInCodeComesOutAndNothingElse) {
   const auto compiler = nvidia();
-  EXPECT_EQ(compiler->version(), "NVRTC 13.1");
+  EXPECT_EQ(compiler->version(), "NVRTC 13.1, options 1");
+  EXPECT_EQ(compiler->used_for("sm_90").value(), "NVRTC 13.1");
   auto kernel = source("please warn");
   kernel.options = {"-DX=1 2", "-lineinfo"};
   const auto compiled = compiler->compile(kernel, "sm_90").value();
