@@ -25,6 +25,7 @@ struct Probe {
   bool available = false;
   std::string reason;  ///< why the backend is absent; empty when available
   std::vector<ProbedDevice> devices;
+  std::vector<std::string> missing;  ///< platforms that are not there, and why: "amd: no libra…"
 };
 
 /// How a device is opened. Nothing below the command line reads the environment; these do instead.

@@ -12,7 +12,10 @@ namespace greta::hip {
 
 namespace {
 
-using OpenPlatform = std::function<Result<Platform>()>;
+struct PlatformEntry {
+  std::string name;
+  std::function<Result<Platform>()> open;
+};
 
 using MadeCompiler = Result<std::unique_ptr<Compiler>>;
 
@@ -24,7 +27,7 @@ struct FoundCard {
 
 class HipBackend final : public Backend {
  public:
-  HipBackend(std::string name, std::vector<OpenPlatform> platforms)
+  HipBackend(std::string name, std::vector<PlatformEntry> platforms)
       : name_(std::move(name)), platforms_(std::move(platforms)) {}
 
   std::string_view name() const override { return name_; }
@@ -42,7 +45,8 @@ class HipBackend final : public Backend {
       probe.devices.push_back(std::move(probed));
     }
     probe.available = !cards_.empty();
-    if (!probe.available) probe.reason = absent_;
+    probe.missing = missing_;
+    if (!probe.available) probe.reason = fmt::format("{}", fmt::join(missing_, "; "));
     return probe;
   }
 
@@ -72,10 +76,10 @@ class HipBackend final : public Backend {
   void find_cards() {
     if (searched_) return;
     searched_ = true;
-    for (const auto& open_platform : platforms_) {
-      auto opened = open_platform();
+    for (const auto& entry : platforms_) {
+      auto opened = entry.open();
       if (!opened) {
-        absent_ += (absent_.empty() ? "" : "; ") + opened.failure().message;
+        missing_.push_back(fmt::format("{}: {}", entry.name, opened.failure().message));
         continue;
       }
       const auto platform = std::make_shared<const Platform>(std::move(opened).value());
@@ -95,23 +99,25 @@ class HipBackend final : public Backend {
   }
 
   std::string name_;
-  std::vector<OpenPlatform> platforms_;
+  std::vector<PlatformEntry> platforms_;
   std::mutex mutex_;
   bool searched_ = false;
   std::vector<FoundCard> cards_;
-  std::string absent_;  ///< why platforms are not there
+  std::vector<std::string> missing_;  ///< platforms that are not there, and why
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> create_backend(const Libraries& libraries) {
   return std::make_unique<HipBackend>(
-      "hip", std::vector<OpenPlatform>{[=] { return amd_platform(libraries.amd); },
-                                       [=] { return nvidia_platform(libraries.nvidia); }});
+      "hip",
+      std::vector<PlatformEntry>{{"amd", [=] { return amd_platform(libraries.amd); }},
+                                 {"nvidia", [=] { return nvidia_platform(libraries.nvidia); }}});
 }
 
 std::unique_ptr<Backend> create_host_backend() {
-  return std::make_unique<HipBackend>("hip-host", std::vector<OpenPlatform>{host_platform});
+  return std::make_unique<HipBackend>("hip-host",
+                                      std::vector<PlatformEntry>{{"host", host_platform}});
 }
 
 }  // namespace greta::hip
