@@ -1,11 +1,13 @@
 #include "runtime/device/hip/host/block_runner.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstdio>
 #include <cstring>
 
 #include "runtime/device/hip/host/sanitizer.hpp"
@@ -375,6 +377,19 @@ bool BlockRunner::interrupt(int signal, const void* address) {
   signal_ = signal;
   signal_address_ = address;
   Fiber::escape(main_);
+}
+
+void BlockRunner::report() const {
+  if (in_kernel_ == 0) return;
+  const auto& [x, y, z] = current_->index;
+  const auto& [bx, by, bz] = current_->block;
+  std::array<char, 200> line{};
+  const int bytes =
+      std::snprintf(line.data(), line.size(),
+                    "hip-host: it was thread (%u,%u,%u) of block (%u,%u,%u) of the kernel %s\n", x,
+                    y, z, bx, by, bz, entry_->name);
+  const auto size = std::min(line.size() - 1, static_cast<std::size_t>(std::max(bytes, 0)));
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), size);
 }
 
 Fault BlockRunner::interruption() const {

@@ -42,6 +42,8 @@ class BlockRunner {
   /// In a signal handler, on the OS thread of this runner. False: no kernel's code was running.
   /// Otherwise run() returns a fault, and this does not.
   bool interrupt(int signal, const void* address);
+  /// In a signal handler: tells standard error who runs, if anybody does.
+  void report() const;
 
  private:
   struct Copy;

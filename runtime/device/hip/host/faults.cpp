@@ -25,15 +25,27 @@ struct sigaction& earlier(int signal) {
   return all[static_cast<std::size_t>(signal)];
 }
 
-void handle(int signal, siginfo_t* info, void* context) {
-  if (running != nullptr && running->interrupt(signal, info->si_addr)) return;
+/// Does what would have been done without this file.
+void pass_on(int signal, siginfo_t* info, void* context) {
   const struct sigaction& before = earlier(signal);
   if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
   if (before.sa_handler == SIG_IGN || (signal == stop_signal && before.sa_handler == SIG_DFL)) {
     return;
   }
   if (before.sa_handler != SIG_DFL) return before.sa_handler(signal);
-  ::signal(signal, SIG_DFL);  // the instruction is tried again, and ends the process
+  // What raised it comes again, the instruction or the rest of abort(), and ends the process.
+  ::signal(signal, SIG_DFL);
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
+  if (running != nullptr && running->interrupt(signal, info->si_addr)) return;
+  pass_on(signal, info, context);
+}
+
+/// Sanitizers end the process so, after they have said what is wrong.
+void handle_abort(int signal, siginfo_t* info, void* context) {
+  if (running != nullptr) running->report();
+  pass_on(signal, info, context);
 }
 
 void install() {
@@ -42,7 +54,11 @@ void install() {
   // A handler may leave for good, so its signal must not stay blocked.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
   sigaction(stop_signal, &action, &earlier(stop_signal));
-  if (address_sanitizer().loaded()) return;
+  if (address_sanitizer().loaded()) {
+    action.sa_sigaction = &handle_abort;
+    sigaction(SIGABRT, &action, &earlier(SIGABRT));
+    return;
+  }
   for (const int fault : faults) sigaction(fault, &action, &earlier(fault));
 }
 

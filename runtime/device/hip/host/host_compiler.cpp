@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <filesystem>
 #include <regex>
 #include <set>
 #include <string_view>
@@ -131,7 +131,8 @@ std::vector<std::string> sanitizer_options(bool clang) {
       "-g1", "-fno-omit-frame-pointer",
       undefined ? "-fsanitize=address,undefined" : "-fsanitize=address",
       "-fno-sanitize-recover=all"};
-  if (undefined) options.emplace_back("-fno-sanitize=vptr");
+  // AddressSanitizer finds what object-size does, and names the variable.
+  if (undefined) options.emplace_back("-fno-sanitize=vptr,object-size");
   // The runtime is in the process.
   if (clang) options.emplace_back("-fno-sanitize-link-runtime");
   return options;
@@ -183,6 +184,10 @@ class HostCompiler final : public Compiler {
     if (!defines) return defines.failure();
     command.insert(command.end(), defines->begin(), defines->end());
     command.insert(command.end(), source.options.begin(), source.options.end());
+    // Reports name the kernel's text as it calls itself, and not as in a folder.
+    std::error_code no_folder;
+    command.push_back(
+        fmt::format("-fdebug-prefix-map={}=.", std::filesystem::current_path(no_folder).string()));
     command.insert(command.end(), {"-o", output.path(), "-lgcc"});
     auto outcome = run_process(command, compilation_text(source), deadline_);
     if (!outcome) return outcome.failure();
@@ -223,6 +228,18 @@ Result<std::string> ask_version(const std::string& program, Deadline deadline) {
 
 }  // namespace
 
+Result<FoundCompiler> find_compiler(const std::filesystem::path& given, Deadline deadline) {
+  std::vector<std::string> programs{"c++", "g++", "clang++"};
+  if (!given.empty()) programs = {given.string()};
+  std::string reasons;
+  for (const auto& program : programs) {
+    auto said = ask_version(program, deadline);
+    if (said) return FoundCompiler{program, *std::move(said)};
+    reasons += (reasons.empty() ? "" : "; ") + said.failure().message;
+  }
+  return Failure{Status::unavailable, "no C++ compiler: " + reasons, {}};
+}
+
 Result<std::unique_ptr<Compiler>> create_compiler(const OpenOptions& options) {
   if (options.sanitize && !address_sanitizer().loaded()) {
     return Failure{Status::unavailable,
@@ -230,18 +247,10 @@ Result<std::unique_ptr<Compiler>> create_compiler(const OpenOptions& options) {
                    "that greta-tune --sanitize starts",
                    {}};
   }
-  std::vector<std::string> programs{"c++", "g++", "clang++"};
-  if (!options.compiler.empty()) programs = {options.compiler.string()};
-  std::string reasons;
-  for (const auto& program : programs) {
-    const auto said = ask_version(program, options.compile_deadline);
-    if (said) {
-      return std::unique_ptr<Compiler>(
-          std::make_unique<HostCompiler>(program, *said, options.compile_deadline));
-    }
-    reasons += (reasons.empty() ? "" : "; ") + said.failure().message;
-  }
-  return Failure{Status::unavailable, "no C++ compiler: " + reasons, {}};
+  auto found = find_compiler(options.compiler, options.compile_deadline);
+  if (!found) return found.failure();
+  return std::unique_ptr<Compiler>(std::make_unique<HostCompiler>(
+      std::move(found->program), found->said, options.compile_deadline));
 }
 
 std::string compilation_text(const KernelSource& source) {

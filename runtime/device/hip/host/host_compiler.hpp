@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,8 +11,16 @@
 
 namespace greta::hip::host {
 
-/// Builds kernels with OpenOptions::compiler, or the first of c++, g++ and clang++ on PATH, as
-/// libraries of this project's own making. With OpenOptions::sanitize, and always in a process that
+/// A C++ compiler on this machine.
+struct FoundCompiler {
+  std::string program;
+  std::string said;  ///< when it was asked for its version
+};
+/// The given one, or the first of c++, g++ and clang++ on PATH. Fails with `unavailable`.
+Result<FoundCompiler> find_compiler(const std::filesystem::path& given, Deadline deadline);
+
+/// Builds kernels with OpenOptions::compiler, or what find_compiler() finds, as libraries that the
+/// executor runs. With OpenOptions::sanitize, and always in a process that
 /// has AddressSanitizer's runtime, under AddressSanitizer and UndefinedBehaviorSanitizer. Fails
 /// with `unavailable` where there is no compiler, or the runtime that was asked for is not in the
 /// process.

@@ -1,0 +1,93 @@
+#include "runtime/device/sanitizing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <regex>
+#include <utility>
+
+#include "runtime/device/hip/host/host_compiler.hpp"
+#include "runtime/device/hip/host/sanitizer.hpp"
+#include "runtime/device/process.hpp"
+
+namespace greta {
+namespace {
+
+constexpr std::chrono::seconds deadline{60};
+
+/// The path of a compiler's library; empty where it has none.
+std::string library_of(const std::string& compiler, const std::string& name) {
+  const auto outcome = run_process({compiler, "-print-file-name=" + name}, {}, deadline);
+  if (!outcome || !outcome->ok()) return {};
+  const std::string path = outcome->output.substr(0, outcome->output.find('\n'));
+  return path.find('/') == std::string::npos ? std::string() : path;
+}
+
+/// g++ has a library for each sanitizer, clang one for both.
+std::string runtime_of(const std::string& compiler) {
+  const std::string address = library_of(compiler, "libasan.so");
+  if (!address.empty()) return address + " " + library_of(compiler, "libubsan.so");
+#if defined(__aarch64__)
+  return library_of(compiler, "libclang_rt.asan-aarch64.so");
+#else
+  return library_of(compiler, "libclang_rt.asan-x86_64.so");
+#endif
+}
+
+/// The innermost frame of a report's first stack that is neither the sanitizer's nor hip-host's:
+/// "gemm/tiled.hip:12 in tiled".
+std::string kernel_place(std::string_view report) {
+  static const std::regex frame(R"(#\d+ 0x[0-9a-f]+ in (.+) (\S+:\d+))");
+  while (!report.empty()) {
+    const std::string line(report.substr(0, report.find('\n')));
+    report.remove_prefix(std::min(line.size() + 1, report.size()));
+    std::smatch parts;
+    if (!std::regex_search(line, parts, frame)) continue;
+    const std::string function = parts[1], place = parts[2];
+    if (place.starts_with("hip-host/") || place.find("libsanitizer") != std::string::npos) continue;
+    return fmt::format("{} in {}", place, function);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> sanitizer_environment(const std::filesystem::path& compiler) {
+  // Leaks are the drivers', and memory that is refused is a failure of its own.
+  std::vector<std::string> variables{
+      "ASAN_OPTIONS=abort_on_error=1:detect_leaks=0:allocator_may_return_null=1",
+      "UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1"};
+  // Programs that are built with sanitizers bring their runtime.
+  if (hip::host::address_sanitizer().loaded()) return variables;
+  const auto program = hip::host::find_compiler(compiler, deadline);
+  if (!program) return program.failure();
+  const std::string runtime = runtime_of(program->program);
+  if (runtime.empty()) {
+    return Failure{Status::unavailable,
+                   fmt::format("{} has no runtime of AddressSanitizer", program->program),
+                   {}};
+  }
+  variables.push_back("LD_PRELOAD=" + runtime);
+  return variables;
+}
+
+std::string sanitizer_summary(std::string_view output) {
+  constexpr std::string_view address = "SUMMARY: ", undefined = "runtime error: ";
+  auto found = output.find(address);
+  if (found == std::string_view::npos) {
+    // UndefinedBehaviorSanitizer says where before it says what.
+    found = output.find(undefined);
+    if (found == std::string_view::npos) return {};
+    const auto start = output.rfind('\n', found) + 1;
+    return std::string(output.substr(start, output.find('\n', found) - start));
+  }
+  const auto start = found + address.size();
+  const std::string summary(output.substr(start, output.find('\n', start) - start));
+  // It names the function that did it, which may be one that the kernel called.
+  const std::string place = kernel_place(output);
+  const auto kind_end = summary.find(' ', summary.find(' ') + 1);
+  return place.empty() ? summary : summary.substr(0, kind_end) + " at " + place;
+}
+
+}  // namespace greta

@@ -1,0 +1,34 @@
+// greta_hip_host_runner DEVICE [THREADS BYTES]: runs the kernel "test" on standard input under
+// sanitizers, with a buffer of 64 ints and its number of elements, in two blocks, and prints the
+// buffer's last element. Its exit code is 3 when the device refuses.
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <iterator>
+
+#include "tests/device/hip_host/host_device.hpp"
+
+int main(int count, char** words) {
+  using namespace greta;
+  using namespace greta::test;
+  try {
+    const auto number = [&](int i, int otherwise) {
+      return i < count ? std::atoi(words[i]) : otherwise;
+    };
+    OpenOptions options;
+    options.sanitize = true;
+    HostDevice host(static_cast<Imitated>(number(1, 0)), options);
+    const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+    const auto out = host.upload(std::vector<int>(64, 1));
+    host.run(HostDevice::source(text, {static_cast<unsigned>(number(2, 64)), 1, 1},
+                                static_cast<std::size_t>(number(3, 0))),
+             {2, 1, 1}, out, 64)
+        .value();
+    fmt::print("{}\n", host.download<int>(out).back());
+    return 0;
+  } catch (const Error& error) {
+    fmt::print("{}\n", error.what());
+    return 3;
+  }
+}
