@@ -42,7 +42,7 @@ while (($#)); do
   esac
   shift 2
 done
-[[ -f $emulator/run_case.py ]] || usage "EMULATOR_DIR '$emulator': no run_case.py there"
+[[ -x $emulator/run_case.py ]] || usage "EMULATOR_DIR '$emulator': no run_case.py there"
 command -v "$tune" >/dev/null || usage "--tune '$tune': no such program"
 [[ -z $out || ! -e $out || (-d $out && -z $(ls -A "$out")) ]] || usage "--out '$out': is not empty"
 if [[ -z $out ]]; then
@@ -72,7 +72,7 @@ round() {
   printf '%s\0' "${folders[@]%/}" |
     xargs -0 -P "$cores" -n $(((${#folders[@]} + cores - 1) / cores)) \
       bash -c 'log=$1/$$.log; shift; exec "$@" >"$log" 2>&1' run "$out/$1" \
-      python3 "$emulator/run_case.py" --seed "$seed" "${@:2}"
+      "$emulator/run_case.py" --seed "$seed" "${@:2}"
 }
 round in-order --order fwd
 round random-order --order rand --slack 4
@@ -84,7 +84,7 @@ out = pathlib.Path(sys.argv[1])
 cases = {}
 for file in sorted(out.glob("cases/*/*/case.json")):
     case = json.loads(file.read_text())
-    types = dict(re.findall(r"(dtype|out)=(\w+)", case["problem"]))
+    types = dict(re.findall(r"\b(dtype|out)=(\w+)", case["problem"]))
     kind = (case["arch"], case["config"].split()[0], f"{types.get('dtype')} to {types.get('out')}")
     cases[str(file.parent)] = kind
 rounds = ("in-order", "random-order")

@@ -79,8 +79,8 @@ class Dealer {
   Deck<Kind> all_kinds(std::string_view variant) {
     std::vector<Kind> kinds;
     for (const DTypes& types : template_.dtypes) {
-      const auto problem = problem_of(types);
-      for (const auto& alternative : template_.space(problem, device_).alternatives()) {
+      const Space space = template_.space(problem_of(types), device_);
+      for (const auto& alternative : space.alternatives()) {
         if (!variant.empty() && alternative.variant != variant) continue;
         kinds.push_back({types, alternative.variant});
       }
