@@ -195,12 +195,16 @@ struct f32x2 {
 typedef float f32x2 __attribute__((vector_size(8)));
 #endif
 
-GRETA_DEVICE f32x2 multiply_add(float a, f32x2 b, f32x2 c) {
+GRETA_DEVICE f32x2 multiply_add(f32x2 a, f32x2 b, f32x2 c) {
 #if defined(GRETA_AMD)
-  return f32x2{a, a} * b + c;  // contracted: HIP's default
+  return a * b + c;  // contracted: HIP's default
 #else
-  return f32x2{multiply_add(a, b[0], c[0]), multiply_add(a, b[1], c[1])};
+  return f32x2{multiply_add(a[0], b[0], c[0]), multiply_add(a[1], b[1], c[1])};
 #endif
+}
+
+GRETA_DEVICE f32x2 multiply_add(float a, f32x2 b, f32x2 c) {
+  return multiply_add(f32x2{a, a}, b, c);
 }
 
 // e^x, |x| <= 87, within 3 + 2 |x| units in the last place.

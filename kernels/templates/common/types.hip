@@ -160,6 +160,12 @@ GRETA_DEVICE float element(const Pack<T, count>& pack, int i) {
   }
 }
 
+// Elements i and i + 1.
+template <int count, typename T>
+GRETA_DEVICE f32x2 element_pair(const Pack<T, count>& pack, int i) {
+  return f32x2{element(pack, i), element(pack, i + 1)};
+}
+
 template <typename T, int count>
 GRETA_DEVICE Pack<T, count> narrow_pack(const float (&values)[count]) {
   Pack<T, count> pack = {};

@@ -22,6 +22,20 @@ std::int64_t shared_bytes(const Shape& shape, const Config& c) {
   return 4 * width_of(shape, c) * (lanes + parts);
 }
 
+/// 32-bit registers of a load of `count` elements.
+std::int64_t load_registers(const Shape& shape, int count) {
+  return std::max<std::int64_t>(1, count * static_cast<std::int64_t>(size_of(shape.in)) / 4);
+}
+
+/// 32-bit registers that a thread of gemv.hip needs: sums, loads of B in flight, A for the next of
+/// them where one load of A does not serve all, addressing.
+std::int64_t registers_of(const Shape& shape, const Config& c) {
+  const int sums = !shape.b_along_k ? c["VB"] : c["VB"] > 1 ? 2 : 1;
+  const bool one_load = c["UNROLL"] == (shape.b_along_k ? 1 : c["VA"]);
+  const std::int64_t a = (one_load ? 1 : 2) * load_registers(shape, c["VA"]);
+  return shape.m * (sums + a + 1) + c["UNROLL"] * load_registers(shape, c["VB"]) + 16;
+}
+
 /// What the problem's extents allow.
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t groups = most_workgroups(device);
@@ -64,9 +78,9 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
        fmt::format("sums of {} rows and UNROLL loads need more than 200 registers", shape.m),
        {"VB", "UNROLL"},
        [shape](const Config& c) {
-         const std::int64_t load =
-             std::max<std::int64_t>(1, c["VB"] * static_cast<std::int64_t>(size_of(shape.in)) / 4);
-         return shape.m * (shape.b_along_k ? 1 : c["VB"]) + c["UNROLL"] * load <= 200;
+         return shape.m * (shape.b_along_k ? 1 : c["VB"]) +
+                    c["UNROLL"] * load_registers(shape, c["VB"]) <=
+                200;
        }},
       {"columns",
        "COLS x VB columns need as many of THREADS to write them",
@@ -77,6 +91,14 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
        {"THREADS", "COLS", "VB"},
        [shape, shared](const Config& c) { return shared_bytes(shape, c) <= shared; }},
   };
+}
+
+Constraint register_file(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t file = std::max(65536U, device.unit_registers);
+  return {"register_file",
+          fmt::format("the threads of a workgroup need more than {} registers together", file),
+          {"THREADS", "VB", "VA", "UNROLL"},
+          [=](const Config& c) { return registers_of(shape, c) * c["THREADS"] <= file; }};
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -96,6 +118,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape, device)};
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, workgroup_constraints(shape, device));
+  if (device.language == "hip") a.constraints.push_back(register_file(shape, device));
   if (vectorising_cpu(device)) {
     a.constraints.push_back(
         {"code_size",

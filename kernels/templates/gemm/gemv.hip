@@ -44,70 +44,104 @@
 #endif
 
 #include "gemm/operands.hip"
+#if SPLIT > 1
+#include "gemm/slices.hip"
+#endif
 
-typedef float Sums[ROWS][CT];
-
-// Elements of A that meet load u: VA of one row from k on, or zeros past the end.
-GRETA_DEVICE Pack<In, VA> load_a(const Arguments& args, u32 row, u32 k, u32 k_end) {
-  Pack<In, VA> pack = {};
-  const u64 at = A_ALONG_K ? u64(row) * args.k + k : u64(k) * args.m + row;
-  if (k < k_end) pack = load_pack<VA>(args.a + at);
-  return pack;
-}
-
-// B's elements from k on in the thread's columns; zeros past the end of K.
-GRETA_DEVICE void load_b(const Arguments& args, const In* column, u32 k, u32 k_end,
-                         Pack<In, VB> (&b)[UNROLL]) {
-  const u64 stride = B_ALONG_K ? 1 : args.n;
-  const In* const first = column + k * stride;
-  if (k + K_OF(UNROLL - 1) < k_end) {
-    GRETA_UNROLL
-    for (u32 u = 0; u < UNROLL; ++u) b[u] = load_pack<VB>(first + K_OF(u) * stride);
-  } else {
-    GRETA_UNROLL
-    for (u32 u = 0; u < UNROLL; ++u) {
-      b[u] = {};
-      if (k + K_OF(u) < k_end) b[u] = load_pack<VB>(first + K_OF(u) * stride);
-    }
-  }
-}
-
-GRETA_DEVICE void accumulate(const Arguments& args, const Pack<In, VB> (&b)[UNROLL], u32 k,
-                             u32 k_end, Sums& sums) {
-#if B_ALONG_K
-  GRETA_UNROLL
-  for (u32 u = 0; u < UNROLL; ++u) {
-    GRETA_UNROLL
-    for (u32 row = 0; row < ROWS; ++row) {
-      const Pack<In, VA> a = load_a(args, row, k + K_OF(u), k_end);
-      GRETA_UNROLL
-      for (u32 j = 0; j < VB; ++j)
-        sums[row][0] = multiply_add(element(a, j), element(b[u], j), sums[row][0]);
-    }
-  }
+// Neighbours in a load of B are multiplied two at a time. Where it is a column's, their products
+// add up to one sum in the end.
+#if VB > 1
+#define PAIR 2
+typedef f32x2 Sum;
 #else
-  GRETA_UNROLL
-  for (u32 row = 0; row < ROWS; ++row) {
-    GRETA_UNROLL
-    for (u32 u = 0; u < UNROLL; u += VA) {
-      const Pack<In, VA> a = load_a(args, row, k + K_OF(u), k_end);
-      GRETA_UNROLL
-      for (u32 v = 0; v < VA; ++v) {
-        GRETA_UNROLL
-        for (u32 j = 0; j < VB; ++j)
-          sums[row][j] = multiply_add(element(a, v), element(b[u + v], j), sums[row][j]);
-      }
-    }
-  }
+#define PAIR 1
+typedef float Sum;
+#endif
+typedef Sum Sums[ROWS][B_ALONG_K ? 1 : VB / PAIR];
+
+GRETA_DEVICE Sum elements(const Pack<In, VB>& pack, u32 i) {
+#if PAIR == 2
+  return element_pair(pack, i * 2);
+#else
+  return element(pack, i);
 #endif
 }
 
-// Adds the lanes' sums of one row: the first WIDTH threads get the totals of the columns.
-GRETA_DEVICE float add_lanes(const float (&sum)[CT], u32 lane, u32 column, float* lane_sums,
-                             float* part_sums) {
-  const u32 tid = thread_index();
+// What is read for the multiplications with STEP loads of B: where A is read along K, one load of it
+// serves VA loads of B, or all of a load of B's column.
+#define STEP (B_ALONG_K ? 1 : VA)
+
+struct APacks {
+  Pack<In, VA> row[ROWS];
+
+  // K elements from k on, or zeros if not `inside`.
+  GRETA_DEVICE void load(const Arguments& args, u32 k, bool inside) {
+    const u64 stride = A_ALONG_K ? args.k : 1;
+    const In* const first = args.a + (A_ALONG_K ? u64(k) : u64(k) * args.m);
+    GRETA_UNROLL
+    for (u32 r = 0; r < ROWS; ++r) {
+      row[r] = load_pack<VA>(first + r * stride);
+      if (!inside) row[r] = {};
+    }
+  }
+};
+
+// Adds the products of the UNROLL loads of B from k on; if not `whole`, without those past k_end.
+// Instead of these it loads the first one again: branches would cost more, since compilers collect
+// the products behind the last of them. `column`: the thread's first one in B.
+template <bool whole>
+GRETA_DEVICE void accumulate(const Arguments& args, const In* column, u32 k, u32 k_end,
+                             Sums& sums) {
+  const auto inside = [=](u32 u) { return whole || k + K_OF(u) < k_end; };
+  const auto k_of = [=](u32 u) { return inside(u) ? k + K_OF(u) : k; };
+  const u64 stride = B_ALONG_K ? 1 : args.n;
+  Pack<In, VB> b[UNROLL];
   GRETA_UNROLL
-  for (u32 j = 0; j < CT; ++j) lane_sums[lane * WIDTH + column * CT + j] = sum[j];
+  for (u32 u = 0; u < UNROLL; ++u) {
+    b[u] = load_pack<VB>(column + k_of(u) * stride);
+    if (!inside(u)) b[u] = {};
+  }
+  APacks next;
+  next.load(args, k, true);
+  GRETA_UNROLL
+  for (u32 u = 0; u < UNROLL; u += STEP) {
+    const APacks a = next;
+    if (u + STEP < UNROLL) next.load(args, k_of(u + STEP), inside(u + STEP));
+    GRETA_UNROLL
+    for (u32 v = 0; v < STEP; ++v) {
+      Sum e[VB / PAIR];
+      GRETA_UNROLL
+      for (u32 j = 0; j < VB / PAIR; ++j) e[j] = elements(b[u + v], j);
+      GRETA_UNROLL
+      for (u32 r = 0; r < ROWS; ++r) {
+        GRETA_UNROLL
+        for (u32 j = 0; j < VB / PAIR; ++j) {
+#if B_ALONG_K
+          sums[r][0] = multiply_add(elements(a.row[r], j), e[j], sums[r][0]);
+#else
+          sums[r][j] = multiply_add(element(a.row[r], v), e[j], sums[r][j]);
+#endif
+        }
+      }
+    }
+    loads_stay_behind();
+  }
+}
+
+// Adds the lanes' sums of one row: the first WIDTH threads get the totals of the columns.
+GRETA_DEVICE float add_lanes(const Sum (&sums)[B_ALONG_K ? 1 : VB / PAIR], u32 lane, u32 column,
+                             float* lane_sums, float* part_sums) {
+  const u32 tid = thread_index();
+  float* const mine = lane_sums + lane * WIDTH + column * CT;
+#if PAIR == 1
+  GRETA_UNROLL
+  for (u32 j = 0; j < CT; ++j) mine[j] = sums[j];
+#elif B_ALONG_K
+  mine[0] = sums[0][0] + sums[0][1];
+#else
+  GRETA_UNROLL
+  for (u32 j = 0; j < CT; ++j) mine[j] = sums[j / 2][j % 2];
+#endif
   block_barrier();
   GRETA_NO_UNROLL
   for (u32 i = tid; i < PARTS * WIDTH; i += THREADS) {
@@ -123,22 +157,6 @@ GRETA_DEVICE float add_lanes(const float (&sum)[CT], u32 lane, u32 column, float
     for (u32 p = 0; p < PARTS; ++p) total += part_sums[p * WIDTH + tid];
   }
   return total;
-}
-
-// Counts this slice in; true for the last one, which then sees the others' sums. The barriers order
-// the workgroup's sums with its first thread, whose own fences order that thread's count between
-// them and what it read of the others'.
-GRETA_DEVICE bool last_slice(u32* counter, u32* arrived) {
-  release_to_device();
-  block_barrier();
-  if (thread_index() == 0) {
-    release_to_device();
-    *arrived = atomic_add(counter, 1);
-    acquire_from_device();
-  }
-  block_barrier();
-  acquire_from_device();
-  return *arrived == SPLIT - 1;
 }
 
 GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
@@ -164,9 +182,11 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
   const u32 k_end = smaller(k_begin + slice, k);
   Sums sums = {};
   for (u32 at = k_begin + first_k; at < k_end; at += k_stride) {
-    Pack<In, VB> packs[UNROLL];
-    load_b(args, b_column, at, k_end, packs);
-    accumulate(args, packs, at, k_end, sums);
+    if (at + K_OF(UNROLL - 1) < k_end) {
+      accumulate<true>(args, b_column, at, k_end, sums);
+    } else {
+      accumulate<false>(args, b_column, at, k_end, sums);
+    }
   }
 
   const u32 out_col = group * WIDTH + tid;

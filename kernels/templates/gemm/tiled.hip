@@ -79,9 +79,8 @@ GRETA_DEVICE void multiply(const float* a, const float* b, Sums& sums) {
       for (u32 i = 0; i < TM; ++i) {
         GRETA_UNROLL
         for (u32 j = 0; j < TN / 2; ++j) {
-          const auto& b_piece = now.b[j / 2];
-          const f32x2 b_pair = {element(b_piece, j % 2 * 2), element(b_piece, j % 2 * 2 + 1)};
-          sums[i][j] = multiply_add(element(now.a[i / 4], i % 4), b_pair, sums[i][j]);
+          sums[i][j] = multiply_add(element(now.a[i / 4], i % 4),
+                                    element_pair(now.b[j / 2], j % 2 * 2), sums[i][j]);
         }
       }
       loads_stay_behind();
