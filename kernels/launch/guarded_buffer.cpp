@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -33,12 +34,15 @@ std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std
 
 Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes) {
   // Whole words, as fills are; what the last one has beyond `bytes` belongs to the guard.
-  const std::size_t total = guard_bytes + whole_words(bytes + 3) + guard_bytes;
+  const bool watched = device.info().watches_bounds;
+  const std::size_t total = watched ? bytes : guard_bytes + whole_words(bytes + 3) + guard_bytes;
   GuardedBuffer guarded;
   guarded.bytes_ = bytes;
   auto buffer = device.allocate(total);
   if (!buffer) return buffer.failure();
   guarded.buffer_ = *std::move(buffer);
+  if (watched) return guarded;
+  guarded.guard_bytes_ = guard_bytes;
   auto stream = device.create_stream();
   if (!stream) return stream.failure();
   const std::size_t end = guard_bytes + whole_words(bytes);
@@ -51,30 +55,35 @@ Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes) {
 }
 
 std::uint64_t GuardedBuffer::address() const {
-  return buffer_->address() + guard_bytes;
+  return buffer_->address() + guard_bytes_;
 }
 
 Result<void> GuardedBuffer::upload(Device& device, std::span<const std::byte> from) {
-  return device.upload(*buffer_, guard_bytes, from);
+  return device.upload(*buffer_, guard_bytes_, from);
 }
 
 Result<void> GuardedBuffer::download(Device& device, std::span<std::byte> to) const {
-  return device.download(*buffer_, guard_bytes, to);
+  return device.download(*buffer_, guard_bytes_, to);
 }
 
 Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first) const {
   if (first >= bytes_) return {};
   const std::size_t words_end = whole_words(bytes_);
-  auto filled = stream.fill(*buffer_, guard_bytes + first, words_end - first, nan_pattern);
+  auto filled = stream.fill(*buffer_, guard_bytes_ + first, words_end - first, nan_pattern);
   if (!filled || words_end == bytes_) return filled;
+  if (guard_bytes_ == 0) {  // fills are made of words, so the rest is copied
+    const std::size_t rest = std::min(bytes_ - words_end, words_end - first);
+    return stream.copy(*buffer_, words_end, *buffer_, first, rest);
+  }
   // The last word is the guard's in part.
   const std::uint32_t ours = (std::uint32_t{1} << 8 * (bytes_ - words_end)) - 1;
-  return stream.fill(*buffer_, guard_bytes + words_end, 4,
+  return stream.fill(*buffer_, guard_bytes_ + words_end, 4,
                      (nan_pattern & ours) | (guard_pattern & ~ours));
 }
 
 Result<std::optional<std::string>> GuardedBuffer::broken_guard(Device& device,
                                                                const std::string& name) const {
+  if (guard_bytes_ == 0) return std::optional<std::string>{};
   std::vector<std::byte> before(guard_bytes);
   if (auto done = device.download(*buffer_, 0, before); !done) return done.failure();
   if (const auto at = first_damage(before, 0)) {

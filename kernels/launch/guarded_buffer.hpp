@@ -12,7 +12,8 @@
 namespace greta {
 
 /// Device memory with a guard zone before and after it that no kernel may write. The zone after it
-/// starts at its very last byte, whatever its size.
+/// starts at its very last byte, whatever its size. On a device that watches bounds itself there
+/// are no zones, in which it would see nothing wrong.
 class GuardedBuffer {
  public:
   static Result<GuardedBuffer> create(Device& device, std::size_t bytes);
@@ -31,6 +32,7 @@ class GuardedBuffer {
 
  private:
   std::size_t bytes_ = 0;
+  std::size_t guard_bytes_ = 0;  ///< of each zone
   std::unique_ptr<Buffer> buffer_;
 };
 

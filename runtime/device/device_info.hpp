@@ -63,6 +63,8 @@ struct DeviceInfo {
   bool subgroup_size_control = false;
   std::vector<MatrixOperation> matrix_operations;  ///< empty: no matrix cores
   bool unified_memory = false;  ///< device memory is host-visible, as on integrated GPUs
+  /// Accesses of kernels outside of a buffer are found and reported: hip-host under sanitizers.
+  bool watches_bounds = false;
 
   /// "vulkan:0"
   std::string id() const { return backend + ":" + std::to_string(index); }

@@ -78,7 +78,7 @@ Context::Context(std::shared_ptr<Card> card, DeviceInfo info, const OpenOptions&
       generation_(card_->open()),
       info_(std::move(info)),
       transfer_deadline_(options.transfer_deadline),
-      exact_allocations_(options.sanitize) {}
+      exact_allocations_(info_.watches_bounds) {}
 
 void Context::check(hipError_t error, const char* what) const {
   if (error == hipSuccess) return;

@@ -7,6 +7,7 @@
 #include "runtime/device/hip/host/executor.hpp"
 #include "runtime/device/hip/host/functions.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
+#include "runtime/device/hip/host/sanitizer.hpp"
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/version.hpp"
 
@@ -30,7 +31,9 @@ ProbedDevice describe(int device) {
   info.architecture = fmt::format("host-{}", imitated(device));
   info.driver = fmt::format("GRETA {}", version());
   info.kind = DeviceKind::cpu;
-  info.uuid = Hash().add("hip-host").add(model).hex();
+  info.watches_bounds = address_sanitizer().loaded();
+  // Times under sanitizers are those of another device.
+  info.uuid = Hash().add(info.watches_bounds ? "sanitized" : "hip-host").add(model).hex();
   info.max_workgroup_invocations = max_block_threads;
   info.compute_units = Executor::instance().workers();
   info.unit_registers = info.unit_shared_memory_bytes = info.unit_threads = 0;

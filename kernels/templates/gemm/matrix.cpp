@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <string>
+
+#include "kernels/templates/gemm/matrix_kernel.hpp"
+#include "kernels/templates/gemm/plan.hpp"
+#include "kernels/templates/gemm/space.hpp"
+#include "kernels/templates/gemm/variant.hpp"
+
+/// Tiles of C from shared memory, on matrix cores.
+namespace greta::gemm {
+namespace {
+
+std::uint64_t rounded(std::uint64_t bytes) {
+  return ceil_div(bytes, 256) * 256;
+}
+
+/// Lets align.hip copy odd operands to the workspace first, and the product read the copies.
+void add_alignment(LaunchPlan& plan, const DeviceInfo& device, const MatrixKernel& kernel,
+                   const Defines& defines) {
+  constexpr std::size_t a = 0, b = 1, partial = 5;  // positions in the argument block
+  const auto a_bytes = static_cast<std::uint64_t>(kernel.aligned_a_bytes());
+  const auto bytes = static_cast<std::uint64_t>(kernel.aligned_bytes());
+  const std::uint64_t start = rounded(plan.workspace_bytes);
+  plan.workspace_bytes = start + bytes;
+
+  Launch& product = plan.launches.front();
+  Launch copy{plan.sources.size(), {}, product.arguments};
+  copy.arguments[partial] = WorkspaceArgument{start};
+  if (kernel.odd_a()) product.arguments[a] = WorkspaceArgument{start};
+  if (kernel.odd_b()) product.arguments[b] = WorkspaceArgument{start + a_bytes};
+
+  plan.sources.push_back(kernel_source(device, "align", defines, 256));
+  const std::uint64_t chunks = std::max(a_bytes, bytes - a_bytes) / 16;
+  copy.grid = grid(device, plan.sources.back(), ceil_div(chunks, 256),
+                   kernel.odd_a() && kernel.odd_b() ? 2 : 1);
+  plan.launches.insert(plan.launches.begin(), std::move(copy));
+}
+
+/// One launch, in which the last slice of a tile to arrive adds them all.
+LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Config& config,
+                       KernelSource source) {
+  const int split = config["SPLIT"];
+  Tiles tiles;
+  tiles.m = static_cast<std::uint64_t>(ceil_div(shape.m, config["BM"]));
+  tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, config["BN"]));
+  tiles.slice = slice_length(shape, split, config["BK"]);
+  LaunchPlan plan;
+  plan.zeroed_bytes = rounded(tiles.m * tiles.n * 4);
+  plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
+  plan.sources.push_back(std::move(source));
+  plan.launches.push_back({0, grid(device, plan.sources[0], tiles.m * tiles.n, split),
+                           arguments(shape, tiles, true, plan.zeroed_bytes)});
+  return plan;
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const MatrixKernel kernel(shape, device);
+  const bool align = config["ALIGN"] != 0;
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  defines.emplace_back("WAVE", std::to_string(kernel.wave()));
+  defines.emplace_back("ALIGN_A", align && kernel.odd_a() ? "1" : "0");
+  defines.emplace_back("ALIGN_B", align && kernel.odd_b() ? "1" : "0");
+  KernelSource source = kernel_source(device, "matrix", defines, kernel.threads(config));
+  source.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
+  LaunchPlan plan = config["FOLD"] != 0 ? folded_plan(shape, device, config, std::move(source))
+                                        : plan_of_tiles(shape, device, config, std::move(source));
+  if (align) add_alignment(plan, device, kernel, defines);
+  return plan;
+}
+
+struct Tile {
+  int bm, bn, bk, wm, wn, stages, fragments;
+};
+
+/// For 16-bit inputs; f32 takes half of BK. Large tiles first.
+std::vector<Tile> tiles_for(const DeviceInfo& device) {
+  switch (matrix_cores(device.architecture)) {
+    case MatrixCores::mma:
+      return {
+          {128, 256, 64, 64, 64, 4, 2}, {128, 256, 64, 64, 64, 3, 2}, {128, 128, 64, 64, 64, 3, 2},
+          {128, 64, 64, 64, 32, 4, 2},  {64, 128, 64, 32, 64, 4, 2},  {64, 64, 64, 32, 32, 5, 2},
+          {32, 128, 64, 32, 32, 5, 2},  {32, 64, 64, 16, 32, 5, 2},   {16, 128, 64, 16, 32, 5, 2},
+          {16, 64, 128, 16, 16, 4, 2},  {32, 32, 64, 16, 16, 4, 2},   {16, 32, 64, 16, 16, 4, 2}};
+    case MatrixCores::mfma:
+      return {{256, 256, 64, 64, 128, 2, 2}, {256, 256, 32, 64, 128, 2, 1},
+              {256, 128, 32, 64, 64, 2, 1},  {128, 256, 32, 64, 64, 2, 1},
+              {128, 128, 32, 64, 64, 2, 1},  {128, 64, 64, 64, 32, 2, 1},
+              {64, 128, 64, 32, 64, 2, 1},   {64, 64, 64, 32, 32, 2, 1},
+              {32, 64, 128, 16, 32, 2, 1},   {16, 64, 128, 16, 16, 2, 1},
+              {32, 32, 128, 16, 16, 2, 1},   {16, 32, 128, 16, 16, 2, 1}};
+    case MatrixCores::wmma11:
+    case MatrixCores::wmma12:
+      return {{128, 128, 32, 64, 32, 2, 1}, {128, 64, 32, 32, 32, 2, 1},
+              {64, 128, 32, 32, 32, 2, 1},  {64, 64, 32, 32, 32, 2, 1},
+              {32, 64, 64, 16, 32, 2, 1},   {16, 64, 64, 16, 16, 2, 1},
+              {32, 32, 64, 16, 16, 2, 1},   {16, 32, 64, 16, 16, 2, 1}};
+    case MatrixCores::none:
+      break;
+  }
+  return {};
+}
+
+/// How long the device is busy with tiles of this size and `split` slices of K, in multiplications
+/// of a compute unit: those of whole rounds of tiles, moving the tiles' edges, and adding slices.
+double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
+  constexpr double moved = 64, added = 512;  // worth of multiplications, for an element
+  const std::int64_t units = busy_workgroups(device);
+  const std::int64_t tiles = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+  const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
+  const auto length = static_cast<double>(slice_length(shape, split, tile.bk));
+  const double step = tile.bm * tile.bn + moved * (tile.bm + tile.bn);
+  const double sums = static_cast<double>(shape.m) * static_cast<double>(shape.n) * split;
+  return rounds * step * length + (split > 1 ? added * sums / static_cast<double>(units) : 0);
+}
+
+/// Elements of a load that leaves no thread idle, where there is such a width.
+int load_width(const Shape& shape, bool turned, std::int64_t stride, std::int64_t of_thread) {
+  const std::int64_t lines = turned ? 16 / static_cast<std::int64_t>(size_of(shape.in)) : 1;
+  return widest_vector(shape.in, stride, std::max<std::int64_t>(1, of_thread / lines));
+}
+
+Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
+  const MatrixKernel kernel(shape, device);
+  Config config{"matrix",
+                {{"BM", tile.bm},
+                 {"BN", tile.bn},
+                 {"WM", tile.wm},
+                 {"WN", tile.wn},
+                 {"BK", size_of(shape.in) == 4 ? tile.bk / 2 : tile.bk},
+                 {"INSTR", 16},
+                 {"VA", 1},
+                 {"VB", 1},
+                 {"PAD", 0},
+                 {"STAGES", tile.stages},
+                 {"ASYNC", 0},
+                 {"FRAGMENTS", tile.fragments},
+                 {"SWIZZLE", 8},
+                 {"SPLIT", split},
+                 // An addition in the launch is done by fewer workgroups, a second launch is late.
+                 {"FOLD", split > 1 && split * tile.bm * tile.bn <= 32768},
+                 {"ALIGN", 0}}};
+  const auto set = [&config](std::string_view name, int value) {
+    std::find_if(config.values.begin(), config.values.end(), [&](const auto& v) {
+      return v.first == name;
+    })->second = value;
+  };
+  constexpr std::int64_t large = 1024;  // enough products for each element that is copied
+  const bool align = (kernel.odd_a() || kernel.odd_b()) && std::min(shape.m, shape.n) >= large;
+  const std::int64_t threads = kernel.threads(config), bk = config["BK"];
+  set("ALIGN", align);
+  set("VA", load_width(shape, kernel.turned(shape.a_along_k), align ? 8 : shape.a_stride(),
+                       tile.bm * bk / threads));
+  set("VB", load_width(shape, kernel.turned(shape.b_along_k), align ? 8 : shape.b_stride(),
+                       tile.bn * bk / threads));
+  const auto& widths = kernel.copies();
+  const auto copied = [&](int width) {
+    return std::find(widths.begin(), widths.end(), width) != widths.end();
+  };
+  const bool async = copied(config["VA"]) && copied(config["VB"]);
+  set("ASYNC", async);
+  if (!async) set("STAGES", std::min(tile.stages, 2));
+  return config;
+}
+
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  struct Choice {
+    double cost;
+    Tile tile;
+    int split;
+  };
+  std::vector<Choice> choices;
+  for (const Tile& tile : tiles_for(device)) {
+    for (const int split : {1, 2, 4, 8, 16, 32}) {
+      choices.push_back({cost(shape, device, tile, split), tile, split});
+    }
+  }
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Choice& x, const Choice& y) { return x.cost < y.cost; });
+  std::vector<Config> configs;
+  for (const Choice& choice : choices) {
+    configs.push_back(config_of(shape, device, choice.tile, choice.split));
+  }
+  return configs;
+}
+
+}  // namespace
+
+const Variant matrix{"matrix", matrix_space, plan, defaults};
+
+}  // namespace greta::gemm

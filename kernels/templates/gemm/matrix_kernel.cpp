@@ -1,0 +1,132 @@
+#include "kernels/templates/gemm/matrix_kernel.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace greta::gemm {
+namespace {
+
+/// Widths of the instructions that load to shared memory, in bytes.
+std::vector<int> copy_widths(const DeviceInfo& device, MatrixCores cores) {
+  if (cores == MatrixCores::mma) return {4, 8, 16};
+  if (device.architecture.ends_with("gfx942")) return {4};
+  if (device.architecture.ends_with("gfx950")) return {4, 16};
+  return {};
+}
+
+}  // namespace
+
+MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
+    : shape_(shape),
+      cores_(matrix_cores(device.architecture)),
+      unit_registers_(device.unit_registers),
+      wave_(static_cast<int>(device.subgroup_size)),
+      element_bytes_(static_cast<int>(size_of(shape.in))),
+      chunk_(16 / element_bytes_) {
+  for (const MatrixOperation& operation : device.matrix_operations) {
+    if (operation.input != to_string(shape.in)) continue;
+    products_.push_back(static_cast<int>(operation.m));
+  }
+  std::sort(products_.begin(), products_.end());
+  products_.erase(std::unique(products_.begin(), products_.end()), products_.end());
+  if (turned(shape.a_along_k) || turned(shape.b_along_k)) return;
+  for (const int bytes : copy_widths(device, cores_)) {
+    if (bytes >= element_bytes_) copies_.push_back(bytes / element_bytes_);
+  }
+}
+
+std::int64_t MatrixKernel::aligned_a_bytes() const {
+  if (!odd_a()) return 0;
+  const std::int64_t lines = shape_.a_along_k ? shape_.m : shape_.k;
+  return ceil_div(lines * ceil_div(shape_.a_stride(), chunk_) * 16, 256) * 256;
+}
+
+std::int64_t MatrixKernel::aligned_bytes() const {
+  if (!odd_b()) return aligned_a_bytes();
+  const std::int64_t lines = shape_.b_along_k ? shape_.n : shape_.k;
+  return aligned_a_bytes() + lines * ceil_div(shape_.b_stride(), chunk_) * 16;
+}
+
+std::int64_t MatrixKernel::threads(const Config& c) const {
+  return std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]) * wave_;
+}
+
+int MatrixKernel::depth(int product) const {
+  return cores_ == MatrixCores::mfma ? 64 / product * chunk_ : 16;
+}
+
+std::int64_t MatrixKernel::instructions(const Config& c) const {
+  const int product = c["INSTR"];
+  const std::int64_t products =
+      std::int64_t{c["WM"]} / product * (c["WN"] / product) * (c["BK"] / depth(product));
+  if (cores_ == MatrixCores::mfma) return products * (element_bytes_ == 4 ? 4 : 2);
+  return products * (cores_ == MatrixCores::mma ? 2 : 1);
+}
+
+double MatrixKernel::units(const Config& c, bool along_k, const char* span, const char* vec) const {
+  const double elements = static_cast<double>(c[span]) * c["BK"];
+  const double unit = static_cast<double>(c[vec]) * (turned(along_k) ? chunk_ : 1);
+  return elements / unit / static_cast<double>(threads(c));
+}
+
+double MatrixKernel::units_a(const Config& c) const {
+  return units(c, shape_.a_along_k, "BM", "VA");
+}
+
+double MatrixKernel::units_b(const Config& c) const {
+  return units(c, shape_.b_along_k, "BN", "VB");
+}
+
+std::int64_t MatrixKernel::loads_a(const Config& c) const {
+  return std::llround(std::ceil(units_a(c))) * (turned(shape_.a_along_k) ? chunk_ : 1);
+}
+
+std::int64_t MatrixKernel::loads_b(const Config& c) const {
+  return std::llround(std::ceil(units_b(c))) * (turned(shape_.b_along_k) ? chunk_ : 1);
+}
+
+std::int64_t MatrixKernel::tile_bytes(const Config& c, bool along_k, const char* span) const {
+  const bool tile_along_k = along_k || turned(along_k);
+  const std::int64_t lines = tile_along_k ? c[span] : c["BK"];
+  const std::int64_t chunks = (tile_along_k ? c["BK"] : c[span]) / chunk_ + c["PAD"];
+  return lines * chunks * 16;
+}
+
+std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
+  const std::int64_t stage =
+      tile_bytes(c, shape_.a_along_k, "BM") + tile_bytes(c, shape_.b_along_k, "BN");
+  const std::int64_t width = std::min(c["WN"], 64);
+  const std::int64_t pitch = cores_ == MatrixCores::mma      ? width + 8
+                             : cores_ != MatrixCores::wmma11 ? width + 4
+                             : width % 32 == 0               ? width + 16
+                                                             : width;
+  return std::max(c["STAGES"] * stage, threads(c) / wave_ * c["INSTR"] * pitch * 4);
+}
+
+std::int64_t MatrixKernel::registers(const Config& c) const {
+  const int product = c["INSTR"];
+  const std::int64_t sums = std::int64_t{c["WM"]} * c["WN"] / wave_;
+  const std::int64_t fragments = std::int64_t{c["WM"] + c["WN"]} / product * c["FRAGMENTS"] *
+                                 (cores_ == MatrixCores::wmma11 ? 8 : 4);
+  const auto words = [this](int vec) {
+    return std::max<std::int64_t>(1, vec * element_bytes_ / 4);
+  };
+  const std::int64_t loaded =
+      c["ASYNC"] != 0 ? 0 : loads_a(c) * words(c["VA"]) + loads_b(c) * words(c["VB"]);
+  const auto addresses = static_cast<std::int64_t>(units_a(c) + units_b(c));
+  return sums + fragments + loaded + addresses + 40;
+}
+
+std::int64_t MatrixKernel::register_limit(const Config& c) const {
+  switch (cores_) {
+    case MatrixCores::mfma:
+      return std::min<std::int64_t>(512, unit_registers_ / threads(c));
+    case MatrixCores::wmma11:
+    case MatrixCores::wmma12:  // a workgroup may spread over two compute units
+      return std::min<std::int64_t>(256, 2 * unit_registers_ / threads(c));
+    default:
+      return std::min<std::int64_t>(255, unit_registers_ / threads(c));
+  }
+}
+
+}  // namespace greta::gemm

@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "kernels/templates/gemm/matrix_kernel.hpp"
+#include "kernels/templates/gemm/space.hpp"
+
+namespace greta::gemm {
+namespace {
+
+constexpr std::int64_t most_loads = 32;  // of a thread, for an operand's part of a K step
+
+std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device,
+                                            const MatrixKernel& kernel) {
+  const bool lines_fit =
+      std::max(shape.a_stride(), shape.b_stride()) * static_cast<std::int64_t>(size_of(shape.in)) <
+      (std::int64_t{1} << 31) / 256;
+  return {
+      {"matrix_cores",
+       fmt::format("the device has no matrix operations on {}", to_string(shape.in)),
+       {},
+       [offered = !kernel.products().empty()](const Config&) { return offered; }},
+      {"many_rows",
+       fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
+       {},
+       [m = shape.m](const Config&) { return m >= least_tiled_rows; }},
+      {"offsets",
+       "256 lines of A or B are more than 2 GiB",
+       {},
+       [lines_fit](const Config&) { return lines_fit; }},
+      tile_fits("tile_m", "BM", shape.m, 'm'),
+      tile_fits("tile_n", "BN", shape.n, 'n'),
+      grid_of_tiles(shape, device),
+  };
+}
+
+/// VA must divide A's lines, and VB B's, unless ALIGN makes them longer.
+std::vector<Constraint> alignment_constraints(const Shape& shape, const MatrixKernel& kernel) {
+  const auto divides = [](const char* name, const char* parameter, std::int64_t stride) {
+    return Constraint{name,
+                      fmt::format("{} must divide {}, the elements of a row of {} as it is stored, "
+                                  "where ALIGN is 0",
+                                  parameter, stride, parameter[1]),
+                      {parameter, "ALIGN"},
+                      [parameter, stride](const Config& c) {
+                        return c["ALIGN"] != 0 || stride % c[parameter] == 0;
+                      }};
+  };
+  return {
+      {"align",
+       "there are no odd lines for ALIGN",
+       {"ALIGN"},
+       [odd = kernel.odd_a() || kernel.odd_b()](const Config& c) {
+         return c["ALIGN"] == 0 || odd;
+       }},
+      divides("a_alignment", "VA", shape.a_stride()),
+      divides("b_alignment", "VB", shape.b_stride()),
+  };
+}
+
+std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixKernel& kernel) {
+  const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+  return {
+      {"waves",
+       "INSTR must not exceed WM and WN, nor these BM and BN",
+       {"BM", "BN", "WM", "WN", "INSTR"},
+       [](const Config& c) {
+         return c["WM"] <= c["BM"] && c["WN"] <= c["BN"] && c["INSTR"] <= c["WM"] &&
+                c["INSTR"] <= c["WN"];
+       }},
+      {"workgroup_threads",
+       fmt::format("BM/WM x BN/WN waves of {} must not be more than {} threads", kernel.wave(),
+                   threads),
+       {"BM", "BN", "WM", "WN"},
+       [=](const Config& c) { return kernel.threads(c) <= threads; }},
+      {"depth",
+       "BK must be a multiple of the k of a product, with FRAGMENTS=2 an even one",
+       {"BK", "INSTR", "FRAGMENTS"},
+       [=](const Config& c) { return c["BK"] % (kernel.depth(c["INSTR"]) * c["FRAGMENTS"]) == 0; }},
+      {"shared_memory",
+       fmt::format("STAGES of both tiles must fit {} KiB, as must INSTR rows of each wave's sums",
+                   shared / 1024),
+       {"BM", "BN", "BK", "WM", "WN", "INSTR", "PAD", "STAGES"},
+       [=](const Config& c) { return kernel.shared_bytes(c) <= shared; }},
+      {"code_size",
+       "a K step of more than 512 matrix instructions compiles slowly",
+       {"WM", "WN", "BK", "INSTR"},
+       [=](const Config& c) { return kernel.instructions(c) <= 512; }},
+  };
+}
+
+std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
+  const auto copied = [=](int elements) {
+    return std::count(kernel.copies().begin(), kernel.copies().end(), elements) > 0;
+  };
+  const std::string copies =
+      kernel.copies().empty()
+          ? "the device can't load these tiles to shared memory past the registers"
+          : fmt::format("ASYNC needs PAD=0, and VA and VB of {}", fmt::join(kernel.copies(), ", "));
+  const auto whole = [](double units) { return units == static_cast<double>(std::int64_t(units)); };
+  return {
+      {"stages",
+       "STAGES is 1 or 2, with ASYNC at least 2",
+       {"STAGES", "ASYNC"},
+       [](const Config& c) { return c["ASYNC"] != 0 ? c["STAGES"] >= 2 : c["STAGES"] <= 2; }},
+      {"copies",
+       copies,
+       {"VA", "VB", "PAD", "ASYNC"},
+       [=](const Config& c) {
+         return c["ASYNC"] == 0 || (c["PAD"] == 0 && copied(c["VA"]) && copied(c["VB"]));
+       }},
+      {"equal_copies",
+       "ASYNC needs the same number of copies in every thread",
+       {"BM", "BN", "BK", "WM", "WN", "VA", "VB", "ASYNC"},
+       [=](const Config& c) {
+         return c["ASYNC"] == 0 || !kernel.counts_copies() ||
+                (whole(kernel.units_a(c)) && whole(kernel.units_b(c)));
+       }},
+      {"loads",
+       fmt::format("a thread must not have more than {} loads of A or B in a K step", most_loads),
+       {"BM", "BN", "BK", "WM", "WN", "VA", "VB"},
+       [=](const Config& c) {
+         return kernel.loads_a(c) <= most_loads && kernel.loads_b(c) <= most_loads;
+       }},
+      {"registers",
+       "sums, fragments and what is loaded need more registers than a thread has",
+       {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC", "FRAGMENTS"},
+       [=](const Config& c) { return kernel.registers(c) <= kernel.register_limit(c); }},
+  };
+}
+
+std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& device,
+                                          const MatrixKernel& kernel) {
+  const auto most =
+      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  return {
+      {"slices",
+       fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
+       {"BK", "SPLIT"},
+       [k = shape.k](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * c["BK"] <= k; }},
+      {"fold",
+       "there are no slices to FOLD",
+       {"SPLIT", "FOLD"},
+       [](const Config& c) { return c["SPLIT"] > 1 || c["FOLD"] == 0; }},
+      {"workspace",
+       fmt::format("SPLIT partial sums of {} x {} elements, and with ALIGN the operands, need more "
+                   "than {} MiB",
+                   shape.m, shape.n, most >> 20),
+       {"SPLIT", "ALIGN"},
+       [=](const Config& c) {
+         const std::int64_t sums = c["SPLIT"] == 1 ? 0 : shape.m * shape.n * 4 * c["SPLIT"];
+         return sums + (c["ALIGN"] != 0 ? kernel.aligned_bytes() : 0) <= most;
+       }},
+  };
+}
+
+}  // namespace
+
+Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
+  const MatrixKernel kernel(shape, device);
+  // BM x BN   tile of C of a workgroup: reuse of A and B against the number of workgroups
+  // WM x WN   of them in a wave's registers: reuse of what it reads from shared memory
+  // BK        K steps in shared memory at a time: fewer barriers against more memory
+  // INSTR     extent of a product: larger ones read less, smaller ones leave the compiler freedom
+  // VA, VB    elements of A and B in one load
+  // PAD       16-byte chunks behind each line in shared memory; 0 swizzles them instead
+  // STAGES    K steps in shared memory: loads in flight, and barriers in a step
+  // ASYNC     loads go to shared memory past the registers
+  // FRAGMENTS 2: products' operands are read while others are multiplied
+  // SWIZZLE   rows of tiles that are walked together: what neighbours share in the cache
+  // SPLIT     slices of K: workgroups for small C
+  // FOLD      the last slice to arrive adds them all, instead of a second launch
+  // ALIGN     operands with odd lines are copied first, so that wide loads can read them
+  Alternative a{"matrix", {}, {}};
+  a.parameters = {
+      {"BM", {16, 32, 64, 128, 256}},
+      {"BN", {16, 32, 64, 128, 256}},
+      {"WM", {16, 32, 64, 128}},
+      {"WN", {16, 32, 64, 128}},
+      {"BK", {16, 32, 64, 128}},
+      {"INSTR", kernel.products().empty() ? std::vector<int>{16} : kernel.products()},
+      {"VA", vector_widths(shape.in)},
+      {"VB", vector_widths(shape.in)},
+      {"PAD", {0, 1}},
+      {"STAGES", {1, 2, 3, 4, 5}},
+      {"ASYNC", {0, 1}},
+      {"FRAGMENTS", {1, 2}},
+      {"SWIZZLE", {1, 2, 4, 8, 16}},
+      {"SPLIT", {1, 2, 4, 8, 16, 32}},
+      {"FOLD", {0, 1}},
+      {"ALIGN", {0, 1}},
+  };
+  a.constraints = {storage_constraint(shape, device)};
+  append(a.constraints, problem_constraints(shape, device, kernel));
+  append(a.constraints, alignment_constraints(shape, kernel));
+  append(a.constraints, tile_constraints(device, kernel));
+  append(a.constraints, load_constraints(kernel));
+  append(a.constraints, slice_constraints(shape, device, kernel));
+  return a;
+}
+
+}  // namespace greta::gemm
