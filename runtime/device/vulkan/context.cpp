@@ -1,7 +1,5 @@
 #include "runtime/device/vulkan/context.hpp"
 
-#include <vector>
-
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/features.hpp"
 
@@ -50,13 +48,6 @@ void Context::submit(const VkSubmitInfo2& batch) {
 void Context::mark_lost() {
   lost_ = true;
   instance_->abandon();
-}
-
-void Context::abandon(std::uint64_t handle) {
-  static auto* const mutex = new std::mutex;
-  static auto* const handles = new std::vector<std::uint64_t>;
-  const std::lock_guard lock(*mutex);
-  handles->push_back(handle);
 }
 
 }  // namespace greta::vulkan

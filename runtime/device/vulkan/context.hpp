@@ -35,8 +35,6 @@ class Context {
   /// or destroyed any more, as the hardware may be busy with it forever.
   bool lost() const { return lost_.load(std::memory_order_relaxed); }
   void mark_lost();
-  /// Keeps a handle that can't be destroyed where leak checkers find it.
-  static void abandon(std::uint64_t handle);
 
  private:
   std::shared_ptr<Instance> instance_;
@@ -75,7 +73,7 @@ class Handle {
   void reset() noexcept {
     if (handle_ == VK_NULL_HANDLE) return;
     if (context_->lost()) {
-      Context::abandon(reinterpret_cast<std::uint64_t>(handle_));
+      abandon(reinterpret_cast<std::uint64_t>(handle_));
     } else {
       (context_->vk().*destroy)(context_->handle(), handle_, nullptr);
     }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/vulkan/vulkan.hpp"
+#include "runtime/device/vulkan/cooperative_matrix.hpp"
 
 namespace greta::vulkan {
 
@@ -28,13 +28,24 @@ class Features {
   bool subgroup_size_control() const { return v13_.subgroupSizeControl != VK_FALSE; }
   bool full_subgroups() const { return v13_.computeFullSubgroups != VK_FALSE; }
   bool statistics() const { return executables_.pipelineExecutableInfo != VK_FALSE; }
+  CooperativeMatrix cooperative_matrix() const;
+  bool bf16_matrices() const { return bf16_.shaderBFloat16CooperativeMatrix != VK_FALSE; }
 
  private:
+  /// Adds an extension's structure to the chain.
+  template <typename Structure>
+  void enable(const char* extension, Structure& structure);
+  /// One extension for cooperative matrices, of those that the device has.
+  void enable_matrices(bool nv, bool khr, bool bf16);
+
   VkPhysicalDeviceFeatures2 core_{};
   VkPhysicalDeviceVulkan11Features v11_{};
   VkPhysicalDeviceVulkan12Features v12_{};
   VkPhysicalDeviceVulkan13Features v13_{};
   VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables_{};
+  VkPhysicalDeviceCooperativeMatrixFeaturesNV nv_matrix_{};
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR khr_matrix_{};
+  VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16_{};
   std::vector<const char*> extensions_;
 };
 

@@ -108,7 +108,21 @@ void register_passes(spvtools::Optimizer& optimizer) {
       .RegisterPass(spvtools::CreateBlockMergePass());
 }
 
-Result<Spirv> optimise(const KernelSource& source, const Spirv& spirv) {
+bool uses_cooperative_matrices(const Spirv& spirv) {
+  constexpr std::uint32_t capability = 2U << 16 | 17U;  // OpCapability: two words, opcode 17
+  constexpr std::uint32_t cooperative_matrix_nv = 5357, cooperative_matrix_khr = 6022;
+  constexpr std::size_t header_words = 5;
+  // Capabilities come first in a module.
+  for (std::size_t at = header_words; at + 1 < spirv.size() && spirv[at] == capability; at += 2) {
+    if (spirv[at + 1] == cooperative_matrix_nv || spirv[at + 1] == cooperative_matrix_khr) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Validates, and unless it can't be, optimises.
+Result<Spirv> finish(const KernelSource& source, const Spirv& spirv) {
   std::string log;
   spvtools::Optimizer optimizer(SPV_ENV_VULKAN_1_3);
   optimizer.SetMessageConsumer([&](spv_message_level_t level, const char*,
@@ -116,7 +130,7 @@ Result<Spirv> optimise(const KernelSource& source, const Spirv& spirv) {
     const bool error = level <= SPV_MSG_ERROR;
     log += fmt::format("{}spirv-opt: {}: {}\n", error ? "ERROR: " : "", position.index, message);
   });
-  register_passes(optimizer);
+  if (!uses_cooperative_matrices(spirv)) register_passes(optimizer);
   spvtools::ValidatorOptions rules;
   rules.SetScalarBlockLayout(true);  // a feature that every usable device has
   spvtools::OptimizerOptions options;
@@ -137,6 +151,13 @@ const std::string& glsl_compiler_version() {
   return version;
 }
 
+bool glsl_knows(std::string_view extension) {
+  KernelSource probe;
+  probe.name = "probe";
+  probe.text = fmt::format("#version 460\n#extension {} : require\nvoid main() {{}}\n", extension);
+  return bool{translate(probe)};
+}
+
 Result<Spirv> compile_glsl(const KernelSource& source) {
   if (source.language != "glsl") {
     return refused(source, fmt::format("ERROR: the language {} is not glsl", source.language));
@@ -146,7 +167,7 @@ Result<Spirv> compile_glsl(const KernelSource& source) {
   }
   auto spirv = translate(source);
   if (!spirv) return spirv;
-  return optimise(source, *spirv);
+  return finish(source, *spirv);
 }
 
 }  // namespace greta::vulkan

@@ -100,7 +100,7 @@ Instance::Instance(bool validation, MessageHandler on_message)
   std::vector<VkPhysicalDevice> handles(count);
   check(vkEnumeratePhysicalDevices(created, &count, handles.data()), "vkEnumeratePhysicalDevices");
   for (std::uint32_t index = 0; index < count; ++index) {
-    devices_.push_back(describe(handles[index], static_cast<int>(index)));
+    devices_.push_back(describe(created, handles[index], static_cast<int>(index)));
   }
 }
 

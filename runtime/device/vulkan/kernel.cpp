@@ -202,9 +202,10 @@ Result<std::string> VulkanKernel::listing() const {
 }
 
 std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, KernelCache& cache,
-                                      const KernelSource& source) {
+                                      KernelSource source) {
   const telemetry::Span span("device.compile");
   const PhysicalDevice& device = context->physical();
+  if (!device.matrix_macro.empty()) source.options.push_back("-D" + device.matrix_macro);
   check_source(device, source);
   const std::string key =
       source.content_key(fmt::format("{}, {}", device.info.compiler, glsl_passes),
@@ -221,8 +222,8 @@ std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, K
   }
   const SpirvInfo needs = inspect(binary->spirv);
   check_resources(device, source, needs);
-  Translation translation{source, std::move(binary->spirv)};
-  translation.source.text.clear();
+  source.text.clear();
+  Translation translation{std::move(source), std::move(binary->spirv)};
   // Drivers compile anew for a listing, which they need not do where kernels are run.
   const auto pipeline = build(context, translation, binary->driver_data, device.compile_only);
   auto kernel = std::make_unique<VulkanKernel>(context, key, from_cache, std::move(translation),

@@ -57,6 +57,6 @@ class VulkanKernel final : public Kernel {
 
 /// Compiles a kernel for the device, or takes it from the cache. Thread-safe. Throws Refusal.
 std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, KernelCache& cache,
-                                      const KernelSource& source);
+                                      KernelSource source);
 
 }  // namespace greta::vulkan

@@ -1,10 +1,9 @@
 #include "runtime/device/vulkan/memory.hpp"
 
-#include <fmt/format.h>
-
 #include <optional>
 #include <utility>
 
+#include "runtime/device/checks.hpp"
 #include "runtime/device/telemetry.hpp"
 
 namespace greta::vulkan {
@@ -180,11 +179,7 @@ const VulkanBuffer& checked_range(const Context& context, const Buffer& buffer, 
   if (known == nullptr || known->context() != &context) {
     throw Refusal(Status::invalid_argument, "the buffer belongs to another device");
   }
-  if (offset > buffer.size() || bytes > buffer.size() - offset) {
-    throw Refusal(Status::invalid_argument,
-                  fmt::format("bytes {} to {} are outside a buffer of {} bytes", offset,
-                              offset + bytes, buffer.size()));
-  }
+  check_range(buffer, offset, bytes);
   return *known;
 }
 

@@ -216,7 +216,7 @@ void describe_hidden(DeviceInfo& info, bool null_hardware) {
 
 }  // namespace
 
-PhysicalDevice describe(VkPhysicalDevice handle, int index) {
+PhysicalDevice describe(VkInstance instance, VkPhysicalDevice handle, int index) {
   PhysicalDevice device;
   device.handle = handle;
   device.info.index = index;
@@ -240,6 +240,9 @@ PhysicalDevice describe(VkPhysicalDevice handle, int index) {
   describe_identity(device.info, properties);
   describe_limits(device, properties);
   describe_features(device, features, properties);
+  device.matrix_macro = matrix_macro(features.cooperative_matrix());
+  device.info.matrix_operations =
+      matrix_operations(instance, handle, features.cooperative_matrix(), features.bf16_matrices());
 
   describe_hidden(device.info, is_null_hardware(device, properties));
 

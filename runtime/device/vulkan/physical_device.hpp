@@ -27,8 +27,9 @@ struct PhysicalDevice {
   std::uint32_t max_workgroup_subgroups = 0;  ///< with a required subgroup size
   bool full_subgroups = false;                ///< can be required
   bool statistics = false;                    ///< the driver tells what a kernel needs
+  std::string matrix_macro;                   ///< of CooperativeMatrix; empty without
 };
 
-PhysicalDevice describe(VkPhysicalDevice device, int index);
+PhysicalDevice describe(VkInstance instance, VkPhysicalDevice device, int index);
 
 }  // namespace greta::vulkan

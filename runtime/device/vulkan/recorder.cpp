@@ -1,10 +1,9 @@
 #include "runtime/device/vulkan/recorder.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstring>
 
+#include "runtime/device/checks.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/memory.hpp"
 
@@ -101,22 +100,7 @@ Result<void> Recorder::launch(const Kernel& kernel, Grid grid,
       throw Refusal(Status::invalid_argument, "the kernel belongs to another device");
     }
     const auto& pipeline = known->pipeline();
-    if (arguments.size() != pipeline->argument_bytes) {
-      throw Refusal(Status::invalid_argument,
-                    fmt::format("{} bytes of arguments for a kernel that takes {}",
-                                arguments.size(), pipeline->argument_bytes));
-    }
-    const auto& most = context_->info().max_grid;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      if (grid[axis] == 0) {
-        throw Refusal(Status::invalid_argument,
-                      fmt::format("an empty grid: {}", fmt::join(grid, "x")));
-      }
-      if (grid[axis] > most[axis]) {
-        throw Refusal(Status::launch, fmt::format("a grid of {} workgroups, the device takes {}",
-                                                  fmt::join(grid, "x"), fmt::join(most, "x")));
-      }
-    }
+    check_launch(context_->info(), grid, arguments.size(), pipeline->argument_bytes);
     begin();
     if (bound_ != pipeline.get()) keep(pipeline);
     dispatch(*pipeline, grid, arguments);
@@ -130,10 +114,7 @@ Result<void> Recorder::copy(Buffer& to, std::size_t to_offset, const Buffer& fro
   return guarded(*context_, [&]() -> Result<void> {
     const VulkanBuffer& target = checked_range(*context_, to, to_offset, bytes);
     const VulkanBuffer& origin = checked_range(*context_, from, from_offset, bytes);
-    const bool apart = to_offset >= from_offset + bytes || from_offset >= to_offset + bytes;
-    if (&to == &from && !apart) {
-      throw Refusal(Status::invalid_argument, "a copy whose source and target overlap");
-    }
+    check_apart(to, to_offset, from, from_offset, bytes);
     if (bytes == 0) return {};
     const VkCommandBuffer commands = begin_command();
     const VkBufferCopy region{origin.offset() + from_offset, target.offset() + to_offset, bytes};
@@ -147,11 +128,7 @@ Result<void> Recorder::fill(Buffer& to, std::size_t offset, std::size_t bytes,
                             std::uint32_t pattern) {
   return guarded(*context_, [&]() -> Result<void> {
     const VulkanBuffer& target = checked_range(*context_, to, offset, bytes);
-    if (offset % 4 != 0 || bytes % 4 != 0) {
-      throw Refusal(
-          Status::invalid_argument,
-          fmt::format("a fill of {} bytes at {}: both must be multiples of 4", bytes, offset));
-    }
+    check_words(offset, bytes);
     if (bytes == 0) return {};
     const VkCommandBuffer commands = begin_command();
     context_->vk().vkCmdFillBuffer(commands, target.handle(), target.offset() + offset, bytes,

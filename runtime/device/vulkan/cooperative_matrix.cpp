@@ -1,0 +1,91 @@
+#include "runtime/device/vulkan/cooperative_matrix.hpp"
+
+#include <algorithm>
+
+namespace greta::vulkan {
+
+namespace {
+
+/// What the device lists. The function must come from the device's own instance, and only when it
+/// has the extension: else the loader gives one that can't be called.
+template <typename Properties, typename Function>
+std::vector<Properties> list(VkInstance instance, VkPhysicalDevice device, VkStructureType type,
+                             const char* name) {
+  const auto get = reinterpret_cast<Function>(vkGetInstanceProcAddr(instance, name));
+  std::uint32_t count = 0;
+  check(get(device, &count, nullptr), name);
+  Properties empty{};
+  empty.sType = type;
+  std::vector<Properties> properties(count, empty);
+  check(get(device, &count, properties.data()), name);
+  return properties;
+}
+
+void add(std::vector<MatrixOperation>& operations, MatrixOperation operation) {
+  if (std::find(operations.begin(), operations.end(), operation) == operations.end()) {
+    operations.push_back(std::move(operation));
+  }
+}
+
+}  // namespace
+
+std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropertiesNV>& listed) {
+  std::vector<MatrixOperation> operations;
+  for (const auto& p : listed) {
+    if (p.scope != VK_SCOPE_SUBGROUP_NV) continue;
+    if (p.AType != VK_COMPONENT_TYPE_FLOAT16_NV || p.BType != p.AType) continue;
+    if (p.CType != VK_COMPONENT_TYPE_FLOAT32_NV || p.DType != p.CType) continue;
+    add(operations, {"f16", "f32", p.MSize, p.NSize, p.KSize});
+  }
+  return operations;
+}
+
+std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropertiesKHR>& listed,
+                                    bool bf16) {
+  std::vector<MatrixOperation> operations;
+  for (const auto& p : listed) {
+    if (p.scope != VK_SCOPE_SUBGROUP_KHR || p.saturatingAccumulation != VK_FALSE) continue;
+    if (p.CType != VK_COMPONENT_TYPE_FLOAT32_KHR || p.ResultType != p.CType) continue;
+    if (p.BType != p.AType) continue;
+    if (p.AType == VK_COMPONENT_TYPE_FLOAT16_KHR) {
+      add(operations, {"f16", "f32", p.MSize, p.NSize, p.KSize});
+    } else if (p.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR && bf16) {
+      add(operations, {"bf16", "f32", p.MSize, p.NSize, p.KSize});
+    }
+  }
+  return operations;
+}
+
+std::string matrix_macro(CooperativeMatrix extension) {
+  switch (extension) {
+    case CooperativeMatrix::none:
+      return "";
+    case CooperativeMatrix::nv:
+      return "GRETA_MATRIX_NV";
+    case CooperativeMatrix::khr:
+      return "GRETA_MATRIX_KHR";
+  }
+  return "";
+}
+
+std::vector<MatrixOperation> matrix_operations(VkInstance instance, VkPhysicalDevice device,
+                                               CooperativeMatrix extension, bool bf16) {
+  switch (extension) {
+    case CooperativeMatrix::none:
+      return {};
+    case CooperativeMatrix::nv:
+      return usable(list<VkCooperativeMatrixPropertiesNV,
+                         PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesNV>(
+          instance, device, VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_NV,
+          "vkGetPhysicalDeviceCooperativeMatrixPropertiesNV"));
+    case CooperativeMatrix::khr:
+      return usable(list<VkCooperativeMatrixPropertiesKHR,
+                         PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR>(
+                        instance, device, VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR,
+                        "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"),
+                    bf16);
+  }
+  return {};
+}
+
+}  // namespace greta::vulkan

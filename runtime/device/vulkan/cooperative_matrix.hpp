@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/device/device_info.hpp"
+#include "runtime/device/vulkan/vulkan.hpp"
+
+// What older headers of Vulkan lack (Debian 12 has 1.3.239): the parts that GRETA uses. Source: the
+// Vulkan specification's registry, vk.xml.
+#ifndef VK_KHR_cooperative_matrix
+#define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
+constexpr auto VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR =
+    static_cast<VkStructureType>(1000506000);
+constexpr auto VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR =
+    static_cast<VkStructureType>(1000506001);
+enum VkComponentTypeKHR : std::int32_t {
+  VK_COMPONENT_TYPE_FLOAT16_KHR = 0,
+  VK_COMPONENT_TYPE_FLOAT32_KHR = 1,
+};
+enum VkScopeKHR : std::int32_t { VK_SCOPE_SUBGROUP_KHR = 3 };
+struct VkPhysicalDeviceCooperativeMatrixFeaturesKHR {
+  VkStructureType sType;
+  void* pNext;
+  VkBool32 cooperativeMatrix;
+  VkBool32 cooperativeMatrixRobustBufferAccess;
+};
+struct VkCooperativeMatrixPropertiesKHR {
+  VkStructureType sType;
+  void* pNext;
+  std::uint32_t MSize, NSize, KSize;
+  VkComponentTypeKHR AType, BType, CType, ResultType;
+  VkBool32 saturatingAccumulation;
+  VkScopeKHR scope;
+};
+using PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR =
+    VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, VkCooperativeMatrixPropertiesKHR*);
+#endif
+#ifndef VK_KHR_shader_bfloat16
+#define VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME "VK_KHR_shader_bfloat16"
+constexpr auto VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR =
+    static_cast<VkStructureType>(1000141000);
+constexpr auto VK_COMPONENT_TYPE_BFLOAT16_KHR = static_cast<VkComponentTypeKHR>(1000141000);
+struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
+  VkStructureType sType;
+  void* pNext;
+  VkBool32 shaderBFloat16Type;
+  VkBool32 shaderBFloat16DotProduct;
+  VkBool32 shaderBFloat16CooperativeMatrix;
+};
+#endif
+
+namespace greta::vulkan {
+
+/// The extension through which kernels reach a device's matrix cores: the device has it, and the
+/// GLSL compiler knows it.
+enum class CooperativeMatrix { none, nv, khr };
+
+/// The macro that tells kernels which one it is (common/cooperative_matrix.glsl); empty for none.
+std::string matrix_macro(CooperativeMatrix extension);
+
+/// The products of a subgroup with f32 sums among those that a device lists: of f16, and of bf16
+/// where `bf16`.
+std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropertiesNV>& listed);
+std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropertiesKHR>& listed,
+                                    bool bf16);
+
+/// The same for a device and its extension. Throws Refusal.
+std::vector<MatrixOperation> matrix_operations(VkInstance instance, VkPhysicalDevice device,
+                                               CooperativeMatrix extension, bool bf16);
+
+}  // namespace greta::vulkan
