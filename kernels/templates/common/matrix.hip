@@ -19,8 +19,8 @@
 
 #if (defined(GRETA_NVIDIA) && __CUDA_ARCH__ >= 800) || (defined(GRETA_HOST) && GRETA_HOST == 80)
 #define GRETA_MATRIX_MMA
-#elif defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__) || \
-    (defined(GRETA_HOST) && GRETA_HOST == 942)
+#elif defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__) || \
+    defined(__gfx950__) || (defined(GRETA_HOST) && GRETA_HOST == 942)
 #define GRETA_MATRIX_MFMA
 #elif defined(__GFX11__) || (defined(GRETA_HOST) && GRETA_HOST == 1100)
 #define GRETA_MATRIX_WMMA11
@@ -226,10 +226,12 @@ GRETA_MATRIX_STEP(f16, Sums4, 8, _Float16, mfma_f32_16x16x16_f16,
                   __builtin_amdgcn_mfma_f32_16x16x16f16)
 GRETA_MATRIX_STEP(f16, Sums16, 8, _Float16, mfma_f32_32x32x8_f16,
                   __builtin_amdgcn_mfma_f32_32x32x8f16)
+#if !defined(__gfx908__)
 GRETA_MATRIX_STEP(bf16, Sums4, 8, short, mfma_f32_16x16x16_bf16,
                   __builtin_amdgcn_mfma_f32_16x16x16bf16_1k)
 GRETA_MATRIX_STEP(bf16, Sums16, 8, short, mfma_f32_32x32x8_bf16,
                   __builtin_amdgcn_mfma_f32_32x32x8bf16_1k)
+#endif
 #endif
 
 #elif defined(GRETA_MATRIX_WMMA11)
@@ -302,6 +304,11 @@ struct MatrixCore {
     for (u32 i = 0; i < lane_chunks * 16 / step_bytes; ++i) {
       matrix_step(T(), sums, x.step[i], y.step[i]);
     }
+#if defined(__GFX11__) || defined(__GFX12__)
+    // Keeps it here: the compiler would move products behind the next barrier, and keep all their
+    // fragments until then.
+    asm volatile("" : "+v"(sums));
+#endif
   }
 
   static GRETA_DEVICE void store(const Sums& sums, float* to, u32 pitch) {

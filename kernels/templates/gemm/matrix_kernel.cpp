@@ -113,7 +113,13 @@ std::int64_t MatrixKernel::registers(const Config& c) const {
   };
   const std::int64_t loaded =
       c["ASYNC"] != 0 ? 0 : loads_a(c) * words(c["VA"]) + loads_b(c) * words(c["VB"]);
-  const auto addresses = static_cast<std::int64_t>(units_a(c) + units_b(c));
+  // Of fragments, for each depth, and each product where tiles are turned; of loads, for each of
+  // them on AMD, whose compiler keeps what it can compute once.
+  const auto places = [&](const char* extent, bool along_k) {
+    return c["BK"] / depth(product) * (turned(along_k) ? c[extent] / product : 1);
+  };
+  const std::int64_t addresses = places("WM", shape_.a_along_k) + places("WN", shape_.b_along_k) +
+                                 (cores_ == MatrixCores::mma ? 8 : loads_a(c) + loads_b(c));
   return sums + fragments + loaded + addresses + 40;
 }
 

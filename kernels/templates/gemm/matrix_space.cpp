@@ -9,7 +9,7 @@
 namespace greta::gemm {
 namespace {
 
-constexpr std::int64_t most_loads = 32;  // of a thread, for an operand's part of a K step
+constexpr std::int64_t most_loads = 16;  // of a thread, for an operand's part of a K step
 
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device,
                                             const MatrixKernel& kernel) {
@@ -35,6 +35,21 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
   };
 }
 
+/// Loads along lines that are not turned may as well be wide: at most half as wide as they could
+/// be, or the widest copy.
+Constraint wide_enough(const char* name, const char* parameter, DType type, std::int64_t stride,
+                       const MatrixKernel& kernel) {
+  const int aligned = vector_widths(type).back(), widest = widest_vector(type, stride, aligned);
+  const int copy = kernel.copies().empty() ? 0 : kernel.copies().back();
+  return {name,
+          fmt::format("{} could be {}, or {} with ALIGN", parameter, widest, aligned),
+          {parameter, "ALIGN"},
+          [=](const Config& c) {
+            const int width = c[parameter];
+            return 2 * width >= (c["ALIGN"] != 0 ? aligned : widest) || width == copy;
+          }};
+}
+
 /// VA must divide A's lines, and VB B's, unless ALIGN makes them longer.
 std::vector<Constraint> alignment_constraints(const Shape& shape, const MatrixKernel& kernel) {
   const auto divides = [](const char* name, const char* parameter, std::int64_t stride) {
@@ -47,7 +62,7 @@ std::vector<Constraint> alignment_constraints(const Shape& shape, const MatrixKe
                         return c["ALIGN"] != 0 || stride % c[parameter] == 0;
                       }};
   };
-  return {
+  std::vector<Constraint> list{
       {"align",
        "there are no odd lines for ALIGN",
        {"ALIGN"},
@@ -57,6 +72,13 @@ std::vector<Constraint> alignment_constraints(const Shape& shape, const MatrixKe
       divides("a_alignment", "VA", shape.a_stride()),
       divides("b_alignment", "VB", shape.b_stride()),
   };
+  if (!kernel.turned(shape.a_along_k)) {
+    list.push_back(wide_enough("a_width", "VA", shape.in, shape.a_stride(), kernel));
+  }
+  if (!kernel.turned(shape.b_along_k)) {
+    list.push_back(wide_enough("b_width", "VB", shape.in, shape.b_stride(), kernel));
+  }
+  return list;
 }
 
 std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixKernel& kernel) {
@@ -69,6 +91,10 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixK
          return c["WM"] <= c["BM"] && c["WN"] <= c["BN"] && c["INSTR"] <= c["WM"] &&
                 c["INSTR"] <= c["WN"];
        }},
+      {"long_waves",
+       "WM and WN must not differ by a factor of more than 4: such waves read too much",
+       {"WM", "WN"},
+       [](const Config& c) { return c["WM"] <= 4 * c["WN"] && c["WN"] <= 4 * c["WM"]; }},
       {"workgroup_threads",
        fmt::format("BM/WM x BN/WN waves of {} must not be more than {} threads", kernel.wave(),
                    threads),
@@ -134,11 +160,19 @@ std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& 
                                           const MatrixKernel& kernel) {
   const auto most =
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  const std::int64_t busy = busy_workgroups(device);
   return {
       {"slices",
        fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
        {"BK", "SPLIT"},
        [k = shape.k](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * c["BK"] <= k; }},
+      {"enough_workgroups",
+       fmt::format("BM x BN in SPLIT slices make more than {} workgroups", 4 * busy),
+       {"BM", "BN", "SPLIT"},
+       [=](const Config& c) {
+         const std::int64_t tiles = ceil_div(shape.m, c["BM"]) * ceil_div(shape.n, c["BN"]);
+         return c["SPLIT"] == 1 || tiles * c["SPLIT"] <= 4 * busy;
+       }},
       {"fold",
        "there are no slices to FOLD",
        {"SPLIT", "FOLD"},
@@ -186,7 +220,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
       {"STAGES", {1, 2, 3, 4, 5}},
       {"ASYNC", {0, 1}},
       {"FRAGMENTS", {1, 2}},
-      {"SWIZZLE", {1, 2, 4, 8, 16}},
+      {"SWIZZLE", {1, 4, 8, 16}},
       {"SPLIT", {1, 2, 4, 8, 16, 32}},
       {"FOLD", {0, 1}},
       {"ALIGN", {0, 1}},

@@ -20,7 +20,7 @@ struct Variant {
   std::vector<Config> (*defaults)(const Shape&, const DeviceInfo&);
 };
 
-extern const Variant gemv, naive, tiled, split_k;
+extern const Variant gemv, naive, matrix, tiled, split_k;
 
 /// The explicit list of variants. The first one with a valid default is a problem's default.
 const std::vector<const Variant*>& variants();

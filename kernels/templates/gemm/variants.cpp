@@ -6,6 +6,7 @@ const std::vector<const Variant*>& variants() {
   static const std::vector<const Variant*> list{
       &gemv,
       &naive,
+      &matrix,
       &tiled,
       &split_k,
   };
