@@ -59,14 +59,10 @@ class ProgramCompiler final : public Compiler {
     // Held while compilers are asked: whoever comes meanwhile wants the same answer.
     const std::lock_guard lock(mutex_);
     const auto known = choices_.find(architecture);
-    if (known != choices_.end()) return known->second;
-    const Choice choice = ask(architecture);
-    // A machine that was too busy may answer the next time.
-    const bool lasting = choice || choice.failure().status != Status::timeout;
-    if (lasting) choices_.emplace(architecture, choice);
-    return choice;
+    return known != choices_.end() ? known->second : ask(architecture);
   }
 
+  /// Remembers what compilers answer; where they could not be asked, they are asked again.
   Choice ask(const std::string& architecture) {
     std::string why, whole_log;
     for (const auto& program : programs_) {
@@ -75,15 +71,16 @@ class ProgramCompiler final : public Compiler {
         if (&program != &programs_.front()) {
           log(LogLevel::info, "{} compiles for {}, as {}", program.version, architecture, why);
         }
-        return &program;
+        return choices_.emplace(architecture, &program).first->second;
       }
       const Failure& refusal = compiled.failure();
-      if (refusal.status == Status::timeout) return refusal;
+      if (refusal.status != Status::compile) return refusal;
       why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", program.version, refusal.message);
       whole_log += refusal.log;
     }
-    return Failure{Status::unavailable,
-                   fmt::format("nothing compiles for {}: {}", architecture, why), whole_log};
+    const Failure failure{Status::unavailable,
+                          fmt::format("nothing compiles for {}: {}", architecture, why), whole_log};
+    return choices_.emplace(architecture, failure).first->second;
   }
 
   std::vector<CompilerProgram> programs_;
@@ -120,10 +117,15 @@ Result<std::unique_ptr<Compiler>> create_amd_compiler(const OpenOptions& options
   if (!options.compiler.empty()) return create_clang_compiler(options);
   auto programs = clangs_on_path(options.compile_deadline);
   auto hiprtc = library_program("hiprtc", options);
-  if (hiprtc) programs.insert(programs.begin(), std::move(*hiprtc));
-  if (!programs.empty()) return create(std::move(programs), options);
-  return Failure{
-      Status::unavailable, hiprtc.failure().message + "; and there is " + no_clang(), {}};
+  if (hiprtc) {
+    programs.insert(programs.begin(), std::move(*hiprtc));
+  } else if (programs.empty()) {
+    return Failure{
+        Status::unavailable, hiprtc.failure().message + "; and there is " + no_clang(), {}};
+  } else {
+    log(LogLevel::info, "clang compiles for AMD GPUs, as {}", hiprtc.failure().message);
+  }
+  return create(std::move(programs), options);
 }
 
 Result<std::unique_ptr<Compiler>> create_nvidia_compiler(const OpenOptions& options) {
