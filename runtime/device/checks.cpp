@@ -50,6 +50,9 @@ void check_source(const DeviceInfo& info, const KernelSource& source) {
     refuse(source, fmt::format("{} bytes of arguments, the device takes {}", source.argument_bytes,
                                info.max_argument_bytes));
   }
+  if (source.dynamic_shared_bytes != 0 && source.language != "hip") {
+    refuse(source, "its launches can't give it shared memory: that is for HIP kernels");
+  }
   if (source.dynamic_shared_bytes > info.shared_memory_bytes) {
     refuse(source, fmt::format("{} bytes of shared memory, the device has {}",
                                source.dynamic_shared_bytes, info.shared_memory_bytes));

@@ -98,7 +98,7 @@ class Stream {
                             std::uint32_t pattern) = 0;
   virtual Result<void> record(Event& event) = 0;
   /// Runs a graph's work at this place of the order. A graph may be replayed any number of times.
-  virtual Result<void> replay(const Graph& graph);
+  virtual Result<void> replay(const Graph& graph) = 0;
   /// Work recorded after this runs after `event`, which another stream has recorded and submitted.
   virtual Result<void> wait(const Event& event) = 0;
   /// Hands what was recorded to the device and returns at once.
@@ -148,7 +148,7 @@ class Device {
   /// fills, which run in their order. Events, waits, replays, submit() and synchronize() are
   /// refused there (`invalid_argument`), and a failure that `record_work` returns is passed on.
   virtual Result<std::unique_ptr<Graph>> create_graph(
-      const std::function<Result<void>(Stream&)>& record_work);
+      const std::function<Result<void>(Stream&)>& record_work) = 0;
   /// Device time between two events of a synchronised stream, in microseconds.
   virtual Result<double> elapsed_us(const Event& start, const Event& stop) = 0;
 };

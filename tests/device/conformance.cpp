@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
 
 namespace greta::test {
@@ -20,14 +21,30 @@ std::vector<std::string> ids_of(bool (*wanted)(const ProbedDevice&)) {
   return ids;
 }
 
+/// The headers that HIP templates stand on, as one text.
+std::string hip_headers() {
+  std::string text;
+  for (const char* const name : {"device.hip", "types.hip"}) {
+    std::ifstream file(std::string(GRETA_TEST_TEMPLATES "/common/") + name);
+    for (std::string line; std::getline(file, line);) {
+      const bool directive = line.starts_with("#pragma once") || line.starts_with("#include");
+      if (!directive) text += line + "\n";
+    }
+  }
+  if (text.empty()) throw Error("no headers in " GRETA_TEST_TEMPLATES);
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::string> usable_devices() {
   return ids_of([](const ProbedDevice&) { return true; });
 }
 
-std::vector<std::string> cpu_devices() {
-  return ids_of([](const ProbedDevice& device) { return device.info.is_cpu(); });
+std::vector<std::string> validated_devices() {
+  return ids_of([](const ProbedDevice& device) {
+    return device.info.is_cpu() && device.info.backend == "vulkan";
+  });
 }
 
 std::string parameter_name(const ::testing::TestParamInfo<std::string>& info) {
@@ -73,11 +90,22 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Numbers { ui
 )" + body;
 }
 
-KernelSource affine_source() {
+KernelSource source_of(const DeviceInfo& device, const KernelText& text,
+                       std::array<std::uint32_t, 3> block) {
   KernelSource source;
-  source.name = "test/affine";
-  source.language = "glsl";
-  source.text = glsl(R"(
+  source.name = "test/kernel";
+  source.language = device.language;
+  const bool hip = device.language == "hip";
+  source.text = hip ? hip_headers() + text.hip : glsl(text.glsl);
+  source.entry = hip ? "work" : "main";
+  source.block = block;
+  source.argument_bytes = 8;
+  return source;
+}
+
+KernelSource affine_source(const DeviceInfo& device) {
+  KernelSource source = source_of(device,
+                                  {R"(
 layout(local_size_x = 64) in;
 layout(push_constant, scalar) uniform Arguments { Floats x; uint n; uint rounds; float a; float b; };
 void main() {
@@ -87,9 +115,19 @@ void main() {
   for (uint round = 0; round < rounds; ++round) value = value * a + b;
   x.at[i] = value;
 }
-)");
+)",
+                                   R"(
+GRETA_KERNEL(64) work(float* x, u32 n, u32 rounds, float a, float b) {
+  const u32 i = block_x() * 64 + thread_index();
+  if (i >= n) return;
+  float value = x[i];
+  for (u32 round = 0; round < rounds; ++round) value = value * a + b;
+  x[i] = value;
+}
+)"},
+                                  {64, 1, 1});
+  source.name = "test/affine";
   source.argument_bytes = sizeof(AffineArguments);
-  source.block = {64, 1, 1};
   return source;
 }
 

@@ -19,8 +19,8 @@ constexpr Deadline patience = std::chrono::seconds(30);
 
 /// Ids of all devices of all backends that can execute kernels.
 std::vector<std::string> usable_devices();
-/// Those of them that are a CPU.
-std::vector<std::string> cpu_devices();
+/// Those of them that act on the CPU and have a layer that validates calls.
+std::vector<std::string> validated_devices();
 
 /// What every device of every backend must do. On CPU devices the API's validation is on, and any
 /// message fails the test.
@@ -40,12 +40,22 @@ class Conformance : public ::testing::TestWithParam<std::string> {
   std::vector<std::string> messages_;
 };
 
-/// GLSL that starts with the extensions every kernel uses, and a buffer type for floats and one
-/// for unsigned integers.
+/// A kernel's text in every language. GLSL follows the extensions that every kernel uses, and a
+/// buffer type for floats and one for unsigned integers; HIP, whose kernel is called "work", the
+/// headers of the templates.
+struct KernelText {
+  std::string glsl, hip;
+};
+
+/// Complete GLSL.
 std::string glsl(const std::string& body);
 
-/// x[i] = x[i] * a + b for i < n, `rounds` times over.
-KernelSource affine_source();
+/// The text in the device's language, with 8 bytes of arguments.
+KernelSource source_of(const DeviceInfo& device, const KernelText& text,
+                       std::array<std::uint32_t, 3> block = {1, 1, 1});
+
+/// x[i] = x[i] * a + b for i < n, `rounds` times over; in GLSL unless a device wants another.
+KernelSource affine_source(const DeviceInfo& device = {});
 struct AffineArguments {
   std::uint64_t x = 0;
   std::uint32_t n = 0;

@@ -8,9 +8,9 @@ using ConformanceFailure = Conformance;
 INSTANTIATE_TEST_SUITE_P(All, ConformanceFailure, ::testing::ValuesIn(usable_devices()),
                          parameter_name);
 
-/// Validation is on for CPU devices only; a machine may have none.
+/// A machine may have none that validate.
 using ConformanceValidation = Conformance;
-INSTANTIATE_TEST_SUITE_P(All, ConformanceValidation, ::testing::ValuesIn(cpu_devices()),
+INSTANTIATE_TEST_SUITE_P(All, ConformanceValidation, ::testing::ValuesIn(validated_devices()),
                          parameter_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceValidation);
 
@@ -22,7 +22,7 @@ struct Runaway {
   std::unique_ptr<Buffer> buffer;
   std::unique_ptr<Stream> stream;
 
-  explicit Runaway(Device& device) : kernel(device.compile(affine_source()).value()) {
+  explicit Runaway(Device& device) : kernel(device.compile(affine_source(device.info())).value()) {
     // Lavapipe leaves a loop after 65,535 rounds: there it takes many elements, on a GPU rounds.
     const bool cpu = device.info().is_cpu();
     const std::uint32_t elements = cpu ? 1U << 15 : 1U << 12;
@@ -75,7 +75,7 @@ TEST_P(ConformanceFailure, ADeadlineThatPassesIsAFailureAndTheDeviceOpensAgain) 
     EXPECT_EQ(device_->allocate(16).failure().status, lost);
     EXPECT_EQ(device_->upload(*work.buffer, 0, data).failure().status, lost);
     EXPECT_EQ(device_->download(*work.buffer, 0, data).failure().status, lost);
-    EXPECT_EQ(device_->compile(affine_source()).failure().status, lost);
+    EXPECT_EQ(device_->compile(affine_source(device_->info())).failure().status, lost);
     EXPECT_EQ(device_->create_stream().failure().status, lost);
     EXPECT_EQ(device_->create_event().failure().status, lost);
     device_->trim();
@@ -85,7 +85,7 @@ TEST_P(ConformanceFailure, ADeadlineThatPassesIsAFailureAndTheDeviceOpensAgain) 
   EXPECT_LT(Clock::now() - start, whole / 2) << "a call or a destructor waited for the work";
 
   device_ = open();
-  const auto kernel = device_->compile(affine_source()).value();
+  const auto kernel = device_->compile(affine_source(device_->info())).value();
   const auto buffer = upload_floats(*device_, std::vector<float>(1000, 2));
   const auto stream = device_->create_stream().value();
   const AffineArguments arguments{buffer->address(), 1000, 1, 3, 1};
@@ -104,7 +104,7 @@ TEST_P(ConformanceFailure, ADeadlineOfZeroIsNoWait) {
 TEST_P(ConformanceFailure, OneLostDeviceDoesNotHarmAnother) {
   const auto other = open();
   const auto buffer = upload_floats(*other, std::vector<float>(100, 2));
-  const auto kernel = other->compile(affine_source()).value();
+  const auto kernel = other->compile(affine_source(other->info())).value();
   Runaway work(*device_);
   EXPECT_EQ(work.stream->synchronize(std::chrono::milliseconds(1)).failure().status,
             Status::timeout);

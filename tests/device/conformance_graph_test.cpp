@@ -14,7 +14,7 @@ struct Work {
   std::unique_ptr<Buffer> x, y;
 
   explicit Work(Device& device)
-      : kernel(device.compile(affine_source()).value()),
+      : kernel(device.compile(affine_source(device.info())).value()),
         x(upload_floats(device, std::vector<float>(64, 0))),
         y(upload_floats(device, std::vector<float>(64, 0))) {}
 

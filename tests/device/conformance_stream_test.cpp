@@ -11,7 +11,7 @@ INSTANTIATE_TEST_SUITE_P(All, ConformanceStream, ::testing::ValuesIn(usable_devi
                          parameter_name);
 
 TEST_P(ConformanceStream, LaunchesAKernel) {
-  const auto kernel = device_->compile(affine_source()).value();
+  const auto kernel = device_->compile(affine_source(device_->info())).value();
   std::vector<float> values(1001);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   const auto buffer = upload_floats(*device_, values);
@@ -26,7 +26,7 @@ TEST_P(ConformanceStream, LaunchesAKernel) {
 }
 
 TEST_P(ConformanceStream, RunsInOrder) {
-  const auto kernel = device_->compile(affine_source()).value();
+  const auto kernel = device_->compile(affine_source(device_->info())).value();
   const auto buffer = upload_floats(*device_, std::vector<float>(64, 0));
   const auto copy = device_->allocate(256).value();
   const auto stream = device_->create_stream().value();
@@ -49,7 +49,7 @@ TEST_P(ConformanceStream, RunsInOrder) {
 }
 
 TEST_P(ConformanceStream, EventsAreInOrderAndTimestampsIncrease) {
-  const auto kernel = device_->compile(affine_source()).value();
+  const auto kernel = device_->compile(affine_source(device_->info())).value();
   const auto buffer = upload_floats(*device_, std::vector<float>(4096, 1));
   const auto stream = device_->create_stream().value();
   std::vector<std::unique_ptr<Event>> events;
@@ -101,7 +101,7 @@ TEST_P(ConformanceStream, AnEventThatWasNotReachedHasNoTime) {
 }
 
 TEST_P(ConformanceStream, AStreamWaitsForAnother) {
-  const auto kernel = device_->compile(affine_source()).value();
+  const auto kernel = device_->compile(affine_source(device_->info())).value();
   const auto buffer = upload_floats(*device_, std::vector<float>(4096, 0));
   const auto first = device_->create_stream().value();
   const auto second = device_->create_stream().value();
@@ -120,7 +120,7 @@ TEST_P(ConformanceStream, AStreamWaitsForAnother) {
 }
 
 TEST_P(ConformanceStream, RefusesBadLaunches) {
-  const auto kernel = device_->compile(affine_source()).value();
+  const auto kernel = device_->compile(affine_source(device_->info())).value();
   const auto buffer = upload_floats(*device_, std::vector<float>(64, 0));
   const auto stream = device_->create_stream().value();
   const AffineArguments arguments{buffer->address(), 64, 1, 1, 1};
@@ -143,14 +143,14 @@ TEST_P(ConformanceStream, RefusesBadLaunches) {
 }
 
 TEST_P(ConformanceStream, ArgumentsNeedNotFillWords) {
-  KernelSource source = affine_source();
-  source.name = "test/bytes";
-  source.text = glsl(R"(
+  KernelSource source = source_of(device_->info(), {R"(
 layout(local_size_x = 1) in;
 layout(push_constant, scalar) uniform Arguments { Numbers to; uint8_t a; uint8_t b; };
 void main() { to.at[0] = uint(a) * 256 + uint(b); }
-)");
-  source.block = {1, 1, 1};
+)",
+                                                    R"(
+GRETA_KERNEL(1) work(u32* to, u8 a, u8 b) { to[0] = a * 256 + b; }
+)"});
   source.argument_bytes = 10;
   const auto kernel = device_->compile(source).value();
   const auto buffer = upload_floats(*device_, {0});
@@ -170,15 +170,19 @@ void main() { to.at[0] = uint(a) * 256 + uint(b); }
 TEST_P(ConformanceStream, ArgumentsMayFillTheWholeBlock) {
   const std::uint32_t bytes = device_->info().max_argument_bytes;
   ASSERT_GE(bytes, 128U);
-  ASSERT_LE(bytes, 256U);
-  KernelSource source = affine_source();
-  source.name = "test/whole";
-  source.text = glsl(R"(
+  ASSERT_LE(bytes, 4096U);
+  KernelSource source = source_of(device_->info(), {R"(
 layout(local_size_x = 1) in;
 layout(push_constant, scalar) uniform Arguments { Numbers to; uint values[COUNT]; };
 void main() { to.at[0] = values[0]; to.at[1] = values[COUNT - 1]; }
-)");
-  source.block = {1, 1, 1};
+)",
+                                                    R"(
+struct Values { u32 at[COUNT]; };
+GRETA_KERNEL(1) work(u32* to, Values values) {
+  to[0] = values.at[0];
+  to[1] = values.at[COUNT - 1];
+}
+)"});
   source.argument_bytes = bytes;
   const std::uint32_t count = (bytes - 8) / 4;
   source.options = {"-DCOUNT=" + std::to_string(count)};
@@ -198,7 +202,7 @@ void main() { to.at[0] = values[0]; to.at[1] = values[COUNT - 1]; }
 }
 
 TEST_P(ConformanceStream, DiscardForgetsWhatWasNotSubmitted) {
-  auto kernel = device_->compile(affine_source()).value();
+  auto kernel = device_->compile(affine_source(device_->info())).value();
   const auto buffer = upload_floats(*device_, std::vector<float>(64, 0));
   const auto stream = device_->create_stream().value();
   const auto before = device_->create_event().value();
@@ -251,7 +255,7 @@ TEST_P(ConformanceStream, ADestroyedStreamLeavesItsEventsUsable) {
 }
 
 TEST_P(ConformanceStream, ObjectsMayOutliveTheirDevice) {
-  auto kernel = device_->compile(affine_source()).value();
+  auto kernel = device_->compile(affine_source(device_->info())).value();
   auto buffer = upload_floats(*device_, std::vector<float>(64, 0));
   auto stream = device_->create_stream().value();
   auto event = device_->create_event().value();

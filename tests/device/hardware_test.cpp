@@ -67,6 +67,52 @@ TEST(DeviceInfo, TheFingerprintIsOfTheHardwareOnly) {
   EXPECT_NE(info.fingerprint(), before);
 }
 
+DeviceInfo seen(const std::string& backend, const std::string& pci, const std::string& uuid) {
+  DeviceInfo info;
+  info.backend = backend;
+  info.kind = DeviceKind::discrete_gpu;
+  info.pci_address = pci;
+  info.uuid = uuid;
+  return info;
+}
+
+TEST(SameCard, IsTheOneInTheSamePlace) {
+  // AMD: HIP tells the card's serial number, Vulkan drivers make a UUID of the PCI address.
+  const auto hip = seen("hip", "0000:c1:00.0", "3031");
+  EXPECT_TRUE(same_card(hip, seen("vulkan", "0000:c1:00.0", "c100")));
+  EXPECT_FALSE(same_card(hip, seen("vulkan", "0000:c2:00.0", "3031")));
+}
+
+TEST(SameCard, IsTheOneWithTheSameUuidWhereNobodyTellsThePlace) {
+  const auto hip = seen("hip", "0000:c1:00.0", "3031");
+  EXPECT_TRUE(same_card(hip, seen("vulkan", "", "3031")));
+  EXPECT_FALSE(same_card(hip, seen("vulkan", "", "3032")));
+  EXPECT_FALSE(same_card(seen("hip", "", ""), seen("vulkan", "", "")));
+  EXPECT_TRUE(same_card(seen("hip", "", ""), seen("hip", "", "")));
+}
+
+TEST(SameCard, WhatActsOnTheCpuIsNoCard) {
+  auto lavapipe = seen("vulkan", "", "99");
+  auto host = seen("hip-host", "", "99");
+  auto sister = host;
+  sister.index = 1;
+  for (auto* const info : {&lavapipe, &host, &sister}) info->kind = DeviceKind::cpu;
+  EXPECT_FALSE(same_card(lavapipe, host));
+  EXPECT_FALSE(same_card(host, sister));
+  EXPECT_TRUE(same_card(host, host));
+  // Every pair that is listed on this machine, too.
+  for (Backend* const a : backends()) {
+    for (Backend* const b : backends()) {
+      for (const auto& one : a->probe().devices) {
+        for (const auto& other : b->probe().devices) {
+          if (!one.info.is_cpu() && !other.info.is_cpu()) continue;
+          EXPECT_EQ(same_card(one.info, other.info), one.info.id() == other.info.id());
+        }
+      }
+    }
+  }
+}
+
 TEST(SpirvInfo, ReadsWhatAKernelNeeds) {
   KernelSource source = affine_source();
   source.text = glsl(R"(

@@ -48,6 +48,20 @@ class MemoryPoolTest : public ::testing::Test {
   FakeDriver driver_;
 };
 
+TEST_F(MemoryPoolTest, ExactBlocksAreChunksOfTheirOwnSize) {
+  MemoryPool pool = make({.exact = true});
+  const auto a = pool.allocate(100).value();
+  const auto b = pool.allocate(100).value();
+  EXPECT_EQ(driver_.chunks, 2U);
+  EXPECT_EQ(driver_.held, 200U);
+  EXPECT_EQ(a.size, 100U);
+  pool.release(b);
+  EXPECT_EQ(driver_.held, 100U) << "given back at once, so that later uses are seen";
+  pool.release(a);
+  EXPECT_EQ(pool.statistics().in_use_bytes, 0U);
+  EXPECT_EQ(pool.statistics().reserved_bytes, 0U);
+}
+
 TEST_F(MemoryPoolTest, SmallBlocksShareAChunk) {
   MemoryPool pool = make();
   const auto a = pool.allocate(1).value();

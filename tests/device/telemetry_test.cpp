@@ -70,7 +70,7 @@ TEST(Telemetry, ASpanThatBeganWithoutASinkReportsNothing) {
 TEST(Telemetry, TheDeviceLayerReports) {
   Recording recording;
   const auto device = open_device(usable_devices().at(0), {}).value();
-  const auto kernel = device->compile(affine_source()).value();
+  const auto kernel = device->compile(affine_source(device->info())).value();
   const auto buffer = upload_floats(*device, std::vector<float>(64, 1));
   const auto stream = device->create_stream().value();
   const AffineArguments arguments{buffer->address(), 64, 1, 1, 1};

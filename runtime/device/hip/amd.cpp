@@ -9,6 +9,7 @@
 #include "runtime/device/hardware.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/hip/describe.hpp"
+#include "runtime/device/hip/disassembler.hpp"
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/refusal.hpp"
 
@@ -247,6 +248,11 @@ Platform open(const std::vector<std::string>& libraries) {
   platform.describe = [runtime](int device) { return hip::describe(*runtime, device); };
   platform.create_compiler = create_amd_compiler;
   platform.read_statistics = read_statistics;
+  platform.disassemble = disassemble;
+  platform.argument_bytes = [](std::span<const std::byte> code_object, const std::string& entry,
+                               hipFunction_t) -> std::optional<std::uint32_t> {
+    return read_argument_bytes(code_object, entry).value();
+  };
   return platform;
 }
 

@@ -126,6 +126,26 @@ const json* find_kernel(const json& metadata, const std::string& entry) {
   return nullptr;
 }
 
+/// The metadata of a kernel of a code object.
+Result<json> read_kernel(Bytes code_object, const std::string& entry) {
+  const auto elf = read<Elf64_Ehdr>(code_object, 0);
+  if (!elf || !text(code_object).starts_with(ELFMAG) || elf->e_ident[EI_CLASS] != ELFCLASS64 ||
+      elf->e_ident[EI_DATA] != ELFDATA2LSB || elf->e_machine != EM_AMDGPU) {
+    return malformed("this is no AMD code object");
+  }
+  for (const auto& segment :
+       headers<Elf64_Phdr>(code_object, elf->e_phoff, elf->e_phentsize, elf->e_phnum)) {
+    if (segment.p_type != PT_NOTE) continue;
+    const Bytes note = find_metadata(slice(code_object, segment.p_offset, segment.p_filesz));
+    if (note.empty()) continue;
+    const json metadata = parse_metadata(note);
+    const json* const kernel = find_kernel(metadata, entry);
+    if (kernel != nullptr) return *kernel;
+    return malformed(fmt::format("the code object's metadata has no kernel {}", entry));
+  }
+  return malformed("the code object has no metadata");
+}
+
 std::uint32_t number(const json& kernel, const char* key) {
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
   const auto found = kernel.find(key);
@@ -194,33 +214,35 @@ Result<std::vector<std::byte>> extract_code_object(std::vector<std::byte> binary
 
 Result<KernelStatistics> read_statistics(std::span<const std::byte> code_object,
                                          const std::string& entry) {
-  const auto elf = read<Elf64_Ehdr>(code_object, 0);
-  if (!elf || !text(code_object).starts_with(ELFMAG) || elf->e_ident[EI_CLASS] != ELFCLASS64 ||
-      elf->e_ident[EI_DATA] != ELFDATA2LSB || elf->e_machine != EM_AMDGPU) {
-    return malformed("this is no AMD code object");
+  const auto kernel = read_kernel(code_object, entry);
+  if (!kernel) return kernel.failure();
+  KernelStatistics statistics;
+  statistics.registers = number(*kernel, ".vgpr_count");
+  statistics.accumulator_registers = number(*kernel, ".agpr_count");
+  statistics.scalar_registers = number(*kernel, ".sgpr_count");
+  statistics.shared_memory_bytes = number(*kernel, ".group_segment_fixed_size");
+  statistics.scratch_bytes = number(*kernel, ".private_segment_fixed_size");
+  statistics.spilled_registers = number(*kernel, ".vgpr_spill_count");
+  statistics.spilled_scalar_registers = number(*kernel, ".sgpr_spill_count");
+  statistics.code_bytes = code_bytes(code_object, *read<Elf64_Ehdr>(code_object, 0), entry);
+  return statistics;
+}
+
+Result<std::uint32_t> read_argument_bytes(std::span<const std::byte> code_object,
+                                          const std::string& entry) {
+  const auto kernel = read_kernel(code_object, entry);
+  if (!kernel) return kernel.failure();
+  const auto arguments = kernel->find(".args");
+  if (arguments == kernel->end() || !arguments->is_array()) return 0U;
+  std::uint64_t bytes = 0;
+  for (const json& argument : *arguments) {
+    const auto kind = argument.find(".value_kind");
+    const bool hidden = kind != argument.end() && kind->is_string() &&
+                        kind->get_ref<const std::string&>().starts_with("hidden_");
+    if (hidden) continue;
+    bytes = std::max(bytes, std::uint64_t{number(argument, ".offset")} + number(argument, ".size"));
   }
-  for (const auto& segment :
-       headers<Elf64_Phdr>(code_object, elf->e_phoff, elf->e_phentsize, elf->e_phnum)) {
-    if (segment.p_type != PT_NOTE) continue;
-    const Bytes note = find_metadata(slice(code_object, segment.p_offset, segment.p_filesz));
-    if (note.empty()) continue;
-    const json metadata = parse_metadata(note);
-    const json* const kernel = find_kernel(metadata, entry);
-    if (kernel == nullptr) {
-      return malformed(fmt::format("the code object's metadata has no kernel {}", entry));
-    }
-    KernelStatistics statistics;
-    statistics.registers = number(*kernel, ".vgpr_count");
-    statistics.accumulator_registers = number(*kernel, ".agpr_count");
-    statistics.scalar_registers = number(*kernel, ".sgpr_count");
-    statistics.shared_memory_bytes = number(*kernel, ".group_segment_fixed_size");
-    statistics.scratch_bytes = number(*kernel, ".private_segment_fixed_size");
-    statistics.spilled_registers = number(*kernel, ".vgpr_spill_count");
-    statistics.spilled_scalar_registers = number(*kernel, ".sgpr_spill_count");
-    statistics.code_bytes = code_bytes(code_object, *elf, entry);
-    return statistics;
-  }
-  return malformed("the code object has no metadata");
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, UINT32_MAX));
 }
 
 }  // namespace greta::hip

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,5 +22,10 @@ Result<std::vector<std::byte>> extract_code_object(std::vector<std::byte> binary
 /// Source: LLVM, "User Guide for AMDGPU Backend", code object V3 to V6 metadata.
 Result<KernelStatistics> read_statistics(std::span<const std::byte> code_object,
                                          const std::string& entry);
+
+/// Bytes of the argument block that a kernel takes, as the metadata says. Fails as
+/// read_statistics() does.
+Result<std::uint32_t> read_argument_bytes(std::span<const std::byte> code_object,
+                                          const std::string& entry);
 
 }  // namespace greta::hip

@@ -73,12 +73,11 @@ void Card::poison(std::uint64_t generation) {
   ++generation_;
 }
 
-Context::Context(std::shared_ptr<Card> card, DeviceInfo info, const OpenOptions& options)
+Context::Context(std::shared_ptr<Card> card, DeviceInfo info, OpenOptions options)
     : card_(std::move(card)),
       generation_(card_->open()),
       info_(std::move(info)),
-      transfer_deadline_(options.transfer_deadline),
-      exact_allocations_(info_.watches_bounds) {}
+      options_(std::move(options)) {}
 
 void Context::check(hipError_t error, const char* what) const {
   if (error == hipSuccess) return;

@@ -41,14 +41,12 @@ class Card {
 /// destroyed in any order.
 class Context {
  public:
-  Context(std::shared_ptr<Card> card, DeviceInfo info, const OpenOptions& options);
+  Context(std::shared_ptr<Card> card, DeviceInfo info, OpenOptions options);
 
   const Platform& platform() const { return card_->platform(); }
   const Functions& functions() const { return platform().functions; }
   const DeviceInfo& info() const { return info_; }
-  Deadline transfer_deadline() const { return transfer_deadline_; }
-  /// Whether each buffer is an allocation of its own, so that its ends can be watched.
-  bool exact_allocations() const { return exact_allocations_; }
+  const OpenOptions& options() const { return options_; }
 
   /// Makes the device that of the calling thread. Throws Refusal.
   void enter() const { check(set_device(), "hipSetDevice"); }
@@ -67,8 +65,7 @@ class Context {
   std::shared_ptr<Card> card_;
   std::uint64_t generation_;
   DeviceInfo info_;
-  Deadline transfer_deadline_;
-  bool exact_allocations_;
+  OpenOptions options_;
   std::atomic<bool> lost_{false};
 };
 

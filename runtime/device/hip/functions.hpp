@@ -111,8 +111,8 @@ struct Functions {
   /// Destroys everything that this process has on a device, and whatever failure sticks to it:
   /// hipDeviceReset; cuDevicePrimaryCtxReset_v2.
   std::function<hipError_t(int device)> reset_device;
-  /// Gives up what a stream runs and was to run: nobody waits for it any more. Empty where work that
-  /// was started can't be stopped.
+  /// Gives up what a stream runs and was to run: nobody waits for it any more. Empty where work
+  /// that was started can't be stopped.
   std::function<void(hipStream_t stream)> abandon;
   /// Copies between any two places that hipMalloc or hipHostMalloc gave: hipMemcpyAsync with
   /// hipMemcpyDefault; cuMemcpyAsync.

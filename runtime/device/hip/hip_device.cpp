@@ -43,7 +43,7 @@ HipBuffer& HipDevice::staging() {
 Result<void> HipDevice::transfer(Buffer& to, std::size_t to_offset, const Buffer& from,
                                  std::size_t from_offset, std::size_t bytes) {
   auto done = transfers_.copy(to, to_offset, from, from_offset, bytes);
-  if (done) done = transfers_.synchronize(context_->transfer_deadline());
+  if (done) done = transfers_.synchronize(context_->options().transfer_deadline);
   if (!done) transfers_.discard();
   return done;
 }

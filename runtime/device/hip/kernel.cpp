@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,7 @@ std::shared_ptr<Function> find_function(const std::shared_ptr<Context>& context,
   }
   context->check(error, "hipModuleLoadData");
   auto function = std::make_shared<Function>();
+  function->code_object.assign(code_object.begin(), code_object.end());
   function->owner = {context, loaded};
   error = hip.hipModuleGetFunction(&function->handle, loaded, source.entry.c_str());
   if (error == hipErrorNotFound) {
@@ -72,7 +74,11 @@ KernelStatistics read_statistics(const Context& context, const Function& functio
 
 /// Holds what the kernel needs against what the device has and the source promised.
 void check_resources(const Context& context, const KernelSource& source, const Function& function,
-                     const KernelStatistics& needs) {
+                     const KernelStatistics& needs, std::optional<std::uint32_t> argument_bytes) {
+  if (argument_bytes && *argument_bytes > source.argument_bytes) {
+    refuse(source, fmt::format("the text declares {} bytes of arguments, its source says {}",
+                               *argument_bytes, source.argument_bytes));
+  }
   if (needs.shared_memory_bytes > context.info().shared_memory_bytes) {
     refuse(source, fmt::format("{} bytes of shared memory, the device has {}",
                                needs.shared_memory_bytes, context.info().shared_memory_bytes));
@@ -96,12 +102,18 @@ std::unique_ptr<HipKernel> make_kernel(const std::shared_ptr<Context>& context,
                                        std::span<const std::byte> code_object) {
   auto function = find_function(context, source, code_object);
   const auto statistics = read_statistics(*context, *function, source.entry, code_object);
-  check_resources(*context, source, *function, statistics);
-  return std::make_unique<HipKernel>(context.get(), std::move(key), from_cache, std::move(function),
+  check_resources(*context, source, *function, statistics,
+                  context->platform().argument_bytes(code_object, source.entry, function->handle));
+  return std::make_unique<HipKernel>(context, std::move(key), from_cache, std::move(function),
                                      statistics);
 }
 
 }  // namespace
+
+Result<std::string> HipKernel::listing() const {
+  const auto& disassemble = context_->platform().disassemble;
+  return disassemble ? disassemble(function_->code_object, context_->options()) : Kernel::listing();
+}
 
 std::unique_ptr<HipKernel> compile(const std::shared_ptr<Context>& context, Compiler& compiler,
                                    KernelCache& cache, const KernelSource& source) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/device/hip/context.hpp"
 #include "runtime/device/kernel_cache.hpp"
@@ -11,6 +12,7 @@ namespace greta::hip {
 
 /// A function of a loaded code object, and how it is launched; kept alive by what runs it.
 struct Function {
+  std::vector<std::byte> code_object;
   Handle<hipModule_t, &Functions::hipModuleUnload> owner;
   hipFunction_t handle = nullptr;
   std::array<std::uint32_t, 3> block{};
@@ -20,9 +22,9 @@ struct Function {
 
 class HipKernel final : public Kernel {
  public:
-  HipKernel(const Context* context, std::string key, bool from_cache,
+  HipKernel(std::shared_ptr<const Context> context, std::string key, bool from_cache,
             std::shared_ptr<const Function> function, const KernelStatistics& statistics)
-      : context_(context),
+      : context_(std::move(context)),
         key_(std::move(key)),
         from_cache_(from_cache),
         function_(std::move(function)),
@@ -31,12 +33,13 @@ class HipKernel final : public Kernel {
   const std::string& content_key() const override { return key_; }
   bool from_cache() const override { return from_cache_; }
   KernelStatistics statistics() const override { return statistics_; }
+  Result<std::string> listing() const override;
 
-  const Context* context() const { return context_; }
+  const Context* context() const { return context_.get(); }
   const std::shared_ptr<const Function>& function() const { return function_; }
 
  private:
-  const Context* context_;  ///< for comparison only; function_ keeps it alive
+  std::shared_ptr<const Context> context_;
   std::string key_;
   bool from_cache_;
   std::shared_ptr<const Function> function_;

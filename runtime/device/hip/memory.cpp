@@ -58,7 +58,7 @@ MemoryPool::Options pool_options(const Context& context, Memory memory) {
     options.limit_bytes = context.info().memory_bytes;
     options.max_chunk_bytes = context.info().max_allocation_bytes;
   }
-  options.exact = context.exact_allocations();
+  options.exact = context.info().watches_bounds;
   return options;
 }
 

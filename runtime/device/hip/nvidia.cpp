@@ -50,6 +50,9 @@ struct Driver {
   hipError_t (*cuDevicePrimaryCtxRetain)(CUcontext* context, CUdevice device) = nullptr;
   hipError_t (*cuDevicePrimaryCtxReset)(CUdevice device) = nullptr;
   hipError_t (*cuCtxSetCurrent)(CUcontext context) = nullptr;
+  /// Since CUDA 12.4, or none.
+  hipError_t (*cuFuncGetParamInfo)(hipFunction_t function, std::size_t index, std::size_t* offset,
+                                   std::size_t* bytes) = nullptr;
 
   std::mutex mutex;
   std::map<int, CUcontext> primary;  ///< of devices that are in use
@@ -61,6 +64,7 @@ struct Driver {
   }
   hipError_t set_device(int index);
   hipError_t reset_device(int index);
+  std::optional<std::uint32_t> argument_bytes(hipFunction_t function) const;
 };
 
 hipError_t Driver::set_device(int index) {
@@ -84,6 +88,16 @@ hipError_t Driver::reset_device(int index) {
   CUdevice device = 0;
   const hipError_t error = cuDeviceGet(&device, index);
   return error != hipSuccess ? error : cuDevicePrimaryCtxReset(device);
+}
+
+std::optional<std::uint32_t> Driver::argument_bytes(hipFunction_t function) const {
+  if (cuFuncGetParamInfo == nullptr) return std::nullopt;
+  std::size_t end = 0, offset = 0, bytes = 0;
+  for (std::size_t index = 0; cuFuncGetParamInfo(function, index, &offset, &bytes) == hipSuccess;
+       ++index) {
+    end = offset + bytes;
+  }
+  return static_cast<std::uint32_t>(end);
 }
 
 /// "CUDA 13.0".
@@ -164,6 +178,7 @@ void load_queries(Driver& driver) {
   library.load(driver.cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain").value();
   library.load(driver.cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset_v2").value();
   library.load(driver.cuCtxSetCurrent, "cuCtxSetCurrent").value();
+  static_cast<void>(library.load(driver.cuFuncGetParamInfo, "cuFuncGetParamInfo"));
 }
 
 ProbedDevice describe(const Driver& driver, int index) {
@@ -232,6 +247,10 @@ Platform open(const std::vector<std::string>& libraries) {
   platform.functions.reset_device = [driver](int index) { return driver->reset_device(index); };
   platform.describe = [driver](int index) { return hip::describe(*driver, index); };
   platform.create_compiler = create_nvidia_compiler;
+  platform.argument_bytes = [driver](std::span<const std::byte>, const std::string&,
+                                     hipFunction_t function) {
+    return driver->argument_bytes(function);
+  };
   return platform;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,14 @@ struct Platform {
   std::function<Result<KernelStatistics>(std::span<const std::byte> code_object,
                                          const std::string& entry)>
       read_statistics;
+  /// Bytes of the argument block that a loaded kernel takes; nothing where nobody tells.
+  std::function<std::optional<std::uint32_t>(std::span<const std::byte> code_object,
+                                             const std::string& entry, hipFunction_t function)>
+      argument_bytes;
+  /// A code object's machine code as text; empty where there is no way to it.
+  std::function<Result<std::string>(std::span<const std::byte> code_object,
+                                    const OpenOptions& options)>
+      disassemble;
 };
 
 /// Names and paths of libraries, tried in this order; tests name their own.

@@ -36,7 +36,7 @@ HipStream::~HipStream() {
   if (in_flight_.empty()) return;
   // Work in flight uses what is destroyed next. If it does not end, everything is left to it.
   static_cast<void>(entered(*context_, [&]() -> Result<void> {
-    wait_until_done(context_->transfer_deadline());
+    wait_until_done(context_->options().transfer_deadline);
     return {};
   }));
 }
@@ -98,7 +98,7 @@ void HipStream::submit_commands() {
     // The rest is not run. The caller may let go of what the first part uses when told so.
     batch.forget_events(issued);
     if (refusal.failure().status != Status::device_lost) {
-      wait_until_done(context_->transfer_deadline());
+      wait_until_done(context_->options().transfer_deadline);
     }
     throw;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/device/checks.hpp"
 #include "runtime/device/listing.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/executable.hpp"
@@ -54,23 +55,6 @@ std::optional<Binary> unpack(const std::vector<std::byte>& packed) {
   throw Refusal(Status::compile, fmt::format("{}: {}", source.name, why));
 }
 
-/// What can be judged before compiling.
-void check_source(const PhysicalDevice& device, const KernelSource& source) {
-  const DeviceInfo& info = device.info;
-  if (source.argument_bytes > info.max_argument_bytes) {
-    refuse(source, fmt::format("{} bytes of arguments, the device takes {}", source.argument_bytes,
-                               info.max_argument_bytes));
-  }
-  const std::uint32_t size = source.required_subgroup_size;
-  if (size == 0) return;
-  const bool power_of_two = (size & (size - 1)) == 0;
-  if (!info.subgroup_size_control || !power_of_two || size < info.min_subgroup_size ||
-      size > info.max_subgroup_size) {
-    refuse(source, fmt::format("subgroup size {} is not possible on the device, which has {} to {}",
-                               size, info.min_subgroup_size, info.max_subgroup_size));
-  }
-}
-
 /// Holds what the kernel needs against what the device has and the source promised.
 void check_resources(const PhysicalDevice& device, const KernelSource& source,
                      const SpirvInfo& needs) {
@@ -79,19 +63,8 @@ void check_resources(const PhysicalDevice& device, const KernelSource& source,
     refuse(source, fmt::format("the text declares a workgroup of {}, its source says {}",
                                fmt::join(needs.local_size, "x"), fmt::join(source.block, "x")));
   }
-  std::uint64_t invocations = 1;
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    invocations *= source.block[axis];
-    if (source.block[axis] > info.max_workgroup_size[axis]) {
-      refuse(source,
-             fmt::format("a workgroup of {}, the device takes {}", fmt::join(source.block, "x"),
-                         fmt::join(info.max_workgroup_size, "x")));
-    }
-  }
-  if (invocations > info.max_workgroup_invocations) {
-    refuse(source, fmt::format("a workgroup of {} invocations, the device takes {}", invocations,
-                               info.max_workgroup_invocations));
-  }
+  const std::uint64_t invocations =
+      std::uint64_t{source.block[0]} * source.block[1] * source.block[2];
   if (source.required_subgroup_size != 0 &&
       invocations > std::uint64_t{source.required_subgroup_size} * device.max_workgroup_subgroups) {
     refuse(source,
@@ -206,7 +179,7 @@ std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, K
   const telemetry::Span span("device.compile");
   const PhysicalDevice& device = context->physical();
   if (!device.matrix_macro.empty()) source.options.push_back("-D" + device.matrix_macro);
-  check_source(device, source);
+  check_source(device.info, source);
   const std::string key =
       source.content_key(fmt::format("{}, {}", device.info.compiler, glsl_passes),
                          fmt::format("{}, {}", device.info.architecture, device.info.driver));

@@ -77,6 +77,10 @@ hipError_t get_attribute(int* value, int attribute, hipFunction_t function) {
   });
 }
 
+std::uint32_t argument_bytes(hipFunction_t function) {
+  return function->library->entry().argument_bytes;
+}
+
 hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned dynamic_bytes,
                   hipStream_t stream, void**, void** extra) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "runtime/device/hip/functions.hpp"
 
 namespace greta::hip::host {
@@ -12,5 +14,8 @@ hipError_t get_attribute(int* value, int attribute, hipFunction_t function);
 hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned dynamic_bytes,
                   hipStream_t stream, void** parameters, void** extra);
+
+/// Bytes of the argument block that a kernel takes.
+std::uint32_t argument_bytes(hipFunction_t function);
 
 }  // namespace greta::hip::host

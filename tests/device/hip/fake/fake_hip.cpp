@@ -199,6 +199,13 @@ int cuGetErrorString(int error, const char** text) {
   *text = "an error";
   return error == 700 ? success : invalid_value;
 }
+/// Parameters of 8, 4 and 4 bytes.
+int cuFuncGetParamInfo(void*, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+  if (index > 2) return invalid_value;
+  *offset = index == 0 ? 0 : 4 + 4 * index;
+  *bytes = index == 0 ? 8 : 4;
+  return success;
+}
 int cuFuncSetAttribute(void*, int attribute, int value) {
   if (const int error = begin("hipFuncSetAttribute")) return error;
   if (attribute == 8) fake.allowed_dynamic_shared = value;
