@@ -51,6 +51,25 @@ TEST(HipHostCompile, VariablesThatBlocksWouldShareAreRefused) {
   }
 }
 
+TEST(HipHostCompile, DynamicSharedMemoryIsNamedAndNothingElseChanges) {
+  const auto compiled = [](const std::string& text) {
+    KernelSource source = HostDevice::source(text, {1, 1, 1});
+    const std::string whole = hip::host::compilation_text(source);
+    const auto start = whole.find("#line 1 \"test.hip\"\n") + 19;
+    return whole.substr(start, whole.rfind("\n#line 1 \"hip-host/entry\"") - start);
+  };
+  const std::string name = " __asm__(\"greta_host_dynamic\")";
+  EXPECT_EQ(compiled("extern __shared__ float a[];"), "extern float a[]" + name + ";");
+  EXPECT_EQ(compiled("x\nextern  __shared__\t__align__(16) T a[ ];y"),
+            "x\nextern __align__(16) T a[ ]" + name + ";y");
+  for (const std::string text :
+       {"extern \"C\" void f();", "// extern __shared__ memory\nint a[];", "extern int a[];",
+        "#define S(T, a) extern __shared__ T a[]\n", "extern", "external", "extern __shared__",
+        "extern \"C\" {\nextern float b[];\n}"}) {
+    EXPECT_EQ(compiled(text), text);
+  }
+}
+
 TEST(HipHostCompile, ConstantsAndTablesAreAllowed) {
   HostDevice host(sm_80);
   const auto out = host.upload(std::vector<int>(4));
@@ -80,8 +99,9 @@ TEST(HipHostCompile, AFunctionThatIsNowhereIsToldByName) {
 }
 
 TEST(HipHostCompile, AKernelForAnotherDeviceIsRefused) {
-  const auto source =
+  auto source =
       HostDevice::source("extern \"C\" __global__ void test(int* out) { *out = 1; }", {1, 1, 1});
+  source.argument_bytes = 8;
   const auto compiler = hip::host::create_compiler({}).value();
   const auto code = compiler->compile(source, "host-gfx942").value();
   HostDevice right(gfx942), wrong(gfx1201);
@@ -136,8 +156,7 @@ TEST(HipHostCompile, ACompilerThatIsTooSlowIsATimeout) {
 
 TEST(HipHostCompile, StatisticsAreOfTheKernel) {
   HostDevice host(sm_80);
-  const auto kernel = host.device()
-                          .compile(HostDevice::source(R"(
+  auto source = HostDevice::source(R"(
 extern "C" __global__ void test(int* out) {
   __shared__ int tile[100];
   __shared__ char flag;
@@ -146,8 +165,9 @@ extern "C" __global__ void test(int* out) {
   __syncthreads();
   out[threadIdx.x] = tile[99 - threadIdx.x] + flag;
 })",
-                                                      {100, 1, 1}, 48))
-                          .value();
+                                   {100, 1, 1}, 48);
+  source.argument_bytes = 8;
+  const auto kernel = host.device().compile(source).value();
   EXPECT_EQ(kernel->statistics().shared_memory_bytes, 401U + 48U);
   EXPECT_GT(kernel->statistics().code_bytes, 0U);
 }

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <regex>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -61,10 +61,36 @@ const std::string& language() {
   return text;
 }
 
-/// An array without a size is declared to be the library's dynamic memory.
-std::string name_dynamic_memory(const std::string& text) {
-  static const std::regex declaration(R"(\bextern\s+__shared__\s+([^;{}\n]*\[\s*\])\s*;)");
-  return std::regex_replace(text, declaration, "extern $1 __asm__(\"greta_host_dynamic\");");
+/// `line` without `word`, if it starts with it and the next character ends it; else nothing.
+std::optional<std::string_view> after_word(std::string_view line, std::string_view word) {
+  if (!line.starts_with(word)) return std::nullopt;
+  line.remove_prefix(word.size());
+  const auto next = line.find_first_not_of(" \t");
+  if (next == 0 || next == std::string_view::npos) return std::nullopt;
+  return line.substr(next);
+}
+
+/// `extern __shared__ float rest[];` declares the library's dynamic memory. The declaration is on
+/// one line.
+std::string name_dynamic_memory(std::string_view text) {
+  constexpr std::string_view first = "extern";
+  std::string result;
+  while (true) {
+    const auto start = text.find(first);
+    result += text.substr(0, start);
+    if (start == std::string_view::npos) return result;
+    text.remove_prefix(start);
+    const std::string_view line = text.substr(0, text.find_first_of("\n;{}"));
+    auto rest = after_word(line, first);
+    if (rest) rest = after_word(*rest, "__shared__");
+    const bool array = rest && text.substr(line.size()).starts_with(";") && rest->ends_with("]");
+    if (array) {
+      result += fmt::format("extern {} __asm__(\"greta_host_dynamic\")", *rest);
+    } else {
+      result += line;
+    }
+    text.remove_prefix(line.size());
+  }
 }
 
 /// A file in memory that the linker writes to.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <regex>
 #include <utility>
 
 #include "runtime/device/hip/host/host_compiler.hpp"
@@ -38,15 +37,19 @@ std::string runtime_of(const std::string& compiler) {
 /// The innermost frame of a report's first stack that is neither the sanitizer's nor hip-host's:
 /// "gemm/tiled.hip:12 in tiled".
 std::string kernel_place(std::string_view report) {
-  static const std::regex frame(R"(#\d+ 0x[0-9a-f]+ in (.+) (\S+:\d+))");
+  constexpr std::string_view number = "    #", in = " in ";
   while (!report.empty()) {
-    const std::string line(report.substr(0, report.find('\n')));
+    const std::string_view line = report.substr(0, report.find('\n'));
     report.remove_prefix(std::min(line.size() + 1, report.size()));
-    std::smatch parts;
-    if (!std::regex_search(line, parts, frame)) continue;
-    const std::string function = parts[1], place = parts[2];
-    if (place.starts_with("hip-host/") || place.find("libsanitizer") != std::string::npos) continue;
-    return fmt::format("{} in {}", place, function);
+    const auto function = line.find(in);
+    const auto place = line.rfind(' ');
+    if (!line.starts_with(number) || function == std::string_view::npos) continue;
+    const std::string_view where = line.substr(place + 1);
+    const bool has_line = where.find(':') != std::string_view::npos;
+    if (!has_line || where.starts_with("hip-host/")) continue;
+    if (where.find("libsanitizer") != std::string_view::npos) continue;
+    const auto start = function + in.size();
+    return fmt::format("{} in {}", where, line.substr(start, place - start));
   }
   return {};
 }
