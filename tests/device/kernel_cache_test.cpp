@@ -1,10 +1,13 @@
 #include "runtime/device/kernel_cache.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <fstream>
 #include <thread>
 
+#include "runtime/device/log.hpp"
 #include "tests/device/conformance.hpp"
 
 namespace greta::test {
@@ -43,6 +46,24 @@ TEST(KernelCache, AnEntryOfAnotherKeyOrKindIsIgnored) {
   EXPECT_FALSE(cache.load("text"));
   std::filesystem::create_directory(cache.path("folder"));
   EXPECT_FALSE(cache.load("folder"));
+}
+
+TEST(KernelCache, AFullDiskIsSaidOnceAndLeavesNothing) {
+  int warnings = 0;
+  set_log_sink([&](LogLevel level, std::string_view) { warnings += level == LogLevel::warning; });
+  const TemporaryFolder folder;
+  KernelCache cache(folder.path());
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit none{0, RLIM_INFINITY};  // no file may grow
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  cache.store("key", binary(1000, 5));
+  cache.store("other", binary(1000, 5));
+  const rlimit any{RLIM_INFINITY, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_FSIZE, &any);
+  EXPECT_EQ(warnings, 1);
+  EXPECT_FALSE(cache.load("key"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "kernels"));
+  set_log_sink({});
 }
 
 TEST(KernelCache, ReadersNeverSeeHalfAnEntry) {
