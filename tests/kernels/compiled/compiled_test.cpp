@@ -149,7 +149,7 @@ TEST_P(Compiled, DefaultsSpillNothing) {
 }
 
 TEST_P(Compiled, SomeSamples) {
-  sample(10);
+  sample(6);
 }
 
 /// The same with more of them takes minutes: ctest -L long.
