@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/device/backend.hpp"
+#include "runtime/device/hip/hip_backend.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
 
 namespace greta {
@@ -50,7 +51,9 @@ std::string describe(const std::vector<ProbedDevice>& devices,
 
 const std::vector<Backend*>& backends() {
   // Never destroyed: drivers do not take kindly to being shut down while the process exits.
-  static const auto* const list = new std::vector<Backend*>{vulkan::create_backend().release()};
+  static const auto* const list =
+      new std::vector<Backend*>{hip::create_backend().release(), vulkan::create_backend().release(),
+                                hip::create_host_backend().release()};
   return *list;
 }
 
