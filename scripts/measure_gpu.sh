@@ -6,13 +6,14 @@
 #
 #   OUTDIR        receives logs, CSV, JSON and the database: eight files at most
 #   --bin DIR     holds greta-tune, greta-compile-helper (which runs NVRTC and hiprtc),
-#                 greta_test_device, greta_test_kernels, greta_device_benchmark
+#                 greta_test_device, greta_test_kernels, greta_device_benchmark,
+#                 greta_compile_benchmark
 #   --lib DIR     shared libraries that the machine lacks, such as the Vulkan loader
 #   --peers FILE  a Python script that times other libraries and prints CSV (--only copy,gemm)
 #   --device D    as for greta-tune; default: auto
 #   --budget B    what each problem of the gemm-peers preset gets; default: 20s
-#   --only LIST   some of the steps, by name: devices,conformance,kernels,f32,f16,benchmark,peers,
-#                 preset; a session may be spread over several calls with one OUTDIR
+#   --only LIST   some of the steps, by name: devices,conformance,kernels,f32,f16,benchmark,
+#                 compile,peers,preset; a session may be spread over several calls with one OUTDIR
 #
 # Every step has a time limit, and one that fails does not stop the rest. The exit code is 1 when any
 # step failed.
@@ -45,7 +46,7 @@ done
 [[ -z $lib || -d $lib ]] || usage "--lib '$lib': no such folder"
 [[ -z $peers || -f $peers ]] || usage "--peers '$peers': no such file"
 for name in ${only//,/ }; do
-  [[ ,devices,conformance,kernels,f32,f16,benchmark,peers,preset, == *",$name,"* ]] ||
+  [[ ,devices,conformance,kernels,f32,f16,benchmark,compile,peers,preset, == *",$name,"* ]] ||
     usage "--only: no step '$name'"
 done
 
@@ -94,6 +95,7 @@ step f16 240 "$out/gemm-f16-1x4096.json" \
   "${tune[@]}" gemm --m 1 --n 4096 --k 4096 --dtype f16 "${headline[@]}"
 step benchmark 120 "$out/device-benchmark.json" \
   "${greta[@]}" "$bin/greta_device_benchmark" --benchmark_format=json
+step compile 300 "$summary" "${greta[@]}" "$bin/greta_compile_benchmark" "--device=$device"
 [[ -z $peers ]] || step peers 300 "$out/peers.csv" python3 "$peers" --only copy,gemm
 step preset 1500 "$log" "${tune[@]}" preset "$preset" --device "$device" --budget "$budget" \
   --db "$db" --csv "$out/gemm-peers.csv"

@@ -89,6 +89,7 @@ class MeasureGpu(ScriptTest):
         self.program("greta_test_device", "exit 3")
         self.program("greta_test_kernels", "exit 0")
         self.program("greta_device_benchmark", 'echo "$LD_LIBRARY_PATH"')
+        self.program("greta_compile_benchmark", 'echo "compiled for $1"')
 
     def measure(self, *arguments):
         return self.run_script("measure_gpu.sh", self.out, "--bin", self.bin, *arguments,
@@ -101,9 +102,10 @@ class MeasureGpu(ScriptTest):
         self.assertEqual(result.returncode, 1, result.stderr)
         summary = (self.out / "summary.txt").read_text()
         self.assertRegex(summary, r"conformance +exit +3")
-        for step in ("devices", "kernels", "f32", "f16", "benchmark", "peers", "preset"):
+        for step in ("devices", "kernels", "f32", "f16", "benchmark", "compile", "peers", "preset"):
             self.assertRegex(summary, rf"(?m)^{step} +exit +0")
         self.assertEqual((self.out / "device-benchmark.json").read_text(), f"{self.folder}\n")
+        self.assertIn("compiled for --device=auto\n", summary)
         self.assertIn("copy,gemm", (self.out / "peers.csv").read_text())
         self.assertLessEqual(len(list(self.out.iterdir())), 8)
 
