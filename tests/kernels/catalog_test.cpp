@@ -24,8 +24,8 @@ KernelTemplate toy() {
   KernelTemplate kernel;
   kernel.name = "toy";
   kernel.dimensions = {{"m", "rows"}, {"n", "columns"}};
-  kernel.attributes = {{"layout", "", "nn", {"nn", "nt", "tn"}, "", nullptr},
-                       {"beta", "", "0", {}, "an even digit", even_digit}};
+  kernel.attributes = {{"layout", "", "nn", {"nn", "nt", "tn"}, "", nullptr, {}},
+                       {"beta", "", "0", {}, "an even digit", even_digit, {}}};
   kernel.dtypes = {{DType::f32, DType::f32}, {DType::f16, DType::f16}, {DType::f16, DType::f32}};
   kernel.check = accept;
   return kernel;

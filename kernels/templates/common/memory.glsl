@@ -20,6 +20,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8) buffer BF16x4 { u16
 #endif
 #if IN_F16 || IN_BF16
 // Vectors of 16-bit elements are loaded as words: 16 bytes in one instruction on every driver.
+layout(buffer_reference, std430, buffer_reference_align = 2) buffer U16 { uint16_t v; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer U32 { uint v; };
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer U32x2 { uvec2 v; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer U32x4 { uvec4 v; };

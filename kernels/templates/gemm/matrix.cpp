@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/templates/gemm/alignment.hpp"
+#include "kernels/templates/gemm/cooperative.hpp"
 #include "kernels/templates/gemm/matrix_kernel.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
@@ -12,28 +14,6 @@ namespace {
 
 std::uint64_t rounded(std::uint64_t bytes) {
   return ceil_div(bytes, 256) * 256;
-}
-
-/// Lets align.hip copy odd operands to the workspace first, and the product read the copies.
-void add_alignment(LaunchPlan& plan, const DeviceInfo& device, const MatrixKernel& kernel,
-                   const Defines& defines) {
-  constexpr std::size_t a = 0, b = 1, partial = 5;  // positions in the argument block
-  const auto a_bytes = static_cast<std::uint64_t>(kernel.aligned_a_bytes());
-  const auto bytes = static_cast<std::uint64_t>(kernel.aligned_bytes());
-  const std::uint64_t start = rounded(plan.workspace_bytes);
-  plan.workspace_bytes = start + bytes;
-
-  Launch& product = plan.launches.front();
-  Launch copy{plan.sources.size(), {}, product.arguments};
-  copy.arguments[partial] = WorkspaceArgument{start};
-  if (kernel.odd_a()) product.arguments[a] = WorkspaceArgument{start};
-  if (kernel.odd_b()) product.arguments[b] = WorkspaceArgument{start + a_bytes};
-
-  plan.sources.push_back(kernel_source(device, "align", defines, 256));
-  const std::uint64_t chunks = std::max(a_bytes, bytes - a_bytes) / 16;
-  copy.grid = grid(device, plan.sources.back(), ceil_div(chunks, 256),
-                   kernel.odd_a() && kernel.odd_b() ? 2 : 1);
-  plan.launches.insert(plan.launches.begin(), std::move(copy));
 }
 
 /// One launch, in which the last slice of a tile to arrive adds them all.
@@ -55,17 +35,15 @@ LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Confi
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const MatrixKernel kernel(shape, device);
-  const bool align = config["ALIGN"] != 0;
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
   defines.emplace_back("WAVE", std::to_string(kernel.wave()));
-  defines.emplace_back("ALIGN_A", align && kernel.odd_a() ? "1" : "0");
-  defines.emplace_back("ALIGN_B", align && kernel.odd_b() ? "1" : "0");
+  add_alignment(defines, shape, config);
   KernelSource source = kernel_source(device, "matrix", defines, kernel.threads(config));
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
   LaunchPlan plan = config["FOLD"] != 0 ? folded_plan(shape, device, config, std::move(source))
                                         : plan_of_tiles(shape, device, config, std::move(source));
-  if (align) add_alignment(plan, device, kernel, defines);
+  add_alignment(plan, shape, device, config);
   return plan;
 }
 
@@ -146,7 +124,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
     })->second = value;
   };
   constexpr std::int64_t large = 1024;  // enough products for each element that is copied
-  const bool align = (kernel.odd_a() || kernel.odd_b()) && std::min(shape.m, shape.n) >= large;
+  const bool align = (has_odd_a(shape) || has_odd_b(shape)) && std::min(shape.m, shape.n) >= large;
   const std::int64_t threads = kernel.threads(config), bk = config["BK"];
   set("ALIGN", align);
   set("VA", load_width(shape, kernel.turned(shape.a_along_k), align ? 8 : shape.a_stride(),
@@ -186,6 +164,18 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 
 }  // namespace
 
-const Variant matrix{"matrix", matrix_space, plan, defaults};
+const Variant matrix{"matrix",
+                     [](const Shape& shape, const DeviceInfo& device) {
+                       return device.language == "glsl" ? cooperative_space(shape, device)
+                                                        : matrix_space(shape, device);
+                     },
+                     [](const Shape& shape, const DeviceInfo& device, const Config& config) {
+                       return device.language == "glsl" ? cooperative_plan(shape, device, config)
+                                                        : plan(shape, device, config);
+                     },
+                     [](const Shape& shape, const DeviceInfo& device) {
+                       return device.language == "glsl" ? cooperative_defaults(shape, device)
+                                                        : defaults(shape, device);
+                     }};
 
 }  // namespace greta::gemm

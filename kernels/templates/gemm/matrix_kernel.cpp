@@ -35,18 +35,6 @@ MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
   }
 }
 
-std::int64_t MatrixKernel::aligned_a_bytes() const {
-  if (!odd_a()) return 0;
-  const std::int64_t lines = shape_.a_along_k ? shape_.m : shape_.k;
-  return ceil_div(lines * ceil_div(shape_.a_stride(), chunk_) * 16, 256) * 256;
-}
-
-std::int64_t MatrixKernel::aligned_bytes() const {
-  if (!odd_b()) return aligned_a_bytes();
-  const std::int64_t lines = shape_.b_along_k ? shape_.n : shape_.k;
-  return aligned_a_bytes() + lines * ceil_div(shape_.b_stride(), chunk_) * 16;
-}
-
 std::int64_t MatrixKernel::threads(const Config& c) const {
   return std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]) * wave_;
 }

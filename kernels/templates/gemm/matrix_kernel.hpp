@@ -25,12 +25,6 @@ class MatrixKernel {
   const std::vector<int>& copies() const { return copies_; }
   /// Whether every wave must have the same number of copies: they are told apart by counting.
   bool counts_copies() const { return cores_ == MatrixCores::mfma; }
-  /// Whether lines of A, or B, don't start at multiples of 16 bytes, so that ALIGN copies it.
-  bool odd_a() const { return shape_.a_stride() % chunk_ != 0; }
-  bool odd_b() const { return shape_.b_stride() % chunk_ != 0; }
-  /// Bytes of the copies that ALIGN makes: of A, and of both.
-  std::int64_t aligned_a_bytes() const;
-  std::int64_t aligned_bytes() const;
 
   int wave() const { return wave_; }
   std::int64_t threads(const Config& config) const;

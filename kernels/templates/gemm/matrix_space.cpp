@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/matrix_kernel.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
@@ -35,48 +36,15 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
   };
 }
 
-/// Loads along lines that are not turned may as well be wide: at most half as wide as they could
-/// be, or the widest copy.
-Constraint wide_enough(const char* name, const char* parameter, DType type, std::int64_t stride,
-                       const MatrixKernel& kernel) {
-  const int aligned = vector_widths(type).back(), widest = widest_vector(type, stride, aligned);
+/// Tiles that are turned on their way take what narrow loads give as well.
+std::vector<Constraint> width_constraints(const Shape& shape, const MatrixKernel& kernel) {
   const int copy = kernel.copies().empty() ? 0 : kernel.copies().back();
-  return {name,
-          fmt::format("{} could be {}, or {} with ALIGN", parameter, widest, aligned),
-          {parameter, "ALIGN"},
-          [=](const Config& c) {
-            const int width = c[parameter];
-            return 2 * width >= (c["ALIGN"] != 0 ? aligned : widest) || width == copy;
-          }};
-}
-
-/// VA must divide A's lines, and VB B's, unless ALIGN makes them longer.
-std::vector<Constraint> alignment_constraints(const Shape& shape, const MatrixKernel& kernel) {
-  const auto divides = [](const char* name, const char* parameter, std::int64_t stride) {
-    return Constraint{name,
-                      fmt::format("{} must divide {}, the elements of a row of {} as it is stored, "
-                                  "where ALIGN is 0",
-                                  parameter, stride, parameter[1]),
-                      {parameter, "ALIGN"},
-                      [parameter, stride](const Config& c) {
-                        return c["ALIGN"] != 0 || stride % c[parameter] == 0;
-                      }};
-  };
-  std::vector<Constraint> list{
-      {"align",
-       "there are no odd lines for ALIGN",
-       {"ALIGN"},
-       [odd = kernel.odd_a() || kernel.odd_b()](const Config& c) {
-         return c["ALIGN"] == 0 || odd;
-       }},
-      divides("a_alignment", "VA", shape.a_stride()),
-      divides("b_alignment", "VB", shape.b_stride()),
-  };
+  std::vector<Constraint> list;
   if (!kernel.turned(shape.a_along_k)) {
-    list.push_back(wide_enough("a_width", "VA", shape.in, shape.a_stride(), kernel));
+    list.push_back(wide_enough("a_width", "VA", shape.in, shape.a_stride(), copy));
   }
   if (!kernel.turned(shape.b_along_k)) {
-    list.push_back(wide_enough("b_width", "VB", shape.in, shape.b_stride(), kernel));
+    list.push_back(wide_enough("b_width", "VB", shape.in, shape.b_stride(), copy));
   }
   return list;
 }
@@ -156,37 +124,11 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
   };
 }
 
-std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& device,
-                                          const MatrixKernel& kernel) {
-  const auto most =
-      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
-  const std::int64_t busy = busy_workgroups(device);
-  return {
-      {"slices",
-       fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
-       {"BK", "SPLIT"},
-       [k = shape.k](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * c["BK"] <= k; }},
-      {"enough_workgroups",
-       fmt::format("BM x BN in SPLIT slices make more than {} workgroups", 4 * busy),
-       {"BM", "BN", "SPLIT"},
-       [=](const Config& c) {
-         const std::int64_t tiles = ceil_div(shape.m, c["BM"]) * ceil_div(shape.n, c["BN"]);
-         return c["SPLIT"] == 1 || tiles * c["SPLIT"] <= 4 * busy;
-       }},
-      {"fold",
-       "there are no slices to FOLD",
-       {"SPLIT", "FOLD"},
-       [](const Config& c) { return c["SPLIT"] > 1 || c["FOLD"] == 0; }},
-      {"workspace",
-       fmt::format("SPLIT partial sums of {} x {} elements, and with ALIGN the operands, need more "
-                   "than {} MiB",
-                   shape.m, shape.n, most >> 20),
-       {"SPLIT", "ALIGN"},
-       [=](const Config& c) {
-         const std::int64_t sums = c["SPLIT"] == 1 ? 0 : shape.m * shape.n * 4 * c["SPLIT"];
-         return sums + (c["ALIGN"] != 0 ? kernel.aligned_bytes() : 0) <= most;
-       }},
-  };
+/// The last slice can add them all where there are slices.
+Constraint fold_constraint() {
+  return {"fold", "there are no slices to FOLD", {"SPLIT", "FOLD"}, [](const Config& c) {
+            return c["SPLIT"] > 1 || c["FOLD"] == 0;
+          }};
 }
 
 }  // namespace
@@ -227,10 +169,12 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   };
   a.constraints = {storage_constraint(shape, device)};
   append(a.constraints, problem_constraints(shape, device, kernel));
-  append(a.constraints, alignment_constraints(shape, kernel));
+  append(a.constraints, alignment_constraints(shape));
+  append(a.constraints, width_constraints(shape, kernel));
   append(a.constraints, tile_constraints(device, kernel));
   append(a.constraints, load_constraints(kernel));
-  append(a.constraints, slice_constraints(shape, device, kernel));
+  append(a.constraints, slice_constraints(shape, device));
+  a.constraints.push_back(fold_constraint());
   return a;
 }
 

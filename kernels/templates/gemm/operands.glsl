@@ -133,18 +133,19 @@ void put4(uint row, uint col, vec4 sum) {
 layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Partial { float v; };
 layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counter { uint v; };
 
-Partial partial_sum(uint slice, uint row, uint col) {
-  return Partial(args.partial + (uint64_t(slice) * args.m * args.n + element(row, col)) * 4);
+uint64_t partial_sum(uint slice, uint row, uint col) {
+  return args.partial + (uint64_t(slice) * args.m * args.n + element(row, col)) * 4;
 }
 void put_partial(uint slice, uint row, uint col, float sum) {
-  partial_sum(slice, row, col).v = sum;
+  Partial(partial_sum(slice, row, col)).v = sum;
 }
-float get_partial(uint slice, uint row, uint col) { return partial_sum(slice, row, col).v; }
+float get_partial(uint slice, uint row, uint col) {
+  return Partial(partial_sum(slice, row, col)).v;
+}
 
 void put_partial4(uint slice, uint row, uint col, vec4 sum) {
 #if STORE_VEC == 4
-  const uint64_t at = uint64_t(slice) * args.m * args.n + element(row, col);
-  if (col < args.n) F32x4(args.partial + at * 4).v = sum;
+  if (col < args.n) F32x4(partial_sum(slice, row, col)).v = sum;
 #else
   [[unroll]] for (uint j = 0; j < 4; ++j) {
     if (col + j < args.n) put_partial(slice, row, col + j, sum[j]);

@@ -15,6 +15,7 @@
 
 #include "common/memory.glsl"
 #include "gemm/operands.glsl"
+#include "gemm/tile_order.glsl"
 
 #define TX (BN / TN)  // threads along n
 #define TY (BM / TM)  // threads along m
@@ -44,7 +45,6 @@ shared vec4 b_tile[STAGES * BK * LDB4];
 
 vec4 acc[TM * TN / 4];
 uint tid;
-uint row0, col0;          // the workgroup's tile of C
 uint64_t a_next, b_next;  // this thread's first vector of the K step to load next
 
 #define LOAD load_a
@@ -87,17 +87,6 @@ uint64_t first_vector(uint64_t base, bool along_k, uint span, uint vec, uint fir
   const uint64_t at = along_k ? uint64_t(first + line) * args.k + k0 + offset
                               : uint64_t(k0 + line) * extent + first + offset;
   return base + at * IN_BYTES;
-}
-
-// Picks the tile of C. SWIZZLE rows of tiles are walked together, column by column, so that
-// workgroups that run at the same time share their operands in the cache.
-void pick_tile() {
-  const uint group = SWIZZLE * args.tiles_n;
-  const uint first = workgroup() / group * SWIZZLE;
-  const uint rows = min(args.tiles_m - first, uint(SWIZZLE));
-  const uint within = workgroup() % group;
-  row0 = (first + within % rows) * BM;
-  col0 = within / rows * BN;
 }
 
 void load(uint k0, uint k_end) {

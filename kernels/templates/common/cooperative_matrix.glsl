@@ -1,0 +1,112 @@
+// Matrices that a subgroup holds together: MatrixA with INSTR_M x INSTR_K elements of the operands'
+// type, MatrixB with INSTR_K x INSTR_N, and MatrixC with INSTR_M x INSTR_N sums in f32. They are
+// loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. To be
+// included before everything else. What the compiler and the device have is one of
+//   GRETA_MATRIX_KHR       GL_KHR_cooperative_matrix, for bf16 with GL_EXT_bfloat16
+//   GRETA_MATRIX_NV        GL_NV_cooperative_matrix
+//   GRETA_MATRIX_EMULATED  neither: plain arithmetic, for tests. A MatrixA or MatrixB stays in
+//                          matrix_memory, so it must be there still when it is multiplied.
+
+#if !defined(INSTR_M) || !defined(INSTR_N) || !defined(INSTR_K) || !defined(MATRIX_CHUNKS) || \
+    !defined(SUBGROUP)
+#error "INSTR_{M,N,K}, MATRIX_CHUNKS (16-byte pieces of matrix_memory) and SUBGROUP must be defined"
+#endif
+
+#if defined(GRETA_MATRIX_KHR)
+
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_cooperative_matrix : require
+#if IN_BF16
+#extension GL_EXT_bfloat16 : require
+#define MATRIX_ELEMENT bfloat16_t
+#else
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#define MATRIX_ELEMENT float16_t
+#endif
+#define MatrixA coopmat<MATRIX_ELEMENT, gl_ScopeSubgroup, INSTR_M, INSTR_K, gl_MatrixUseA>
+#define MatrixB coopmat<MATRIX_ELEMENT, gl_ScopeSubgroup, INSTR_K, INSTR_N, gl_MatrixUseB>
+#define MatrixC coopmat<float, gl_ScopeSubgroup, INSTR_M, INSTR_N, gl_MatrixUseAccumulator>
+#define ROWS_IN_LINES gl_CooperativeMatrixLayoutRowMajor
+#define COLUMNS_IN_LINES gl_CooperativeMatrixLayoutColumnMajor
+#define load_matrix(to, at, pitch, order) coopMatLoad(to, matrix_memory, at, pitch, order)
+#define store_matrix(from, at, pitch) coopMatStore(from, matrix_memory, at, pitch, ROWS_IN_LINES)
+#define multiply_add(a, b, c) coopMatMulAdd(a, b, c)
+#define zero_matrix() MatrixC(0.0)
+
+#elif defined(GRETA_MATRIX_NV)
+
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_NV_cooperative_matrix : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#if IN_BF16
+#error "GL_NV_cooperative_matrix has no bf16"
+#endif
+#define MatrixA fcoopmatNV<16, gl_ScopeSubgroup, INSTR_M, INSTR_K>
+#define MatrixB fcoopmatNV<16, gl_ScopeSubgroup, INSTR_K, INSTR_N>
+#define MatrixC fcoopmatNV<32, gl_ScopeSubgroup, INSTR_M, INSTR_N>
+#define ROWS_IN_LINES false
+#define COLUMNS_IN_LINES true
+#define load_matrix(to, at, pitch, order) coopMatLoadNV(to, matrix_memory, at, pitch, order)
+#define store_matrix(from, at, pitch) coopMatStoreNV(from, matrix_memory, at, pitch, ROWS_IN_LINES)
+#define multiply_add(a, b, c) coopMatMulAddNV(a, b, c)
+#define zero_matrix() MatrixC(0.0)
+
+#elif !defined(GRETA_MATRIX_EMULATED)
+#error "GRETA_MATRIX_KHR or GRETA_MATRIX_NV must be defined"
+#endif
+
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_control_flow_attributes : require
+
+shared uvec4 matrix_memory[MATRIX_CHUNKS];
+
+#if defined(GRETA_MATRIX_EMULATED)
+
+#define ROWS_IN_LINES false
+#define COLUMNS_IN_LINES true
+#define MatrixB MatrixA
+struct MatrixA {
+  uint at, pitch;
+  bool columns_in_lines;
+};
+// An invocation has each SUBGROUP-th of the sums.
+struct MatrixC {
+  float sum[INSTR_M * INSTR_N / SUBGROUP];
+};
+uint matrix_row(uint i) { return (i * SUBGROUP + gl_SubgroupInvocationID) / INSTR_N; }
+uint matrix_column(uint i) { return (i * SUBGROUP + gl_SubgroupInvocationID) % INSTR_N; }
+
+vec2 halves(uint word);  // memory.glsl
+
+float matrix_element(MatrixA m, uint row, uint column) {
+  const uint line = m.columns_in_lines ? column : row, e = m.columns_in_lines ? row : column;
+  return halves(matrix_memory[m.at + line * m.pitch + e / 8][e % 8 / 2])[e % 2];
+}
+
+void load_matrix(out MatrixA to, uint at, uint pitch, bool columns_in_lines) {
+  to = MatrixA(at, pitch, columns_in_lines);
+}
+
+void store_matrix(MatrixC from, uint at, uint pitch) {
+  [[dont_unroll]] for (uint i = 0; i < from.sum.length(); ++i) {
+    const uint column = matrix_column(i), place = at + matrix_row(i) * pitch + column / 4;
+    matrix_memory[place][column % 4] = floatBitsToUint(from.sum[i]);
+  }
+}
+
+MatrixC multiply_add(MatrixA a, MatrixB b, MatrixC c) {
+  [[dont_unroll]] for (uint i = 0; i < c.sum.length(); ++i) {
+    [[dont_unroll]] for (uint k = 0; k < INSTR_K; ++k) {
+      c.sum[i] += matrix_element(a, matrix_row(i), k) * matrix_element(b, k, matrix_column(i));
+    }
+  }
+  return c;
+}
+
+MatrixC zero_matrix() {
+  MatrixC c;
+  [[dont_unroll]] for (uint i = 0; i < c.sum.length(); ++i) c.sum[i] = 0.0;
+  return c;
+}
+
+#endif

@@ -1,0 +1,139 @@
+#include "kernels/templates/gemm/alignment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/templates/gemm/plan.hpp"
+#include "kernels/templates/gemm/space.hpp"
+
+namespace greta::gemm {
+namespace {
+
+/// Elements of 16 bytes.
+std::int64_t chunk_of(const Shape& shape) {
+  return 16 / static_cast<std::int64_t>(size_of(shape.in));
+}
+
+/// Bytes of a copy, up to where the next one starts.
+std::int64_t copy_bytes(const Shape& shape, std::int64_t lines, std::int64_t length) {
+  return ceil_div(lines * ceil_div(length, chunk_of(shape)) * 16, 256) * 256;
+}
+
+std::int64_t a_bytes(const Shape& shape) {
+  return has_odd_a(shape) ? copy_bytes(shape, shape.a_along_k ? shape.m : shape.k, shape.a_stride())
+                          : 0;
+}
+
+std::int64_t b_bytes(const Shape& shape) {
+  return has_odd_b(shape) ? copy_bytes(shape, shape.b_along_k ? shape.n : shape.k, shape.b_stride())
+                          : 0;
+}
+
+Constraint divides(const char* name, const char* parameter, std::int64_t stride) {
+  return {name,
+          fmt::format("{} must divide {}, the elements of a row of {} as it is stored, where ALIGN "
+                      "is 0",
+                      parameter, stride, parameter[1]),
+          {parameter, "ALIGN"},
+          [parameter, stride](const Config& c) {
+            return c["ALIGN"] != 0 || stride % c[parameter] == 0;
+          }};
+}
+
+std::int64_t aligned_bytes(const Shape& shape) {
+  return a_bytes(shape) + b_bytes(shape);
+}
+
+}  // namespace
+
+bool has_odd_a(const Shape& shape) {
+  return shape.a_stride() % chunk_of(shape) != 0;
+}
+
+bool has_odd_b(const Shape& shape) {
+  return shape.b_stride() % chunk_of(shape) != 0;
+}
+
+std::vector<Constraint> alignment_constraints(const Shape& shape) {
+  return {
+      {"align",
+       "there are no odd lines for ALIGN",
+       {"ALIGN"},
+       [odd = has_odd_a(shape) || has_odd_b(shape)](const Config& c) {
+         return c["ALIGN"] == 0 || odd;
+       }},
+      divides("a_alignment", "VA", shape.a_stride()),
+      divides("b_alignment", "VB", shape.b_stride()),
+  };
+}
+
+Constraint wide_enough(const char* name, const char* parameter, DType type, std::int64_t stride,
+                       int copy) {
+  const int aligned = vector_widths(type).back(), widest = widest_vector(type, stride, aligned);
+  return {name,
+          fmt::format("{} could be {}, or {} with ALIGN", parameter, widest, aligned),
+          {parameter, "ALIGN"},
+          [=](const Config& c) {
+            const int width = c[parameter];
+            return 2 * width >= (c["ALIGN"] != 0 ? aligned : widest) || width == copy;
+          }};
+}
+
+std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t busy = busy_workgroups(device);
+  const auto most =
+      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  return {
+      {"slices",
+       fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
+       {"BK", "SPLIT"},
+       [k = shape.k](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * c["BK"] <= k; }},
+      {"enough_workgroups",
+       fmt::format("BM x BN in SPLIT slices make more than {} workgroups", 4 * busy),
+       {"BM", "BN", "SPLIT"},
+       [=](const Config& c) {
+         const std::int64_t tiles = ceil_div(shape.m, c["BM"]) * ceil_div(shape.n, c["BN"]);
+         return c["SPLIT"] == 1 || tiles * c["SPLIT"] <= 4 * busy;
+       }},
+      {"workspace",
+       fmt::format("SPLIT partial sums of {} x {} elements, and with ALIGN the operands, need more "
+                   "than {} MiB",
+                   shape.m, shape.n, most >> 20),
+       {"SPLIT", "ALIGN"},
+       [=](const Config& c) {
+         const std::int64_t sums = c["SPLIT"] == 1 ? 0 : shape.m * shape.n * 4 * c["SPLIT"];
+         return sums + (c["ALIGN"] != 0 ? aligned_bytes(shape) : 0) <= most;
+       }},
+  };
+}
+
+void add_alignment(Defines& defines, const Shape& shape, const Config& config) {
+  const bool align = config["ALIGN"] != 0;
+  defines.emplace_back("ALIGN_A", align && has_odd_a(shape) ? "1" : "0");
+  defines.emplace_back("ALIGN_B", align && has_odd_b(shape) ? "1" : "0");
+}
+
+void add_alignment(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device,
+                   const Config& config) {
+  if (config["ALIGN"] == 0) return;
+  constexpr std::size_t a = 0, b = 1, partial = 5;  // positions in the argument block
+  const std::uint64_t offset = ceil_div(plan.workspace_bytes, 256) * 256;
+  plan.workspace_bytes = offset + static_cast<std::uint64_t>(aligned_bytes(shape));
+  Launch& product = plan.launches.front();
+  Launch copy{plan.sources.size(), {}, product.arguments};
+  copy.arguments[partial] = WorkspaceArgument{offset};
+  if (has_odd_a(shape)) product.arguments[a] = WorkspaceArgument{offset};
+  if (has_odd_b(shape)) {
+    product.arguments[b] = WorkspaceArgument{offset + static_cast<std::uint64_t>(a_bytes(shape))};
+  }
+  Defines defines = problem_defines(shape);
+  add_alignment(defines, shape, config);
+  plan.sources.push_back(kernel_source(device, "align", defines, 256));
+  const std::int64_t threads = std::max(a_bytes(shape), b_bytes(shape)) / 16;
+  copy.grid = grid(device, plan.sources.back(), static_cast<std::uint64_t>(ceil_div(threads, 256)),
+                   has_odd_a(shape) && has_odd_b(shape) ? 2 : 1);
+  plan.launches.insert(plan.launches.begin(), std::move(copy));
+}
+
+}  // namespace greta::gemm

@@ -1,0 +1,269 @@
+#include "kernels/templates/gemm/cooperative.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/templates/gemm/alignment.hpp"
+#include "kernels/templates/gemm/plan.hpp"
+#include "kernels/templates/gemm/space.hpp"
+
+namespace greta::gemm {
+namespace {
+
+constexpr int chunk = 8;  // elements of 16 bytes: operands are f16 or bf16
+
+/// The products that INSTR names by their m; of several with this m, the largest.
+std::vector<MatrixOperation> products(const Shape& shape, const DeviceInfo& device) {
+  std::vector<MatrixOperation> list;
+  const auto volume = [](const MatrixOperation& o) { return o.n * o.k; };
+  for (const MatrixOperation& operation : device.matrix_operations) {
+    if (operation.input != to_string(shape.in) || size_of(shape.in) != 2) continue;
+    const auto same = std::find_if(list.begin(), list.end(),
+                                   [&](const auto& known) { return known.m == operation.m; });
+    if (same == list.end()) {
+      list.push_back(operation);
+    } else if (volume(*same) < volume(operation)) {
+      *same = operation;
+    }
+  }
+  return list;
+}
+
+/// The product that INSTR names; one that fits nowhere for a name that is not known.
+MatrixOperation product(const std::vector<MatrixOperation>& list, int instr) {
+  for (const MatrixOperation& operation : list) {
+    if (static_cast<int>(operation.m) == instr) return operation;
+  }
+  return {"", "", 1U << 30, 1U << 30, 1U << 30};
+}
+
+std::vector<int> product_names(const std::vector<MatrixOperation>& list) {
+  std::vector<int> names;
+  for (const MatrixOperation& operation : list) names.push_back(static_cast<int>(operation.m));
+  return names.empty() ? std::vector<int>{16} : names;
+}
+
+std::vector<int> subgroup_sizes(const DeviceInfo& device) {
+  std::vector<int> sizes;
+  for (std::uint32_t s = device.min_subgroup_size; s <= device.max_subgroup_size && s > 0; s *= 2) {
+    sizes.push_back(static_cast<int>(s));
+  }
+  return sizes.empty() ? std::vector<int>{static_cast<int>(device.subgroup_size)} : sizes;
+}
+
+std::int64_t subgroups_of(const Config& c) {
+  return std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]);
+}
+
+std::int64_t threads_of(const Config& c) {
+  return subgroups_of(c) * c["SUBGROUP"];
+}
+
+/// Columns of a piece of the sums on their way out.
+int piece_of(const Config& c) {
+  return std::min(c["WN"], 64);
+}
+
+std::int64_t shared_bytes(const Shape& shape, const Config& c, const MatrixOperation& o) {
+  const auto tile = [&c](bool along_k, const char* span) {
+    const std::int64_t lines = along_k ? c[span] : c["BK"], length = along_k ? c["BK"] : c[span];
+    return lines * (length / chunk + c["PAD"]) * 16;
+  };
+  const std::int64_t stage = tile(shape.a_along_k, "BM") + tile(shape.b_along_k, "BN");
+  const std::int64_t piece = std::int64_t{o.m} * (piece_of(c) / 4 + 1) * 16;
+  return std::max(c["STAGES"] * stage, subgroups_of(c) * piece);
+}
+
+/// An estimate of a thread's 32-bit registers: sums, one row of A's fragments and two of B's, the
+/// chunks on their way, addressing.
+std::int64_t registers_of(const Config& c, const MatrixOperation& o) {
+  const std::int64_t lanes = c["SUBGROUP"];
+  const std::int64_t sums = std::int64_t{c["WM"]} * c["WN"] / lanes;
+  const std::int64_t fragments = (std::int64_t{c["WM"]} + 2 * o.n) * o.k / 2 / lanes;
+  const std::int64_t chunks = std::int64_t{c["BM"] + c["BN"]} * c["BK"] / chunk / threads_of(c);
+  return sums + fragments + 4 * chunks + 40;
+}
+
+std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device,
+                                            bool offered) {
+  return {
+      {"matrix_operations",
+       fmt::format("the device has no cooperative matrices of {}", to_string(shape.in)),
+       {},
+       [offered](const Config&) { return offered; }},
+      {"many_rows",
+       fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
+       {},
+       [m = shape.m](const Config&) { return m >= least_tiled_rows; }},
+      tile_fits("tile_m", "BM", shape.m, 'm'),
+      tile_fits("tile_n", "BN", shape.n, 'n'),
+      grid_of_tiles(shape, device),
+  };
+}
+
+/// Every thread loads the same number of chunks of an operand's tile.
+Constraint loads_divide(const char* name, const char* extent) {
+  return {
+      name,
+      fmt::format("{} x BK elements in chunks of 8 must give every thread at least one", extent),
+      {"BM", "BN", "WM", "WN", "BK", "SUBGROUP"},
+      [extent](const Config& c) {
+        return std::int64_t{c[extent]} * c["BK"] % (chunk * threads_of(c)) == 0;
+      }};
+}
+
+std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
+                                         const std::vector<MatrixOperation>& list) {
+  const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+  const std::int64_t file = std::max(65536U, device.unit_registers);
+  return {
+      {"waves",
+       "products of INSTR must divide WM x WN and BK, and WM and WN must not exceed BM and BN",
+       {"BM", "BN", "WM", "WN", "BK", "INSTR"},
+       [list](const Config& c) {
+         const MatrixOperation o = product(list, c["INSTR"]);
+         const auto divides = [](std::uint32_t part, int whole) {
+           return static_cast<std::uint32_t>(whole) % part == 0;
+         };
+         return c["WM"] <= c["BM"] && c["WN"] <= c["BN"] && divides(o.m, c["WM"]) &&
+                divides(o.n, piece_of(c)) && divides(o.k, c["BK"]);
+       }},
+      {"workgroup_threads",
+       fmt::format("BM/WM x BN/WN subgroups must not be more than {} threads", threads),
+       {"BM", "BN", "WM", "WN", "SUBGROUP"},
+       [threads](const Config& c) { return threads_of(c) <= threads; }},
+      loads_divide("a_loads", "BM"),
+      loads_divide("b_loads", "BN"),
+      {"writes",
+       "every lane must write the same number of fours of a product's rows",
+       {"WN", "INSTR", "SUBGROUP"},
+       [](const Config& c) { return c["INSTR"] * piece_of(c) % (4 * c["SUBGROUP"]) == 0; }},
+      {"shared_memory",
+       fmt::format("STAGES of both tiles must fit {} KiB, as must INSTR rows of the sums",
+                   shared / 1024),
+       {"BM", "BN", "WM", "WN", "BK", "INSTR", "PAD", "STAGES"},
+       [=](const Config& c) {
+         return shared_bytes(shape, c, product(list, c["INSTR"])) <= shared;
+       }},
+      {"registers",
+       "sums, fragments and what is loaded need more than 255 registers of a thread",
+       {"BM", "BN", "WM", "WN", "BK", "INSTR", "SUBGROUP"},
+       [list](const Config& c) { return registers_of(c, product(list, c["INSTR"])) <= 255; }},
+      {"register_file",
+       fmt::format("the threads of a workgroup need more than {} registers together", file),
+       {"BM", "BN", "WM", "WN", "BK", "INSTR", "SUBGROUP"},
+       [=](const Config& c) {
+         return registers_of(c, product(list, c["INSTR"])) * threads_of(c) <= file;
+       }},
+  };
+}
+
+Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOperation& o, int bm,
+                 int bn, int wm, int wn, int bk) {
+  const auto width = [](std::int64_t stride) { return widest_vector(DType::f16, stride, chunk); };
+  // A copy costs as much as reading the operand twice: it pays where many tiles share it.
+  constexpr std::int64_t many_rows = 256;
+  const bool odd = has_odd_a(shape) || has_odd_b(shape);
+  const bool align = odd && std::min(shape.m, shape.n) >= many_rows;
+  return {"matrix",
+          {{"BM", bm},
+           {"BN", bn},
+           {"WM", wm},
+           {"WN", wn},
+           {"BK", bk},
+           {"INSTR", static_cast<int>(o.m)},
+           {"VA", align ? chunk : width(shape.a_stride())},
+           {"VB", align ? chunk : width(shape.b_stride())},
+           {"PAD", 1},
+           {"STAGES", 2},
+           {"SWIZZLE", 8},
+           {"SPLIT", default_split(shape, device, ceil_div(shape.m, bm) * ceil_div(shape.n, bn))},
+           {"ALIGN", align ? 1 : 0},
+           {"SUBGROUP", subgroup_sizes(device).front()}}};
+}
+
+}  // namespace
+
+Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
+  const auto list = products(shape, device);
+  // BM x BN  tile of C of a workgroup: reuse of A and B against the number of workgroups
+  // WM x WN  of them in a subgroup's registers: reuse of what it reads from shared memory
+  // BK       K steps in shared memory at a time: fewer barriers against more memory
+  // INSTR    rows of a product
+  // VA, VB   elements of A and B in one load
+  // PAD      16-byte chunks behind each line in shared memory: spreads lines over its banks
+  // STAGES   2: one barrier in a K step instead of two, for twice the memory
+  // SWIZZLE  rows of tiles that are walked together: what neighbours share in the cache
+  // SPLIT    slices of K: workgroups for small C
+  // ALIGN    operands with odd lines are copied first, so that wide loads can read them
+  // SUBGROUP threads that run in lockstep
+  Alternative a{"matrix", {}, {}};
+  a.parameters = {
+      {"BM", {16, 32, 64, 128, 256}},
+      {"BN", {16, 32, 64, 128, 256}},
+      {"WM", {16, 32, 64, 128}},
+      {"WN", {16, 32, 64, 128}},
+      {"BK", {16, 32, 64}},
+      {"INSTR", product_names(list)},
+      {"VA", vector_widths(DType::f16)},
+      {"VB", vector_widths(DType::f16)},
+      {"PAD", {0, 1}},
+      {"STAGES", {1, 2}},
+      {"SWIZZLE", {1, 2, 4, 8, 16}},
+      {"SPLIT", {1, 2, 4, 8, 16, 32}},
+      {"ALIGN", {0, 1}},
+      {"SUBGROUP", subgroup_sizes(device)},
+  };
+  a.constraints = {storage_constraint(shape, device)};
+  append(a.constraints, problem_constraints(shape, device, !list.empty()));
+  append(a.constraints, alignment_constraints(shape));
+  a.constraints.push_back(wide_enough("a_width", "VA", shape.in, shape.a_stride()));
+  a.constraints.push_back(wide_enough("b_width", "VB", shape.in, shape.b_stride()));
+  append(a.constraints, tile_constraints(shape, device, list));
+  append(a.constraints, slice_constraints(shape, device));
+  return a;
+}
+
+std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& device) {
+  std::vector<Config> configs;
+  const auto list = products(shape, device);
+  if (list.empty()) return configs;
+  struct Tile {
+    int bm, bn, wm, wn;
+  };
+  constexpr Tile by_size[] = {{128, 256, 64, 64}, {128, 128, 64, 64}, {128, 64, 64, 32},
+                              {64, 64, 32, 32},   {32, 64, 32, 32},   {16, 64, 16, 32},
+                              {32, 32, 32, 16},   {16, 32, 16, 16}};
+  std::vector<Tile> order, few;
+  for (const Tile& tile : by_size) {
+    const std::int64_t count = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
+    (count >= busy_workgroups(device) ? order : few).push_back(tile);
+  }
+  order.insert(order.end(), few.rbegin(), few.rend());
+  for (const int bk : {32, 64, 16}) {
+    for (const Tile& t : order) {
+      configs.push_back(config_of(shape, device, list.front(), t.bm, t.bn, t.wm, t.wn, bk));
+    }
+  }
+  return configs;
+}
+
+LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const MatrixOperation o = product(products(shape, device), config["INSTR"]);
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  defines.emplace_back("INSTR_M", std::to_string(o.m));
+  defines.emplace_back("INSTR_N", std::to_string(o.n));
+  defines.emplace_back("INSTR_K", std::to_string(o.k));
+  add_alignment(defines, shape, config);
+  KernelSource kernel = kernel_source(device, "matrix", defines, threads_of(config));
+  if (device.subgroup_size_control) {
+    kernel.required_subgroup_size = static_cast<std::uint32_t>(config["SUBGROUP"]);
+  }
+  LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(kernel));
+  add_alignment(plan, shape, device, config);
+  return plan;
+}
+
+}  // namespace greta::gemm

@@ -1,0 +1,213 @@
+// The variant `matrix` in GLSL. No CPU driver of a stable distribution has cooperative matrices, so
+// its algorithm runs with emulated ones, and with real ones it is compiled to valid SPIR-V.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "kernels/model/random.hpp"
+#include "kernels/templates/gemm/gemm.hpp"
+#include "runtime/device/vulkan/glsl_compiler.hpp"
+#include "runtime/device/vulkan/spirv_info.hpp"
+#include "tests/kernels/gemm_cpu.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+namespace greta {
+namespace {
+
+using test::gemm_problem;
+
+/// A GPU with matrix cores as Vulkan shows it.
+DeviceInfo gpu(std::vector<MatrixOperation> operations) {
+  DeviceInfo info;
+  info.backend = "vulkan";
+  info.name = "made up";
+  info.kind = DeviceKind::discrete_gpu;
+  info.max_workgroup_invocations = 1024;
+  info.max_workgroup_size = {1024, 1024, 64};
+  info.max_grid = {2147483647, 65535, 65535};
+  info.shared_memory_bytes = 48 << 10;
+  info.subgroup_size = info.min_subgroup_size = info.max_subgroup_size = 32;
+  info.subgroup_size_control = true;
+  info.max_argument_bytes = 256;
+  info.compute_units = 132;
+  info.unit_registers = 65536;
+  info.memory_bytes = info.max_allocation_bytes = std::uint64_t{64} << 30;
+  info.f16_arithmetic = info.f16_storage = true;
+  info.matrix_operations = std::move(operations);
+  return info;
+}
+
+/// What an H200 lists.
+const std::vector<MatrixOperation> nvidia{{"f16", "f32", 16, 8, 8},
+                                          {"f16", "f32", 16, 8, 16},
+                                          {"f16", "f32", 16, 16, 16},
+                                          {"bf16", "f32", 16, 16, 16}};
+/// Products that are not square, as Intel's GPUs have.
+const std::vector<MatrixOperation> intel{{"f16", "f32", 8, 16, 16}, {"bf16", "f32", 8, 16, 16}};
+
+template <typename T>
+T pick(const std::vector<T>& list, std::mt19937_64& random) {
+  return list[uniform_below(random, list.size())];
+}
+
+/// Of 16-bit inputs, with extents up to `most`, half of them multiples of 8.
+Problem random_problem(std::mt19937_64& random, const std::vector<DType>& inputs,
+                       std::uint64_t most) {
+  const auto extent = [&] {
+    const auto size = static_cast<std::int64_t>(1 + uniform_below(random, most));
+    return uniform_below(random, 2) == 0 ? size : (size + 7) / 8 * 8;
+  };
+  std::vector<std::pair<std::string, std::string>> attributes;
+  const auto add = [&](const char* name, const std::string& value, const char* fallback) {
+    if (value != fallback) attributes.emplace_back(name, value);
+  };
+  add("layout", pick<std::string>({"nn", "nt", "tn"}, random), "nn");
+  add("epilogue", pick<std::string>({"none", "bias", "residual,silu"}, random), "none");
+  add("beta", pick<std::string>({"0", "0", "2"}, random), "0");
+  const DType in = pick(inputs, random), out = pick<DType>({in, DType::f32}, random);
+  const std::int64_t m = 4 + extent();
+  return gemm_problem(m, extent(), extent(), in, out, attributes);
+}
+
+/// Products of a subgroup in a K step, each of which is compiled.
+int products(const Config& c) {
+  return c["WM"] / c["INSTR"] * (c["WN"] / 16) * (c["BK"] / 16);
+}
+
+TEST(GemmCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
+  const auto device = open_device("vulkan:0", {}).value();
+  DeviceInfo info = device->info();
+  std::mt19937_64 random(3);
+  for (int done = 0; done < 12;) {
+    info.matrix_operations = done % 3 == 2 ? intel : nvidia;
+    const Problem problem = random_problem(random, {DType::f16, DType::bf16}, 130);
+    const Space space = gemm_template().space(problem, info);
+    if (space.count("matrix") == 0) continue;  // too few rows
+    const Config config = space.sample("matrix", random);
+    if (products(config) > 16) continue;  // takes long to compile for a CPU
+    SCOPED_TRACE(problem.key() + " | " + config.text());
+    auto plan = gemm_template().plan(problem, info, config).value();
+    for (KernelSource& source : plan.sources) source.options = {"-DGRETA_MATRIX_EMULATED"};
+    const auto tensors = gemm_template().tensors(problem);
+    const auto inputs = test::random_inputs(tensors, 5);
+    const auto run = test::run_plan(*device, plan, tensors, inputs);
+    ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
+    EXPECT_EQ(run->overrun, "");
+    const Verdict verdict = gemm_template().reference(problem, inputs, 5)->check(run->outputs);
+    EXPECT_TRUE(verdict.passed) << verdict.detail;
+    ++done;
+  }
+}
+
+/// Every kernel of a plan, as a device with this extension compiles it; compile_glsl() validates.
+void expect_valid(const DeviceInfo& info, const LaunchPlan& plan, const std::string& macro) {
+  for (KernelSource source : plan.sources) {
+    source.options = {"-D" + macro};
+    const auto spirv = vulkan::compile_glsl(source);
+    ASSERT_TRUE(spirv) << spirv.failure().message << '\n' << spirv.failure().log;
+    const vulkan::SpirvInfo needs = vulkan::inspect(*spirv);
+    EXPECT_EQ(needs.local_size, source.block);
+    EXPECT_LE(needs.shared_memory_bytes, info.shared_memory_bytes);
+    EXPECT_LE(needs.push_constant_bytes, source.argument_bytes);
+  }
+}
+
+void expect_valid_samples(const std::vector<MatrixOperation>& operations,
+                          const std::vector<DType>& inputs, const std::string& macro) {
+  const DeviceInfo info = gpu(operations);
+  std::mt19937_64 random(4);
+  for (int done = 0; done < 50;) {
+    const Problem problem = random_problem(random, inputs, 5000);
+    const Space space = gemm_template().space(problem, info);
+    if (space.count("matrix") == 0) continue;
+    const Config config = space.sample("matrix", random);
+    SCOPED_TRACE(problem.key() + " | " + config.text());
+    expect_valid(info, gemm_template().plan(problem, info, config).value(), macro);
+    ++done;
+  }
+}
+
+TEST(GemmCooperative, NvMatricesCompileToValidSpirv) {
+  expect_valid_samples(nvidia, {DType::f16}, "GRETA_MATRIX_NV");
+}
+
+/// glslang knows them from release 13 on, bf16 from 15.3 on.
+TEST(GemmCooperative, KhrMatricesCompileToValidSpirvWhereTheCompilerKnowsThem) {
+  const bool known = vulkan::glsl_knows("GL_KHR_cooperative_matrix");
+  const bool bf16 = vulkan::glsl_knows("GL_EXT_bfloat16");
+  if (known) expect_valid_samples(intel, {DType::f16}, "GRETA_MATRIX_KHR");
+  if (bf16) expect_valid_samples(nvidia, {DType::bf16}, "GRETA_MATRIX_KHR");
+  const Problem problem = gemm_problem(128, 128, 128, DType::bf16, DType::bf16);
+  const DeviceInfo info = gpu(nvidia);
+  auto plan =
+      gemm_template().plan(problem, info, gemm_template().default_config(problem, info)).value();
+  plan.sources[0].options = {"-DGRETA_MATRIX_KHR"};
+  EXPECT_EQ(bool{vulkan::compile_glsl(plan.sources[0])}, bf16);
+}
+
+TEST(GemmCooperative, IsTheDefaultWhereTheDeviceHasMatrices) {
+  const DeviceInfo with = gpu(nvidia), without = gpu({});
+  const auto config = [&](std::int64_t extent, DType in) {
+    const Problem problem = gemm_problem(extent, extent, extent, in, DType::f32);
+    return gemm_template().default_config(problem, with);
+  };
+  for (const DType in : {DType::f16, DType::bf16}) {
+    EXPECT_EQ(config(4096, in).variant, "matrix");
+    EXPECT_EQ(config(4096, in)["ALIGN"], 0);
+    EXPECT_EQ(config(4095, in).variant, "matrix");
+    EXPECT_EQ(config(4095, in)["ALIGN"], 1) << "odd lines are copied first";
+    EXPECT_EQ(config(40, in).variant, "matrix");
+  }
+  EXPECT_EQ(config(4096, DType::f32).variant, "tiled") << "there are no f32 products";
+  const Problem problem = gemm_problem(4096, 4096, 4096, DType::f16, DType::f16);
+  EXPECT_EQ(gemm_template().default_config(problem, without).variant, "tiled");
+  const Space space = gemm_template().space(problem, without);
+  EXPECT_EQ(space.count("matrix"), 0U);
+}
+
+TEST(GemmCooperative, SubgroupSizesAreRequired) {
+  DeviceInfo info = gpu(nvidia);
+  info.max_subgroup_size = 64;
+  const Problem problem = gemm_problem(512, 512, 512, DType::f16, DType::f16);
+  const Space space = gemm_template().space(problem, info);
+  std::mt19937_64 random(5);
+  std::set<int> sizes;
+  for (int i = 0; i < 50; ++i) {
+    const Config config = space.sample("matrix", random);
+    const auto plan = gemm_template().plan(problem, info, config).value();
+    EXPECT_EQ(plan.sources[0].required_subgroup_size,
+              static_cast<std::uint32_t>(config["SUBGROUP"]));
+    EXPECT_EQ(plan.sources[0].block[0] % plan.sources[0].required_subgroup_size, 0U);
+    sizes.insert(config["SUBGROUP"]);
+  }
+  EXPECT_EQ(sizes, (std::set<int>{32, 64}));
+}
+
+TEST(GemmCooperative, TheTextRefusesBrokenParameters) {
+  const Problem problem = gemm_problem(128, 128, 128, DType::f16, DType::f16);
+  const DeviceInfo info = gpu(nvidia);
+  const auto plan =
+      gemm_template().plan(problem, info, gemm_template().default_config(problem, info)).value();
+  const auto compile_with = [&](const std::string& from, const std::string& to) {
+    KernelSource source = plan.sources[0];
+    source.options = {"-DGRETA_MATRIX_NV"};
+    const auto at = source.text.find("#define " + from);
+    if (at == std::string::npos) return "no " + from;
+    source.text.replace(at, source.text.find('\n', at) - at, "#define " + to);
+    const auto spirv = vulkan::compile_glsl(source);
+    return spirv ? "compiled" : spirv.failure().log;
+  };
+  const auto contains = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos ? std::string() : text;
+  };
+  EXPECT_EQ(contains(compile_with("PAD ", "PADDING 0"), "must be defined"), "");
+  EXPECT_EQ(contains(compile_with("WM ", "WM 24"), "products divide"), "");
+  EXPECT_EQ(contains(compile_with("STAGES ", "STAGES 3"), "STAGES is 1 or 2"), "");
+  EXPECT_EQ(contains(compile_with("INSTR_K ", "INSTR_Q 16"), "must be defined"), "");
+  KernelSource bare = plan.sources[0];
+  EXPECT_EQ(contains(vulkan::compile_glsl(bare).failure().log, "GRETA_MATRIX_KHR or"), "");
+}
+
+}  // namespace
+}  // namespace greta
