@@ -114,6 +114,17 @@ TEST_F(FakeLibrary, AnUnfitHiprtcLeavesClangToAmd) {
   EXPECT_EQ(compiler->find("clang "), 0U) << *compiler;
 }
 
+TEST_F(FakeLibrary, WithoutAnyCompilerForAmdTheReasonsAreNamed) {
+  use("partial");
+  setenv("PATH", "/nowhere", 1);
+  const auto compiler = create_amd_compiler({});
+  ASSERT_FALSE(compiler);
+  EXPECT_EQ(compiler.failure().status, Status::unavailable);
+  EXPECT_EQ(compiler.failure().message,
+            "libhiprtc.so.7 has no function hiprtcGetProgramLog; and there is no clang 15 or newer "
+            "on PATH");
+}
+
 TEST_F(FakeLibrary, HiprtcComesBeforeClangWhereItKnowsTheArchitecture) {
   use("good");
   const auto compiler = create_amd_compiler({}).value();
