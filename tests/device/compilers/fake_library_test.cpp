@@ -29,6 +29,8 @@ std::string text(const CodeObject& object) {
 
 class FakeLibrary : public ::testing::Test {
  protected:
+  void TearDown() override { setenv("PATH", path_.c_str(), 1); }
+
   /// The helper, which inherits this process's environment, then finds the libraries of a folder.
   static void use(const std::string& folder) {
     setenv("LD_LIBRARY_PATH", (std::string(GRETA_TEST_FAKES "/") + folder).c_str(), 1);
@@ -43,6 +45,9 @@ class FakeLibrary : public ::testing::Test {
     const auto compiled = compiler.compile(source(wish), "sm_90");
     return compiled ? Failure{Status::invalid_argument, "it compiled", {}} : compiled.failure();
   }
+
+ private:
+  const std::string path_ = std::getenv("PATH");
 };
 
 TEST_F(FakeLibrary, OptionsGoInCodeComesOutAndNothingElse) {
