@@ -69,7 +69,11 @@ Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenO
 /// "navi21", or another of that driver's names. The driver takes the GPU from the process's
 /// environment, RADV_FORCE_FAMILY, which must say the same. To be called before other threads run:
 /// a copy of the process tries it first. Fails with `unavailable` where the driver is missing, does
-/// not know the GPU, or was told another.
+/// not know the GPU, or was told another. Works with Mesa 22 to 25; later ones have no such GPUs.
 Result<std::unique_ptr<Device>> open_null_hardware(std::string_view gpu, OpenOptions options);
+
+/// The names that releases of Mesa have for a GPU, the given one first: Debian 12's "gfx1103_r1" is
+/// "phoenix" in later ones.
+std::vector<std::string> null_hardware_names(std::string_view gpu);
 
 }  // namespace greta

@@ -46,6 +46,8 @@ constexpr std::array architectures{
     NamedArchitecture{"radv vega12", "gfx904"},
     NamedArchitecture{"radv vega20", "gfx906"},
     NamedArchitecture{"radv arcturus", "gfx908"},
+    NamedArchitecture{"radv mi100", "gfx908"},
+    NamedArchitecture{"radv mi200", "gfx90a"},
     NamedArchitecture{"radv aldebaran", "gfx90a"},
     NamedArchitecture{"radv polaris", "gfx803"},
     NamedArchitecture{"radv vegam", "gfx803"},

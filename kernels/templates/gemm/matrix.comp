@@ -7,9 +7,11 @@
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(WM) || !defined(WN) || \
     !defined(VA) || !defined(VB) || !defined(PAD) || !defined(STAGES) || !defined(SWIZZLE) || \
-    !defined(SPLIT) || !defined(SUBGROUP) || !defined(A_ALONG_K) || !defined(B_ALONG_K) || \
-    !defined(ALIGN_A) || !defined(ALIGN_B)
-#error "BM BN BK WM WN VA VB PAD STAGES SWIZZLE SPLIT SUBGROUP {A,B}_ALONG_K ALIGN_{A,B} must be defined"
+    !defined(SPLIT) || !defined(SUBGROUP)
+#error "BM BN BK WM WN VA VB PAD STAGES SWIZZLE SPLIT and SUBGROUP must be defined"
+#endif
+#if !defined(A_ALONG_K) || !defined(B_ALONG_K) || !defined(ALIGN_A) || !defined(ALIGN_B)
+#error "{A,B}_ALONG_K and ALIGN_{A,B} must be defined"
 #endif
 
 #define SUBGROUPS (BM / WM * (BN / WN))

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "runtime/device/backend.hpp"
@@ -46,7 +47,28 @@ Failure unavailable(std::string_view gpu, std::string_view why) {
       Status::unavailable, fmt::format("{}: Mesa's Vulkan driver for AMD GPUs {}", gpu, why), {}};
 }
 
+/// Mesa's names until 22 and from 23 on.
+constexpr std::array<std::array<std::string_view, 2>, 8> renamed{{
+    {"gfx1036", "raphael_mendocino"},
+    {"gfx1100", "navi31"},
+    {"gfx1101", "navi32"},
+    {"gfx1102", "navi33"},
+    {"gfx1103_r1", "phoenix"},
+    {"gfx1103_r2", "phoenix2"},
+    {"arcturus", "mi100"},
+    {"aldebaran", "mi200"},
+}};
+
 }  // namespace
+
+std::vector<std::string> null_hardware_names(std::string_view gpu) {
+  std::vector<std::string> names{std::string(gpu)};
+  for (const auto& [before, now] : renamed) {
+    if (gpu == before) names.emplace_back(now);
+    if (gpu == now) names.emplace_back(before);
+  }
+  return names;
+}
 
 Result<std::unique_ptr<Device>> open_null_hardware(std::string_view gpu, OpenOptions options) {
   if (!drivers_start()) return unavailable(gpu, "does not know this GPU");
@@ -62,7 +84,10 @@ Result<std::unique_ptr<Device>> open_null_hardware(std::string_view gpu, OpenOpt
     }
     found = device.info.name;
   }
-  if (found.empty()) return unavailable(gpu, "is not installed, or RADV_FORCE_FAMILY is not set");
+  if (found.empty()) {
+    return unavailable(gpu,
+                       "is not installed, is of Mesa 26 or later, or RADV_FORCE_FAMILY is unset");
+  }
   return unavailable(gpu, "was told another: " + found);
 }
 
