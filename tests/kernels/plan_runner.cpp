@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <chrono>
+#include <map>
 
 #include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
@@ -23,8 +25,27 @@ Result<void> fill(Device& device, Stream& stream, Operands& operands,
 
 }  // namespace
 
-Device& device() {
-  static const std::unique_ptr<Device> instance = open_device("auto", {}).value();
+std::vector<std::string> usable_devices() {
+  std::vector<std::string> ids;
+  for (Backend* const backend : backends()) {
+    for (const ProbedDevice& device : backend->probe().devices) {
+      if (device.usable) ids.push_back(device.info.id());
+    }
+  }
+  return ids;
+}
+
+std::string device_name(std::string id) {
+  for (char& c : id) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return id;
+}
+
+Device& device(const std::string& id) {
+  static std::map<std::string, std::unique_ptr<Device>> opened;
+  auto& instance = opened[id];
+  if (!instance) instance = open_device(id, {}).value();
   return *instance;
 }
 
@@ -67,12 +88,13 @@ Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
 }
 
 void expect_right(const KernelTemplate& kernel_template, const Problem& problem,
-                  const Result<LaunchPlan>& plan, const std::string& what, std::uint64_t seed) {
+                  const Result<LaunchPlan>& plan, const std::string& what, std::uint64_t seed,
+                  Device& on) {
   SCOPED_TRACE(problem.key() + " | " + what);
   ASSERT_TRUE(plan) << plan.failure().message;
   const auto tensors = kernel_template.tensors(problem);
   const auto inputs = random_inputs(tensors, seed);
-  const auto run = run_plan(device(), *plan, tensors, inputs);
+  const auto run = run_plan(on, *plan, tensors, inputs);
   ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
   EXPECT_EQ(run->overrun, "");
   const Verdict verdict = kernel_template.reference(problem, inputs, seed)->check(run->outputs);

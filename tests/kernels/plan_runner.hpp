@@ -9,9 +9,13 @@
 
 namespace greta::test {
 
-/// The best device of this machine, opened once for the test program. Throws Error when there is
+/// Devices of this machine that can execute, by id: real ones, and those that CPUs imitate.
+std::vector<std::string> usable_devices();
+/// "vulkan_0": an id as a part of a test's name.
+std::string device_name(std::string id);
+/// A device, opened once for the test program; "auto" is the best one. Throws Error when there is
 /// none.
-Device& device();
+Device& device(const std::string& id = "auto");
 
 /// What came of running a plan once.
 struct PlanRun {
@@ -33,6 +37,7 @@ Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
 /// Runs a plan, called `what` in messages, on fresh inputs, and expects its guard zones to be
 /// intact and its results to be right for the template's reference.
 void expect_right(const KernelTemplate& kernel_template, const Problem& problem,
-                  const Result<LaunchPlan>& plan, const std::string& what, std::uint64_t seed = 1);
+                  const Result<LaunchPlan>& plan, const std::string& what, std::uint64_t seed = 1,
+                  Device& on = device());
 
 }  // namespace greta::test

@@ -116,7 +116,7 @@ Constraint loads_divide(const char* name, const char* extent) {
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
                                          const std::vector<MatrixOperation>& list) {
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
-  const std::int64_t file = std::max(65536U, device.unit_registers);
+  const std::int64_t file = register_file(device);
   return {
       {"waves",
        "products of INSTR must divide WM x WN and BK, and WM and WN must not exceed BM and BN",

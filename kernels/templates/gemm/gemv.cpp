@@ -93,8 +93,8 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
   };
 }
 
-Constraint register_file(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t file = std::max(65536U, device.unit_registers);
+Constraint register_constraint(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t file = register_file(device);
   return {"register_file",
           fmt::format("the threads of a workgroup need more than {} registers together", file),
           {"THREADS", "VB", "VA", "UNROLL"},
@@ -118,7 +118,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape, device)};
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, workgroup_constraints(shape, device));
-  if (device.language == "hip") a.constraints.push_back(register_file(shape, device));
+  if (device.language == "hip") a.constraints.push_back(register_constraint(shape, device));
   if (vectorising_cpu(device)) {
     a.constraints.push_back(
         {"code_size",

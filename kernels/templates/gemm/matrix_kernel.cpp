@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/templates/gemm/space.hpp"
+
 namespace greta::gemm {
 namespace {
 
@@ -19,7 +21,7 @@ std::vector<int> copy_widths(const DeviceInfo& device, MatrixCores cores) {
 MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
     : shape_(shape),
       cores_(matrix_cores(device.architecture)),
-      unit_registers_(device.unit_registers),
+      unit_registers_(register_file(device)),
       wave_(static_cast<int>(device.subgroup_size)),
       element_bytes_(static_cast<int>(size_of(shape.in))),
       chunk_(16 / element_bytes_) {

@@ -16,6 +16,10 @@ std::int64_t busy_workgroups(const DeviceInfo& device) {
   return device.compute_units > 0 ? device.compute_units : 32;
 }
 
+std::int64_t register_file(const DeviceInfo& device) {
+  return device.unit_registers > 0 ? device.unit_registers : 65536;
+}
+
 std::int64_t most_threads(const DeviceInfo& device) {
   return std::min(device.max_workgroup_invocations, device.max_workgroup_size[0]);
 }

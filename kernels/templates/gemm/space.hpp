@@ -22,6 +22,8 @@ bool vectorising_cpu(const DeviceInfo& device);
 
 /// Workgroups that keep the device busy; a guess where the API does not say.
 std::int64_t busy_workgroups(const DeviceInfo& device);
+/// 32-bit vector registers of a compute unit; a guess where the API does not say.
+std::int64_t register_file(const DeviceInfo& device);
 std::int64_t most_threads(const DeviceInfo& device);
 /// Workgroups that fit into a grid folded into two dimensions, and into 32 bits.
 std::int64_t most_workgroups(const DeviceInfo& device);

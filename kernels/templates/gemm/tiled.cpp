@@ -64,7 +64,7 @@ std::vector<Constraint> thread_constraints(const DeviceInfo& device) {
 
 /// Where sums live in a GPU's registers, spilling is never worth a trial.
 std::vector<Constraint> register_constraints(const DeviceInfo& device) {
-  const std::int64_t file = std::max(65536U, device.unit_registers);
+  const std::int64_t file = register_file(device);
   const int ahead = device.language == "hip" ? 2 : 1;  // tiled.hip reads the next K explicitly
   return {
       {"registers",
