@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
 #include "kernels/catalog.hpp"
-#include "runtime/device/architectures.hpp"
+#include "runtime/device/backend.hpp"
 #include "tuner/cli/commands.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/problem_options.hpp"
@@ -16,6 +18,8 @@ namespace greta {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view radv_prefix = "radv:";
 
 struct CompileOptions {
   ProblemRequest problem;
@@ -38,6 +42,7 @@ struct CompileOptions {
 
 /// Options that say which configurations exclude each other; files for one kernel need one.
 void check_options(const CompileOptions& options) {
+  if (options.architecture.empty()) refuse("--arch is missing");
   const bool many = !options.sample.empty() || !options.random.empty();
   if (!options.config.empty() && (many || !options.variant.empty())) {
     refuse("--config: names one configuration, without --variant, --sample and --random");
@@ -58,15 +63,30 @@ void check_options(const CompileOptions& options) {
   }
 }
 
+/// Mesa's AMD driver for a GPU that is not there, which it takes from the environment.
+std::unique_ptr<TargetCompiler> open_radv(const CompileOptions& options) {
+  const std::string gpu = options.architecture.substr(radv_prefix.size());
+  if (!options.compiler.empty()) refuse("--compiler: of HIP kernels; the driver compiles for radv");
+  if (!options.emit_case.empty()) refuse("--emit-case: of HIP kernels; radv gives no code objects");
+  if (!options.code_object.empty()) refuse("--code-object: radv gives none; --listing is there");
+  setenv("RADV_FORCE_FAMILY", gpu.c_str(), 1);
+  auto device = open_null_hardware(gpu, {});
+  if (!device) refuse("--arch radv:" + device.failure().message);
+  return create_device_target(*std::move(device));
+}
+
 std::unique_ptr<TargetCompiler> open_target(const CompileOptions& options) {
+  if (options.architecture.starts_with(radv_prefix)) return open_radv(options);
   OpenOptions open;
   open.compiler = options.compiler;
   auto target = create_hip_target(options.architecture, open);
   if (target) return *std::move(target);
-  const bool known = architecture_info(options.architecture).has_value();
-  const std::string option = known && !options.compiler.empty() ? "--compiler " + options.compiler
-                                                                : "--arch " + options.architecture;
-  refuse(fmt::format("{}: {}", option, target.failure().message));
+  const bool about_compiler =
+      !options.compiler.empty() && target.failure().status != Status::invalid_argument;
+  refuse(fmt::format(
+      "{}: {}",
+      about_compiler ? "--compiler " + options.compiler : "--arch " + options.architecture,
+      target.failure().message));
 }
 
 std::vector<Choice> choices_for_problem(const KernelTemplate& kernel_template,
@@ -207,7 +227,10 @@ void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_t
                              const std::string& group) {
     return command->add_option(name, value, help)->group(group);
   };
-  add("--arch", options->architecture, "An AMD architecture, e.g. gfx942 (needed)", what);
+  add("--arch", options->architecture,
+      "An AMD architecture, e.g. gfx942, or radv: and a GPU for GLSL, e.g. "
+      "radv:gfx1103_r1 (needed)",
+      what);
   add("--compiler", options->compiler, "A clang that compiles HIP; default: hiprtc, or on PATH",
       what);
   add("--config", options->config, "A configuration, as reports print it; default: the default",

@@ -4,6 +4,7 @@
 
 #include "runtime/device/backend.hpp"
 #include "tuner/cli/commands.hpp"
+#include "tuner/cli/tuning.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/run_case.hpp"
 
@@ -24,10 +25,7 @@ class FreshDevice {
   Device& get() {
     if (device_) return *device_;
     auto opened = open_device(wanted_, {});
-    if (!opened) {
-      throw CommandError(exit_no_device,
-                         fmt::format("--device {}: {}", wanted_, opened.failure().message));
-    }
+    if (!opened) no_such_device(wanted_, opened.failure());
     device_ = *std::move(opened);
     return *device_;
   }

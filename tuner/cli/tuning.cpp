@@ -37,18 +37,6 @@ std::string names_of_strategies() {
   return names;
 }
 
-// Exit code 3 where there is no device at all, 2 where the wanted one is not among those there are.
-[[noreturn]] void no_such_device(const std::string& wanted, const Failure& failure) {
-  for (Backend* backend : backends()) {
-    for (const auto& device : backend->probe().devices) {
-      if (device.usable) {
-        throw CommandError(exit_usage, fmt::format("--device {}: {}", wanted, failure.message));
-      }
-    }
-  }
-  throw CommandError(exit_no_device, failure.message);
-}
-
 std::uint64_t flush_bytes(const std::string& text) {
   if (text.empty()) return 0;
   std::size_t end = 0;
@@ -176,6 +164,17 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
   command.add_flag("--json", options.json, "Print one JSON object (docs/json.md)")->group("Output");
   command.add_option("--csv", options.csv, "Append rows to a CSV file (docs/csv.md)")
       ->group("Output");
+}
+
+void no_such_device(const std::string& wanted, const Failure& failure) {
+  for (Backend* backend : backends()) {
+    for (const auto& device : backend->probe().devices) {
+      if (device.usable) {
+        throw CommandError(exit_usage, fmt::format("--device {}: {}", wanted, failure.message));
+      }
+    }
+  }
+  throw CommandError(exit_no_device, failure.message);
 }
 
 TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode) {

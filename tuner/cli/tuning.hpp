@@ -61,6 +61,10 @@ class Tuning {
   std::optional<TunedDb> db_;
 };
 
+/// Ends a command whose --device could not be had: exit code 3 where there is no device at all, 2
+/// where the wanted one is not among those there are.
+[[noreturn]] void no_such_device(const std::string& wanted, const Failure& failure);
+
 /// Opens a database for a command; throws CommandError that names the option.
 TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode);
 

@@ -8,10 +8,17 @@
 namespace greta {
 namespace {
 
-constexpr auto columns = "  {:<14}{:>6}{:>6}{:>6}{:>8}{:>8}{:>9}{:>10}{:>10}{:>8}{:>9}  {}\n";
+constexpr auto columns = "  {:<14}{:>6}{:>6}{:>6}{:>8}{:>8}{:>9}{:>10}{:>10}{:>8}{:>10}  {}\n";
 
 std::uint32_t threads_of(const KernelSource& source) {
   return source.block[0] * source.block[1] * source.block[2];
+}
+
+/// Where the driver says how many waves a SIMD holds, nothing is reckoned here.
+std::optional<Occupancy> reckoned(const DeviceInfo& target, const KernelSource& source,
+                                  const KernelStatistics& kernel) {
+  if (kernel.subgroups_per_simd > 0) return std::nullopt;
+  return occupancy(target, kernel, threads_of(source));
 }
 
 /// Waves of a kernel on a SIMD, as "4 of 8".
@@ -20,22 +27,20 @@ std::string waves_text(const KernelStatistics& kernel, const std::optional<Occup
   return kernel.subgroups_per_simd > 0 ? std::to_string(kernel.subgroups_per_simd) : "?";
 }
 
-/// What holds the number of waves down, and what else the compiler reckons.
+/// What holds the number of waves down, or what the driver reckons.
 std::string remarks(const KernelStatistics& kernel, const std::optional<Occupancy>& occupancy) {
-  std::string text;
-  if (occupancy && occupancy->waves < occupancy->max_waves) text = occupancy->limit;
   if (kernel.latency > 0) {
-    text += fmt::format("{}latency {:.0f}, inverse throughput {:.0f}", text.empty() ? "" : "; ",
-                        kernel.latency, kernel.inverse_throughput);
+    return fmt::format("latency {:.0f}, inverse throughput {:.0f}", kernel.latency,
+                       kernel.inverse_throughput);
   }
-  return text;
+  if (!occupancy || occupancy->waves >= occupancy->max_waves) return {};
+  return std::string(occupancy->limit);
 }
 
 std::string kernel_row(const DeviceInfo& target, const KernelSource& source,
                        const CompiledKernel& compiled) {
-  KernelStatistics kernel = compiled.statistics;
-  kernel.shared_memory_bytes += source.dynamic_shared_bytes;
-  const auto there = occupancy(target, kernel, threads_of(source));
+  const KernelStatistics& kernel = compiled.statistics;
+  const auto there = reckoned(target, source, kernel);
   std::string row = fmt::format(
       columns, source.name, kernel.registers, kernel.accumulator_registers, kernel.scalar_registers,
       kernel.spilled_registers, kernel.spilled_scalar_registers, format_bytes(kernel.scratch_bytes),
@@ -49,9 +54,11 @@ std::string kernel_row(const DeviceInfo& target, const KernelSource& source,
 }  // namespace
 
 std::string compile_text(const DeviceInfo& target, const std::vector<CompileOutcome>& outcomes) {
-  std::string text = fmt::format("{}: {}\n", target.architecture, target.compiler);
+  std::string text = target.architecture;
+  if (!target.driver.empty()) text += fmt::format(" ({}, {})", target.name, target.driver);
+  text += fmt::format(": {}\n", target.compiler);
   text += fmt::format(columns, "kernel", "VGPR", "AGPR", "SGPR", "spilled", "(SGPR)", "scratch",
-                      "LDS", "code", "matrix", "waves", "held down by");
+                      "LDS", "code", "matrix", "waves", "remarks");
   std::string problem;
   for (const auto& [choice, compiled] : outcomes) {
     if (choice.problem.key() != problem) {

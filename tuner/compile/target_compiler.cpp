@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/disassembler.hpp"
+#include "runtime/device/hip/host/host_compiler.hpp"
+#include "runtime/device/hip/platform.hpp"
 #include "runtime/device/listing.hpp"
 
 namespace greta {
@@ -24,9 +27,14 @@ class HipTarget final : public TargetCompiler {
   Result<CompiledKernel> compile(const KernelSource& source) override {
     auto compiled = compiler_->compile(source, info_.architecture);
     if (!compiled) return compiled.failure();
-    auto statistics = hip::read_statistics(compiled->binary, source.entry);
+    CompiledKernel kernel{std::move(compiled->binary), {}, {}};
+    const auto statistics = info_.is_cpu()
+                                ? hip::host::read_statistics(kernel.code_object, source.entry)
+                                : hip::read_statistics(kernel.code_object, source.entry);
     if (!statistics) return statistics.failure();
-    CompiledKernel kernel{std::move(compiled->binary), *statistics, {}};
+    kernel.statistics = *statistics;
+    kernel.statistics.shared_memory_bytes += source.dynamic_shared_bytes;
+    if (info_.is_cpu()) return kernel;
     if (auto listing = hip::disassemble(kernel.code_object, options_)) {
       kernel.statistics.matrix_instructions = count_matrix_instructions(*listing);
       kernel.listing = *std::move(listing);
@@ -40,21 +48,62 @@ class HipTarget final : public TargetCompiler {
   OpenOptions options_;
 };
 
+class DeviceTarget final : public TargetCompiler {
+ public:
+  explicit DeviceTarget(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+
+  const DeviceInfo& target() const override { return device_->info(); }
+
+  Result<CompiledKernel> compile(const KernelSource& source) override {
+    const auto compiled = device_->compile(source);
+    if (!compiled) return compiled.failure();
+    CompiledKernel kernel{{}, (*compiled)->statistics(), {}};
+    if (auto listing = (*compiled)->listing()) kernel.listing = *std::move(listing);
+    return kernel;
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+};
+
+/// The device of hip-host that imitates an architecture.
+std::optional<DeviceInfo> host_info(const std::string& architecture) {
+  const auto platform = hip::host_platform();
+  for (int i = 0; platform && i < platform->device_count; ++i) {
+    if (auto info = platform->describe(i).info; info.architecture == architecture) return info;
+  }
+  return std::nullopt;
+}
+
+/// Each architecture of AMD that GRETA knows, for messages.
+std::string amd_architectures() {
+  std::string names;
+  for (const auto& name : known_architectures()) {
+    if (name.starts_with("gfx")) names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& architecture,
                                                           const OpenOptions& options) {
-  auto info = architecture_info(architecture);
-  if (!info || info->vendor != "AMD") {
-    return Failure{Status::invalid_argument, "no AMD architecture of this name", {}};
+  const bool host = architecture.starts_with("host-");
+  auto info = host ? host_info(architecture) : architecture_info(architecture);
+  if (!info || !(host || architecture.starts_with("gfx"))) {
+    return Failure{Status::invalid_argument, "must be one of " + amd_architectures(), {}};
   }
-  auto compiler = hip::create_amd_compiler(options);
+  auto compiler = host ? hip::host::create_compiler(options) : hip::create_amd_compiler(options);
   if (!compiler) return compiler.failure();
   auto version = (*compiler)->used_for(architecture);
   if (!version) return version.failure();
   info->compiler = *version;
   return std::unique_ptr<TargetCompiler>(
       std::make_unique<HipTarget>(*std::move(info), *std::move(compiler), options));
+}
+
+std::unique_ptr<TargetCompiler> create_device_target(std::unique_ptr<Device> device) {
+  return std::make_unique<DeviceTarget>(std::move(device));
 }
 
 Result<CompiledPlan> compile_plan(TargetCompiler& compiler, const KernelTemplate& kernel_template,

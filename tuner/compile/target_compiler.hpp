@@ -22,12 +22,15 @@ class TargetCompiler {
   virtual Result<CompiledKernel> compile(const KernelSource& source) = 0;
 };
 
-/// For an AMD architecture, by hiprtc or clang: architecture_info() as the target. Fails with
-/// `invalid_argument` for architectures that GRETA does not know or has no compiler program for,
-/// and with `unavailable` where no compiler of this machine knows it. Of the options,
-/// `compiler`, `compile_helper` and `compile_deadline` are used.
+/// For an AMD architecture ("gfx942"), by hiprtc or clang, or for one that hip-host imitates
+/// ("host-gfx942"). Fails with `invalid_argument` for others, and with `unavailable` where no
+/// compiler of this machine knows it. Of the options, `compiler`, `compile_helper` and
+/// `compile_deadline` are used.
 Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& architecture,
                                                           const OpenOptions& options);
+/// For an open device, e.g. of open_null_hardware(), whose driver compiles; it gives no code
+/// objects.
+std::unique_ptr<TargetCompiler> create_device_target(std::unique_ptr<Device> device);
 
 /// Compiles all kernels of a configuration. Fails with `constraints` where it is not valid, else as
 /// TargetCompiler::compile().

@@ -1,0 +1,87 @@
+// Protects: random choices reach everything that an operation has, and only what is valid; samples
+// of a space are different configurations.
+
+#include "tuner/compile/choices.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/architectures.hpp"
+
+namespace greta {
+namespace {
+
+DeviceInfo device(const char* architecture) {
+  return architecture_info(architecture).value();
+}
+
+std::string text(const Choice& choice) {
+  return choice.problem.key() + " | " + choice.config.text();
+}
+
+TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {
+  for (const KernelTemplate* kernel_template : catalog()) {
+    const auto choices = random_choices(*kernel_template, device("gfx942"), "", 40, 1);
+    ASSERT_EQ(choices.size(), 40U);
+    std::map<std::string, std::set<std::string>> seen;
+    for (const auto& [problem, config] : choices) {
+      ASSERT_TRUE(check_problem(*kernel_template, problem)) << problem.key();
+      EXPECT_TRUE(kernel_template->space(problem, device("gfx942")).valid(config)) << config.text();
+      seen["variant"].insert(config.variant);
+      seen["types"].insert(std::string(to_string(problem.dtype)) +
+                           std::string(to_string(problem.out_dtype)));
+      for (const Attribute& attribute : kernel_template->attributes) {
+        seen[attribute.name].insert(problem.attribute(attribute.name, attribute.fallback));
+      }
+    }
+    EXPECT_EQ(seen["types"].size(), kernel_template->dtypes.size());
+    const auto space = kernel_template->space(choices.front().problem, device("gfx942"));
+    EXPECT_EQ(seen["variant"].size(), space.alternatives().size());
+    for (const Attribute& attribute : kernel_template->attributes) {
+      EXPECT_EQ(seen[attribute.name].size(),
+                std::max(attribute.allowed.size(), attribute.examples.size()))
+          << attribute.name;
+    }
+  }
+}
+
+TEST(RandomChoices, AreThoseOfTheSeed) {
+  const KernelTemplate& gemm = *find_template("gemm");
+  const auto first = random_choices(gemm, device("gfx1100"), "", 5, 7);
+  const auto again = random_choices(gemm, device("gfx1100"), "", 5, 7);
+  const auto other = random_choices(gemm, device("gfx1100"), "", 5, 8);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(text(first[i]), text(again[i]));
+    EXPECT_NE(text(first[i]), text(other[i]));
+  }
+}
+
+TEST(RandomChoices, LeaveOutWhatTheDeviceDoesNotHave) {
+  const KernelTemplate& gemm = *find_template("gemm");
+  EXPECT_TRUE(random_choices(gemm, device("gfx906"), "matrix", 3, 1).empty());
+  for (const auto& choice : random_choices(gemm, device("gfx1100"), "matrix", 8, 1)) {
+    EXPECT_EQ(choice.config.variant, "matrix");
+    EXPECT_NE(choice.problem.dtype, DType::f32) << "WMMA takes no f32";
+  }
+}
+
+TEST(SampleChoices, AreDifferentAndOfOneVariant) {
+  const KernelTemplate& gemm = *find_template("gemm");
+  const auto problem = Problem::parse("gemm dtype=f16 out=f16 m=64 n=64 k=64").value();
+  std::set<std::string> texts;
+  for (const auto& choice : sample_choices(gemm, problem, device("gfx942"), "tiled", 40, 3)) {
+    EXPECT_EQ(choice.config.variant, "tiled");
+    EXPECT_EQ(choice.problem, problem);
+    texts.insert(choice.config.text());
+  }
+  EXPECT_EQ(texts.size(), 40U);
+  const auto space = gemm.space(problem, device("gfx942"));
+  EXPECT_EQ(sample_choices(gemm, problem, device("gfx942"), "naive", 1000, 3).size(),
+            space.count("naive"));
+}
+
+}  // namespace
+}  // namespace greta
