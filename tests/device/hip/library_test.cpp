@@ -170,6 +170,15 @@ TEST(HipLibrary, DescribesAnNvidiaDevice) {
             (std::vector<MatrixOperation>{{"f16", "f32", 16, 8, 16}, {"bf16", "f32", 16, 8, 16}}));
 }
 
+TEST(HipLibrary, ADeviceWithoutACompilerIsListedWithTheReason) {
+  open_fake(Fake::cuda);
+  const auto compiler = hip::create_nvidia_compiler({});
+  const auto probed = describe(Fake::cuda);
+  EXPECT_EQ(probed.usable, bool(compiler));
+  if (compiler) return;
+  EXPECT_TRUE(has(probed.reason, compiler.failure().message)) << probed.reason;
+}
+
 TEST(HipLibrary, BothMakersDevicesAreListed) {
   open_fake(Fake::hip5);
   open_fake(Fake::cuda).devices = 1;
@@ -180,7 +189,44 @@ TEST(HipLibrary, BothMakersDevicesAreListed) {
   EXPECT_EQ(probe.devices[2].info.id(), "hip:2");
 }
 
-TEST(HipLibrary, WithoutACompilerADeviceIsNotUsableButOpens) {
+TEST(HipLibrary, AnArchitectureThatNoCompilerKnowsIsAFailureToCompile) {
+  open_fake(Fake::hip6).architecture = "gfx9999";
+  const auto backend = backend_of(Fake::hip6);
+  const auto device = backend->open(0, {}).value();
+  KernelSource source = work_source();
+  source.text = "extern \"C\" __attribute__((global)) void work() {}";
+  const auto kernel = device->compile(source);
+  ASSERT_FALSE(kernel);
+  EXPECT_EQ(kernel.failure().status, Status::unavailable);
+  EXPECT_TRUE(has(kernel.failure().message, "gfx9999")) << kernel.failure().message;
+  EXPECT_TRUE(device->load(work_source(), code_object_of(Fake::hip6))) << "the device goes on";
+}
+
+TEST(HipLibrary, KernelsOfAmdDevicesAreCompiledInspectedAndListed) {
+  auto& fake = open_fake(Fake::hip6);
+  const auto device = backend_of(Fake::hip6)->open(0, {}).value();
+  KernelSource source = work_source();
+  source.argument_bytes = 8;
+  source.text =
+      "extern \"C\" __attribute__((global)) void work(float* to) {\n"
+      "  static __attribute__((shared)) float tile[100];\n"
+      "  tile[__builtin_amdgcn_workitem_id_x()] = to[0];\n"
+      "  __builtin_amdgcn_s_barrier();\n"
+      "  to[1] = tile[1];\n"
+      "}\n";
+  const auto kernel = device->compile(source).value();
+  const KernelStatistics statistics = kernel->statistics();
+  EXPECT_GT(statistics.registers, 0U);
+  EXPECT_GT(statistics.scalar_registers, 0U);
+  EXPECT_EQ(statistics.shared_memory_bytes, 400U);
+  EXPECT_EQ(statistics.scratch_bytes, 0U);
+  EXPECT_FALSE(statistics.spills());
+  EXPECT_TRUE(has(kernel->listing().value(), "s_barrier"));
+  fake.max_threads_per_block = 32;
+  EXPECT_EQ(device->compile(source).failure().status, Status::compile);
+}
+
+TEST(HipLibrary, ADeviceOpensWithoutItsCompiler) {
   open_fake(Fake::hip6);
   const auto backend = backend_of(Fake::hip6);
   OpenOptions options;
