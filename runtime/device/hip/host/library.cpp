@@ -55,6 +55,10 @@ Result<std::shared_ptr<Library>> Library::load(std::vector<std::byte> image) {
 
 Library::~Library() {
   for (const auto& copy : copies_) {
+    // Another library may be loaded to the same place.
+    if (copy.entry != nullptr && address_sanitizer().loaded()) {
+      address_sanitizer().unpoison(copy.entry->dynamic, copy.entry->dynamic_bytes);
+    }
     if (copy.handle != nullptr) dlclose(copy.handle);
     if (copy.file >= 0) close(copy.file);
   }
