@@ -68,7 +68,7 @@ std::unique_ptr<HipGraph> record_graph(const std::shared_ptr<Context>& context,
   GraphRecorder recorder(context);
   if (auto done = record_work(recorder); !done) throw Refusal(done.failure());
   context->enter();
-  return std::make_unique<HipGraph>(context.get(), recorder.finish());
+  return std::make_unique<HipGraph>(context, recorder.finish());
 }
 
 }  // namespace greta::hip

@@ -10,14 +10,14 @@ namespace greta::hip {
 class HipGraph final : public Graph {
  public:
   /// `handle` is nullptr for a graph of nothing.
-  HipGraph(const Context* context, std::shared_ptr<const GraphHandle> handle)
-      : context_(context), handle_(std::move(handle)) {}
+  HipGraph(std::shared_ptr<const Context> context, std::shared_ptr<const GraphHandle> handle)
+      : context_(std::move(context)), handle_(std::move(handle)) {}
 
-  const Context* context() const { return context_; }
+  const Context* context() const { return context_.get(); }
   const std::shared_ptr<const GraphHandle>& handle() const { return handle_; }
 
  private:
-  const Context* context_;  ///< for comparison only; handle_ keeps it alive
+  std::shared_ptr<const Context> context_;
   std::shared_ptr<const GraphHandle> handle_;
 };
 

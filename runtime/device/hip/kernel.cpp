@@ -56,12 +56,21 @@ std::shared_ptr<Function> find_function(const std::shared_ptr<Context>& context,
   return function;
 }
 
-KernelStatistics read_statistics(const Context& context, const Function& function,
-                                 const std::string& entry, std::span<const std::byte> code_object) {
-  KernelStatistics statistics;
-  if (const auto& read = context.platform().read_statistics) {
-    statistics = read(code_object, entry).value();
-  } else {
+/// What the code object says of the kernel, before a driver relies on it.
+KernelStatistics read_statistics(const Context& context, const KernelSource& source,
+                                 std::span<const std::byte> code_object) {
+  if (code_object.empty()) refuse(source, "an empty code object");
+  const auto& read = context.platform().read_statistics;
+  if (!read) return {};
+  const auto statistics = read(code_object, source.entry);
+  if (!statistics) refuse(source, statistics.failure().message);
+  return *statistics;
+}
+
+/// Fills in what only the driver says, and what the launch gives.
+void complete_statistics(KernelStatistics& statistics, const Context& context,
+                         const Function& function) {
+  if (!context.platform().read_statistics) {
     const hipFunction_t handle = function.handle;
     statistics.registers = attribute(context, handle, HIP_FUNC_ATTRIBUTE_NUM_REGS);
     statistics.scratch_bytes = attribute(context, handle, HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
@@ -69,7 +78,6 @@ KernelStatistics read_statistics(const Context& context, const Function& functio
         attribute(context, handle, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
   }
   statistics.shared_memory_bytes += function.dynamic_shared_bytes;
-  return statistics;
 }
 
 /// Holds what the kernel needs against what the device has and the source promised.
@@ -100,8 +108,9 @@ void check_resources(const Context& context, const KernelSource& source, const F
 std::unique_ptr<HipKernel> make_kernel(const std::shared_ptr<Context>& context,
                                        const KernelSource& source, std::string key, bool from_cache,
                                        std::span<const std::byte> code_object) {
+  auto statistics = read_statistics(*context, source, code_object);
   auto function = find_function(context, source, code_object);
-  const auto statistics = read_statistics(*context, *function, source.entry, code_object);
+  complete_statistics(statistics, *context, *function);
   check_resources(*context, source, *function, statistics,
                   context->platform().argument_bytes(code_object, source.entry, function->handle));
   return std::make_unique<HipKernel>(context, std::move(key), from_cache, std::move(function),
