@@ -89,7 +89,7 @@ Result<void> Recorder::launch(const Kernel& kernel, Grid grid,
     check_launch(context_->info(), grid, arguments.size(), function->argument_bytes);
     check_threads(*context_, *function, grid);
     auto& bytes = commands_.argument_bytes;
-    commands_.list.push_back(Commands::Launch{function, grid, bytes.size()});
+    commands_.list.emplace_back(Commands::Launch{function, grid, bytes.size()});
     bytes.insert(bytes.end(), arguments.begin(), arguments.end());
     bytes.resize((bytes.size() + 15) / 16 * 16);  // each block as aligned as any of its values
     telemetry::count("device.launches");
@@ -103,7 +103,7 @@ Result<void> Recorder::copy(Buffer& to, std::size_t to_offset, const Buffer& fro
     std::byte* const target = checked_range(*context_, to, to_offset, bytes);
     const std::byte* const origin = checked_range(*context_, from, from_offset, bytes);
     check_apart(to, to_offset, from, from_offset, bytes);
-    if (bytes != 0) commands_.list.push_back(Commands::Copy{target, origin, bytes});
+    if (bytes != 0) commands_.list.emplace_back(Commands::Copy{target, origin, bytes});
     return {};
   });
 }
@@ -113,7 +113,7 @@ Result<void> Recorder::fill(Buffer& to, std::size_t offset, std::size_t bytes,
   return guarded(*context_, [&]() -> Result<void> {
     std::byte* const target = checked_range(*context_, to, offset, bytes);
     check_words(offset, bytes);
-    if (bytes != 0) commands_.list.push_back(Commands::Fill{target, bytes / 4, pattern});
+    if (bytes != 0) commands_.list.emplace_back(Commands::Fill{target, bytes / 4, pattern});
     return {};
   });
 }

@@ -51,7 +51,7 @@ Result<void> HipStream::record(Event& event) {
     }
     last.state = Recording::State::recorded;
     last.stream = number_;
-    commands_.list.push_back(Commands::Record{known.recording()});
+    commands_.list.emplace_back(Commands::Record{known.recording()});
     return {};
   });
 }
@@ -62,7 +62,7 @@ Result<void> HipStream::replay(const Graph& graph) {
     if (known == nullptr || known->context() != context_.get()) {
       throw Refusal(Status::invalid_argument, "the graph belongs to another device");
     }
-    if (known->handle()) commands_.list.push_back(Commands::Replay{known->handle()});
+    if (known->handle()) commands_.list.emplace_back(Commands::Replay{known->handle()});
     telemetry::count("device.replays");
     return {};
   });
