@@ -49,29 +49,31 @@ if [[ -z $out ]]; then
   out=$(mktemp -d) || exit 1
   trap 'rm -rf "$out"' EXIT
 fi
-mkdir -p "$out" || exit 1
 failed=0
 
-mkdir -p "$out/cases" || exit 1
+mkdir -p "$out/cases" && out=$(cd "$out" && pwd) || exit 1
 for architecture in ${architectures//,/ }; do
   "$tune" compile "$op" --arch "$architecture" --random "$cases" --seed "$seed" \
     ${variant:+--variant "$variant"} --emit-case "$out/cases/$architecture" \
     >"$out/compile-$architecture.txt"
   code=$?
   ((code != 2)) || exit 2
-  ((code == 0)) || failed=1
+  ((code == 0)) && continue
+  failed=1
+  echo "$architecture: some did not compile"
 done
 folders=("$out"/cases/*/*/)
 
-# round NAME OPTION…: all cases, spread over the cores, with a log for each process. Cases of one
-# architecture stay together: a process prepares each instruction once.
+# round NAME OPTION…: all cases, spread over the cores; each process leaves its command and its log.
+# Cases of one architecture stay together, as a process prepares each instruction once.
 cores=$(nproc)
 round() {
   mkdir -p "$out/$1"
   # shellcheck disable=SC2016  # the inner shell expands
   printf '%s\0' "${folders[@]%/}" |
     xargs -0 -P "$cores" -n $(((${#folders[@]} + cores - 1) / cores)) \
-      bash -c 'log=$1/$$.log; shift; exec "$@" >"$log" 2>&1' run "$out/$1" \
+      bash -c 'to=$1/$$; shift; printf "%s\n" "$@" >"$to.command"; exec "$@" >"$to.log" 2>&1' \
+      run "$out/$1" \
       "$emulator/run_case.py" --seed "$seed" "${@:2}"
 }
 round in-order --order fwd
@@ -91,18 +93,17 @@ rounds = ("in-order", "random-order")
 passed = {name: collections.Counter() for name in rounds}
 bad = []
 for name in rounds:
-    wrong, judged = set(), 0
+    judged, wrong = set(), set()
     for log in (out / name).glob("*.log"):
         lines = log.read_text(errors="replace").splitlines()
-        total = re.fullmatch(r"(\d+) passed, (\d+) failed, (\d+) unusable", lines[-1] if lines else "")
-        judged += sum(map(int, total.groups())) if total else 0
-        for line in lines[:-1] if total else lines:
-            wrong.add(line.split(": ")[0])
-            bad.append(f"{name}: {line}")
-    if judged != len(cases):
-        bad.append(f"{name}: {len(cases) - judged} cases have no verdict")
-    for folder, kind in cases.items():
-        passed[name][kind] += folder not in wrong
+        if lines and re.fullmatch(r"\d+ passed, \d+ failed, \d+ unusable", lines[-1]):
+            judged.update(log.with_suffix(".command").read_text().splitlines())
+            wrong.update(line.split(": ")[0] for line in lines)
+            lines.pop()
+        bad += [f"{name}: {line}" for line in lines]
+    if missing := cases.keys() - judged:
+        bad.append(f"{name}: {len(missing)} cases have no verdict")
+    passed[name].update(cases[folder] for folder in (cases.keys() & judged) - wrong)
 kinds = collections.Counter(cases.values())
 print(f"{'arch':<9} {'variant':<10} {'types':<13} {'cases':>5} {'in order':>9} {'random':>7}")
 for kind in [*sorted(kinds), None]:

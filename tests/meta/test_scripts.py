@@ -1,4 +1,4 @@
-"""scripts/setup.sh and scripts/measure_gpu.sh do what they say, with stand-ins for other programs."""
+"""The scripts do what they say, with stand-ins for other programs."""
 
 import pathlib
 import subprocess
@@ -119,6 +119,82 @@ class MeasureGpu(ScriptTest):
         for arguments in (["--only", "nonsense"], ["--lib", "/nowhere"], ["--budget"]):
             with self.subTest(arguments):
                 self.assertEqual(self.measure(*arguments).returncode, 2)
+
+
+class EmulateAmd(ScriptTest):
+    # Writes as many cases as it is told.
+    TUNE = """
+import json, pathlib, sys
+value = dict(zip(sys.argv[3::2], sys.argv[4::2]))
+for i in range(int(value["--random"])):
+    folder = pathlib.Path(value["--emit-case"]) / f"{i:04}"
+    folder.mkdir(parents=True)
+    (folder / "case.json").write_text(json.dumps(
+        {"arch": value["--arch"], "config": "tiled BM=64", "problem": "gemm dtype=f16 out=f32 layout=tn"}))
+sys.exit(value["--arch"] == "gfx000")
+"""
+    def setUp(self):
+        super().setUp()
+        self.emulator = self.folder / "emulator"
+        self.emulator.mkdir()
+        self.script(self.bin / "greta-tune", self.TUNE)
+        self.out = self.folder / "out"
+
+    def script(self, path, text):
+        path.write_text("#!/usr/bin/python3" + text)
+        path.chmod(0o755)
+
+    def emulate(self, verdict, *arguments):
+        """Runs the round; `verdict` is Python that prints what the emulator says of `cases`."""
+        self.script(self.emulator / "run_case.py", f"""
+import sys
+order = sys.argv[sys.argv.index("--order") + 1]
+cases = [word for word in sys.argv[1:] if "/cases/" in word]
+{verdict}
+""")
+        return self.run_script("emulate_amd.sh", self.emulator, "--cases", "3", "--arch",
+                               "gfx90a,gfx1100", "--tune", self.bin / "greta-tune", "--out",
+                               self.out, *arguments, path="/usr/bin:/bin")
+
+    def test_counts_what_passed(self):
+        result = self.emulate('print(f"{len(cases)} passed, 0 failed, 0 unusable")')
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        for architecture in ("gfx90a", "gfx1100"):
+            self.assertRegex(result.stdout,
+                             rf"(?m)^{architecture} +tiled +f16 to f32 +3 +3 +3$")
+        self.assertRegex(result.stdout, r"(?m)^all +6 +6 +6$")
+
+    def test_names_what_failed(self):
+        result = self.emulate("""
+bad = [case for case in cases if case.endswith("gfx1100/0001") and order == "rand"]
+for case in bad: print(f"{case}: C: 3 of 9 outside the bound")
+print(f"{len(cases) - len(bad)} passed, {len(bad)} failed, 0 unusable")
+sys.exit(len(bad))""")
+        self.assertEqual(result.returncode, 1, result.stderr + result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^gfx1100 +tiled +f16 to f32 +3 +3 +2$")
+        self.assertIn("gfx1100/0001: C: 3 of 9 outside the bound", result.stdout)
+
+    def test_an_emulator_that_dies_is_no_pass(self):
+        result = self.emulate('sys.exit("Segmentation fault")')
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("in-order: 6 cases have no verdict", result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^all +6 +0 +0$")
+
+    def test_what_did_not_compile_is_told(self):
+        result = self.emulate('print(f"{len(cases)} passed, 0 failed, 0 unusable")', "--arch",
+                              "gfx000")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("gfx000: some did not compile", result.stdout)
+
+    def test_bad_usage(self):
+        for arguments in (["--cases"], ["--speed", "1"], ["--tune", "/nowhere"]):
+            with self.subTest(arguments):
+                self.assertEqual(self.emulate("", *arguments).returncode, 2)
+        self.out.mkdir()
+        (self.out / "notes.txt").write_text("mine")
+        self.assertEqual(self.emulate("").returncode, 2)
+        self.assertEqual(self.run_script("emulate_amd.sh", "/nowhere", path="/usr/bin:/bin").returncode,
+                         2)
 
 
 if __name__ == "__main__":
