@@ -189,6 +189,22 @@ typedef float Sums4 __attribute__((vector_size(16)));
 typedef float Sums8 __attribute__((vector_size(32)));
 typedef float Sums16 __attribute__((vector_size(64)));
 
+// The vector of so many sums of a lane, by its own name: g++ takes no size that depends on a template.
+template <u32 count>
+struct SumsOf;
+template <>
+struct SumsOf<4> {
+  typedef Sums4 Type;
+};
+template <>
+struct SumsOf<8> {
+  typedef Sums8 Type;
+};
+template <>
+struct SumsOf<16> {
+  typedef Sums16 Type;
+};
+
 // matrix_step(T(), d, a, b): one instruction, d += a b, for `bytes` of A and of B in each lane.
 #if defined(GRETA_HOST)
 #define GRETA_MATRIX_STEP(T, Sums, bytes, Operand, host, builtin)                            \
@@ -279,7 +295,7 @@ struct MatrixCore {
   struct Fragment {
     Chunk chunk[lane_chunks];
   };
-  typedef float Sums __attribute__((vector_size(span * span / wave_size * 4)));
+  typedef typename SumsOf<span * span / wave_size>::Type Sums;
 
   // Of lines from `line` and k from `k` on.
   template <bool along_k, typename Tile>
