@@ -122,7 +122,6 @@ struct OperandLoader {
   // Starts copying unit i into the tile at `start`; zeros past the end of K.
   GRETA_DEVICE void copy(u32 i, SharedMemory shared, u32 start, u32 k_left) const {
     constexpr u32 bytes = sizeof(Piece);
-    static_assert(PAD == 0, "the lanes of a wave write one behind the other");
     if (!active(i)) return;
     const u32 first = (wave_index() * wave_size + i * THREADS) * bytes;  // of the wave's
 #if defined(GRETA_AMD)
