@@ -44,8 +44,7 @@ typedef OperandLoader<In, B_ALONG_K, BN, VB> LoaderB;
 static_assert(WAVE == wave_size, "WAVE is the size of a wave");
 static_assert(!ASYNC || (GRETA_ASYNC_COPY && !LoaderA::turned && !LoaderB::turned),
               "ASYNC needs asynchronous copies, and tiles that are not turned on the way");
-static_assert(!ASYNC || GRETA_ASYNC_ZEROS || PAD == 0,
-              "the lanes of a wave write one behind the other");
+static_assert(!ASYNC || PAD == 0, "the lanes of a wave write one behind the other");
 
 // Products of a wave in m, in n, and along a K step.
 constexpr u32 rows = WM / INSTR, columns = WN / INSTR, depths = BK / Core::depth;
