@@ -9,10 +9,12 @@
 
 GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
   const Arguments args = GEMM_ARGUMENTS;
+  // Where the partial sums fit into memory, their fours can be counted in 32 bits: 64-bit divisions
+  // take longer than the additions.
   const u32 groups = n / 4 + (n % 4 != 0);
-  const u64 id = u64(block_index<256>()) * 256 + thread_index();
-  if (id >= u64(m) * groups) return;
-  const u32 row = u32(id / groups), col = u32(id % groups) * 4;
+  const u32 id = block_index<256>() * 256 + thread_index();
+  if (id >= m * groups) return;
+  const u32 row = id / groups, col = id % groups * 4;
   float part[SPLIT][4] = {};  // all loads are in flight at once
   GRETA_UNROLL
   for (u32 s = 0; s < SPLIT; ++s) {
