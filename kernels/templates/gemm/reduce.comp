@@ -12,10 +12,12 @@
 layout(local_size_x = 256) in;
 
 void main() {
+  // Where the partial sums fit into memory, their fours can be counted in 32 bits: 64-bit divisions
+  // take longer than the additions.
   const uint groups = (args.n + 3) / 4;
-  const uint64_t id = uint64_t(workgroup()) * 256 + gl_LocalInvocationIndex;
-  if (id >= uint64_t(args.m) * groups) return;
-  const uint row = uint(id / groups), col = uint(id % groups) * 4;
+  const uint id = workgroup() * 256 + gl_LocalInvocationIndex;
+  if (id >= args.m * groups) return;
+  const uint row = id / groups, col = id % groups * 4;
   const uint64_t first = args.partial + element(row, col) * 4;
   const uint64_t step = uint64_t(args.m) * args.n * 4;
   vec4 part[SPLIT];

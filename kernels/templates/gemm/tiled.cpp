@@ -210,6 +210,11 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
   const int split =
       default_split(shape, device, ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn));
   const bool gpu = !vectorising_cpu(device);
+  const int va = widest_vector(shape.in, shape.a_stride(), tile.bm * tile.bk / threads);
+  const int vb = widest_vector(shape.in, shape.b_stride(), tile.bn * tile.bk / threads);
+  // Mesa's AMD driver keeps an address for each load: those of many narrow ones leave no registers
+  // for the next step's elements.
+  const bool ahead = gpu && (va * vb > 1 || device.vendor != "AMD" || device.language != "glsl");
   Config config{split > 1 ? "split_k" : "tiled",
                 {{"BM", tile.bm},
                  {"BN", tile.bn},
@@ -217,10 +222,10 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
                  {"TN", tile.tn},
                  {"LX", 8},
                  {"BK", tile.bk},
-                 {"STAGES", gpu ? 2 : 1},
+                 {"STAGES", ahead ? 2 : 1},
                  {"PAD", gpu ? 4 : 0},
-                 {"VA", widest_vector(shape.in, shape.a_stride(), tile.bm * tile.bk / threads)},
-                 {"VB", widest_vector(shape.in, shape.b_stride(), tile.bn * tile.bk / threads)},
+                 {"VA", va},
+                 {"VB", vb},
                  {"UNROLL", gpu ? tile.bk : 1},
                  {"SWIZZLE", gpu ? 8 : 1}}};
   if (device.language == "glsl") config.values.emplace_back("SUBGROUP", 0);

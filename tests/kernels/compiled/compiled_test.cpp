@@ -7,46 +7,17 @@
 
 #include <map>
 #include <memory>
-#include <random>
-#include <set>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/disassembler.hpp"
 #include "runtime/device/listing.hpp"
 #include "runtime/device/occupancy.hpp"
+#include "tests/kernels/compiled/samples.hpp"
 
 namespace greta {
 namespace {
-
-using Random = std::mt19937_64;
-
-/// Extents of an operation's dimensions: the last ones of a list serve the dimensions left over.
-const std::vector<std::vector<std::int64_t>> shapes{
-    {4096, 4096, 4096}, {1, 4096, 4096}, {16, 4096, 4096}, {1000, 1001, 999}, {64, 64, 65536},
-};
-
-template <typename T>
-const T& pick(const std::vector<T>& values, Random& random) {
-  return values[random() % values.size()];
-}
-
-/// A problem of this shape and these types; its attributes are drawn.
-Problem problem(const KernelTemplate& entry, const DTypes& types,
-                const std::vector<std::int64_t>& shape, Random& random) {
-  Problem drawn{entry.name, types.in, types.out, {}, {}};
-  for (const Attribute& attribute : entry.attributes) {
-    const auto& value =
-        pick(attribute.allowed.empty() ? attribute.examples : attribute.allowed, random);
-    if (value != attribute.fallback) drawn.attributes.emplace_back(attribute.name, value);
-  }
-  for (std::size_t i = 0; i < entry.dimensions.size(); ++i) {
-    drawn.dims.emplace_back(entry.dimensions[i].name, shape[std::min(i, shape.size() - 1)]);
-  }
-  return drawn;
-}
 
 class Compiled : public ::testing::TestWithParam<std::string> {
  protected:
@@ -67,41 +38,16 @@ class Compiled : public ::testing::TestWithParam<std::string> {
   }
 
   void sample(int each) {
-    Random random(11);
-    for (const KernelTemplate* entry : catalog()) {
-      for (const std::string& variant : variants(*entry)) {
-        int sampled = 0;
-        for (int tries = 0; sampled < each && tries < 20 * each; ++tries) {
-          const auto wanted =
-              problem(*entry, pick(entry->dtypes, random), pick(shapes, random), random);
-          const Space space = entry->space(wanted, device_);
-          if (space.count(variant) == 0) continue;
-          expect_good(*entry, wanted, space.sample(variant, random), false);
-          ++sampled;
-        }
-        EXPECT_EQ(sampled, each) << variant;
-      }
-    }
+    test::for_each_sample(
+        device_, each,
+        [this](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
+          expect_good(entry, wanted, config, false);
+        });
   }
 
   const DeviceInfo device_ = *architecture_info(GetParam());
 
  private:
-  /// Every variant that one of the shapes has on this device.
-  std::set<std::string> variants(const KernelTemplate& entry) const {
-    Random random(1);
-    std::set<std::string> names;
-    for (const DTypes& types : entry.dtypes) {
-      for (const auto& shape : shapes) {
-        const Space space = entry.space(problem(entry, types, shape, random), device_);
-        for (const Alternative& alternative : space.alternatives()) {
-          if (space.count(alternative.variant) > 0) names.insert(alternative.variant);
-        }
-      }
-    }
-    return names;
-  }
-
   /// Whether the kernel has the instructions of this architecture's matrix cores.
   bool compile(const KernelSource& source, bool is_default) const {
     const auto compiled = compiler_->compile(source, device_.architecture);
@@ -137,15 +83,10 @@ class Compiled : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(Compiled, DefaultsSpillNothing) {
-  Random random(7);
-  for (const KernelTemplate* entry : catalog()) {
-    for (const DTypes& types : entry->dtypes) {
-      for (const auto& shape : shapes) {
-        const auto wanted = problem(*entry, types, shape, random);
-        expect_good(*entry, wanted, entry->default_config(wanted, device_), true);
-      }
-    }
-  }
+  test::for_each_default(
+      device_, [this](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
+        expect_good(entry, wanted, config, true);
+      });
 }
 
 TEST_P(Compiled, SomeSamples) {

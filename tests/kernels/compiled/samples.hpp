@@ -1,0 +1,18 @@
+#pragma once
+
+#include <functional>
+
+#include "kernels/catalog.hpp"
+
+namespace greta::test {
+
+using Visit = std::function<void(const KernelTemplate&, const Problem&, const Config&)>;
+
+/// The default of every operation, with each of its types, for problems of several shapes.
+void for_each_default(const DeviceInfo& device, const Visit& visit);
+
+/// `each` random configurations of every variant that an operation has on a device, each for a
+/// random problem. Fails the test where a variant has fewer.
+void for_each_sample(const DeviceInfo& device, int each, const Visit& visit);
+
+}  // namespace greta::test
