@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "db/values.hpp"
@@ -86,6 +87,46 @@ DeviceKind kind_from_text(const Reader& reader) {
   throw reader.wrong("kind", "is unknown");
 }
 
+/// Calls `field(name, member)` for every figure of a kernel, for reading and for writing alike.
+template <typename Statistics, typename Field>
+void for_each_figure(Statistics& statistics, const Field& field) {
+  field("registers", statistics.registers);
+  field("accumulator_registers", statistics.accumulator_registers);
+  field("scalar_registers", statistics.scalar_registers);
+  field("shared_memory_bytes", statistics.shared_memory_bytes);
+  field("scratch_bytes", statistics.scratch_bytes);
+  field("spilled_registers", statistics.spilled_registers);
+  field("spilled_scalar_registers", statistics.spilled_scalar_registers);
+  field("code_bytes", statistics.code_bytes);
+  field("matrix_instructions", statistics.matrix_instructions);
+  field("subgroups_per_simd", statistics.subgroups_per_simd);
+  field("latency", statistics.latency);
+  field("inverse_throughput", statistics.inverse_throughput);
+}
+
+Json matrix_operations_json(const std::vector<MatrixOperation>& operations) {
+  Json list = Json::array();
+  for (const auto& operation : operations) {
+    list.push_back({{"input", operation.input},
+                    {"accumulator", operation.accumulator},
+                    {"m", operation.m},
+                    {"n", operation.n},
+                    {"k", operation.k}});
+  }
+  return list;
+}
+
+std::vector<MatrixOperation> matrix_operations_from_json(const Json& list) {
+  std::vector<MatrixOperation> operations;
+  for (const auto& json : list) {
+    const Reader reader(json, "device: matrix_operations");
+    operations.push_back({reader.text("input"), reader.text("accumulator"),
+                          reader.integer<std::uint32_t>("m"), reader.integer<std::uint32_t>("n"),
+                          reader.integer<std::uint32_t>("k")});
+  }
+  return operations;
+}
+
 }  // namespace
 
 Json to_json(const Config& config) {
@@ -151,6 +192,40 @@ Measurement measurement_from_json(const Json& json) {
   return measurement;
 }
 
+Json to_json(const std::vector<KernelFigures>& kernels) {
+  Json list = Json::array();
+  for (const auto& kernel : kernels) {
+    Json object{{"name", kernel.name}};
+    for_each_figure(kernel.statistics, [&](const char* name, auto figure) {
+      if constexpr (std::is_floating_point_v<decltype(figure)>) {
+        object[name] = json_number(figure);
+      } else {
+        object[name] = figure;
+      }
+    });
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+std::vector<KernelFigures> kernels_from_json(const Json& json) {
+  if (!json.is_array()) throw Error("kernels: not an array");
+  std::vector<KernelFigures> kernels;
+  for (const auto& object : json) {
+    const Reader reader(object, "kernel");
+    KernelFigures kernel{reader.text("name"), {}};
+    for_each_figure(kernel.statistics, [&](const char* name, auto& figure) {
+      if constexpr (std::is_same_v<decltype(figure), double&>) {
+        figure = reader.number(name);
+      } else {
+        figure = reader.integer<std::uint32_t>(name);
+      }
+    });
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
+
 Json to_json(const Trial& trial) {
   return {{"config", to_json(trial.config)},
           {"status", status_text(trial.failure)},
@@ -160,6 +235,7 @@ Json to_json(const Trial& trial) {
           {"measurement", to_json(trial.measurement)},
           {"problem", trial.problem_key},
           {"content_keys", trial.content_keys},
+          {"kernels", to_json(trial.kernels)},
           {"compile_s", json_number(trial.compile_s)},
           {"verify_s", json_number(trial.verify_s)},
           {"measure_s", json_number(trial.measure_s)}};
@@ -176,6 +252,7 @@ Trial trial_from_json(const Json& json) {
   trial.measurement = measurement_from_json(reader.at("measurement"));
   trial.problem_key = reader.text("problem");
   trial.content_keys = reader.text("content_keys");
+  trial.kernels = kernels_from_json(reader.at("kernels"));
   trial.compile_s = reader.number("compile_s");
   trial.verify_s = reader.number("verify_s");
   trial.measure_s = reader.number("measure_s");
@@ -190,9 +267,9 @@ Json to_json(const Winner& winner) {
   }
   return {{"config", to_json(winner.config)},
           {"is_default", winner.is_default},
-          {"median_us", json_number(winner.median_us)},
-          {"low_us", json_number(winner.low_us)},
-          {"high_us", json_number(winner.high_us)},
+          {"median_us", json_number(winner.measurement.median_us)},
+          {"low_us", json_number(winner.measurement.low_us)},
+          {"high_us", json_number(winner.measurement.high_us)},
           {"default_us", json_number(winner.default_us)},
           {"speedup", json_number(winner.speedup)},
           {"speedup_low", json_number(winner.speedup_low)},
@@ -203,6 +280,7 @@ Json to_json(const Winner& winner) {
           {"default_samples_us", json_numbers(winner.default_samples_us)},
           {"roofline", json_number(winner.roofline)},
           {"verdict", to_json(winner.verdict)},
+          {"kernels", to_json(winner.kernels)},
           {"cold", winner.cold},
           {"ties", ties}};
 }
@@ -211,6 +289,7 @@ Json to_json(const DeviceInfo& device) {
   return {{"id", device.id()},
           {"fingerprint", device.fingerprint()},
           {"backend", device.backend},
+          {"language", device.language},
           {"index", device.index},
           {"name", from_text(device.name)},
           {"vendor", from_text(device.vendor)},
@@ -229,6 +308,9 @@ Json to_json(const DeviceInfo& device) {
           {"max_subgroup_size", device.max_subgroup_size},
           {"max_argument_bytes", device.max_argument_bytes},
           {"compute_units", device.compute_units},
+          {"unit_registers", device.unit_registers},
+          {"unit_shared_memory_bytes", device.unit_shared_memory_bytes},
+          {"unit_threads", device.unit_threads},
           {"memory_bytes", device.memory_bytes},
           {"max_allocation_bytes", device.max_allocation_bytes},
           {"last_level_cache_bytes", device.last_level_cache_bytes},
@@ -236,6 +318,7 @@ Json to_json(const DeviceInfo& device) {
           {"f16_arithmetic", device.f16_arithmetic},
           {"f16_storage", device.f16_storage},
           {"subgroup_size_control", device.subgroup_size_control},
+          {"matrix_operations", matrix_operations_json(device.matrix_operations)},
           {"unified_memory", device.unified_memory}};
 }
 
@@ -243,6 +326,7 @@ DeviceInfo device_from_json(const Json& json) {
   const Reader reader(json, "device");
   DeviceInfo device;
   device.backend = reader.text("backend");
+  device.language = reader.text("language");
   device.index = reader.integer<int>("index");
   device.name = reader.text("name");
   device.vendor = reader.text("vendor");
@@ -261,6 +345,9 @@ DeviceInfo device_from_json(const Json& json) {
   device.max_subgroup_size = reader.integer<std::uint32_t>("max_subgroup_size");
   device.max_argument_bytes = reader.integer<std::uint32_t>("max_argument_bytes");
   device.compute_units = reader.integer<std::uint32_t>("compute_units");
+  device.unit_registers = reader.integer<std::uint32_t>("unit_registers");
+  device.unit_shared_memory_bytes = reader.integer<std::uint32_t>("unit_shared_memory_bytes");
+  device.unit_threads = reader.integer<std::uint32_t>("unit_threads");
   device.memory_bytes = reader.integer<std::uint64_t>("memory_bytes");
   device.max_allocation_bytes = reader.integer<std::uint64_t>("max_allocation_bytes");
   device.last_level_cache_bytes = reader.integer<std::uint64_t>("last_level_cache_bytes");
@@ -268,6 +355,7 @@ DeviceInfo device_from_json(const Json& json) {
   device.f16_arithmetic = reader.boolean("f16_arithmetic");
   device.f16_storage = reader.boolean("f16_storage");
   device.subgroup_size_control = reader.boolean("subgroup_size_control");
+  device.matrix_operations = matrix_operations_from_json(reader.array("matrix_operations"));
   device.unified_memory = reader.boolean("unified_memory");
   return device;
 }

@@ -13,6 +13,7 @@ namespace greta {
 nlohmann::json to_json(const Config& config);
 nlohmann::json to_json(const Verdict& verdict);
 nlohmann::json to_json(const Measurement& measurement);
+nlohmann::json to_json(const std::vector<KernelFigures>& kernels);
 nlohmann::json to_json(const Trial& trial);
 nlohmann::json to_json(const Winner& winner);
 nlohmann::json to_json(const DeviceInfo& device);
@@ -21,6 +22,7 @@ nlohmann::json to_json(const DeviceInfo& device);
 Config config_from_json(const nlohmann::json& json);
 Verdict verdict_from_json(const nlohmann::json& json);
 Measurement measurement_from_json(const nlohmann::json& json);
+std::vector<KernelFigures> kernels_from_json(const nlohmann::json& json);
 Trial trial_from_json(const nlohmann::json& json);
 DeviceInfo device_from_json(const nlohmann::json& json);
 

@@ -3,13 +3,23 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "db/measurement.hpp"
 #include "kernels/model/config.hpp"
 #include "kernels/model/kernel_template.hpp"
+#include "runtime/device/device.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta {
+
+/// What the compiler or the driver says about one kernel of a candidate.
+struct KernelFigures {
+  std::string name;  ///< "gemm/tiled"
+  KernelStatistics statistics;
+
+  bool operator==(const KernelFigures&) const = default;
+};
 
 /// One evaluated configuration: the one thing told to strategies, recorded and exported.
 struct Trial {
@@ -21,7 +31,8 @@ struct Trial {
   Measurement measurement;
   std::string problem_key;   ///< what was run: differs from the session's problem for a stand-in
   std::string content_keys;  ///< of its kernels, comma-separated
-  double compile_s = 0;      ///< host seconds
+  std::vector<KernelFigures> kernels;  ///< in the same order; empty where it did not compile
+  double compile_s = 0;                ///< host seconds
   double verify_s = 0;
   double measure_s = 0;
 

@@ -2,13 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "db/cards.hpp"
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/values.hpp"
 
 namespace greta {
+
+namespace {
+
+/// What is stored on how these compare with any other.
+std::vector<Comparison> read_comparisons(SQLite::Database& database,
+                                         const std::vector<StoredWinner>& winners) {
+  std::vector<Comparison> comparisons;
+  SQLite::Statement select(database, select_comparisons);
+  for (const auto& winner : winners) {
+    select.bind(":session", winner.session);
+    while (select.executeStep()) comparisons.push_back(read_comparison(select));
+    select.reset();
+  }
+  return comparisons;
+}
+
+}  // namespace
 
 struct TunedDb::Impl {
   Connection connection;
@@ -96,6 +115,55 @@ std::vector<StoredWinner> TunedDb::winners() const {
   impl_->connection.read([&](SQLite::Database& database) {
     SQLite::Statement select(database, select_all_winners());
     while (select.executeStep()) all.push_back(read_winner(select));
+  });
+  return all;
+}
+
+void TunedDb::set_comparison(const Comparison& comparison) {
+  impl_->connection.write(
+      [&](SQLite::Database& database) { put_comparison(database, comparison); });
+}
+
+CardWinners TunedDb::find_winners_of_card(const DeviceInfo& device, const std::string& problem_key,
+                                          bool cold) const {
+  CardWinners found;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, select_problem_winners());
+    select.bind(":key", problem_key);
+    select.bind(":cold", cold);
+    std::vector<StoredWinner> winners;
+    while (select.executeStep()) {
+      auto winner = read_winner(select);
+      if (of_one_card(winner.device, device)) winners.push_back(std::move(winner));
+    }
+    const auto comparisons = read_comparisons(database, winners);
+    found = rank_winners(std::move(winners), comparisons);
+  });
+  return found;
+}
+
+std::vector<CardWinners> TunedDb::winners_by_card() const {
+  std::vector<std::vector<StoredWinner>> groups;
+  std::vector<CardWinners> all;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, select_all_winners());
+    while (select.executeStep()) {
+      auto winner = read_winner(select);
+      const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& members) {
+        const StoredWinner& one = members.front();
+        return one.problem == winner.problem && one.winner.cold == winner.winner.cold &&
+               of_one_card(one.device, winner.device);
+      });
+      if (group != groups.end()) {
+        group->push_back(std::move(winner));
+      } else {
+        groups.emplace_back().push_back(std::move(winner));
+      }
+    }
+    for (auto& group : groups) {
+      const auto comparisons = read_comparisons(database, group);
+      all.push_back(rank_winners(std::move(group), comparisons));
+    }
   });
   return all;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "db/comparison.hpp"
 #include "db/trial.hpp"
 #include "kernels/model/problem.hpp"
 #include "runtime/device/device_info.hpp"
@@ -43,9 +44,7 @@ struct Tie {
 /// The certified outcome of a session for one problem on one device.
 struct Winner {
   Config config;
-  bool is_default = false;  ///< nothing beat the default for sure
-  double median_us = 0;
-  double low_us = 0, high_us = 0;            ///< confidence interval of the median
+  bool is_default = false;                   ///< nothing beat the default for sure
   double default_us = 0;                     ///< the default, timed in the same rounds
   double speedup = 1;                        ///< default time over winner time
   double speedup_low = 1, speedup_high = 1;  ///< its confidence interval
@@ -56,6 +55,7 @@ struct Winner {
   std::vector<double> default_samples_us;  ///< the default's times in the same rounds
   double roofline = 0;  ///< share of the roofline, 0…1; 0 where ceilings are unknown
   Verdict verdict;      ///< of the check after timing, on new inputs
+  std::vector<KernelFigures> kernels;  ///< of its kernels
   bool cold = true;
   std::vector<Tie> ties;
 };
@@ -63,11 +63,20 @@ struct Winner {
 /// A winner as it is stored, with its circumstances.
 struct StoredWinner {
   Problem problem;
-  std::string device_fingerprint;
-  std::string device_name;
+  DeviceInfo device;      ///< as last seen
   std::string device_id;  ///< "vulkan:0" at the time
+  std::int64_t session = 0;
   Provenance provenance;
   Winner winner;
+};
+
+/// What is known of a problem on one card: its winner through each API that was tuned.
+struct CardWinners {
+  std::vector<StoredWinner> winners;    ///< the fastest first
+  std::vector<Comparison> comparisons;  ///< of the first with each other, in their order
+
+  /// Whether the first is faster than all others for sure.
+  bool sure() const;
 };
 
 /// A measured ceiling of a device: "copy_gbps" (read plus written bytes), "fma_f32_gflops".
@@ -110,6 +119,16 @@ class TunedDb {
   std::optional<StoredWinner> find_winner(const std::string& device_fingerprint,
                                           const std::string& problem_key, bool cold) const;
   std::vector<StoredWinner> winners() const;
+
+  /// Stores how winners of two sessions compare; they must be of one problem, both cold or both
+  /// warm. Replaces an earlier comparison of the same two.
+  void set_comparison(const Comparison& comparison);
+  /// The winners of a problem on the card that `device` is, whatever API they were found through:
+  /// compared in alternating turns where that was done, else by their certified intervals.
+  CardWinners find_winners_of_card(const DeviceInfo& device, const std::string& problem_key,
+                                   bool cold) const;
+  /// All winners, by problem, cold or warm, and card.
+  std::vector<CardWinners> winners_by_card() const;
 
   void set_ceilings(const DeviceInfo& device, const std::vector<Ceiling>& ceilings);
   std::vector<Ceiling> ceilings(const std::string& device_fingerprint) const;

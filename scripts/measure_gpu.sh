@@ -4,23 +4,36 @@
 #
 #   scripts/measure_gpu.sh OUTDIR --bin DIR [options]
 #
-#   OUTDIR        receives logs, CSV, JSON and the database: eight files at most
-#   --bin DIR     holds greta-tune, greta-compile-helper (which runs NVRTC and hiprtc),
-#                 greta_test_device, greta_test_kernels, greta_device_benchmark,
-#                 greta_compile_benchmark
-#   --lib DIR     shared libraries that the machine lacks, such as the Vulkan loader
-#   --peers FILE  a Python script that times other libraries and prints CSV (--only copy,gemm)
-#   --device D    as for greta-tune; default: auto
-#   --budget B    what each problem of the gemm-peers preset gets; default: 20s
-#   --only LIST   some of the steps, by name: devices,conformance,kernels,f32,f16,benchmark,
-#                 compile,peers,preset; a session may be spread over several calls with one OUTDIR
+#   OUTDIR          receives logs, CSV, JSON and the database: seven files at most
+#   --bin DIR       holds greta-tune, greta-compile-helper, greta_test_device, greta_test_kernels,
+#                   greta_device_benchmark and greta_compile_benchmark
+#   --lib DIR       shared libraries that the machine lacks, such as the Vulkan loader
+#   --peers FILE    a Python script that times other libraries and prints CSV (--only copy,gemm)
+#   --devices LIST  as greta-tune names them; default: hip:0,vulkan:0
+#   --budget B      of each tuned shape and device; default: 300 (trials)
+#   --problems N    random problems that are verified on each device; default: 200
+#   --parts LIST    only these parts, or `list`, which names them with their time limits. tune-hip
+#                   stands for all parts whose names start with tune-hip-. A session may be spread
+#                   over several calls with one OUTDIR
 #
-# Every step has a time limit, and one that fails does not stop the rest. The exit code is 1 when any
-# step failed.
+# Parts, where hip stands for each device's API: devices, conformance-hip, kernels, verify-hip,
+# tune-hip-SHAPE, compile-hip, benchmark, peers, compare-SHAPE (one device against the others) and
+# preset, the only one that takes longer than nine minutes. Every part has a time limit, and one that
+# fails does not stop the rest. The exit code is 1 when any part failed.
+# shellcheck disable=SC2317  # plan() calls what it is given
 set -uo pipefail
 
+# The shapes of GRETA's figures for GPUs: NAME M N K TYPE.
+shapes="f32-4096 4096 4096 4096 f32
+f16-4096 4096 4096 4096 f16
+bf16-4096 4096 4096 4096 bf16
+f16-4095 4095 4095 4095 f16
+f16-1x4096 1 4096 4096 f16
+f16-16x4096 16 4096 4096 f16
+f16-128x4096 128 4096 4096 f16"
+
 usage() {
-  sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
+  sed -n '2,/^set /{/^set /d;/^# shellcheck/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
   echo "measure_gpu.sh: $*" >&2
   exit 2
 }
@@ -28,16 +41,17 @@ usage() {
 (($#)) || usage "no OUTDIR given"
 out=$1
 shift
-bin="" lib="" peers="" device=auto budget=20s only=""
+bin="" lib="" peers="" devices=hip:0,vulkan:0 budget=300 problems=200 parts=""
 while (($#)); do
   (($# > 1)) || usage "$1 needs a value"
   case $1 in
     --bin) bin=$2 ;;
     --lib) lib=$2 ;;
     --peers) peers=$2 ;;
-    --device) device=$2 ;;
+    --devices) devices=$2 ;;
     --budget) budget=$2 ;;
-    --only) only=$2 ;;
+    --problems) problems=$2 ;;
+    --parts) parts=$2 ;;
     *) usage "unknown option $1" ;;
   esac
   shift 2
@@ -45,35 +59,92 @@ done
 [[ -x $bin/greta-tune ]] || usage "--bin '$bin': no greta-tune there"
 [[ -z $lib || -d $lib ]] || usage "--lib '$lib': no such folder"
 [[ -z $peers || -f $peers ]] || usage "--peers '$peers': no such file"
-for name in ${only//,/ }; do
-  [[ ,devices,conformance,kernels,f32,f16,benchmark,compile,peers,preset, == *",$name,"* ]] ||
-    usage "--only: no step '$name'"
-done
 
 preset=$(cd "$(dirname "${BASH_SOURCE[0]}")/../presets" && pwd)/gemm-peers.json
-mkdir -p "$out" || exit 1
 summary=$out/summary.txt
 log=$out/log.txt
 db=$out/tuned.db
-failed=0
+csv=$out/gemm.csv
 
 # GRETA's own programs alone see the --lib folder; others keep the machine's libraries.
 greta=(env)
 [[ -z $lib ]] || greta+=("LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
 tune=("${greta[@]}" "$bin/greta-tune")
 
-# step NAME SECONDS FILE COMMAND…: standard output goes to FILE, errors to the log, how it ended to
-# the summary. SIGINT lets greta-tune keep what it has measured.
-step() {
+# plan DO: calls DO for every part there is, with NAME SECONDS FILE COMMAND…
+plan() {
+  local api device shape m n k type
+  "$1" devices 60 "$summary" "${tune[@]}" devices
+  for device in ${devices//,/ }; do
+    api=${device%%:*}
+    # The test suite's other devices are a matter of the test suite.
+    "$1" "conformance-$api" 300 "$log" "${greta[@]}" "$bin/greta_test_device" \
+      "--gtest_filter=*/${device/:/_}"
+    "$1" "verify-$api" 500 "$summary" "${tune[@]}" verify gemm --device "$device" \
+      --problems "$problems" --seed 1
+    "$1" "compile-$api" 300 "$summary" "${greta[@]}" "$bin/greta_compile_benchmark" \
+      "--device=$device" --candidates=100
+    while read -r shape m n k type; do
+      "$1" "tune-$api-$shape" 500 "$summary" "${tune[@]}" gemm --m "$m" --n "$n" --k "$k" \
+        --dtype "$type" --device "$device" --budget "$budget" --db "$db" --csv "$csv"
+    done <<<"$shapes"
+  done
+  if [[ $devices == *,* ]]; then
+    while read -r shape m n k type; do
+      "$1" "compare-$shape" 300 "$summary" "${tune[@]}" gemm --m "$m" --n "$n" --k "$k" \
+        --dtype "$type" --device "$devices" --budget 20 --db "$db" --csv "$csv"
+    done <<<"$shapes"
+  fi
+  "$1" kernels 300 "$log" "${greta[@]}" "$bin/greta_test_kernels"
+  "$1" benchmark 120 "$out/device-benchmark.json" \
+    "${greta[@]}" "$bin/greta_device_benchmark" --benchmark_format=json
+  [[ -z $peers ]] || "$1" peers 300 "$out/peers.csv" python3 "$peers" --only copy,gemm
+  "$1" preset 1500 "$log" "${tune[@]}" preset "$preset" --device "${devices%%,*}" --budget 20s \
+    --db "$db" --csv "$csv"
+}
+
+names=()
+remember() { names+=("$1"); }
+plan remember
+
+# wanted NAME: whether --parts asks for this part, or for nothing in particular.
+wanted() {
+  local part
+  [[ -n $parts ]] || return 0
+  for part in ${parts//,/ }; do
+    [[ $1 == "$part" || $1 == "$part-"* ]] && return 0
+  done
+  return 1
+}
+
+if [[ $parts == list ]]; then
+  list() { printf '%-24s at most %4d s\n' "$1" "$2"; }
+  plan list
+  exit 0
+fi
+for part in ${parts//,/ }; do
+  known=0
+  for name in "${names[@]}"; do
+    [[ $name == "$part" || $name == "$part-"* ]] && known=1
+  done
+  ((known)) || usage "--parts: no part '$part'; there are: ${names[*]}"
+done
+
+mkdir -p "$out" || exit 1
+failed=0
+
+# Standard output goes to FILE, errors to the log, how it ended to the summary. SIGINT lets greta-tune
+# keep what it has measured.
+run_part() {
   local name=$1 limit=$2 file=$3 start=$SECONDS code
   shift 3
-  [[ -z $only || ,$only, == *",$name,"* ]] || return
+  wanted "$name" || return
   [[ $file == *.txt ]] || : >"$file"  # CSV and JSON of an earlier call are replaced
-  printf '\n== %s: %s\n' "$name" "$*" >>"$log"
+  printf '\n== %s: %s\n' "$name" "$*" | tee -a "$log" >>"$summary"
   timeout --signal=INT --kill-after=30 "$limit" "$@" >>"$file" 2>>"$log" </dev/null
   code=$?
   ((code == 0)) || failed=1
-  printf '%-12s exit %3d, %4d of %4d s\n' "$name" "$code" $((SECONDS - start)) "$limit" |
+  printf '%-24s exit %3d, %4d of %4d s\n' "$name" "$code" $((SECONDS - start)) "$limit" |
     tee -a "$summary"
 }
 
@@ -85,20 +156,7 @@ step() {
   fi
 } | tee -a "$summary"
 
-headline=(--device "$device" --budget 60s --db "$db" --json)
-step devices 60 "$summary" "${tune[@]}" devices
-# Mesa's null hardware is a matter of machines that have Mesa; the test suite looks at it there.
-step conformance 240 "$log" "${greta[@]}" "$bin/greta_test_device" '--gtest_filter=-NullHardware*'
-step kernels 300 "$log" "${greta[@]}" "$bin/greta_test_kernels"
-step f32 240 "$out/gemm-f32-4096.json" "${tune[@]}" gemm --m 4096 --n 4096 --k 4096 "${headline[@]}"
-step f16 240 "$out/gemm-f16-1x4096.json" \
-  "${tune[@]}" gemm --m 1 --n 4096 --k 4096 --dtype f16 "${headline[@]}"
-step benchmark 120 "$out/device-benchmark.json" \
-  "${greta[@]}" "$bin/greta_device_benchmark" --benchmark_format=json
-step compile 300 "$summary" "${greta[@]}" "$bin/greta_compile_benchmark" "--device=$device"
-[[ -z $peers ]] || step peers 300 "$out/peers.csv" python3 "$peers" --only copy,gemm
-step preset 1500 "$log" "${tune[@]}" preset "$preset" --device "$device" --budget "$budget" \
-  --db "$db" --csv "$out/gemm-peers.csv"
+plan run_part
 
-((failed == 0)) && echo "all steps passed" || echo "some steps failed: see $log"
+((failed == 0)) && echo "all parts passed" || echo "some parts failed: see $log"
 exit "$failed"

@@ -69,6 +69,7 @@ CREATE TABLE trials (
   flush_bytes INTEGER NOT NULL,
   clocks TEXT NOT NULL,
   content_keys TEXT NOT NULL,
+  kernels TEXT NOT NULL CHECK (json_valid(kernels)),
   compile_s REAL,
   verify_s REAL,
   measure_s REAL,
@@ -98,10 +99,30 @@ CREATE TABLE winners (
   default_samples_us TEXT NOT NULL CHECK (json_valid(default_samples_us)),
   roofline REAL,
   verdict TEXT NOT NULL CHECK (json_valid(verdict)),
+  kernels TEXT NOT NULL CHECK (json_valid(kernels)),
   ties TEXT NOT NULL CHECK (json_valid(ties)),
   recorded_utc TEXT NOT NULL,
   PRIMARY KEY (device, problem, cold)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX winners_by_problem ON winners (problem, cold);
+
+-- Winners of two sessions, for one problem on two devices, timed in alternating turns.
+CREATE TABLE comparisons (
+  faster INTEGER NOT NULL REFERENCES sessions (id),
+  slower INTEGER NOT NULL REFERENCES sessions (id),
+  ratio REAL,  -- the slower one's time over the faster one's
+  low REAL,
+  high REAL,
+  confidence REAL,
+  faster_us TEXT NOT NULL CHECK (json_valid(faster_us)),
+  slower_us TEXT NOT NULL CHECK (json_valid(slower_us)),
+  recorded_utc TEXT NOT NULL,
+  PRIMARY KEY (faster, slower),
+  CHECK (faster <> slower)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX comparisons_by_slower ON comparisons (slower);
 
 CREATE TABLE ceilings (
   device INTEGER NOT NULL REFERENCES devices (id),

@@ -69,11 +69,15 @@ void bind_verdict(SQLite::Statement& insert, const Verdict& verdict) {
   insert.bind(":detail", verdict.detail);
 }
 
-void bind_measurement(SQLite::Statement& insert, const Measurement& measurement) {
-  insert.bind(":samples_us", json_numbers(measurement.samples_us).dump());
+void bind_median(SQLite::Statement& insert, const Measurement& measurement) {
   insert.bind(":median_us", measurement.median_us);
   insert.bind(":low_us", measurement.low_us);
   insert.bind(":high_us", measurement.high_us);
+}
+
+void bind_measurement(SQLite::Statement& insert, const Measurement& measurement) {
+  insert.bind(":samples_us", json_numbers(measurement.samples_us).dump());
+  bind_median(insert, measurement);
   insert.bind(":p99_us", measurement.p99_us);
   insert.bind(":cold", measurement.cold);
   insert.bind(":raced", measurement.raced);
@@ -101,8 +105,8 @@ Measurement read_measurement(SQLite::Statement& row) {
 
 std::string select_winners(const std::string& condition) {
   return R"(
-    SELECT w.*, p.key, d.fingerprint, d.name, s.opened_as, s.greta_version, s.template_key,
-      s.driver, s.compiler, s.started_utc
+    SELECT w.*, p.key, d.info, s.opened_as, s.greta_version, s.template_key, s.driver, s.compiler,
+      s.started_utc
     FROM winners w JOIN devices d ON d.id = w.device JOIN problems p ON p.id = w.problem
       JOIN sessions s ON s.id = w.session )" +
          condition;
@@ -176,11 +180,12 @@ void insert_trial(SQLite::Database& database, std::int64_t session, const Trial&
   SQLite::Statement insert(database, R"(
     INSERT INTO trials (session, stand_in, config, variant, status, message, log, passed, error,
       bound, method, detail, samples_us, median_us, low_us, high_us, p99_us, cold, raced, batch,
-      dropped, flush_bytes, clocks, content_keys, compile_s, verify_s, measure_s, recorded_utc)
+      dropped, flush_bytes, clocks, content_keys, kernels, compile_s, verify_s, measure_s,
+      recorded_utc)
     SELECT s.id, nullif(:problem_key, p.key), :config, :variant, :status, :message, :log, :passed,
       :error, :bound, :method, :detail, :samples_us, :median_us, :low_us, :high_us, :p99_us, :cold,
-      :raced, :batch, :dropped, :flush_bytes, :clocks, :content_keys, :compile_s, :verify_s,
-      :measure_s, :now
+      :raced, :batch, :dropped, :flush_bytes, :clocks, :content_keys, :kernels, :compile_s,
+      :verify_s, :measure_s, :now
     FROM sessions s JOIN problems p ON p.id = s.problem WHERE s.id = :session)");
   insert.bind(":problem_key", trial.problem_key);
   insert.bind(":config", trial.config.text());
@@ -191,6 +196,7 @@ void insert_trial(SQLite::Database& database, std::int64_t session, const Trial&
   bind_verdict(insert, trial.verdict);
   bind_measurement(insert, trial.measurement);
   insert.bind(":content_keys", trial.content_keys);
+  insert.bind(":kernels", to_json(trial.kernels).dump());
   insert.bind(":compile_s", trial.compile_s);
   insert.bind(":verify_s", trial.verify_s);
   insert.bind(":measure_s", trial.measure_s);
@@ -214,6 +220,7 @@ Trial read_trial(SQLite::Statement& row) {
   trial.measurement = read_measurement(row);
   trial.problem_key = text(row, "problem_key");
   trial.content_keys = text(row, "content_keys");
+  trial.kernels = kernels_from_json(json(row, "kernels"));
   trial.compile_s = real(row, "compile_s");
   trial.verify_s = real(row, "verify_s");
   trial.measure_s = real(row, "measure_s");
@@ -224,17 +231,15 @@ void put_winner(SQLite::Database& database, std::int64_t session, const Winner& 
   SQLite::Statement insert(database, R"(
     INSERT OR REPLACE INTO winners (device, problem, cold, session, config, is_default, median_us,
       low_us, high_us, default_us, speedup, speedup_low, speedup_high, confidence, rounds,
-      measurement, default_samples_us, roofline, verdict, ties, recorded_utc)
+      measurement, default_samples_us, roofline, verdict, kernels, ties, recorded_utc)
     SELECT device, problem, :cold, id, :config, :is_default, :median_us, :low_us, :high_us,
       :default_us, :speedup, :speedup_low, :speedup_high, :confidence, :rounds,
-      :measurement, :default_samples_us, :roofline, :verdict, :ties, :now
+      :measurement, :default_samples_us, :roofline, :verdict, :kernels, :ties, :now
     FROM sessions WHERE id = :session)");
   insert.bind(":cold", winner.cold);
   insert.bind(":config", winner.config.text());
   insert.bind(":is_default", winner.is_default);
-  insert.bind(":median_us", winner.median_us);
-  insert.bind(":low_us", winner.low_us);
-  insert.bind(":high_us", winner.high_us);
+  bind_median(insert, winner.measurement);
   insert.bind(":default_us", winner.default_us);
   insert.bind(":speedup", winner.speedup);
   insert.bind(":speedup_low", winner.speedup_low);
@@ -245,6 +250,7 @@ void put_winner(SQLite::Database& database, std::int64_t session, const Winner& 
   insert.bind(":default_samples_us", json_numbers(winner.default_samples_us).dump());
   insert.bind(":roofline", winner.roofline);
   insert.bind(":verdict", to_json(winner.verdict).dump());
+  insert.bind(":kernels", to_json(winner.kernels).dump());
   insert.bind(":ties", to_json(winner)["ties"].dump());
   insert.bind(":now", utc_now());
   execute_for_session(insert, session);
@@ -261,20 +267,23 @@ const std::string& select_all_winners() {
   return query;
 }
 
+const std::string& select_problem_winners() {
+  static const std::string query =
+      select_winners("WHERE p.key = :key AND w.cold = :cold ORDER BY d.id");
+  return query;
+}
+
 StoredWinner read_winner(SQLite::Statement& row) {
   StoredWinner stored;
   stored.problem = Problem::parse(text(row, "key")).value();
-  stored.device_fingerprint = text(row, "fingerprint");
-  stored.device_name = text(row, "name");
+  stored.device = device_from_json(json(row, "info"));
   stored.device_id = text(row, "opened_as");
+  stored.session = row.getColumn("session").getInt64();
   stored.provenance = {text(row, "greta_version"), text(row, "template_key"), text(row, "driver"),
                        text(row, "compiler"), text(row, "started_utc")};
   Winner& winner = stored.winner;
   winner.config = config_from_text(text(row, "config"));
   winner.is_default = boolean(row, "is_default");
-  winner.median_us = real(row, "median_us");
-  winner.low_us = real(row, "low_us");
-  winner.high_us = real(row, "high_us");
   winner.default_us = real(row, "default_us");
   winner.speedup = real(row, "speedup");
   winner.speedup_low = real(row, "speedup_low");
@@ -286,9 +295,52 @@ StoredWinner read_winner(SQLite::Statement& row) {
       numbers_from_json(json(row, "default_samples_us"), "default_samples_us");
   winner.roofline = real(row, "roofline");
   winner.verdict = verdict_from_json(json(row, "verdict"));
+  winner.kernels = kernels_from_json(json(row, "kernels"));
   winner.cold = boolean(row, "cold");
   winner.ties = ties_from_json(json(row, "ties"));
   return stored;
+}
+
+void put_comparison(SQLite::Database& database, const Comparison& comparison) {
+  SQLite::Statement reverse(database,
+                            "DELETE FROM comparisons WHERE faster = :slower AND slower = :faster");
+  SQLite::Statement insert(database, R"(
+    INSERT OR REPLACE INTO comparisons (faster, slower, ratio, low, high, confidence, faster_us,
+      slower_us, recorded_utc)
+    SELECT f.id, s.id, :ratio, :low, :high, :confidence, :faster_us, :slower_us, :now
+    FROM sessions f JOIN sessions s ON s.problem = f.problem AND s.cold = f.cold
+    WHERE f.id = :faster AND s.id = :slower)");
+  for (SQLite::Statement* const statement : {&reverse, &insert}) {
+    statement->bind(":faster", comparison.faster);
+    statement->bind(":slower", comparison.slower);
+  }
+  insert.bind(":ratio", comparison.ratio);
+  insert.bind(":low", comparison.low);
+  insert.bind(":high", comparison.high);
+  insert.bind(":confidence", comparison.confidence);
+  insert.bind(":faster_us", json_numbers(comparison.faster_us).dump());
+  insert.bind(":slower_us", json_numbers(comparison.slower_us).dump());
+  insert.bind(":now", utc_now());
+  reverse.exec();
+  if (insert.exec() == 0) {
+    throw Error(fmt::format("there are no sessions {} and {} of one problem", comparison.faster,
+                            comparison.slower));
+  }
+}
+
+const char* const select_comparisons = R"(
+    SELECT * FROM comparisons WHERE faster = :session
+    UNION ALL SELECT * FROM comparisons WHERE slower = :session)";
+
+Comparison read_comparison(SQLite::Statement& row) {
+  return {row.getColumn("faster").getInt64(),
+          row.getColumn("slower").getInt64(),
+          real(row, "ratio"),
+          real(row, "low"),
+          real(row, "high"),
+          real(row, "confidence"),
+          numbers_from_json(json(row, "faster_us"), "faster_us"),
+          numbers_from_json(json(row, "slower_us"), "slower_us")};
 }
 
 void put_ceiling(SQLite::Database& database, std::int64_t device, const Ceiling& ceiling) {

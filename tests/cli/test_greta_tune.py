@@ -31,13 +31,20 @@ class Case(unittest.TestCase):
     def tearDown(self):
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def run_tune(self, *arguments, timeout=120, **options):
-        return subprocess.run([TUNE, *map(str, arguments)], env=options.pop("env", self.env),
+    def command(self, arguments, lock):
+        """Tests run beside each other and measure nothing that matters: they don't wait."""
+        words = [TUNE, *map(str, arguments)]
+        if arguments and arguments[0] in ("gemm", "preset") and not lock:
+            words.append("--no-lock")
+        return words
+
+    def run_tune(self, *arguments, timeout=120, lock=False, **options):
+        return subprocess.run(self.command(arguments, lock), env=options.pop("env", self.env),
                               capture_output=True, text=True, timeout=timeout,
                               stdin=subprocess.DEVNULL, **options)
 
-    def start(self, *arguments):
-        return subprocess.Popen([TUNE, *map(str, arguments)], env=self.env, text=True,
+    def start(self, *arguments, lock=False):
+        return subprocess.Popen(self.command(arguments, lock), env=self.env, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 stdin=subprocess.DEVNULL)
 
@@ -84,6 +91,7 @@ class BadInput(Case):
         self.check([*SMALL, "--layout", "xx"], "--layout", "xx", "nt")
         self.check([*SMALL, "--strategy", "magic"], "--strategy", "magic", "random")
         self.check([*SMALL, "--device", "vulkan:99"], "--device", "vulkan:99", "vulkan:0")
+        self.check([*SMALL, "--device", "vulkan:0,nonesuch"], "--device", "nonesuch", "vulkan:0")
         self.check([*SMALL, "--epilogue", "relu"], "--epilogue", "relu")
         self.check([*SMALL, "--dtype", "f32", "--out-dtype", "f16"], "--out-dtype", "f16")
 
@@ -100,6 +108,9 @@ class BadInput(Case):
         self.check(["gemm", "--m", 2000000, "--n", 2000000, "--k", 64, "--csv",
                     self.folder / "a.csv"], "TiB", "iB")
         self.assertFalse((self.folder / "a.csv").exists())
+
+    def test_a_device_that_is_named_twice(self):
+        self.check([*SMALL, "--device", "vulkan:0,vulkan:0"], "--device", "vulkan:0", "twice")
 
     def test_unknown_option_and_command(self):
         self.check([*SMALL, "--speed", "9"], "--speed")
@@ -133,6 +144,20 @@ class Devices(Case):
         if "llvmpipe" in result.stdout:
             self.assertIn("CPU", result.stdout)
 
+    def test_says_of_each_platform_what_is_there_or_why_not(self):
+        words = " ".join(self.run_tune("devices").stdout.split())
+        backends = json.loads(self.run_tune("devices", "--json").stdout)
+        hip = next(b for b in backends if b["backend"] == "hip")
+        platforms = {line.split(":")[0] for line in hip["missing"]}
+        self.assertTrue(platforms <= {"amd", "nvidia"})
+        self.assertTrue(hip["devices"] or platforms == {"amd", "nvidia"})
+        for line in hip["missing"]:
+            self.assertIn("absent " + " ".join(line.split()), words)
+        host = next(b for b in backends if b["backend"] == "hip-host")
+        self.assertEqual(len(host["devices"]), 4)
+        self.assertIn("runs on the CPU, for checking kernels", words)
+        self.assertIn("matrix operations f16 and bf16 16x8x16", words)  # hip-host:0 as sm_80
+
     def test_json(self):
         backends = json.loads(self.run_tune("devices", "--json").stdout)
         vulkan = next(b for b in backends if b["backend"] == "vulkan")
@@ -140,8 +165,9 @@ class Devices(Case):
         self.assertTrue(any(device["usable"] for device in vulkan["devices"]))
 
     def test_no_driver_is_exit_code_3_with_a_reason(self):
+        # Without a compiler on the PATH hip-host can't run kernels either.
         env = dict(self.env, VK_ICD_FILENAMES="/nonexistent.json",
-                   VK_DRIVER_FILES="/nonexistent.json")
+                   VK_DRIVER_FILES="/nonexistent.json", PATH=str(self.folder))
         listed = self.run_tune("devices", env=env)
         self.assertEqual(listed.returncode, 3)
         self.assertIn("absent", listed.stdout)
@@ -150,7 +176,9 @@ class Devices(Case):
         self.assertFalse(self.db.exists())
 
     def test_part_of_a_name_selects(self):
-        name = json.loads(self.run_tune("devices", "--json").stdout)[0]["devices"][0]["name"]
+        backends = json.loads(self.run_tune("devices", "--json").stdout)
+        vulkan = next(b for b in backends if b["backend"] == "vulkan")
+        name = vulkan["devices"][0]["name"]
         result = self.run_tune(*SMALL, "--db", self.db, "--budget", "2", "--device",
                                name.split()[0].upper())
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -222,7 +250,7 @@ class Tune(Case):
                 result = self.run_tune("gemm", "--m", 33, "--n", 17, "--k", 19, *extra, "--budget",
                                        "4", "--db", self.db)
                 self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
-                self.assertIn("4 right", result.stdout)
+                self.assertIn("4 of 4 right", result.stdout)
 
     def test_one_element(self):
         result = self.run_tune("gemm", "--m", 1, "--n", 1, "--k", 1, "--budget", "5", "--db",
@@ -245,11 +273,111 @@ class Tune(Case):
         self.assertIn("warm", result.stdout)
 
 
+class Compare(Case):
+    """Two devices for one problem: lavapipe, and hip-host, which imitates gfx1100."""
+    DEVICES = "vulkan:0,hip-host:2"
+
+    def tune_both(self, *arguments):
+        result = self.run_tune("gemm", "--m", 16, "--n", 24, "--k", 16, "--device", self.DEVICES,
+                               "--db", self.db, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        return result
+
+    def test_json_csv_and_what_show_says_afterwards(self):
+        file = self.folder / "out.csv"
+        report = json.loads(self.tune_both("--budget", 6, "--json", "--csv", file).stdout)
+        ids = [session["device"]["id"] for session in report["results"]]
+        self.assertEqual(ids, self.DEVICES.split(","))
+        for session in report["results"]:
+            self.assertEqual(session["trials"]["total"], 2)  # the budget is shared
+        comparison = report["comparison"]
+        self.assertIn(comparison["fastest"], ids)
+        other = comparison["others"][0]
+        self.assertEqual({comparison["fastest"], other["device"]}, set(ids))
+        self.assertFalse(other["same_card"])
+        self.assertGreaterEqual(other["ratio"], 0.5)
+        self.assertGreaterEqual(other["turns"], 3)
+        self.assertEqual(self.query("SELECT count(*) FROM comparisons"), [(1,)])
+        backends = {row["backend"] for row in csv.DictReader(file.read_text().splitlines())}
+        self.assertEqual(backends, {"vulkan", "hip-host"})
+        shown = json.loads(self.run_tune("show", "--db", self.db, "--json").stdout)
+        self.assertEqual(len(shown), 2)
+        for winner in shown:  # each is a card of its own
+            self.assertEqual(winner["card"], [winner["device_fingerprint"]])
+            self.assertTrue(winner["best_of_card"])
+
+    def test_text(self):
+        output = self.tune_both("--budget", 4).stdout
+        self.assertRegex(output, r"(?m)^  (faster|can't tell) .*(vulkan:0|hip-host:2)")
+        self.assertIn("alternating turns", " ".join(output.split()))
+        wide = [line for line in output.splitlines() if len(line) > 100 and " " in line.strip()]
+        self.assertEqual([line for line in wide if str(self.db) not in line], [])
+
+
+class Lock(Case):
+    def setUp(self):
+        super().setUp()
+        self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
+
+    def test_the_second_says_whom_it_waits_for_and_runs_afterwards(self):
+        first = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db",
+                           self.db, lock=True)
+        self.wait_for_trials(1)
+        free = self.run_tune(*SMALL, "--budget", 1, "--db", self.folder / "b.db")
+        self.assertEqual(free.returncode, 0, free.stderr)
+        second = self.start(*SMALL, "--budget", 1, "--db", self.folder / "c.db", lock=True)
+        line = second.stderr.readline()
+        self.assertIn(f"waiting for process {first.pid}", line)
+        self.assertIn("--no-lock", line)
+        self.assertIsNone(second.poll())
+        first.kill()  # a dead process holds nothing
+        first.communicate()
+        output, errors = second.communicate(timeout=120)
+        self.assertEqual(second.returncode, 0, errors)
+        self.assertIn("winner", output)
+
+    def test_who_waits_can_be_interrupted(self):
+        first = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db",
+                           self.db, lock=True)
+        self.wait_for_trials(1)
+        second = self.start(*SMALL, "--db", self.folder / "c.db", lock=True)
+        second.stderr.readline()
+        second.send_signal(signal.SIGINT)
+        output, errors = second.communicate(timeout=60)
+        self.assertEqual(second.returncode, 1)
+        self.assertEqual(errors, "greta-tune: interrupted; nothing was measured\n")
+        self.assertFalse((self.folder / "c.db").exists())
+        first.kill()
+        first.communicate()
+
+
+class Verify(Case):
+    def test_counts_by_variant_and_type(self):
+        result = self.run_tune("verify", "gemm", "--device", "vulkan:0", "--problems", 12, "--seed",
+                               3, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        self.assertEqual(sum(entry["right"] for entry in report["variants"]), 12)
+        self.assertGreaterEqual(len({entry["variant"] for entry in report["variants"]}), 3)
+        self.assertEqual(report["failures"], [])
+        self.assertLessEqual(report["worst_share_of_bound"], 1)
+        text = self.run_tune("verify", "gemm", "--device", "vulkan:0", "--problems", 2, "--variant",
+                             "gemv")
+        self.assertIn("2 of 2 right", text.stdout)
+
+    def test_bad_usage(self):
+        for arguments, word in ((["--problems", "0"], "--problems"), (["--seed", "x"], "--seed"),
+                                (["--variant", "magic"], "--variant"),
+                                (["--device", "vulkan:99"], "--device")):
+            with self.subTest(arguments):
+                self.refused(self.run_tune("verify", "gemm", *arguments), 2, word)
+
+
 class Damage(Case):
     def test_streams_that_cannot_be_written(self):
         full = open("/dev/full", "w")
         self.addCleanup(full.close)
-        arguments = [TUNE, *SMALL, "--budget", "2", "--db", str(self.db)]
+        arguments = [TUNE, *SMALL, "--budget", "2", "--db", str(self.db), "--no-lock"]
         quiet = subprocess.run(arguments, env=self.env, stdout=subprocess.PIPE, stderr=full)
         self.assertEqual(quiet.returncode, 0)
         self.assertIn(b"winner", quiet.stdout)
@@ -372,6 +500,12 @@ class Preset(Case):
                 result = self.run_tune("preset", self.write(text), "--db", self.db)
                 self.refused(result, 2, "preset.json", *words)
         self.assertFalse(self.db.exists())
+
+    def test_a_problem_that_is_too_large_is_named_with_its_place(self):
+        file = self.write('{"problems": [{"op": "gemm", "m": 8, "n": 8, "k": 8},'
+                          ' {"op": "gemm", "m": 2000000, "n": 2000000, "k": 8}]}')
+        result = self.run_tune("preset", file, "--db", self.db)
+        self.refused(result, 2, "preset.json: problems[1]: m=2000000", "TiB")
 
     def test_unknown_preset(self):
         self.refused(self.run_tune("preset", "nonesuch"), 2, "nonesuch")

@@ -18,31 +18,10 @@
 namespace greta {
 namespace fs = std::filesystem;
 
-TemporaryFolder::TemporaryFolder() {
-  auto name = (fs::temp_directory_path() / "greta-db-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  path_ = name;
-  fs::permissions(path_, fs::perms(0755));
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::permissions(path_, fs::perms(0755), ignored);
-  fs::remove_all(path_, ignored);
-}
-
-std::string TemporaryFolder::listing() const {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(path_)) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : " ") + name;
-  return text;
-}
-
 DeviceInfo sample_device() {
   DeviceInfo device;
   device.backend = "vulkan";
+  device.language = "hip";
   device.index = 2;
   device.name = "Example GPU 9000";
   device.vendor = "Example";
@@ -61,6 +40,9 @@ DeviceInfo sample_device() {
   device.max_subgroup_size = 64;
   device.max_argument_bytes = 256;
   device.compute_units = 132;
+  device.unit_registers = 65536;
+  device.unit_shared_memory_bytes = 233472;
+  device.unit_threads = 2048;
   device.memory_bytes = 150'000'000'000;
   device.max_allocation_bytes = 4'294'967'295;
   device.last_level_cache_bytes = 62'914'560;
@@ -68,6 +50,7 @@ DeviceInfo sample_device() {
   device.f16_arithmetic = true;
   device.f16_storage = false;
   device.subgroup_size_control = true;
+  device.matrix_operations = {{"f16", "f32", 16, 16, 8}, {"bf16", "f32", 32, 32, 8}};
   device.unified_memory = false;
   return device;
 }
@@ -89,6 +72,14 @@ SessionRecord sample_session() {
   return session;
 }
 
+namespace {
+
+KernelStatistics sample_statistics() {
+  return {128, 64, 48, 32768, 16, 4, 2, 5120, 96, 8, 1234.5, 0.25};
+}
+
+}  // namespace
+
 Trial sample_trial(const std::string& id) {
   Trial trial;
   trial.config = {"tiled", {{"BM", 128}, {"BN", 64}, {"BK", 16}}};
@@ -99,6 +90,7 @@ Trial sample_trial(const std::string& id) {
   trial.measurement.high_us = 11;
   trial.problem_key = sample_problem().key();
   trial.content_keys = id;
+  trial.kernels = {{"gemm/tiled", sample_statistics()}};
   return trial;
 }
 
@@ -169,6 +161,13 @@ Trial random_trial(std::mt19937_64& random) {
   trial.measurement = random_measurement(random);
   trial.problem_key = random() % 2 ? sample_problem().key() : random_text(random);
   trial.content_keys = random_text(random);
+  for (auto left = random() % 3; left > 0; --left) {
+    auto& kernel = trial.kernels.emplace_back();
+    kernel.name = random_text(random);
+    kernel.statistics.registers = static_cast<std::uint32_t>(random());
+    kernel.statistics.code_bytes = static_cast<std::uint32_t>(random() % 100);
+    kernel.statistics.latency = random_number(random);
+  }
   trial.compile_s = random_number(random);
   trial.verify_s = random_number(random);
   trial.measure_s = random_number(random);
@@ -179,9 +178,6 @@ Winner sample_winner() {
   Winner winner;
   winner.config = {"split_k", {{"BM", 64}, {"SPLIT", 8}}};
   winner.is_default = false;
-  winner.median_us = 12.5;
-  winner.low_us = 12.25;
-  winner.high_us = 12.75;
   winner.default_us = 25;
   winner.speedup = 2;
   winner.speedup_low = 1.9;
@@ -197,6 +193,7 @@ Winner sample_winner() {
   winner.measurement.dropped = 2;
   winner.measurement.flush_bytes = 18'446'744'073'709'551'615U;
   winner.measurement.clocks = "SM 1980 MHz";
+  winner.kernels = {{"gemm/tiled", sample_statistics()}, {"gemm/reduce", {}}};
   winner.default_samples_us = {25, 24.5, 25.5, 1e-300};
   winner.roofline = 0.75;
   winner.verdict = {true, 1e-6, 2e-6, "16 rows in full", ""};
@@ -244,6 +241,17 @@ void expect_equal(const Measurement& actual, const Measurement& expected) {
   EXPECT_EQ(actual.clocks, expected.clocks);
 }
 
+void expect_equal(const std::vector<KernelFigures>& actual,
+                  const std::vector<KernelFigures>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    auto got = actual[i];
+    expect_same(got.statistics.latency, expected[i].statistics.latency);
+    got.statistics.latency = expected[i].statistics.latency;  // NaN differs from itself
+    EXPECT_TRUE(std::isnan(expected[i].statistics.latency) || got == expected[i]);
+  }
+}
+
 void expect_equal(const Trial& actual, const Trial& expected) {
   EXPECT_EQ(actual.config, expected.config);
   EXPECT_EQ(actual.failure, expected.failure);
@@ -253,6 +261,7 @@ void expect_equal(const Trial& actual, const Trial& expected) {
   expect_equal(actual.measurement, expected.measurement);
   EXPECT_EQ(actual.problem_key, expected.problem_key);
   EXPECT_EQ(actual.content_keys, expected.content_keys);
+  expect_equal(actual.kernels, expected.kernels);
   expect_same(actual.compile_s, expected.compile_s);
   expect_same(actual.verify_s, expected.verify_s);
   expect_same(actual.measure_s, expected.measure_s);
@@ -261,6 +270,7 @@ void expect_equal(const Trial& actual, const Trial& expected) {
 void expect_equal(const DeviceInfo& actual, const DeviceInfo& expected) {
   EXPECT_EQ(actual.fingerprint(), expected.fingerprint());
   EXPECT_EQ(actual.id(), expected.id());
+  EXPECT_EQ(actual.language, expected.language);
   EXPECT_EQ(actual.name, expected.name);
   EXPECT_EQ(actual.vendor, expected.vendor);
   EXPECT_EQ(actual.architecture, expected.architecture);
@@ -278,6 +288,9 @@ void expect_equal(const DeviceInfo& actual, const DeviceInfo& expected) {
   EXPECT_EQ(actual.max_subgroup_size, expected.max_subgroup_size);
   EXPECT_EQ(actual.max_argument_bytes, expected.max_argument_bytes);
   EXPECT_EQ(actual.compute_units, expected.compute_units);
+  EXPECT_EQ(actual.unit_registers, expected.unit_registers);
+  EXPECT_EQ(actual.unit_shared_memory_bytes, expected.unit_shared_memory_bytes);
+  EXPECT_EQ(actual.unit_threads, expected.unit_threads);
   EXPECT_EQ(actual.memory_bytes, expected.memory_bytes);
   EXPECT_EQ(actual.max_allocation_bytes, expected.max_allocation_bytes);
   EXPECT_EQ(actual.last_level_cache_bytes, expected.last_level_cache_bytes);
@@ -285,15 +298,13 @@ void expect_equal(const DeviceInfo& actual, const DeviceInfo& expected) {
   EXPECT_EQ(actual.f16_arithmetic, expected.f16_arithmetic);
   EXPECT_EQ(actual.f16_storage, expected.f16_storage);
   EXPECT_EQ(actual.subgroup_size_control, expected.subgroup_size_control);
+  EXPECT_EQ(actual.matrix_operations, expected.matrix_operations);
   EXPECT_EQ(actual.unified_memory, expected.unified_memory);
 }
 
 void expect_equal(const Winner& actual, const Winner& expected) {
   EXPECT_EQ(actual.config, expected.config);
   EXPECT_EQ(actual.is_default, expected.is_default);
-  expect_same(actual.median_us, expected.median_us);
-  expect_same(actual.low_us, expected.low_us);
-  expect_same(actual.high_us, expected.high_us);
   expect_same(actual.default_us, expected.default_us);
   expect_same(actual.speedup, expected.speedup);
   expect_same(actual.speedup_low, expected.speedup_low);
@@ -304,6 +315,7 @@ void expect_equal(const Winner& actual, const Winner& expected) {
   expect_same(actual.default_samples_us, expected.default_samples_us);
   expect_same(actual.roofline, expected.roofline);
   expect_equal(actual.verdict, expected.verdict);
+  expect_equal(actual.kernels, expected.kernels);
   EXPECT_EQ(actual.cold, expected.cold);
   ASSERT_EQ(actual.ties.size(), expected.ties.size());
   for (std::size_t i = 0; i < actual.ties.size(); ++i) {

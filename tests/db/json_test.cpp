@@ -46,7 +46,13 @@ TEST(JsonForms, FieldNamesAreStable) {
   const auto trial = to_json(sample_trial("key1,key2"));
   EXPECT_EQ(trial.dump(),
             R"({"compile_s":0.0,"config":{"values":[["BM",128],["BN",64],["BK",16]],)"
-            R"("variant":"tiled"},"content_keys":"key1,key2","log":"","measure_s":0.0,)"
+            R"("variant":"tiled"},"content_keys":"key1,key2",)"
+            R"("kernels":[{"accumulator_registers":64,"code_bytes":5120,)"
+            R"("inverse_throughput":0.25,"latency":1234.5,"matrix_instructions":96,)"
+            R"("name":"gemm/tiled","registers":128,"scalar_registers":48,"scratch_bytes":16,)"
+            R"("shared_memory_bytes":32768,"spilled_registers":4,"spilled_scalar_registers":2,)"
+            R"("subgroups_per_simd":8}],)"
+            R"("log":"","measure_s":0.0,)"
             R"("measurement":{"batch":1,"clocks":"","cold":true,"dropped":0,"flush_bytes":0,)"
             R"("high_us":11.0,"low_us":10.25,"median_us":10.5,"p99_us":0.0,"raced":false,)"
             R"("samples_us":[10.5,10.25,11.0]},"message":"",)"
@@ -67,7 +73,14 @@ TEST(JsonForms, FieldNamesAreStable) {
   EXPECT_EQ(winner["ties"][0]["ratio_to_winner"], 1.001);
   EXPECT_EQ(winner["ties"][1]["ratio_to_winner"], "Infinity");
   EXPECT_EQ(winner["verdict"]["method"], "16 rows in full");
-  EXPECT_EQ(to_json(sample_device())["id"], "vulkan:2");
+  EXPECT_EQ(winner["kernels"][1]["name"], "gemm/reduce");
+  EXPECT_EQ(winner["median_us"], 12.5);
+  const auto device = to_json(sample_device());
+  EXPECT_EQ(device["id"], "vulkan:2");
+  EXPECT_EQ(device["language"], "hip");
+  EXPECT_EQ(device["unit_threads"], 2048);
+  EXPECT_EQ(device["matrix_operations"][1].dump(),
+            R"({"accumulator":"f32","input":"bf16","k":8,"m":32,"n":32})");
   EXPECT_EQ(to_json(sample_device())["fingerprint"], sample_device().fingerprint());
 }
 

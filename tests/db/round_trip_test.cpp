@@ -77,8 +77,7 @@ TEST(RoundTrip, WinnerComesBackWithItsCircumstances) {
   ASSERT_TRUE(found);
   expect_equal(found->winner, sample_winner());
   EXPECT_EQ(found->problem, sample_problem());
-  EXPECT_EQ(found->device_fingerprint, device);
-  EXPECT_EQ(found->device_name, "Example GPU 9000");
+  expect_equal(found->device, sample_device());
   EXPECT_EQ(found->device_id, "vulkan:2");
   EXPECT_EQ(found->provenance.greta_version, "0.1.0");
   EXPECT_EQ(found->provenance.template_key, "0123abcd");
@@ -96,7 +95,7 @@ TEST(RoundTrip, LaterWinnerReplacesOnlyItsOwnKind) {
   auto later_session = sample_session();
   later_session.provenance.started_utc = "2026-11-21T12:00:00Z";
   auto later = sample_winner();
-  later.median_us = 5;
+  later.measurement.median_us = 5;
   auto warm = sample_winner();
   warm.cold = false;
   warm.roofline = std::numeric_limits<double>::quiet_NaN();
@@ -230,7 +229,8 @@ TEST(RoundTrip, LookupsUseIndices) {
   const Connection connection(folder / "t.db", TunedDb::Mode::read_write);
   connection.read([](SQLite::Database& database) {
     for (const std::string& query :
-         {select_winner(), std::string(select_trials), std::string(select_ceilings)}) {
+         {select_winner(), select_problem_winners(), std::string(select_trials),
+          std::string(select_ceilings), std::string(select_comparisons)}) {
       SQLite::Statement plan(database, "EXPLAIN QUERY PLAN " + query);
       int steps = 0;
       for (; plan.executeStep(); ++steps) {

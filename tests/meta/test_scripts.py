@@ -85,40 +85,66 @@ class MeasureGpu(ScriptTest):
     def setUp(self):
         super().setUp()
         self.out = self.folder / "out"
-        self.program("greta-tune", 'echo "{}"; touch "$(dirname "$0")/ran-$1"')
+        self.program("greta-tune", 'echo "$*"; echo "$*" >>"$(dirname "$0")/calls"')
         self.program("greta_test_device", "exit 3")
         self.program("greta_test_kernels", "exit 0")
         self.program("greta_device_benchmark", 'echo "$LD_LIBRARY_PATH"')
-        self.program("greta_compile_benchmark", 'echo "compiled for $1"')
+        self.program("greta_compile_benchmark", 'echo "compiled with $*"')
 
     def measure(self, *arguments):
         return self.run_script("measure_gpu.sh", self.out, "--bin", self.bin, *arguments,
                                path="/usr/bin:/bin")
 
-    def test_a_failing_step_does_not_stop_the_rest(self):
+    def calls(self):
+        return (self.bin / "calls").read_text().splitlines()
+
+    def test_a_failing_part_does_not_stop_the_rest(self):
         peers = self.folder / "peers.py"
         peers.write_text("import sys; print(sys.argv[1:])")
         result = self.measure("--peers", peers, "--lib", self.folder)
         self.assertEqual(result.returncode, 1, result.stderr)
         summary = (self.out / "summary.txt").read_text()
-        self.assertRegex(summary, r"conformance +exit +3")
-        for step in ("devices", "kernels", "f32", "f16", "benchmark", "compile", "peers", "preset"):
-            self.assertRegex(summary, rf"(?m)^{step} +exit +0")
+        for api in ("hip", "vulkan"):
+            self.assertRegex(summary, rf"(?m)^conformance-{api} +exit +3")
+            for part in ("verify", "compile"):
+                self.assertRegex(summary, rf"(?m)^{part}-{api} +exit +0")
+            for shape in ("f32-4096", "bf16-4096", "f16-1x4096"):
+                self.assertRegex(summary, rf"(?m)^tune-{api}-{shape} +exit +0")
+        for part in ("devices", "kernels", "compare-f16-4096", "benchmark", "peers", "preset"):
+            self.assertRegex(summary, rf"(?m)^{part} +exit +0")
+        self.assertIn("compiled with --device=hip:0", summary)
         self.assertEqual((self.out / "device-benchmark.json").read_text(), f"{self.folder}\n")
-        self.assertIn("compiled for --device=auto\n", summary)
         self.assertIn("copy,gemm", (self.out / "peers.csv").read_text())
-        self.assertLessEqual(len(list(self.out.iterdir())), 8)
+        self.assertLessEqual(len(list(self.out.iterdir())), 7)
 
-    def test_only_runs_what_was_asked_for(self):
-        result = self.measure("--only", "devices,kernels")
+    def test_parts_run_what_was_asked_for_and_groups_of_it(self):
+        result = self.measure("--parts", "devices,tune-vulkan,compare-f16-4095", "--budget", "7")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertTrue((self.bin / "ran-devices").exists())
-        self.assertFalse((self.bin / "ran-gemm").exists())
+        calls = self.calls()
+        self.assertEqual(calls[0], "devices")
+        self.assertEqual(len(calls), 9)
+        self.assertTrue(all("--device vulkan:0 --budget 7" in call for call in calls[1:8]), calls)
+        self.assertIn("--m 4095 --n 4095 --k 4095 --dtype f16 --device hip:0,vulkan:0", calls[8])
+
+    def test_devices_may_be_others(self):
+        result = self.measure("--devices", "hip-host:2", "--problems", "5", "--parts", "verify-hip-host")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(self.calls()), 1)
+        self.assertIn("verify gemm --device hip-host:2 --problems 5", self.calls()[0])
+
+    def test_every_part_but_the_preset_ends_within_nine_minutes(self):
+        listed = self.measure("--parts", "list")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertFalse(self.out.exists())
+        for line in listed.stdout.splitlines():
+            name, _, _, seconds, _ = line.split()
+            self.assertTrue(name == "preset" or int(seconds) <= 540 - 30, line)
 
     def test_bad_usage(self):
-        for arguments in (["--only", "nonsense"], ["--lib", "/nowhere"], ["--budget"]):
+        for arguments in (["--parts", "nonsense"], ["--lib", "/nowhere"], ["--budget"]):
             with self.subTest(arguments):
                 self.assertEqual(self.measure(*arguments).returncode, 2)
+        self.assertFalse(self.out.exists())
 
 
 class EmulateAmd(ScriptTest):

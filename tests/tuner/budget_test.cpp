@@ -34,6 +34,14 @@ TEST(Budget, ReadsTimesTrialsAndShares) {
   }
 }
 
+TEST(Budget, HasParts) {
+  EXPECT_DOUBLE_EQ(budget("60s").part(0.25).amount(), 15);
+  EXPECT_EQ(budget("60s").part(0.25).text(), "15s");
+  EXPECT_DOUBLE_EQ(budget("300").part(0.5).amount(), 150);
+  EXPECT_DOUBLE_EQ(budget("1").part(0.5).amount(), 1);
+  EXPECT_EQ(budget("5%").part(0.5).text(), "5%");
+}
+
 TEST(Budget, RejectsWhatMakesNoSense) {
   for (const std::string text :
        {"",   "0",    "0s", "0%",   "-1",  "-5s",    "101%", "1.5",  "s",    "%",    "5 s",

@@ -9,6 +9,7 @@
 #include "kernels/catalog.hpp"
 #include "kernels/launch/prepared_plan.hpp"
 #include "runtime/device/backend.hpp"
+#include "tests/tuner/tiny_kernel.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 
@@ -33,32 +34,14 @@ void expect_right(const Trial& trial) {
   EXPECT_GT(trial.verdict.bound, 0);
 }
 
-// A plan of one kernel that gets the address and size of the only operand, an output.
-LaunchPlan plan_of(const std::string& body, std::size_t floats) {
-  KernelSource source;
-  source.name = "test";
-  source.language = "glsl";
-  source.text = R"(#version 460
-#extension GL_EXT_buffer_reference : require
-layout(local_size_x = 1) in;
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float values[]; };
-layout(push_constant) uniform Arguments { Floats c; uint count; };
-void main() { )" +
-                body + " }";
-  source.argument_bytes = 12;
-  LaunchPlan plan;
-  plan.sources.push_back(source);
-  plan.launches.push_back({0, {1, 1, 1}, {OperandArgument{0}, static_cast<std::uint32_t>(floats)}});
-  return plan;
-}
-
 class OperandsTest : public ::testing::Test {
  protected:
   // Runs a kernel body and returns what its guard zones say.
   std::optional<std::string> broken_by(const std::string& body) {
     Operands operands = Operands::create(*device_, {spec_}).value();
     const auto candidate =
-        PreparedPlan::create(*device_, plan_of(body, spec_.elements()), operands,
+        PreparedPlan::create(*device_, test::tiny_plan(device_->info(), body, spec_.elements()),
+                             operands,
                              [&](const KernelSource& source) { return device_->compile(source); })
             .value();
     auto stream = device_->create_stream().value();
@@ -75,25 +58,41 @@ class OperandsTest : public ::testing::Test {
 };
 
 TEST_F(OperandsTest, AnHonestKernelBreaksNoGuard) {
-  EXPECT_EQ(broken_by("for (uint i = 0; i < count; ++i) c.values[i] = float(i);"), std::nullopt);
+  EXPECT_EQ(broken_by("for (uint i = 0; i < count; ++i) C(i) = float(i);"), std::nullopt);
   EXPECT_DOUBLE_EQ(outputs_.front().at(34), 34);
 }
 
 TEST_F(OperandsTest, UnwrittenElementsAreNaN) {
-  EXPECT_EQ(broken_by("for (uint i = 0; i + 1 < count; ++i) c.values[i] = 1.0;"), std::nullopt);
+  EXPECT_EQ(broken_by("for (uint i = 0; i + 1 < count; ++i) C(i) = 1.0;"), std::nullopt);
   EXPECT_TRUE(std::isnan(outputs_.front().at(34)));
 }
 
 TEST_F(OperandsTest, OneElementPastTheEndIsSeen) {
-  const auto broken = broken_by("c.values[count] = 1.0;");
+  const auto broken = broken_by("C(count) = 1.0;");
   ASSERT_TRUE(broken);
   EXPECT_NE(broken->find("past the end of tensor C"), std::string::npos) << *broken;
 }
 
 TEST_F(OperandsTest, OneElementBeforeTheStartIsSeen) {
-  const auto broken = broken_by("c.values[int(count) - 36] = 1.0;");
+  const auto broken = broken_by("C(int(count) - 36) = 1.0;");
   ASSERT_TRUE(broken);
   EXPECT_NE(broken->find("before tensor C"), std::string::npos) << *broken;
+}
+
+TEST(CheckSpills, NamesTheFirstKernelThatSpillsWithItsFigures) {
+  KernelStatistics clean;
+  clean.registers = 255;
+  clean.spilled_scalar_registers = 4;  // into vector registers, at no great cost
+  EXPECT_TRUE(check_spills({{"gemm/tiled", clean}, {"gemm/reduce", {}}}));
+  KernelStatistics spilling = clean;
+  spilling.scratch_bytes = 64;
+  const auto nvidia = check_spills({{"gemm/tiled", clean}, {"gemm/reduce", spilling}});
+  ASSERT_FALSE(nvidia);
+  EXPECT_EQ(nvidia.failure().status, Status::constraints);
+  EXPECT_EQ(nvidia.failure().message, "gemm/reduce spills 64 B of scratch memory per thread");
+  spilling.spilled_registers = 12;
+  EXPECT_EQ(check_spills({{"gemm/tiled", spilling}}).failure().message,
+            "gemm/tiled spills 12 registers, 64 B of scratch memory per thread");
 }
 
 TEST(PackArguments, UsesNaturalAlignment) {
@@ -155,11 +154,36 @@ TEST(LocalEvaluator, AMissedDeadlineIsATimeoutAndTheNextOneWorks) {
   expect_right(evaluator.evaluate(problem, default_of(evaluator, problem), {}));
 }
 
-TEST(LocalEvaluator, CeilingsArePositive) {
-  LocalEvaluator evaluator({});
-  const auto ceilings = evaluator.measure_ceilings();
-  EXPECT_GT(ceiling(ceilings, ceiling_copy), 0.1);
-  EXPECT_GT(ceiling(ceilings, ceiling_fma_f32), 0.1);
+// What every other test shows on "auto", of kernels in HIP: slow here, but the same path.
+TEST(LocalEvaluator, HipHostVerifiesMeasuresTimesRoundsAndSurvivesATimeout) {
+  EvaluatorOptions options;
+  options.device = "hip-host:2";
+  LocalEvaluator evaluator(options);
+  EXPECT_EQ(evaluator.lookahead(), 1);
+  const auto problem = small_problem();
+  const Config config = default_of(evaluator, problem);
+  const auto trial = evaluator.evaluate(problem, config, {});
+  expect_right(trial);
+  EXPECT_GT(trial.measurement.median_us, 0);
+  ASSERT_FALSE(trial.kernels.empty());
+  EXPECT_EQ(trial.kernels.front().name, "gemm/" + config.variant);
+  const auto rounds = evaluator.time_rounds(problem, {config, config}, 2, 60, 1, {});
+  EXPECT_FALSE(rounds.failure) << rounds.failure->message;
+  EXPECT_EQ(rounds.us[0].size() + static_cast<std::size_t>(rounds.dropped), 2U);
+  TrialLimits hasty;
+  hasty.run_s = 1e-6;
+  EXPECT_EQ(evaluator.evaluate(problem, config, hasty).failure, Status::timeout);
+  expect_right(evaluator.verify(problem, config, 7, {}));
+}
+
+TEST(WorkerEvaluator, RunsHipHostAsWell) {
+  EvaluatorOptions options;
+  options.device = "hip-host:1";
+  WorkerEvaluator worker(worker_command(), options);
+  EXPECT_EQ(worker.device().language, "hip");
+  EXPECT_FALSE(worker.device().matrix_operations.empty());
+  const auto problem = small_problem();
+  expect_right(worker.verify(problem, default_of(worker, problem), 3, {}));
 }
 
 TEST(WorkerEvaluator, GivesTheSameVerdictAsThisProcess) {

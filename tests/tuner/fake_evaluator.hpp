@@ -7,7 +7,7 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/hash.hpp"
-#include "tuner/evaluate/evaluator.hpp"
+#include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/sampler.hpp"
 
@@ -63,10 +63,16 @@ class FakeEvaluator : public Evaluator {
   }
 
   Trial verify(const Problem& problem, const Config& config, std::uint64_t seed,
-               const TrialLimits&) override {
+               const TrialLimits& limits) override {
     Trial trial;
     trial.config = config;
     trial.problem_key = problem.key();
+    trial.kernels = kernels_of(config);
+    if (limits.reject_spills && !check_spills(trial.kernels)) {
+      rejected_.push_back(config);
+      trial.failure = Status::constraints;
+      return trial;
+    }
     trial.failure = seed == 0 ? fails(config) : fails_last_check(config);
     if (rounds_failed_ && fails_in_rounds(config)) trial.failure = Status::timeout;
     if (trial.failure) trial.message = "planted";
@@ -78,6 +84,7 @@ class FakeEvaluator : public Evaluator {
                      std::uint64_t, const TrialLimits&) override {
     Rounds result;
     result.us.resize(configs.size());
+    result.batch.assign(configs.size(), 1);
     for (int round = 0; round < rounds; ++round) {
       for (std::size_t i = 0; i < configs.size(); ++i) {
         if (fails_in_rounds(configs[i])) {
@@ -99,6 +106,16 @@ class FakeEvaluator : public Evaluator {
             {std::string(ceiling_fma_f32), fma_gflops_, 1, info_.driver, "2026-01-01T00:00:00Z"}};
   }
 
+  /// One kernel, which spills for every third configuration and for the default of all problems.
+  std::vector<KernelFigures> kernels_of(const Config& config) const {
+    KernelFigures kernel{"gemm/" + config.variant, {}};
+    kernel.statistics.registers = static_cast<std::uint32_t>(config.hash() % 256);
+    const Problem usual = Problem::parse("gemm dtype=f32 out=f32 m=512 n=512 k=512").value();
+    const bool is_default = config == find_template("gemm")->default_config(usual, info_);
+    if (is_default || config.hash() % 3 == 0) kernel.statistics.scratch_bytes = 64;
+    return {kernel};
+  }
+
   // What a test plants.
   std::function<double(const Config&)> factor = [](const Config& config) {
     return 1.0 + 0.5 * static_cast<double>(config.hash() % 1000) / 1000;
@@ -109,6 +126,7 @@ class FakeEvaluator : public Evaluator {
   std::function<std::optional<Status>(const Config&)> fails_last_check = fails;
   std::function<bool(const Config&)> fails_in_rounds = [](const Config&) { return false; };
   double noise = 0.005;
+  double speed = 1;  ///< of all kernels; ceilings don't know of it
   double fma_gflops_ = 50000;
   int lookahead_ = 4;
 
@@ -117,6 +135,7 @@ class FakeEvaluator : public Evaluator {
   std::map<Config, int> evaluated_;
   std::vector<std::string> problems_;
   std::size_t prepared_ = 0;
+  std::vector<Config> rejected_;
   int ceilings_measured_ = 0;
   bool rounds_failed_ = false;
 
@@ -124,7 +143,7 @@ class FakeEvaluator : public Evaluator {
   double draw(const Problem& problem, const Config& config) {
     const double flops = find_template(problem.op)->work(problem).flops;
     const double ideal_us = flops / fma_gflops_ / 1e3;
-    return ideal_us * 2 * factor(config) * std::exp(noise * normal_(random_));
+    return ideal_us * 2 * factor(config) / speed * std::exp(noise * normal_(random_));
   }
   std::mt19937_64 random_{11};
   std::normal_distribution<double> normal_{0, 1};

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "tuner/measure/launch_timer.hpp"
 #include "tuner/measure/sampler.hpp"
 
 namespace greta {
@@ -102,6 +103,18 @@ TEST(Sampler, SampleCountIsBounded) {
   SamplingLimits limits;
   limits.maximum = 50;
   EXPECT_LE(sample_until_sure(source.take(), limits).value().samples_us.size(), 50U);
+}
+
+TEST(WakeUp, KeepsTheHostAheadWhereCommandsAreIssuedOneByOne) {
+  DeviceInfo gpu;
+  gpu.kind = DeviceKind::discrete_gpu;
+  const auto few = wake_up_iterations(gpu, 1);
+  EXPECT_GT(few, 0U);
+  EXPECT_EQ(wake_up_iterations(gpu, 2000), few);  // a Vulkan submission is handed over as a whole
+  gpu.language = "hip";
+  EXPECT_EQ(wake_up_iterations(gpu, 1), few);
+  EXPECT_GT(wake_up_iterations(gpu, 2000), few);
+  EXPECT_EQ(wake_up_iterations({}, 2000), 0U);  // a CPU
 }
 
 }  // namespace

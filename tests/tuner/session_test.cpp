@@ -5,34 +5,21 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-
 #include "kernels/catalog.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/tuner/fake_evaluator.hpp"
+#include "tests/tuner/silent_observer.hpp"
 
 namespace greta {
 namespace {
 
-class Silent : public SessionObserver {
- public:
-  void on_phase(const std::string&) override {}
-  void on_trial(const SessionResult&, const Budget&) override {
-    if (++trials_ == stop_after_) stop_ = true;
-  }
-  std::atomic<bool> stop_{false};
-  int stop_after_ = -1;
-  int trials_ = 0;
-};
-
 class SessionTest : public ::testing::Test {
  protected:
-  ~SessionTest() override { std::filesystem::remove_all(folder_); }
-
   SessionResult tune_problem(const std::string& budget = "60", const Problem* other = nullptr) {
     SessionOptions options;
     options.budget = Budget::parse(budget).value();
     options.seed = 3;
+    options.reject_spills = reject_spills_;
     options.started_utc = "2026-01-01T00:00:00Z";
     return tune(evaluator_, db_, other != nullptr ? *other : problem_, options, observer_,
                 observer_.stop_);
@@ -41,12 +28,12 @@ class SessionTest : public ::testing::Test {
     return find_template("gemm")->default_config(problem_, evaluator_.device());
   }
 
-  std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / ("greta_session_" + std::to_string(getpid()));
+  test::TemporaryFolder folder_;
   Problem problem_ = Problem::parse("gemm dtype=f32 out=f32 m=512 n=512 k=512").value();
   FakeEvaluator evaluator_;
   TunedDb db_ = TunedDb::open(folder_ / "tuned.db", TunedDb::Mode::read_write);
-  Silent observer_;
+  SilentObserver observer_;
+  bool reject_spills_ = false;
 };
 
 TEST_F(SessionTest, FindsAndStoresACertifiedWinner) {
@@ -166,6 +153,44 @@ TEST_F(SessionTest, ALaterSessionStartsFromWhatAStoppedOneMeasured) {
   EXPECT_EQ(evaluator_.evaluated_.count(best), 1U);
 }
 
+TEST_F(SessionTest, ATrialAndItsWinnerCarryTheFiguresOfTheirKernels) {
+  const auto result = tune_problem("10");
+  ASSERT_TRUE(result.winner);
+  EXPECT_EQ(result.winner->kernels, evaluator_.kernels_of(result.winner->config));
+  for (const auto& trial : db_.trials(result.id)) {
+    EXPECT_EQ(trial.kernels, evaluator_.kernels_of(trial.config));
+  }
+}
+
+TEST_F(SessionTest, SpillsAreRejectedOnlyWhenAskedForAndNeverTheDefault) {
+  const auto spills = [&](const Config& config) {
+    return evaluator_.kernels_of(config)[0].statistics.spills();
+  };
+  ASSERT_TRUE(spills(default_config()));
+  tune_problem("30");
+  const auto tolerant = evaluator_.rejected_;
+  EXPECT_TRUE(tolerant.empty());
+  evaluator_.evaluated_.clear();
+  reject_spills_ = true;
+  const auto result = tune_problem("60");
+  EXPECT_FALSE(evaluator_.rejected_.empty());
+  for (const auto& trial : result.trials) {
+    const bool expected = spills(trial.config) && trial.config != default_config();
+    EXPECT_EQ(trial.failure == Status::constraints, expected) << trial.config.text();
+  }
+  ASSERT_TRUE(result.winner);
+  EXPECT_TRUE(result.winner->is_default || !spills(result.winner->config));
+}
+
+TEST_F(SessionTest, AnEmulatorFarFromItsRooflineIsSearchedOnASmallerProblem) {
+  evaluator_.speed = 1e-4;  // the ceilings promise ten thousand times more
+  const Problem large = Problem::parse("gemm dtype=f32 out=f32 m=2048 n=2048 k=4096").value();
+  const auto result = tune_problem("20", &large);
+  ASSERT_TRUE(result.stand_in);
+  ASSERT_TRUE(result.winner);
+  EXPECT_EQ(result.notes.size(), 1U);  // told once, whatever was tried on the way
+}
+
 TEST_F(SessionTest, CeilingsAreMeasuredOnceForADriver) {
   tune_problem("5");
   tune_problem("5");
@@ -187,7 +212,7 @@ TEST_F(SessionTest, ASlowDeviceIsSearchedOnAStandInAndConfirmedAtFullSize) {
   EXPECT_GE(full, 2);  // the default and the winner at least
   EXPECT_LE(full, 6);
   const Work small = find_template("gemm")->work(result.stand_in->problem);
-  EXPECT_NEAR(result.winner->median_us / 1e6, result.work.flops / 20e9 * 2, 5);
+  EXPECT_NEAR(result.winner->measurement.median_us / 1e6, result.work.flops / 20e9 * 2, 5);
   EXPECT_LT(small.flops, result.work.flops / 10);
 }
 

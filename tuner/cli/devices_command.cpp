@@ -10,31 +10,100 @@
 namespace greta {
 namespace {
 
-nlohmann::json probe_json(Backend& backend, const Probe& probe) {
+struct Found {
+  std::string backend;
+  Probe probe;
+};
+
+nlohmann::json probe_json(const Found& found) {
   nlohmann::json devices = nlohmann::json::array();
-  for (const auto& device : probe.devices) {
+  for (const auto& device : found.probe.devices) {
     auto object = to_json(device.info);
     object["usable"] = device.usable;
     object["reason"] = device.reason;
     devices.push_back(object);
   }
-  return {{"backend", backend.name()},
-          {"available", probe.available},
-          {"reason", probe.reason},
+  return {{"backend", found.backend},
+          {"available", found.probe.available},
+          {"reason", found.probe.reason},
+          {"missing", found.probe.missing},
           {"devices", devices}};
 }
 
-std::string device_lines(const ProbedDevice& device) {
+/// "f16 and bf16 16x16x16, f16 32x32x8"
+std::string matrix_text(const std::vector<MatrixOperation>& operations) {
+  std::vector<std::pair<std::string, std::string>> sizes;  // and the inputs they take
+  for (const auto& operation : operations) {
+    const auto size = fmt::format("{}x{}x{}", operation.m, operation.n, operation.k);
+    if (sizes.empty() || sizes.back().first != size) {
+      sizes.emplace_back(size, operation.input);
+    } else {
+      sizes.back().second += " and " + operation.input;
+    }
+  }
+  std::string text;
+  for (const auto& [size, inputs] : sizes) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", inputs, size);
+  }
+  return text;
+}
+
+std::string limits_text(const DeviceInfo& info) {
+  const auto waves = info.min_subgroup_size == info.max_subgroup_size
+                         ? fmt::format("{}", info.subgroup_size)
+                         : fmt::format("{} to {}", info.min_subgroup_size, info.max_subgroup_size);
+  std::string text =
+      fmt::format("waves of {}, {} shared memory and {} threads a workgroup", waves,
+                  format_bytes(info.shared_memory_bytes), info.max_workgroup_invocations);
+  if (info.compute_units > 0) text += fmt::format(", {} compute units", info.compute_units);
+  if (info.unit_registers > 0) text += fmt::format(" of {} registers", info.unit_registers);
+  return text;
+}
+
+std::string device_rows(const ProbedDevice& device) {
   const DeviceInfo& info = device.info;
-  std::string text = fmt::format("{:<12} {} ({}, {})\n", info.id(), info.name, to_string(info.kind),
-                                 info.architecture);
-  text += fmt::format("{:<12} {}; {} memory, {} shared memory, subgroups of {}\n", "", info.driver,
-                      format_bytes(static_cast<double>(info.memory_bytes)),
-                      format_bytes(info.shared_memory_bytes), info.subgroup_size);
+  std::string text = format_row(info.id(), info.name);
+  const auto add = [&](const std::string& what) { text += format_row("", what); };
   if (!device.usable) {
-    text += fmt::format("{:<12} not usable: {}\n", "", device.reason);
+    add("not usable: " + device.reason);
   } else if (!device.reason.empty()) {
-    text += fmt::format("{:<12} {}\n", "", device.reason);
+    add(device.reason);
+  }
+  add(fmt::format("{}, {}{}", to_string(info.kind), info.architecture,
+                  info.pci_address.empty() ? "" : ", at " + info.pci_address));
+  add(limits_text(info));
+  add(fmt::format("{} memory, {} last-level cache",
+                  format_bytes(static_cast<double>(info.memory_bytes)),
+                  format_bytes(static_cast<double>(info.last_level_cache_bytes))));
+  if (!info.matrix_operations.empty()) {
+    add("matrix operations " + matrix_text(info.matrix_operations));
+  }
+  if (!info.driver.empty()) add("driver " + info.driver);
+  if (!info.compiler.empty()) add("compiler " + info.compiler);
+  return text;
+}
+
+std::string backend_rows(const Found& found) {
+  std::string text = found.backend + "\n";
+  for (const auto& device : found.probe.devices) text += device_rows(device);
+  for (const auto& platform : found.probe.missing) text += format_row("absent", platform);
+  if (!found.probe.available && found.probe.missing.empty()) {
+    text += format_row("absent", found.probe.reason);
+  }
+  return text;
+}
+
+/// A line for each card that several APIs reach.
+std::string card_rows(const std::vector<DeviceInfo>& devices) {
+  std::string text;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    std::string ids;
+    for (std::size_t j = i + 1; j < devices.size(); ++j) {
+      if (same_card(devices[i], devices[j])) ids += " and " + devices[j].id();
+    }
+    bool told = false;  // by an earlier one
+    for (std::size_t j = 0; j < i; ++j) told = told || same_card(devices[i], devices[j]);
+    if (!ids.empty() && !told) text += fmt::format("{}{} are one card\n", devices[i].id(), ids);
   }
   return text;
 }
@@ -43,17 +112,19 @@ int list_devices(bool as_json) {
   bool any = false;
   nlohmann::json all = nlohmann::json::array();
   std::string text;
+  std::vector<DeviceInfo> devices;
   for (Backend* backend : backends()) {
-    const Probe probe = backend->probe();
-    all.push_back(probe_json(*backend, probe));
-    if (!probe.available) text += fmt::format("{:<12} absent: {}\n", backend->name(), probe.reason);
-    for (const auto& device : probe.devices) {
+    const Found found{std::string(backend->name()), backend->probe()};
+    all.push_back(probe_json(found));
+    text += backend_rows(found);
+    for (const auto& device : found.probe.devices) {
       any = any || device.usable;
-      text += device_lines(device);
+      devices.push_back(device.info);
     }
   }
+  text += "\n" + card_rows(devices);
   if (const auto best = select_device("auto"); best) {
-    text += fmt::format("\n--device auto is {}\n", best->info.id());
+    text += fmt::format("--device auto is {}\n", best->info.id());
   }
   fmt::print("{}", as_json ? all.dump(2) + "\n" : text);
   if (!any) throw CommandError(exit_no_device, "no device can execute kernels");

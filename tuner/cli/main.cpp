@@ -85,6 +85,7 @@ int run(int argc, char** argv) {
   add_tune_commands(app, action);
   add_preset_command(app, action);
   add_show_command(app, action);
+  add_verify_command(app, action);
   add_compile_command(app, action);
   add_run_case_command(app, action);
   add_worker_command(app, action);

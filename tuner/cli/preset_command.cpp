@@ -80,19 +80,21 @@ Preset read_preset(const std::filesystem::path& file) {
   Preset preset{object.value("name", file.stem().string()), object.value("budget", "60s"), {}};
   std::size_t index = 0;
   for (const auto& entry : object["problems"]) {
-    preset.tasks.push_back(
-        {read_problem(entry, fmt::format("{}: problems[{}]", file.string(), index++)), {}});
+    const auto where = fmt::format("{}: problems[{}]", file.string(), index++);
+    preset.tasks.push_back({read_problem(entry, where), {}, where});
   }
   return preset;
 }
 
 std::string summary_line(const SessionResult& result) {
-  if (!result.winner) return fmt::format("{:<48} no winner\n", result.problem.key());
+  const std::string what = fmt::format("{} {}", result.device.id(), result.problem.key());
+  if (!result.winner) return fmt::format("{:<58} no winner\n", what);
   const Winner& winner = *result.winner;
-  return fmt::format("{:<48} {:>9} {:>13} {:>5} of roofline, {:.2f}× the default  {}\n",
-                     result.problem.key(), format_time(winner.median_us),
-                     format_rate(result.work.flops, winner.median_us),
-                     format_share(winner.roofline), winner.speedup, winner.config.text());
+  return fmt::format("{:<58} {:>9} {:>12} {:>5} of roofline, {:.2f}× the default\n", what,
+                     format_time(winner.measurement.median_us),
+                     format_rate(result.work.flops, winner.measurement.median_us),
+                     format_share(winner.roofline), winner.speedup) +
+         format_row("", winner.config.text());
 }
 
 int tune_preset(const std::string& wanted, TuningOptions options) {
@@ -100,21 +102,28 @@ int tune_preset(const std::string& wanted, TuningOptions options) {
   if (options.budget.empty()) options.budget = preset.budget;
   Tuning tuning(options, preset.tasks);
   json results = json::array();
+  json comparisons = json::array();
   bool all = true;
   for (const auto& task : preset.tasks) {
     if (tuning.interrupted()) break;
     static_cast<void>(std::fputs(("\n" + task.problem.key() + "\n").c_str(), stderr));
-    const SessionResult result = tuning.run(task);
-    all = all && result.winner;
+    const TaskResult result = tuning.run(task);
+    all = all && result.won();
     tuning.write_csv(result);
-    if (options.json) {
-      results.push_back(report_json(result, tuning.database().string()));
-    } else {
-      fmt::print("{}", summary_line(result));
-      std::fflush(stdout);
+    for (const auto& session : result.sessions) {
+      results.push_back(report_json(session, tuning.database().string()));
+      if (!options.json) fmt::print("{}", summary_line(session));
     }
+    if (result.contest) {
+      comparisons.push_back(contest_json(result.entrants(), *result.contest));
+      if (!options.json) fmt::print("{}", contest_text(result.entrants(), *result.contest));
+    }
+    std::fflush(stdout);
   }
-  if (options.json) fmt::print("{}\n", json{{"preset", preset.name}, {"results", results}}.dump(2));
+  if (options.json) {
+    const json object{{"preset", preset.name}, {"results", results}, {"comparisons", comparisons}};
+    fmt::print("{}\n", object.dump(2));
+  }
   return all && !tuning.interrupted() ? exit_done : exit_failed;
 }
 

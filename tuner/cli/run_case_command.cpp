@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "runtime/device/backend.hpp"
+#include "tuner/cli/checks.hpp"
 #include "tuner/cli/commands.hpp"
-#include "tuner/cli/tuning.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/run_case.hpp"
 

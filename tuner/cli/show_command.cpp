@@ -1,13 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "db/cards.hpp"
 #include "db/json.hpp"
 #include "kernels/catalog.hpp"
 #include "tuner/cli/commands.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/report.hpp"
 
 namespace greta {
 namespace {
@@ -19,32 +22,95 @@ struct ShowOptions {
   bool json = false;
 };
 
-nlohmann::json winner_json(const StoredWinner& stored) {
-  auto object = to_json(stored.winner);
-  object["config_text"] = stored.winner.config.text();
+/// A card and what is known of it: for each problem, the winner through each API.
+struct Card {
+  std::vector<DeviceInfo> devices;
+  std::vector<CardWinners> problems;
+};
+
+std::vector<Card> by_card(std::vector<CardWinners> all) {
+  std::vector<Card> cards;
+  for (auto& problem : all) {
+    const DeviceInfo& device = problem.winners.front().device;
+    auto card = std::find_if(cards.begin(), cards.end(), [&](const Card& one) {
+      return of_one_card(one.devices.front(), device);
+    });
+    if (card == cards.end()) card = cards.insert(cards.end(), Card{});
+    for (const auto& winner : problem.winners) {
+      const bool known = std::any_of(
+          card->devices.begin(), card->devices.end(),
+          [&](const DeviceInfo& one) { return one.fingerprint() == winner.device.fingerprint(); });
+      if (!known) card->devices.push_back(winner.device);
+    }
+    card->problems.push_back(std::move(problem));
+  }
+  return cards;
+}
+
+nlohmann::json winner_json(const Card& card, const CardWinners& problem, std::size_t i) {
+  const StoredWinner& stored = problem.winners[i];
+  auto winner = to_json(stored.winner);
+  winner["config_text"] = stored.winner.config.text();
+  nlohmann::json fingerprints = nlohmann::json::array();
+  for (const auto& device : card.devices) fingerprints.push_back(device.fingerprint());
+  nlohmann::json best = nullptr;  // can't tell
+  if (i > 0 && problem.comparisons[i - 1].sure()) best = false;
+  if (i == 0 && problem.sure()) best = true;
   return {{"problem", stored.problem.key()},
-          {"device", stored.device_name},
+          {"device", stored.device.name},
           {"device_id", stored.device_id},
-          {"device_fingerprint", stored.device_fingerprint},
+          {"device_fingerprint", stored.device.fingerprint()},
+          {"card", fingerprints},
+          {"best_of_card", best},
           {"driver", stored.provenance.driver},
           {"compiler", stored.provenance.compiler},
           {"greta_version", stored.provenance.greta_version},
           {"date", stored.provenance.started_utc},
-          {"winner", object}};
+          {"winner", winner}};
 }
 
-std::string winner_lines(const StoredWinner& stored) {
+std::string winner_rows(const StoredWinner& stored) {
+  constexpr std::size_t indent = 4;
   const Winner& winner = stored.winner;
   const auto* kernel_template = find_template(stored.problem.op);
   const double flops = kernel_template != nullptr ? kernel_template->work(stored.problem).flops : 0;
-  return fmt::format(
-      "{}{}\n  {}\n  {}, {}, {} of the roofline, {:.2f}× the default ({:.2f} to {:.2f}){}\n"
-      "  {} {}, {}, {}\n",
-      stored.problem.key(), winner.cold ? "" : " (warm)", winner.config.text(),
-      format_time(winner.median_us), format_rate(flops, winner.median_us),
-      format_share(winner.roofline), winner.speedup, winner.speedup_low, winner.speedup_high,
-      winner.ties.empty() ? "" : fmt::format(", {} ties", winner.ties.size()), stored.device_id,
-      stored.device_name, stored.provenance.driver, stored.provenance.started_utc);
+  const double us = winner.measurement.median_us;
+  const auto ties = format_count(winner.ties.size(), "tie");
+  std::string text =
+      format_row(stored.device_id,
+                 fmt::format("{}, {}, {} of the roofline, {:.2f}× the default ({:.2f} to {:.2f}){}",
+                             format_time(us), format_rate(flops, us), format_share(winner.roofline),
+                             winner.speedup, winner.speedup_low, winner.speedup_high,
+                             winner.ties.empty() ? "" : ", " + ties),
+                 indent);
+  text += format_row("", winner.config.text(), indent);
+  if (const auto kernels = kernels_text(winner.kernels); !kernels.empty()) {
+    text += format_row("", kernels, indent);
+  }
+  return text +
+         format_row("", stored.provenance.driver + ", " + stored.provenance.started_utc, indent);
+}
+
+std::string card_text(const Card& card) {
+  std::string text = card.devices.front().name + "\n";
+  for (const auto& problem : card.problems) {
+    const StoredWinner& first = problem.winners.front();
+    text += fmt::format("  {}{}\n", first.problem.key(), first.winner.cold ? "" : " (warm)");
+    for (const auto& stored : problem.winners) text += winner_rows(stored);
+    for (std::size_t i = 0; i < problem.comparisons.size(); ++i) {
+      text += comparison_row(first.device_id, problem.winners[i + 1].device_id,
+                             problem.comparisons[i], 4);
+    }
+  }
+  return text;
+}
+
+bool wanted(const CardWinners& problem, const ShowOptions& options) {
+  if (!options.op.empty() && problem.winners.front().problem.op != options.op) return false;
+  return std::any_of(problem.winners.begin(), problem.winners.end(), [&](const auto& stored) {
+    return options.device.empty() || options.device == stored.device_id ||
+           stored.device.name.find(options.device) != std::string::npos;
+  });
 }
 
 int show(const ShowOptions& options) {
@@ -54,20 +120,25 @@ int show(const ShowOptions& options) {
     throw CommandError(exit_usage, fmt::format("--op {}: must be one of {}", options.op, names));
   }
   const TunedDb db = open_database(options.db, TunedDb::Mode::read_only);
+  auto all = db.winners_by_card();
+  std::erase_if(all, [&](const CardWinners& problem) { return !wanted(problem, options); });
   nlohmann::json list = nlohmann::json::array();
   std::string text;
-  for (const auto& stored : db.winners()) {
-    if (!options.op.empty() && stored.problem.op != options.op) continue;
-    const bool wanted = options.device.empty() || options.device == stored.device_id ||
-                        stored.device_name.find(options.device) != std::string::npos;
-    if (!wanted) continue;
-    list.push_back(winner_json(stored));
-    text += winner_lines(stored);
+  for (const auto& card : by_card(std::move(all))) {
+    text += card_text(card);
+    for (const auto& problem : card.problems) {
+      for (std::size_t i = 0; i < problem.winners.size(); ++i) {
+        list.push_back(winner_json(card, problem, i));
+      }
+    }
   }
   const auto counts = db.counts();
-  text +=
-      fmt::format("{} winners shown; {} holds {} winners and {} trials of {} sessions\n",
-                  list.size(), db.file().string(), counts.winners, counts.trials, counts.sessions);
+  const auto count = [](std::int64_t number, std::string_view noun) {
+    return format_count(static_cast<std::size_t>(number), noun);
+  };
+  text += fmt::format("{} shown; {} holds {} and {} of {}\n", format_count(list.size(), "winner"),
+                      db.file().string(), count(counts.winners, "winner"),
+                      count(counts.trials, "trial"), count(counts.sessions, "session"));
   fmt::print("{}", options.json ? list.dump(2) + "\n" : text);
   return exit_done;
 }
@@ -75,11 +146,11 @@ int show(const ShowOptions& options) {
 }  // namespace
 
 void add_show_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("show", "Show the winners that are known");
+  auto* command = app.add_subcommand("show", "Show the winners that are known, by card");
   auto options = std::make_shared<ShowOptions>();
   command->add_option("--db", options->db, "Database of trials and winners")->capture_default_str();
   command->add_option("--op", options->op, "Only this operation");
-  command->add_option("--device", options->device, "Only devices with this id or part of a name");
+  command->add_option("--device", options->device, "Only cards with this id or part of a name");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([&action, options] { action = [options] { return show(*options); }; });
 }

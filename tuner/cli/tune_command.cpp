@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "kernels/catalog.hpp"
 #include "tuner/cli/commands.hpp"
 #include "tuner/cli/problem_options.hpp"
@@ -16,20 +18,32 @@ struct OperationOptions {
   std::vector<std::string> try_first;
 };
 
+nlohmann::json task_json(const TaskResult& result, const std::string& database) {
+  if (result.sessions.size() == 1) return report_json(result.sessions.front(), database);
+  nlohmann::json object{
+      {"format", "greta-tune 1"}, {"results", nlohmann::json::array()}, {"comparison", nullptr}};
+  for (const auto& session : result.sessions) {
+    object["results"].push_back(report_json(session, database));
+  }
+  if (result.contest) object["comparison"] = contest_json(result.entrants(), *result.contest);
+  return object;
+}
+
 int tune_one(const KernelTemplate& kernel_template, const OperationOptions& options) {
   auto problem = make_problem(kernel_template, options.problem);
   if (!problem) throw CommandError(exit_usage, problem.failure().message);
-  const TuningTask task{*problem, options.try_first};
+  const TuningTask task{*problem, options.try_first, {}};
   Tuning tuning(options.tuning, {task});
-  const SessionResult result = tuning.run(task);
+  const TaskResult result = tuning.run(task);
   const std::string database = tuning.database().string();
   if (options.tuning.json) {
-    fmt::print("{}\n", report_json(result, database).dump(2));
+    fmt::print("{}\n", task_json(result, database).dump(2));
   } else {
-    fmt::print("{}", report_text(result, database));
+    for (const auto& session : result.sessions) fmt::print("{}", report_text(session, database));
+    if (result.contest) fmt::print("{}", contest_text(result.entrants(), *result.contest));
   }
   tuning.write_csv(result);
-  return result.winner ? exit_done : exit_failed;
+  return result.won() && !tuning.interrupted() ? exit_done : exit_failed;
 }
 
 void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_template) {

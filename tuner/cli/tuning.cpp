@@ -3,128 +3,34 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <fstream>
 
-#include "kernels/catalog.hpp"
-#include "runtime/device/backend.hpp"
 #include "runtime/device/utc.hpp"
+#include "tuner/cli/checks.hpp"
 #include "tuner/cli/commands.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
-#include "tuner/report/format.hpp"
 #include "tuner/report/progress.hpp"
 #include "tuner/report/report.hpp"
-#include "tuner/search/strategy.hpp"
 
 namespace greta {
 namespace {
 
 std::atomic<bool> stop_requested{false};
 
+// Of a comparison of devices: the part of a time budget that is left for it, and what it gets where
+// the budget is one of trials.
+constexpr double contest_share = 0.1;
+constexpr double contest_s = 20;
+
 // The first signal asks for an orderly end, a second one of its kind ends the process.
 void on_interrupt(int signal) {
   stop_requested = true;
   std::signal(signal, SIG_DFL);
-}
-
-std::string names_of_strategies() {
-  std::string names;
-  for (const auto& entry : strategies())
-    names += (names.empty() ? "" : ", ") + std::string(entry.name);
-  return names;
-}
-
-std::uint64_t flush_bytes(const std::string& text) {
-  if (text.empty()) return 0;
-  std::size_t end = 0;
-  double mebibytes = 0;
-  try {
-    mebibytes = std::stod(text, &end);
-  } catch (const std::exception&) {
-    end = 0;
-  }
-  if (end != text.size() || !(mebibytes >= 1) || mebibytes > 65536) {
-    throw CommandError(exit_usage,
-                       fmt::format("--flush {}: must be MiB between 1 and 65536", text));
-  }
-  return static_cast<std::uint64_t>(mebibytes * 1024 * 1024);
-}
-
-// An existing file must be one of ours: rows are appended to it, never written over.
-void check_csv(const std::filesystem::path& file) {
-  if (file.empty()) return;
-  const auto refuse = [&](std::string_view why) {
-    throw CommandError(exit_usage, fmt::format("--csv {}: {}", file.string(), why));
-  };
-  if (std::filesystem::exists(file)) {
-    std::ifstream in(file);
-    std::string first;
-    if (std::getline(in, first) && first + "\n" != csv_header()) {
-      refuse("exists and has other columns");
-    }
-    if (access(file.c_str(), W_OK) != 0) refuse("can't be written");
-    return;
-  }
-  const auto folder = std::filesystem::absolute(file).parent_path();
-  if (access(folder.c_str(), W_OK) != 0) refuse("can't be written");
-}
-
-std::vector<Config> read_configs(const Problem& problem, const DeviceInfo& device,
-                                 const std::vector<std::string>& texts) {
-  std::vector<Config> configs;
-  if (texts.empty()) return configs;
-  const Space space = find_template(problem.op)->space(problem, device);
-  for (const auto& text : texts) {
-    auto config = space.parse(text);
-    if (!config) {
-      throw CommandError(exit_usage, "--try: " + config.failure().message);
-    }
-    configs.push_back(*std::move(config));
-  }
-  return configs;
-}
-
-double available_host_bytes() {
-  std::ifstream in("/proc/meminfo");
-  std::string name;
-  double kilobytes = 0;
-  for (std::string unit; in >> name >> kilobytes; std::getline(in, unit)) {
-    if (name == "MemAvailable:") return kilobytes * 1024;
-  }
-  return 0;
-}
-
-void check_fits(const Problem& problem, const DeviceInfo& device) {
-  double operands = 0;
-  double largest = 0;
-  double host = 0;
-  for (const auto& spec : find_template(problem.op)->tensors(problem)) {
-    const auto bytes =
-        static_cast<double>(spec.elements()) * static_cast<double>(size_of(spec.dtype));
-    operands += bytes;
-    largest = std::max(largest, bytes);
-    // Drawn as it is and converted for the reference; outputs are brought back.
-    host += bytes + 20.0 * static_cast<double>(spec.elements());
-  }
-  const auto memory = static_cast<double>(device.memory_bytes);
-  const auto allocation = static_cast<double>(device.max_allocation_bytes);
-  const auto refuse = [&](double needed, const std::string& limit, double there) {
-    throw CommandError(exit_usage, fmt::format("{}: needs {}, {} {}", problem.dims_text(),
-                                               format_bytes(needed), limit, format_bytes(there)));
-  };
-  if (operands > memory) refuse(operands, device.id() + " has", memory);
-  if (allocation > 0 && largest > allocation) {
-    refuse(largest, "for one operand, where the largest allocation on " + device.id() + " is",
-           allocation);
-  }
-  const double needed = host + (device.unified_memory || device.is_cpu() ? operands : 0);
-  const double available = available_host_bytes();
-  if (available > 0 && needed > available) {
-    refuse(needed, "of host memory to verify results, where free are", available);
-  }
 }
 
 }  // namespace
@@ -133,7 +39,9 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
   options.budget = budget;
   options.db = default_database();
   const std::string group = "Tuning";
-  command.add_option("--device", options.device, "auto, an id as vulkan:0, or a part of a name")
+  command
+      .add_option("--device", options.device,
+                  "auto, an id as vulkan:0, or a part of a name; a list as hip:0,vulkan:0 compares")
       ->group(group)
       ->capture_default_str();
   command.add_option("--strategy", options.strategy, names_of_strategies())
@@ -158,23 +66,20 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       .add_flag("--in-process", options.in_process,
                 "Run kernels in this process, not in a worker; a crash ends the run")
       ->group(group);
+  command
+      .add_flag("--reject-spills", options.reject_spills,
+                "Candidates that keep registers in memory fail before they run")
+      ->group(group);
+  command
+      .add_flag("--no-lock", options.no_lock,
+                "Don't wait for another greta-tune that measures on the same card")
+      ->group(group);
   command.add_option("--db", options.db, "Database of trials and winners")
       ->group("Output")
       ->capture_default_str();
   command.add_flag("--json", options.json, "Print one JSON object (docs/json.md)")->group("Output");
   command.add_option("--csv", options.csv, "Append rows to a CSV file (docs/csv.md)")
       ->group("Output");
-}
-
-void no_such_device(const std::string& wanted, const Failure& failure) {
-  for (Backend* backend : backends()) {
-    for (const auto& device : backend->probe().devices) {
-      if (device.usable) {
-        throw CommandError(exit_usage, fmt::format("--device {}: {}", wanted, failure.message));
-      }
-    }
-  }
-  throw CommandError(exit_no_device, failure.message);
 }
 
 TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
@@ -186,59 +91,123 @@ TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
   }
 }
 
-Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& tasks)
-    : options_(options), date_(utc_now()) {
-  auto budget = Budget::parse(options.budget);
-  if (!budget) throw CommandError(exit_usage, budget.failure().message);
-  budget_ = *std::move(budget);
-  if (find_strategy(options.strategy) == nullptr) {
-    throw CommandError(exit_usage, fmt::format("--strategy {}: must be one of {}", options.strategy,
-                                               names_of_strategies()));
+bool TaskResult::won() const {
+  return std::all_of(sessions.begin(), sessions.end(),
+                     [](const SessionResult& session) { return session.winner.has_value(); });
+}
+
+std::vector<const SessionResult*> TaskResult::entrants() const {
+  std::vector<const SessionResult*> list;
+  for (const auto& session : sessions) {
+    if (session.winner) list.push_back(&session);
   }
+  return list;
+}
+
+Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& tasks)
+    : options_(options), budget_(read_budget(options.budget)), date_(utc_now()) {
+  check_strategy(options.strategy);
   seed_ = read_seed(options.seed);
   EvaluatorOptions evaluator;
-  evaluator.device = options.device;
   evaluator.cache_directory = default_cache_directory();
   evaluator.seed = seed_;
-  evaluator.flush_bytes = flush_bytes(options.flush);
-  const auto selected = select_device(options.device);
-  if (!selected) no_such_device(options.device, selected.failure());
+  evaluator.flush_bytes = read_flush(options.flush);
+  const auto devices = select_devices(options.device);
   for (const auto& task : tasks) {
-    check_fits(task.problem, selected->info);
-    read_configs(task.problem, selected->info, task.try_first);
+    for (const auto& device : devices) {
+      check_fits(task.problem, device.info, task.where);
+      read_configs(task.problem, device.info, task.try_first);
+    }
   }
   check_csv(options.csv);
-  if (options.in_process) {
-    evaluator_ = std::make_unique<LocalEvaluator>(evaluator);
-  } else {
-    evaluator_ = std::make_unique<WorkerEvaluator>(
-        std::vector<std::string>{"/proc/self/exe", "worker"}, evaluator);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, on_interrupt);
+  if (!options.no_lock) lock_cards(devices);
+  for (const auto& device : devices) {
+    evaluator.device = device.info.id();
+    if (options.in_process) {
+      evaluators_.push_back(std::make_unique<LocalEvaluator>(evaluator));
+    } else {
+      evaluators_.push_back(std::make_unique<WorkerEvaluator>(
+          std::vector<std::string>{"/proc/self/exe", "worker"}, evaluator));
+    }
   }
   db_ = open_database(options.db, TunedDb::Mode::read_write);
 }
 
-SessionResult Tuning::run(const TuningTask& task) {
+// In one order in every process, so that two never wait for each other.
+void Tuning::lock_cards(const std::vector<ProbedDevice>& devices) {
+  std::vector<std::string> keys;
+  for (const auto& device : devices) keys.push_back(CardLock::key(device.info));
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  for (const auto& key : keys) {
+    const auto announce = [&](const std::string& holder) {
+      const auto line = fmt::format(
+          "waiting for {}, which measures on the same card ({}); --no-lock does not wait\n",
+          holder.empty() ? "another process" : holder, key);
+      static_cast<void>(std::fputs(line.c_str(), stderr));
+    };
+    locks_.emplace_back(default_cache_directory() / "locks", key, "greta-tune", announce,
+                        stop_requested);
+  }
+  if (stop_requested) throw CommandError(exit_failed, "interrupted; nothing was measured");
+}
+
+SessionOptions Tuning::session_options() const {
   SessionOptions session;
-  session.try_first = read_configs(task.problem, evaluator_->device(), task.try_first);
   session.budget = budget_;
+  if (evaluators_.size() > 1) {
+    const auto parts = static_cast<double>(evaluators_.size());
+    session.budget = budget_.part((1 - contest_share) / parts);
+  }
   session.strategy = options_.strategy;
   session.seed = seed_;
   session.cold = !options_.warm;
   session.compare_naive = options_.naive;
+  session.reject_spills = options_.reject_spills;
   session.started_utc = date_;
-  session.command = "greta-tune " + task.problem.key();
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, on_interrupt);
-  Progress progress(stderr, isatty(STDERR_FILENO) != 0);
-  return tune(*evaluator_, *db_, task.problem, session, progress, stop_requested);
+  return session;
 }
 
-void Tuning::write_csv(const SessionResult& result) {
+TaskResult Tuning::run(const TuningTask& task) {
+  SessionOptions options = session_options();
+  options.command = "greta-tune " + task.problem.key();
+  TaskResult result;
+  for (const auto& evaluator : evaluators_) {
+    if (stop_requested) break;
+    Progress progress(stderr, isatty(STDERR_FILENO) != 0);
+    const DeviceInfo& device = evaluator->device();
+    if (evaluators_.size() > 1) progress.on_phase(device.id() + " " + device.name);
+    options.try_first = read_configs(task.problem, device, task.try_first);
+    result.sessions.push_back(
+        tune(*evaluator, *db_, task.problem, options, progress, stop_requested));
+  }
+  compare(result, options);
+  return result;
+}
+
+void Tuning::compare(TaskResult& result, const SessionOptions& options) {
+  std::vector<Entrant> entrants;
+  for (std::size_t i = 0; i < result.sessions.size(); ++i) {
+    if (result.sessions[i].winner) entrants.push_back({*evaluators_[i], result.sessions[i]});
+  }
+  if (entrants.size() < 2 || stop_requested) return;
+  Progress(stderr, false).on_phase("comparing the winners in alternating turns");
+  const bool timed = budget_.kind() == Budget::Kind::seconds;
+  result.contest = hold_contest(
+      entrants, options, timed ? contest_share * budget_.amount() : contest_s, stop_requested);
+  for (const auto& other : result.contest->others) {
+    if (other.comparison.measured()) db_->set_comparison(other.comparison);
+  }
+}
+
+void Tuning::write_csv(const TaskResult& result) {
   if (options_.csv.empty()) return;
   std::error_code ignored;
   const bool fresh = std::filesystem::file_size(options_.csv, ignored) == 0 || ignored;
   std::ofstream out(options_.csv, std::ios::app);
   if (fresh) out << csv_header();
-  out << csv_rows(result, !options_.warm, date_);
+  for (const auto& session : result.sessions) out << csv_rows(session, !options_.warm, date_);
   out.close();
   if (!out) {
     throw CommandError(exit_failed, fmt::format("--csv {}: can't be written; the trials are in {}",

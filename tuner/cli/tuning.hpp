@@ -3,13 +3,17 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "db/tuned_db.hpp"
 #include "kernels/model/problem.hpp"
+#include "runtime/device/backend.hpp"
+#include "tuner/evaluate/card_lock.hpp"
 #include "tuner/evaluate/evaluator.hpp"
+#include "tuner/session/contest.hpp"
 #include "tuner/session/session.hpp"
 
 namespace greta {
@@ -27,6 +31,8 @@ struct TuningOptions {
   bool naive = false;
   bool json = false;
   bool in_process = false;
+  bool reject_spills = false;
+  bool no_lock = false;
 };
 
 /// Adds them to a subcommand.
@@ -36,34 +42,48 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
 struct TuningTask {
   Problem problem;
   std::vector<std::string> try_first;
+  std::string where;  ///< what lists it, for messages: "smoke.json: problems[1]"
+};
+
+/// What a task gave.
+struct TaskResult {
+  std::vector<SessionResult> sessions;   ///< one for each device, in the order of --device
+  std::optional<ContestResult> contest;  ///< between entrants(), where there are several
+
+  /// Whether every device has a winner.
+  bool won() const;
+  /// The sessions that have a winner.
+  std::vector<const SessionResult*> entrants() const;
 };
 
 /// Everything a tuning command needs. All input is checked before anything is opened or written.
 class Tuning {
  public:
-  /// Throws CommandError for what the user can mend, a problem that does not fit the device's or
-  /// the host's memory among it.
+  /// Throws CommandError for what the user can mend, a problem that does not fit a device's or the
+  /// host's memory among it. Waits while another process measures on one of the cards.
   Tuning(const TuningOptions& options, const std::vector<TuningTask>& tasks);
 
-  SessionResult run(const TuningTask& task);
+  /// Tunes on each device in turn, then says which is faster.
+  TaskResult run(const TuningTask& task);
   /// Appends to the CSV file, if one was asked for.
-  void write_csv(const SessionResult& result);
+  void write_csv(const TaskResult& result);
 
   const std::filesystem::path& database() const { return db_->file(); }
   bool interrupted() const;
 
  private:
+  void lock_cards(const std::vector<ProbedDevice>& devices);
+  SessionOptions session_options() const;
+  void compare(TaskResult& result, const SessionOptions& options);
+
   TuningOptions options_;
   Budget budget_;
   std::uint64_t seed_ = 0;
   std::string date_;
-  std::unique_ptr<Evaluator> evaluator_;
+  std::vector<CardLock> locks_;
+  std::vector<std::unique_ptr<Evaluator>> evaluators_;  // one for each device
   std::optional<TunedDb> db_;
 };
-
-/// Ends a command whose --device could not be had: exit code 3 where there is no device at all, 2
-/// where the wanted one is not among those there are.
-[[noreturn]] void no_such_device(const std::string& wanted, const Failure& failure);
 
 /// Opens a database for a command; throws CommandError that names the option.
 TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode);

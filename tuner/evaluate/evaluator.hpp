@@ -19,11 +19,13 @@ struct TrialLimits {
   double measure_s = 1;    ///< of sampling
   double best_us = 0;      ///< race against this; 0: no race
   bool cold = true;
+  bool reject_spills = false;  ///< a candidate whose kernels spill fails (`constraints`) unverified
 };
 
 /// Times of several candidates in interleaved rounds.
 struct Rounds {
   std::vector<std::vector<double>> us;  ///< [candidate][round]
+  std::vector<int> batch;               ///< launches averaged in each time of a candidate
   int dropped = 0;                      ///< rounds left out because the device drifted
   std::uint64_t flush_bytes = 0;        ///< overwritten between samples
   std::string clocks;                   ///< after the rounds, where readable
@@ -50,7 +52,7 @@ class Evaluator {
   /// reference kernel between rounds. Stops early when `seconds` have passed, after at least one.
   virtual Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
                              double seconds, std::uint64_t seed, const TrialLimits& limits) = 0;
-  /// Copy bandwidth and FP32 FMA rate; seconds of work.
+  /// Copy bandwidth, FMA rate and those of matrix operations; seconds of work.
   virtual std::vector<Ceiling> measure_ceilings() = 0;
 };
 

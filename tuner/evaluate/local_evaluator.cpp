@@ -3,41 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <numeric>
-#include <random>
 #include <thread>
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/hash.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/sampler.hpp"
-#include "tuner/measure/statistics.hpp"
+#include "tuner/measure/stopwatch.hpp"
 
 namespace greta {
 namespace {
 
 constexpr int maximum_lookahead = 16;
-constexpr double drift_limit_gpu = 0.05;
-constexpr double drift_limit_cpu = 0.25;  // a CPU device shares its cores with everything else
-
-Deadline seconds(double amount) {
-  return std::chrono::duration_cast<Deadline>(std::chrono::duration<double>(amount));
-}
-
-class Lap {
- public:
-  explicit Lap(double& total) : total_(total) {}
-  ~Lap() {
-    total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  Lap(const Lap&) = delete;
-  Lap& operator=(const Lap&) = delete;
-
- private:
-  double& total_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 const KernelTemplate& template_of(const Problem& problem) {
   const auto* kernel_template = find_template(problem.op);
@@ -74,14 +51,14 @@ struct LocalEvaluator::Workload {
 };
 
 struct LocalEvaluator::Open {
+  explicit Open(const DeviceInfo& info) : rounds(info) {}
+
   std::unique_ptr<Device> device;
   std::unique_ptr<CompileAhead> compiler;
   std::optional<LaunchTimer> cold_timer;
   std::optional<LaunchTimer> warm_timer;
   std::optional<Workload> workload;
-  std::vector<Config> round_configs;  // what round_candidates were built for
-  std::vector<PreparedPlan> round_candidates;
-  std::vector<double> reference_us;  // of the reference kernel, in all rounds of these candidates
+  RoundTimer rounds;  // holds candidates of the workload's problem
 };
 
 LocalEvaluator::LocalEvaluator(const EvaluatorOptions& options) : options_(options) {
@@ -91,7 +68,7 @@ LocalEvaluator::~LocalEvaluator() = default;
 
 void LocalEvaluator::open() {
   open_.reset();
-  auto opened = std::make_unique<Open>();
+  auto opened = std::make_unique<Open>(info_);
   OpenOptions device_options;
   device_options.cache_directory = options_.cache_directory;
   opened->device = open_device(options_.device, device_options).value();
@@ -100,7 +77,8 @@ void LocalEvaluator::open() {
   if (options_.flush_bytes == 0) options_.flush_bytes = default_flush_bytes(info_);
   opened->compiler = std::make_unique<CompileAhead>(*opened->device);
   opened->cold_timer = LaunchTimer::create(*opened->device, options_.flush_bytes).value();
-  opened->warm_timer = LaunchTimer::create(*opened->device, 0).value();
+  opened->warm_timer =
+      LaunchTimer::create(*opened->device, 0, opened->cold_timer->reference_kernel()).value();
   open_ = std::move(opened);
 }
 
@@ -135,8 +113,7 @@ Result<LocalEvaluator::Workload*> LocalEvaluator::workload(const Problem& proble
   const bool same_problem = current && current->problem == problem;
   if (same_problem && current->seed == seed) return &*current;
   if (!same_problem) {
-    open_->round_configs.clear();
-    open_->round_candidates.clear();
+    open_->rounds.clear();
     current.reset();
     open_->device->trim();
     auto operands = Operands::create(*open_->device, template_of(problem).tensors(problem));
@@ -163,6 +140,21 @@ Result<LocalEvaluator::Workload*> LocalEvaluator::workload(const Problem& proble
   return &*current;
 }
 
+Result<void> check_spills(const std::vector<KernelFigures>& kernels) {
+  for (const auto& [name, statistics] : kernels) {
+    if (!statistics.spills()) continue;
+    std::string registers;
+    if (statistics.spilled_registers > 0) {
+      registers = fmt::format("{} registers, ", statistics.spilled_registers);
+    }
+    return Failure{Status::constraints,
+                   fmt::format("{} spills {}{} B of scratch memory per thread", name, registers,
+                               statistics.scratch_bytes),
+                   {}};
+  }
+  return {};
+}
+
 Result<PreparedPlan> LocalEvaluator::make_candidate(const Problem& problem, const Config& config,
                                                     Trial& trial) {
   const Lap lap(trial.compile_s);
@@ -171,7 +163,13 @@ Result<PreparedPlan> LocalEvaluator::make_candidate(const Problem& problem, cons
   auto candidate = PreparedPlan::create(
       *open_->device, *plan, open_->workload->operands,
       [&](const KernelSource& source) { return open_->compiler->take(source); });
-  if (candidate) trial.content_keys = candidate->content_keys();
+  if (!candidate) return candidate;
+  trial.content_keys = candidate->content_keys();
+  trial.kernels.clear();
+  const auto statistics = candidate->statistics();
+  for (std::size_t i = 0; i < statistics.size(); ++i) {
+    trial.kernels.push_back({plan->sources[i].name, statistics[i]});
+  }
   return candidate;
 }
 
@@ -194,7 +192,7 @@ Result<void> LocalEvaluator::check(const PreparedPlan& candidate, const TrialLim
     stream.discard();
     return r;
   }
-  if (auto r = stream.synchronize(seconds(limits.run_s)); !r) return r;
+  if (auto r = stream.synchronize(deadline_of(limits.run_s)); !r) return r;
 
   auto guard = load.operands.broken_guard(device);
   if (guard && !*guard) guard = candidate.broken_guard(device);
@@ -224,7 +222,7 @@ Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
   const auto record = [&](Stream& stream) { return candidate.record(stream); };
   int batch = 1;
   const auto take = [&](int count) {
-    return timer.take(record, count, batch, seconds(limits.run_s * count * batch + 10));
+    return timer.take(record, count, batch, deadline_of(limits.run_s * count * batch + 10));
   };
   auto first = take(1);
   if (!first) return first.failure();
@@ -278,6 +276,9 @@ Result<PreparedPlan> LocalEvaluator::checked(const Problem& problem, const Confi
     }
     auto candidate = make_candidate(problem, config, trial);
     if (!candidate) return candidate;
+    if (limits.reject_spills) {
+      if (auto fine = check_spills(trial.kernels); !fine) return fine.failure();
+    }
     const auto right = check(*candidate, limits, trial);
     if (right) return candidate;
     if (right.failure().status != Status::correctness) return right.failure();
@@ -311,94 +312,32 @@ Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::
 Result<void> LocalEvaluator::prepare_rounds(const Problem& problem,
                                             const std::vector<Config>& configs) {
   if (auto load = workload(problem, options_.seed); !load) return load.failure();
-  if (open_->round_configs == configs) return {};
-  open_->round_configs.clear();
-  open_->round_candidates.clear();
-  open_->reference_us.clear();
+  if (open_->rounds.holds(configs)) return {};
+  open_->rounds.clear();  // before others need the memory
+  std::vector<PreparedPlan> candidates;
   for (const auto& config : configs) {
     Trial ignored;
     auto candidate = make_candidate(problem, config, ignored);
     if (!candidate) return candidate.failure();
-    open_->round_candidates.push_back(*std::move(candidate));
+    candidates.push_back(*std::move(candidate));
   }
-  open_->round_configs = configs;
+  open_->rounds.set(configs, std::move(candidates));
   return {};
 }
 
-// Samples of several rounds in one submission, as [round][candidate], the reference kernel last.
-Result<std::vector<std::vector<double>>> LocalEvaluator::take_rounds(int count, LaunchTimer& timer,
-                                                                     std::mt19937_64& random,
-                                                                     const TrialLimits& limits) {
-  const std::size_t size = open_->round_candidates.size();
-  std::vector<LaunchTimer::Record> candidates;
-  for (const auto& candidate : open_->round_candidates) {
-    candidates.emplace_back([&candidate](Stream& stream) { return candidate.record(stream); });
-  }
-  const LaunchTimer::Record reference = [&](Stream& stream) {
-    return timer.reference_kernel().record(stream, ReferenceKernel::steady);
-  };
-  std::vector<const LaunchTimer::Record*> records;
-  std::vector<std::size_t> order;  // of the candidates, round after round
-  for (int round = 0; round < count; ++round) {
-    std::vector<std::size_t> shuffled(size);
-    std::iota(shuffled.begin(), shuffled.end(), std::size_t{0});
-    std::shuffle(shuffled.begin(), shuffled.end(), random);
-    for (const std::size_t i : shuffled) records.push_back(&candidates[i]);
-    records.push_back(&reference);
-    order.insert(order.end(), shuffled.begin(), shuffled.end());
-    order.push_back(size);
-  }
-  auto taken =
-      timer.take_each(records, seconds(limits.run_s * static_cast<double>(records.size()) + 10));
-  if (!taken) return taken.failure();
-  std::vector<std::vector<double>> us(static_cast<std::size_t>(count),
-                                      std::vector<double>(size + 1));
-  for (std::size_t i = 0; i < taken->size(); ++i) us[i / (size + 1)][order[i]] = (*taken)[i];
-  return us;
-}
-
 Rounds LocalEvaluator::time_rounds(const Problem& problem, const std::vector<Config>& configs,
-                                   int rounds, double time_limit_s, std::uint64_t seed,
+                                   int rounds, double seconds, std::uint64_t seed,
                                    const TrialLimits& limits) {
-  constexpr double submission_us = 50'000;
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed_s = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  Rounds result;
-  result.us.resize(configs.size());
   if (auto ready = prepare_rounds(problem, configs); !ready) {
-    result.failure = ready.failure();
-    return result;
+    Rounds none;
+    none.us.resize(configs.size());
+    none.batch.assign(configs.size(), 1);
+    none.failure = ready.failure();
+    return none;
   }
   LaunchTimer& timer = limits.cold ? *open_->cold_timer : *open_->warm_timer;
-  const double drift_limit = info_.is_cpu() ? drift_limit_cpu : drift_limit_gpu;
-  std::mt19937_64 random(seed);
-  double round_us = submission_us;  // unknown: the first submission is one round
-
-  for (int done = 0; done < rounds && (done == 0 || elapsed_s() < time_limit_s);) {
-    const int count = static_cast<int>(
-        std::clamp(submission_us / round_us, 1.0, static_cast<double>(rounds - done)));
-    const auto taken = take_rounds(count, timer, random, limits);
-    if (!taken) {
-      result.failure = taken.failure();
-      recover();
-      return result;
-    }
-    done += count;
-    for (const auto& us : *taken) {
-      round_us = std::accumulate(us.begin(), us.end(), 0.0);
-      open_->reference_us.push_back(us.back());
-      const double usual = median(open_->reference_us);
-      if (std::abs(us.back() - usual) > drift_limit * usual) {
-        ++result.dropped;
-        continue;
-      }
-      for (std::size_t i = 0; i < configs.size(); ++i) result.us[i].push_back(us[i]);
-    }
-  }
-  result.flush_bytes = timer.flush_bytes();
-  result.clocks = read_clocks(info_.pci_address);
+  Rounds result = open_->rounds.run(timer, rounds, seconds, seed, limits);
+  if (result.failure) recover();
   return result;
 }
 

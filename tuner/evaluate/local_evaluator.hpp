@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 
 #include "kernels/launch/operands.hpp"
@@ -11,6 +10,7 @@
 #include "runtime/device/backend.hpp"
 #include "tuner/evaluate/compile_ahead.hpp"
 #include "tuner/evaluate/evaluator.hpp"
+#include "tuner/evaluate/round_timer.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
@@ -25,6 +25,9 @@ struct EvaluatorOptions {
   int compile_threads = 0;        ///< candidates compiled ahead; 0: chosen for the device
   bool reopen = true;  ///< open the device again after it was lost; a worker exits instead
 };
+
+/// A failure (`constraints`) that gives the figures of the first kernel that spills, if one does.
+Result<void> check_spills(const std::vector<KernelFigures>& kernels);
 
 /// Evaluates in this process. A kernel that hangs or crashes the driver takes the process along;
 /// WorkerEvaluator contains that.
@@ -60,9 +63,6 @@ class LocalEvaluator : public Evaluator {
                                const TrialLimits& limits, Trial& trial);
   Result<Measurement> measure(const PreparedPlan& candidate, const TrialLimits& limits);
   Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs);
-  Result<std::vector<std::vector<double>>> take_rounds(int count, LaunchTimer& timer,
-                                                       std::mt19937_64& random,
-                                                       const TrialLimits& limits);
   /// Runs one trial's steps; on a lost device opens it again.
   Trial run_trial(const Problem& problem, const Config& config,
                   const std::function<Result<void>(Trial&)>& steps);

@@ -196,6 +196,7 @@ Rounds WorkerEvaluator::time_rounds(const Problem& problem, const std::vector<Co
   if (reply) return rounds_from_json(*reply);
   Rounds lost;
   lost.us.resize(configs.size());
+  lost.batch.assign(configs.size(), 1);
   lost.failure = reply.failure();
   return lost;
 }

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 
 #include "db/json.hpp"
+#include "tuner/measure/stopwatch.hpp"
 
 namespace greta {
 
@@ -26,15 +26,14 @@ bool LineChannel::send(const json& message) {
 }
 
 LineChannel::Received LineChannel::receive(json& message, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  const Stopwatch watch;
   while (true) {
     if (const auto end = buffer_.find('\n'); end != std::string::npos) {
       message = json::parse(buffer_.substr(0, end));
       buffer_.erase(0, end + 1);
       return Received::message;
     }
-    const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
+    const double left = seconds - watch.seconds();
     if (seconds >= 0 && left <= 0) return Received::timeout;
     pollfd waiting{descriptor_, POLLIN, 0};
     const int ready = poll(&waiting, 1, seconds < 0 ? -1 : static_cast<int>(left * 1000) + 1);
@@ -67,11 +66,9 @@ EvaluatorOptions evaluator_options_from_json(const json& in) {
 }
 
 json to_json(const TrialLimits& limits) {
-  return {{"run_s", limits.run_s},
-          {"compile_s", limits.compile_s},
-          {"measure_s", limits.measure_s},
-          {"best_us", limits.best_us},
-          {"cold", limits.cold}};
+  return {{"run_s", limits.run_s},         {"compile_s", limits.compile_s},
+          {"measure_s", limits.measure_s}, {"best_us", limits.best_us},
+          {"cold", limits.cold},           {"reject_spills", limits.reject_spills}};
 }
 
 TrialLimits limits_from_json(const json& in) {
@@ -81,11 +78,13 @@ TrialLimits limits_from_json(const json& in) {
   limits.measure_s = in.at("measure_s").get<double>();
   limits.best_us = in.at("best_us").get<double>();
   limits.cold = in.at("cold").get<bool>();
+  limits.reject_spills = in.at("reject_spills").get<bool>();
   return limits;
 }
 
 json to_json(const Rounds& rounds) {
   json result{{"us", rounds.us},
+              {"batch", rounds.batch},
               {"dropped", rounds.dropped},
               {"flush_bytes", rounds.flush_bytes},
               {"clocks", rounds.clocks}};
@@ -99,6 +98,7 @@ json to_json(const Rounds& rounds) {
 Rounds rounds_from_json(const json& in) {
   Rounds rounds;
   rounds.us = in.at("us").get<std::vector<std::vector<double>>>();
+  rounds.batch = in.at("batch").get<std::vector<int>>();
   rounds.dropped = in.at("dropped").get<int>();
   rounds.flush_bytes = in.at("flush_bytes").get<std::uint64_t>();
   rounds.clocks = in.at("clocks").get<std::string>();

@@ -1,29 +1,18 @@
 #include "tuner/measure/ceilings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "runtime/device/log.hpp"
 #include "runtime/device/utc.hpp"
+#include "tuner/measure/ceiling_kernels.hpp"
 #include "tuner/measure/statistics.hpp"
 
 namespace greta {
 namespace {
-
-constexpr std::string_view copy_text = R"(#version 460
-#extension GL_EXT_buffer_reference : require
-layout(local_size_x = 256) in;
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer From { vec4 values[]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer To { vec4 values[]; };
-layout(push_constant) uniform Arguments { From from; To to; };
-void main() {
-  const uint base = gl_WorkGroupID.x * (256 * 4) + gl_LocalInvocationIndex;
-  vec4 v0 = from.values[base], v1 = from.values[base + 256];
-  vec4 v2 = from.values[base + 512], v3 = from.values[base + 768];
-  to.values[base] = v0; to.values[base + 256] = v1;
-  to.values[base + 512] = v2; to.values[base + 768] = v3;
-}
-)";
-constexpr std::uint64_t copy_group_bytes = 256 * 4 * 16;
 
 // A few warm samples; the first one warms up and is left out.
 Result<std::vector<double>> samples_of(LaunchTimer& timer, const LaunchTimer::Record& record) {
@@ -51,7 +40,7 @@ Ceiling make_ceiling(std::string_view kind, const std::vector<double>& samples_u
 }
 
 Result<Ceiling> fma_ceiling(Device& device, LaunchTimer& timer) {
-  const ReferenceKernel& kernel = timer.reference_kernel();
+  const ReferenceKernel& kernel = *timer.reference_kernel();
   const std::uint32_t iterations = device.info().is_cpu() ? 250 : 2500;
   auto samples =
       samples_of(timer, [&](Stream& stream) { return kernel.record(stream, iterations); });
@@ -59,14 +48,63 @@ Result<Ceiling> fma_ceiling(Device& device, LaunchTimer& timer) {
   return make_ceiling(ceiling_fma_f32, *samples, kernel.flops(iterations) / 1e3, device.info());
 }
 
+// The shortest time of one launch of so many products of this length.
+Result<double> matrix_us(Device& device, LaunchTimer& timer, const MatrixOperation& operation,
+                         std::uint32_t groups, std::uint32_t length) {
+  auto kernel = device.compile(matrix_kernel(device.info(), operation));
+  if (!kernel) return kernel.failure();
+  auto sink = device.allocate(ceiling_threads * 16);
+  if (!sink) return sink.failure();
+  // f16 pairs of 0.0009, bf16 pairs of 0.03, or an f32 of the same: small, and nothing special.
+  const std::uint32_t inputs[] = {length, operation.input == "f16" ? 0x13601360U : 0x3CF63CF6U};
+  std::array<std::byte, 16> arguments{};
+  const std::uint64_t address = (*sink)->address();
+  std::memcpy(arguments.data(), &address, sizeof address);
+  std::memcpy(arguments.data() + 8, inputs, sizeof inputs);
+  auto samples = samples_of(timer, [&](Stream& stream) {
+    return stream.launch(**kernel, {groups, 1, 1}, arguments);
+  });
+  if (!samples) return samples.failure();
+  return *std::min_element(samples->begin(), samples->end());
+}
+
+// The fastest of the operations on this type of input. hip-host does them lane by lane.
+Ceiling matrix_ceiling(Device& device, LaunchTimer& timer, const std::string& input) {
+  const DeviceInfo& info = device.info();
+  const std::uint32_t groups = ceiling_groups(info);
+  const std::uint32_t length = info.is_cpu() ? 128 : 32768;
+  const double subgroups = 1.0 * groups * ceiling_threads / info.subgroup_size;
+  double best = 0;
+  for (const MatrixOperation& operation : info.matrix_operations) {
+    if (operation.input != input) continue;
+    const auto us = matrix_us(device, timer, operation, groups, length);
+    if (!us) {
+      log(LogLevel::warning, "the rate of matrix operations on {} was not measured: {}", input,
+          us.failure().message);
+      continue;
+    }
+    best = std::max(best, matrix_flops(info, operation) * length * subgroups / *us / 1e3);
+  }
+  Ceiling ceiling;
+  ceiling.kind = ceiling_matrix(input);
+  ceiling.value = best;
+  ceiling.driver = info.driver;
+  ceiling.measured_utc = utc_now();
+  return ceiling;
+}
+
+std::vector<std::string> matrix_inputs(const DeviceInfo& device) {
+  std::vector<std::string> inputs;
+  for (const MatrixOperation& operation : device.matrix_operations) {
+    if (std::find(inputs.begin(), inputs.end(), operation.input) == inputs.end()) {
+      inputs.push_back(operation.input);
+    }
+  }
+  return inputs;
+}
+
 Result<Ceiling> copy_ceiling(Device& device, LaunchTimer& timer) {
-  KernelSource source;
-  source.name = "copy";
-  source.language = "glsl";
-  source.text = copy_text;
-  source.argument_bytes = 16;
-  source.block = {256, 1, 1};
-  auto kernel = device.compile(source);
+  auto kernel = device.compile(copy_kernel(device.info()));
   if (!kernel) return kernel.failure();
   const DeviceInfo& info = device.info();
   const std::uint64_t wanted = std::max<std::uint64_t>(8 * info.last_level_cache_bytes,
@@ -111,8 +149,21 @@ Result<std::vector<Ceiling>> measure_ceilings(Device& device) {
     if (!ceiling) return ceiling.failure();
     ceilings.push_back(*std::move(ceiling));
   }
+  for (const auto& input : matrix_inputs(device.info())) {
+    ceilings.push_back(matrix_ceiling(device, *timer, input));
+  }
   device.trim();
   return ceilings;
+}
+
+std::string ceiling_matrix(std::string_view input) {
+  return fmt::format("matrix_{}_gflops", input);
+}
+
+std::vector<std::string> ceiling_kinds(const DeviceInfo& device) {
+  std::vector<std::string> kinds{std::string(ceiling_copy), std::string(ceiling_fma_f32)};
+  for (const auto& input : matrix_inputs(device)) kinds.push_back(ceiling_matrix(input));
+  return kinds;
 }
 
 double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind) {
@@ -121,8 +172,13 @@ double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind) {
   return found == ceilings.end() ? 0 : found->value;
 }
 
-double roofline_us(const Work& work, const std::vector<Ceiling>& ceilings) {
-  const double gflops = ceiling(ceilings, ceiling_fma_f32);
+double arithmetic_gflops(DType input, const std::vector<Ceiling>& ceilings) {
+  return std::max(ceiling(ceilings, ceiling_fma_f32),
+                  ceiling(ceilings, ceiling_matrix(to_string(input))));
+}
+
+double roofline_us(DType input, const Work& work, const std::vector<Ceiling>& ceilings) {
+  const double gflops = arithmetic_gflops(input, ceilings);
   const double gbps = ceiling(ceilings, ceiling_copy);
   if (gflops <= 0 || gbps <= 0) return 0;
   return std::max(work.flops / gflops, work.bytes / gbps) / 1e3;

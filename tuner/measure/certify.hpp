@@ -12,6 +12,7 @@ namespace greta {
 struct Contender {
   Config config;
   std::vector<double> us;
+  int batch = 1;  ///< launches averaged in each time
 };
 
 /// What the rounds prove.

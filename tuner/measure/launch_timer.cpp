@@ -14,14 +14,26 @@ int batch_for(double kernel_us, double timestamp_period_ns) {
   return static_cast<int>(std::clamp(std::ceil(wanted_us / std::max(kernel_us, 1e-3)), 1.0, 64.0));
 }
 
-Result<LaunchTimer> LaunchTimer::create(Device& device, std::uint64_t flush_bytes) {
+std::uint32_t wake_up_iterations(const DeviceInfo& info, std::size_t records) {
+  if (info.is_cpu()) return 0;
+  if (info.language != "hip") return ReferenceKernel::wake_up;
+  constexpr std::size_t per_record = 3;  // about 15 µs, for four commands
+  return static_cast<std::uint32_t>(
+      std::max<std::size_t>(ReferenceKernel::wake_up, per_record * records));
+}
+
+Result<LaunchTimer> LaunchTimer::create(Device& device, std::uint64_t flush_bytes,
+                                        std::shared_ptr<const ReferenceKernel> reference) {
   LaunchTimer timer(device);
   auto stream = device.create_stream();
   if (!stream) return stream.failure();
   timer.stream_ = *std::move(stream);
-  auto reference = ReferenceKernel::create(device);
-  if (!reference) return reference.failure();
-  timer.reference_kernel_ = std::make_shared<ReferenceKernel>(*std::move(reference));
+  if (!reference) {
+    auto created = ReferenceKernel::create(device);
+    if (!created) return created.failure();
+    reference = std::make_shared<const ReferenceKernel>(*std::move(created));
+  }
+  timer.reference_kernel_ = std::move(reference);
   timer.flush_bytes_ = flush_bytes / 4 * 4;
   if (timer.flush_bytes_ > 0) {
     auto buffer = device.allocate(timer.flush_bytes_);
@@ -41,8 +53,8 @@ Result<void> LaunchTimer::ensure_events(std::size_t count) {
 }
 
 Result<void> LaunchTimer::record_all(const std::vector<const Record*>& records) {
-  if (!device_->info().is_cpu()) {
-    if (auto r = reference_kernel_->record(*stream_, ReferenceKernel::wake_up); !r) return r;
+  if (const auto iterations = wake_up_iterations(device_->info(), records.size())) {
+    if (auto r = reference_kernel_->record(*stream_, iterations); !r) return r;
   }
   for (std::size_t i = 0; i < records.size(); ++i) {
     if (flush_) {

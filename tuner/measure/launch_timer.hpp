@@ -17,8 +17,9 @@ class LaunchTimer {
  public:
   using Record = std::function<Result<void>(Stream&)>;
 
-  /// `flush_bytes` 0: warm.
-  static Result<LaunchTimer> create(Device& device, std::uint64_t flush_bytes);
+  /// `flush_bytes` 0: warm. Compiles a reference kernel, unless there is one of this device.
+  static Result<LaunchTimer> create(Device& device, std::uint64_t flush_bytes,
+                                    std::shared_ptr<const ReferenceKernel> reference = nullptr);
 
   /// Times each of these once, in this order and in one submission; microseconds.
   Result<std::vector<double>> take_each(const std::vector<const Record*>& records,
@@ -30,7 +31,9 @@ class LaunchTimer {
   std::uint64_t flush_bytes() const { return flush_bytes_; }
   Stream& stream() { return *stream_; }
   /// A steady arithmetic kernel, for noticing drift.
-  const ReferenceKernel& reference_kernel() const { return *reference_kernel_; }
+  const std::shared_ptr<const ReferenceKernel>& reference_kernel() const {
+    return reference_kernel_;
+  }
 
  private:
   explicit LaunchTimer(Device& device) : device_(&device) {}
@@ -41,13 +44,18 @@ class LaunchTimer {
   std::uint64_t flush_bytes_ = 0;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Buffer> flush_;
-  std::shared_ptr<ReferenceKernel> reference_kernel_;
+  std::shared_ptr<const ReferenceKernel> reference_kernel_;
   std::vector<std::unique_ptr<Event>> events_;
   std::uint32_t pattern_ = 1;  // changes with each flush, so that no write can be elided
 };
 
 /// What to overwrite for a cold sample on this device: twice the last-level cache.
 std::uint64_t default_flush_bytes(const DeviceInfo& info);
+
+/// Iterations of the reference kernel in front of so many samples of one submission. They bring a
+/// GPU's clocks up; and since HIP takes commands one by one, they last until the host is far enough
+/// ahead that no sample waits for it between its two timestamps.
+std::uint32_t wake_up_iterations(const DeviceInfo& info, std::size_t records);
 
 /// How many launches to average so that a kernel of this duration stands clear of the clock's
 /// resolution.

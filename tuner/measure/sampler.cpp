@@ -1,10 +1,10 @@
 #include "tuner/measure/sampler.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "tuner/measure/statistics.hpp"
+#include "tuner/measure/stopwatch.hpp"
 
 namespace greta {
 namespace {
@@ -13,16 +13,6 @@ constexpr double confidence = 0.95;
 constexpr int maximum_warm_up = 10;
 constexpr double stable = 0.05;      // two warm-up samples closer than this are stable
 constexpr double chunk_us = 20'000;  // device time in one submission
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 // A single sample of a kernel can be disturbed, so the fewer there are, the wider the margin.
 bool surely_slower(const std::vector<double>& samples, double best_us) {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <string_view>
 
 namespace greta {
 namespace {
@@ -11,6 +11,30 @@ namespace {
 // Three significant digits, so that columns of figures read alike.
 std::string three_digits(double value) {
   return fmt::format("{:.{}f}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+}
+
+constexpr std::size_t most_columns = 100;
+constexpr std::size_t label_columns = 13;
+
+// Columns of UTF-8 text: all bytes but those that continue a character.
+std::size_t columns(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+// The first words of a text that fit a line, at least one; they are cut off `rest`.
+std::string_view next_line(std::string_view& rest, std::size_t most) {
+  std::size_t end = rest.find(' ', rest.find_first_not_of(' '));
+  while (end != std::string_view::npos) {
+    const std::size_t next = rest.find(' ', end + 1);
+    if (columns(rest.substr(0, next)) > most) break;
+    end = next;
+  }
+  const std::string_view line = rest.substr(0, end);
+  rest.remove_prefix(line.size());
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  return line.substr(0, line.find_last_not_of(' ') + 1);
 }
 
 }  // namespace
@@ -35,6 +59,21 @@ std::string format_bytes(double bytes) {
     ++unit;
   }
   return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, units[unit]);
+}
+
+std::string format_count(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string format_row(std::string_view label, std::string_view text, std::size_t indent) {
+  const std::size_t start = indent + label_columns;
+  std::string rows;
+  do {
+    const std::string_view line = next_line(text, most_columns - start);
+    rows +=
+        fmt::format("{:{}}{:<{}}{}\n", "", indent, rows.empty() ? label : "", label_columns, line);
+  } while (!text.empty());
+  return rows;
 }
 
 std::string format_share(double share) {

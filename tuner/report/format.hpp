@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace greta {
 
@@ -12,5 +14,11 @@ std::string format_rate(double flops, double us);
 std::string format_bytes(double bytes);
 /// "71 %", "0.4 %"
 std::string format_share(double share);
+/// "1 trial", "7 trials"
+std::string format_count(std::size_t count, std::string_view noun);
+
+/// A line of a report: a label and a text behind it, which is continued on further lines where it
+/// is longer than 100 columns and has spaces. `indent` columns stand before the label.
+std::string format_row(std::string_view label, std::string_view text, std::size_t indent = 2);
 
 }  // namespace greta

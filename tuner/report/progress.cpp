@@ -26,7 +26,7 @@ std::string best_text(const SessionResult& result, const Trial& best) {
   const double us = best.measurement.median_us;
   return fmt::format("best {}, {}, {} of the roofline", format_time(us),
                      format_rate(work.flops, us),
-                     format_share(roofline_us(work, result.ceilings) / us));
+                     format_share(roofline_us(problem.dtype, work, result.ceilings) / us));
 }
 
 // As many bytes of the text as fill the terminal's width; text here is nearly all ASCII.
@@ -58,10 +58,10 @@ void Progress::on_trial(const SessionResult& result, const Budget& budget) {
   const std::string& key = result.trials.back().problem_key;
   const Trial* best = best_trial(result.trials, key);
   const int percent = static_cast<int>(100 * std::min(1.0, budget.used()));
-  const std::string line =
-      fmt::format("{:3d} %, {} trials, {}; {}{}", percent, result.trials.size(), time_left(budget),
-                  best != nullptr ? best_text(result, *best) : "nothing right yet",
-                  key != result.problem.key() ? " (stand-in)" : "");
+  const std::string line = fmt::format(
+      "{:3d} %, {}, {}; {}{}", percent, format_count(result.trials.size(), "trial"),
+      time_left(budget), best != nullptr ? best_text(result, *best) : "nothing right yet",
+      key != result.problem.key() ? " (stand-in)" : "");
   if (live_) {
     show("\r\033[K" + fitted(line));
     line_open_ = true;

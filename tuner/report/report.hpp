@@ -2,10 +2,16 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "tuner/session/contest.hpp"
 #include "tuner/session/session.hpp"
 
 namespace greta {
+
+/// What is known of a winner's kernels: "gemm/tiled: 128 registers, 32 KiB shared memory"; empty
+/// where the compiler says nothing.
+std::string kernels_text(const std::vector<KernelFigures>& kernels);
 
 /// What a session found, for people: the winner, its time, rate and share of the roofline, the
 /// ratio to the default, the error against its bound, trials by status, why candidates were
@@ -14,6 +20,17 @@ std::string report_text(const SessionResult& result, const std::string& database
 
 /// The same as one object; fields in docs/json.md.
 nlohmann::json report_json(const SessionResult& result, const std::string& database);
+
+/// Whether one winner is faster than another for sure, and by how much; devices by their ids.
+std::string comparison_row(const std::string& faster, const std::string& slower,
+                           const Comparison& comparison, std::size_t indent);
+
+/// Which of several devices was the fastest for a problem, for people. `sessions`: those that took
+/// part.
+std::string contest_text(const std::vector<const SessionResult*>& sessions,
+                         const ContestResult& contest);
+nlohmann::json contest_json(const std::vector<const SessionResult*>& sessions,
+                            const ContestResult& contest);
 
 /// The first line of every CSV file; columns in docs/csv.md.
 std::string csv_header();

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "db/json.hpp"
+#include "db/values.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/report/report.hpp"
 
@@ -91,6 +92,16 @@ std::string csv_row(const SessionResult& result, const CsvRow& row, bool cold,
       quoted(device.compiler), version(), date);
 }
 
+void fill(CsvRow& row, const Measurement& measurement, const Verdict& verdict) {
+  row.us = measurement.median_us;
+  row.low_us = measurement.low_us;
+  row.high_us = measurement.high_us;
+  row.p99_us = measurement.p99_us;
+  row.spread = measurement.spread_percent();
+  row.error = verdict.error;
+  row.bound = verdict.bound;
+}
+
 CsvRow trial_row(const SessionResult& result, const Trial& trial) {
   CsvRow row;
   const bool stand_in = result.stand_in && trial.problem_key == result.stand_in->problem.key();
@@ -99,13 +110,7 @@ CsvRow trial_row(const SessionResult& result, const Trial& trial) {
   row.problem_dims = ran.dims_text();
   row.config = trial.config.text();
   row.status = trial.ok() ? "ok" : to_string(*trial.failure);
-  row.us = trial.measurement.median_us;
-  row.low_us = trial.measurement.low_us;
-  row.high_us = trial.measurement.high_us;
-  row.p99_us = trial.measurement.p99_us;
-  row.spread = trial.measurement.spread_percent();
-  row.error = trial.verdict.error;
-  row.bound = trial.verdict.bound;
+  fill(row, trial.measurement, trial.verdict);
   row.samples = trial.measurement.samples_us.size();
   row.work = stand_in ? Work{} : result.work;
   return row;
@@ -118,13 +123,7 @@ CsvRow winner_row(const SessionResult& result) {
   row.problem_dims = result.problem.dims_text();
   row.config = winner.config.text();
   row.status = "ok";
-  row.us = winner.median_us;
-  row.low_us = winner.low_us;
-  row.high_us = winner.high_us;
-  row.p99_us = winner.measurement.p99_us;
-  row.spread = winner.measurement.spread_percent();
-  row.error = winner.verdict.error;
-  row.bound = winner.verdict.bound;
+  fill(row, winner.measurement, winner.verdict);
   row.speedup = winner.speedup;
   row.speedup_low = winner.speedup_low;
   row.speedup_high = winner.speedup_high;
@@ -170,8 +169,8 @@ json report_json(const SessionResult& result, const std::string& database) {
   if (result.winner) {
     object["winner"] = to_json(*result.winner);
     object["winner"]["config_text"] = result.winner->config.text();
-    object["winner"]["tflops"] = result.work.flops / result.winner->median_us / 1e6;
-    object["winner"]["gbps"] = result.work.bytes / result.winner->median_us / 1e3;
+    object["winner"]["tflops"] = result.work.flops / result.winner->measurement.median_us / 1e6;
+    object["winner"]["gbps"] = result.work.bytes / result.winner->measurement.median_us / 1e3;
   }
   if (result.naive) object["naive"] = to_json(*result.naive);
   if (result.stand_in) {
@@ -179,6 +178,27 @@ json report_json(const SessionResult& result, const std::string& database) {
                           {"estimated_launch_s", result.stand_in->estimated_s}};
   }
   return object;
+}
+
+json contest_json(const std::vector<const SessionResult*>& sessions, const ContestResult& contest) {
+  const DeviceInfo& best = sessions[contest.fastest]->device;
+  json others = json::array();
+  for (const auto& [entrant, comparison] : contest.others) {
+    const DeviceInfo& device = sessions[entrant]->device;
+    others.push_back({{"device", device.id()},
+                      {"same_card", same_card(best, device)},
+                      {"ratio", json_number(comparison.ratio)},
+                      {"low", json_number(comparison.low)},
+                      {"high", json_number(comparison.high)},
+                      {"confidence", comparison.confidence},
+                      {"turns", comparison.faster_us.size()},
+                      {"sure", comparison.sure()}});
+  }
+  return {{"problem", sessions.front()->problem.key()},
+          {"fastest", best.id()},
+          {"sure", contest.sure()},
+          {"others", others},
+          {"notes", contest.notes}};
 }
 
 std::string csv_header() {

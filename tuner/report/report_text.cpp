@@ -11,8 +11,8 @@
 namespace greta {
 namespace {
 
-std::string row(std::string_view label, const std::string& text) {
-  return fmt::format("  {:<12} {}\n", label, text);
+std::string row(std::string_view label, std::string_view text) {
+  return format_row(label, text);
 }
 
 std::string device_text(const DeviceInfo& device) {
@@ -20,19 +20,27 @@ std::string device_text(const DeviceInfo& device) {
                      device.is_cpu() ? " (a CPU device, not a GPU)" : "");
 }
 
+// What the share of the roofline is a share of.
+std::string roofline_text(const SessionResult& result) {
+  const double gflops = arithmetic_gflops(result.problem.dtype, result.ceilings);
+  const bool matrix = gflops > ceiling(result.ceilings, ceiling_fma_f32);
+  return fmt::format("{} {}, {:.0f} GB/s copy", format_rate(gflops, 1e-3),
+                     matrix ? "on matrix cores" : "FP32", ceiling(result.ceilings, ceiling_copy));
+}
+
 std::string winner_rows(const SessionResult& result) {
   const Winner& winner = *result.winner;
   std::string text =
       row("winner", winner.config.text() + (winner.is_default ? "  (the default)" : ""));
-  text += row("time", fmt::format("{}  (95 % interval {} to {}, {} rounds, {})",
-                                  format_time(winner.median_us), format_time(winner.low_us),
-                                  format_time(winner.high_us), winner.rounds,
-                                  winner.cold ? "cold" : "warm"));
-  text += row("rate", fmt::format("{}, {} of the roofline ({} FP32, {:.0f} GB/s copy)",
-                                  format_rate(result.work.flops, winner.median_us),
-                                  format_share(winner.roofline),
-                                  format_rate(ceiling(result.ceilings, ceiling_fma_f32), 1e-3),
-                                  ceiling(result.ceilings, ceiling_copy)));
+  text += row(
+      "time",
+      fmt::format("{}  (95 % interval {} to {}, {}, {})", format_time(winner.measurement.median_us),
+                  format_time(winner.measurement.low_us), format_time(winner.measurement.high_us),
+                  format_count(static_cast<std::size_t>(winner.rounds), "round"),
+                  winner.cold ? "cold" : "warm"));
+  text += row("rate", fmt::format("{}, {} of the roofline ({})",
+                                  format_rate(result.work.flops, winner.measurement.median_us),
+                                  format_share(winner.roofline), roofline_text(result)));
   if (winner.is_default) {
     text += row("vs default", "nothing was faster than the default for sure: the default stands");
   } else if (winner.default_us > 0) {
@@ -43,8 +51,12 @@ std::string winner_rows(const SessionResult& result) {
                                       winner.speedup_high, format_time(winner.default_us)));
   }
   if (!winner.ties.empty()) {
-    text += row("ties", fmt::format("{} can't be told apart from it:", winner.ties.size()));
+    text += row("ties", fmt::format("{} can't be told apart from it:",
+                                    format_count(winner.ties.size(), "other")));
     for (const auto& tie : winner.ties) text += row("", tie.config.text());
+  }
+  if (const auto kernels = kernels_text(winner.kernels); !kernels.empty()) {
+    text += row("kernels", kernels);
   }
   text += row("error", fmt::format("{:.2e} where {:.2e} is allowed ({} of the bound), checked {}",
                                    winner.verdict.error, winner.verdict.bound,
@@ -58,8 +70,8 @@ std::string naive_row(const SessionResult& result) {
   if (!naive.ok()) return row("vs naive", "the naive kernel failed: " + naive.message);
   const Trial* best = best_trial(result.trials, naive.problem_key);
   if (best == nullptr) return {};
-  const double us =
-      result.winner && !result.stand_in ? result.winner->median_us : best->measurement.median_us;
+  const double us = result.winner && !result.stand_in ? result.winner->measurement.median_us
+                                                      : best->measurement.median_us;
   const double ratio = naive.measurement.median_us / us;
   return row(
       "vs naive",
@@ -80,14 +92,14 @@ std::string trials_rows(const SessionResult& result) {
       ++messages[fmt::format("{}: {}", to_string(*trial.failure), trial.message)];
     }
   }
-  std::string counts = fmt::format("{}: {} right", result.trials.size(), ok);
+  std::string counts = fmt::format("{} of {} right", ok, result.trials.size());
   for (const auto& [status, count] : by_status) counts += fmt::format(", {} {}", count, status);
   std::string text = row("trials", counts);
   constexpr std::size_t most = 5;
   std::size_t shown = 0;
   for (const auto& [message, count] : messages) {
     if (shown++ == most) {
-      text += row("", fmt::format("and {} other reasons", messages.size() - most));
+      text += row("", "and " + format_count(messages.size() - most, "other reason"));
       break;
     }
     text += row("", fmt::format("{} × {}", count, message));
@@ -95,16 +107,29 @@ std::string trials_rows(const SessionResult& result) {
   return text;
 }
 
+// What the user is told about a constraint, by the first variant that has it.
+std::string reason_of(const Space& space, const std::string& constraint) {
+  for (const Alternative& alternative : space.alternatives()) {
+    for (const Constraint& one : alternative.constraints) {
+      if (one.name == constraint) return one.reason;
+    }
+  }
+  return {};
+}
+
 std::string space_rows(const SessionResult& result) {
   std::string text = row("space", fmt::format("{} valid of {:.3g} combinations", result.space_count,
                                               static_cast<double>(result.cartesian_size)));
   const Space space = find_template(result.problem.op)->space(result.problem, result.device);
-  std::string reasons;
-  for (const auto& [name, share] : space.rejection_rates(1, 2000)) {
-    if (share > 0)
-      reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", name, format_share(share));
+  auto rates = space.rejection_rates(1, 2000);
+  std::stable_sort(rates.begin(), rates.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  constexpr std::size_t most = 5;
+  for (std::size_t i = 0; i < std::min(most, rates.size()) && rates[i].second > 0; ++i) {
+    text += row(i == 0 ? "rejected by" : "",
+                fmt::format("{:>4} {}: {}", format_share(rates[i].second), rates[i].first,
+                            reason_of(space, rates[i].first)));
   }
-  if (!reasons.empty()) text += row("rejected by", reasons);
   return text;
 }
 
@@ -119,8 +144,55 @@ std::string time_row(const TimeSpent& time) {
 
 }  // namespace
 
+std::string kernels_text(const std::vector<KernelFigures>& kernels) {
+  std::string text;
+  for (const auto& [name, statistics] : kernels) {
+    std::string figures;
+    const auto add = [&](std::uint32_t value, const std::string& what) {
+      if (value > 0) figures += (figures.empty() ? "" : ", ") + what;
+    };
+    const KernelStatistics& s = statistics;
+    add(s.registers, fmt::format("{} registers", s.registers));
+    add(s.accumulator_registers, fmt::format("{} accumulators", s.accumulator_registers));
+    add(s.scalar_registers, fmt::format("{} scalar registers", s.scalar_registers));
+    add(s.shared_memory_bytes, format_bytes(s.shared_memory_bytes) + " shared memory");
+    add(s.spilled_registers, fmt::format("{} registers spilled", s.spilled_registers));
+    add(s.scratch_bytes, format_bytes(s.scratch_bytes) + " scratch memory a thread");
+    add(s.matrix_instructions, format_count(s.matrix_instructions, "matrix instruction"));
+    add(s.code_bytes, format_bytes(s.code_bytes) + " code");
+    if (!figures.empty()) text += (text.empty() ? "" : "; ") + name + ": " + figures;
+  }
+  return text;
+}
+
+std::string comparison_row(const std::string& faster, const std::string& slower,
+                           const Comparison& comparison, std::size_t indent) {
+  const auto figures = fmt::format(
+      "{:.3f}×  ({:.0f} % interval {:.3f} to {:.3f}, {})", comparison.ratio,
+      100 * comparison.confidence, comparison.low, comparison.high,
+      comparison.measured() ? format_count(comparison.faster_us.size(), "alternating turn")
+                            : "from the sessions' own rounds");
+  return comparison.sure()
+             ? format_row("faster", fmt::format("{} than {}: {}", faster, slower, figures), indent)
+             : format_row("can't tell", fmt::format("{} from {}: {}", faster, slower, figures),
+                          indent);
+}
+
+std::string contest_text(const std::vector<const SessionResult*>& sessions,
+                         const ContestResult& contest) {
+  const DeviceInfo& best = sessions[contest.fastest]->device;
+  std::string text = sessions.front()->problem.key() + "\n";
+  for (const auto& [entrant, comparison] : contest.others) {
+    const DeviceInfo& device = sessions[entrant]->device;
+    text += comparison_row(best.id(), device.id(), comparison, 2);
+    if (same_card(best, device)) text += row("", "both are one card: " + best.name);
+  }
+  for (const auto& note : contest.notes) text += row("note", note);
+  return text;
+}
+
 std::string report_text(const SessionResult& result, const std::string& database) {
-  std::string text = fmt::format("{} on {}\n", result.problem.key(), device_text(result.device));
+  std::string text = result.problem.key() + "\n" + row("device", device_text(result.device));
   if (result.winner) {
     text += winner_rows(result);
   } else if (const Trial* best =
@@ -136,8 +208,8 @@ std::string report_text(const SessionResult& result, const std::string& database
   for (const auto& note : result.notes) text += row("note", note);
   text += time_row(result.time);
   if (result.interrupted) {
-    text += row("interrupted", fmt::format("{} trials are kept in {}; no winner was stored",
-                                           result.trials.size(), database));
+    text += row("interrupted", fmt::format("{} kept in {}; no winner was stored",
+                                           format_count(result.trials.size(), "trial"), database));
   } else if (result.winner) {
     text += row("stored in", database);
   } else {

@@ -55,6 +55,18 @@ Result<Budget> Budget::parse(std::string_view text) {
                  {}};
 }
 
+Budget Budget::part(double share) const {
+  Budget smaller = *this;
+  if (kind_ == Kind::seconds) {
+    smaller.amount_ = amount_ * share;
+    smaller.text_ = fmt::format("{:g}s", smaller.amount_);
+  } else if (kind_ == Kind::trials) {
+    smaller.amount_ = std::max(1.0, std::floor(amount_ * share));
+    smaller.text_ = fmt::format("{:.0f}", smaller.amount_);
+  }
+  return smaller;
+}
+
 void Budget::start(std::uint64_t space_count, Clock::time_point now) {
   start_ = now;
   trials_ = 0;

@@ -22,6 +22,9 @@ class Budget {
   /// that says what is allowed.
   static Result<Budget> parse(std::string_view text);
 
+  /// This share (0…1) of it, at least one trial; a share of the space is one of any device's.
+  Budget part(double share) const;
+
   Kind kind() const { return kind_; }
   double amount() const { return amount_; }
   /// As it was given.

@@ -7,6 +7,7 @@
 #include "runtime/device/hash.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/sampler.hpp"
+#include "tuner/measure/stopwatch.hpp"
 
 namespace greta {
 namespace {
@@ -19,7 +20,9 @@ constexpr double target = 0.005;    // half-width of the winner's interval
 constexpr double call_s = 2;        // of rounds in one call, so that a stop is heard
 constexpr double least_time_s = 5;  // for the finals, whatever the search left
 constexpr int most_unexplained_failures = 3;
-constexpr double trials_budget_s = 60;  // for the finals of a session without a time limit
+// For the finals of a session without a time limit: this part of what the search took, within …
+constexpr double share_of_search = 0.3;
+constexpr double most_time_s = 60;
 
 bool contains(const std::vector<Config>& configs, const Config& config) {
   return std::find(configs.begin(), configs.end(), config) != configs.end();
@@ -28,8 +31,9 @@ bool contains(const std::vector<Config>& configs, const Config& config) {
 }  // namespace
 
 double Finals::time_left_s() const {
-  if (budget_.kind() != Budget::Kind::seconds) return trials_budget_s;
-  return std::max(budget_.remaining_s(), 0.0);
+  if (budget_.kind() == Budget::Kind::seconds) return budget_.remaining_s();
+  const double allowed_s = std::clamp(share_of_search * search_s_, least_time_s, most_time_s);
+  return std::max(0.0, search_s_ + allowed_s - budget_.elapsed_s());
 }
 
 TrialLimits Finals::limits(double best_us) const {
@@ -79,7 +83,9 @@ void Finals::confirm(const RecordTrial& record) {
     const double rounds_us = 12 * best_us * static_cast<double>(contenders_.size() + 1);
     if (!tried && contenders_.size() >= needed && time_left_s() < rounds_us * 1e-6) break;
     if (!tried) {
-      Trial trial = evaluator_.evaluate(result_.problem, config, limits(best_us));
+      TrialLimits allowed = limits(best_us);
+      allowed.reject_spills = options_.reject_spills && config != result_.default_config;
+      Trial trial = evaluator_.evaluate(result_.problem, config, allowed);
       best_us = trial.ok() ? trial.measurement.median_us : best_us;
       record(std::move(trial));
     }
@@ -101,16 +107,16 @@ void Finals::add_rounds(int count, double seconds_left) {
   std::vector<Config> configs;
   for (const auto& contender : contenders_) configs.push_back(contender.config);
   const auto done = contenders_.front().us.size();
-  const auto start = Budget::Clock::now();
+  const Lap lap(result_.time.measure);
   const auto rounds = evaluator_.time_rounds(result_.problem, configs, count, seconds_left,
                                              Hash().add(options_.seed).add(done).low(), limits(0));
-  result_.time.measure += std::chrono::duration<double>(Budget::Clock::now() - start).count();
   dropped_rounds_ += rounds.dropped;
   flush_bytes_ = rounds.flush_bytes;
   clocks_ = rounds.clocks;
   for (std::size_t i = 0; i < rounds.us.size(); ++i) {
     auto& us = contenders_[i].us;
     us.insert(us.end(), rounds.us[i].begin(), rounds.us[i].end());
+    contenders_[i].batch = rounds.batch[i];
   }
   if (rounds.failure) find_culprit(*rounds.failure);
 }
@@ -145,19 +151,18 @@ void Finals::drop_hopeless() {
 // Stops on precision, not on the sign of the result: stopping as soon as a contender looks proved
 // would make false proofs likely.
 void Finals::time_in_rounds() {
-  const auto start = Budget::Clock::now();
+  const Stopwatch watch;
   const double allowed_s = std::max(time_left_s(), least_time_s);
   int rounds_per_call = 1;
   while (!stop_ && !contenders_.empty()) {
-    const double spent_s = std::chrono::duration<double>(Budget::Clock::now() - start).count();
+    const double spent_s = watch.seconds();
     const auto done = contenders_.front().us.size();
     if (done >= most_rounds || (done >= 2 && spent_s >= allowed_s)) break;
     if (done >= fewest_rounds && sure_enough(certification(), target)) break;
     add_rounds(rounds_per_call, std::max(0.0, allowed_s - spent_s));
     if (contenders_.empty() || dropped_rounds_ > most_rounds) break;
-    const double each_s =
-        std::chrono::duration<double>(Budget::Clock::now() - start).count() /
-        static_cast<double>(std::max<std::size_t>(1, contenders_.front().us.size()));
+    const auto taken = std::max<std::size_t>(1, contenders_.front().us.size());
+    const double each_s = watch.seconds() / static_cast<double>(taken);
     rounds_per_call = static_cast<int>(std::clamp(call_s / each_s, 1.0, 8.0));
     if (contenders_.front().us.size() >= fewest_rounds) drop_hopeless();
   }
@@ -192,12 +197,10 @@ Winner Finals::describe(const Certification& certification) const {
   measurement.samples_us = chosen.us;
   summarise(measurement);
   measurement.cold = winner.cold = options_.cold;
+  measurement.batch = chosen.batch;
   measurement.dropped = dropped_rounds_;
   measurement.flush_bytes = flush_bytes_;
   measurement.clocks = clocks_;
-  winner.median_us = measurement.median_us;
-  winner.low_us = measurement.low_us;
-  winner.high_us = measurement.high_us;
   if (!default_failed_) {
     winner.default_samples_us = contenders_.front().us;
     winner.default_us = median(winner.default_samples_us);
@@ -207,7 +210,9 @@ Winner Finals::describe(const Certification& certification) const {
   }
   winner.confidence = certification.confidence;
   winner.rounds = static_cast<int>(chosen.us.size());
-  winner.roofline = roofline_us(result_.work, result_.ceilings) / winner.median_us;
+  winner.roofline =
+      roofline_us(result_.problem.dtype, result_.work, result_.ceilings) / measurement.median_us;
+  winner.kernels = find_trial(result_.trials, winner.config, result_.problem.key())->kernels;
   for (const std::size_t i : certification.ties) {
     winner.ties.push_back({contenders_[i].config, certification.ratios[i].estimate});
   }

@@ -18,7 +18,12 @@ class Finals {
 
   Finals(Evaluator& evaluator, SessionResult& result, const Budget& budget,
          const SessionOptions& options, const std::atomic<bool>& stop)
-      : evaluator_(evaluator), result_(result), budget_(budget), options_(options), stop_(stop) {}
+      : evaluator_(evaluator),
+        result_(result),
+        budget_(budget),
+        options_(options),
+        stop_(stop),
+        search_s_(budget.elapsed_s()) {}
 
   /// Sets result.winner unless nothing was right or the session was stopped.
   void run(const RecordTrial& record, const Announce& announce);
@@ -42,6 +47,7 @@ class Finals {
   const Budget& budget_;
   const SessionOptions& options_;
   const std::atomic<bool>& stop_;
+  const double search_s_;              // what came before the finals
   std::vector<Contender> contenders_;  // [0] is the default, unless it failed
   std::size_t comparisons_ = 0;        // with the default, those dropped on the way included
   bool default_failed_ = false;

@@ -9,6 +9,7 @@
 #include "kernels/catalog.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/measure/ceilings.hpp"
+#include "tuner/measure/stopwatch.hpp"
 #include "tuner/search/strategy.hpp"
 #include "tuner/session/finals.hpp"
 
@@ -47,12 +48,14 @@ class Session {
   void learn_ceilings();
   void plan_search();
   double planned_s() const;
-  void choose_stand_in(double launch_s);
+  bool choose_stand_in(double full_s);
+  double scale() const;
   void search();
   std::vector<Config> seeds(const Space& space) const;
   void time_naive();
   TrialLimits limits() const;
   bool time_for_finals();
+  const Trial& evaluate(const Problem& problem, const Config& config);
   const Trial& record(Trial trial);
   double full_launch_s() const;
   const Problem& search_problem() const {
@@ -66,13 +69,12 @@ class Session {
   const std::atomic<bool>& stop_;
   const KernelTemplate& template_;
   Budget budget_;
-  std::int64_t session_ = 0;
   bool warned_ = false;
   SessionResult result_;
 };
 
 SessionResult Session::run() {
-  const auto start = Budget::Clock::now();
+  const Stopwatch watch;
   const Space space = template_.space(result_.problem, result_.device);
   result_.space_count = space.count();
   result_.cartesian_size = space.cartesian_size();
@@ -90,7 +92,7 @@ SessionResult Session::run() {
   about.seed = options_.seed;
   about.cold = options_.cold;
   about.command = options_.command;
-  session_ = db_.begin_session(about);
+  result_.id = db_.begin_session(about);
 
   learn_ceilings();
   budget_.start(result_.space_count);
@@ -104,23 +106,25 @@ SessionResult Session::run() {
   }
   result_.interrupted = stop_;
   if (result_.interrupted) result_.winner.reset();
-  if (result_.winner) db_.set_winner(session_, *result_.winner);
-  db_.end_session(session_, result_.interrupted ? "interrupted"
-                            : result_.winner    ? "done"
-                                                : "no winner");
-  result_.time.wall = std::chrono::duration<double>(Budget::Clock::now() - start).count();
+  if (result_.winner) db_.set_winner(result_.id, *result_.winner);
+  db_.end_session(result_.id, result_.interrupted ? "interrupted"
+                              : result_.winner    ? "done"
+                                                  : "no winner");
+  result_.time.wall = watch.seconds();
   return std::move(result_);
 }
 
 void Session::learn_ceilings() {
   result_.ceilings = db_.ceilings(result_.device.fingerprint());
-  const bool known = ceiling(result_.ceilings, ceiling_copy) > 0 &&
-                     ceiling(result_.ceilings, ceiling_fma_f32) > 0 &&
-                     std::all_of(result_.ceilings.begin(), result_.ceilings.end(),
-                                 [&](auto& c) { return c.driver == result_.device.driver; });
-  if (known) return;
+  const auto kinds = ceiling_kinds(result_.device);
+  const auto known = [&](const std::string& kind) {
+    return std::any_of(result_.ceilings.begin(), result_.ceilings.end(), [&](const Ceiling& c) {
+      return c.kind == kind && c.driver == result_.device.driver;
+    });
+  };
+  if (std::all_of(kinds.begin(), kinds.end(), known)) return;
   observer_.on_phase("measuring the device's ceilings");
-  const auto start = Budget::Clock::now();
+  const Lap lap(result_.time.measure);
   try {
     result_.ceilings = evaluator_.measure_ceilings();
     db_.set_ceilings(result_.device, result_.ceilings);
@@ -129,40 +133,50 @@ void Session::learn_ceilings() {
     result_.notes.push_back(std::string("no ceilings, so no share of the roofline: ") +
                             error.what());
   }
-  result_.time.measure += std::chrono::duration<double>(Budget::Clock::now() - start).count();
 }
 
 // Ceilings say at once that a launch is too long, but not that it is short: the default may be far
-// from its roofline. So where they see no trouble, the default is timed before anything is decided.
+// from its roofline, on an emulator by orders of magnitude. So the default is timed before anything
+// is decided, and if need be on ever smaller problems.
 void Session::plan_search() {
-  const double roof_s = roofline_us(result_.work, result_.ceilings) * 1e-6;
-  choose_stand_in(roof_s /
-                  (result_.device.is_cpu() ? assumed_efficiency_cpu : assumed_efficiency_gpu));
-  if (result_.stand_in || stop_ ||
-      !template_.space(result_.problem, result_.device).valid(result_.default_config)) {
-    return;
+  constexpr int most_attempts = 3;
+  const double roof_s = roofline_us(result_.problem.dtype, result_.work, result_.ceilings) * 1e-6;
+  const double full_s =
+      roof_s / (result_.device.is_cpu() ? assumed_efficiency_cpu : assumed_efficiency_gpu);
+  if (full_s > longest_launch * planned_s()) choose_stand_in(full_s);
+  for (int attempt = 0; attempt < most_attempts && !stop_; ++attempt) {
+    const Space space = template_.space(search_problem(), result_.device);
+    if (!space.valid(result_.default_config)) break;
+    const double allowed_s = limits().run_s;
+    const Trial& trial = evaluate(search_problem(), result_.default_config);
+    if (!trial.ok() && trial.failure != Status::timeout) break;
+    const double launch_s = trial.ok() ? trial.measurement.median_us * 1e-6 : 2 * allowed_s;
+    if (launch_s <= longest_launch * planned_s() || !choose_stand_in(launch_s * scale())) break;
   }
-  const Trial& trial =
-      record(evaluator_.evaluate(result_.problem, result_.default_config, limits()));
-  if (trial.ok()) choose_stand_in(trial.measurement.median_us * 1e-6);
+  if (!result_.stand_in) return;
+  result_.notes.push_back(fmt::format(
+      "one launch takes about {:.2g} s: searching on {} instead (fewer tiles of the same kernels), "
+      "confirming at full size",
+      result_.stand_in->estimated_s, result_.stand_in->problem.dims_text()));
+  observer_.on_phase(result_.notes.back());
 }
 
 double Session::planned_s() const {
   return budget_.kind() == Budget::Kind::seconds ? options_.budget.amount() : budget_without_time_s;
 }
 
-void Session::choose_stand_in(double launch_s) {
-  if (launch_s <= longest_launch * planned_s()) return;
+// `full_s`: of one launch of the problem. False where there is no smaller one than now.
+bool Session::choose_stand_in(double full_s) {
   const double wanted_s = std::max(stand_in_launch * planned_s(), 0.02);
-  Problem smaller = template_.stand_in(result_.problem, wanted_s / launch_s);
-  if (smaller == result_.problem) return;
-  result_.stand_in = StandIn{std::move(smaller), launch_s};
-  const std::string note = fmt::format(
-      "one launch takes about {:.2g} s: searching on {} instead (fewer tiles of the same kernels), "
-      "confirming at full size",
-      launch_s, result_.stand_in->problem.dims_text());
-  observer_.on_phase(note);
-  result_.notes.push_back(note);
+  Problem smaller = template_.stand_in(result_.problem, wanted_s / full_s);
+  if (smaller == search_problem()) return false;
+  result_.stand_in = StandIn{std::move(smaller), full_s};
+  return true;
+}
+
+// How many times the work of the problem is that of the one that is searched.
+double Session::scale() const {
+  return result_.work.flops / template_.work(search_problem()).flops;
 }
 
 // What is tried first: the default, what the user asked for, and what earlier sessions found best.
@@ -205,9 +219,7 @@ void Session::search() {
     const Config config = pending.front();
     pending.pop_front();
     const Trial* known = find_trial(result_.trials, config, search_problem().key());
-    strategy->tell(known != nullptr
-                       ? *known
-                       : record(evaluator_.evaluate(search_problem(), config, limits())));
+    strategy->tell(known != nullptr ? *known : evaluate(search_problem(), config));
   }
 }
 
@@ -232,14 +244,13 @@ TrialLimits Session::limits() const {
 double Session::full_launch_s() const {
   const Trial* best = best_trial(result_.trials, search_problem().key());
   if (best == nullptr) return 0;
-  const double scale = result_.work.flops / template_.work(search_problem()).flops;
   double slowest_us = best->measurement.median_us;
   for (const auto& trial : result_.trials) {
     if (trial.ok() && trial.config == result_.default_config) {
       slowest_us = std::max(slowest_us, trial.measurement.median_us);
     }
   }
-  return slowest_us * 1e-6 * scale;
+  return slowest_us * 1e-6 * scale();
 }
 
 bool Session::time_for_finals() {
@@ -258,11 +269,17 @@ bool Session::time_for_finals() {
   return budget_.remaining_s() > std::clamp(needed, 0.1 * budget_s, 0.6 * budget_s);
 }
 
+const Trial& Session::evaluate(const Problem& problem, const Config& config) {
+  TrialLimits allowed = limits();
+  allowed.reject_spills = options_.reject_spills && config != result_.default_config;
+  return record(evaluator_.evaluate(problem, config, allowed));
+}
+
 const Trial& Session::record(Trial trial) {
   result_.time.compile += trial.compile_s;
   result_.time.verify += trial.verify_s;
   result_.time.measure += trial.measure_s;
-  db_.add_trial(session_, trial);
+  db_.add_trial(result_.id, trial);
   result_.trials.push_back(std::move(trial));
   budget_.count_trial();
   observer_.on_trial(result_, budget_);

@@ -20,6 +20,7 @@ struct SessionOptions {
   bool cold = true;
   std::vector<Config> try_first;  ///< valid configurations to evaluate before the search's own
   bool compare_naive = false;     ///< also time a kernel with one thread per output
+  bool reject_spills = false;     ///< candidates that spill fail; the default is always tried
   std::string command;            ///< stored with the session, for people
   std::string started_utc;
 };
@@ -41,6 +42,7 @@ struct StandIn {
 
 /// Everything a session found out.
 struct SessionResult {
+  std::int64_t id = 0;  ///< in the database
   Problem problem;
   DeviceInfo device;
   Work work;

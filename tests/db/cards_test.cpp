@@ -1,0 +1,156 @@
+// Protects: winners of one card are found through whatever API they were stored, and the answer to
+// "which API is faster" is as sure as what was measured, never surer.
+
+#include "db/cards.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/db/fixture.hpp"
+
+namespace greta {
+namespace {
+
+/// The sample device as HIP shows it.
+DeviceInfo through_hip() {
+  DeviceInfo device = sample_device();
+  device.backend = "hip";
+  device.index = 0;
+  device.name = "Example GPU 9000 (another driver's words)";
+  device.uuid = "ffffffffffffffffffffffffffffffff";  // not every driver makes it alike
+  return device;
+}
+
+DeviceInfo another_card() {
+  DeviceInfo device = through_hip();
+  device.index = 1;
+  device.pci_address = "0000:41:00.0";
+  device.uuid = "0123456789abcdef0123456789abcdef";
+  return device;
+}
+
+class Cards : public ::testing::Test {
+ protected:
+  /// A session on this device and its winner; returns the session.
+  std::int64_t add(const DeviceInfo& device, double low_us, double median_us, double high_us,
+                   bool cold = true) {
+    auto about = sample_session();
+    about.device = device;
+    about.cold = cold;
+    auto winner = sample_winner();
+    winner.cold = cold;
+    winner.measurement.low_us = low_us;
+    winner.measurement.median_us = median_us;
+    winner.measurement.high_us = high_us;
+    const auto session = db_.begin_session(about);
+    db_.set_winner(session, winner);
+    return session;
+  }
+  CardWinners find(const DeviceInfo& device) {
+    return db_.find_winners_of_card(device, sample_problem().key(), true);
+  }
+
+  TemporaryFolder folder_;
+  TunedDb db_ = TunedDb::open(folder_ / "t.db", TunedDb::Mode::read_write);
+};
+
+TEST(OneCard, IsMatchedByAddressAcrossApisAndByFingerprintWithinOne) {
+  EXPECT_TRUE(of_one_card(sample_device(), through_hip()));
+  EXPECT_FALSE(of_one_card(sample_device(), another_card()));
+  EXPECT_FALSE(of_one_card(through_hip(), another_card()));
+  auto elsewhere = through_hip();  // the same place in another machine
+  elsewhere.uuid = "0123456789abcdef0123456789abcdef";
+  EXPECT_FALSE(of_one_card(through_hip(), elsewhere));
+  auto foreign = through_hip();
+  foreign.vendor = "Another";
+  EXPECT_FALSE(of_one_card(sample_device(), foreign));
+}
+
+TEST_F(Cards, WinnersOfBothApisAreFoundThroughEither) {
+  const auto vulkan = add(sample_device(), 19, 20, 21);
+  const auto hip = add(through_hip(), 9, 10, 11);
+  add(another_card(), 1, 2, 3);
+  add(sample_device(), 4, 5, 6, false);
+  for (const auto& device : {sample_device(), through_hip()}) {
+    const auto found = find(device);
+    ASSERT_EQ(found.winners.size(), 2U);
+    EXPECT_EQ(found.winners[0].session, hip);
+    EXPECT_EQ(found.winners[0].device_id, "hip:0");
+    EXPECT_EQ(found.winners[1].session, vulkan);
+    ASSERT_EQ(found.comparisons.size(), 1U);
+    EXPECT_TRUE(found.sure());
+    EXPECT_FALSE(found.comparisons[0].measured());
+    EXPECT_DOUBLE_EQ(found.comparisons[0].ratio, 2);
+    EXPECT_DOUBLE_EQ(found.comparisons[0].low, 19.0 / 11);
+    EXPECT_DOUBLE_EQ(found.comparisons[0].high, 21.0 / 9);
+  }
+  EXPECT_EQ(find(another_card()).winners.size(), 1U);
+  EXPECT_TRUE(db_.find_winners_of_card(sample_device(), "another problem", true).winners.empty());
+}
+
+TEST_F(Cards, OverlappingIntervalsAreNotSure) {
+  add(sample_device(), 9.5, 10.1, 10.5);
+  const auto hip = add(through_hip(), 9.8, 10, 10.2);
+  const auto found = find(sample_device());
+  EXPECT_EQ(found.winners[0].session, hip);
+  EXPECT_FALSE(found.sure());
+}
+
+TEST_F(Cards, AlternatingTurnsDecideWhereTheyWereTaken) {
+  const auto vulkan = add(sample_device(), 9.5, 10.1, 10.5);
+  const auto hip = add(through_hip(), 9.8, 10, 10.2);
+  Comparison turns{vulkan, hip, 1.02, 1.01, 1.03, 0.95, {10, 10.1}, {10.2, 10.3}};
+  db_.set_comparison(turns);
+  auto found = find(through_hip());
+  EXPECT_EQ(found.winners[0].session, vulkan);
+  EXPECT_TRUE(found.sure());
+  EXPECT_EQ(found.comparisons[0].slower_us, turns.slower_us);
+  EXPECT_EQ(found.comparisons[0].confidence, 0.95);
+
+  std::swap(turns.faster, turns.slower);  // a later comparison of the same two replaces it
+  db_.set_comparison(turns);
+  found = find(through_hip());
+  EXPECT_EQ(found.winners[0].session, hip);
+
+  add(sample_device(), 4, 5, 6);  // a new winner: the turns were another one's
+  found = find(through_hip());
+  EXPECT_FALSE(found.comparisons[0].measured());
+  EXPECT_EQ(found.winners[0].device_id, "vulkan:2");
+}
+
+TEST_F(Cards, OnlySessionsOfOneProblemCompare) {
+  const auto cold = add(sample_device(), 9, 10, 11);
+  const auto warm = add(through_hip(), 9, 10, 11, false);
+  Comparison comparison{cold, warm, 1, 1, 1, 0.95, {1}, {1}};
+  EXPECT_NE(error_of([&] { db_.set_comparison(comparison); }).find("of one problem"),
+            std::string::npos);
+  comparison.slower = 99;
+  EXPECT_THROW(db_.set_comparison(comparison), Error);
+}
+
+TEST_F(Cards, AllWinnersComeByProblemAndCard) {
+  add(sample_device(), 19, 20, 21);
+  add(another_card(), 1, 2, 3);
+  add(through_hip(), 9, 10, 11);
+  add(through_hip(), 4, 5, 6, false);
+  const auto all = db_.winners_by_card();
+  ASSERT_EQ(all.size(), 3U);
+  std::size_t largest = 0;
+  for (const auto& card : all) largest = std::max(largest, card.winners.size());
+  EXPECT_EQ(largest, 2U);
+}
+
+TEST(CompareCertified, HasTheFasterOneFirstWhicheverComesFirst) {
+  Measurement fast;
+  fast.low_us = 9, fast.median_us = 10, fast.high_us = 11;
+  Measurement slow;
+  slow.low_us = 10.5, slow.median_us = 12, slow.high_us = 13;
+  for (const auto& c : {compare_certified(1, fast, 2, slow), compare_certified(2, slow, 1, fast)}) {
+    EXPECT_EQ(c.faster, 1);
+    EXPECT_EQ(c.slower, 2);
+    EXPECT_DOUBLE_EQ(c.ratio, 1.2);
+    EXPECT_FALSE(c.sure());
+  }
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,112 @@
+// Protects: ceilings are measured in every device's own language, those of matrix cores among them,
+// their kernels reach the instructions they are meant for, and rooflines use the right ones.
+
+#include "tuner/measure/ceilings.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "runtime/device/backend.hpp"
+#include "runtime/device/vulkan/glsl_compiler.hpp"
+#include "tuner/compile/target_compiler.hpp"
+#include "tuner/measure/ceiling_kernels.hpp"
+
+namespace greta {
+namespace {
+
+class CeilingsOf : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CeilingsOf, EveryKindIsMeasured) {
+  const auto device = open_device(GetParam(), {}).value();
+  const auto ceilings = measure_ceilings(*device).value();
+  const auto kinds = ceiling_kinds(device->info());
+  ASSERT_EQ(ceilings.size(), kinds.size());
+  for (const auto& kind : kinds) EXPECT_GT(ceiling(ceilings, kind), 1e-3) << kind;
+}
+
+std::string name_of(const ::testing::TestParamInfo<const char*>& tested) {
+  std::string name = tested.param;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == ':' || c == '-'; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CeilingsOf,
+                         ::testing::Values("auto", "hip-host:0", "hip-host:1", "hip-host:2",
+                                           "hip-host:3"),
+                         name_of);
+
+class CeilingKernels : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CeilingKernels, CompileWithoutSpillsForGpusThatAreNotHere) {
+  const auto target = create_hip_target(GetParam(), {}).value();
+  const DeviceInfo& info = target->target();
+  const auto statistics = [&](const KernelSource& source) {
+    const auto compiled = target->compile(source);
+    EXPECT_TRUE(compiled) << compiled.failure().message << compiled.failure().log;
+    return compiled ? compiled->statistics : KernelStatistics{};
+  };
+  for (const auto& source : {fma_kernel(info), copy_kernel(info)}) {
+    const auto figures = statistics(source);
+    EXPECT_GT(figures.registers, 0U);
+    EXPECT_FALSE(figures.spills());
+  }
+  for (const auto& operation : info.matrix_operations) {
+    const auto figures = statistics(matrix_kernel(info, operation));
+    EXPECT_GE(figures.matrix_instructions, matrix_chains) << operation.input;
+    EXPECT_FALSE(figures.spills()) << operation.input;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, CeilingKernels, ::testing::Values("gfx942", "gfx1100"),
+                         name_of);
+
+// Compiled as the Vulkan backend does for devices of either extension; one that multiplies itself
+// runs on any.
+TEST(CeilingKernels, CooperativeMatricesOfEitherKindAndEmulated) {
+  const auto device = open_device("vulkan:0", {}).value();
+  DeviceInfo info = device->info();
+  info.matrix_operations = {{"f16", "f32", 16, 8, 16}};
+  const auto with = [&](const char* define) {
+    KernelSource source = matrix_kernel(info, info.matrix_operations[0]);
+    source.text.insert(source.text.find('\n') + 1, fmt::format("#define {}\n", define));
+    return source;
+  };
+  EXPECT_TRUE(vulkan::compile_glsl(with("GRETA_MATRIX_NV")));
+  auto emulated = with("GRETA_MATRIX_EMULATED");
+  emulated.text += "vec2 halves(uint word) { return unpackHalf2x16(word); }\n";
+  const auto compiled = device->compile(emulated);
+  ASSERT_TRUE(compiled) << compiled.failure().log;
+  const auto sink = device->allocate(4096).value();
+  const auto stream = device->create_stream().value();
+  std::array<std::byte, 16> arguments{};
+  const std::uint64_t address = sink->address();
+  const std::uint32_t values[] = {64, 0x13601360};
+  std::memcpy(arguments.data(), &address, sizeof address);
+  std::memcpy(arguments.data() + 8, values, sizeof values);
+  stream->launch(**compiled, {1, 1, 1}, arguments).value();
+  stream->synchronize(std::chrono::seconds(60)).value();
+}
+
+TEST(Roofline, OfHalfPrecisionIsThatOfMatrixCores) {
+  const std::vector<Ceiling> ceilings{{"copy_gbps", 1000, 1, "", ""},
+                                      {"fma_f32_gflops", 10'000, 1, "", ""},
+                                      {"matrix_f16_gflops", 100'000, 1, "", ""},
+                                      {"matrix_bf16_gflops", 0, 1, "", ""}};
+  EXPECT_EQ(arithmetic_gflops(DType::f32, ceilings), 10'000);
+  EXPECT_EQ(arithmetic_gflops(DType::f16, ceilings), 100'000);
+  EXPECT_EQ(arithmetic_gflops(DType::bf16, ceilings), 10'000);  // it could not be measured
+  const Work heavy{1e12, 1e6};
+  EXPECT_DOUBLE_EQ(roofline_us(DType::f32, heavy, ceilings), 1e5);
+  EXPECT_DOUBLE_EQ(roofline_us(DType::f16, heavy, ceilings), 1e4);
+  const Work wide{1e6, 1e9};
+  EXPECT_DOUBLE_EQ(roofline_us(DType::f16, wide, ceilings), 1e3);
+  EXPECT_EQ(roofline_us(DType::f16, heavy, {}), 0);
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "db/json.hpp"
+#include "kernels/catalog.hpp"
+#include "tuner/cli/checks.hpp"
+#include "tuner/cli/commands.hpp"
+#include "tuner/cli/numbers.hpp"
+#include "tuner/cli/paths.hpp"
+#include "tuner/compile/choices.hpp"
+#include "tuner/evaluate/worker_evaluator.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta {
+namespace {
+
+struct VerifyOptions {
+  std::string device = "auto";
+  std::string problems = "200";
+  std::string variant;
+  std::string seed;
+  bool json = false;
+};
+
+/// How many of a variant, with types like "f16 to f32", were right and wrong.
+struct Tally {
+  std::size_t right = 0;
+  std::size_t wrong = 0;
+};
+
+struct Verification {
+  DeviceInfo device;
+  std::uint64_t seed = 0;
+  std::map<std::pair<std::string, std::string>, Tally> tallies;  // by variant and types
+  double worst = 0;                                              // error over bound
+  std::vector<Trial> failures;
+};
+
+std::string types_of(const Problem& problem) {
+  return fmt::format("{} to {}", to_string(problem.dtype), to_string(problem.out_dtype));
+}
+
+Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, std::uint64_t seed) {
+  Verification result{evaluator.device(), seed, {}, 0, {}};
+  TrialLimits limits;
+  limits.run_s = 120;  // hip-host takes its time
+  for (const auto& [problem, config] : choices) {
+    Trial trial = evaluator.verify(problem, config, seed++, limits);
+    Tally& tally = result.tallies[{config.variant, types_of(problem)}];
+    ++(trial.ok() ? tally.right : tally.wrong);
+    if (trial.ok()) {
+      result.worst = std::max(result.worst, trial.verdict.ratio());
+    } else {
+      fmt::print(stderr, "{} | {}: {}: {}\n", problem.key(), config.text(),
+                 to_string(*trial.failure), trial.message);
+      result.failures.push_back(std::move(trial));
+    }
+  }
+  return result;
+}
+
+void print_text(const Verification& result) {
+  fmt::print("{} {}\n", result.device.id(), result.device.name);
+  std::size_t right = 0;
+  for (const auto& [key, tally] : result.tallies) {
+    right += tally.right;
+    fmt::print("{}", format_row(key.first, fmt::format("{}: {} right, {} wrong", key.second,
+                                                       tally.right, tally.wrong)));
+  }
+  fmt::print("{}", format_row("all", fmt::format("{} of {} right, at most {} of the bound; seed {}",
+                                                 right, right + result.failures.size(),
+                                                 format_share(result.worst), result.seed)));
+}
+
+void print_json(const Verification& result) {
+  nlohmann::json variants = nlohmann::json::array();
+  for (const auto& [key, tally] : result.tallies) {
+    variants.push_back({{"variant", key.first},
+                        {"types", key.second},
+                        {"right", tally.right},
+                        {"wrong", tally.wrong}});
+  }
+  nlohmann::json failures = nlohmann::json::array();
+  for (const auto& trial : result.failures) failures.push_back(to_json(trial));
+  const nlohmann::json object{{"device", to_json(result.device)},
+                              {"seed", result.seed},
+                              {"variants", variants},
+                              {"worst_share_of_bound", result.worst},
+                              {"failures", failures}};
+  fmt::print("{}\n", object.dump(2));
+}
+
+int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions& options) {
+  const auto devices = select_devices(options.device);
+  if (devices.size() != 1) {
+    throw CommandError(exit_usage, fmt::format("--device {}: must be one device", options.device));
+  }
+  EvaluatorOptions evaluator;
+  evaluator.device = devices.front().info.id();
+  evaluator.cache_directory = default_cache_directory();
+  const std::uint64_t seed = read_seed(options.seed);
+  const auto choices = random_choices(kernel_template, devices.front().info, options.variant,
+                                      read_count("--problems", options.problems, 1'000'000), seed);
+  if (choices.empty()) {
+    throw CommandError(exit_usage,
+                       fmt::format("--variant {}: {} has none of that name on {}", options.variant,
+                                   kernel_template.name, evaluator.device));
+  }
+  WorkerEvaluator worker({"/proc/self/exe", "worker"}, evaluator);
+  const auto result = verify(worker, choices, seed);
+  options.json ? print_json(result) : print_text(result);
+  return result.failures.empty() ? exit_done : exit_failed;
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "verify", "Check random configurations of an operation on random problems");
+  command->require_subcommand(1);
+  for (const auto* kernel_template : catalog()) {
+    auto* operation = command->add_subcommand(kernel_template->name, kernel_template->summary);
+    auto options = std::make_shared<VerifyOptions>();
+    operation
+        ->add_option("--device", options->device, "auto, an id as vulkan:0, or a part of a name")
+        ->capture_default_str();
+    operation->add_option("--problems", options->problems, "How many")->capture_default_str();
+    operation->add_option("--variant", options->variant, "Configurations of this variant only");
+    operation->add_option("--seed", options->seed,
+                          "Of problems, configurations and inputs; random when left out");
+    operation->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
+    operation->callback([&action, kernel_template, options] {
+      action = [kernel_template, options] { return verify_operation(*kernel_template, *options); };
+    });
+  }
+}
+
+}  // namespace greta

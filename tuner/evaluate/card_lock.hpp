@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "runtime/device/device_info.hpp"
+
+namespace greta {
+
+/// Keeps other tuners of this user off a card while one measures there: an advisory lock on a file,
+/// which the system gives back when the process ends, however it ends.
+class CardLock {
+ public:
+  /// What a device is measured beside: "cpu" for everything that runs there, else the card's PCI
+  /// address, or what stands for it.
+  static std::string key(const DeviceInfo& device);
+
+  /// Waits until no other process holds the key, or until `stop`. `announce` is told once whom it
+  /// waits for; `about` is what others are told about this one. Without a folder that can be
+  /// written there is no lock.
+  CardLock(const std::filesystem::path& folder, const std::string& key, const std::string& about,
+           const std::function<void(const std::string& holder)>& announce,
+           const std::atomic<bool>& stop);
+  ~CardLock();
+  CardLock(CardLock&& other) noexcept;
+  CardLock& operator=(CardLock&&) = delete;
+
+  bool held() const { return held_; }
+
+ private:
+  int descriptor_ = -1;
+  bool held_ = false;
+};
+
+}  // namespace greta

@@ -1,0 +1,224 @@
+#include "tuner/measure/ceiling_kernels.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "kernels/templates/common/render.hpp"
+
+namespace greta {
+namespace {
+
+// Eight independent chains of four per thread hide the FMAs' latency on every device; the inner
+// loop is unrolled so that its counter costs next to nothing. The condition at the end is never
+// true, and the compiler can't know it: the chains stay, and nothing is written.
+constexpr std::string_view fma_glsl = R"(#version 460
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_control_flow_attributes : require
+layout(local_size_x = 256) in;
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Sink { vec4 values[]; };
+layout(push_constant) uniform Arguments { Sink sink; uint iterations; float seed; };
+void main() {
+  vec4 a[8];
+  [[unroll]] for (int i = 0; i < 8; ++i) a[i] = vec4(seed + float(gl_LocalInvocationIndex + i));
+  const float m = 0.999 + seed * 1e-6;
+  for (uint n = 0; n < iterations; ++n) {
+    [[unroll]] for (int u = 0; u < 8; ++u) {
+      [[unroll]] for (int i = 0; i < 8; ++i) a[i] = fma(a[i], vec4(m), vec4(m));
+    }
+  }
+  vec4 sum = a[0] + a[1] + a[2] + a[3] + a[4] + a[5] + a[6] + a[7];
+  if (sum.x == 12345.678) sink.values[gl_LocalInvocationIndex] = sum;
+}
+)";
+
+constexpr std::string_view fma_hip = R"(
+GRETA_KERNEL(256) greta_fma(float* sink, u32 iterations, float seed) {
+  f32x2 a[16];
+  GRETA_UNROLL
+  for (int i = 0; i < 16; ++i) {
+    const float start = seed + float(thread_index() + u32(i));
+    a[i] = f32x2{start, start + 1.0f};
+  }
+  const float m = 0.999f + seed * 1e-6f;
+  for (u32 n = 0; n < iterations; ++n) {
+    GRETA_UNROLL
+    for (int u = 0; u < 8; ++u) {
+      GRETA_UNROLL
+      for (int i = 0; i < 16; ++i) a[i] = multiply_add(m, a[i], f32x2{m, m});
+    }
+  }
+  float sum = 0.0f;
+  GRETA_UNROLL
+  for (int i = 0; i < 16; ++i) sum += a[i][0] + a[i][1];
+  if (sum == 12345.678f) sink[thread_index()] = sum;
+}
+)";
+
+constexpr std::string_view copy_glsl = R"(#version 460
+#extension GL_EXT_buffer_reference : require
+layout(local_size_x = 256) in;
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer From { vec4 values[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer To { vec4 values[]; };
+layout(push_constant) uniform Arguments { From from; To to; };
+void main() {
+  const uint base = gl_WorkGroupID.x * (256 * 4) + gl_LocalInvocationIndex;
+  vec4 v0 = from.values[base], v1 = from.values[base + 256];
+  vec4 v2 = from.values[base + 512], v3 = from.values[base + 768];
+  to.values[base] = v0; to.values[base + 256] = v1;
+  to.values[base + 512] = v2; to.values[base + 768] = v3;
+}
+)";
+
+constexpr std::string_view copy_hip = R"(
+GRETA_KERNEL(256) greta_copy(const Words<16>* __restrict__ from, Words<16>* __restrict__ to) {
+  const u64 base = u64(block_x()) * (256 * 4) + thread_index();
+  Words<16> moved[4];
+  GRETA_UNROLL
+  for (int i = 0; i < 4; ++i) moved[i] = load_words<16>(from + base + i * 256);
+  GRETA_UNROLL
+  for (int i = 0; i < 4; ++i) store_words<16>(to + base + i * 256, moved[i]);
+}
+)";
+
+// Values come from the arguments, so that no product is known; two fragments take turns.
+constexpr std::string_view matrix_hip = R"(
+typedef MatrixCore<INPUT, SPAN> Core;
+
+GRETA_DEVICE Core::Fragment filled(u32 word) {
+  Core::Fragment fragment;
+#if defined(GRETA_MATRIX_MMA)
+  Chunk* const chunks = &fragment;
+  constexpr int count = 1;
+#else
+  Chunk* const chunks = fragment.chunk;
+  constexpr int count = int(Core::lane_chunks);
+#endif
+  GRETA_UNROLL
+  for (int i = 0; i < count; ++i) {
+    GRETA_UNROLL
+    for (int j = 0; j < 4; ++j) chunks[i].word[j] = word;
+  }
+  return fragment;
+}
+
+GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
+  const Core::Fragment a = filled(inputs), b = filled(inputs ^ (lane_index() & 1));
+  Core::Sums sums[CHAINS] = {};
+  for (u32 k = 0; k < length; k += Core::depth) {
+    GRETA_UNROLL
+    for (int i = 0; i < CHAINS; ++i) Core::multiply(sums[i], a, b);
+  }
+  float sum = 0.0f;
+  GRETA_UNROLL
+  for (int i = 0; i < CHAINS; ++i) {
+#if defined(GRETA_MATRIX_MMA)
+    sum += sums[i].column[0][0] + sums[i].column[1][0];
+#else
+    sum += sums[i][0];
+#endif
+  }
+  if (sum == -12345.678f) sink[thread_index()] = sum;
+}
+)";
+
+// The matrices come from shared memory and leave through it, each subgroup's by its own place.
+constexpr std::string_view matrix_glsl = R"(
+layout(local_size_x = 256) in;
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Sink { float values[]; };
+layout(push_constant) uniform Arguments { Sink sink; uint length; uint inputs; };
+void main() {
+  for (uint i = gl_LocalInvocationIndex; i < MATRIX_CHUNKS; i += 256)
+    matrix_memory[i] = uvec4(inputs, inputs ^ 1, inputs, inputs ^ 1);
+  barrier();
+  MatrixA a;
+  MatrixB b;
+  load_matrix(a, 0, INSTR_K / 8, ROWS_IN_LINES);
+  load_matrix(b, 0, INSTR_K / 8, COLUMNS_IN_LINES);
+  MatrixC sums[CHAINS];
+  [[unroll]] for (uint i = 0; i < CHAINS; ++i) sums[i] = zero_matrix();
+  for (uint k = 0; k < length; k += INSTR_K) {
+    [[unroll]] for (uint i = 0; i < CHAINS; ++i) sums[i] = multiply_add(a, b, sums[i]);
+  }
+  barrier();
+  const uint place = gl_SubgroupID * PLACE;
+  float sum = 0.0;
+  [[unroll]] for (uint i = 0; i < CHAINS; ++i) {
+    store_matrix(sums[i], place, INSTR_N / 4);
+    subgroupBarrier();
+    sum += uintBitsToFloat(matrix_memory[place].x);
+  }
+  if (sum == -12345.678) sink.values[gl_LocalInvocationIndex] = sum;
+}
+)";
+
+std::string matrix_text_glsl(const DeviceInfo& device, const MatrixOperation& operation) {
+  const std::uint32_t place = operation.m * operation.n / 4;  // 16 bytes each
+  const std::uint32_t subgroups = ceiling_threads / std::max(1U, device.min_subgroup_size);
+  const std::uint32_t operands = std::max(operation.m, operation.n) * operation.k / 8;
+  const Defines defines{{"INSTR_M", std::to_string(operation.m)},
+                        {"INSTR_N", std::to_string(operation.n)},
+                        {"INSTR_K", std::to_string(operation.k)},
+                        {"IN_BF16", operation.input == "bf16" ? "1" : "0"},
+                        {"SUBGROUP", std::to_string(device.subgroup_size)},
+                        {"PLACE", std::to_string(place)},
+                        {"MATRIX_CHUNKS", std::to_string(std::max(subgroups * place, operands))},
+                        {"CHAINS", std::to_string(matrix_chains)}};
+  return "#version 460\n#extension GL_EXT_buffer_reference : require\n" +
+         render("common/cooperative_matrix.glsl", defines) + std::string(matrix_glsl);
+}
+
+// NVIDIA's operations have 8 columns; the templates use them in pairs.
+std::string matrix_text_hip(const MatrixOperation& operation) {
+  const Defines defines{{"INPUT", operation.input == "f32" ? "float" : operation.input},
+                        {"SPAN", std::to_string(operation.m)},
+                        {"CHAINS", std::to_string(matrix_chains)}};
+  return render("common/matrix.hip", defines) + std::string(matrix_hip);
+}
+
+KernelSource make_source(const DeviceInfo& device, const std::string& name, std::string text) {
+  KernelSource source;
+  source.name = "ceiling/" + name;
+  source.language = device.language;
+  source.text = std::move(text);
+  source.entry = device.language == "glsl" ? "main" : "greta_" + name;
+  source.argument_bytes = 16;
+  source.block = {ceiling_threads, 1, 1};
+  return source;
+}
+
+}  // namespace
+
+// hip-host's threads run one after the other.
+std::uint32_t ceiling_groups(const DeviceInfo& device) {
+  if (!device.is_cpu()) return std::max(device.compute_units, 64U) * 16;
+  return device.language == "hip" ? 8 : 64;
+}
+
+KernelSource fma_kernel(const DeviceInfo& device) {
+  return make_source(device, "fma",
+                     device.language == "glsl"
+                         ? std::string(fma_glsl)
+                         : render("common/device.hip", {}) + std::string(fma_hip));
+}
+
+KernelSource copy_kernel(const DeviceInfo& device) {
+  return make_source(device, "copy",
+                     device.language == "glsl"
+                         ? std::string(copy_glsl)
+                         : render("common/types.hip", {}) + std::string(copy_hip));
+}
+
+KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& operation) {
+  return make_source(
+      device, "matrix",
+      device.language == "glsl" ? matrix_text_glsl(device, operation) : matrix_text_hip(operation));
+}
+
+double matrix_flops(const DeviceInfo& device, const MatrixOperation& operation) {
+  const std::uint32_t columns = device.language == "glsl" ? operation.n : operation.m;
+  return 2.0 * operation.m * columns * matrix_chains;
+}
+
+}  // namespace greta
