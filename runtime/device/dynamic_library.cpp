@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <mutex>
+
 namespace greta {
 
 Result<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string>& names) {
@@ -23,7 +25,10 @@ void* DynamicLibrary::find(const std::string& symbol) const {
 }
 
 void DynamicLibrary::keep_open() const {
-  static_cast<void>(new std::shared_ptr<void>(handle_));  // one reference that nobody gives back
+  static auto* const mutex = new std::mutex;
+  static auto* const kept = new std::vector<std::shared_ptr<void>>;  // never destroyed
+  const std::lock_guard lock(*mutex);
+  kept->push_back(handle_);
 }
 
 }  // namespace greta

@@ -107,12 +107,14 @@ TEST_P(ConformanceMemory, ReusesWhatWasFreed) {
   EXPECT_GE(device_->memory().in_use_bytes, 1000U);
   buffer.reset();
   EXPECT_EQ(device_->memory().in_use_bytes, 0U);
+  // Where bounds are watched, so are later uses of what was freed.
+  const bool pooled = !device_->info().watches_bounds;
   buffer = device_->allocate(900).value();
-  EXPECT_EQ(buffer->address(), address);
   EXPECT_EQ(device_->memory().allocations, 2U);
-  EXPECT_EQ(device_->memory().reuses, 1U);
+  EXPECT_EQ(device_->memory().reuses, pooled ? 1U : 0U);
+  EXPECT_TRUE(!pooled || buffer->address() == address);
   buffer.reset();
-  EXPECT_GT(device_->memory().reserved_bytes, 0U);
+  EXPECT_EQ(device_->memory().reserved_bytes > 0, pooled);
   device_->trim();
   EXPECT_EQ(device_->memory().reserved_bytes, 0U);
   EXPECT_GE(device_->memory().peak_bytes, 1000U);

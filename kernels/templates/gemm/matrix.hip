@@ -201,6 +201,9 @@ struct Pipeline {
       }
       if (FRAGMENTS == 1) finish_step(fetched);
     }
+#if ASYNC
+    wait_for_copies<0, copies>();  // zeros from behind the last step
+#endif
     block_barrier();  // shared memory may be used for something else
   }
 
