@@ -462,7 +462,7 @@ class Interrupt(Case):
         self.assertIn("interrupted", output)
         self.assertIn(str(self.db), output)
         kept = self.query("SELECT count(*) FROM trials")[0][0]
-        self.assertIn(f"{kept} trials are kept", output)
+        self.assertIn(f"{kept} trials kept", output)
         self.assertEqual(self.query("SELECT count(*) FROM winners"), [(0,)])
 
 

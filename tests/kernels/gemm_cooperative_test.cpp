@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
+#include <spirv-tools/libspirv.hpp>
 
 #include "kernels/model/random.hpp"
 #include "kernels/templates/gemm/gemm.hpp"
@@ -100,12 +102,23 @@ TEST(GemmCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
   }
 }
 
-/// Every kernel of a plan, as a device with this extension compiles it; compile_glsl() validates.
+void expect_valid(const vulkan::Spirv& spirv) {
+  spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_3);
+  spvtools::ValidatorOptions rules;
+  rules.SetScalarBlockLayout(true);
+  std::string log;
+  tools.SetMessageConsumer([&log](spv_message_level_t, const char*, const spv_position_t&,
+                                  const char* message) { log += message; });
+  EXPECT_TRUE(tools.Validate(spirv.data(), spirv.size(), rules)) << log;
+}
+
+/// Every kernel of a plan, as a device with this extension compiles it.
 void expect_valid(const DeviceInfo& info, const LaunchPlan& plan, const std::string& macro) {
   for (KernelSource source : plan.sources) {
     source.options = {"-D" + macro};
     const auto spirv = vulkan::compile_glsl(source);
     ASSERT_TRUE(spirv) << spirv.failure().message << '\n' << spirv.failure().log;
+    expect_valid(*spirv);
     const vulkan::SpirvInfo needs = vulkan::inspect(*spirv);
     EXPECT_EQ(needs.local_size, source.block);
     EXPECT_LE(needs.shared_memory_bytes, info.shared_memory_bytes);

@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <unistd.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -40,6 +40,15 @@ struct CompileOptions {
   throw CommandError(exit_usage, message);
 }
 
+/// Tries to open it, and leaves nothing behind.
+void check_writable(const char* option, const fs::path& file) {
+  const bool there = fs::exists(file);
+  if (!std::ofstream(file, std::ios::app)) {
+    refuse(fmt::format("{} {}: can't be written", option, file.string()));
+  }
+  if (!there) fs::remove(file);
+}
+
 /// Options that say which configurations exclude each other; files for one kernel need one.
 void check_options(const CompileOptions& options) {
   if (options.architecture.empty()) refuse("--arch is missing");
@@ -53,13 +62,10 @@ void check_options(const CompileOptions& options) {
   for (const auto& [option, file] :
        {std::pair{"--code-object", options.code_object}, {"--listing", options.listing}}) {
     if (file.empty()) continue;
-    if (many)
+    if (many) {
       refuse(fmt::format("{}: of one configuration, without --sample and --random", option));
-    const fs::path folder = fs::absolute(file).parent_path();
-    const fs::path& written = fs::exists(file) ? file : folder;
-    if (fs::is_directory(file) || access(written.c_str(), W_OK) != 0) {
-      refuse(fmt::format("{} {}: can't be written", option, file.string()));
     }
+    check_writable(option, file);
   }
 }
 
@@ -89,6 +95,13 @@ std::unique_ptr<TargetCompiler> open_target(const CompileOptions& options) {
       target.failure().message));
 }
 
+void check_variant(const Space& space, const std::string& variant) {
+  std::vector<std::string> names;
+  for (const auto& alternative : space.alternatives()) names.push_back(alternative.variant);
+  if (variant.empty() || std::find(names.begin(), names.end(), variant) != names.end()) return;
+  refuse(fmt::format("--variant {}: must be one of {}", variant, fmt::join(names, ", ")));
+}
+
 std::vector<Choice> choices_for_problem(const KernelTemplate& kernel_template,
                                         const CompileOptions& options, const DeviceInfo& target,
                                         std::uint64_t seed) {
@@ -99,6 +112,7 @@ std::vector<Choice> choices_for_problem(const KernelTemplate& kernel_template,
     if (!config) refuse("--config: " + config.failure().message);
     return {{*problem, *std::move(config)}};
   }
+  check_variant(kernel_template.space(*problem, target), options.variant);
   const Config standard = kernel_template.default_config(*problem, target);
   const bool fits = options.variant.empty() || standard.variant == options.variant;
   if (options.sample.empty() && fits) return {{*problem, standard}};
@@ -209,7 +223,13 @@ int compile(const KernelTemplate& kernel_template, const CompileOptions& options
   if (wanted.empty()) refuse(no_choice(kernel_template, options, device));
   check_case_folder(options);
   const auto outcomes = compile_plans(*target, kernel_template, wanted);
-  fmt::print("{}", compile_text(device, outcomes));
+  if (options.json) {
+    // Compilers may say what is not UTF-8.
+    constexpr auto replace = nlohmann::json::error_handler_t::replace;
+    fmt::print("{}\n", compile_json(device, outcomes).dump(2, ' ', false, replace));
+  } else {
+    fmt::print("{}", compile_text(device, outcomes));
+  }
   print_logs(outcomes);
   if (!options.emit_case.empty()) emit_cases(kernel_template, options, outcomes, seed);
   if (outcomes.size() == 1 && outcomes[0].compiled) write_files(options, *outcomes[0].compiled);

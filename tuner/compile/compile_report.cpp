@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "db/json.hpp"
 #include "runtime/device/occupancy.hpp"
 #include "tuner/report/format.hpp"
 
@@ -51,7 +52,49 @@ std::string kernel_row(const DeviceInfo& target, const KernelSource& source,
   return row + "\n";
 }
 
+nlohmann::json kernels_json(const DeviceInfo& target, const CompiledPlan& compiled) {
+  std::vector<KernelFigures> figures;
+  for (std::size_t i = 0; i < compiled.kernels.size(); ++i) {
+    figures.push_back({compiled.plan.sources[i].name, compiled.kernels[i].statistics});
+  }
+  nlohmann::json list = to_json(figures);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const KernelSource& source = compiled.plan.sources[i];
+    list[i]["threads"] = threads_of(source);
+    list[i]["listed"] = compiled.kernels[i].listing.has_value();
+    const auto there = reckoned(target, source, figures[i].statistics);
+    if (!there) continue;
+    list[i]["occupancy"] = {{"groups", there->groups},
+                            {"waves", there->waves},
+                            {"max_waves", there->max_waves},
+                            {"limit", there->limit}};
+  }
+  return list;
+}
+
 }  // namespace
+
+nlohmann::json compile_json(const DeviceInfo& target, const std::vector<CompileOutcome>& outcomes) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& [choice, compiled] : outcomes) {
+    nlohmann::json entry{{"problem", choice.problem.key()},
+                         {"config", to_json(choice.config)},
+                         {"config_text", choice.config.text()},
+                         {"status", compiled ? "ok" : to_string(compiled.failure().status)}};
+    if (compiled) {
+      entry["kernels"] = kernels_json(target, *compiled);
+    } else {
+      entry["message"] = compiled.failure().message;
+      entry["log"] = compiled.failure().log;
+    }
+    list.push_back(std::move(entry));
+  }
+  return {{"architecture", target.architecture},
+          {"name", target.name},
+          {"driver", target.driver},
+          {"compiler", target.compiler},
+          {"configurations", std::move(list)}};
+}
 
 std::string compile_text(const DeviceInfo& target, const std::vector<CompileOutcome>& outcomes) {
   std::string text = target.architecture;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -11,5 +12,8 @@ namespace greta {
 /// spills, memory, matrix instructions, and how many waves a SIMD holds and why not more. What
 /// failed says why.
 std::string compile_text(const DeviceInfo& target, const std::vector<CompileOutcome>& outcomes);
+
+/// The same as one object; fields in docs/json.md.
+nlohmann::json compile_json(const DeviceInfo& target, const std::vector<CompileOutcome>& outcomes);
 
 }  // namespace greta

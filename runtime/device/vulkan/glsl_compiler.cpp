@@ -121,7 +121,14 @@ bool uses_cooperative_matrices(const Spirv& spirv) {
   return false;
 }
 
-/// Validates, and unless it can't be, optimises.
+/// What keeps private variables in registers; drivers do the rest.
+void register_cautious_passes(spvtools::Optimizer& optimizer) {
+  optimizer.RegisterPass(spvtools::CreateInlineExhaustivePass())
+      .RegisterPass(spvtools::CreateEliminateDeadFunctionsPass())
+      .RegisterPass(spvtools::CreatePrivateToLocalPass());
+}
+
+/// Validates and optimises.
 Result<Spirv> finish(const KernelSource& source, const Spirv& spirv) {
   std::string log;
   spvtools::Optimizer optimizer(SPV_ENV_VULKAN_1_3);
@@ -130,7 +137,9 @@ Result<Spirv> finish(const KernelSource& source, const Spirv& spirv) {
     const bool error = level <= SPV_MSG_ERROR;
     log += fmt::format("{}spirv-opt: {}: {}\n", error ? "ERROR: " : "", position.index, message);
   });
-  if (!uses_cooperative_matrices(spirv)) register_passes(optimizer);
+  // Some releases of spirv-opt break cooperative matrices (llama.cpp's issue 10734).
+  const bool cautious = uses_cooperative_matrices(spirv);
+  cautious ? register_cautious_passes(optimizer) : register_passes(optimizer);
   spvtools::ValidatorOptions rules;
   rules.SetScalarBlockLayout(true);  // a feature that every usable device has
   spvtools::OptimizerOptions options;

@@ -21,9 +21,8 @@ constexpr std::string_view glsl_passes = "passes 1";
 /// Whether the compiler knows a language extension, e.g. "GL_KHR_cooperative_matrix". Thread-safe.
 bool glsl_knows(std::string_view extension);
 
-/// Compiles a compute shader to valid SPIR-V 1.6, optimised unless it uses cooperative matrices:
-/// some releases of spirv-opt break those (llama.cpp's issue 10734). Thread-safe. Fails with
-/// `compile`: the first error is the message, everything the compiler said is the log.
+/// Compiles a compute shader to optimised SPIR-V 1.6. Thread-safe. Fails with `compile`: the first
+/// error is the message, everything the compiler said is the log.
 Result<Spirv> compile_glsl(const KernelSource& source);
 
 }  // namespace greta::vulkan

@@ -45,7 +45,7 @@ ProbedDevice describe(int device) {
   info.unified_memory = true;
   info.matrix_operations = hip_matrix_operations(info.architecture);
   probed.usable = true;
-  probed.reason = "runs on the CPU";
+  probed.reason = "runs on the CPU, for checking kernels";
   return probed;
 }
 

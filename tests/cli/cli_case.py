@@ -1,0 +1,59 @@
+"""What the tests of greta-tune share: a folder of their own, running the tool, and judging refusals."""
+import os
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+import time
+import unittest
+
+TUNE = os.environ["GRETA_TUNE"]
+SOURCE = pathlib.Path(os.environ["GRETA_SOURCE"])
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="greta_cli_"))
+        self.db = self.folder / "tuned.db"
+        self.env = dict(os.environ, HOME=str(self.folder / "home"))
+        for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
+            self.env.pop(name, None)
+        # Kernels are compiled once for all tests.
+        self.env["XDG_CACHE_HOME"] = os.path.join(tempfile.gettempdir(), "greta_cli_cache")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run_tune(self, *arguments, timeout=120, **options):
+        return subprocess.run([TUNE, *map(str, arguments)], env=options.pop("env", self.env),
+                              capture_output=True, text=True, timeout=timeout,
+                              stdin=subprocess.DEVNULL, **options)
+
+    def start(self, *arguments):
+        return subprocess.Popen([TUNE, *map(str, arguments)], env=self.env, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                stdin=subprocess.DEVNULL)
+
+    def refused(self, result, code, *words):
+        """Exactly one line of error, the right exit code, and each of the words in it."""
+        self.assertEqual(result.returncode, code, result.stderr)
+        lines = [line for line in result.stderr.splitlines() if line]
+        self.assertEqual(len(lines), 1, result.stderr)
+        for word in words:
+            self.assertIn(word, lines[0])
+
+    def query(self, sql):
+        with sqlite3.connect(self.db) as connection:
+            return connection.execute(sql).fetchall()
+
+    def wait_for_trials(self, count, seconds=60):
+        end = time.time() + seconds
+        while time.time() < end:
+            try:
+                if self.query("SELECT count(*) FROM trials")[0][0] >= count:
+                    return
+            except sqlite3.OperationalError:
+                pass
+            time.sleep(0.05)
+        self.fail(f"fewer than {count} trials within {seconds} s")

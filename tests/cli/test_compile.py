@@ -1,0 +1,189 @@
+"""Protects: greta-tune compile says what a compiler made of a kernel, for GPUs that are not there, and
+what it can't do is one line; cases that it writes run, and are judged, where their GPU is."""
+import json
+import os
+import struct
+import unittest
+
+from cli_case import Case
+
+SMALL = ["compile", "gemm", "--m", "64", "--n", "48", "--k", "40"]
+
+
+class Compile(Case):
+    def compiled(self, *arguments, code=0):
+        result = self.run_tune(*arguments)
+        self.assertEqual(result.returncode, code, result.stderr + result.stdout)
+        return result
+
+    def test_the_table_and_the_files_of_the_default(self):
+        code, listing = self.folder / "kernel.co", self.folder / "kernel.s"
+        result = self.compiled(*SMALL, "--dtype", "f16", "--arch", "gfx942", "--variant", "matrix",
+                               "--code-object", code, "--listing", listing)
+        lines = result.stdout.splitlines()
+        self.assertRegex(lines[0], "^gfx942: .*clang")
+        columns = lines[1].split()
+        self.assertEqual(columns[:3], ["kernel", "VGPR", "AGPR"])
+        self.assertIn("gemm dtype=f16 out=f16 m=64 n=48 k=40", lines[2])
+        self.assertTrue(lines[3].strip().startswith("matrix "))
+        figures = lines[4].split()
+        self.assertGreater(int(figures[columns.index("VGPR")]), 0)
+        self.assertEqual(code.read_bytes()[:4], b"\x7fELF")
+        self.assertIn("v_mfma_f32", listing.read_text())
+        self.assertIn("s_endpgm", listing.read_text())
+
+    def test_json_has_the_figures_of_every_kernel(self):
+        result = self.compiled(*SMALL, "--arch", "gfx1100", "--variant", "split_k", "--json")
+        report = json.loads(result.stdout)
+        self.assertEqual(report["architecture"], "gfx1100")
+        self.assertIn("clang", report["compiler"])
+        (entry,) = report["configurations"]
+        self.assertEqual(entry["status"], "ok")
+        self.assertEqual(entry["config"]["variant"], "split_k")
+        self.assertGreaterEqual(len(entry["kernels"]), 1)
+        for kernel in entry["kernels"]:
+            self.assertGreater(kernel["registers"], 0)
+            self.assertGreater(kernel["code_bytes"], 0)
+            self.assertGreater(kernel["occupancy"]["waves"], 0)
+            self.assertLessEqual(kernel["occupancy"]["waves"], kernel["occupancy"]["max_waves"])
+
+    def test_samples_are_different_and_the_seed_repeats_them(self):
+        sample = [*SMALL, "--arch", "gfx942", "--variant", "tiled", "--sample", 3, "--json"]
+        texts = [[entry["config_text"] for entry in json.loads(
+            self.compiled(*sample, "--seed", seed).stdout)["configurations"]] for seed in (1, 1, 2)]
+        self.assertEqual(len(set(texts[0])), 3)
+        self.assertEqual(texts[0], texts[1])
+        self.assertNotEqual(texts[0], texts[2])
+
+    def test_a_configuration_by_its_text(self):
+        text = "naive THREADS=128"
+        result = self.compiled(*SMALL, "--arch", "gfx90a", "--config", text)
+        self.assertIn(text, result.stdout)
+        self.assertIn("gemm/naive", result.stdout)
+
+    def test_glsl_for_an_amd_gpu_through_its_driver(self):
+        listing = self.folder / "kernel.s"
+        result = self.compiled(*SMALL, "--arch", "radv:gfx1103_r1", "--listing", listing)
+        self.assertIn("GFX1103_R1", result.stdout)
+        self.assertRegex(result.stdout, "latency [0-9]+, inverse throughput [0-9]+")
+        self.assertIn("s_endpgm", listing.read_text())
+
+    def test_what_does_not_compile_is_exit_code_1_with_the_log(self):
+        compiler = self.folder / "clang"
+        compiler.write_text("#!/bin/sh\n"
+                            "case $1 in --version|-v) echo 'clang version 22.0.0'; exit 0;; esac\n"
+                            "cat >$0.text\n"
+                            "grep -q gemm_ $0.text || exec $(command -v clang-22 || echo clang) "
+                            "\"$@\" <$0.text\n"
+                            "echo 'kernel:1:1: error: I do not like this' >&2\n"
+                            "echo 'a second line' >&2\nexit 1\n")
+        compiler.chmod(0o755)
+        result = self.compiled(*SMALL, "--arch", "gfx942", "--compiler", compiler, code=1)
+        self.assertIn("failed: ", result.stdout)
+        self.assertIn("I do not like this", result.stdout)
+        self.assertIn("a second line", result.stderr)
+
+
+class CompileBadInput(Case):
+    def check(self, arguments, *words):
+        result = self.run_tune(*arguments)
+        self.refused(result, 2, *words)
+        self.assertEqual(result.stdout, "")
+
+    def test_architectures_and_compilers(self):
+        self.check(SMALL, "--arch is missing")
+        for name in ("gfx000", "sm_90", "", "host-gfx000"):
+            with self.subTest(name=name):
+                self.check([*SMALL, f"--arch={name}" if name else "--arch="], "--arch")
+        self.check([*SMALL, "--arch", "gfx943"], "gfx943", "gfx942", "gfx1201")
+        self.check([*SMALL, "--arch", "radv:gfx000"], "--arch", "gfx000")
+        missing = self.folder / "nowhere" / "clang"
+        self.check([*SMALL, "--arch", "gfx942", "--compiler", missing], "--compiler", str(missing))
+        self.check([*SMALL, "--arch", "gfx942", "--compiler", "/bin/true"], "--compiler")
+
+    def test_problems_and_configurations(self):
+        arch = ["--arch", "gfx942"]
+        self.check(["compile", "gemm", *arch, "--m", "8"], "--n")
+        self.check([*SMALL, *arch, "--layout", "xx"], "--layout", "xx", "nt")
+        self.check([*SMALL, *arch, "--config", "tiled BM=3"], "--config", "BM")
+        self.check([*SMALL, *arch, "--config", "naive THREADS=64", "--sample", "2"], "--config")
+        self.check([*SMALL, *arch, "--variant", "magic"], "--variant", "magic")
+        self.check([*SMALL, *arch, "--random", "2"], "--random")
+        self.check(["compile", "gemm", *arch, "--random", "2", "--sample", "2"], "--sample")
+        self.check([*SMALL, *arch, "--seed", "x"], "--seed", "x")
+        for count in ("0", "-1", "x", "1e9"):
+            with self.subTest(count=count):
+                self.check([*SMALL, *arch, f"--sample={count}"], "--sample", count)
+        self.check(["compile", "gemmm", *arch], "gemmm")
+        self.refused(self.run_tune("compile"), 2)
+
+    def test_files_and_folders(self):
+        arch = ["--arch", "gfx942"]
+        taken = self.folder / "taken"
+        taken.mkdir()
+        (taken / "notes.txt").write_text("mine")
+        self.check([*SMALL, *arch, "--emit-case", taken], "--emit-case", str(taken))
+        self.check([*SMALL, *arch, "--sample", 2, "--emit-case", taken], "--emit-case", str(taken))
+        self.check([*SMALL, *arch, "--emit-case", "/proc/nowhere"], "--emit-case", "/proc/nowhere")
+        for option in ("--code-object", "--listing"):
+            self.check([*SMALL, *arch, option, "/proc/nowhere"], option, "/proc/nowhere")
+            self.check([*SMALL, *arch, option, taken], option, str(taken))
+            self.check([*SMALL, *arch, "--sample", 2, option, self.folder / "f"], option)
+        self.check([*SMALL, "--arch", "radv:gfx1103_r1", "--emit-case", self.folder / "c"],
+                   "--emit-case")
+        self.check(["compile", "gemm", "--m", 8192, "--n", 8192, "--k", 64, *arch, "--emit-case",
+                    self.folder / "large"], "--emit-case", "m=8192")
+        self.assertEqual([entry.name for entry in taken.iterdir()], ["notes.txt"])
+
+
+class Cases(Case):
+    """hip-host stands for a GPU."""
+
+    def emit(self, folder, *arguments):
+        result = self.run_tune("compile", "gemm", *arguments, "--emit-case", folder)
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+
+    def test_random_cases_pass_and_a_wrong_one_fails(self):
+        folder = self.folder / "cases"
+        self.emit(folder, "--random", 3, "--arch", "host-gfx1100")
+        cases = sorted(folder.iterdir())
+        self.assertEqual([case.name for case in cases], ["0001", "0002", "0003"])
+        result = self.run_tune("run-case", "--device", "host-gfx1100", *cases)
+        self.assertEqual((result.returncode, result.stdout), (0, "3 passed, 0 failed, 0 unusable\n"),
+                         result.stderr)
+        expected = cases[1] / "C.expected.f64"
+        first, = struct.unpack_from("<d", expected.read_bytes())
+        expected.write_bytes(struct.pack("<d", first + 1) + expected.read_bytes()[8:])
+        (cases[2] / "case.json").unlink()
+        result = self.run_tune("run-case", "--device", "host-gfx1100", *cases)
+        self.assertEqual(result.returncode, 2)
+        wrong, unusable, total = result.stdout.splitlines()
+        self.assertTrue(wrong.startswith(f"{cases[1]}: gemm host-gfx1100 gemm dtype="), wrong)
+        self.assertIn("worst at 0", wrong)
+        self.assertIn("case.json: can't be read", unusable)
+        self.assertEqual(total, "1 passed, 1 failed, 1 unusable")
+        self.assertEqual(self.run_tune("run-case", "--device", "host-gfx1100", cases[1]).returncode, 1)
+
+    def test_a_case_for_a_gpu_is_complete_and_needs_that_gpu(self):
+        folder = self.folder / "case"
+        for _ in range(2):  # a case is replaced
+            self.emit(folder, "--m", 40, "--n", 33, "--k", 70, "--beta", "0.5", "--variant",
+                      "split_k", "--arch", "gfx90a")
+        case = json.loads((folder / "case.json").read_text())
+        self.assertEqual((case["schema"], case["op"], case["arch"]), (1, "gemm", "gfx90a"))
+        self.assertEqual(os.path.getsize(folder / case["buffers"]["C"]["expected"]), 40 * 33 * 8)
+        self.assertEqual(os.path.getsize(folder / case["buffers"]["C"]["file"]), 40 * 33 * 4)
+        for launch in case["launches"]:
+            self.assertEqual((folder / launch["code_object"]).read_bytes()[:4], b"\x7fELF")
+        result = self.run_tune("run-case", "--device", "host-gfx1100", folder)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("compiled for gfx90a", result.stdout)
+        self.assertIn("host-gfx1100", result.stdout)
+
+    def test_bad_usage(self):
+        self.refused(self.run_tune("run-case"), 2, "cases")
+        self.refused(self.run_tune("run-case", self.folder, "--device", "hip:99"), 2, "hip:99")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,287 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "kernels/templates/common/render.hpp"
+#include "kernels/templates/gemm/gemm.hpp"
+#include "kernels/templates/gemm/matrix_kernel.hpp"
+#include "runtime/device/architectures.hpp"
+#include "tests/kernels/gemm_cpu.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+// Bank conflicts of `matrix`, counted by enumeration: which bytes of shared memory the lanes touch
+// together. The text of the kernel says where chunks lie, run on the GPUs that hip-host imitates;
+// which lanes are served together is what the makers say.
+namespace greta {
+namespace {
+
+/// The parameters of SharedTile: lines, chunks of a line, pad, far.
+using Shape = std::tuple<unsigned, unsigned, unsigned, bool>;
+
+constexpr std::array<unsigned, 3> widths{16, 32, 64};  // of what Core::store() writes
+
+/// Where the kernel's text puts chunks and sums.
+struct Layout {
+  std::map<Shape, std::vector<std::uint32_t>> offsets;  ///< of line x chunks + chunk, in bytes
+  std::map<unsigned, std::uint32_t> pitches;            ///< of a width
+};
+
+struct Family {
+  int imitated;  ///< index of hip-host's device
+  MatrixCores cores;
+  std::vector<std::string> architectures;
+};
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> list{
+      {0, MatrixCores::mma, {"sm_80", "sm_86", "sm_90"}},
+      {1, MatrixCores::mfma, {"gfx90a", "gfx942", "gfx950"}},
+      {2, MatrixCores::wmma11, {"gfx1100", "gfx1103", "gfx1151"}},
+      {3, MatrixCores::wmma12, {"gfx1201"}},
+  };
+  return list;
+}
+
+/// One operand of one default configuration.
+struct Operand {
+  std::string name;
+  Shape shape;
+  bool tile_along_k, turned;
+  unsigned span, vec, chunk;  ///< extent, elements of a load and of a chunk
+  unsigned product, depth, bk, threads;
+};
+
+std::vector<Operand> operands_of(const Problem& problem, const std::string& architecture) {
+  const DeviceInfo device = architecture_info(architecture).value();
+  const Config config = gemm_template().default_config(problem, device);
+  if (config.variant != "matrix") return {};
+  const gemm::Shape shape = gemm::shape_of(problem);
+  const gemm::MatrixKernel kernel(shape, device);
+  const auto value = [&config](const char* name) { return static_cast<unsigned>(config[name]); };
+  std::vector<Operand> list;
+  for (const bool is_a : {true, false}) {
+    Operand o;
+    const bool along_k = is_a ? shape.a_along_k : shape.b_along_k;
+    o.name = fmt::format("{} of {} on {}: {}", is_a ? "A" : "B", problem.key(), architecture,
+                         config.text());
+    o.turned = kernel.turned(along_k);
+    o.tile_along_k = along_k || o.turned;
+    o.span = value(is_a ? "BM" : "BN");
+    o.vec = value(is_a ? "VA" : "VB");
+    o.chunk = 16 / static_cast<unsigned>(size_of(problem.dtype));
+    o.product = value("INSTR");
+    o.depth = static_cast<unsigned>(kernel.depth(config["INSTR"]));
+    o.bk = value("BK");
+    o.threads = static_cast<unsigned>(kernel.threads(config));
+    o.shape = {o.tile_along_k ? o.span : o.bk, (o.tile_along_k ? o.bk : o.span) / o.chunk,
+               value("PAD"), o.turned};
+    list.push_back(std::move(o));
+  }
+  return list;
+}
+
+/// Of the defaults for large, few-rowed, small and odd problems.
+std::vector<Operand> operands_of(const Family& family) {
+  std::vector<Operand> list;
+  for (const std::string& architecture : family.architectures) {
+    for (const char* layout : {"nn", "nt", "tn"}) {
+      for (const DType type : {DType::f16, DType::f32}) {
+        for (const auto& [m, n, k] : {std::array{4096, 4096, 4096}, std::array{2048, 2048, 2048},
+                                      std::array{512, 512, 512}, std::array{16, 4096, 4096},
+                                      std::array{128, 4096, 4096}, std::array{4095, 4095, 4095}}) {
+          std::vector<std::pair<std::string, std::string>> attributes;
+          if (layout != std::string("nn")) attributes = {{"layout", layout}};
+          const auto more =
+              operands_of(test::gemm_problem(m, n, k, type, type, attributes), architecture);
+          list.insert(list.end(), more.begin(), more.end());
+        }
+      }
+    }
+  }
+  return list;
+}
+
+/// A kernel in which one thread writes every offset of every shape, and then the pitches.
+std::string text_of(const std::set<Shape>& shapes) {
+  std::string text = render("common/matrix.hip", {});
+  text +=
+      "template <typename Tile>\n"
+      "GRETA_DEVICE u32* tell(u32* out, u32 lines, u32 chunks) {\n"
+      "  for (u32 i = 0; i < lines * chunks; ++i) *out++ = Tile::offset(i / chunks, i % chunks);\n"
+      "  return out;\n"
+      "}\n"
+      "GRETA_KERNEL(64) layout(u32* out) {\n"
+      "  if (thread_index() > 0) return;\n";
+  for (const auto& [lines, chunks, pad, far] : shapes) {
+    text += fmt::format("  out = tell<SharedTile<{0}, {1}, {2}, {3}>>(out, {0}, {1});\n", lines,
+                        chunks, pad, far);
+  }
+  for (const unsigned width : widths) {
+    text += fmt::format("  *out++ = MatrixCore<f16, 16>::pitch({});\n", width);
+  }
+  return text + "}\n";
+}
+
+Layout layout_of(const Family& family, const std::set<Shape>& shapes) {
+  std::size_t words = widths.size();
+  for (const auto& shape : shapes) words += std::get<0>(shape) * std::get<1>(shape);
+  Device& device = test::device(fmt::format("hip-host:{}", family.imitated));
+  KernelSource source;
+  source.name = "test/layout";
+  source.language = "hip";
+  source.text = text_of(shapes);
+  source.entry = "layout";
+  source.argument_bytes = 8;
+  source.block = {64, 1, 1};
+  const auto kernel = device.compile(source).value();
+  const auto buffer = device.allocate(words * 4).value();
+  const auto stream = device.create_stream().value();
+  const std::uint64_t address = buffer->address();
+  stream->launch(*kernel, {1, 1, 1}, std::as_bytes(std::span(&address, 1))).value();
+  stream->synchronize(std::chrono::seconds(60)).value();
+  std::vector<std::uint32_t> told(words);
+  device.download(*buffer, 0, std::as_writable_bytes(std::span(told))).value();
+
+  Layout layout;
+  auto next = told.begin();
+  for (const auto& shape : shapes) {
+    const auto end = next + std::get<0>(shape) * std::get<1>(shape);
+    layout.offsets[shape] = {next, end};
+    next = end;
+  }
+  for (const unsigned width : widths) layout.pitches[width] = *next++;
+  return layout;
+}
+
+/// How often the busiest of 32 banks of 4 bytes is asked for different words.
+std::size_t conflicts(const std::vector<std::uint32_t>& addresses, unsigned bytes) {
+  std::map<unsigned, std::set<unsigned>> words;
+  for (const std::uint32_t address : addresses) {
+    for (unsigned w = address / 4; w < (address + bytes) / 4; ++w) words[w % 32].insert(w);
+  }
+  std::size_t most = 0;
+  for (const auto& [bank, asked] : words) most = std::max(most, asked.size());
+  return most;
+}
+
+/// Lanes whose 16 bytes are served together. NVIDIA and, so we assume, RDNA: eight in a row, for
+/// ldmatrix those of one matrix. CDNA: eight in a row when they write, and when they read as AMD's
+/// Composable Kernel documents ("Understanding AMD GPU LDS and Bank Conflicts").
+std::vector<std::array<unsigned, 8>> groups(MatrixCores cores, bool reads) {
+  std::vector<std::array<unsigned, 8>> list;
+  const unsigned lanes = cores == MatrixCores::mfma ? 64 : 32;
+  for (unsigned first = 0; first < lanes; first += 8) {
+    std::array<unsigned, 8> group{};
+    for (unsigned i = 0; i < 8; ++i) {
+      group.at(i) = first + i;
+      if (cores != MatrixCores::mfma || !reads) continue;
+      // 0-3 and 20-23; 4-7 and 16-19; 8-11 and 28-31; 12-15 and 24-27; the same 32 higher
+      const unsigned quad = first % 32 / 8;
+      group.at(i) = first / 32 * 32 + (i < 4 ? quad * 4 + i : (quad ^ 5) * 4 + i - 4);
+    }
+    list.push_back(group);
+  }
+  return list;
+}
+
+/// The line and chunk that a lane reads of a product's operand, from `line` and `k` on.
+std::pair<unsigned, unsigned> read_by(MatrixCores cores, const Operand& o, unsigned lane,
+                                      unsigned line, unsigned k) {
+  if (cores == MatrixCores::mma && !o.tile_along_k) {
+    return {k + lane / 16 * 8 + lane % 8, line / 8 + lane / 8 % 2};
+  }
+  const unsigned group = cores == MatrixCores::wmma11 ? 0 : lane / o.product;
+  return {line + lane % o.product, k / o.chunk + group};
+}
+
+class MatrixBanks : public ::testing::TestWithParam<Family> {
+ protected:
+  MatrixBanks() {
+    std::set<Shape> shapes;
+    for (const Operand& operand : operands_) shapes.insert(operand.shape);
+    layout_ = layout_of(GetParam(), shapes);
+  }
+  std::uint32_t offset(const Operand& o, unsigned line, unsigned chunk) const {
+    return layout_.offsets.at(o.shape).at(line * std::get<1>(o.shape) + chunk);
+  }
+
+  std::vector<Operand> operands_ = operands_of(GetParam());
+  Layout layout_;
+};
+
+TEST_P(MatrixBanks, EveryChunkHasAPlaceOfItsOwn) {
+  for (const auto& [shape, offsets] : layout_.offsets) {
+    const auto& [lines, chunks, pad, far] = shape;
+    EXPECT_EQ(std::set(offsets.begin(), offsets.end()).size(), lines * chunks);
+    EXPECT_LE(*std::max_element(offsets.begin(), offsets.end()), (lines * (chunks + pad) - 1) * 16);
+  }
+}
+
+TEST_P(MatrixBanks, FragmentsAreReadWithoutConflicts) {
+  const MatrixCores cores = GetParam().cores;
+  ASSERT_FALSE(operands_.empty());
+  for (const Operand& o : operands_) {
+    const unsigned chunks = cores == MatrixCores::wmma11 ? 2 : 1;  // that a lane reads
+    for (unsigned line = 0; line < o.span; line += o.product) {
+      for (unsigned k = 0; k < o.bk; k += o.depth) {
+        for (const auto& group : groups(cores, true)) {
+          for (unsigned i = 0; i < chunks; ++i) {
+            std::vector<std::uint32_t> addresses;
+            for (const unsigned lane : group) {
+              const auto [at, chunk] = read_by(cores, o, lane, line, k);
+              addresses.push_back(offset(o, at, chunk + i));
+            }
+            ASSERT_EQ(conflicts(addresses, 16), 1U) << o.name << ", line " << line << ", k " << k;
+          }
+        }
+      }
+    }
+  }
+}
+
+// What is not turned is written place by place, which can't conflict.
+TEST_P(MatrixBanks, TurnedTilesAreWrittenWithoutConflicts) {
+  for (const Operand& o : operands_) {
+    const unsigned across = o.span / o.vec;  // threads side by side along the span
+    if (!o.turned || across < 8) continue;
+    for (unsigned unit = 0; unit < across * (o.bk / o.chunk); unit += 8) {
+      for (unsigned e = 0; e < o.vec; ++e) {
+        std::vector<std::uint32_t> addresses;
+        for (unsigned u = unit; u < unit + 8; ++u) {
+          addresses.push_back(offset(o, u % across * o.vec + e, u / across));
+        }
+        ASSERT_EQ(conflicts(addresses, 16), 1U) << o.name << ", unit " << unit;
+      }
+    }
+  }
+}
+
+// Sums go to shared memory by rows of lanes, as MatrixCore::store() says.
+TEST_P(MatrixBanks, SumsAreStoredWithoutConflicts) {
+  const MatrixCores cores = GetParam().cores;
+  for (const auto& [width, pitch] : layout_.pitches) {
+    EXPECT_EQ(pitch % 4, 0U) << "rows are read by 16 bytes";
+    std::vector<std::uint32_t> addresses;
+    if (cores == MatrixCores::mma) {  // 8 bytes: half a warp at a time
+      for (unsigned l = 0; l < 16; ++l) addresses.push_back((l / 4 * pitch + l % 4 * 2) * 4);
+      EXPECT_EQ(conflicts(addresses, 8), 1U) << "width " << width;
+      continue;
+    }
+    const unsigned apart = cores == MatrixCores::mfma ? 4 : cores == MatrixCores::wmma11 ? 1 : 8;
+    for (unsigned l = 0; l < 32; ++l) addresses.push_back((l / 16 * apart * pitch + l % 16) * 4);
+    // gfx12 has rows 8 apart in one store: no pitch for reads of 16 bytes avoids two rounds.
+    EXPECT_EQ(conflicts(addresses, 4), cores == MatrixCores::wmma12 ? 2U : 1U) << "width " << width;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, MatrixBanks, ::testing::ValuesIn(families()),
+                         [](const auto& instance) { return instance.param.architectures.back(); });
+
+}  // namespace
+}  // namespace greta

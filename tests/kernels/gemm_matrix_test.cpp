@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "kernels/templates/gemm/gemm.hpp"
+#include "runtime/device/backend.hpp"
+#include "tests/kernels/gemm_cpu.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+// The ways through matrix.hip on the four kinds of matrix cores, as hip-host imitates them: how
+// tiles get to shared memory, how fragments are read, what becomes of slices, edges everywhere.
+// Copies to shared memory are done there when a thread waits for them, so a wait that is missing or
+// too weak is a wrong result.
+namespace greta {
+namespace {
+
+using test::gemm_problem;
+
+struct Case {
+  int imitated;  ///< index of hip-host's device: sm_80, gfx942, gfx1100, gfx1201
+  const char* name;
+  Problem problem;
+  const char* config;
+};
+
+Problem problem(const char* layout, DType in, DType out, std::array<std::int64_t, 3> extents,
+                std::vector<std::pair<std::string, std::string>> more = {}) {
+  if (layout != std::string("nn")) more.insert(more.begin(), {"layout", layout});
+  return gemm_problem(extents[0], extents[1], extents[2], in, out, more);
+}
+
+std::vector<Case> cases() {
+  const auto f32 = DType::f32, f16 = DType::f16, bf16 = DType::bf16;
+  return {
+      {0, "copies_in_four_stages",
+       problem("nn", f16, f16, {70, 90, 150}, {{"epilogue", "bias,residual,gelu"}, {"beta", "2"}}),
+       "BM=64 BN=64 WM=32 WN=32 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=4 ASYNC=1 FRAGMENTS=2 "
+       "SWIZZLE=4 SPLIT=1 FOLD=0 ALIGN=0"},
+      {0, "aligned_copies_and_folded_slices", problem("tn", bf16, f32, {71, 93, 150}),
+       "BM=32 BN=64 WM=32 WN=32 BK=32 INSTR=16 VA=8 VB=8 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=1 "
+       "SWIZZLE=1 SPLIT=4 FOLD=1 ALIGN=1"},
+      {0, "elements_through_registers", problem("nt", f16, f16, {33, 47, 99}),
+       "BM=32 BN=32 WM=16 WN=16 BK=32 INSTR=16 VA=1 VB=1 PAD=1 STAGES=1 ASYNC=0 FRAGMENTS=2 "
+       "SWIZZLE=4 SPLIT=2 FOLD=0 ALIGN=0"},
+      {1, "copies_by_counting", problem("nt", f16, f16, {70, 90, 150}, {{"epilogue", "silu"}}),
+       "BM=64 BN=64 WM=32 WN=64 BK=32 INSTR=32 VA=2 VB=2 PAD=0 STAGES=3 ASYNC=1 FRAGMENTS=2 "
+       "SWIZZLE=1 SPLIT=1 FOLD=0 ALIGN=0"},
+      {1, "f32", problem("nn", f32, f32, {40, 70, 100}, {{"alpha", "-0.5"}}),
+       "BM=32 BN=64 WM=16 WN=32 BK=32 INSTR=16 VA=4 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=2 "
+       "SWIZZLE=4 SPLIT=2 FOLD=0 ALIGN=0"},
+      {1, "turned_and_folded", problem("tn", bf16, bf16, {71, 93, 150}),
+       "BM=64 BN=32 WM=64 WN=32 BK=64 INSTR=16 VA=4 VB=2 PAD=0 STAGES=1 ASYNC=0 FRAGMENTS=2 "
+       "SWIZZLE=8 SPLIT=2 FOLD=1 ALIGN=1"},
+      {2, "turned", problem("nn", bf16, f32, {70, 90, 150}, {{"epilogue", "residual"}}),
+       "BM=64 BN=64 WM=32 WN=32 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=8 SPLIT=1 FOLD=0 ALIGN=0"},
+      {2, "padded", problem("tn", f16, f16, {33, 64, 99}),
+       "BM=32 BN=64 WM=16 WN=32 BK=32 INSTR=16 VA=1 VB=8 PAD=1 STAGES=1 ASYNC=0 FRAGMENTS=2 "
+       "SWIZZLE=1 SPLIT=2 FOLD=1 ALIGN=0"},
+      {3, "turned", problem("nn", f16, f16, {70, 96, 150}, {{"epilogue", "bias,silu"}}),
+       "BM=32 BN=64 WM=16 WN=32 BK=64 INSTR=16 VA=2 VB=4 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=2 "
+       "SWIZZLE=8 SPLIT=2 FOLD=0 ALIGN=0"},
+      {3, "aligned", problem("nt", bf16, bf16, {71, 93, 149}),
+       "BM=64 BN=32 WM=32 WN=32 BK=32 INSTR=16 VA=8 VB=8 PAD=0 STAGES=1 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 SPLIT=1 FOLD=0 ALIGN=1"},
+  };
+}
+
+void expect_right(Device& device, const Case& c) {
+  const Space space = gemm_template().space(c.problem, device.info());
+  const auto config = space.parse(fmt::format("matrix {}", c.config));
+  ASSERT_TRUE(config) << config.failure().message;
+  test::expect_right(gemm_template(), c.problem,
+                     gemm_template().plan(c.problem, device.info(), *config), config->text(), 1,
+                     device);
+}
+
+class GemmMatrix : public ::testing::TestWithParam<Case> {};
+
+TEST_P(GemmMatrix, IsRight) {
+  expect_right(test::device(fmt::format("hip-host:{}", GetParam().imitated)), GetParam());
+}
+
+std::string name_of(const ::testing::TestParamInfo<GemmMatrix::ParamType>& instance) {
+  constexpr std::array<const char*, 4> names{"sm_80_", "gfx942_", "gfx1100_", "gfx1201_"};
+  return std::string(names.at(static_cast<std::size_t>(instance.param.imitated))) +
+         instance.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, GemmMatrix, ::testing::ValuesIn(cases()), name_of);
+
+}  // namespace
+}  // namespace greta
