@@ -245,23 +245,6 @@ TEST_P(MatrixBanks, FragmentsAreReadWithoutConflicts) {
   }
 }
 
-// What is not turned is written place by place, which can't conflict.
-TEST_P(MatrixBanks, TurnedTilesAreWrittenWithoutConflicts) {
-  for (const Operand& o : operands_) {
-    const unsigned across = o.span / o.vec;  // threads side by side along the span
-    if (!o.turned || across < 8) continue;
-    for (unsigned unit = 0; unit < across * (o.bk / o.chunk); unit += 8) {
-      for (unsigned e = 0; e < o.vec; ++e) {
-        std::vector<std::uint32_t> addresses;
-        for (unsigned u = unit; u < unit + 8; ++u) {
-          addresses.push_back(offset(o, u % across * o.vec + e, u / across));
-        }
-        ASSERT_EQ(conflicts(addresses, 16), 1U) << o.name << ", unit " << unit;
-      }
-    }
-  }
-}
-
 // Sums go to shared memory by rows of lanes, as MatrixCore::store() says.
 TEST_P(MatrixBanks, SumsAreStoredWithoutConflicts) {
   const MatrixCores cores = GetParam().cores;
