@@ -170,9 +170,11 @@ TEST(LocalEvaluator, HipHostVerifiesMeasuresTimesRoundsAndSurvivesATimeout) {
   const auto rounds = evaluator.time_rounds(problem, {config, config}, 2, 60, 1, {});
   EXPECT_FALSE(rounds.failure) << rounds.failure->message;
   EXPECT_EQ(rounds.us[0].size() + static_cast<std::size_t>(rounds.dropped), 2U);
+  const auto large = Problem::parse("gemm dtype=f32 out=f32 m=256 n=256 k=256").value();
   TrialLimits hasty;
   hasty.run_s = 1e-6;
-  EXPECT_EQ(evaluator.evaluate(problem, config, hasty).failure, Status::timeout);
+  const auto late = evaluator.evaluate(large, find_template("gemm")->naive, hasty);
+  EXPECT_EQ(late.failure, Status::timeout);
   expect_right(evaluator.verify(problem, config, 7, {}));
 }
 

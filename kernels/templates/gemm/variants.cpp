@@ -4,11 +4,7 @@ namespace greta::gemm {
 
 const std::vector<const Variant*>& variants() {
   static const std::vector<const Variant*> list{
-      &gemv,
-      &naive,
-      &matrix,
-      &tiled,
-      &split_k,
+      &gemv, &naive, &matrix, &tiled, &split_k,
   };
   return list;
 }

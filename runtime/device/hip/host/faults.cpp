@@ -33,8 +33,10 @@ void pass_on(int signal, siginfo_t* info, void* context) {
     return;
   }
   if (before.sa_handler != SIG_DFL) return before.sa_handler(signal);
-  // What raised it comes again, the instruction or the rest of abort(), and ends the process.
+  // What raised it comes again, the instruction or the rest of abort(), and ends the process; what
+  // another process sent does not.
   ::signal(signal, SIG_DFL);
+  if (info->si_code <= 0) raise(signal);
 }
 
 void handle(int signal, siginfo_t* info, void* context) {

@@ -1,0 +1,113 @@
+"""greta-tune on several devices, beside another tuner, and as a check: each a process of its own."""
+
+import json
+import signal
+import unittest
+
+from cli_case import Case
+
+SMALL = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
+
+
+class Compare(Case):
+    """Two devices for one problem: lavapipe, and hip-host, which imitates gfx1100."""
+    DEVICES = "vulkan:0,hip-host:2"
+
+    def tune_both(self, *arguments):
+        result = self.run_tune("gemm", "--m", 16, "--n", 24, "--k", 16, "--device", self.DEVICES,
+                               "--db", self.db, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        return result
+
+    def test_json_csv_and_what_show_says_afterwards(self):
+        file = self.folder / "out.csv"
+        report = json.loads(self.tune_both("--budget", 6, "--json", "--csv", file).stdout)
+        ids = [session["device"]["id"] for session in report["results"]]
+        self.assertEqual(ids, self.DEVICES.split(","))
+        for session in report["results"]:
+            self.assertEqual(session["trials"]["total"], 2)  # the budget is shared
+        comparison = report["comparison"]
+        self.assertIn(comparison["fastest"], ids)
+        other = comparison["others"][0]
+        self.assertEqual({comparison["fastest"], other["device"]}, set(ids))
+        self.assertFalse(other["same_card"])
+        self.assertGreaterEqual(other["ratio"], 0.5)
+        self.assertGreaterEqual(other["turns"], 3)
+        self.assertEqual(self.query("SELECT count(*) FROM comparisons"), [(1,)])
+        backends = {row["backend"] for row in csv.DictReader(file.read_text().splitlines())}
+        self.assertEqual(backends, {"vulkan", "hip-host"})
+        shown = json.loads(self.run_tune("show", "--db", self.db, "--json").stdout)
+        self.assertEqual(len(shown), 2)
+        for winner in shown:  # each is a card of its own
+            self.assertEqual(winner["card"], [winner["device_fingerprint"]])
+            self.assertTrue(winner["best_of_card"])
+
+    def test_text(self):
+        output = self.tune_both("--budget", 4).stdout
+        self.assertRegex(output, r"(?m)^  (faster|can't tell) .*(vulkan:0|hip-host:2)")
+        self.assertIn("alternating turns", " ".join(output.split()))
+        wide = [line for line in output.splitlines() if len(line) > 100 and " " in line.strip()]
+        self.assertEqual([line for line in wide if str(self.db) not in line], [])
+
+
+class Lock(Case):
+    def setUp(self):
+        super().setUp()
+        self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
+
+    def test_the_second_says_whom_it_waits_for_and_runs_afterwards(self):
+        first = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db",
+                           self.db, lock=True)
+        self.wait_for_trials(1)
+        free = self.run_tune(*SMALL, "--budget", 1, "--db", self.folder / "b.db")
+        self.assertEqual(free.returncode, 0, free.stderr)
+        second = self.start(*SMALL, "--budget", 1, "--db", self.folder / "c.db", lock=True)
+        line = second.stderr.readline()
+        self.assertIn(f"waiting for process {first.pid}", line)
+        self.assertIn("--no-lock", line)
+        self.assertIsNone(second.poll())
+        first.kill()  # a dead process holds nothing
+        first.communicate()
+        output, errors = second.communicate(timeout=120)
+        self.assertEqual(second.returncode, 0, errors)
+        self.assertIn("winner", output)
+
+    def test_who_waits_can_be_interrupted(self):
+        first = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db",
+                           self.db, lock=True)
+        self.wait_for_trials(1)
+        second = self.start(*SMALL, "--db", self.folder / "c.db", lock=True)
+        second.stderr.readline()
+        second.send_signal(signal.SIGINT)
+        output, errors = second.communicate(timeout=60)
+        self.assertEqual(second.returncode, 1)
+        self.assertEqual(errors, "greta-tune: interrupted; nothing was measured\n")
+        self.assertFalse((self.folder / "c.db").exists())
+        first.kill()
+        first.communicate()
+
+
+class Verify(Case):
+    def test_counts_by_variant_and_type(self):
+        result = self.run_tune("verify", "gemm", "--device", "vulkan:0", "--problems", 12, "--seed",
+                               3, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        self.assertEqual(sum(entry["right"] for entry in report["variants"]), 12)
+        self.assertGreaterEqual(len({entry["variant"] for entry in report["variants"]}), 3)
+        self.assertEqual(report["failures"], [])
+        self.assertLessEqual(report["worst_share_of_bound"], 1)
+        text = self.run_tune("verify", "gemm", "--device", "vulkan:0", "--problems", 2, "--variant",
+                             "gemv")
+        self.assertIn("2 of 2 right", text.stdout)
+
+    def test_bad_usage(self):
+        for arguments, word in ((["--problems", "0"], "--problems"), (["--seed", "x"], "--seed"),
+                                (["--variant", "magic"], "--variant"),
+                                (["--device", "vulkan:99"], "--device")):
+            with self.subTest(arguments):
+                self.refused(self.run_tune("verify", "gemm", *arguments), 2, word)
+
+
+if __name__ == "__main__":
+    unittest.main()
