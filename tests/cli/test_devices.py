@@ -1,5 +1,6 @@
 """greta-tune on several devices, beside another tuner, and as a check: each a process of its own."""
 
+import csv
 import json
 import signal
 import unittest

@@ -75,10 +75,14 @@ std::unique_ptr<TargetCompiler> open_radv(const CompileOptions& options) {
   if (!options.compiler.empty()) refuse("--compiler: of HIP kernels; the driver compiles for radv");
   if (!options.emit_case.empty()) refuse("--emit-case: of HIP kernels; radv gives no code objects");
   if (!options.code_object.empty()) refuse("--code-object: radv gives none; --listing is there");
-  setenv("RADV_FORCE_FAMILY", gpu.c_str(), 1);
-  auto device = open_null_hardware(gpu, {});
-  if (!device) refuse("--arch radv:" + device.failure().message);
-  return create_device_target(*std::move(device));
+  std::string reason;
+  for (const std::string& name : null_hardware_names(gpu)) {
+    setenv("RADV_FORCE_FAMILY", name.c_str(), 1);
+    auto device = open_null_hardware(name, {});
+    if (device) return create_device_target(*std::move(device));
+    if (reason.empty()) reason = device.failure().message;
+  }
+  refuse("--arch radv:" + reason);
 }
 
 std::unique_ptr<TargetCompiler> open_target(const CompileOptions& options) {

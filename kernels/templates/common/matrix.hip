@@ -180,7 +180,7 @@ struct MatrixCore {
       store_words<8>(at, {{bits_of(pair[0]), bits_of(pair[1])}});
     }
   }
-  static constexpr u32 pitch(u32 width) { return width + 8; }
+  static GRETA_DEVICE constexpr u32 pitch(u32 width) { return width + 8; }
 };
 
 #else  // AMD
@@ -334,7 +334,7 @@ struct MatrixCore {
       to[row(i, lane / span) * pitch + lane % span] = sums[i];
     }
   }
-  static constexpr u32 pitch(u32 width) {
+  static GRETA_DEVICE constexpr u32 pitch(u32 width) {
 #if defined(GRETA_MATRIX_WMMA11)
     return width % 32 == 0 ? width + 16 : width;
 #else

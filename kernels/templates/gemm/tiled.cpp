@@ -249,6 +249,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   KernelSource kernel = kernel_source(device, "tiled", defines, threads_of(config));
   kernel.required_subgroup_size =
       config.has("SUBGROUP") ? static_cast<std::uint32_t>(config["SUBGROUP"]) : 0;
+  if (device.language == "hip") {
+    kernel.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(config));
+  }
   return plan_of_tiles(shape, device, config, std::move(kernel));
 }
 

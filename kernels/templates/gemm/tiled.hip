@@ -108,8 +108,8 @@ GRETA_DEVICE void finish(const Arguments& args, u32 row0, u32 col0, const Sums& 
 
 GRETA_KERNEL(THREADS) gemm_tiled(GEMM_PARAMETERS) {
   // K is the slow dimension of both, so that a thread's pieces are single 16-byte reads.
-  GRETA_SHARED(float, a_tile, STAGES * BK * a_pitch);
-  GRETA_SHARED(float, b_tile, STAGES * BK * b_pitch);
+  GRETA_DYNAMIC_SHARED(float, a_tile);
+  float* const b_tile = a_tile + STAGES * BK * a_pitch;
   const Arguments args = GEMM_ARGUMENTS;
   if (block_index<THREADS>() >= tiles_m * tiles_n) return;
   const Position tile = pick_tile(args);
