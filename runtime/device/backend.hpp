@@ -18,6 +18,7 @@ struct ProbedDevice {
   bool usable = false;
   std::string reason;  ///< why it is not usable, or a remark ("runs on the CPU"); may be empty
   bool compile_only = false;  ///< not usable, but OpenOptions::compile_only opens it
+  bool sanitizes = false;     ///< OpenOptions::sanitize opens it; elsewhere that is refused
 };
 
 /// What a backend found on this machine.

@@ -93,6 +93,11 @@ Result<ProbedDevice> select_device(std::string_view wanted) {
 Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenOptions& options) {
   const auto device = select_device(wanted);
   if (!device) return device.failure();
+  if (options.sanitize && !device->sanitizes) {
+    return Failure{Status::unavailable,
+                   device->info.id() + " can't run kernels under sanitizers; hip-host can",
+                   {}};
+  }
   for (Backend* const backend : backends()) {
     if (backend->name() == device->info.backend) return backend->open(device->info.index, options);
   }

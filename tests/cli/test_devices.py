@@ -102,9 +102,22 @@ class Verify(Case):
                              "gemv")
         self.assertIn("2 of 2 right", text.stdout)
 
+    def test_a_given_problem(self):
+        problem = ["--m", 40, "--n", 33, "--k", 70, "--dtype", "f16", "--device", "vulkan:0"]
+        default = self.run_tune("verify", "gemm", *problem)
+        self.assertIn("1 of 1 right", default.stdout, default.stderr)
+        named = self.run_tune("verify", "gemm", *problem, "--config", "naive THREADS=64", "--json")
+        self.assertEqual(json.loads(named.stdout)["variants"],
+                         [{"variant": "naive", "types": "f16 to f16", "right": 1, "wrong": 0}])
+        sampled = self.run_tune("verify", "gemm", *problem, "--sample", 3, "--variant", "tiled")
+        self.assertRegex(sampled.stdout, "tiled +f16 to f16: 3 right, 0 wrong")
+
     def test_bad_usage(self):
+        huge = ["--m", "100000", "--n", "100000", "--k", "100000"]
         for arguments, word in ((["--problems", "0"], "--problems"), (["--seed", "x"], "--seed"),
-                                (["--variant", "magic"], "--variant"),
+                                (["--variant", "magic"], "--variant"), (["--m", "3"], "--n"),
+                                (["--m", "3", "--problems", "2"], "--problems"),
+                                (["--sample", "2"], "--m"), (huge, "100000"),
                                 (["--device", "vulkan:99"], "--device")):
             with self.subTest(arguments):
                 self.refused(self.run_tune("verify", "gemm", *arguments), 2, word)

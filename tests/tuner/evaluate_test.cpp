@@ -188,6 +188,53 @@ TEST(WorkerEvaluator, RunsHipHostAsWell) {
   expect_right(worker.verify(problem, default_of(worker, problem), 3, {}));
 }
 
+TEST(WorkerEvaluator, SanitizesInAProcessThatHasTheRuntime) {
+  EvaluatorOptions options;
+  options.device = "hip-host:3";
+  const WorkerEvaluator plain(worker_command(), options);
+  options.sanitize = true;
+  WorkerEvaluator worker(worker_command(), options);
+  EXPECT_TRUE(worker.device().compiler.ends_with("with sanitizers")) << worker.device().compiler;
+#if !defined(__SANITIZE_ADDRESS__)  // else the plain one has it as well
+  EXPECT_NE(worker.device().fingerprint(), plain.device().fingerprint());
+#endif
+  const auto problem = small_problem();
+  expect_right(worker.verify(problem, default_of(worker, problem), 3, {}));
+}
+
+TEST(WorkerEvaluator, WhatSanitizersReportIsTheFailure) {
+  const std::string report = "= ERROR\\nSUMMARY: AddressSanitizer: overrun a.hip:3 in k\\nmore";
+  EvaluatorOptions options;
+  options.sanitize = true;
+  try {
+    WorkerEvaluator worker({"/bin/sh", "-c", "printf '" + report + "' >&2; kill -ABRT $$"},
+                           options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "opening the device: AddressSanitizer: overrun a.hip:3 in k");
+  }
+}
+
+TEST(WorkerEvaluator, SanitizesOnlyDevicesThatCan) {
+  EvaluatorOptions options;
+  options.device = "vulkan:0";
+  options.sanitize = true;
+  EXPECT_THROW(WorkerEvaluator(worker_command(), options), Error);
+}
+
+TEST(WorkerEnvironment, AVariableTakesThePlaceOfItsName) {
+  ASSERT_EQ(setenv("GRETA_TEST_NAME", "old", 1), 0);
+  ASSERT_EQ(setenv("GRETA_TEST_NAME_TOO", "kept", 1), 0);
+  const auto environment = environment_with({"GRETA_TEST_NAME=new", "GRETA_TEST_OTHER=added"});
+  const auto has = [&](const std::string& variable) {
+    return std::count(environment.begin(), environment.end(), variable);
+  };
+  EXPECT_EQ(has("GRETA_TEST_NAME=old"), 0);
+  EXPECT_EQ(has("GRETA_TEST_NAME=new"), 1);
+  EXPECT_EQ(has("GRETA_TEST_NAME_TOO=kept"), 1);
+  EXPECT_EQ(has("GRETA_TEST_OTHER=added"), 1);
+}
+
 TEST(WorkerEvaluator, GivesTheSameVerdictAsThisProcess) {
   WorkerEvaluator worker(worker_command(), {});
   LocalEvaluator local({});

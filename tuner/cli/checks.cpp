@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "kernels/catalog.hpp"
+#include "runtime/device/sanitizing.hpp"
 #include "tuner/cli/commands.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/report.hpp"
@@ -90,6 +91,18 @@ std::vector<ProbedDevice> select_devices(const std::string& wanted) {
     devices.push_back(*std::move(device));
   }
   return devices;
+}
+
+void check_sanitizes(const ProbedDevice& device) {
+  if (!device.sanitizes) {
+    throw CommandError(exit_usage,
+                       fmt::format("--sanitize: not on {}; the devices of hip-host run kernels "
+                                   "under sanitizers",
+                                   device.info.id()));
+  }
+  if (const auto variables = sanitizer_environment({}); !variables) {
+    throw CommandError(exit_usage, "--sanitize: " + variables.failure().message);
+  }
 }
 
 void check_csv(const std::filesystem::path& file) {

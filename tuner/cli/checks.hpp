@@ -29,6 +29,9 @@ std::string names_of_strategies();
 /// One device, or several as "hip:0,vulkan:0"; each once.
 std::vector<ProbedDevice> select_devices(const std::string& wanted);
 
+/// Whether kernels can run under sanitizers on this device, and on this system.
+void check_sanitizes(const ProbedDevice& device);
+
 /// An existing file must be one of ours: rows are appended to it, never written over.
 void check_csv(const std::filesystem::path& file);
 

@@ -7,9 +7,9 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
+#include "tuner/cli/choice_options.hpp"
 #include "tuner/cli/commands.hpp"
 #include "tuner/cli/numbers.hpp"
-#include "tuner/cli/problem_options.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/compile_report.hpp"
 #include "tuner/compile/target_compiler.hpp"
@@ -22,18 +22,17 @@ namespace fs = std::filesystem;
 constexpr std::string_view radv_prefix = "radv:";
 
 struct CompileOptions {
-  ProblemRequest problem;
+  ChoiceOptions choice;
   std::string architecture;
   std::string compiler;
-  std::string config;
-  std::string variant;
-  std::string sample;
   std::string random;
   std::string seed = "1";
   fs::path emit_case;
   fs::path code_object;
   fs::path listing;
   bool json = false;
+
+  bool many() const { return !choice.sample.empty() || !random.empty(); }
 };
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -52,17 +51,10 @@ void check_writable(const char* option, const fs::path& file) {
 /// Options that say which configurations exclude each other; files for one kernel need one.
 void check_options(const CompileOptions& options) {
   if (options.architecture.empty()) refuse("--arch is missing");
-  const bool many = !options.sample.empty() || !options.random.empty();
-  if (!options.config.empty() && (many || !options.variant.empty())) {
-    refuse("--config: names one configuration, without --variant, --sample and --random");
-  }
-  if (!options.sample.empty() && !options.random.empty()) {
-    refuse("--sample, --random: only one of them");
-  }
   for (const auto& [option, file] :
        {std::pair{"--code-object", options.code_object}, {"--listing", options.listing}}) {
     if (file.empty()) continue;
-    if (many) {
+    if (options.many()) {
       refuse(fmt::format("{}: of one configuration, without --sample and --random", option));
     }
     check_writable(option, file);
@@ -99,63 +91,30 @@ std::unique_ptr<TargetCompiler> open_target(const CompileOptions& options) {
       target.failure().message));
 }
 
-void check_variant(const Space& space, const std::string& variant) {
-  std::vector<std::string> names;
-  for (const auto& alternative : space.alternatives()) names.push_back(alternative.variant);
-  if (variant.empty() || std::find(names.begin(), names.end(), variant) != names.end()) return;
-  refuse(fmt::format("--variant {}: must be one of {}", variant, fmt::join(names, ", ")));
-}
-
-std::vector<Choice> choices_for_problem(const KernelTemplate& kernel_template,
-                                        const CompileOptions& options, const DeviceInfo& target,
-                                        std::uint64_t seed) {
-  const auto problem = make_problem(kernel_template, options.problem);
-  if (!problem) refuse(problem.failure().message);
-  if (!options.config.empty()) {
-    auto config = kernel_template.space(*problem, target).parse(options.config);
-    if (!config) refuse("--config: " + config.failure().message);
-    return {{*problem, *std::move(config)}};
-  }
-  check_variant(kernel_template.space(*problem, target), options.variant);
-  const Config standard = kernel_template.default_config(*problem, target);
-  const bool fits = options.variant.empty() || standard.variant == options.variant;
-  if (options.sample.empty() && fits) return {{*problem, standard}};
-  const std::size_t count =
-      options.sample.empty() ? 1 : read_count("--sample", options.sample, 100000);
-  return sample_choices(kernel_template, *problem, target, options.variant, count, seed);
-}
-
 /// What is to be compiled. All input is checked here.
 std::vector<Choice> choices(const KernelTemplate& kernel_template, const CompileOptions& options,
                             const DeviceInfo& target, std::uint64_t seed) {
-  if (options.random.empty()) {
-    return choices_for_problem(kernel_template, options, target, seed);
-  }
-  const ProblemRequest& request = options.problem;
-  if (!request.values.empty() || !request.dtype.empty() || !request.out_dtype.empty()) {
-    refuse("--random: draws problems itself, without options for them");
-  }
-  return random_choices(kernel_template, target, options.variant,
-                        read_count("--random", options.random, 100000), seed);
+  return options.random.empty()
+             ? choices_of_problem(kernel_template, options.choice, target, seed)
+             : choices_of_random_problems(kernel_template, options.choice, target, "--random",
+                                          options.random, seed);
 }
 
 std::string no_choice(const KernelTemplate& kernel_template, const CompileOptions& options,
                       const DeviceInfo& target) {
-  return fmt::format("--variant {}: {} has no such configuration here on {}", options.variant,
-                     kernel_template.name, target.architecture);
+  return fmt::format("--variant {}: {} has no such configuration here on {}",
+                     options.choice.variant, kernel_template.name, target.architecture);
 }
 
 /// DIR itself for one configuration, else a numbered folder in it for each.
 fs::path case_folder(const CompileOptions& options, std::size_t index) {
-  const bool many = !options.sample.empty() || !options.random.empty();
-  return many ? options.emit_case / fmt::format("{:04}", index + 1) : options.emit_case;
+  return options.many() ? options.emit_case / fmt::format("{:04}", index + 1) : options.emit_case;
 }
 
 void check_case_folder(const CompileOptions& options) {
   if (options.emit_case.empty()) return;
   std::error_code error;
-  const bool many = !options.sample.empty() || !options.random.empty();
-  if (many && fs::exists(options.emit_case) && !fs::is_empty(options.emit_case, error)) {
+  if (options.many() && fs::exists(options.emit_case) && !fs::is_empty(options.emit_case, error)) {
     refuse(
         fmt::format("--emit-case {}: many cases need an empty folder", options.emit_case.string()));
   }
@@ -245,7 +204,7 @@ int compile(const KernelTemplate& kernel_template, const CompileOptions& options
 void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_template) {
   auto* command = app.add_subcommand(kernel_template.name, kernel_template.summary);
   auto options = std::make_shared<CompileOptions>();
-  add_problem_options(*command, kernel_template, options->problem);
+  add_choice_options(*command, kernel_template, options->choice);
   const std::string what = "What to compile";
   const auto add = [command](const char* name, auto& value, const char* help,
                              const std::string& group) {
@@ -257,10 +216,6 @@ void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_t
       what);
   add("--compiler", options->compiler, "A clang that compiles HIP; default: hiprtc, or on PATH",
       what);
-  add("--config", options->config, "A configuration, as reports print it; default: the default",
-      what);
-  add("--variant", options->variant, "Configurations of this variant only", what);
-  add("--sample", options->sample, "So many random configurations", what);
   add("--random", options->random, "So many random problems, each with a random configuration",
       what);
   add("--seed", options->seed, "Of configurations, problems and the inputs of cases", what)

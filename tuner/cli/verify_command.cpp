@@ -5,12 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "db/json.hpp"
-#include "kernels/catalog.hpp"
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/choice_options.hpp"
 #include "tuner/cli/commands.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
-#include "tuner/compile/choices.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/report/format.hpp"
 
@@ -19,9 +18,10 @@ namespace {
 
 struct VerifyOptions {
   std::string device = "auto";
-  std::string problems = "200";
-  std::string variant;
+  ChoiceOptions choice;
+  std::string problems;
   std::string seed;
+  bool sanitize = false;
   bool json = false;
 };
 
@@ -54,8 +54,8 @@ Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, st
     if (trial.ok()) {
       result.worst = std::max(result.worst, trial.verdict.ratio());
     } else {
-      fmt::print(stderr, "{} | {}: {}: {}\n", problem.key(), config.text(),
-                 to_string(*trial.failure), trial.message);
+      fmt::print(stderr, "{} | {}: {}: {}\n{}", problem.key(), config.text(),
+                 to_string(*trial.failure), trial.message, trial.log);
       result.failures.push_back(std::move(trial));
     }
   }
@@ -93,24 +93,37 @@ void print_json(const Verification& result) {
   fmt::print("{}\n", object.dump(2));
 }
 
+/// What is to be verified. All input is checked here.
+std::vector<Choice> choices(const KernelTemplate& kernel_template, const VerifyOptions& options,
+                            const DeviceInfo& device, std::uint64_t seed) {
+  const bool random = !options.choice.names_problem() || !options.problems.empty();
+  auto chosen =
+      random ? choices_of_random_problems(kernel_template, options.choice, device, "--problems",
+                                          options.problems.empty() ? "200" : options.problems, seed)
+             : choices_of_problem(kernel_template, options.choice, device, seed);
+  if (chosen.empty()) {
+    throw CommandError(exit_usage,
+                       fmt::format("--variant {}: {} has none of that name on {}",
+                                   options.choice.variant, kernel_template.name, device.id()));
+  }
+  check_fits(chosen.front().problem, device, {});  // random ones are small
+  return chosen;
+}
+
 int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions& options) {
   const auto devices = select_devices(options.device);
   if (devices.size() != 1) {
     throw CommandError(exit_usage, fmt::format("--device {}: must be one device", options.device));
   }
+  if (options.sanitize) check_sanitizes(devices.front());
   EvaluatorOptions evaluator;
   evaluator.device = devices.front().info.id();
   evaluator.cache_directory = default_cache_directory();
+  evaluator.sanitize = options.sanitize;
   const std::uint64_t seed = read_seed(options.seed);
-  const auto choices = random_choices(kernel_template, devices.front().info, options.variant,
-                                      read_count("--problems", options.problems, 1'000'000), seed);
-  if (choices.empty()) {
-    throw CommandError(exit_usage,
-                       fmt::format("--variant {}: {} has none of that name on {}", options.variant,
-                                   kernel_template.name, evaluator.device));
-  }
+  const auto wanted = choices(kernel_template, options, devices.front().info, seed);
   WorkerEvaluator worker({"/proc/self/exe", "worker"}, evaluator);
-  const auto result = verify(worker, choices, seed);
+  const auto result = verify(worker, wanted, seed);
   options.json ? print_json(result) : print_text(result);
   return result.failures.empty() ? exit_done : exit_failed;
 }
@@ -119,18 +132,21 @@ int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions&
 
 void add_verify_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
-      "verify", "Check random configurations of an operation on random problems");
+      "verify", "Check configurations of an operation, of random problems or a given one");
   command->require_subcommand(1);
   for (const auto* kernel_template : catalog()) {
     auto* operation = command->add_subcommand(kernel_template->name, kernel_template->summary);
     auto options = std::make_shared<VerifyOptions>();
+    add_choice_options(*operation, *kernel_template, options->choice);
     operation
         ->add_option("--device", options->device, "auto, an id as vulkan:0, or a part of a name")
         ->capture_default_str();
-    operation->add_option("--problems", options->problems, "How many")->capture_default_str();
-    operation->add_option("--variant", options->variant, "Configurations of this variant only");
+    operation->add_option("--problems", options->problems,
+                          "So many random problems, where none is given [200]");
     operation->add_option("--seed", options->seed,
                           "Of problems, configurations and inputs; random when left out");
+    operation->add_flag("--sanitize", options->sanitize,
+                        "Under AddressSanitizer and UBSan, on a hip-host device");
     operation->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
     operation->callback([&action, kernel_template, options] {
       action = [kernel_template, options] { return verify_operation(*kernel_template, *options); };

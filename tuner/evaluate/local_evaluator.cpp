@@ -71,6 +71,7 @@ void LocalEvaluator::open() {
   auto opened = std::make_unique<Open>(info_);
   OpenOptions device_options;
   device_options.cache_directory = options_.cache_directory;
+  device_options.sanitize = options_.sanitize;
   opened->device = open_device(options_.device, device_options).value();
   info_ = opened->device->info();
   options_.device = info_.id();  // opening again must find the same one

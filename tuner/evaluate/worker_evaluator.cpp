@@ -9,11 +9,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <string_view>
 
 #include "db/json.hpp"
-
-extern char** environ;  // NOLINT(readability-redundant-declaration)
+#include "runtime/device/sanitizing.hpp"
 
 namespace greta {
 namespace {
@@ -26,10 +24,19 @@ constexpr double open_s = 60;
 constexpr double check_s = 30;
 constexpr double first_s = 300;
 
+/// As execve() wants them.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (auto& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 }  // namespace
 
 WorkerEvaluator::WorkerEvaluator(std::vector<std::string> command, const EvaluatorOptions& options)
     : command_(std::move(command)), options_(options) {
+  if (options.sanitize) variables_ = sanitizer_environment({}).value();
   start();
 }
 
@@ -45,20 +52,13 @@ void WorkerEvaluator::spawn() {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], worker_descriptor);
-  std::vector<char*> arguments;
-  for (auto& word : command_) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  const std::string_view no_cache = "MESA_SHADER_CACHE_DISABLE=";
-  std::string without_cache = std::string(no_cache) + "true";
-  std::vector<char*> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const bool replaced = !driver_cache_ && std::string_view(*variable).starts_with(no_cache);
-    if (!replaced) environment.push_back(*variable);
+  errors_ = options_.sanitize ? std::make_unique<WorkerErrors>() : nullptr;
+  if (errors_) {
+    posix_spawn_file_actions_adddup2(&actions, errors_->descriptor(), STDERR_FILENO);
   }
-  if (!driver_cache_) environment.push_back(without_cache.data());
-  environment.push_back(nullptr);
-  const int failed =
-      posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), environment.data());
+  auto environment = environment_with(variables_);
+  const int failed = posix_spawn(&pid_, command_[0].c_str(), &actions, nullptr,
+                                 pointers_to(command_).data(), pointers_to(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   if (failed != 0) {
@@ -138,8 +138,15 @@ Result<json> WorkerEvaluator::call(const json& request, double deadline_s) {
   if (received == LineChannel::Received::closed) {
     const auto how = stop_worker(false);
     // Mesa maps its own shader cache into memory, and dies of it where that folder's disk is full.
-    if (how.find("Bus error") != std::string::npos) driver_cache_ = false;
-    return Failure{Status::crash, fmt::format("the process that ran it died: {}", how), {}};
+    if (driver_cache_ && how.find("Bus error") != std::string::npos) {
+      driver_cache_ = false;
+      variables_.emplace_back("MESA_SHADER_CACHE_DISABLE=true");
+    }
+    const std::string said = errors_ ? errors_->text() : std::string();
+    const std::string report = sanitizer_summary(said);
+    return Failure{Status::crash,
+                   report.empty() ? fmt::format("the process that ran it died: {}", how) : report,
+                   said};
   }
   if (reply.value("lost", false)) stop_worker(true);
   if (reply.contains("error")) {
@@ -170,6 +177,7 @@ Trial WorkerEvaluator::trial_call(json request, const Problem& problem, const Co
   trial.problem_key = problem.key();
   trial.failure = reply.failure().status;
   trial.message = reply.failure().message;
+  trial.log = reply.failure().log;
   return trial;
 }
 

@@ -8,16 +8,19 @@
 
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
+#include "tuner/evaluate/worker_environment.hpp"
 #include "tuner/evaluate/worker_protocol.hpp"
 
 namespace greta {
 
 /// Evaluates in a worker process, which is started again when it dies: a kernel that hangs is
-/// killed, a driver that crashes is one candidate's `crash`, and the session goes on.
+/// killed, a driver that crashes is one candidate's `crash`, and the session goes on. With
+/// EvaluatorOptions::sanitize the worker is started with the sanitizers' runtime, and what they
+/// report is the `crash`: their summary its message, all that they say its log.
 class WorkerEvaluator : public Evaluator {
  public:
   /// `command` starts a program that calls serve_as_worker(), e.g. {"/proc/self/exe", "worker"}.
-  /// Throws Error when the worker can't open the device.
+  /// Throws Error when the worker can't open the device, or there are no sanitizers.
   WorkerEvaluator(std::vector<std::string> command, const EvaluatorOptions& options);
   ~WorkerEvaluator() override;
   WorkerEvaluator(const WorkerEvaluator&) = delete;
@@ -57,6 +60,8 @@ class WorkerEvaluator : public Evaluator {
   pid_t pid_ = 0;
   int descriptor_ = -1;
   std::unique_ptr<LineChannel> channel_;
+  std::vector<std::string> variables_;    ///< "NAME=value", in the worker's environment
+  std::unique_ptr<WorkerErrors> errors_;  ///< of this worker; none where they go to the terminal
   bool driver_cache_ = true;  ///< the worker's driver may keep a shader cache of its own
   std::string workload_;      ///< problem and seed whose inputs and reference this worker has
 };

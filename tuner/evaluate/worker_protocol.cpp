@@ -52,7 +52,8 @@ json to_json(const EvaluatorOptions& options) {
           {"cache_directory", options.cache_directory.string()},
           {"seed", options.seed},
           {"flush_bytes", options.flush_bytes},
-          {"compile_threads", options.compile_threads}};
+          {"compile_threads", options.compile_threads},
+          {"sanitize", options.sanitize}};
 }
 
 EvaluatorOptions evaluator_options_from_json(const json& in) {
@@ -62,6 +63,7 @@ EvaluatorOptions evaluator_options_from_json(const json& in) {
   options.seed = in.at("seed").get<std::uint64_t>();
   options.flush_bytes = in.at("flush_bytes").get<std::uint64_t>();
   options.compile_threads = in.at("compile_threads").get<int>();
+  options.sanitize = in.at("sanitize").get<bool>();
   return options;
 }
 

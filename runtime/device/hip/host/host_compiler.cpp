@@ -270,7 +270,7 @@ Result<std::unique_ptr<Compiler>> create_compiler(const OpenOptions& options) {
   if (options.sanitize && !address_sanitizer().loaded()) {
     return Failure{Status::unavailable,
                    "sanitizers need AddressSanitizer's runtime in the process, as in the worker "
-                   "that greta-tune --sanitize starts",
+                   "that greta-tune verify --sanitize starts",
                    {}};
   }
   auto found = find_compiler(options.compiler, options.compile_deadline);

@@ -44,7 +44,7 @@ ProbedDevice describe(int device) {
   info.subgroup_size_control = true;
   info.unified_memory = true;
   info.matrix_operations = hip_matrix_operations(info.architecture);
-  probed.usable = true;
+  probed.usable = probed.sanitizes = true;
   probed.reason = "runs on the CPU, for checking kernels";
   return probed;
 }

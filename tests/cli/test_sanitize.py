@@ -1,0 +1,86 @@
+"""Protects: greta-tune verify --sanitize runs kernels under AddressSanitizer and UBSan; what they find is
+one trial's crash with its report, and all kernels of all variants are clean on every imitated GPU."""
+import json
+import os
+import unittest
+
+from cli_case import Case
+
+GPUS = 4
+PROBLEM = ["--m", 33, "--n", 17, "--k", 40]
+
+
+class SanitizeCase(Case):
+    def verify(self, *arguments, code=0, env=None):
+        result = self.run_tune("verify", "gemm", "--sanitize", "--json", *arguments,
+                               env=env or self.env, timeout=280)
+        self.assertEqual(result.returncode, code, result.stderr)
+        report = json.loads(result.stdout)
+        self.assertTrue(report["device"]["compiler"].endswith("with sanitizers"), report["device"])
+        return report
+
+    def environment_with_compiler(self, script):
+        """One where c++ is this script; what it compiles is cached nowhere else."""
+        compiler = self.folder / "bin" / "c++"
+        compiler.parent.mkdir()
+        compiler.write_text("#!/bin/sh\n" + script)
+        compiler.chmod(0o755)
+        return dict(self.env, PATH=f"{compiler.parent}:{os.environ['PATH']}",
+                    XDG_CACHE_HOME=str(self.folder / "cache"))
+
+
+class Sanitize(SanitizeCase):
+    def variants(self, device):
+        """As a refusal lists them."""
+        result = self.run_tune("verify", "gemm", *PROBLEM, "--dtype", "f16", "--variant", "none",
+                               "--device", device)
+        self.refused(result, 2, "must be one of ")
+        return result.stderr.strip().split("must be one of ")[1].split(", ")
+
+    def test_every_variant_on_every_imitated_gpu(self):
+        for device in (f"hip-host:{i}" for i in range(GPUS)):
+            variants = self.variants(device)
+            self.assertIn("matrix", variants)
+            for variant in variants:
+                with self.subTest(device=device, variant=variant):
+                    report = self.verify("--device", device, "--variant", variant, "--problems", 3,
+                                         "--seed", 1)
+                    self.assertEqual({entry["variant"] for entry in report["variants"]}, {variant})
+                    self.assertEqual(sum(entry["right"] for entry in report["variants"]), 3)
+
+    # A compiler that makes one kernel wrong stands for a wrong kernel.
+    def test_an_overrun_is_one_crash_with_its_report(self):
+        env = self.environment_with_compiler(
+            "case $1 in -*version|-print*) exec /usr/bin/c++ \"$@\";; esac\n"
+            "exec sed '/define THREADS 64$/,$ s/if (id >= u64(m)/if (id > u64(m)/' | "
+            "/usr/bin/c++ \"$@\"\n")
+        arguments = [*PROBLEM, "--variant", "naive", "--sample", 3, "--device", "hip-host:1"]
+        report = self.verify(*arguments, "--seed", 1, code=1, env=env)
+        self.assertEqual(report["variants"],
+                         [{"variant": "naive", "types": "f32 to f32", "right": 2, "wrong": 1}])
+        (failure,) = report["failures"]
+        self.assertIn("64", str(failure["config"]))
+        self.assertEqual(failure["status"], "crash")
+        self.assertRegex(failure["message"], "^AddressSanitizer: heap-buffer-overflow at "
+                         "gemm/naive:[0-9]+ in gemm_naive$")
+        self.assertIn("READ of size 4", failure["log"])
+        # 33 x 17 elements, 64 in a block
+        self.assertIn("it was thread (49,0,0) of block (8,0,0)", failure["log"])
+
+    def test_only_where_there_are_sanitizers(self):
+        result = self.run_tune("verify", "gemm", "--sanitize", "--device", "vulkan:0")
+        self.refused(result, 2, "--sanitize", "vulkan:0", "hip-host")
+
+
+class NoSanitizers(SanitizeCase):
+    """Not of programs that are built with sanitizers: they have them."""
+
+    def test_a_compiler_without_their_runtime_is_one_line(self):
+        env = self.environment_with_compiler(
+            "case $1 in -print*) echo ${1#*=}; exit;; esac\nexec /usr/bin/c++ \"$@\"\n")
+        result = self.run_tune("verify", "gemm", "--sanitize", "--device", "hip-host:0", env=env)
+        self.refused(result, 2, "--sanitize", "no runtime of AddressSanitizer")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,80 @@
+#include "tuner/cli/choice_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tuner/cli/commands.hpp"
+#include "tuner/cli/numbers.hpp"
+#include "tuner/cli/problem_options.hpp"
+
+namespace greta {
+namespace {
+
+constexpr std::uint64_t most_choices = 1'000'000;
+
+void check_variant(const Space& space, const std::string& variant) {
+  std::vector<std::string> names;
+  for (const auto& alternative : space.alternatives()) names.push_back(alternative.variant);
+  if (variant.empty() || std::find(names.begin(), names.end(), variant) != names.end()) return;
+  throw CommandError(
+      exit_usage, fmt::format("--variant {}: must be one of {}", variant, fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+bool ChoiceOptions::names_problem() const {
+  return !problem.values.empty() || !problem.dtype.empty() || !problem.out_dtype.empty() ||
+         !config.empty() || !sample.empty();
+}
+
+void add_choice_options(CLI::App& command, const KernelTemplate& kernel_template,
+                        ChoiceOptions& options) {
+  add_problem_options(command, kernel_template, options.problem);
+  const auto add = [&](const char* name, std::string& value, const char* help) {
+    command.add_option(name, value, help)->group("Configurations");
+  };
+  add("--config", options.config, "One, as reports print it; without these options: the default");
+  add("--variant", options.variant, "Of this variant only");
+  add("--sample", options.sample, "So many random ones");
+}
+
+std::vector<Choice> choices_of_problem(const KernelTemplate& kernel_template,
+                                       const ChoiceOptions& options, const DeviceInfo& device,
+                                       std::uint64_t seed) {
+  if (!options.config.empty() && (!options.sample.empty() || !options.variant.empty())) {
+    throw CommandError(exit_usage,
+                       "--config: names one configuration, without --variant and --sample");
+  }
+  const auto problem = make_problem(kernel_template, options.problem);
+  if (!problem) throw CommandError(exit_usage, problem.failure().message);
+  const Space space = kernel_template.space(*problem, device);
+  if (!options.config.empty()) {
+    auto config = space.parse(options.config);
+    if (!config) throw CommandError(exit_usage, "--config: " + config.failure().message);
+    return {{*problem, *std::move(config)}};
+  }
+  check_variant(space, options.variant);
+  const Config standard = kernel_template.default_config(*problem, device);
+  const bool fits = options.variant.empty() || standard.variant == options.variant;
+  if (options.sample.empty() && fits) return {{*problem, standard}};
+  const std::size_t count =
+      options.sample.empty() ? 1 : read_count("--sample", options.sample, most_choices);
+  return sample_choices(kernel_template, *problem, device, options.variant, count, seed);
+}
+
+std::vector<Choice> choices_of_random_problems(const KernelTemplate& kernel_template,
+                                               const ChoiceOptions& options,
+                                               const DeviceInfo& device, const std::string& option,
+                                               const std::string& count, std::uint64_t seed) {
+  if (options.names_problem()) {
+    throw CommandError(
+        exit_usage,
+        option + ": draws problems itself, without options for them, --config and --sample");
+  }
+  return random_choices(kernel_template, device, options.variant,
+                        read_count(option, count, most_choices), seed);
+}
+
+}  // namespace greta

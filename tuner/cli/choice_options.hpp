@@ -1,0 +1,42 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/catalog.hpp"
+#include "tuner/compile/choices.hpp"
+
+namespace greta {
+
+/// What a command does something with: a problem, and configurations of it.
+struct ChoiceOptions {
+  ProblemRequest problem;
+  std::string config;   ///< one, as reports print it
+  std::string variant;  ///< of this variant only
+  std::string sample;   ///< so many random ones
+
+  /// Whether any of the options that belong to a problem is there.
+  bool names_problem() const;
+};
+
+/// Adds an operation's dimensions, types and attributes, --config, --variant and --sample to a
+/// subcommand. `options` must live as long as it does.
+void add_choice_options(CLI::App& command, const KernelTemplate& kernel_template,
+                        ChoiceOptions& options);
+
+/// The problem with the configuration that is named, with random ones, or else with its default;
+/// nothing where it has none of the variant. Throws CommandError.
+std::vector<Choice> choices_of_problem(const KernelTemplate& kernel_template,
+                                       const ChoiceOptions& options, const DeviceInfo& device,
+                                       std::uint64_t seed);
+
+/// Random problems, each with a random configuration of the variant. `option` says how many, and
+/// `count` is its value. Throws CommandError where a problem is named as well.
+std::vector<Choice> choices_of_random_problems(const KernelTemplate& kernel_template,
+                                               const ChoiceOptions& options,
+                                               const DeviceInfo& device, const std::string& option,
+                                               const std::string& count, std::uint64_t seed);
+
+}  // namespace greta
