@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <random>
 #include <set>
 #include <tuple>
 
@@ -32,23 +33,36 @@ struct Layout {
   std::map<unsigned, std::uint32_t> pitches;            ///< of a width
 };
 
+/// Of 32 lanes, those whose 16 bytes are served together: four in a row, by number.
+using Quads = std::vector<std::vector<unsigned>>;
+
+const Quads in_a_row{{0, 1}, {2, 3}, {4, 5}, {6, 7}};
+
+/// GPUs whose matrix cores and shared memory are alike. NVIDIA serves eight lanes in a row, those
+/// of one matrix of ldmatrix. How AMD's GPUs read was measured on gfx942, gfx950, gfx1100 and
+/// gfx1201 (AMD's "AMDGPU Kernel Optimization Guide", "Empirical LDS measurements"); they write by
+/// eight lanes in a row, as the same guide and Composable Kernel's say of gfx942.
 struct Family {
   int imitated;  ///< index of hip-host's device
   MatrixCores cores;
+  unsigned banks;
+  Quads reads;
   std::vector<std::string> architectures;
 };
 
 const std::vector<Family>& families() {
+  const Quads pairs{{0, 5}, {1, 4}, {2, 7}, {3, 6}};
   static const std::vector<Family> list{
-      {0, MatrixCores::mma, {"sm_80", "sm_86", "sm_90"}},
-      {1, MatrixCores::mfma, {"gfx90a", "gfx942", "gfx950"}},
-      {2, MatrixCores::wmma11, {"gfx1100", "gfx1103", "gfx1151"}},
-      {3, MatrixCores::wmma12, {"gfx1201"}},
+      {0, MatrixCores::mma, 32, in_a_row, {"sm_80", "sm_86", "sm_90"}},
+      {1, MatrixCores::mfma, 32, pairs, {"gfx90a", "gfx942"}},
+      {1, MatrixCores::mfma, 64, {{0, 3, 5, 6}, {1, 2, 4, 7}}, {"gfx950"}},
+      {2, MatrixCores::wmma11, 32, pairs, {"gfx1100", "gfx1103", "gfx1151"}},
+      {3, MatrixCores::wmma12, 32, in_a_row, {"gfx1201"}},
   };
   return list;
 }
 
-/// One operand of one default configuration.
+/// One operand of one configuration.
 struct Operand {
   std::string name;
   Shape shape;
@@ -57,10 +71,8 @@ struct Operand {
   unsigned product, depth, bk, threads;
 };
 
-std::vector<Operand> operands_of(const Problem& problem, const std::string& architecture) {
-  const DeviceInfo device = architecture_info(architecture).value();
-  const Config config = gemm_template().default_config(problem, device);
-  if (config.variant != "matrix") return {};
+std::vector<Operand> operands_of(const Problem& problem, const DeviceInfo& device,
+                                 const Config& config) {
   const gemm::Shape shape = gemm::shape_of(problem);
   const gemm::MatrixKernel kernel(shape, device);
   const auto value = [&config](const char* name) { return static_cast<unsigned>(config[name]); };
@@ -68,7 +80,7 @@ std::vector<Operand> operands_of(const Problem& problem, const std::string& arch
   for (const bool is_a : {true, false}) {
     Operand o;
     const bool along_k = is_a ? shape.a_along_k : shape.b_along_k;
-    o.name = fmt::format("{} of {} on {}: {}", is_a ? "A" : "B", problem.key(), architecture,
+    o.name = fmt::format("{} of {} on {}: {}", is_a ? "A" : "B", problem.key(), device.architecture,
                          config.text());
     o.turned = kernel.turned(along_k);
     o.tile_along_k = along_k || o.turned;
@@ -86,20 +98,36 @@ std::vector<Operand> operands_of(const Problem& problem, const std::string& arch
   return list;
 }
 
-/// Of the defaults for large, few-rowed, small and odd problems.
+/// Configurations that swizzle tiles: the default, and some of these random ones.
+std::vector<Config> configs_of(const Problem& problem, const DeviceInfo& device, int samples) {
+  std::vector<Config> list{gemm_template().default_config(problem, device)};
+  if (samples > 0) {
+    const Space space = gemm_template().space(problem, device);
+    std::mt19937_64 random(1);
+    for (int i = 0; i < samples; ++i) list.push_back(space.sample(random));
+  }
+  std::erase_if(list, [](const Config& c) { return c.variant != "matrix" || c["PAD"] != 0; });
+  return list;
+}
+
+/// Of large, few-rowed, small and odd problems.
 std::vector<Operand> operands_of(const Family& family) {
   std::vector<Operand> list;
   for (const std::string& architecture : family.architectures) {
+    const DeviceInfo device = architecture_info(architecture).value();
     for (const char* layout : {"nn", "nt", "tn"}) {
       for (const DType type : {DType::f16, DType::f32}) {
-        for (const auto& [m, n, k] : {std::array{4096, 4096, 4096}, std::array{2048, 2048, 2048},
-                                      std::array{512, 512, 512}, std::array{16, 4096, 4096},
-                                      std::array{128, 4096, 4096}, std::array{4095, 4095, 4095}}) {
+        for (const auto& [m, n, k, samples] :
+             {std::array{4096, 4096, 4096, 0}, std::array{2048, 2048, 2048, 0},
+              std::array{512, 512, 512, 80}, std::array{16, 4096, 4096, 0},
+              std::array{128, 4096, 4096, 0}, std::array{4095, 4095, 4095, 0}}) {
           std::vector<std::pair<std::string, std::string>> attributes;
           if (layout != std::string("nn")) attributes = {{"layout", layout}};
-          const auto more =
-              operands_of(test::gemm_problem(m, n, k, type, type, attributes), architecture);
-          list.insert(list.end(), more.begin(), more.end());
+          const Problem problem = test::gemm_problem(m, n, k, type, type, attributes);
+          for (const Config& config : configs_of(problem, device, samples)) {
+            const auto more = operands_of(problem, device, config);
+            list.insert(list.end(), more.begin(), more.end());
+          }
         }
       }
     }
@@ -108,7 +136,7 @@ std::vector<Operand> operands_of(const Family& family) {
 }
 
 /// A kernel in which one thread writes every offset of every shape, and then the pitches.
-std::string text_of(const std::set<Shape>& shapes) {
+std::string text_of(const std::set<Shape>& shapes, unsigned banks) {
   std::string text = render("common/matrix.hip", {});
   text +=
       "template <typename Tile>\n"
@@ -119,8 +147,8 @@ std::string text_of(const std::set<Shape>& shapes) {
       "GRETA_KERNEL(64) layout(u32* out) {\n"
       "  if (thread_index() > 0) return;\n";
   for (const auto& [lines, chunks, pad, far] : shapes) {
-    text += fmt::format("  out = tell<SharedTile<{0}, {1}, {2}, {3}>>(out, {0}, {1});\n", lines,
-                        chunks, pad, far);
+    text += fmt::format("  out = tell<SharedTile<{0}, {1}, {2}, {3}, {4}>>(out, {0}, {1});\n",
+                        lines, chunks, pad, far, banks);
   }
   for (const unsigned width : widths) {
     text += fmt::format("  *out++ = MatrixCore<f16, 16>::pitch({});\n", width);
@@ -135,7 +163,7 @@ Layout layout_of(const Family& family, const std::set<Shape>& shapes) {
   KernelSource source;
   source.name = "test/layout";
   source.language = "hip";
-  source.text = text_of(shapes);
+  source.text = text_of(shapes, family.banks);
   source.entry = "layout";
   source.argument_bytes = 8;
   source.block = {64, 1, 1};
@@ -159,33 +187,28 @@ Layout layout_of(const Family& family, const std::set<Shape>& shapes) {
   return layout;
 }
 
-/// How often the busiest of 32 banks of 4 bytes is asked for different words.
-std::size_t conflicts(const std::vector<std::uint32_t>& addresses, unsigned bytes) {
+/// How often the busiest bank is asked for different words of 4 bytes.
+std::size_t conflicts(const std::vector<std::uint32_t>& addresses, unsigned bytes, unsigned banks) {
   std::map<unsigned, std::set<unsigned>> words;
   for (const std::uint32_t address : addresses) {
-    for (unsigned w = address / 4; w < (address + bytes) / 4; ++w) words[w % 32].insert(w);
+    for (unsigned w = address / 4; w < (address + bytes) / 4; ++w) words[w % banks].insert(w);
   }
   std::size_t most = 0;
   for (const auto& [bank, asked] : words) most = std::max(most, asked.size());
   return most;
 }
 
-/// Lanes whose 16 bytes are served together. NVIDIA and, so we assume, RDNA: eight in a row, for
-/// ldmatrix those of one matrix. CDNA: eight in a row when they write, and when they read as AMD's
-/// Composable Kernel documents ("Understanding AMD GPU LDS and Bank Conflicts").
-std::vector<std::array<unsigned, 8>> groups(MatrixCores cores, bool reads) {
-  std::vector<std::array<unsigned, 8>> list;
-  const unsigned lanes = cores == MatrixCores::mfma ? 64 : 32;
-  for (unsigned first = 0; first < lanes; first += 8) {
-    std::array<unsigned, 8> group{};
-    for (unsigned i = 0; i < 8; ++i) {
-      group.at(i) = first + i;
-      if (cores != MatrixCores::mfma || !reads) continue;
-      // 0-3 and 20-23; 4-7 and 16-19; 8-11 and 28-31; 12-15 and 24-27; the same 32 higher
-      const unsigned quad = first % 32 / 8;
-      group.at(i) = first / 32 * 32 + (i < 4 ? quad * 4 + i : (quad ^ 5) * 4 + i - 4);
+/// The lanes of a wave whose 16 bytes are read together.
+std::vector<std::vector<unsigned>> readers(const Family& family) {
+  std::vector<std::vector<unsigned>> list;
+  const unsigned lanes = family.cores == MatrixCores::mfma ? 64 : 32;
+  for (unsigned first = 0; first < lanes; first += 32) {
+    for (const auto& quads : family.reads) {
+      list.emplace_back();
+      for (const unsigned quad : quads) {
+        for (unsigned i = 0; i < 4; ++i) list.back().push_back(first + quad * 4 + i);
+      }
     }
-    list.push_back(group);
   }
   return list;
 }
@@ -230,19 +253,41 @@ TEST_P(MatrixBanks, FragmentsAreReadWithoutConflicts) {
     const unsigned chunks = cores == MatrixCores::wmma11 ? 2 : 1;  // that a lane reads
     for (unsigned line = 0; line < o.span; line += o.product) {
       for (unsigned k = 0; k < o.bk; k += o.depth) {
-        for (const auto& group : groups(cores, true)) {
+        for (const auto& group : readers(GetParam())) {
           for (unsigned i = 0; i < chunks; ++i) {
             std::vector<std::uint32_t> addresses;
             for (const unsigned lane : group) {
               const auto [at, chunk] = read_by(cores, o, lane, line, k);
               addresses.push_back(offset(o, at, chunk + i));
             }
-            ASSERT_EQ(conflicts(addresses, 16), 1U) << o.name << ", line " << line << ", k " << k;
+            ASSERT_EQ(conflicts(addresses, 16, GetParam().banks), 1U)
+                << o.name << ", line " << line << ", k " << k;
           }
         }
       }
     }
   }
+}
+
+// What is not turned is written place by place, which can't conflict; nor is this asked of tiles
+// that less than eight threads reach across.
+TEST_P(MatrixBanks, TurnedTilesAreWrittenWithoutConflicts) {
+  std::size_t judged = 0;
+  for (const Operand& o : operands_) {
+    const unsigned across = o.span / o.vec;  // threads side by side along the span
+    if (!o.turned || across < 8) continue;
+    ++judged;
+    for (unsigned unit = 0; unit < across * (o.bk / o.chunk); unit += 8) {
+      for (unsigned e = 0; e < o.vec; ++e) {
+        std::vector<std::uint32_t> addresses;
+        for (unsigned u = unit; u < unit + 8; ++u) {
+          addresses.push_back(offset(o, u % across * o.vec + e, u / across));
+        }
+        ASSERT_EQ(conflicts(addresses, 16, GetParam().banks), 1U) << o.name << ", unit " << unit;
+      }
+    }
+  }
+  EXPECT_EQ(judged > 0, GetParam().cores != MatrixCores::mma);
 }
 
 // Sums go to shared memory by rows of lanes, as MatrixCore::store() says.
@@ -253,13 +298,14 @@ TEST_P(MatrixBanks, SumsAreStoredWithoutConflicts) {
     std::vector<std::uint32_t> addresses;
     if (cores == MatrixCores::mma) {  // 8 bytes: half a warp at a time
       for (unsigned l = 0; l < 16; ++l) addresses.push_back((l / 4 * pitch + l % 4 * 2) * 4);
-      EXPECT_EQ(conflicts(addresses, 8), 1U) << "width " << width;
+      EXPECT_EQ(conflicts(addresses, 8, GetParam().banks), 1U) << "width " << width;
       continue;
     }
     const unsigned apart = cores == MatrixCores::mfma ? 4 : cores == MatrixCores::wmma11 ? 1 : 8;
     for (unsigned l = 0; l < 32; ++l) addresses.push_back((l / 16 * apart * pitch + l % 16) * 4);
     // gfx12 has rows 8 apart in one store: no pitch for reads of 16 bytes avoids two rounds.
-    EXPECT_EQ(conflicts(addresses, 4), cores == MatrixCores::wmma12 ? 2U : 1U) << "width " << width;
+    EXPECT_EQ(conflicts(addresses, 4, GetParam().banks), cores == MatrixCores::wmma12 ? 2U : 1U)
+        << "width " << width;
   }
 }
 

@@ -69,18 +69,27 @@ constexpr bool matrix_load_turns = true;
 constexpr bool matrix_load_turns = false;
 #endif
 
-// Chunks of shared memory in lines. Eight lanes that access chunks at a time should hit all 32 banks
-// (128 bytes). Behind each line are `pad` chunks; where that is 0, chunks trade places within 128
-// bytes, so that the same chunk of eight consecutive lines (from a multiple of eight on) lies in
-// different banks. `far`: also those of eight lines that lie 2, 4 or 8 apart.
-template <u32 lines, u32 line_chunks, u32 pad, bool far>
+// Banks of shared memory, of 4 bytes each.
+#if defined(__gfx950__)
+constexpr u32 shared_banks = 64;
+#else
+constexpr u32 shared_banks = 32;
+#endif
+
+// Chunks of shared memory in lines. Lanes that are served together should hit different banks; a
+// `bank_row` of neighbouring chunks has each bank once. Behind each line are `pad` chunks; where
+// that is 0, chunks trade places within a bank row, so that lanes hit different banks when they
+//   read fragments: one chunk of neighbouring lines, or what CDNA serves together
+//   write one chunk of eight lines: neighbours, or with `far` also lines 2, 4 or 8 apart
+template <u32 lines, u32 line_chunks, u32 pad, bool far, u32 banks = shared_banks>
 struct SharedTile {
   static constexpr u32 bytes = lines * (line_chunks + pad) * 16;
+  static constexpr u32 bank_row = banks / 4;
 
   // Bytes from the tile's start to a chunk.
   static GRETA_DEVICE constexpr u32 offset(u32 line, u32 chunk) {
-    if (far && line_chunks < 8) return ((line * (line_chunks + pad) + chunk) ^ turn(line)) * 16;
-    return place_offset(line, chunk ^ turn(line));
+    if (!far || line_chunks >= bank_row) return place_offset(line, chunk ^ turn(line));
+    return ((line * (line_chunks + pad) + chunk) ^ turn(line)) * 16;
   }
   // Bytes to a place of a line, and the chunk that belongs there.
   static GRETA_DEVICE constexpr u32 place_offset(u32 line, u32 place) {
@@ -92,10 +101,15 @@ struct SharedTile {
   }
 
  private:
+  // Turns the line's chunks by the number of bank rows before it, which makes no other difference
+  // to their banks. With 16 chunks in a bank row, a chunk of lines 0-3 and 12-15 is served together
+  // with the next one of lines 4-11; the shifted bits keep these apart.
   static GRETA_DEVICE constexpr u32 turn(u32 line) {
-    constexpr u32 places = line_chunks < 8 ? line_chunks : 8;
     if (pad > 0) return 0;
-    return (line / (8 / places) % places) ^ (far ? line / 8 % 8 : 0);
+    constexpr u32 places = line_chunks < bank_row ? line_chunks : bank_row;
+    const u32 before = line * places / bank_row;
+    const u32 turned = bank_row == 8 ? before : before ^ before << 1;
+    return far ? (turned ^ before / bank_row) % bank_row : turned % places;
   }
 };
 
