@@ -17,14 +17,18 @@ void Findings::scan(const HostTensor& output, std::int64_t first_row, std::int64
 
 /// Whether error / bound is the largest so far; it is remembered then.
 bool Findings::keep_worse(double error, double bound) {
-  if (bound_ > 0 && error * bound_ <= error_ * bound) return false;
+  const double ratio = bound > 0 ? error / bound : (error > 0 ? 1e300 : 0);
+  if (ratio <= ratio_) return false;
+  ratio_ = ratio;
   error_ = error;
   bound_ = bound;
   return true;
 }
 
 void Findings::compare(std::int64_t row, std::int64_t col, double got, double want, double bound) {
-  const double error = std::abs(got - want);
+  const bool same = got == want || (std::isnan(got) && std::isnan(want));
+  const double difference = same ? 0 : std::abs(got - want);
+  const double error = std::isfinite(difference) ? difference : 1e300;
   const bool wrong = !(error <= bound);
   ++checked_;
   wrong_ += wrong;
@@ -44,7 +48,7 @@ void Findings::merge(const Findings& later) {
   if (first_bad_ < 0) first_bad_ = later.first_bad_;
   checked_ += later.checked_;
   wrong_ += later.wrong_;
-  if (later.bound_ > 0 && keep_worse(later.error_, later.bound_)) worst_ = later.worst_;
+  if (later.ratio_ >= 0 && keep_worse(later.error_, later.bound_)) worst_ = later.worst_;
   if (detail_.empty()) detail_ = later.detail_;
 }
 

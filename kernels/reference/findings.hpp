@@ -14,7 +14,8 @@ class Findings {
 
   /// Counts NaN and Inf in some rows of the output.
   void scan(const HostTensor& output, std::int64_t first_row, std::int64_t last_row);
-  /// Judges one element.
+  /// Judges one element. An infinity that is expected must be met exactly, and where NaN is
+  /// expected nothing else is right; callers for whom there are none scan() first.
   void compare(std::int64_t row, std::int64_t col, double got, double want, double bound);
   /// A failure that no single element shows.
   void reject(std::string what, double error, double bound);
@@ -33,7 +34,8 @@ class Findings {
   std::int64_t rows_, cols_;
   std::int64_t nan_ = 0, infinite_ = 0, first_bad_ = -1;
   std::int64_t checked_ = 0, wrong_ = 0;
-  double error_ = 0, bound_ = 0;  ///< of the largest error / bound
+  double ratio_ = -1;             ///< the largest error / bound; none yet: below 0
+  double error_ = 0, bound_ = 0;  ///< its error and bound
   std::string worst_;             ///< the wrong element that has it
   std::string detail_;            ///< of a failure that is not a wrong element
 };

@@ -1,8 +1,9 @@
 #pragma once
 
-#include <cstdint>
+#include <optional>
 
 #include "kernels/model/kernel_template.hpp"
+#include "kernels/reference/activation.hpp"
 
 namespace greta {
 
@@ -29,7 +30,7 @@ struct GemmTerms {
 /// For inputs that share a sign, or sums that are truncated, it is too small.
 /// Each operation of the epilogue adds u times the magnitude of its terms. An activation multiplies
 /// what came before by its Lipschitz constant (1.1 for silu, 1.13 for gelu) and adds its own error,
-/// see activation_error(). Rounding to the output type adds its unit roundoff times the value, and
+/// see activation.hpp. Rounding to the output type adds its unit roundoff times the value, and
 /// half its smallest number (f32: its smallest normal one, as devices may flush).
 class GemmErrorModel {
  public:
@@ -37,7 +38,7 @@ class GemmErrorModel {
 
   Expected expect(const GemmTerms& terms) const;
 
-  bool linear() const { return activation_ == Activation::none; }
+  bool linear() const { return !activation_; }
   bool has_bias() const { return bias_; }
   bool has_residual() const { return residual_; }
   bool has_old() const { return beta_ != 0; }
@@ -51,13 +52,7 @@ class GemmErrorModel {
   double least() const;
 
  private:
-  enum class Activation { none, silu, gelu };
-
-  double activate(double x) const;
-  double activation_error(double x) const;
-  double gate_argument(double x) const;
-
-  Activation activation_ = Activation::none;
+  std::optional<Activation> activation_;
   bool bias_ = false;
   bool residual_ = false;
   double alpha_ = 1, beta_ = 0;

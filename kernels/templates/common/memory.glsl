@@ -18,7 +18,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8) buffer F16x4 { f16v
 layout(buffer_reference, std430, buffer_reference_align = 2) buffer BF16 { uint16_t v; };
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer BF16x4 { u16vec4 v; };
 #endif
-#if IN_F16 || IN_BF16
+#if IN_F16 || IN_BF16 || OUT_F16 || OUT_BF16
 // Vectors of 16-bit elements are loaded as words: 16 bytes in one instruction on every driver.
 layout(buffer_reference, std430, buffer_reference_align = 2) buffer U16 { uint16_t v; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer U32 { uint v; };

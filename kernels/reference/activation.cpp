@@ -1,0 +1,55 @@
+#include "kernels/reference/activation.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace greta {
+namespace {
+
+constexpr double u = 0x1p-24;
+constexpr double sqrt_half = 0.70710678118654752440;
+
+/// Relative error of an exponential in f32, whose result is taken as it is.
+double exp_error(double x) {
+  return (3 + 2 * std::abs(x)) * 2 * u;
+}
+
+/// t of x / (1 + e^-t).
+double gate_argument(Activation function, double x) {
+  if (function == Activation::silu) return x;
+  constexpr double sqrt_2_over_pi = 0.79788456080286535588;
+  return 2 * sqrt_2_over_pi * (x + 0.044715 * x * x * x);
+}
+
+/// Relative.
+double gate_error(Activation function, double x) {
+  const double t = gate_argument(function, x);
+  const double weight = 1 / (1 + std::exp(t));
+  const double in_t = function == Activation::silu ? 0 : 7 * u * std::abs(t);
+  return weight * (exp_error(t) + in_t) + 6 * u;
+}
+
+/// Absolute.
+double erf_error(double x) {
+  const double h = std::erfc(std::abs(x) * sqrt_half) / 2;
+  const double p = x * x / 2 + 1.3;  // at least |p|
+  const double in_h = 1.2e-7 + (6 + 12 + 8 + 1.5 * x * x + 3) * u + exp_error(p);
+  return std::abs(x) * (h * in_h + (x < 0 ? h : 1) * 2 * u);
+}
+
+}  // namespace
+
+double activate(Activation function, double x) {
+  if (x == -std::numeric_limits<double>::infinity()) return 0;
+  if (function == Activation::gelu_erf) return x / 2 * std::erfc(-x * sqrt_half);
+  return x / (1 + std::exp(-gate_argument(function, x)));
+}
+
+double activation_error(Activation function, double x) {
+  if (std::isinf(x)) return x < 0 ? 0x1p-106 : 0;
+  const double vanished = std::abs(x) * 0x1p-115;
+  if (function == Activation::gelu_erf) return erf_error(x) + vanished;
+  return std::abs(activate(function, x)) * gate_error(function, x) + vanished;
+}
+
+}  // namespace greta

@@ -1,0 +1,28 @@
+#pragma once
+
+namespace greta {
+
+/// Functions of one element, x times a sigmoid-like factor between 0 and 1.
+enum class Activation {
+  silu,       ///< x / (1 + e^-x)
+  gelu_tanh,  ///< x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+  gelu_erf,   ///< x/2 (1 + erf(x / sqrt(2)))
+};
+
+/// The function itself; where x is -infinity, its limit 0.
+double activate(Activation function, double x);
+
+/// How far a computation in f32 may be off, for an x that is exact. With u = 2^-24 and the
+/// precision that Vulkan demands (exp within 3 + 2|x| ulp, a division within 2.5 ulp):
+/// - silu and gelu_tanh are x / (1 + e^-t). The exponential is off by the relative error of exp,
+///   t itself by up to 7 roundings (silu: none), which weighs 1 - sigmoid(t); addition and division
+///   add 6 u.
+/// - gelu_erf is x (1 - h) or, for negative x, x h, where h = erfc(|x| / sqrt(2)) / 2 is computed
+/// as
+///   t e^p: 1.2e-7 for that formula, 6 u for t, twice that for what t does to p, 8 u for the
+///   polynomial, 1.5 x^2 u for the rounded square, exp's own error at p, and 3 u.
+/// Below an argument of about -80 the function vanishes, and a kernel may give anything between 0
+/// and x e^-80.
+double activation_error(Activation function, double x);
+
+}  // namespace greta
