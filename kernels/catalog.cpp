@@ -5,15 +5,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <set>
 
 #include "kernels/templates/gemm/gemm.hpp"
 
 namespace greta {
 namespace {
-
-constexpr std::int64_t largest_dimension = std::numeric_limits<std::int32_t>::max();
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -82,12 +79,14 @@ Result<void> check_types(const KernelTemplate& kernel, std::string_view in, std:
   return bad_value("out-dtype", out, fmt::format("{} for {} inputs", one_of(outputs), in));
 }
 
-Result<std::int64_t> read_extent(const std::string& name, const std::string& text) {
+Result<std::int64_t> read_extent(const Dimension& dimension, const std::string& text) {
   std::int64_t value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || value < 1 || value > largest_dimension) {
-    return bad_value(name, text, fmt::format("a whole number between 1 and {}", largest_dimension));
+  if (error != std::errc() || stop != end || value < dimension.least || value > dimension.most) {
+    return bad_value(
+        dimension.name, text,
+        fmt::format("a whole number between {} and {}", dimension.least, dimension.most));
   }
   return value;
 }
@@ -103,8 +102,9 @@ Result<void> check_dimensions(const KernelTemplate& kernel, const Problem& probl
     return bad_request(fmt::format("{}: the dimensions of {} are {}", problem.key(), kernel.name,
                                    fmt::join(names, ", ")));
   }
-  for (const auto& [name, value] : problem.dims) {
-    if (auto extent = read_extent(name, std::to_string(value)); !extent) return extent.failure();
+  for (std::size_t i = 0; i < problem.dims.size(); ++i) {
+    auto extent = read_extent(kernel.dimensions[i], std::to_string(problem.dims[i].second));
+    if (!extent) return extent.failure();
   }
   return {};
 }
@@ -137,12 +137,23 @@ Result<void> read_types(const KernelTemplate& kernel, const ProblemRequest& requ
   return {};
 }
 
+/// What a dimension is that was not given; empty where it must be.
+std::string fallback_extent(const Dimension& dimension, const Problem& so_far) {
+  for (const auto& [name, value] : so_far.dims) {
+    if (name == dimension.fallback) return std::to_string(value);
+  }
+  return dimension.fallback;
+}
+
 Result<void> read_dimensions(const KernelTemplate& kernel, const ProblemRequest& request,
                              Problem& problem) {
   for (const Dimension& dimension : kernel.dimensions) {
-    const std::string* text = find_value(request, dimension.name);
-    if (text == nullptr) return bad_request(fmt::format("--{} is missing", dimension.name));
-    const auto extent = read_extent(dimension.name, *text);
+    const std::string* const given = find_value(request, dimension.name);
+    const std::string text = given != nullptr ? *given : fallback_extent(dimension, problem);
+    if (given == nullptr && text.empty()) {
+      return bad_request(fmt::format("--{} is missing", dimension.name));
+    }
+    const auto extent = read_extent(dimension, text);
     if (!extent) return extent.failure();
     problem.dims.emplace_back(dimension.name, *extent);
   }

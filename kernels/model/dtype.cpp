@@ -1,6 +1,7 @@
 #include "kernels/model/dtype.hpp"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "runtime/device/result.hpp"
@@ -88,19 +89,21 @@ std::string_view to_string(DType type) {
       return "f16";
     case DType::bf16:
       return "bf16";
+    case DType::i32:
+      return "i32";
   }
   throw_unknown();
 }
 
 std::optional<DType> dtype_from_string(std::string_view text) {
-  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::i32}) {
     if (text == to_string(type)) return type;
   }
   return std::nullopt;
 }
 
 std::size_t size_of(DType type) {
-  return type == DType::f32 ? 4 : 2;
+  return type == DType::f32 || type == DType::i32 ? 4 : 2;
 }
 
 double unit_roundoff(DType type) {
@@ -111,11 +114,14 @@ double unit_roundoff(DType type) {
       return 0x1p-11;
     case DType::bf16:
       return 0x1p-8;
+    case DType::i32:
+      return 0;
   }
   throw_unknown();
 }
 
 double smallest_normal(DType type) {
+  if (type == DType::i32) return 0;
   return type == DType::f16 ? 0x1p-14 : 0x1p-126;
 }
 
@@ -127,6 +133,8 @@ double load_element(DType type, const std::byte* data, std::size_t index) {
       return F16::decode(read<std::uint16_t>(data, index));
     case DType::bf16:
       return Bf16::decode(read<std::uint16_t>(data, index));
+    case DType::i32:
+      return read<std::int32_t>(data, index);
   }
   throw_unknown();
 }
@@ -139,6 +147,8 @@ void store_element(DType type, std::byte* data, std::size_t index, double value)
       return write(data, index, F16::encode(value));
     case DType::bf16:
       return write(data, index, Bf16::encode(value));
+    case DType::i32:
+      return write(data, index, static_cast<std::int32_t>(std::nearbyint(value)));
   }
   throw_unknown();
 }

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +63,9 @@ struct Verdict {
   double ratio() const { return bound > 0 ? error / bound : (error > 0 ? 1e300 : 0); }
 };
 
+/// The verdict on a result of two tensors: the one that failed, or came closer to its bound.
+const Verdict& worse(const Verdict& a, const Verdict& b);
+
 /// An exact value and how far a correct kernel's result may lie from it.
 struct Expected {
   double value = 0;
@@ -84,6 +89,12 @@ class Reference {
 struct Dimension {
   std::string name;
   std::string help;
+  std::int64_t least = 1;
+  std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  /// What it is when nobody says: a number, or the name of an earlier dimension. Empty: it must be
+  /// said.
+  std::string fallback{};
+  std::vector<std::int64_t> examples{};  ///< extents to test; empty: whatever is allowed
 };
 
 /// A property of a problem that is not a dimension, e.g. layout: nn, nt or tn.
@@ -104,6 +115,18 @@ struct DTypes {
   DType out;
 };
 
+/// One way to compute an operation: what is tunable about it, and how its kernels are launched.
+struct Variant {
+  std::string name;
+  /// Parameters and constraints for a problem on a device; empty lists of values are not allowed.
+  std::function<Alternative(const Problem&, const DeviceInfo&)> space;
+  /// Kernels and launches of a configuration that the space holds.
+  std::function<LaunchPlan(const Problem&, const DeviceInfo&, const Config&)> plan;
+  /// Sensible untuned choices, best first, some of which the constraints may reject; none where
+  /// variants behind this one serve better.
+  std::function<std::vector<Config>(const Problem&, const DeviceInfo&)> defaults;
+};
+
 /// An operation: what it computes, what is tunable, and how to tell that a result is right. A plain
 /// struct of functions; one for each folder of kernels/templates, listed in catalog.cpp.
 struct KernelTemplate {
@@ -112,6 +135,13 @@ struct KernelTemplate {
   std::vector<Dimension> dimensions;
   std::vector<Attribute> attributes;
   std::vector<DTypes> dtypes;  ///< the first pair is the default
+  /// Extents that people have, each of all dimensions in order.
+  std::vector<std::vector<std::int64_t>> sizes;
+  /// The explicit list. The first one with a valid default is a problem's default.
+  std::vector<Variant> variants;
+  /// The plainest configuration, one thread per output: what others are compared with. Nothing
+  /// where there is no such kernel.
+  std::optional<Config> naive;
 
   /// Rules beyond those of dimensions, attributes and types, which check_problem() has judged; null
   /// where there are none.
@@ -119,22 +149,31 @@ struct KernelTemplate {
   Work (*work)(const Problem&) = nullptr;
   /// All operands, in the order of the kernels' arguments.
   std::vector<TensorSpec> (*tensors)(const Problem&) = nullptr;
-  Space (*space)(const Problem&, const DeviceInfo&) = nullptr;
-  /// A sensible untuned choice; always valid in space().
-  Config (*default_config)(const Problem&, const DeviceInfo&) = nullptr;
-  /// Renders the kernels and their launches. Fails with `constraints` for a config that is not
-  /// valid for this problem and device.
-  Result<LaunchPlan> (*plan)(const Problem&, const DeviceInfo&, const Config&) = nullptr;
-  /// The plainest configuration, one thread per output: what others are compared with.
-  Config naive;
+  /// One tensor's contents before a launch; null: random_tensor(). Equal seeds give equal data on
+  /// every machine.
+  HostTensor (*input)(const Problem&, const TensorSpec&, std::uint64_t seed) = nullptr;
   std::unique_ptr<Reference> (*reference)(const Problem&, const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed) = nullptr;
   /// A problem with about `fraction` of the work, made of fewer tiles of the same kernel: a
   /// configuration's compiled kernels and relative speed carry over. May return the problem itself.
   Problem (*stand_in)(const Problem&, double fraction) = nullptr;
+
+  Space space(const Problem& problem, const DeviceInfo& device) const;
+  /// A sensible untuned choice; always valid in space(). Throws Error where no configuration is.
+  Config default_config(const Problem& problem, const DeviceInfo& device) const;
+  /// Renders the kernels and their launches. Fails with `constraints` for a config that is not
+  /// valid for this problem and device.
+  Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device,
+                          const Config& config) const;
+  /// Contents of every tensor that a launch reads, in order.
+  std::vector<HostTensor> inputs(const Problem& problem, std::uint64_t seed) const;
   /// Changes when results recorded with earlier sources must be measured again: a hash of the
-  /// template's sources.
-  std::string (*key)() = nullptr;
+  /// sources in the folders `name` and common.
+  std::string key() const;
 };
+
+/// The problem with fewer whole steps of one dimension, at least one of them, until that is about
+/// `fraction` of what it was.
+Problem shorter(Problem problem, std::string_view dimension, std::int64_t step, double fraction);
 
 }  // namespace greta

@@ -7,7 +7,6 @@
 
 #include "kernels/model/random.hpp"
 #include "kernels/templates/gemm/gemm.hpp"
-#include "kernels/templates/gemm/variant.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
@@ -69,9 +68,9 @@ class GemmVariant : public ::testing::TestWithParam<std::tuple<std::string, std:
 
   Device& device_ = test::device(std::get<0>(GetParam()));
   const DeviceInfo& info_ = device_.info();
-  const gemm::Variant& variant_ = **std::find_if(
-      gemm::variants().begin(), gemm::variants().end(),
-      [](const gemm::Variant* variant) { return variant->name == std::get<1>(GetParam()); });
+  const Variant& variant_ =
+      *std::find_if(gemm_template().variants.begin(), gemm_template().variants.end(),
+                    [](const Variant& variant) { return variant.name == std::get<1>(GetParam()); });
 };
 
 TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
@@ -81,7 +80,7 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
     if (!takes(number)) continue;
     for (int tries = 0; tries < 20; ++tries) {  // some problems have e.g. too few K steps to split
       const Problem problem = random_problem(number, random, variant_.name == "gemv" ? 8 : 200);
-      const Space space({variant_.space(gemm::shape_of(problem), info_)});
+      const Space space({variant_.space(problem, info_)});
       if (space.count() == 0) continue;
       expect_right(device_, problem, space.sample(random), number);
       ++right;
@@ -93,7 +92,7 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
-  for (const gemm::Variant* variant : gemm::variants()) names.emplace_back(variant->name);
+  for (const Variant& variant : gemm_template().variants) names.push_back(variant.name);
   return names;
 }
 
@@ -121,7 +120,7 @@ TEST_P(GemmKernel, DefaultsAndNaive) {
   for (const std::size_t number : {0, 6, 13}) {
     const Problem problem = random_problem(number, random, number == 6 ? 8 : 200);
     expect_right(device_, problem, gemm_template().default_config(problem, info_));
-    expect_right(device_, problem, gemm_template().naive);
+    expect_right(device_, problem, *gemm_template().naive);
   }
   const Problem one = gemm_problem(1, 1, 1);
   expect_right(device_, one, gemm_template().default_config(one, info_));

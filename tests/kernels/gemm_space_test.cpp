@@ -188,7 +188,7 @@ TEST(GemmSpace, SampledConfigurationsRenderWithinTheDevicesLimits) {
 TEST(GemmSpace, HugeGridsAreFolded) {
   const DeviceInfo device = architecture_info("gfx942").value();
   const Problem problem = gemm_problem(100000, 60000, 8);
-  const auto plan = gemm_template().plan(problem, device, gemm_template().naive);
+  const auto plan = gemm_template().plan(problem, device, *gemm_template().naive);
   ASSERT_TRUE(plan) << plan.failure().message;
   const std::array<std::uint32_t, 3> grid = plan->launches[0].grid;
   EXPECT_EQ(grid[1], 2U);

@@ -93,7 +93,7 @@ void expect_right(const KernelTemplate& kernel_template, const Problem& problem,
   SCOPED_TRACE(problem.key() + " | " + what);
   ASSERT_TRUE(plan) << plan.failure().message;
   const auto tensors = kernel_template.tensors(problem);
-  const auto inputs = random_inputs(tensors, seed);
+  const auto inputs = kernel_template.inputs(problem, seed);
   const auto run = run_plan(on, *plan, tensors, inputs);
   ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
   EXPECT_EQ(run->overrun, "");

@@ -13,7 +13,9 @@ void add_problem_options(CLI::App& command, const KernelTemplate& kernel_templat
         help);
   };
   for (const auto& dimension : kernel_template.dimensions) {
-    add(dimension.name, dimension.help + " (needed)");
+    add(dimension.name, dimension.fallback.empty()
+                            ? dimension.help + " (needed)"
+                            : fmt::format("{} [{}]", dimension.help, dimension.fallback));
   }
   command.add_option("--dtype", request.dtype, "Type of the inputs");
   command.add_option("--out-dtype", request.out_dtype, "Type of the output");

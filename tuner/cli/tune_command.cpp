@@ -32,6 +32,10 @@ nlohmann::json task_json(const TaskResult& result, const std::string& database) 
 int tune_one(const KernelTemplate& kernel_template, const OperationOptions& options) {
   auto problem = make_problem(kernel_template, options.problem);
   if (!problem) throw CommandError(exit_usage, problem.failure().message);
+  if (options.tuning.naive && !kernel_template.naive) {
+    throw CommandError(exit_usage,
+                       "--naive: " + kernel_template.name + " has no kernel of that kind");
+  }
   const TuningTask task{*problem, options.try_first, {}};
   Tuning tuning(options.tuning, {task});
   const TaskResult result = tuning.run(task);

@@ -44,9 +44,11 @@ struct AttributeDeck {
   Deck<std::string> values;
 };
 
-/// An extent with few whole tiles: often tiny, often a multiple of 8 so that wide loads are
-/// allowed.
-std::int64_t random_extent(std::mt19937_64& random) {
+/// One of the dimension's examples, or an extent with few whole tiles: often tiny, often a multiple
+/// of 8 so that wide loads are allowed.
+std::int64_t random_extent(const Dimension& dimension, std::mt19937_64& random) {
+  const auto& examples = dimension.examples;
+  if (!examples.empty()) return examples[uniform_below(random, examples.size())];
   constexpr std::uint64_t tiny = 8, most = 160;
   if (uniform_below(random, 4) == 0)
     return 1 + static_cast<std::int64_t>(uniform_below(random, tiny));
@@ -79,10 +81,8 @@ class Dealer {
   Deck<Kind> all_kinds(std::string_view variant) {
     std::vector<Kind> kinds;
     for (const DTypes& types : template_.dtypes) {
-      const Space space = template_.space(problem_of(types), device_);
-      for (const auto& alternative : space.alternatives()) {
-        if (!variant.empty() && alternative.variant != variant) continue;
-        kinds.push_back({types, alternative.variant});
+      for (const auto& [name, space, plan, defaults] : template_.variants) {
+        if (variant.empty() || name == variant) kinds.push_back({types, name});
       }
     }
     return Deck(std::move(kinds));
@@ -92,7 +92,7 @@ class Dealer {
   Problem problem_of(const DTypes& types) {
     Problem problem{template_.name, types.in, types.out, {}, {}};
     for (const Dimension& dimension : template_.dimensions) {
-      problem.dims.emplace_back(dimension.name, random_extent(random_));
+      problem.dims.emplace_back(dimension.name, random_extent(dimension, random_));
     }
     return problem;
   }

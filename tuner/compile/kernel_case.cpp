@@ -29,18 +29,16 @@ CaseBuffer workspace(const LaunchPlan& plan) {
 }
 
 /// The operands, with fresh data in those that are read.
-std::vector<CaseBuffer> operand_buffers(const std::vector<TensorSpec>& specs, std::uint64_t seed,
-                                        std::vector<HostTensor>& inputs) {
+std::vector<CaseBuffer> operand_buffers(const std::vector<TensorSpec>& specs,
+                                        const std::vector<HostTensor>& inputs) {
   std::vector<CaseBuffer> buffers;
+  auto input = inputs.begin();
   for (const TensorSpec& spec : specs) {
     CaseBuffer buffer;
     buffer.name = spec.name;
     buffer.bytes = spec.bytes();
     buffer.dtype = to_string(spec.dtype);
-    if (spec.role != Role::output) {
-      inputs.push_back(random_tensor(spec, Hash().add(seed).add(spec.name).low()));
-      buffer.data = inputs.back().data;
-    }
+    if (spec.role != Role::output) buffer.data = (input++)->data;
     buffers.push_back(std::move(buffer));
   }
   return buffers;
@@ -74,8 +72,8 @@ Result<KernelCase> make_case(const KernelTemplate& kernel_template, const Compil
   for (const CompiledKernel& kernel : kernels) made.code_objects.push_back(kernel.code_object);
 
   const auto specs = kernel_template.tensors(problem);
-  std::vector<HostTensor> inputs;
-  made.buffers = operand_buffers(specs, seed, inputs);
+  const auto inputs = kernel_template.inputs(problem, seed);
+  made.buffers = operand_buffers(specs, inputs);
   auto expected = kernel_template.reference(problem, inputs, seed)->expected();
   if (!expected) {
     return Failure{

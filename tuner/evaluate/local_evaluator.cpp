@@ -123,18 +123,19 @@ Result<LocalEvaluator::Workload*> LocalEvaluator::workload(const Problem& proble
     current->problem = problem;
     current->operands = *std::move(operands);
   }
-  std::vector<HostTensor> inputs;
+  const auto inputs = template_of(problem).inputs(problem, seed);
+  auto input = inputs.begin();
   const auto& specs = current->operands.specs();
   current->restored.assign(specs.size(), {});
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].role == Role::output) continue;
-    inputs.push_back(random_tensor(specs[i], Hash().add(seed).add(specs[i].name).low()));
-    auto uploaded = current->operands.upload(*open_->device, i, inputs.back());
+    auto uploaded = current->operands.upload(*open_->device, i, *input);
     if (!uploaded) {
       current.reset();
       return uploaded.failure();
     }
-    if (specs[i].role == Role::input_output) current->restored[i] = inputs.back();
+    if (specs[i].role == Role::input_output) current->restored[i] = *input;
+    ++input;
   }
   current->reference = template_of(problem).reference(problem, inputs, seed);
   current->seed = seed;

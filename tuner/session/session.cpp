@@ -287,15 +287,16 @@ const Trial& Session::record(Trial trial) {
 }
 
 void Session::time_naive() {
+  if (!template_.naive) return;
   observer_.on_phase("timing a kernel with one thread per output");
   auto naive_limits = limits();
   naive_limits.best_us = 0;
   naive_limits.run_s = 120;
-  const Trial* known = find_trial(result_.trials, template_.naive, search_problem().key());
+  const Trial* known = find_trial(result_.trials, *template_.naive, search_problem().key());
   const bool measured = known != nullptr && !known->measurement.raced;
   result_.naive =
       measured ? *known
-               : record(evaluator_.evaluate(search_problem(), template_.naive, naive_limits));
+               : record(evaluator_.evaluate(search_problem(), *template_.naive, naive_limits));
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
       {"ALIGN", {0, 1}},
       {"SUBGROUP", subgroup_sizes(device)},
   };
-  a.constraints = {storage_constraint(shape, device)};
+  a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device, !list.empty()));
   append(a.constraints, alignment_constraints(shape));
   a.constraints.push_back(wide_enough("a_width", "VA", shape.in, shape.a_stride()));

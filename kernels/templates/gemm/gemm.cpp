@@ -1,14 +1,9 @@
 #include "kernels/templates/gemm/gemm.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "kernels/model/embedded.hpp"
 #include "kernels/reference/gemm.hpp"
-#include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/variant.hpp"
-#include "runtime/device/hash.hpp"
 
 namespace greta {
 namespace {
@@ -37,49 +32,6 @@ Work work(const Problem& problem) {
         static_cast<double>(tensor.bytes()) * (tensor.role == Role::input_output ? 2 : 1);
   }
   return least;
-}
-
-std::vector<Alternative> alternatives(const Problem& problem, const DeviceInfo& device) {
-  const gemm::Shape shape = gemm::shape_of(problem);
-  std::vector<Alternative> list;
-  for (const gemm::Variant* variant : gemm::variants()) {
-    list.push_back(variant->space(shape, device));
-  }
-  return list;
-}
-
-Space space(const Problem& problem, const DeviceInfo& device) {
-  return Space(alternatives(problem, device));
-}
-
-Config default_config(const Problem& problem, const DeviceInfo& device) {
-  const gemm::Shape shape = gemm::shape_of(problem);
-  const auto choices = alternatives(problem, device);
-  std::string first_reason;
-  for (const gemm::Variant* variant : gemm::variants()) {
-    for (const Config& config : variant->defaults(shape, device)) {
-      const auto broken = rejects(choices, config);
-      if (!broken) return config;
-      if (first_reason.empty()) first_reason = *broken;
-    }
-  }
-  const Space space(choices);
-  if (space.count() > 0) return space.at(0);
-  throw Error(
-      Failure{Status::constraints,
-              fmt::format("{} can't run on {}: {}", problem.key(), device.name, first_reason),
-              {}});
-}
-
-Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
-  if (const auto broken = rejects(alternatives(problem, device), config)) {
-    return Failure{Status::constraints, *broken, {}};
-  }
-  const auto& list = gemm::variants();
-  const auto found = std::find_if(list.begin(), list.end(), [&](const gemm::Variant* variant) {
-    return variant->name == config.variant;
-  });
-  return (*found)->plan(gemm::shape_of(problem), device, config);
 }
 
 Problem stand_in(const Problem& problem, double fraction) {
@@ -111,16 +63,6 @@ Problem stand_in(const Problem& problem, double fraction) {
     }
   }
   return smaller;
-}
-
-std::string key() {
-  Hash hash;
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (file.path.starts_with("gemm/") || file.path.starts_with("common/")) {
-      hash.add(file.path).add(file.text);
-    }
-  }
-  return hash.hex();
 }
 
 KernelTemplate make_template() {
@@ -164,15 +106,14 @@ KernelTemplate make_template() {
               {DType::f16, DType::f32},
               {DType::bf16, DType::bf16},
               {DType::bf16, DType::f32}};
+  t.sizes = {
+      {4096, 4096, 4096}, {1, 4096, 4096}, {16, 4096, 4096}, {1000, 1001, 999}, {64, 64, 65536}};
+  t.variants = {gemm::gemv(), gemm::naive(), gemm::matrix(), gemm::tiled(), gemm::split_k()};
+  t.naive = Config{"naive", {{"THREADS", 256}}};
   t.work = work;
   t.tensors = tensors;
-  t.space = space;
-  t.default_config = default_config;
-  t.plan = plan;
-  t.naive = gemm::naive_config();
   t.reference = gemm_reference;
   t.stand_in = stand_in;
-  t.key = key;
   return t;
 }
 

@@ -115,7 +115,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {"UNROLL", {1, 2, 4, 8, 16}},
       {"SPLIT", {1, 2, 4, 8, 16, 32}},
   };
-  a.constraints = {storage_constraint(shape, device)};
+  a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, workgroup_constraints(shape, device));
   if (device.language == "hip") a.constraints.push_back(register_constraint(shape, device));
@@ -180,6 +180,8 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 
 }  // namespace
 
-const Variant gemv{"gemv", space, plan, defaults};
+Variant gemv() {
+  return make_variant<space, plan, defaults>("gemv");
+}
 
 }  // namespace greta::gemm

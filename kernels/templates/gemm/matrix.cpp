@@ -162,20 +162,24 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   return configs;
 }
 
+bool cooperative(const DeviceInfo& device) {
+  return device.language == "glsl";
+}
+
 }  // namespace
 
-const Variant matrix{"matrix",
-                     [](const Shape& shape, const DeviceInfo& device) {
-                       return device.language == "glsl" ? cooperative_space(shape, device)
-                                                        : matrix_space(shape, device);
-                     },
-                     [](const Shape& shape, const DeviceInfo& device, const Config& config) {
-                       return device.language == "glsl" ? cooperative_plan(shape, device, config)
-                                                        : plan(shape, device, config);
-                     },
-                     [](const Shape& shape, const DeviceInfo& device) {
-                       return device.language == "glsl" ? cooperative_defaults(shape, device)
-                                                        : defaults(shape, device);
-                     }};
+Variant matrix() {
+  constexpr auto any_space = [](const Shape& shape, const DeviceInfo& device) {
+    return cooperative(device) ? cooperative_space(shape, device) : matrix_space(shape, device);
+  };
+  constexpr auto any_plan = [](const Shape& shape, const DeviceInfo& device, const Config& config) {
+    return cooperative(device) ? cooperative_plan(shape, device, config)
+                               : plan(shape, device, config);
+  };
+  constexpr auto any_defaults = [](const Shape& shape, const DeviceInfo& device) {
+    return cooperative(device) ? cooperative_defaults(shape, device) : defaults(shape, device);
+  };
+  return make_variant<any_space, any_plan, any_defaults>("matrix");
+}
 
 }  // namespace greta::gemm

@@ -167,7 +167,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
       {"FOLD", {0, 1}},
       {"ALIGN", {0, 1}},
   };
-  a.constraints = {storage_constraint(shape, device)};
+  a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device, kernel));
   append(a.constraints, alignment_constraints(shape));
   append(a.constraints, width_constraints(shape, kernel));

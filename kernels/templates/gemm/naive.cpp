@@ -14,7 +14,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return {
       "naive",
       {{"THREADS", {64, 128, 256, 512}}},
-      {storage_constraint(shape, device),
+      {storage_constraint(shape.in, shape.out, device),
        {"loop_limit",
         fmt::format("the CPU driver runs 65535 rounds of a loop: too few for k = {}", shape.k),
         {},
@@ -43,15 +43,13 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo&) {
   if (shape.n > hardly_any && shape.k > hardly_any) return {};
-  return {naive_config()};
+  return {{"naive", {{"THREADS", 256}}}};
 }
 
 }  // namespace
 
-Config naive_config() {
-  return {"naive", {{"THREADS", 256}}};
+Variant naive() {
+  return make_variant<space, plan, defaults>("naive");
 }
-
-const Variant naive{"naive", space, plan, defaults};
 
 }  // namespace greta::gemm

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "kernels/model/kernel_template.hpp"
-#include "kernels/templates/common/render.hpp"
+#include "kernels/templates/common/plan.hpp"
 #include "kernels/templates/gemm/shape.hpp"
 
 /// What the launch plans of several variants share.
@@ -15,13 +14,11 @@ namespace greta::gemm {
 /// What every kernel of the problem is rendered with. No size is among it, so that a problem's
 /// stand-in has the same kernels.
 Defines problem_defines(const Shape& shape);
-/// The configuration's values under their names.
-void add_parameters(Defines& defines, const Config& config);
 /// GLSL's types for loads of VA and VB elements.
 void add_packs(Defines& defines, const Shape& shape, const DeviceInfo& device,
                const Config& config);
 
-/// The kernel in the device's language: gemm/NAME.comp, or gemm/NAME.hip with entry gemm_NAME.
+/// gemm/NAME in the device's language.
 KernelSource kernel_source(const DeviceInfo& device, std::string_view name, const Defines& defines,
                            std::int64_t threads);
 
@@ -36,10 +33,6 @@ struct Tiles {
 std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool workspace,
                                 std::uint64_t zeroed_bytes = 0);
 
-/// `count` workgroups, folded into two dimensions where one is too short; `slices` along z.
-std::array<std::uint32_t, 3> grid(const DeviceInfo& device, const KernelSource& kernel,
-                                  std::uint64_t count, int slices = 1);
-
 /// Bytes of `split` partial sums of every element.
 std::uint64_t partial_bytes(const Shape& shape, int split);
 
@@ -47,8 +40,5 @@ std::uint64_t partial_bytes(const Shape& shape, int split);
 /// K leaves its sums in the workspace, and a second launch adds them.
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          KernelSource kernel);
-
-/// The plainest configuration: one thread for each element.
-Config naive_config();
 
 }  // namespace greta::gemm

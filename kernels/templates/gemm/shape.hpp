@@ -3,17 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <type_traits>
 
 #include "kernels/model/problem.hpp"
 
 namespace greta::gemm {
-
-/// a / b, rounded up; both positive.
-template <typename T>
-constexpr T ceil_div(T a, std::type_identity_t<T> b) {
-  return (a + b - 1) / b;
-}
 
 /// A GEMM problem with its attributes read.
 struct Shape {

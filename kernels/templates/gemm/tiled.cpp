@@ -170,7 +170,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
   if (device.language == "glsl") a.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
   if (split) a.parameters.push_back({"SPLIT", {2, 4, 8, 16, 32}});
   const bool cpu = vectorising_cpu(device);
-  a.constraints = {storage_constraint(shape, device)};
+  a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, thread_constraints(device));
   append(a.constraints, tile_constraints(device));
@@ -257,14 +257,20 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 
 }  // namespace
 
-// split_k has no defaults of its own: the tiles' are cut along K where they are too few.
-const Variant tiled{
-    "tiled",
-    [](const Shape& shape, const DeviceInfo& device) { return space(shape, device, false); }, plan,
-    defaults};
-const Variant split_k{
-    "split_k",
-    [](const Shape& shape, const DeviceInfo& device) { return space(shape, device, true); }, plan,
-    [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; }};
+Variant tiled() {
+  constexpr auto whole = [](const Shape& shape, const DeviceInfo& device) {
+    return space(shape, device, false);
+  };
+  return make_variant<whole, plan, defaults>("tiled");
+}
+
+// It has no defaults of its own: the tiles' are cut along K where they are too few.
+Variant split_k() {
+  constexpr auto split = [](const Shape& shape, const DeviceInfo& device) {
+    return space(shape, device, true);
+  };
+  constexpr auto none = [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; };
+  return make_variant<split, plan, none>("split_k");
+}
 
 }  // namespace greta::gemm

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <random>
 #include <set>
 
@@ -11,19 +10,14 @@ namespace {
 
 using Random = std::mt19937_64;
 
-/// Extents of an operation's dimensions: the last ones of a list serve the dimensions left over.
-const std::vector<std::vector<std::int64_t>> shapes{
-    {4096, 4096, 4096}, {1, 4096, 4096}, {16, 4096, 4096}, {1000, 1001, 999}, {64, 64, 65536},
-};
-
 template <typename T>
 const T& pick(const std::vector<T>& values, Random& random) {
   return values[random() % values.size()];
 }
 
-/// A problem of this shape and these types; its attributes are drawn.
+/// A problem of this size and these types; its attributes are drawn.
 Problem problem(const KernelTemplate& entry, const DTypes& types,
-                const std::vector<std::int64_t>& shape, Random& random) {
+                const std::vector<std::int64_t>& size, Random& random) {
   Problem drawn{entry.name, types.in, types.out, {}, {}};
   for (const Attribute& attribute : entry.attributes) {
     const auto& value =
@@ -31,18 +25,18 @@ Problem problem(const KernelTemplate& entry, const DTypes& types,
     if (value != attribute.fallback) drawn.attributes.emplace_back(attribute.name, value);
   }
   for (std::size_t i = 0; i < entry.dimensions.size(); ++i) {
-    drawn.dims.emplace_back(entry.dimensions[i].name, shape[std::min(i, shape.size() - 1)]);
+    drawn.dims.emplace_back(entry.dimensions[i].name, size.at(i));
   }
   return drawn;
 }
 
-/// Every variant that one of the shapes has on this device.
+/// Every variant that one of the sizes has on this device.
 std::set<std::string> variants(const KernelTemplate& entry, const DeviceInfo& device) {
   Random random(1);
   std::set<std::string> names;
   for (const DTypes& types : entry.dtypes) {
-    for (const auto& shape : shapes) {
-      const Space space = entry.space(problem(entry, types, shape, random), device);
+    for (const auto& size : entry.sizes) {
+      const Space space = entry.space(problem(entry, types, size, random), device);
       for (const Alternative& alternative : space.alternatives()) {
         if (space.count(alternative.variant) > 0) names.insert(alternative.variant);
       }
@@ -57,8 +51,9 @@ void for_each_default(const DeviceInfo& device, const Visit& visit) {
   Random random(7);
   for (const KernelTemplate* entry : catalog()) {
     for (const DTypes& types : entry->dtypes) {
-      for (const auto& shape : shapes) {
-        const Problem wanted = problem(*entry, types, shape, random);
+      for (const auto& size : entry->sizes) {
+        const Problem wanted = problem(*entry, types, size, random);
+        ASSERT_TRUE(check_problem(*entry, wanted)) << wanted.key();
         visit(*entry, wanted, entry->default_config(wanted, device));
       }
     }
@@ -72,13 +67,14 @@ void for_each_sample(const DeviceInfo& device, int each, const Visit& visit) {
       int sampled = 0;
       for (int tries = 0; sampled < each && tries < 20 * each; ++tries) {
         const Problem wanted =
-            problem(*entry, pick(entry->dtypes, random), pick(shapes, random), random);
+            problem(*entry, pick(entry->dtypes, random), pick(entry->sizes, random), random);
+        if (!check_problem(*entry, wanted)) continue;
         const Space space = entry->space(wanted, device);
         if (space.count(variant) == 0) continue;
         visit(*entry, wanted, space.sample(variant, random));
         ++sampled;
       }
-      EXPECT_EQ(sampled, each) << variant;
+      EXPECT_EQ(sampled, each) << entry->name << ' ' << variant;
     }
   }
 }

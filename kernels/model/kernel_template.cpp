@@ -1,0 +1,92 @@
+#include "kernels/model/kernel_template.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/model/embedded.hpp"
+#include "runtime/device/hash.hpp"
+
+namespace greta {
+namespace {
+
+std::vector<Alternative> alternatives(const std::vector<Variant>& variants, const Problem& problem,
+                                      const DeviceInfo& device) {
+  std::vector<Alternative> list;
+  for (const Variant& variant : variants) list.push_back(variant.space(problem, device));
+  return list;
+}
+
+}  // namespace
+
+const Verdict& worse(const Verdict& a, const Verdict& b) {
+  if (a.passed != b.passed) return a.passed ? b : a;
+  return b.ratio() > a.ratio() ? b : a;
+}
+
+Space KernelTemplate::space(const Problem& problem, const DeviceInfo& device) const {
+  return Space(alternatives(variants, problem, device));
+}
+
+Config KernelTemplate::default_config(const Problem& problem, const DeviceInfo& device) const {
+  const auto choices = alternatives(variants, problem, device);
+  std::string first_reason;
+  for (const Variant& variant : variants) {
+    for (const Config& config : variant.defaults(problem, device)) {
+      const auto broken = rejects(choices, config);
+      if (!broken) return config;
+      if (first_reason.empty()) first_reason = *broken;
+    }
+  }
+  const Space space(choices);
+  if (space.count() > 0) return space.at(0);
+  throw Error(
+      Failure{Status::constraints,
+              fmt::format("{} can't run on {}: {}", problem.key(), device.name, first_reason),
+              {}});
+}
+
+Result<LaunchPlan> KernelTemplate::plan(const Problem& problem, const DeviceInfo& device,
+                                        const Config& config) const {
+  if (const auto broken = rejects(alternatives(variants, problem, device), config)) {
+    return Failure{Status::constraints, *broken, {}};
+  }
+  const auto chosen = std::find_if(variants.begin(), variants.end(), [&](const Variant& variant) {
+    return variant.name == config.variant;
+  });
+  return chosen->plan(problem, device, config);
+}
+
+std::vector<HostTensor> KernelTemplate::inputs(const Problem& problem, std::uint64_t seed) const {
+  std::vector<HostTensor> contents;
+  for (const TensorSpec& spec : tensors(problem)) {
+    if (spec.role == Role::output) continue;
+    const std::uint64_t own = Hash().add(seed).add(spec.name).low();
+    contents.push_back(input == nullptr ? random_tensor(spec, own) : input(problem, spec, own));
+  }
+  return contents;
+}
+
+std::string KernelTemplate::key() const {
+  Hash hash;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path.starts_with(name + "/") || file.path.starts_with("common/")) {
+      hash.add(file.path).add(file.text);
+    }
+  }
+  return hash.hex();
+}
+
+Problem shorter(Problem problem, std::string_view dimension, std::int64_t step, double fraction) {
+  const auto found = std::find_if(problem.dims.begin(), problem.dims.end(),
+                                  [&](const auto& dim) { return dim.first == dimension; });
+  std::int64_t& extent = found->second;
+  const std::int64_t rest = extent % step, steps = extent / step;
+  const auto wanted =
+      static_cast<std::int64_t>(std::llround(fraction * static_cast<double>(steps)));
+  extent = std::clamp<std::int64_t>(wanted, std::min<std::int64_t>(1, steps), steps) * step + rest;
+  return problem;
+}
+
+}  // namespace greta

@@ -1,0 +1,54 @@
+#include "kernels/templates/common/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace greta {
+
+bool vectorising_cpu(const DeviceInfo& device) {
+  return device.is_cpu() && device.language == "glsl";
+}
+
+std::int64_t busy_workgroups(const DeviceInfo& device) {
+  return device.compute_units > 0 ? device.compute_units : 32;
+}
+
+std::int64_t register_file(const DeviceInfo& device) {
+  return device.unit_registers > 0 ? device.unit_registers : 65536;
+}
+
+std::int64_t most_threads(const DeviceInfo& device) {
+  return std::min(device.max_workgroup_invocations, device.max_workgroup_size[0]);
+}
+
+std::int64_t most_workgroups(const DeviceInfo& device) {
+  const std::int64_t x = device.max_grid[0], y = device.max_grid[1];
+  return std::min<std::int64_t>(x * y, 0x7fffffff);
+}
+
+std::vector<int> vector_widths(DType type) {
+  return size_of(type) == 4 ? std::vector<int>{1, 2, 4} : std::vector<int>{1, 2, 4, 8};
+}
+
+int widest_vector(DType type, std::int64_t stride, std::int64_t elements) {
+  int width = vector_widths(type).back();
+  while (stride % width != 0 || elements % width != 0) width /= 2;
+  return width;
+}
+
+void append(std::vector<Constraint>& constraints, std::vector<Constraint> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(constraints));
+}
+
+Constraint storage_constraint(DType in, DType out, const DeviceInfo& device) {
+  const DType small = size_of(in) == 2 ? in : out;
+  const bool good = device.f16_storage || size_of(small) == 4;
+  return {"storage",
+          fmt::format("the device can't load and store {}", to_string(small)),
+          {},
+          [good](const Config&) { return good; }};
+}
+
+}  // namespace greta

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/model/dtype.hpp"
+#include "kernels/model/space.hpp"
+#include "runtime/device/device_info.hpp"
+
+/// What bounds the spaces of every operation: the device's limits, and what its loads can do.
+namespace greta {
+
+/// a / b, rounded up; both positive.
+template <typename T>
+constexpr T ceil_div(T a, std::type_identity_t<T> b) {
+  return (a + b - 1) / b;
+}
+
+/// A CPU that runs GLSL with its vector units (lavapipe). It keeps sums in its cache, compiles
+/// slowly and limits loops. hip-host is none: it has the spaces of the GPUs that it imitates.
+bool vectorising_cpu(const DeviceInfo& device);
+
+/// Workgroups that keep the device busy; a guess where the API does not say.
+std::int64_t busy_workgroups(const DeviceInfo& device);
+/// 32-bit vector registers of a compute unit; a guess where the API does not say.
+std::int64_t register_file(const DeviceInfo& device);
+std::int64_t most_threads(const DeviceInfo& device);
+/// Workgroups that fit into a grid folded into two dimensions, and into 32 bits.
+std::int64_t most_workgroups(const DeviceInfo& device);
+
+/// Elements of a load, up to 16 bytes.
+std::vector<int> vector_widths(DType type);
+/// The widest of them that divides both `stride` and `elements`.
+int widest_vector(DType type, std::int64_t stride, std::int64_t elements);
+
+void append(std::vector<Constraint>& constraints, std::vector<Constraint> more);
+
+/// Elements of these types in the device's memory.
+Constraint storage_constraint(DType in, DType out, const DeviceInfo& device);
+
+}  // namespace greta

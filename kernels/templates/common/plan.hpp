@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/model/kernel_template.hpp"
+#include "kernels/templates/common/render.hpp"
+
+/// What the launch plans of every operation share.
+namespace greta {
+
+/// IN_F16, IN_BF16, OUT_F16 and OUT_BF16, as the sources in common/ ask for them.
+Defines type_defines(DType in, DType out);
+/// The configuration's values under their names.
+void add_parameters(Defines& defines, const Config& config);
+/// GLSL's types for loads of `width` elements, as NAME_PACK in memory and NAME_RAW in registers;
+/// for HIP, which has templates, nothing.
+void add_pack(Defines& defines, const DeviceInfo& device, std::string_view name, DType type,
+              int width);
+
+/// A kernel in the device's language: `path`.comp, or `path`.hip with an entry that is called like
+/// it: softmax_held for "softmax/held". `arguments`: what every launch of it passes.
+KernelSource kernel_source(const DeviceInfo& device, std::string_view path, const Defines& defines,
+                           std::int64_t threads, const std::vector<Argument>& arguments);
+
+/// `count` workgroups, folded into two dimensions where one is too short; `slices` along z.
+std::array<std::uint32_t, 3> grid(const DeviceInfo& device, const KernelSource& kernel,
+                                  std::uint64_t count, int slices = 1);
+
+}  // namespace greta
