@@ -7,7 +7,13 @@
 #include <charconv>
 #include <set>
 
+#include "kernels/templates/add/add.hpp"
+#include "kernels/templates/embedding/embedding.hpp"
+#include "kernels/templates/gelu/gelu.hpp"
 #include "kernels/templates/gemm/gemm.hpp"
+#include "kernels/templates/kv_update/kv_update.hpp"
+#include "kernels/templates/rope/rope.hpp"
+#include "kernels/templates/silu_mul/silu_mul.hpp"
 
 namespace greta {
 namespace {
@@ -165,6 +171,12 @@ Result<void> read_dimensions(const KernelTemplate& kernel, const ProblemRequest&
 const std::vector<const KernelTemplate*>& catalog() {
   static const std::vector<const KernelTemplate*> templates{
       &gemm_template(),
+      &add_template(),
+      &silu_mul_template(),
+      &gelu_template(),
+      &rope_template(),
+      &kv_update_template(),
+      &embedding_template(),
   };
   return templates;
 }

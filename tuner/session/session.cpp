@@ -176,7 +176,8 @@ bool Session::choose_stand_in(double full_s) {
 
 // How many times the work of the problem is that of the one that is searched.
 double Session::scale() const {
-  return result_.work.flops / template_.work(search_problem()).flops;
+  const Work full = result_.work, less = template_.work(search_problem());
+  return full.flops > 0 ? full.flops / less.flops : full.bytes / less.bytes;
 }
 
 // What is tried first: the default, what the user asked for, and what earlier sessions found best.

@@ -59,8 +59,9 @@ GRETA_DEVICE void load_floats(const float* first, float (&x)[count]) {
 }
 
 // What was loaded, in the other type; bit for bit where it is the same.
-GRETA_DEVICE void store_converted(Out* first, const Vector& vector) {
-  if constexpr (same_type<In, Out>) {
+template <typename From, typename To>
+GRETA_DEVICE void store_converted(To* first, const Pack<From, VEC>& vector) {
+  if constexpr (same_type<From, To>) {
     store_pack(first, vector);
   } else {
     float x[VEC];

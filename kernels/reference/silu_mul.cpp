@@ -1,0 +1,29 @@
+#include "kernels/reference/silu_mul.hpp"
+
+#include <cmath>
+
+#include "kernels/reference/activation.hpp"
+#include "kernels/reference/elements.hpp"
+
+namespace greta {
+std::unique_ptr<Reference> silu_mul_reference(const Problem& problem,
+                                              const std::vector<HostTensor>& inputs,
+                                              std::uint64_t) {
+  const TensorSpec out{"out", Role::output, problem.out_dtype, problem.dim("rows"),
+                       problem.dim("cols")};
+  const bool packed = problem.attribute("layout", "separate") == "packed";
+  const auto product = [type = out.dtype, cols = out.cols, packed,
+                        gates = keep_tensor(inputs, packed ? "x" : "gate"),
+                        ups = keep_tensor(inputs, packed ? "x" : "up")](std::int64_t row,
+                                                                        std::int64_t col) {
+    const auto at = static_cast<std::size_t>((packed ? 2 : 1) * row * cols + col);
+    const double gate = gates->at(at);
+    const double up = ups->at(at + static_cast<std::size_t>(packed ? cols : 0));
+    const double value = activate(Activation::silu, gate) * up;
+    const double error = activation_error(Activation::silu, gate) * std::abs(up);
+    return rounded(type, value, error + std::abs(value) * 0x1p-24 + 0x1p-126);
+  };
+  return elements_reference({{out, product}});
+}
+
+}  // namespace greta

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/model/kernel_template.hpp"
+
+namespace greta {
+
+/// out = silu(gate) * up. The error is that of silu's evaluation in f32 (activation.hpp) times
+/// |up|, one more rounding for the product, and one to the output's type; every element is checked.
+std::unique_ptr<Reference> silu_mul_reference(const Problem& problem,
+                                              const std::vector<HostTensor>& inputs,
+                                              std::uint64_t seed);
+
+}  // namespace greta

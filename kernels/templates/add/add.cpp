@@ -1,0 +1,61 @@
+#include "kernels/templates/add/add.hpp"
+
+#include "kernels/reference/add.hpp"
+#include "kernels/templates/common/elementwise.hpp"
+
+namespace greta {
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+  return {{"A", Role::input, problem.dtype, rows, cols},
+          {"B", Role::input, problem.dtype, rows, cols},
+          {"C", Role::output, problem.out_dtype, rows, cols}};
+}
+
+Work work(const Problem& problem) {
+  Work least;
+  for (const TensorSpec& tensor : tensors(problem)) {
+    least.bytes += static_cast<double>(tensor.bytes());
+  }
+  least.flops =
+      1 * static_cast<double>(problem.dim("rows")) * static_cast<double>(problem.dim("cols"));
+  return least;
+}
+
+ElementwiseShape shape(const Problem& problem) {
+  return flat_shape(problem.dim("rows") * problem.dim("cols"), 2);
+}
+
+std::vector<Argument> arguments(const Problem& problem) {
+  const auto count = static_cast<std::uint64_t>(problem.dim("rows") * problem.dim("cols"));
+  return {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}, count};
+}
+
+Problem stand_in(const Problem& problem, double fraction) {
+  return shorter(problem, "rows", 64, fraction);
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "add";
+  t.summary = "sum of two matrices, C = A + B";
+  t.dimensions = {{"rows", "rows of C"}, {"cols", "columns of C"}};
+  t.dtypes = elementwise_dtypes();
+  t.sizes = {{16384, 4096}, {1, 4096}, {1000, 1001}};
+  t.variants = {elementwise_variant({"add/flat", shape, nullptr, arguments})};
+  t.work = work;
+  t.tensors = tensors;
+  t.reference = add_reference;
+  t.stand_in = stand_in;
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& add_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

@@ -1,0 +1,11 @@
+// C = A + B.
+#include "common/map.hip"
+
+struct Sum {
+  GRETA_DEVICE static float of(const float (&x)[2]) { return x[0] + x[1]; }
+};
+
+GRETA_KERNEL(THREADS)
+add_flat(const In* __restrict__ a, const In* __restrict__ b, Out* __restrict__ c, u64 count) {
+  map<Sum>({a, b}, c, count);
+}

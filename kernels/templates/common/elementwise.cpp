@@ -1,0 +1,167 @@
+#include "kernels/templates/common/elementwise.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/model/random.hpp"
+#include "kernels/templates/common/limits.hpp"
+#include "kernels/templates/common/plan.hpp"
+
+namespace greta {
+namespace {
+
+/// 32-bit registers of a thread: what it has loaded, a vector in f32 before and after, addresses.
+std::int64_t registers_of(DType in, int loads, const Config& c) {
+  const std::int64_t bytes = c["VEC"] * static_cast<std::int64_t>(size_of(in));
+  return loads * c["ITEMS"] * ceil_div(bytes, 4) + 4 * c["VEC"] + 24;
+}
+
+/// Only those that reject anything.
+std::vector<Constraint> shape_constraints(const ElementwiseShape& shape, const DeviceInfo& device) {
+  const std::int64_t groups = most_workgroups(device);
+  std::vector<Constraint> list{
+      {"grid",
+       fmt::format("the elements are more than {} workgroups", groups),
+       {"THREADS", "VEC", "ITEMS"},
+       [groups, count = shape.workgroups](const Config& c) { return count(c) <= groups; }}};
+  if (shape.run > 0) {
+    list.push_back({"alignment",
+                    fmt::format("VEC must divide {}, which is {}", shape.run_name, shape.run),
+                    {"VEC"},
+                    [run = shape.run](const Config& c) { return run % c["VEC"] == 0; }});
+  }
+  if (shape.least_width > 1) {
+    list.push_back({"pairs",
+                    fmt::format("VEC must be at least {}", shape.least_width),
+                    {"VEC"},
+                    [least = shape.least_width](const Config& c) { return c["VEC"] >= least; }});
+  }
+  if (shape.most_items < largest_items) {
+    list.push_back(
+        {"items",
+         fmt::format("ITEMS must not exceed {}, which are {}", shape.items_name, shape.most_items),
+         {"ITEMS"},
+         [most = shape.most_items](const Config& c) { return c["ITEMS"] <= most; }});
+  }
+  return list;
+}
+
+Alternative space(const std::string& variant, const ElementwiseShape& shape, DType in, DType out,
+                  const DeviceInfo& device) {
+  const std::int64_t threads = most_threads(device), file = register_file(device);
+  Alternative a{variant, {}, {}};
+  a.parameters = {
+      {"THREADS", {64, 128, 256, 512, 1024}}, {"VEC", vector_widths(in)}, {"ITEMS", {1, 2, 4, 8}}};
+  a.constraints = {
+      storage_constraint(in, out, device),
+      {"workgroup_threads",
+       fmt::format("the device allows {} threads", threads),
+       {"THREADS"},
+       [threads](const Config& c) { return c["THREADS"] <= threads; }},
+      {"register_file",
+       fmt::format("the threads of a workgroup need more than {} registers together", file),
+       {"THREADS", "VEC", "ITEMS"},
+       [in, loads = shape.loads, file](const Config& c) {
+         return registers_of(in, loads, c) * c["THREADS"] <= file;
+       }}};
+  append(a.constraints, shape_constraints(shape, device));
+  return a;
+}
+
+/// As wide as possible; many loads in flight, unless some of the device would have no work; then
+/// small workgroups.
+std::vector<Config> defaults(const std::string& variant, const ElementwiseShape& shape, DType in,
+                             const DeviceInfo& device) {
+  const std::int64_t most = shape.run > 0 ? shape.run : vector_widths(in).back();
+  const int vec = vectorising_cpu(device) ? shape.least_width : widest_vector(in, most, most);
+  std::vector<Config> configs;
+  const auto add = [&](int threads, int items) {
+    configs.push_back({variant, {{"THREADS", threads}, {"VEC", vec}, {"ITEMS", items}}});
+  };
+  for (const auto& [threads, items] : {std::pair{256, 4}, {256, 2}, {256, 1}, {128, 1}}) {
+    add(threads, items);
+    if (items > shape.most_items || shape.workgroups(configs.back()) < busy_workgroups(device)) {
+      configs.pop_back();
+    }
+  }
+  add(64, 1);
+  return configs;
+}
+
+LaunchPlan plan(const ElementwiseKernel& kernel, const Problem& problem, const DeviceInfo& device,
+                const Config& config) {
+  const bool glsl = device.language == "glsl";
+  Defines defines = type_defines(problem.dtype, problem.out_dtype);
+  add_parameters(defines, config);
+  add_pack(defines, device, "X", problem.dtype, config["VEC"]);
+  if (glsl) defines.emplace_back("F16_ARITHMETIC", device.f16_arithmetic ? "1" : "0");
+  if (kernel.defines != nullptr) {
+    for (const auto& define : kernel.defines(problem)) defines.push_back(define);
+  }
+  const auto arguments = kernel.arguments(problem);
+  LaunchPlan plan;
+  plan.sources.push_back(kernel_source(device, kernel.path, defines, config["THREADS"], arguments));
+  const auto workgroups = static_cast<std::uint64_t>(kernel.shape(problem).workgroups(config));
+  plan.launches.push_back({0, grid(device, plan.sources[0], workgroups), arguments});
+  return plan;
+}
+
+}  // namespace
+
+Variant elementwise_variant(const ElementwiseKernel& kernel) {
+  const std::string name = kernel.path.substr(kernel.path.find('/') + 1);
+  return {name,
+          [kernel, name](const Problem& problem, const DeviceInfo& device) {
+            return space(name, kernel.shape(problem), problem.dtype, problem.out_dtype, device);
+          },
+          [kernel](const Problem& problem, const DeviceInfo& device, const Config& config) {
+            return plan(kernel, problem, device, config);
+          },
+          [kernel, name](const Problem& problem, const DeviceInfo& device) {
+            return defaults(name, kernel.shape(problem), problem.dtype, device);
+          }};
+}
+
+ElementwiseShape flat_shape(std::int64_t elements, int loads) {
+  ElementwiseShape shape;
+  shape.loads = loads;
+  shape.workgroups = [elements](const Config& c) {
+    return ceil_div(ceil_div(elements, c["VEC"]), std::int64_t{c["THREADS"]} * c["ITEMS"]);
+  };
+  return shape;
+}
+
+ElementwiseShape row_shape(std::int64_t rows, std::int64_t run, std::string_view run_name,
+                           int loads) {
+  ElementwiseShape shape = flat_shape(rows * run, loads);
+  shape.run = run;
+  shape.run_name = run_name;
+  return shape;
+}
+
+std::vector<DTypes> elementwise_dtypes() {
+  return {{DType::f32, DType::f32}, {DType::f16, DType::f16},  {DType::bf16, DType::bf16},
+          {DType::f16, DType::f32}, {DType::bf16, DType::f32}, {DType::f32, DType::f16},
+          {DType::f32, DType::bf16}};
+}
+
+HostTensor random_activations(const Problem&, const TensorSpec& spec, std::uint64_t seed) {
+  HostTensor tensor = random_tensor(spec, seed);
+  for (std::size_t i = 0; i < spec.elements(); ++i) {
+    store_element(spec.dtype, tensor.data.data(), i, 32 * tensor.at(i));
+  }
+  return tensor;
+}
+
+HostTensor random_indices(const TensorSpec& spec, std::int64_t most, std::uint64_t seed) {
+  HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
+  std::mt19937_64 random(seed);
+  for (std::size_t i = 0; i < spec.elements(); ++i) {
+    const auto index = uniform_below(random, static_cast<std::uint64_t>(most) + 1);
+    store_element(spec.dtype, tensor.data.data(), i, static_cast<double>(index));
+  }
+  return tensor;
+}
+
+}  // namespace greta

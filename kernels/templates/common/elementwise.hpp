@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/model/kernel_template.hpp"
+#include "kernels/templates/common/render.hpp"
+
+/// Operations that take each element once and are bound by memory. Their kernels stand on
+/// common/elementwise.{glsl,hip} and have the parameters THREADS of a workgroup, VEC elements of a
+/// load, and ITEMS vectors of each operand that a thread loads before it computes.
+namespace greta {
+
+constexpr std::int64_t largest_items = 8;
+
+/// What a problem means for these parameters.
+struct ElementwiseShape {
+  /// Elements that follow each other in every operand: VEC divides it. 0: any VEC is right.
+  std::int64_t run = 0;
+  std::string_view run_name = "";  ///< for messages: "dim"
+  int least_width = 1;             ///< of VEC
+  int loads = 1;                   ///< vectors that are loaded for each of ITEMS
+  std::int64_t most_items = largest_items;
+  std::string_view items_name = "";  ///< for messages, where `most_items` is less: "heads"
+  std::function<std::int64_t(const Config&)> workgroups;
+};
+
+/// The only kernel of an operation.
+struct ElementwiseKernel {
+  std::string path;  ///< "add/flat": the variant is called "flat"
+  ElementwiseShape (*shape)(const Problem&) = nullptr;
+  Defines (*defines)(const Problem&) = nullptr;  ///< besides types and parameters
+  std::vector<Argument> (*arguments)(const Problem&) = nullptr;
+};
+
+Variant elementwise_variant(const ElementwiseKernel& kernel);
+
+/// Of a kernel whose workgroups take `elements` one behind the other, whatever their number.
+ElementwiseShape flat_shape(std::int64_t elements, int loads);
+/// Of one whose threads take the vectors of `rows` rows of `run` elements.
+ElementwiseShape row_shape(std::int64_t rows, std::int64_t run, std::string_view run_name,
+                           int loads);
+
+/// Types that elements are converted between: all seven pairs with f32 on a side, or none.
+std::vector<DTypes> elementwise_dtypes();
+
+/// Uniform in (-16, 16), where activations bend and vanish.
+HostTensor random_activations(const Problem& problem, const TensorSpec& spec, std::uint64_t seed);
+
+/// Whole numbers from 0 to `most`, equal for equal seeds: positions and ids.
+HostTensor random_indices(const TensorSpec& spec, std::int64_t most, std::uint64_t seed);
+
+}  // namespace greta

@@ -1,0 +1,72 @@
+#include "kernels/templates/embedding/embedding.hpp"
+
+#include <algorithm>
+
+#include "kernels/reference/embedding.hpp"
+#include "kernels/templates/common/elementwise.hpp"
+
+namespace greta {
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const std::int64_t tokens = problem.dim("tokens"), dim = problem.dim("dim");
+  return {{"ids", Role::input, DType::i32, 1, tokens},
+          {"table", Role::input, problem.dtype, problem.dim("vocabulary"), dim},
+          {"out", Role::output, problem.out_dtype, tokens, dim}};
+}
+
+HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
+  if (spec.dtype != DType::i32) return random_tensor(spec, seed);
+  return random_indices(spec, problem.dim("vocabulary") - 1, seed);
+}
+
+/// As many rows of the table are read as the tokens can name; nothing is computed.
+Work work(const Problem& problem) {
+  const std::int64_t tokens = problem.dim("tokens"), dim = problem.dim("dim");
+  const auto read = static_cast<double>(std::min(tokens, problem.dim("vocabulary")) * dim);
+  const auto written = static_cast<double>(tokens * dim);
+  return {0, read * static_cast<double>(size_of(problem.dtype)) +
+                 written * static_cast<double>(size_of(problem.out_dtype)) +
+                 4 * static_cast<double>(tokens)};
+}
+
+ElementwiseShape shape(const Problem& problem) {
+  return row_shape(problem.dim("tokens"), problem.dim("dim"), "dim", 1);
+}
+
+std::vector<Argument> arguments(const Problem& problem) {
+  std::vector<Argument> list{OperandArgument{0}, OperandArgument{1}, OperandArgument{2}};
+  for (const char* name : {"tokens", "vocabulary", "dim"}) {
+    list.emplace_back(static_cast<std::uint32_t>(problem.dim(name)));
+  }
+  return list;
+}
+
+Problem stand_in(const Problem& problem, double fraction) {
+  return shorter(problem, "tokens", 16, fraction);
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "embedding";
+  t.summary = "rows of a table that ids name";
+  t.dimensions = {{"tokens", "ids"}, {"vocabulary", "rows of the table"}, {"dim", "its columns"}};
+  t.dtypes = elementwise_dtypes();
+  t.sizes = {{4096, 128256, 4096}, {1, 128256, 4096}, {100, 1000, 1001}};
+  t.variants = {elementwise_variant({"embedding/gather", shape, nullptr, arguments})};
+  t.work = work;
+  t.tensors = tensors;
+  t.input = input;
+  t.reference = embedding_reference;
+  t.stand_in = stand_in;
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& embedding_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

@@ -1,0 +1,32 @@
+// The rows of a table that the ids name; an id that it does not have gives a row of NaN.
+#include "common/elementwise.hip"
+
+GRETA_KERNEL(THREADS)
+embedding_gather(const int* __restrict__ ids, const In* __restrict__ table, Out* __restrict__ out,
+                 u32 tokens, u32 vocabulary, u32 dim) {
+  const u32 width = dim / VEC;
+  const Place start = tile_start<THREADS * ITEMS>(width);
+  Place place[ITEMS];
+  u32 id[ITEMS] = {};
+  GRETA_UNROLL
+  for (u32 i = 0; i < ITEMS; ++i) {
+    place[i] = advance(start, i * THREADS + thread_index(), width);
+    if (place[i].row < tokens) id[i] = u32(ids[place[i].row]);
+  }
+  Vector vector[ITEMS] = {};
+  GRETA_UNROLL
+  for (u32 i = 0; i < ITEMS; ++i) {
+    if (place[i].row < tokens && id[i] < vocabulary)
+      vector[i] = load_vector(table + u64(id[i]) * dim + place[i].col * VEC);
+  }
+  GRETA_UNROLL
+  for (u32 i = 0; i < ITEMS; ++i) {
+    if (place[i].row >= tokens) continue;
+    Out* const to = out + u64(place[i].row) * dim + place[i].col * VEC;
+    if (id[i] < vocabulary) {
+      store_converted(to, vector[i]);
+    } else {
+      store_nan(to);
+    }
+  }
+}

@@ -1,0 +1,69 @@
+#include "kernels/templates/gelu/gelu.hpp"
+
+#include "kernels/reference/gelu.hpp"
+#include "kernels/templates/common/elementwise.hpp"
+
+namespace greta {
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+  return {{"x", Role::input, problem.dtype, rows, cols},
+          {"out", Role::output, problem.out_dtype, rows, cols}};
+}
+
+/// 10 operations for an element, the exponential as one.
+Work work(const Problem& problem) {
+  Work least;
+  for (const TensorSpec& tensor : tensors(problem)) {
+    least.bytes += static_cast<double>(tensor.bytes());
+  }
+  least.flops =
+      10 * static_cast<double>(problem.dim("rows")) * static_cast<double>(problem.dim("cols"));
+  return least;
+}
+
+ElementwiseShape shape(const Problem& problem) {
+  return flat_shape(problem.dim("rows") * problem.dim("cols"), 1);
+}
+
+Defines defines(const Problem& problem) {
+  return {{"EXACT", problem.attribute("form", "tanh") == "erf" ? "1" : "0"}};
+}
+
+std::vector<Argument> arguments(const Problem& problem) {
+  const auto count = static_cast<std::uint64_t>(problem.dim("rows") * problem.dim("cols"));
+  return {OperandArgument{0}, OperandArgument{1}, count};
+}
+
+Problem stand_in(const Problem& problem, double fraction) {
+  return shorter(problem, "rows", 64, fraction);
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "gelu";
+  t.summary = "activation x/2 (1 + erf(x / sqrt(2))), or its approximation with tanh";
+  t.dimensions = {{"rows", "rows of x"}, {"cols", "columns of x"}};
+  t.attributes = {
+      {"form", "how it is defined", "tanh", {"tanh", "erf"}, "", nullptr, {}},
+  };
+  t.dtypes = elementwise_dtypes();
+  t.sizes = {{4096, 11008}, {1, 11008}, {1000, 1001}};
+  t.variants = {elementwise_variant({"gelu/flat", shape, defines, arguments})};
+  t.work = work;
+  t.tensors = tensors;
+  t.input = random_activations;
+  t.reference = gelu_reference;
+  t.stand_in = stand_in;
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& gelu_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

@@ -1,0 +1,35 @@
+#version 460
+// Appends the keys and values of new tokens to their caches: those of a token and head, a row here,
+// go to the head's slot `position` + token. Tokens for which there is no slot are left out.
+
+#include "common/elementwise.glsl"
+
+layout(push_constant, std430) uniform Arguments {
+  uint64_t k, v, position, k_cache, v_cache;
+  uint tokens, heads, dim, capacity;
+} args;
+
+void main() {
+  const uint width = args.dim / VEC, rows = args.tokens * args.heads;
+  const Place start = tile_start(width, THREADS * ITEMS);
+  X_RAW keys[ITEMS], values[ITEMS];
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    const Place place = advance(start, i * THREADS + gl_LocalInvocationIndex, width);
+    const uint64_t from = (uint64_t(place.row) * args.dim + place.col * VEC) * IN_BYTES;
+    keys[i] = values[i] = X_RAW(0);
+    if (place.row < rows) {
+      keys[i] = load_vector(args.k + from);
+      values[i] = load_vector(args.v + from);
+    }
+  }
+  const uint first = uint(I32(args.position).v);
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+    const Place place = advance(start, i * THREADS + gl_LocalInvocationIndex, width);
+    const uint slot = first + place.row / args.heads;
+    if (place.row >= rows || slot >= args.capacity) continue;
+    const uint64_t row = uint64_t(place.row % args.heads) * args.capacity + slot;
+    const uint64_t to = (row * args.dim + place.col * VEC) * OUT_BYTES;
+    store_converted(args.k_cache + to, keys[i]);
+    store_converted(args.v_cache + to, values[i]);
+  }
+}

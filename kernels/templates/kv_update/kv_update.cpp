@@ -1,0 +1,94 @@
+#include "kernels/templates/kv_update/kv_update.hpp"
+
+#include <fmt/format.h>
+
+#include "kernels/reference/kv_update.hpp"
+#include "kernels/templates/common/elementwise.hpp"
+
+namespace greta {
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const std::int64_t tokens = problem.dim("tokens"), heads = problem.dim("kv_heads");
+  const std::int64_t dim = problem.dim("dim"), slots = heads * problem.dim("capacity");
+  return {{"K", Role::input, problem.dtype, tokens, heads * dim},
+          {"V", Role::input, problem.dtype, tokens, heads * dim},
+          {"position", Role::input, DType::i32, 1, 1},
+          {"K_cache", Role::input_output, problem.out_dtype, slots, dim},
+          {"V_cache", Role::input_output, problem.out_dtype, slots, dim}};
+}
+
+HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
+  if (spec.dtype != DType::i32) return random_tensor(spec, seed);
+  return random_indices(spec, problem.dim("capacity") - problem.dim("tokens"), seed);
+}
+
+Result<void> check(const Problem& problem) {
+  constexpr std::int64_t most = 2147483647;
+  const std::int64_t tokens = problem.dim("tokens"), heads = problem.dim("kv_heads");
+  const std::int64_t capacity = problem.dim("capacity");
+  const auto bad = [](std::string message) {
+    return Failure{Status::invalid_argument, std::move(message), {}};
+  };
+  if (capacity < tokens) {
+    return bad(fmt::format("--capacity {}: must be at least the {} tokens", capacity, tokens));
+  }
+  if (tokens * heads > most) {
+    return bad(fmt::format("--kv_heads {}: tokens x kv_heads must not exceed {}", heads, most));
+  }
+  return {};
+}
+
+/// What is appended is read and written once; nothing is computed.
+Work work(const Problem& problem) {
+  const auto rows = static_cast<double>(problem.dim("tokens") * problem.dim("kv_heads"));
+  const double elements = 2 * rows * static_cast<double>(problem.dim("dim"));
+  const auto bytes = static_cast<double>(size_of(problem.dtype) + size_of(problem.out_dtype));
+  return {0, elements * bytes + 4};
+}
+
+ElementwiseShape shape(const Problem& problem) {
+  return row_shape(problem.dim("tokens") * problem.dim("kv_heads"), problem.dim("dim"), "dim", 2);
+}
+
+std::vector<Argument> arguments(const Problem& problem) {
+  std::vector<Argument> list;
+  for (std::size_t tensor = 0; tensor < 5; ++tensor) list.emplace_back(OperandArgument{tensor});
+  for (const char* name : {"tokens", "kv_heads", "dim", "capacity"}) {
+    list.emplace_back(static_cast<std::uint32_t>(problem.dim(name)));
+  }
+  return list;
+}
+
+Problem stand_in(const Problem& problem, double fraction) {
+  return shorter(problem, "tokens", 16, fraction);
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "kv_update";
+  t.summary = "appends new keys and values to their caches";
+  t.dimensions = {{"tokens", "tokens that are appended"},
+                  {"kv_heads", "heads of keys and values"},
+                  {"dim", "elements of a head"},
+                  {"capacity", "tokens that the caches hold", 1, 2147483647, "", {160, 168, 200}}};
+  t.dtypes = elementwise_dtypes();
+  t.sizes = {{4096, 32, 128, 8192}, {1, 32, 128, 2048}, {16, 8, 80, 2048}, {7, 3, 5, 100}};
+  t.variants = {elementwise_variant({"kv_update/append", shape, nullptr, arguments})};
+  t.check = check;
+  t.work = work;
+  t.tensors = tensors;
+  t.input = input;
+  t.reference = kv_update_reference;
+  t.stand_in = stand_in;
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& kv_update_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

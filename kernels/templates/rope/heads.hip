@@ -1,0 +1,71 @@
+// Rotates the pairs of each head's elements by the angles of its token's position, whose cosines and
+// sines are a row of the table. HALF: element i is paired with i + dim/2, else 2i with 2i + 1. A
+// thread takes the same columns of up to ITEMS heads of a token, so that it reads their angles once.
+#if !defined(HALF)
+#error "HALF must be defined"
+#endif
+
+#include "common/elementwise.hip"
+
+#if VEC < 2 && !HALF
+#error "VEC is at least 2 where pairs are neighbours"
+#endif
+
+constexpr int parts = HALF ? 2 : 1;  // vectors that a thread has of a head
+
+// The angles of the pairs, a cosine and a sine for each.
+GRETA_DEVICE void rotate(const Vector (&x)[parts], const float (&angles)[parts * VEC],
+                         float (&y)[parts][VEC]) {
+#if HALF
+  GRETA_UNROLL
+  for (int j = 0; j < VEC; ++j) {
+    const float a = element(x[0], j), b = element(x[parts - 1], j);
+    const float cosine = angles[2 * j], sine = angles[2 * j + 1];
+    y[0][j] = a * cosine - b * sine;
+    y[parts - 1][j] = a * sine + b * cosine;
+  }
+#else
+  GRETA_UNROLL
+  for (int j = 0; j < VEC; j += 2) {
+    const float a = element(x[0], j), b = element(x[0], j + 1);
+    const float cosine = angles[j], sine = angles[j + 1];
+    y[0][j] = a * cosine - b * sine;
+    y[0][j + 1] = a * sine + b * cosine;
+  }
+#endif
+}
+
+// x may be out: a thread overwrites only what it has read before.
+GRETA_KERNEL(THREADS)
+rope_heads(const In* x, const int* __restrict__ positions, const float* __restrict__ table, Out* out,
+           u32 tokens, u32 heads, u32 dim, u32 table_rows) {
+  const u32 width = dim / (parts * VEC), groups = heads / ITEMS + (heads % ITEMS != 0);
+  const Place place = advance(tile_start<THREADS>(width), thread_index(), width);
+  const u32 token = place.row / groups, group = place.row % groups;
+  if (token >= tokens) return;
+  const u64 first = (u64(token) * heads + group) * dim + place.col * VEC;
+  const u64 step = u64(groups) * dim;  // from one of the thread's heads to the next
+  Vector vector[ITEMS][parts] = {};
+  GRETA_UNROLL
+  for (u32 i = 0; i < ITEMS; ++i) {
+    if (group + i * groups >= heads) continue;
+    GRETA_UNROLL
+    for (int p = 0; p < parts; ++p) vector[i][p] = load_vector(x + first + i * step + p * (dim / 2));
+  }
+  float angles[parts * VEC];
+  const u32 position = u32(positions[token]);
+  if (position < table_rows) {
+    load_floats(table + u64(position) * dim + place.col * (parts * VEC), angles);
+  } else {
+    GRETA_UNROLL
+    for (int j = 0; j < parts * VEC; ++j) angles[j] = float_from_bits(0x7fc00000U);
+  }
+  GRETA_UNROLL
+  for (u32 i = 0; i < ITEMS; ++i) {
+    if (group + i * groups >= heads) continue;
+    float y[parts][VEC];
+    rotate(vector[i], angles, y);
+    GRETA_UNROLL
+    for (int p = 0; p < parts; ++p) store_floats(out + first + i * step + p * (dim / 2), y[p]);
+  }
+}

@@ -1,0 +1,133 @@
+#include "kernels/templates/rope/rope.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/reference/rope.hpp"
+#include "kernels/templates/common/elementwise.hpp"
+#include "kernels/templates/common/limits.hpp"
+
+namespace greta {
+namespace {
+
+bool half(const Problem& problem) {
+  return problem.attribute("style", "interleaved") == "half";
+}
+
+bool in_place(const Problem& problem) {
+  return problem.attribute("output", "new") == "in_place";
+}
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const std::int64_t tokens = problem.dim("tokens"), dim = problem.dim("dim");
+  const std::int64_t rows = tokens * problem.dim("heads");
+  const Role x = in_place(problem) ? Role::input_output : Role::input;
+  std::vector<TensorSpec> list{
+      {"x", x, problem.dtype, rows, dim},
+      {"positions", Role::input, DType::i32, 1, tokens},
+      {"table", Role::input, DType::f32, problem.dim("positions"), dim},
+  };
+  if (!in_place(problem)) list.push_back({"out", Role::output, problem.out_dtype, rows, dim});
+  return list;
+}
+
+HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
+  if (spec.dtype != DType::i32) return random_tensor(spec, seed);
+  return random_indices(spec, problem.dim("positions") - 1, seed);
+}
+
+Result<void> check(const Problem& problem) {
+  const std::int64_t dim = problem.dim("dim"), most = 2147483647;
+  const auto bad = [](std::string message) {
+    return Failure{Status::invalid_argument, std::move(message), {}};
+  };
+  if (dim % 2 != 0) return bad(fmt::format("--dim {}: must be even, for pairs", dim));
+  if (problem.dim("tokens") * problem.dim("heads") > most) {
+    return bad(
+        fmt::format("--heads {}: tokens x heads must not exceed {}", problem.dim("heads"), most));
+  }
+  return {};
+}
+
+/// x is read and written, and as many rows of the table are read as the tokens can name. 3
+/// operations for an element.
+Work work(const Problem& problem) {
+  const auto tokens = problem.dim("tokens"), dim = problem.dim("dim");
+  const auto elements = static_cast<double>(tokens * problem.dim("heads") * dim);
+  const auto angles = static_cast<double>(std::min(tokens, problem.dim("positions")) * dim);
+  const auto bytes = static_cast<double>(size_of(problem.dtype) + size_of(problem.out_dtype));
+  return {3 * elements, elements * bytes + 4 * angles + 4 * static_cast<double>(tokens)};
+}
+
+/// A thread's ITEMS are vectors of as many heads.
+ElementwiseShape shape(const Problem& problem) {
+  const std::int64_t tokens = problem.dim("tokens"), heads = problem.dim("heads");
+  const std::int64_t run = problem.dim("dim") / (half(problem) ? 2 : 1);
+  ElementwiseShape shape =
+      row_shape(tokens * heads, run, half(problem) ? "dim / 2" : "dim", half(problem) ? 2 : 1);
+  shape.least_width = half(problem) ? 1 : 2;
+  shape.most_items = heads;
+  shape.items_name = "heads";
+  shape.workgroups = [=](const Config& c) {
+    return ceil_div(tokens * ceil_div(heads, c["ITEMS"]) * (run / c["VEC"]), c["THREADS"]);
+  };
+  return shape;
+}
+
+Defines defines(const Problem& problem) {
+  return {{"HALF", half(problem) ? "1" : "0"}};
+}
+
+std::vector<Argument> arguments(const Problem& problem) {
+  const OperandArgument out{in_place(problem) ? std::size_t{0} : std::size_t{3}};
+  std::vector<Argument> list{OperandArgument{0}, OperandArgument{1}, OperandArgument{2}, out};
+  for (const char* name : {"tokens", "heads", "dim", "positions"}) {
+    list.emplace_back(static_cast<std::uint32_t>(problem.dim(name)));
+  }
+  return list;
+}
+
+Problem stand_in(const Problem& problem, double fraction) {
+  return shorter(problem, "tokens", 16, fraction);
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "rope";
+  t.summary = "rotary position embedding, by a table of cosines and sines";
+  t.dimensions = {
+      {"tokens", "tokens of x"},
+      {"heads", "heads of a token"},
+      {"dim", "elements of a head, even", 2, 2147483646, "", {2, 6, 64, 80, 128, 40}},
+      {"positions", "positions that the table has", 1, 2147483647, "4096", {1, 7, 300}}};
+  t.attributes = {
+      {"style",
+       "what is a pair: elements 2i and 2i + 1, or i and i + dim / 2",
+       "interleaved",
+       {"interleaved", "half"},
+       "",
+       nullptr,
+       {}},
+      {"output", "where the result goes", "new", {"new", "in_place"}, "", nullptr, {}},
+  };
+  t.dtypes = {{DType::f16, DType::f16}, {DType::bf16, DType::bf16}, {DType::f32, DType::f32}};
+  t.sizes = {{4096, 32, 128, 4096}, {1, 32, 128, 131072}, {100, 6, 80, 4096}, {7, 3, 6, 100}};
+  t.variants = {elementwise_variant({"rope/heads", shape, defines, arguments})};
+  t.check = check;
+  t.work = work;
+  t.tensors = tensors;
+  t.input = input;
+  t.reference = rope_reference;
+  t.stand_in = stand_in;
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& rope_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

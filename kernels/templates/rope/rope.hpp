@@ -1,0 +1,10 @@
+#pragma once
+
+#include "kernels/model/kernel_template.hpp"
+
+namespace greta {
+
+/// Rotary position embedding.
+const KernelTemplate& rope_template();
+
+}  // namespace greta

@@ -1,0 +1,24 @@
+// out = silu(gate) * up. PACKED: both are in one tensor, gate in the first half of each row.
+#if !defined(PACKED)
+#error "PACKED must be defined"
+#endif
+
+#include "common/activation.hip"
+#include "common/map.hip"
+
+struct SiluMul {
+  GRETA_DEVICE static float of(const float (&x)[2]) { return silu(x[0]) * x[1]; }
+};
+
+#if PACKED
+GRETA_KERNEL(THREADS)
+silu_mul_flat(const In* __restrict__ x, Out* __restrict__ out, u64 count, u32 cols) {
+  map<SiluMul>({x, x + cols}, out, count, cols / VEC, cols);
+}
+#else
+GRETA_KERNEL(THREADS)
+silu_mul_flat(const In* __restrict__ gate, const In* __restrict__ up, Out* __restrict__ out,
+              u64 count) {
+  map<SiluMul>({gate, up}, out, count);
+}
+#endif

@@ -1,0 +1,85 @@
+#include "kernels/templates/silu_mul/silu_mul.hpp"
+
+#include "kernels/reference/silu_mul.hpp"
+#include "kernels/templates/common/elementwise.hpp"
+
+namespace greta {
+namespace {
+
+bool packed(const Problem& problem) {
+  return problem.attribute("layout", "separate") == "packed";
+}
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+  const TensorSpec out{"out", Role::output, problem.out_dtype, rows, cols};
+  if (packed(problem)) return {{"x", Role::input, problem.dtype, rows, 2 * cols}, out};
+  return {{"gate", Role::input, problem.dtype, rows, cols},
+          {"up", Role::input, problem.dtype, rows, cols},
+          out};
+}
+
+/// 5 operations for an element, the exponential as one.
+Work work(const Problem& problem) {
+  Work least;
+  for (const TensorSpec& tensor : tensors(problem)) {
+    least.bytes += static_cast<double>(tensor.bytes());
+  }
+  least.flops =
+      5 * static_cast<double>(problem.dim("rows")) * static_cast<double>(problem.dim("cols"));
+  return least;
+}
+
+ElementwiseShape shape(const Problem& problem) {
+  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+  return packed(problem) ? row_shape(rows, cols, "cols", 2) : flat_shape(rows * cols, 2);
+}
+
+Defines defines(const Problem& problem) {
+  return {{"PACKED", packed(problem) ? "1" : "0"}};
+}
+
+std::vector<Argument> arguments(const Problem& problem) {
+  const std::int64_t cols = problem.dim("cols");
+  const auto count = static_cast<std::uint64_t>(problem.dim("rows") * cols);
+  if (!packed(problem)) return {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}, count};
+  return {OperandArgument{0}, OperandArgument{1}, count, static_cast<std::uint32_t>(cols)};
+}
+
+Problem stand_in(const Problem& problem, double fraction) {
+  return shorter(problem, "rows", 64, fraction);
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "silu_mul";
+  t.summary = "gated activation, out = silu(gate) * up";
+  t.dimensions = {{"rows", "rows of out"}, {"cols", "columns of out"}};
+  t.attributes = {
+      {"layout",
+       "gate and up: separate tensors, or packed into one whose rows hold gate, then up",
+       "separate",
+       {"separate", "packed"},
+       "",
+       nullptr,
+       {}},
+  };
+  t.dtypes = elementwise_dtypes();
+  t.sizes = {{4096, 11008}, {1, 11008}, {1000, 1001}};
+  t.variants = {elementwise_variant({"silu_mul/flat", shape, defines, arguments})};
+  t.work = work;
+  t.tensors = tensors;
+  t.input = random_activations;
+  t.reference = silu_mul_reference;
+  t.stand_in = stand_in;
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& silu_mul_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

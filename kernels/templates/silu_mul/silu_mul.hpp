@@ -1,0 +1,10 @@
+#pragma once
+
+#include "kernels/model/kernel_template.hpp"
+
+namespace greta {
+
+/// out = silu(gate) * up: the gated activation of feed-forward layers.
+const KernelTemplate& silu_mul_template();
+
+}  // namespace greta

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/model/tensor.hpp"
+
+namespace greta::test {
+
+/// A tensor of these elements, in order.
+inline HostTensor filled(const TensorSpec& spec, const std::vector<double>& values) {
+  HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    store_element(spec.dtype, tensor.data.data(), i, values[i]);
+  }
+  return tensor;
+}
+
+}  // namespace greta::test
