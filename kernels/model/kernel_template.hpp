@@ -125,6 +125,7 @@ struct Variant {
   /// Sensible untuned choices, best first, some of which the constraints may reject; none where
   /// variants behind this one serve better.
   std::function<std::vector<Config>(const Problem&, const DeviceInfo&)> defaults;
+  std::string summary{};  ///< what it is for and what a workgroup computes, in one line
 };
 
 /// An operation: what it computes, what is tunable, and how to tell that a result is right. A plain
@@ -132,6 +133,7 @@ struct Variant {
 struct KernelTemplate {
   std::string name;     ///< "gemm"
   std::string summary;  ///< one line for --help
+  std::string bound;    ///< in words, how far a result may lie from the exact one
   std::vector<Dimension> dimensions;
   std::vector<Attribute> attributes;
   std::vector<DTypes> dtypes;  ///< the first pair is the default

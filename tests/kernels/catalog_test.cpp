@@ -59,7 +59,9 @@ TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
     }
     EXPECT_FALSE(entry->sizes.empty());
     for (const auto& size : entry->sizes) EXPECT_EQ(size.size(), entry->dimensions.size());
+    EXPECT_FALSE(entry->bound.empty());
     EXPECT_FALSE(entry->variants.empty());
+    for (const Variant& variant : entry->variants) EXPECT_FALSE(variant.summary.empty());
     EXPECT_TRUE(entry->work && entry->tensors && entry->reference && entry->stand_in);
     EXPECT_EQ(entry->key().size(), 32U);
   }

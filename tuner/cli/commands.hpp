@@ -27,6 +27,7 @@ using Action = std::function<int()>;
 // Each adds one subcommand (or one for each operation of the catalog) and sets `action` when it is
 // chosen.
 void add_devices_command(CLI::App& app, Action& action);
+void add_operations_command(CLI::App& app, Action& action);
 void add_tune_commands(CLI::App& app, Action& action);
 void add_preset_command(CLI::App& app, Action& action);
 void add_show_command(CLI::App& app, Action& action);

@@ -82,6 +82,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Action action;
   add_devices_command(app, action);
+  add_operations_command(app, action);
   add_tune_commands(app, action);
   add_preset_command(app, action);
   add_show_command(app, action);

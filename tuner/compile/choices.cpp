@@ -81,8 +81,8 @@ class Dealer {
   Deck<Kind> all_kinds(std::string_view variant) {
     std::vector<Kind> kinds;
     for (const DTypes& types : template_.dtypes) {
-      for (const auto& [name, space, plan, defaults] : template_.variants) {
-        if (variant.empty() || name == variant) kinds.push_back({types, name});
+      for (const Variant& each : template_.variants) {
+        if (variant.empty() || each.name == variant) kinds.push_back({types, each.name});
       }
     }
     return Deck(std::move(kinds));

@@ -69,6 +69,11 @@ KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "gemm";
   t.summary = "matrix product, C = act(alpha * A B + bias + residual + beta * C)";
+  t.bound =
+      "u min(K + 2, 8) sqrt(K) times the root of the sum of (a b)^2 for the product, u = 2^-24; u "
+      "times each term of the epilogue; an activation's Lipschitz constant times that; the "
+      "output's "
+      "rounding";
   t.dimensions = {{"m", "rows of C"}, {"n", "columns of C"}, {"k", "length of the dot products"}};
   t.attributes = {
       {"layout",

@@ -181,7 +181,8 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }  // namespace
 
 Variant gemv() {
-  return make_variant<space, plan, defaults>("gemv");
+  return make_variant<space, plan, defaults>(
+      "gemv", "few rows, bound by reading B once: a workgroup computes some columns of all rows");
 }
 
 }  // namespace greta::gemm

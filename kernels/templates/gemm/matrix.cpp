@@ -179,7 +179,8 @@ Variant matrix() {
   constexpr auto any_defaults = [](const Shape& shape, const DeviceInfo& device) {
     return cooperative(device) ? cooperative_defaults(shape, device) : defaults(shape, device);
   };
-  return make_variant<any_space, any_plan, any_defaults>("matrix");
+  return make_variant<any_space, any_plan, any_defaults>(
+      "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups");
 }
 
 }  // namespace greta::gemm

@@ -49,7 +49,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo&) {
 }  // namespace
 
 Variant naive() {
-  return make_variant<space, plan, defaults>("naive");
+  return make_variant<space, plan, defaults>(
+      "naive", "the yardstick, and C or K too small for tiles: a thread computes one element");
 }
 
 }  // namespace greta::gemm

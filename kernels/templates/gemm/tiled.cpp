@@ -261,7 +261,8 @@ Variant tiled() {
   constexpr auto whole = [](const Shape& shape, const DeviceInfo& device) {
     return space(shape, device, false);
   };
-  return make_variant<whole, plan, defaults>("tiled");
+  return make_variant<whole, plan, defaults>(
+      "tiled", "on vector units: a workgroup computes a tile of C from shared memory");
 }
 
 // It has no defaults of its own: the tiles' are cut along K where they are too few.
@@ -270,7 +271,8 @@ Variant split_k() {
     return space(shape, device, true);
   };
   constexpr auto none = [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; };
-  return make_variant<split, plan, none>("split_k");
+  return make_variant<split, plan, none>(
+      "split_k", "as tiled, for a slice of K; a second launch adds the slices");
 }
 
 }  // namespace greta::gemm

@@ -10,7 +10,7 @@ namespace greta::gemm {
 
 /// A variant by its functions of a Shape, see greta::Variant.
 template <auto space, auto plan, auto defaults>
-Variant make_variant(std::string name) {
+Variant make_variant(std::string name, std::string summary) {
   return {std::move(name),
           [](const Problem& problem, const DeviceInfo& device) {
             return space(shape_of(problem), device);
@@ -20,7 +20,8 @@ Variant make_variant(std::string name) {
           },
           [](const Problem& problem, const DeviceInfo& device) {
             return defaults(shape_of(problem), device);
-          }};
+          },
+          std::move(summary)};
 }
 
 Variant gemv(), naive(), matrix(), tiled(), split_k();

@@ -1,0 +1,22 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "tuner/cli/commands.hpp"
+#include "tuner/report/operations_text.hpp"
+
+namespace greta {
+
+void add_operations_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("operations", "List the operations and their variants");
+  auto markdown = std::make_shared<bool>(false);
+  command->add_flag("--markdown", *markdown, "Everything about them, as docs/kernels.md has it");
+  command->callback([&action, markdown] {
+    action = [markdown] {
+      fmt::print("{}", *markdown ? operations_markdown() : operations_text());
+      return exit_done;
+    };
+  });
+}
+
+}  // namespace greta

@@ -1,0 +1,110 @@
+#include "tuner/report/operations_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/architectures.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta {
+namespace {
+
+constexpr auto head = R"(# Kernels
+
+The catalog: every operation with its variants, types, constraints and error bound, as
+`greta-tune operations --markdown` prints it. Parameters and constraints depend on the problem and the
+device; they are told for the size that each operation names, through HIP on gfx942.
+
+)";
+
+std::string types_text(const KernelTemplate& kernel) {
+  std::vector<std::string> pairs;
+  for (const auto& [in, out] : kernel.dtypes) {
+    pairs.push_back(in == out ? fmt::format("{}", to_string(in))
+                              : fmt::format("{} to {}", to_string(in), to_string(out)));
+  }
+  return fmt::format("{}", fmt::join(pairs, ", "));
+}
+
+std::string variant_names(const KernelTemplate& kernel) {
+  std::vector<std::string> names;
+  for (const Variant& variant : kernel.variants) names.push_back(variant.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Problem first_problem(const KernelTemplate& kernel) {
+  Problem problem{kernel.name, kernel.dtypes[0].in, kernel.dtypes[0].out, {}, {}};
+  for (std::size_t i = 0; i < kernel.dimensions.size(); ++i) {
+    problem.dims.emplace_back(kernel.dimensions[i].name, kernel.sizes.at(0).at(i));
+  }
+  return problem;
+}
+
+std::string options_table(const KernelTemplate& kernel) {
+  std::string text = "| option | meaning | values |\n|---|---|---|\n";
+  for (const Dimension& d : kernel.dimensions) {
+    const std::string fallback =
+        d.fallback.empty() ? "" : fmt::format(", by default {}", d.fallback);
+    text +=
+        fmt::format("| `--{}` | {} | {} to {}{} |\n", d.name, d.help, d.least, d.most, fallback);
+  }
+  for (const Attribute& a : kernel.attributes) {
+    const std::string values =
+        a.allowed.empty() ? a.allowed_text : fmt::format("{}", fmt::join(a.allowed, ", "));
+    text +=
+        fmt::format("| `--{}` | {} | {}; by default {} |\n", a.name, a.help, values, a.fallback);
+  }
+  return text;
+}
+
+std::string variant_section(const Variant& variant, const Alternative& space) {
+  std::string text = fmt::format("### {}\n\n{}.\n\n", variant.name, variant.summary);
+  for (const auto& [name, values] : space.parameters) {
+    text += fmt::format("- `{}` {}\n", name, fmt::join(values, ", "));
+  }
+  text += "\n| constraint | why it rejects |\n|---|---|\n";
+  for (const Constraint& constraint : space.constraints) {
+    text += fmt::format("| {} | {} |\n", constraint.name, constraint.reason);
+  }
+  return text + "\n";
+}
+
+std::string operation_section(const KernelTemplate& kernel) {
+  const Problem problem = first_problem(kernel);
+  const DeviceInfo device = architecture_info("gfx942").value();
+  std::string text =
+      fmt::format("## {}\n\n{}.\n\n{}\n", kernel.name, kernel.summary, options_table(kernel));
+  text += fmt::format("Types: {}.\n\nError bound: {}.\n\n", types_text(kernel), kernel.bound);
+  text += fmt::format("Told for `{}`.\n\n", problem.key());
+  for (const Variant& variant : kernel.variants) {
+    text += variant_section(variant, variant.space(problem, device));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string operations_text() {
+  std::string text;
+  for (const KernelTemplate* kernel : catalog()) {
+    text += format_row(kernel->name, kernel->summary);
+    text += format_row("", fmt::format("variants {}", variant_names(*kernel)));
+  }
+  return text;
+}
+
+std::string operations_markdown() {
+  std::string text = head;
+  text += "| operation | computes | variants |\n|---|---|---|\n";
+  for (const KernelTemplate* kernel : catalog()) {
+    text += fmt::format("| [{0}](#{0}) | {1} | {2} |\n", kernel->name, kernel->summary,
+                        variant_names(*kernel));
+  }
+  text += "\n";
+  for (const KernelTemplate* kernel : catalog()) text += operation_section(*kernel);
+  text.pop_back();  // one newline at the end
+  return text;
+}
+
+}  // namespace greta

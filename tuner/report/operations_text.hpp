@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+namespace greta {
+
+/// The catalog as text for a terminal: a line for each operation.
+std::string operations_text();
+/// The catalog as docs/kernels.md has it: dimensions, attributes, types and error bound of each
+/// operation, parameters and constraints of its variants. Those depend on problem and device; they
+/// are told for the operation's first size on gfx942.
+std::string operations_markdown();
+
+}  // namespace greta
