@@ -40,6 +40,7 @@ KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "add";
   t.summary = "sum of two matrices, C = A + B";
+  t.bound = "one f32 addition, 2^-24 of the sum, and the output's rounding";
   t.dimensions = {{"rows", "rows of C"}, {"cols", "columns of C"}};
   t.dtypes = elementwise_dtypes();
   t.sizes = {{16384, 4096}, {1, 4096}, {1000, 1001}};

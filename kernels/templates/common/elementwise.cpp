@@ -120,7 +120,8 @@ Variant elementwise_variant(const ElementwiseKernel& kernel) {
           },
           [kernel, name](const Problem& problem, const DeviceInfo& device) {
             return defaults(name, kernel.shape(problem), problem.dtype, device);
-          }};
+          },
+          "each element is taken once: a thread has ITEMS vectors of VEC neighbours"};
 }
 
 ElementwiseShape flat_shape(std::int64_t elements, int loads) {

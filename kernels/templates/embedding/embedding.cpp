@@ -50,6 +50,7 @@ KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "embedding";
   t.summary = "rows of a table that ids name";
+  t.bound = "none where types agree, else the output's rounding";
   t.dimensions = {{"tokens", "ids"}, {"vocabulary", "rows of the table"}, {"dim", "its columns"}};
   t.dtypes = elementwise_dtypes();
   t.sizes = {{4096, 128256, 4096}, {1, 128256, 4096}, {100, 1000, 1001}};

@@ -44,6 +44,9 @@ KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "gelu";
   t.summary = "activation x/2 (1 + erf(x / sqrt(2))), or its approximation with tanh";
+  t.bound =
+      "that of its evaluation in f32 (exp within 3 + 2|x| ulp and ten roundings), and the output's "
+      "rounding";
   t.dimensions = {{"rows", "rows of x"}, {"cols", "columns of x"}};
   t.attributes = {
       {"form", "how it is defined", "tanh", {"tanh", "erf"}, "", nullptr, {}},

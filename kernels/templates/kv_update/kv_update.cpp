@@ -68,6 +68,9 @@ KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "kv_update";
   t.summary = "appends new keys and values to their caches";
+  t.bound =
+      "none where types agree, else the output's rounding; the rest of the caches stays as it is, "
+      "bit for bit";
   t.dimensions = {{"tokens", "tokens that are appended"},
                   {"kv_heads", "heads of keys and values"},
                   {"dim", "elements of a head"},

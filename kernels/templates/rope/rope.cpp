@@ -96,6 +96,7 @@ KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "rope";
   t.summary = "rotary position embedding, by a table of cosines and sines";
+  t.bound = "two roundings of 2^-24 of |a cos| + |b sin|, and the output's rounding";
   t.dimensions = {
       {"tokens", "tokens of x"},
       {"heads", "heads of a token"},

@@ -54,6 +54,9 @@ KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "silu_mul";
   t.summary = "gated activation, out = silu(gate) * up";
+  t.bound =
+      "that of silu's evaluation in f32 times |up|, 2^-24 for the product, and the output's "
+      "rounding";
   t.dimensions = {{"rows", "rows of out"}, {"cols", "columns of out"}};
   t.attributes = {
       {"layout",
