@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kernels/templates/add/add.hpp"
+#include "kernels/templates/attention/attention.hpp"
 #include "kernels/templates/embedding/embedding.hpp"
 #include "kernels/templates/gelu/gelu.hpp"
 #include "kernels/templates/gemm/gemm.hpp"
@@ -177,6 +178,7 @@ const std::vector<const KernelTemplate*>& catalog() {
       &rope_template(),
       &kv_update_template(),
       &embedding_template(),
+      &attention_template(),
   };
   return templates;
 }

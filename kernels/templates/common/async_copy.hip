@@ -13,6 +13,13 @@
 #define GRETA_ASYNC_COPY 0
 #endif
 
+// Whether each lane may write where it likes.
+#if GRETA_ASYNC_COPY && (defined(GRETA_NVIDIA) || (defined(GRETA_HOST) && GRETA_HOST == 80))
+#define GRETA_LANE_COPY 1
+#else
+#define GRETA_LANE_COPY 0
+#endif
+
 // The block's shared memory, as the instructions name it that know no other memory.
 struct SharedMemory {
   u8* bytes;
@@ -33,22 +40,35 @@ GRETA_DEVICE SharedMemory shared_memory(u8* bytes) {
 
 #if GRETA_ASYNC_COPY
 
+#if GRETA_LANE_COPY
+// Each lane copies `bytes`, 4, 8 or 16, from where it likes to where it likes; where not `inside`,
+// nothing is read and zeros are written.
+template <int bytes>
+GRETA_DEVICE void copy_lane_async(SharedMemory shared, u32 to, const void* from, bool inside) {
+#if defined(GRETA_NVIDIA)
+  const u32 mine = shared.address + to;
+  const int valid = inside ? bytes : 0;
+  if constexpr (bytes == 16) {  // past the first-level cache
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(mine), "l"(from),
+                 "r"(valid));
+  } else {
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;" ::"r"(mine), "l"(from),
+                 "n"(bytes), "r"(valid));
+  }
+#else
+  greta_host::copy_async(shared.bytes + to, from, bytes, inside ? bytes : 0);
+#endif
+}
+#endif
+
 // Each lane copies `bytes`; in shared memory the lanes of a wave follow each other from `to` on. In
 // device memory a lane's bytes are at base + from; where not `inside`, zeros are written instead.
 // `to` and `base` are the same for the whole wave. `bytes` are 4 or 16, on NVIDIA 8 as well, and
 // all addresses multiples of that.
 template <int bytes>
 GRETA_DEVICE void copy_async(SharedMemory shared, u32 to, const u8* base, u32 from, bool inside) {
-#if defined(GRETA_NVIDIA)
-  const u32 mine = shared.address + to + lane_index() * bytes;
-  const int valid = inside ? bytes : 0;
-  if constexpr (bytes == 16) {  // past the first-level cache
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(mine),
-                 "l"(base + from), "r"(valid));
-  } else {
-    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;" ::"r"(mine),
-                 "l"(base + from), "n"(bytes), "r"(valid));
-  }
+#if GRETA_LANE_COPY
+  copy_lane_async<bytes>(shared, to + lane_index() * bytes, base + from, inside);
 #elif defined(GRETA_AMD)
   // A buffer of 2 GiB from `base` on; what is read past its end is 0. Not clang's builtin: behind
   // that, it would wait for all copies at the next read of shared memory.
@@ -67,9 +87,6 @@ GRETA_DEVICE void copy_async(SharedMemory shared, u32 to, const u8* base, u32 fr
                  "{m0}"(first)
                  : "memory");
   }
-#elif GRETA_HOST == 80
-  greta_host::copy_async(shared.bytes + to + lane_index() * bytes, base + from, bytes,
-                         inside ? bytes : 0);
 #else
   static const u32 zeros[4] = {};
   const void* const source = inside ? static_cast<const void*>(base + from) : zeros;

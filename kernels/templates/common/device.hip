@@ -221,4 +221,21 @@ GRETA_DEVICE float fast_exp(float x) {
 #endif
 }
 
+// 2^x, x <= 127, within 3 + 2 |x| units in the last place; maybe 0 where that is less than 2^-126.
+GRETA_DEVICE float fast_exp2(float x) {
+#if defined(GRETA_AMD)
+#if __has_builtin(__builtin_amdgcn_exp2f)
+  return __builtin_amdgcn_exp2f(x);  // v_exp_f32
+#else
+  return __builtin_exp2f(x);
+#endif
+#elif defined(GRETA_NVIDIA)
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return __builtin_exp2f(x);
+#endif
+}
+
 GRETA_DEVICE constexpr u32 smaller(u32 a, u32 b) { return a < b ? a : b; }

@@ -99,6 +99,14 @@ struct SharedTile {
     static_assert(!far, "chunks trade places across lines");
     return place ^ turn(line);
   }
+  // From the offset of a chunk to that of one `more_lines` further, a multiple of 16, and
+  // `more_chunks`, a multiple of a power of two that the chunk's number is less than. The offset may
+  // count from where a tile of this kind could start.
+  static GRETA_DEVICE constexpr u32 beyond(u32 offset, u32 more_lines, u32 more_chunks) {
+    static_assert(!far, "chunks trade places across lines");
+    const u32 chunk = pad > 0 ? offset + more_chunks * 16 : offset ^ more_chunks * 16;
+    return chunk + more_lines * (line_chunks + pad) * 16;
+  }
 
  private:
   // Turns the line's chunks by the number of bank rows before it, which makes no other difference
@@ -128,13 +136,22 @@ struct MatrixCore {
   // Of lines from `line` and k from `k` on, both multiples of 8.
   template <bool along_k, typename Tile>
   static GRETA_DEVICE Fragment load(SharedMemory shared, u32 start, u32 line, u32 k) {
+    return load_at<along_k>(shared, start + place<along_k, Tile>(line, k));
+  }
+
+  // Bytes to the chunk that this lane names.
+  template <bool along_k, typename Tile>
+  static GRETA_DEVICE u32 place(u32 line, u32 k) {
     const u32 lane = lane_index();
-    u32 offset = start;
     if constexpr (along_k) {
-      offset += Tile::offset(line + lane % 16, k / 8 + lane / 16);
+      return Tile::offset(line + lane % 16, k / 8 + lane / 16);
     } else {
-      offset += Tile::offset(k + lane / 16 * 8 + lane % 8, line / 8 + lane / 8 % 2);
+      return Tile::offset(k + lane / 16 * 8 + lane % 8, line / 8 + lane / 8 % 2);
     }
+  }
+
+  template <bool along_k>
+  static GRETA_DEVICE Fragment load_at(SharedMemory shared, u32 offset) {
     Fragment f;
     u32(&w)[4] = f.word;
 #if defined(GRETA_HOST)

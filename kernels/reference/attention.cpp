@@ -1,0 +1,316 @@
+#include "kernels/reference/attention.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+
+#include "kernels/model/random.hpp"
+#include "kernels/reference/findings.hpp"
+#include "kernels/reference/parallel.hpp"
+
+namespace greta {
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Row = Eigen::Array<double, 1, Eigen::Dynamic>;
+
+constexpr double u = 0x1p-24;
+constexpr double slack = 1.001;  // second-order terms
+
+/// Relative to the norm of the products, of a dot product in f32; see GemmErrorModel.
+double gamma(std::int64_t length) {
+  const auto n = static_cast<double>(length);
+  return u * std::min(n + 2, 8.0) * std::sqrt(n);
+}
+
+const HostTensor& tensor(const std::vector<HostTensor>& inputs, std::string_view name) {
+  const auto found = std::find_if(inputs.begin(), inputs.end(),
+                                  [name](const HostTensor& t) { return t.spec.name == name; });
+  if (found == inputs.end()) throw Error(fmt::format("the attention reference needs {}", name));
+  return *found;
+}
+
+/// First, last, those beside the edge of the last tile of every usual height, and random ones.
+std::vector<std::int64_t> sampled_queries(std::int64_t queries, std::uint64_t seed) {
+  std::set<std::int64_t> list{0, queries - 1};
+  for (std::int64_t tile = 16; tile <= 256; tile *= 2) {
+    const std::int64_t edge = (queries - 1) / tile * tile;
+    list.insert(edge);
+    list.insert(std::max<std::int64_t>(0, edge - 1));
+  }
+  std::mt19937_64 random(seed);
+  while (static_cast<std::int64_t>(list.size()) < std::min<std::int64_t>(16, queries)) {
+    list.insert(
+        static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(queries))));
+  }
+  return {list.begin(), list.end()};
+}
+
+std::vector<std::int64_t> all_queries(std::int64_t queries) {
+  std::vector<std::int64_t> list(static_cast<std::size_t>(queries));
+  for (std::int64_t i = 0; i < queries; ++i) list[static_cast<std::size_t>(i)] = i;
+  return list;
+}
+
+/// One problem with its inputs.
+struct Attention {
+  Attention(const Problem& problem, const std::vector<HostTensor>& inputs)
+      : batch(problem.dim("batch")),
+        heads(problem.dim("heads")),
+        kv_heads(problem.dim("kv_heads")),
+        queries(problem.dim("q")),
+        capacity(problem.dim("kv")),
+        dim(problem.dim("dim")),
+        causal(problem.dim("causal") != 0),
+        in(problem.dtype),
+        out(problem.out_dtype),
+        q(tensor(inputs, "Q")),
+        k(tensor(inputs, "K")),
+        v(tensor(inputs, "V")),
+        lengths(tensor(inputs, "lengths")) {
+    const std::string given = problem.attribute("scale", "auto");
+    scale = given == "auto" ? 1 / std::sqrt(static_cast<double>(dim))
+                            : std::strtof(given.c_str(), nullptr);
+  }
+
+  std::int64_t group() const { return heads / kv_heads; }
+  std::int64_t rows() const { return batch * queries * heads; }
+  std::int64_t row(std::int64_t sequence, std::int64_t query, std::int64_t head) const {
+    return (sequence * queries + query) * heads + head;
+  }
+  /// How many keys a query sees.
+  std::int64_t visible(std::int64_t sequence, std::int64_t query) const {
+    const auto length = static_cast<std::int64_t>(lengths.at(static_cast<std::size_t>(sequence)));
+    const std::int64_t count = std::clamp<std::int64_t>(length, 0, capacity);
+    return causal ? std::max<std::int64_t>(0, count - queries + query + 1) : count;
+  }
+  /// `count` rows of a tensor.
+  Matrix load(const HostTensor& from, std::int64_t first, std::int64_t count) const {
+    Matrix to(count, dim);
+    for (std::int64_t i = 0; i < count * dim; ++i) {
+      to.data()[i] = from.at(static_cast<std::size_t>(first * dim + i));
+    }
+    return to;
+  }
+
+  std::int64_t batch, heads, kv_heads, queries, capacity, dim;
+  bool causal;
+  DType in, out;
+  double scale;
+  const HostTensor &q, &k, &v, &lengths;
+};
+
+/// Queries that share a KV head: what they should give.
+class Group {
+ public:
+  /// `list`: of (query, head) pairs.
+  Group(const Attention& a, std::int64_t sequence, std::int64_t kv_head,
+        std::vector<std::pair<std::int64_t, std::int64_t>> list)
+      : a_(a),
+        sequence_(sequence),
+        first_key_((sequence * a.kv_heads + kv_head) * a.capacity),
+        list_(std::move(list)) {}
+
+  void expect(std::vector<Expected>& to, const std::map<std::int64_t, std::size_t>& places) {
+    score();
+    for (std::int64_t i = 0; i < count(); ++i) weigh(i);
+    add();
+    for (std::int64_t i = 0; i < count(); ++i) {
+      const auto [query, head] = list_[static_cast<std::size_t>(i)];
+      const std::size_t at = places.at(a_.row(sequence_, query, head));
+      for (std::int64_t d = 0; d < a_.dim; ++d) {
+        to[at * static_cast<std::size_t>(a_.dim) + static_cast<std::size_t>(d)] = judge(i, d);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::int64_t together = 512;  // keys in FP64 at a time
+
+  std::int64_t count() const { return static_cast<std::int64_t>(list_.size()); }
+  std::int64_t visible(std::int64_t i) const {
+    return a_.visible(sequence_, list_[static_cast<std::size_t>(i)].first);
+  }
+
+  /// Scores, and the norms of their products.
+  void score() {
+    Matrix q(count(), a_.dim);
+    std::int64_t keys = 0;
+    for (std::int64_t i = 0; i < count(); ++i) {
+      const auto [query, head] = list_[static_cast<std::size_t>(i)];
+      q.row(i) = a_.load(a_.q, a_.row(sequence_, query, head), 1);
+      keys = std::max(keys, visible(i));
+    }
+    weights_.resize(count(), keys);
+    errors_.resize(count(), keys);
+    const Matrix squares = q.cwiseAbs2();
+    for (std::int64_t j = 0; j < keys; j += together) {
+      const std::int64_t some = std::min(together, keys - j);
+      Matrix k = a_.load(a_.k, first_key_ + j, some);
+      weights_.middleCols(j, some).noalias() = q * k.transpose();
+      k = k.cwiseAbs2();
+      errors_.middleCols(j, some).noalias() = squares * k.transpose();
+    }
+  }
+
+  /// Scores and norms become weights, and weights times their relative errors.
+  void weigh(std::int64_t i) {
+    const std::int64_t n = visible(i), hidden = weights_.cols() - n;
+    weights_.row(i).tail(hidden).setZero();
+    errors_.row(i).tail(hidden).setZero();
+    if (n == 0) return;
+    const Row s = a_.scale * weights_.row(i).head(n).array();
+    const double most = s.maxCoeff();
+    const Row p = (s - most).exp();
+    Row e = std::abs(a_.scale) * gamma(a_.dim) * errors_.row(i).head(n).array().sqrt();
+    e += 3 * u * (s.abs() + std::abs(most));
+    e += 4 * u * (3 + 2 * std::log2(std::exp(1.0)) * (most - s)) + 16 * u;
+    if (a_.in == DType::f16) e += (p < 0x1p-14).cast<double>();
+    const double sum = p.sum();
+    weights_.row(i).head(n) = p / sum;
+    errors_.row(i).head(n) = e * p / sum;
+  }
+
+  void add() {
+    values_ = Matrix::Zero(count(), a_.dim);
+    squares_ = spread_ = values_;
+    for (std::int64_t j = 0; j < weights_.cols(); j += together) {
+      const std::int64_t some = std::min<std::int64_t>(together, weights_.cols() - j);
+      const Matrix v = a_.load(a_.v, first_key_ + j, some);
+      const auto w = weights_.middleCols(j, some);
+      values_.noalias() += w * v;
+      squares_.noalias() += w.cwiseAbs2() * v.cwiseAbs2();
+      spread_.noalias() += errors_.middleCols(j, some) * v.cwiseAbs();
+    }
+    errors_of_rows_ = errors_.rowwise().sum();
+  }
+
+  Expected judge(std::int64_t i, std::int64_t d) const {
+    const double o = values_(i, d), size = std::abs(o), norm = std::sqrt(squares_(i, d));
+    double error = spread_(i, d) + size * errors_of_rows_(i);
+    error += gamma(visible(i)) * (size + norm) + 4 * u * size;
+    if (size_of(a_.in) == 2) error += unit_roundoff(a_.in) * (size + 6 * norm);
+    error *= slack;
+    const double least = a_.out == DType::f16 ? 0x1p-25 : smallest_normal(a_.out);
+    return {o, error + unit_roundoff(a_.out) * (size + error) + least};
+  }
+
+  const Attention& a_;
+  std::int64_t sequence_, first_key_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> list_;
+  Matrix weights_, errors_;           ///< of each key; errors: times the weights
+  Matrix values_, squares_, spread_;  ///< of w v, (w v)^2 and errors |v|, over all keys
+  Eigen::VectorXd errors_of_rows_;
+};
+
+class AttentionReference : public Reference {
+ public:
+  AttentionReference(const Problem& problem, const std::vector<HostTensor>& inputs,
+                     std::uint64_t seed) {
+    const Attention a(problem, inputs);
+    rows_ = a.rows();
+    dim_ = a.dim;
+    full_ = static_cast<double>(a.rows()) * static_cast<double>(a.capacity * a.dim) <= 0x1p28;
+    const auto queries = full_ ? all_queries(a.queries) : sampled_queries(a.queries, seed);
+    sampled_ = static_cast<std::int64_t>(queries.size());
+    for (std::int64_t b = 0; b < a.batch; ++b) {
+      for (const std::int64_t query : queries) {
+        for (std::int64_t h = 0; h < a.heads; ++h) {
+          places_.emplace(a.row(b, query, h), places_.size());
+        }
+      }
+    }
+    expected_.resize(places_.size() * static_cast<std::size_t>(dim_));
+    std::vector<Group> groups = groups_of(a, queries);
+    parallel_parts(static_cast<std::int64_t>(groups.size()),
+                   [&](std::int64_t first, std::int64_t last) {
+                     for (std::int64_t i = first; i < last; ++i) {
+                       Group group = groups[static_cast<std::size_t>(i)];
+                       group.expect(expected_, places_);
+                     }
+                   });
+  }
+
+  Verdict check(const std::vector<HostTensor>& outputs) const override {
+    const HostTensor& out = tensor(outputs, "out");
+    Findings all(rows_, dim_);
+    if (out.spec.rows != rows_ || out.spec.cols != dim_ || out.data.size() != out.spec.bytes()) {
+      all.reject(fmt::format("the output is not {} x {}", rows_, dim_), 1e300, 0);
+      return all.verdict(method());
+    }
+    std::mutex mutex;
+    std::map<std::int64_t, Findings> parts;
+    parallel_parts(rows_, [&](std::int64_t first, std::int64_t last) {
+      Findings part(rows_, dim_);
+      part.scan(out, first, last);
+      const std::lock_guard lock(mutex);
+      parts.emplace(first, std::move(part));
+    });
+    for (const auto& [first, part] : parts) all.merge(part);
+    if (!all.finite()) return all.verdict(method());
+    for (const auto& [row, place] : places_) {
+      for (std::int64_t d = 0; d < dim_; ++d) {
+        const Expected& want =
+            expected_[place * static_cast<std::size_t>(dim_) + static_cast<std::size_t>(d)];
+        const double got = out.at(static_cast<std::size_t>(row * dim_ + d));
+        all.compare(row, d, got, want.value, want.bound);
+      }
+    }
+    return all.verdict(method());
+  }
+
+  std::optional<std::vector<std::vector<Expected>>> expected() const override {
+    if (!full_) return std::nullopt;
+    return std::vector<std::vector<Expected>>{expected_};
+  }
+
+ private:
+  /// So many rows at a time that their weights take little memory.
+  static std::vector<Group> groups_of(const Attention& a,
+                                      const std::vector<std::int64_t>& queries) {
+    const auto most = static_cast<std::size_t>(
+        std::clamp<std::int64_t>((std::int64_t{1} << 21) / a.capacity, 1, 64));
+    std::vector<Group> groups;
+    for (std::int64_t b = 0; b < a.batch; ++b) {
+      for (std::int64_t g = 0; g < a.kv_heads; ++g) {
+        std::vector<std::pair<std::int64_t, std::int64_t>> list;
+        for (const std::int64_t query : queries) {
+          for (std::int64_t h = 0; h < a.group(); ++h) {
+            list.emplace_back(query, g * a.group() + h);
+            if (list.size() < most) continue;
+            groups.emplace_back(a, b, g, std::move(list));
+            list.clear();
+          }
+        }
+        if (!list.empty()) groups.emplace_back(a, b, g, std::move(list));
+      }
+    }
+    return groups;
+  }
+
+  std::string method() const {
+    return full_ ? "full" : fmt::format("{} queries of every head in full", sampled_);
+  }
+
+  std::int64_t rows_ = 0, dim_ = 0, sampled_ = 0;
+  bool full_ = false;
+  std::map<std::int64_t, std::size_t> places_;  ///< of checked rows, in expected_
+  std::vector<Expected> expected_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reference> attention_reference(const Problem& problem,
+                                               const std::vector<HostTensor>& inputs,
+                                               std::uint64_t seed) {
+  return std::make_unique<AttentionReference>(problem, inputs, seed);
+}
+
+}  // namespace greta

@@ -1,0 +1,154 @@
+#include "kernels/templates/attention/attention.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <random>
+
+#include "kernels/model/random.hpp"
+#include "kernels/reference/attention.hpp"
+#include "kernels/templates/attention/shape.hpp"
+
+namespace greta {
+namespace {
+
+std::optional<std::string> canonical_scale(const std::string& text) {
+  if (text == "auto") return text;
+  float value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || !std::isfinite(value) || value <= 0) return std::nullopt;
+  return fmt::format("{}", value);
+}
+
+Result<void> check(const Problem& problem) {
+  const auto bad = [](std::string message) {
+    return Failure{Status::invalid_argument, std::move(message), {}};
+  };
+  const std::int64_t heads = problem.dim("heads"), kv_heads = problem.dim("kv_heads");
+  const std::int64_t queries = problem.dim("q"), keys = problem.dim("kv");
+  const std::int64_t dim = problem.dim("dim");
+  if (heads % kv_heads != 0) {
+    return bad(fmt::format("--kv_heads {}: must divide the {} heads", kv_heads, heads));
+  }
+  if (dim % 8 != 0) return bad(fmt::format("--dim {}: must be a multiple of 8", dim));
+  if (problem.dim("causal") != 0 && keys < queries) {
+    return bad(fmt::format("--kv {}: causal attention needs at least the {} keys of its queries",
+                           keys, queries));
+  }
+  return {};
+}
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const attention::Shape s = attention::shape_of(problem);
+  const std::int64_t rows = s.batch * s.queries * s.heads;
+  const std::int64_t keys = s.batch * s.kv_heads * s.capacity;
+  return {{"Q", Role::input, s.in, rows, s.dim},
+          {"K", Role::input, s.in, keys, s.dim},
+          {"V", Role::input, s.in, keys, s.dim},
+          {"lengths", Role::input, DType::i32, 1, s.batch},
+          {"out", Role::output, s.out, rows, s.dim}};
+}
+
+/// Two products of 2 q kv dim for every head, half of them where keys behind a query are hidden.
+Work work(const Problem& problem) {
+  const attention::Shape s = attention::shape_of(problem);
+  const auto product = [](auto... factors) { return (static_cast<double>(factors) * ...); };
+  Work least;
+  least.flops = 4 * product(s.batch, s.heads, s.queries, s.capacity, s.dim) / (s.causal ? 2 : 1);
+  for (const TensorSpec& tensor : tensors(problem)) {
+    if (tensor.name != "lengths") least.bytes += static_cast<double>(tensor.bytes());
+  }
+  return least;
+}
+
+/// All keys are valid. Queries are so large that scores, which matter by their differences, have a
+/// standard deviation of about 4/3: some keys then weigh fifty times as much as others.
+HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
+  const attention::Shape s = attention::shape_of(problem);
+  HostTensor tensor = random_tensor(spec, seed);
+  if (spec.name == "lengths") {
+    for (std::size_t i = 0; i < spec.elements(); ++i) {
+      store_element(DType::i32, tensor.data.data(), i, static_cast<double>(s.capacity));
+    }
+  } else if (spec.name == "Q") {
+    const double spread = 16 / (s.scale * std::sqrt(static_cast<double>(s.dim)));
+    const double factor = std::exp2(std::round(std::log2(std::clamp(spread, 0x1p-6, 0x1p6))));
+    for (std::size_t i = 0; i < spec.elements(); ++i) {
+      store_element(spec.dtype, tensor.data.data(), i, factor * tensor.at(i));
+    }
+  }
+  return tensor;
+}
+
+/// Whole sequences are taken away, then whole groups of heads.
+Problem stand_in(const Problem& problem, double fraction) {
+  Problem smaller = problem;
+  const auto dim = [&smaller](std::string_view name) -> std::int64_t& {
+    return std::find_if(smaller.dims.begin(), smaller.dims.end(),
+                        [name](const auto& d) { return d.first == name; })
+        ->second;
+  };
+  std::int64_t &batch = dim("batch"), &heads = dim("heads"), &kv_heads = dim("kv_heads");
+  const std::int64_t group = heads / kv_heads;
+  const auto part = [](std::int64_t extent, double of) {
+    return std::max<std::int64_t>(1, std::llround(std::ceil(static_cast<double>(extent) * of)));
+  };
+  const std::int64_t sequences = part(batch, fraction);
+  fraction *= static_cast<double>(batch) / static_cast<double>(sequences);
+  batch = sequences;
+  if (fraction < 1) kv_heads = part(kv_heads, fraction);
+  heads = kv_heads * group;
+  return smaller;
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "attention";
+  t.summary = "scaled dot-product attention, softmax(scale Q K^T) V, with a KV cache";
+  constexpr std::int64_t most = 2147483647;
+  t.dimensions = {
+      {"batch", "sequences", 1, most, "1", {1, 2}},
+      {"heads", "heads of queries", 1, most, "", {2, 4}},
+      {"kv_heads", "heads of keys and values", 1, most, "heads", {1, 2}},
+      {"q", "queries of a sequence", 1, most, "", {1, 40}},
+      {"kv", "keys of a sequence that there is room for", 1, most, "q", {1, 70}},
+      {"dim", "elements of a head: a multiple of 8", 8, 256, "", {64, 80}},
+      {"causal", "1: a query sees only the keys up to its own", 0, 1, "0", {0, 1}},
+  };
+  t.attributes = {{"scale",
+                   "factor of the scores",
+                   "auto",
+                   {},
+                   "auto, which is 1 / sqrt(dim), or a positive number",
+                   canonical_scale,
+                   {"auto", "0.25"}}};
+  t.dtypes = {{DType::f16, DType::f16},
+              {DType::bf16, DType::bf16},
+              {DType::f32, DType::f32},
+              {DType::f16, DType::f32},
+              {DType::bf16, DType::f32}};
+  t.sizes = {{4, 32, 32, 4096, 4096, 128, 1}, {1, 32, 32, 2048, 2048, 128, 1},
+             {32, 32, 32, 1, 2048, 128, 0},   {1, 32, 8, 1, 8192, 128, 0},
+             {1, 8, 2, 300, 1000, 80, 1},     {2, 16, 16, 512, 512, 64, 0},
+             {1, 4, 4, 1000, 1000, 96, 1},    {1, 8, 4, 2, 500, 256, 1}};
+  t.check = check;
+  t.work = work;
+  t.tensors = tensors;
+  t.input = input;
+  t.reference = attention_reference;
+  t.stand_in = stand_in;
+  t.variants = {attention::decode(), attention::matrix(), attention::vector()};
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& attention_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

@@ -1,0 +1,270 @@
+#version 460
+// Few queries: bound by reading the keys and values once. A workgroup has the ROWS queries that
+// share a KV head (GROUP heads of each query) and a slice of the keys, one of SPLIT. LANES threads
+// share a key, each with every LANES-th piece of VEC elements; each such slot of threads walks
+// through the slice with UNROLL keys and values in flight, and keeps its own greatest score, sum of
+// exponentials and sums of values. Slots are joined through shared memory; slices through the
+// workspace, by the last one to arrive, in their order whatever the order of arrival.
+
+#if !defined(ROWS) || !defined(GROUP) || !defined(THREADS) || !defined(LANES) || \
+    !defined(VEC) || !defined(UNROLL) || !defined(SPLIT) || !defined(IN_PACK) || \
+    !defined(IN_RAW)
+#error "ROWS GROUP THREADS LANES VEC UNROLL SPLIT IN_PACK and IN_RAW must be defined"
+#endif
+#if ROWS < 1 || GROUP < 1 || ROWS % GROUP != 0 || UNROLL < 1 || SPLIT < 1
+#error "GROUP divides ROWS; UNROLL and SPLIT are at least 1"
+#endif
+#if DIM % (LANES * VEC) != 0 || THREADS % LANES != 0
+#error "LANES x VEC divide DIM, and LANES divides THREADS"
+#endif
+
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+
+#include "common/memory.glsl"
+#include "attention/operands.glsl"
+
+layout(local_size_x = THREADS) in;
+
+#define SLOTS (THREADS / LANES)
+#define PIECES (DIM / (LANES * VEC))
+#define ELEMENTS (PIECES * VEC)  // of a thread
+
+// Rows that are joined at a time.
+#define ROW_FLOATS (SLOTS * (DIM + 2))
+#if ROW_FLOATS * ROWS <= 6144
+#define ROWS_TOGETHER ROWS
+#elif ROW_FLOATS < 6144
+#define ROWS_TOGETHER (6144 / ROW_FLOATS)
+#else
+#define ROWS_TOGETHER 1
+#endif
+
+// Of the slices, for each row: greatest score, sum of exponentials, and weight.
+#if SPLIT > 1 && ROWS * SPLIT * 3 > ROWS_TOGETHER * ROW_FLOATS
+#define SHARED_FLOATS (ROWS * SPLIT * 3)
+#else
+#define SHARED_FLOATS (ROWS_TOGETHER * ROW_FLOATS)
+#endif
+
+shared float slot_sums[SHARED_FLOATS];
+#if SPLIT > 1
+shared uint arrived;  // slices before this one
+#endif
+
+uint pair;  // of sequence and KV head
+uint tid;   // threads of a subgroup are neighbours
+float query[ROWS * ELEMENTS];  // scaled
+float greatest[ROWS], sum[ROWS], value[ROWS * ELEMENTS];
+IN_RAW k_raw[UNROLL * PIECES], v_raw[UNROLL * PIECES];
+
+// The first dimension of a thread's piece.
+uint piece_start(uint piece) { return (piece * LANES + tid % LANES) * VEC; }
+
+uint64_t row_offset(uint row) {
+  const uint head = pair % args.kv_heads * GROUP + row % GROUP;
+  return query_offset(pair / args.kv_heads, row / GROUP, head);
+}
+
+void load_queries() {
+  [[unroll]] for (uint r = 0; r < ROWS; ++r) {
+    greatest[r] = LOWEST_SCORE;
+    sum[r] = 0.0;
+    [[unroll]] for (uint p = 0; p < PIECES; ++p) {
+      float e[VEC];
+      const uint64_t at = row_offset(r) + piece_start(p);
+      unpack(IN_RAW(IN_PACK(args.q + at * IN_BYTES).v), e);
+      [[unroll]] for (uint i = 0; i < VEC; ++i) {
+        query[r * ELEMENTS + p * VEC + i] = args.scale * e[i];
+        value[r * ELEMENTS + p * VEC + i] = 0.0;
+      }
+    }
+  }
+}
+
+// UNROLL keys of this slot from `first` on; the last one instead of those past the end.
+void load_keys(uint64_t start, uint first, uint end) {
+  [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
+    const uint64_t at = start + uint64_t(min(first + u * SLOTS, end - 1)) * DIM;
+    [[unroll]] for (uint p = 0; p < PIECES; ++p) {
+      const uint64_t offset = (at + piece_start(p)) * IN_BYTES;
+      k_raw[u * PIECES + p] = IN_RAW(IN_PACK(args.k + offset).v);
+      v_raw[u * PIECES + p] = IN_RAW(IN_PACK(args.v + offset).v);
+    }
+  }
+}
+
+// `end`: of the keys that the row sees.
+void add_keys(uint r, uint first, uint end) {
+  float score[UNROLL], most = greatest[r];
+  [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
+    float dot = 0.0;
+    [[unroll]] for (uint p = 0; p < PIECES; ++p) {
+      float e[VEC];
+      unpack(k_raw[u * PIECES + p], e);
+      [[unroll]] for (uint i = 0; i < VEC; ++i)
+        dot = fma(query[r * ELEMENTS + p * VEC + i], e[i], dot);
+    }
+    [[unroll]] for (uint lanes = LANES / 2; lanes > 0; lanes /= 2)
+      dot += subgroupShuffleXor(dot, lanes);
+    score[u] = dot;
+    if (first + u * SLOTS < end) most = max(most, dot);
+  }
+  const float kept = exp2(greatest[r] - most);
+  greatest[r] = most;
+  sum[r] *= kept;
+  [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) value[r * ELEMENTS + e] *= kept;
+  [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
+    const float weight = first + u * SLOTS < end ? exp2(score[u] - most) : 0.0;
+    sum[r] += weight;
+    [[unroll]] for (uint p = 0; p < PIECES; ++p) {
+      float e[VEC];
+      unpack(v_raw[u * PIECES + p], e);
+      [[unroll]] for (uint i = 0; i < VEC; ++i) {
+        const uint at = r * ELEMENTS + p * VEC + i;
+        value[at] = fma(weight, e[i], value[at]);
+      }
+    }
+  }
+}
+
+void put(uint row, uint d, float total, float x) {
+  // Without a key, nothing is attended to.
+  store_out(args.result + (row_offset(row) + d) * OUT_BYTES, total > 0.0 ? x / total : 0.0);
+}
+
+#if SPLIT > 1
+layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Partial { float v; };
+layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counter { uint v; };
+
+// A row's sums of one slice: of values, then the greatest score and the sum of exponentials.
+uint64_t slice_sums(uint slice, uint row) {
+  return args.partial + ((uint64_t(pair) * SPLIT + slice) * ROWS + row) * ((DIM + 2) * 4);
+}
+
+// Counts this slice in; true for the last one, which then sees the others' sums. The barriers order
+// the workgroup's sums with its first thread, whose own fences order that thread's count between
+// them and what it read of the others'.
+bool last_slice() {
+  memoryBarrierBuffer();
+  barrier();
+  if (gl_LocalInvocationIndex == 0) {
+    memoryBarrierBuffer();
+    arrived = atomicAdd(Counter(args.counters + uint64_t(pair) * 4).v, 1);
+    memoryBarrierBuffer();
+  }
+  barrier();
+  memoryBarrierBuffer();
+  return arrived == SPLIT - 1;
+}
+
+// Slices whose loads are in flight together.
+#if SPLIT < 16
+#define SLICES_TOGETHER SPLIT
+#else
+#define SLICES_TOGETHER 16
+#endif
+#if SPLIT % SLICES_TOGETHER != 0
+#error "SPLIT is a power of two"
+#endif
+
+#define GREATEST 0
+#define SUM (ROWS * SPLIT)
+#define WEIGHT (2 * ROWS * SPLIT)
+
+void join_slices() {
+  [[dont_unroll]] for (uint i = tid; i < ROWS * SPLIT; i += THREADS) {
+    const uint64_t from = slice_sums(i % SPLIT, i / SPLIT);
+    slot_sums[GREATEST + i] = Partial(from + DIM * 4).v;
+    slot_sums[SUM + i] = Partial(from + (DIM + 1) * 4).v;
+  }
+  barrier();
+  [[dont_unroll]] for (uint i = tid; i < ROWS * SPLIT; i += THREADS) {
+    float most = LOWEST_SCORE;
+    [[dont_unroll]] for (uint s = 0; s < SPLIT; ++s)
+      most = max(most, slot_sums[GREATEST + i / SPLIT * SPLIT + s]);
+    slot_sums[WEIGHT + i] = exp2(slot_sums[GREATEST + i] - most);
+  }
+  barrier();
+  [[dont_unroll]] for (uint e = tid; e < ROWS * DIM; e += THREADS) {
+    const uint row = e / DIM, d = e % DIM;
+    float total = 0.0, x = 0.0;
+    [[dont_unroll]] for (uint s = 0; s < SPLIT; s += SLICES_TOGETHER) {
+      float part[SLICES_TOGETHER];
+      [[unroll]] for (uint i = 0; i < SLICES_TOGETHER; ++i)
+        part[i] = Partial(slice_sums(s + i, row) + uint64_t(d) * 4).v;
+      [[unroll]] for (uint i = 0; i < SLICES_TOGETHER; ++i) {
+        const uint at = row * SPLIT + s + i;
+        total = fma(slot_sums[WEIGHT + at], slot_sums[SUM + at], total);
+        x = fma(slot_sums[WEIGHT + at], part[i], x);
+      }
+    }
+    put(row, d, total, x);
+  }
+}
+#endif
+
+// Joins the slots' sums of rows from `first` on.
+void join_slots(uint first) {
+  const uint rows = min(ROWS_TOGETHER, ROWS - first);
+  [[dont_unroll]] for (uint e = tid; e < rows * DIM; e += THREADS) {
+    const uint row = e / DIM, d = e % DIM;
+    float most = LOWEST_SCORE, total = 0.0, x = 0.0;
+    [[dont_unroll]] for (uint s = 0; s < SLOTS; ++s)
+      most = max(most, slot_sums[row * ROW_FLOATS + s * (DIM + 2) + DIM]);
+    [[dont_unroll]] for (uint s = 0; s < SLOTS; ++s) {
+      const uint at = row * ROW_FLOATS + s * (DIM + 2);
+      const float weight = exp2(slot_sums[at + DIM] - most);
+      total = fma(weight, slot_sums[at + DIM + 1], total);
+      x = fma(weight, slot_sums[at + d], x);
+    }
+#if SPLIT > 1
+    const uint64_t sums = slice_sums(gl_WorkGroupID.z, first + row);
+    Partial(sums + uint64_t(d) * 4).v = x;
+    if (d == 0) {
+      Partial(sums + DIM * 4).v = most;
+      Partial(sums + (DIM + 1) * 4).v = total;
+    }
+#else
+    put(first + row, d, total, x);
+#endif
+  }
+}
+
+void main() {
+  pair = workgroup();
+  if (pair >= args.batch * args.kv_heads) return;
+  tid = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+  const uint count = key_count(pair / args.kv_heads);
+  const uint slice = (count + SPLIT - 1) / SPLIT;
+  const uint begin = min(gl_WorkGroupID.z * slice, count), end = min(begin + slice, count);
+  const uint64_t start = uint64_t(pair) * args.capacity * DIM;
+  const uint slot = tid / LANES;
+  load_queries();
+
+  [[dont_unroll]] for (uint first = begin; first < end; first += SLOTS * UNROLL) {
+    load_keys(start, first + slot, end);
+    [[unroll]] for (uint r = 0; r < ROWS; ++r)
+      add_keys(r, first + slot, min(end, visible_keys(count, r / GROUP)));
+  }
+
+  [[unroll]] for (uint first = 0; first < ROWS; first += ROWS_TOGETHER) {
+    if (first > 0) barrier();
+    [[unroll]] for (uint r = first; r < min(ROWS, first + ROWS_TOGETHER); ++r) {
+      const uint at = (r - first) * ROW_FLOATS + slot * (DIM + 2);
+      [[unroll]] for (uint e = 0; e < ELEMENTS; ++e)
+        slot_sums[at + piece_start(e / VEC) + e % VEC] = value[r * ELEMENTS + e];
+      if (tid % LANES == 0) {
+        slot_sums[at + DIM] = greatest[r];
+        slot_sums[at + DIM + 1] = sum[r];
+      }
+    }
+    barrier();
+    join_slots(first);
+  }
+#if SPLIT > 1
+  if (!last_slice()) return;
+  if (tid == 0) Counter(args.counters + uint64_t(pair) * 4).v = 0;
+  join_slices();
+#endif
+}

@@ -1,0 +1,214 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/templates/attention/shape.hpp"
+#include "kernels/templates/common/limits.hpp"
+#include "kernels/templates/common/plan.hpp"
+
+/// Few queries, bound by reading the keys and values once.
+namespace greta::attention {
+namespace {
+
+constexpr std::int64_t most_rows = 16;      // queries that share a KV head
+constexpr std::int64_t join_floats = 6144;  // of shared memory, see decode.hip
+
+std::int64_t rows_of(const Shape& shape) {
+  return shape.queries * shape.group();
+}
+
+std::int64_t slots_of(const Config& c) {
+  return c["THREADS"] / c["LANES"];
+}
+
+/// Elements of a head that a thread has.
+std::int64_t elements_of(const Shape& shape, const Config& c) {
+  return ceil_div(shape.dim, c["LANES"]);
+}
+
+/// Slots' sums of some rows, or three numbers of each slice.
+std::int64_t shared_bytes(const Shape& shape, const Config& c) {
+  const std::int64_t row = slots_of(c) * (shape.dim + 2);
+  const std::int64_t rows = std::clamp<std::int64_t>(join_floats / row, 1, rows_of(shape));
+  return 4 * std::max(row * rows, rows_of(shape) * c["SPLIT"] * 3);
+}
+
+/// An estimate of a thread's 32-bit registers: queries, sums, keys and values in flight and one of
+/// them as f32, scores, addressing.
+std::int64_t registers_of(const Shape& shape, const Config& c) {
+  const std::int64_t elements = elements_of(shape, c);
+  const std::int64_t loads = ceil_div(elements, c["VEC"]) * shape.load_registers(c["VEC"]);
+  return rows_of(shape) * (2 * elements + 2) + c["UNROLL"] * (2 * loads + elements + 1) + 24;
+}
+
+std::uint64_t counter_bytes(const Shape& shape) {
+  return static_cast<std::uint64_t>(ceil_div(shape.batch * shape.kv_heads * 4, 256) * 256);
+}
+
+std::int64_t partial_bytes(const Shape& shape, std::int64_t split) {
+  return split * shape.batch * shape.kv_heads * rows_of(shape) * (shape.dim + 2) * 4;
+}
+
+std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t rows = rows_of(shape), groups = most_workgroups(device);
+  const auto most =
+      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  return {
+      {"few_queries",
+       fmt::format("decode needs q x heads / kv_heads <= {}, it is {}", most_rows, rows),
+       {},
+       [rows](const Config&) { return rows <= most_rows; }},
+      {"pieces",
+       fmt::format("LANES x VEC must divide dim, {}", shape.dim),
+       {"LANES", "VEC"},
+       [dim = shape.dim](const Config& c) { return dim % (c["LANES"] * c["VEC"]) == 0; }},
+      {"slices",
+       fmt::format("SPLIT slices of {} keys must have 16 and more", shape.capacity),
+       {"SPLIT"},
+       [kv = shape.capacity](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * 16 <= kv; }},
+      {"grid",
+       fmt::format("{} sequences of {} KV heads are more than {} workgroups", shape.batch,
+                   shape.kv_heads, groups),
+       {},
+       [fits = shape.batch * shape.kv_heads <= groups](const Config&) { return fits; }},
+      {"workspace",
+       fmt::format("what SPLIT slices give needs more than {} MiB", most >> 20),
+       {"SPLIT"},
+       [shape, most](const Config& c) {
+         return c["SPLIT"] == 1 || partial_bytes(shape, c["SPLIT"]) <= most;
+       }},
+  };
+}
+
+std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t threads = most_threads(device), file = register_file(device);
+  const std::int64_t shared = std::min<std::int64_t>(device.shared_memory_bytes, 48 << 10);
+  const int wave = static_cast<int>(device.min_subgroup_size);
+  const int whole = static_cast<int>(device.max_subgroup_size);
+  return {
+      {"workgroup_threads",
+       fmt::format("THREADS must be whole subgroups, and not more than {}", threads),
+       {"THREADS"},
+       [=](const Config& c) { return c["THREADS"] <= threads && c["THREADS"] % whole == 0; }},
+      {"lanes",
+       fmt::format("LANES must be in one subgroup, of {} threads", wave),
+       {"LANES"},
+       [wave](const Config& c) { return c["LANES"] <= wave; }},
+      {"shared_memory",
+       fmt::format("a row's sums of all THREADS, and of SPLIT slices, must fit {} KiB",
+                   shared / 1024),
+       {"THREADS", "LANES", "SPLIT"},
+       [=](const Config& c) { return shared_bytes(shape, c) <= shared; }},
+      {"registers",
+       fmt::format("{} queries, their sums, and UNROLL keys need more than 255 registers of a "
+                   "thread, or {} of a workgroup",
+                   rows_of(shape), file),
+       {"THREADS", "LANES", "VEC", "UNROLL"},
+       [=](const Config& c) {
+         const std::int64_t registers = registers_of(shape, c);
+         return registers <= 255 && registers * c["THREADS"] <= file;
+       }},
+  };
+}
+
+/// Of the CPU through Vulkan.
+std::vector<Constraint> cpu_constraints(const Shape& shape) {
+  return {
+      {"code_size",
+       "more than 128 multiplications of a thread in a round compile slowly for a CPU",
+       {"LANES", "UNROLL"},
+       [shape](const Config& c) {
+         return rows_of(shape) * elements_of(shape, c) * c["UNROLL"] <= 128;
+       }},
+      {"loop_limit",
+       fmt::format("the CPU driver runs 65535 rounds of a loop: too few for {} keys",
+                   shape.capacity),
+       {"THREADS", "LANES", "UNROLL", "SPLIT"},
+       [kv = shape.capacity](const Config& c) {
+         return kv / (slots_of(c) * c["UNROLL"] * c["SPLIT"]) < 65000;
+       }},
+  };
+}
+
+Alternative space(const Problem& problem, const DeviceInfo& device) {
+  const Shape shape = shape_of(problem);
+  Alternative a{"decode", {}, {}};
+  // LANES of a workgroup's THREADS share a key, in pieces of VEC elements; UNROLL keys and values
+  // of each are in flight; SPLIT workgroups share the keys of a KV head.
+  a.parameters = {
+      {"THREADS", {64, 128, 256, 512}},    {"LANES", {1, 2, 4, 8, 16, 32}},
+      {"VEC", vector_widths(shape.in)},    {"UNROLL", {1, 2, 4, 8}},
+      {"SPLIT", {1, 2, 4, 8, 16, 32, 64}},
+  };
+  a.constraints = {storage_constraint(shape.in, shape.out, device)};
+  append(a.constraints, problem_constraints(shape, device));
+  append(a.constraints, workgroup_constraints(shape, device));
+  if (vectorising_cpu(device)) append(a.constraints, cpu_constraints(shape));
+  return a;
+}
+
+/// Slices fill the device four times while they have 64 keys, and 16 times while they have 512.
+int split_for(const Shape& shape, const DeviceInfo& device) {
+  if (vectorising_cpu(device)) return 1;
+  const std::int64_t pairs = shape.batch * shape.kv_heads, busy = busy_workgroups(device);
+  int split = 1;
+  const auto worth = [&](std::int64_t rounds, std::int64_t keys) {
+    return pairs * split < rounds * busy && shape.capacity >= 2 * split * keys;
+  };
+  while (split < 64 && (worth(4, 64) || worth(16, 512))) split *= 2;
+  return split;
+}
+
+/// Wide loads, as many lanes as that leaves, and less in flight the more queries there are.
+std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
+  const Shape shape = shape_of(problem);
+  std::vector<Config> configs;
+  if (rows_of(shape) > most_rows) return configs;
+  const int unroll = vectorising_cpu(device) ? 1 : rows_of(shape) <= 2 ? 4 : 2;
+  for (const int most : {unroll, 1}) {
+    for (const int vec : {8, 4, 2, 1}) {
+      for (const int lanes : {16, 32, 8, 4, 2, 1}) {
+        for (const int threads : {256, 128, 64}) {
+          configs.push_back({"decode",
+                             {{"THREADS", threads},
+                              {"LANES", lanes},
+                              {"VEC", vec},
+                              {"UNROLL", most},
+                              {"SPLIT", split_for(shape, device)}}});
+        }
+      }
+    }
+  }
+  roomy_first(configs, device, [&shape](const Config& c) { return registers_of(shape, c); });
+  return configs;
+}
+
+LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
+  const Shape shape = shape_of(problem);
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  defines.emplace_back("ROWS", std::to_string(rows_of(shape)));
+  defines.emplace_back("GROUP", std::to_string(shape.group()));
+  add_pack(defines, device, "IN", shape.in, config["VEC"]);
+  const int split = config["SPLIT"];
+  LaunchPlan plan;
+  if (split > 1) {  // the last slice to arrive joins the others' sums
+    plan.zeroed_bytes = counter_bytes(shape);
+    plan.workspace_bytes =
+        plan.zeroed_bytes + static_cast<std::uint64_t>(partial_bytes(shape, split));
+  }
+  const auto list = arguments(shape, 1, split > 1, plan.zeroed_bytes);
+  plan.sources.push_back(
+      kernel_source(device, "attention/decode", defines, config["THREADS"], list));
+  const auto pairs = static_cast<std::uint64_t>(shape.batch * shape.kv_heads);
+  plan.launches.push_back({0, grid(device, plan.sources[0], pairs, split), list});
+  return plan;
+}
+
+}  // namespace
+
+Variant decode() {
+  return {"decode", space, plan, defaults};
+}
+
+}  // namespace greta::attention

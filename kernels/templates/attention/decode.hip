@@ -1,0 +1,256 @@
+// Few queries: bound by reading the keys and values once. A workgroup has the ROWS queries that
+// share a KV head (GROUP heads of each query) and a slice of the keys, one of SPLIT. LANES threads
+// share a key, each with every LANES-th piece of VEC elements; each such slot of threads walks
+// through the slice with UNROLL keys and values in flight, and keeps its own greatest score, sum of
+// exponentials and sums of values. Slots are joined through shared memory; slices through the
+// workspace, by the last one to arrive, in their order whatever the order of arrival.
+
+#if !defined(ROWS) || !defined(GROUP) || !defined(THREADS) || !defined(LANES) || \
+    !defined(VEC) || !defined(UNROLL) || !defined(SPLIT)
+#error "ROWS GROUP THREADS LANES VEC UNROLL and SPLIT must be defined"
+#endif
+#if ROWS < 1 || GROUP < 1 || ROWS % GROUP != 0 || UNROLL < 1 || SPLIT < 1
+#error "GROUP divides ROWS; UNROLL and SPLIT are at least 1"
+#endif
+#if DIM % (LANES * VEC) != 0 || THREADS % LANES != 0
+#error "LANES x VEC divide DIM, and LANES divides THREADS"
+#endif
+
+#include "attention/operands.hip"
+
+#define SLOTS (THREADS / LANES)
+static_assert(LANES <= wave_size, "a slot's threads are in one wave");
+
+constexpr u32 pieces = DIM / (LANES * VEC), elements = pieces * VEC;  // of a thread
+
+// Of one slot of threads, and a row of queries.
+struct Row {
+  float q[elements];  // scaled
+  float greatest, sum, value[elements];
+};
+
+// Rows that are joined at a time.
+constexpr u32 row_floats = SLOTS * (DIM + 2);
+constexpr u32 rows_together = row_floats * ROWS <= 6144 ? ROWS
+                              : row_floats < 6144       ? 6144 / row_floats
+                                                        : 1;
+
+// Of the slices, for each row: greatest score, sum of exponentials, and weight.
+constexpr u32 slice_floats = SPLIT > 1 ? ROWS * SPLIT * 3 : 0;
+constexpr u32 shared_floats =
+    rows_together * row_floats > slice_floats ? rows_together * row_floats : slice_floats;
+
+// The first dimension of a thread's piece.
+GRETA_DEVICE u32 piece_start(u32 piece) { return (piece * LANES + thread_index() % LANES) * VEC; }
+
+struct Keys {
+  Pack<In, VEC> k[UNROLL][pieces], v[UNROLL][pieces];
+
+  // UNROLL keys of this slot from `first` on; the last one instead of those past the end.
+  GRETA_DEVICE void load(const In* keys, const In* values, u32 first, u32 end) {
+    GRETA_UNROLL
+    for (u32 u = 0; u < UNROLL; ++u) {
+      const u64 at = u64(smaller(first + u * SLOTS, end - 1)) * DIM;
+      GRETA_UNROLL
+      for (u32 p = 0; p < pieces; ++p) {
+        k[u][p] = load_pack<VEC>(keys + at + piece_start(p));
+      }
+      GRETA_UNROLL
+      for (u32 p = 0; p < pieces; ++p) {
+        v[u][p] = load_pack<VEC>(values + at + piece_start(p));
+      }
+    }
+  }
+
+  // `end`: of the keys that the row sees.
+  GRETA_DEVICE void add_to(Row& row, u32 first, u32 end) const {
+    float score[UNROLL], greatest = row.greatest;
+    GRETA_UNROLL
+    for (u32 u = 0; u < UNROLL; ++u) {
+      float dot = 0.0f;
+      GRETA_UNROLL
+      for (u32 e = 0; e < elements; ++e) {
+        dot = multiply_add(row.q[e], element(k[u][e / VEC], int(e % VEC)), dot);
+      }
+      score[u] = lanes_sum<LANES>(dot);
+      if (first + u * SLOTS < end) greatest = larger(greatest, score[u]);
+    }
+    const float kept = fast_exp2(row.greatest - greatest);
+    row.greatest = greatest;
+    row.sum *= kept;
+    GRETA_UNROLL
+    for (u32 e = 0; e < elements; ++e) row.value[e] *= kept;
+    GRETA_UNROLL
+    for (u32 u = 0; u < UNROLL; ++u) {
+      const float weight = first + u * SLOTS < end ? fast_exp2(score[u] - greatest) : 0.0f;
+      row.sum += weight;
+      GRETA_UNROLL
+      for (u32 e = 0; e < elements; ++e) {
+        const float x = element(v[u][e / VEC], int(e % VEC));
+        row.value[e] = multiply_add(weight, x, row.value[e]);
+      }
+    }
+  }
+};
+
+GRETA_DEVICE u64 output_offset(const Arguments& args, u32 pair, u32 row) {
+  const u32 head = pair % args.kv_heads * GROUP + row % GROUP;
+  return query_offset(args, pair / args.kv_heads, row / GROUP, head);
+}
+
+GRETA_DEVICE void put(const Arguments& args, u32 pair, u32 row, u32 d, float sum, float value) {
+  // Without a key, nothing is attended to.
+  const float x = sum > 0.0f ? value / sum : 0.0f;
+  args.out[output_offset(args, pair, row) + d] = narrow<Out>(x);
+}
+
+#if SPLIT > 1
+// A row's sums of one slice: of values, then the greatest score and the sum of exponentials.
+GRETA_DEVICE float* slice_sums(const Arguments& args, u32 pair, u32 slice, u32 row) {
+  return args.partial + ((u64(pair) * SPLIT + slice) * ROWS + row) * (DIM + 2);
+}
+
+// Counts this slice in; true for the last one, which then sees the others' sums. The barriers order
+// the workgroup's sums with its first thread, whose own fences order that thread's count between
+// them and what it read of the others'.
+GRETA_DEVICE bool last_slice(u32* counter, u32* arrived) {
+  release_to_device();
+  block_barrier();
+  if (thread_index() == 0) {
+    release_to_device();
+    *arrived = atomic_add(counter, 1);
+    acquire_from_device();
+  }
+  block_barrier();
+  acquire_from_device();
+  return *arrived == SPLIT - 1;
+}
+
+// Slices whose loads are in flight together.
+constexpr u32 slices_together = SPLIT < 16 ? SPLIT : 16;
+static_assert(SPLIT % slices_together == 0, "SPLIT is a power of two");
+
+GRETA_DEVICE void join_slices(const Arguments& args, u32 pair, float* greatest) {
+  float* const sum = greatest + ROWS * SPLIT;
+  float* const weight = sum + ROWS * SPLIT;
+  GRETA_NO_UNROLL
+  for (u32 i = thread_index(); i < ROWS * SPLIT; i += THREADS) {
+    const float* const from = slice_sums(args, pair, i % SPLIT, i / SPLIT);
+    greatest[i] = from[DIM];
+    sum[i] = from[DIM + 1];
+  }
+  block_barrier();
+  GRETA_NO_UNROLL
+  for (u32 i = thread_index(); i < ROWS * SPLIT; i += THREADS) {
+    float most = lowest_score;
+    for (u32 s = 0; s < SPLIT; ++s) most = larger(most, greatest[i / SPLIT * SPLIT + s]);
+    weight[i] = fast_exp2(greatest[i] - most);
+  }
+  block_barrier();
+  GRETA_NO_UNROLL
+  for (u32 e = thread_index(); e < ROWS * DIM; e += THREADS) {
+    const u32 row = e / DIM, d = e % DIM;
+    float total = 0.0f, value = 0.0f;
+    GRETA_NO_UNROLL
+    for (u32 s = 0; s < SPLIT; s += slices_together) {
+      float part[slices_together];
+      GRETA_UNROLL
+      for (u32 i = 0; i < slices_together; ++i) part[i] = slice_sums(args, pair, s + i, row)[d];
+      GRETA_UNROLL
+      for (u32 i = 0; i < slices_together; ++i) {
+        const u32 at = row * SPLIT + s + i;
+        total = multiply_add(weight[at], sum[at], total);
+        value = multiply_add(weight[at], part[i], value);
+      }
+    }
+    put(args, pair, row, d, total, value);
+  }
+}
+#endif
+
+// Joins the slots' sums of rows from `first` on.
+GRETA_DEVICE void join_slots(const Arguments& args, u32 pair, const float* shared, u32 first) {
+  const u32 rows = smaller(rows_together, ROWS - first);
+  GRETA_NO_UNROLL
+  for (u32 e = thread_index(); e < rows * DIM; e += THREADS) {
+    const u32 row = e / DIM, d = e % DIM;
+    const float* const sums = shared + row * row_floats;
+    float most = lowest_score, total = 0.0f, value = 0.0f;
+    for (u32 slot = 0; slot < SLOTS; ++slot) most = larger(most, sums[slot * (DIM + 2) + DIM]);
+    for (u32 slot = 0; slot < SLOTS; ++slot) {
+      const float* const at = sums + slot * (DIM + 2);
+      const float weight = fast_exp2(at[DIM] - most);
+      total = multiply_add(weight, at[DIM + 1], total);
+      value = multiply_add(weight, at[d], value);
+    }
+#if SPLIT > 1
+    float* const slice = slice_sums(args, pair, block_z(), first + row);
+    slice[d] = value;
+    if (d == 0) {
+      slice[DIM] = most;
+      slice[DIM + 1] = total;
+    }
+#else
+    put(args, pair, first + row, d, total, value);
+#endif
+  }
+}
+
+GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
+  GRETA_SHARED(float, shared, shared_floats);
+  const Arguments args = ATTENTION_ARGUMENTS;
+  const u32 pair = block_index<THREADS>();  // of sequence and KV head
+  if (pair >= batch * kv_heads) return;
+  const u32 count = key_count(args, pair / kv_heads);
+  const u32 slice = (count + SPLIT - 1) / SPLIT;
+  const u32 begin = smaller(block_z() * slice, count), end = smaller(begin + slice, count);
+  const u64 start = u64(pair) * capacity * DIM;
+
+  Row rows[ROWS];
+  GRETA_UNROLL
+  for (u32 r = 0; r < ROWS; ++r) {
+    const In* const from = q + output_offset(args, pair, r);
+    rows[r] = {};
+    rows[r].greatest = lowest_score;
+    GRETA_UNROLL
+    for (u32 p = 0; p < pieces; ++p) {
+      const Pack<In, VEC> pack = load_pack<VEC>(from + piece_start(p));
+      GRETA_UNROLL
+      for (u32 e = 0; e < VEC; ++e) rows[r].q[p * VEC + e] = scale * element(pack, int(e));
+    }
+  }
+
+  const u32 slot = thread_index() / LANES;
+  GRETA_NO_UNROLL
+  for (u32 first = begin; first < end; first += SLOTS * UNROLL) {
+    Keys keys;
+    keys.load(k + start, v + start, first + slot, end);
+    GRETA_UNROLL
+    for (u32 r = 0; r < ROWS; ++r) {
+      keys.add_to(rows[r], first + slot, smaller(end, visible_keys(count, queries, r / GROUP)));
+    }
+  }
+
+  GRETA_UNROLL
+  for (u32 first = 0; first < ROWS; first += rows_together) {
+    if (first > 0) block_barrier();
+    GRETA_UNROLL
+    for (u32 r = first; r < ROWS && r < first + rows_together; ++r) {
+      float* const sums = shared + (r - first) * row_floats + slot * (DIM + 2);
+      GRETA_UNROLL
+      for (u32 e = 0; e < elements; ++e) sums[piece_start(e / VEC) + e % VEC] = rows[r].value[e];
+      if (thread_index() % LANES == 0) {
+        sums[DIM] = rows[r].greatest;
+        sums[DIM + 1] = rows[r].sum;
+      }
+    }
+    block_barrier();
+    join_slots(args, pair, shared, first);
+  }
+#if SPLIT > 1
+  GRETA_SHARED(u32, arrived, 1);  // slices before this one
+  if (!last_slice(counters + pair, arrived)) return;
+  if (thread_index() == 0) counters[pair] = 0;
+  join_slices(args, pair, shared);
+#endif
+}

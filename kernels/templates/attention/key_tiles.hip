@@ -1,0 +1,117 @@
+// Brings BK keys or values into shared memory. Their lines of DIM elements lie one after the other
+// in memory; lines past the last one become zeros. Dimensions are padded to a multiple of `depth`:
+// what lies behind DIM is not written.
+#pragma once
+
+#include "attention/layout.hip"
+
+constexpr u32 padded = (DIM + depth - 1) / depth * depth;  // dimensions
+constexpr u32 line_chunks = DIM / 8, padded_chunks = padded / 8;
+// Lines of other lengths than powers of two do not trade chunks; an odd pitch spreads them.
+constexpr u32 line_pad = (padded_chunks & (padded_chunks - 1)) == 0 ? 0 : 1;
+
+template <u32 lines>
+struct LinesTile : SharedTile<lines, padded_chunks, line_pad, false> {};
+
+// Lines as they are.
+struct LineLoader {
+  typedef LinesTile<BK> Tile;
+  static constexpr u32 chunks = BK * line_chunks;
+  static constexpr u32 units = (chunks + THREADS - 1) / THREADS;
+
+  static GRETA_DEVICE u32 number(u32 i) { return thread_index() + i * THREADS; }
+  static GRETA_DEVICE bool active(u32 i) { return chunks % THREADS == 0 || number(i) < chunks; }
+  static GRETA_DEVICE u32 place(u32 i) {
+    return Tile::offset(number(i) / line_chunks, number(i) % line_chunks);
+  }
+
+#if ASYNC
+  static GRETA_DEVICE void copy(SharedMemory shared, u32 start, const In* first, u32 lines) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < units; ++i) {
+      if (!active(i)) continue;
+      const bool inside = number(i) < smaller(lines, BK) * line_chunks;
+      copy_lane_async<16>(shared, start + place(i), first + number(i) * 8, inside);
+    }
+  }
+#else
+  Chunk chunk[units];
+
+  GRETA_DEVICE void fetch(const In* first, u32 lines) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < units; ++i) {
+      chunk[i] = {};
+      if (number(i) < smaller(lines, BK) * line_chunks) {
+        chunk[i] = load_words<16>(first + number(i) * 8);
+      }
+    }
+  }
+
+  GRETA_DEVICE void put(u8* tile) const {
+    GRETA_UNROLL
+    for (u32 i = 0; i < units; ++i) {
+      if (active(i)) store_words(tile + place(i), chunk[i]);
+    }
+  }
+#endif
+};
+
+#if defined(GRETA_MATRIX_MMA)
+typedef LineLoader ValueLoader;  // the matrix cores turn them
+#else
+
+// Values are turned on their way: in shared memory, a line is a dimension of BK keys. A unit are
+// the eight keys of a chunk times `width` dimensions.
+struct ValueLoader {
+  typedef SharedTile<padded, BK / 8, 0, true> Tile;
+
+  // As wide as leaves no thread idle.
+  static constexpr u32 width = BK * DIM / 64 >= THREADS ? 8 : BK * DIM / 32 >= THREADS ? 4 : 2;
+  static constexpr u32 count = BK / 8 * (DIM / width), units = (count + THREADS - 1) / THREADS;
+  static constexpr u32 depth_chunks = depth / 8;
+  typedef Words<width * 2> Piece;
+
+  Piece piece[units][8];
+
+  static GRETA_DEVICE u32 number(u32 i) { return thread_index() + i * THREADS; }
+  static GRETA_DEVICE bool active(u32 i) { return count % THREADS == 0 || number(i) < count; }
+  static GRETA_DEVICE u32 chunk(u32 i) { return number(i) / (DIM / width); }
+  static GRETA_DEVICE u32 dimension(u32 i) { return number(i) % (DIM / width) * width; }
+
+  GRETA_DEVICE void fetch(const In* first, u32 lines) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < units; ++i) {
+      const u32 from = chunk(i) / depth_chunks * depth;
+      GRETA_UNROLL
+      for (u32 e = 0; e < 8; ++e) {
+        const u32 key = from + key_in_depth(chunk(i) % depth_chunks, e);
+        piece[i][e] = {};
+        if (active(i) && key < lines) {
+          piece[i][e] = load_words<int(sizeof(Piece))>(first + key * DIM + dimension(i));
+        }
+      }
+    }
+  }
+
+  GRETA_DEVICE void put(u8* tile) const {
+    GRETA_UNROLL
+    for (u32 i = 0; i < units; ++i) {
+      if (!active(i)) continue;
+      GRETA_UNROLL
+      for (u32 d = 0; d < width; ++d) {
+        Chunk turned;
+        GRETA_UNROLL
+        for (u32 w = 0; w < 4; ++w) {
+          turned.word[w] = half(piece[i][2 * w], d) | half(piece[i][2 * w + 1], d) << 16;
+        }
+        store_words(tile + Tile::offset(dimension(i) + d, chunk(i)), turned);
+      }
+    }
+  }
+
+ private:
+  static GRETA_DEVICE u32 half(const Piece& p, u32 d) {
+    return d % 2 == 0 ? p.word[d / 2] & 0xffffU : p.word[d / 2] >> 16;
+  }
+};
+#endif

@@ -1,0 +1,179 @@
+// How scores, weights and outputs lie in the lanes that hold them, in blocks of 16 x 16.
+//
+// A lane has `lane_rows` queries of a block, and `lane_sums` elements: element e belongs to query
+// row_of(e), which is line(r) of the block, and to column_of(e): a key of the scores, a dimension of
+// the outputs. On NVIDIA, scores are Q K^T and outputs W V. AMD's sums come out across the way that
+// operands go in, so there scores are K Q^T and outputs V^T W^T: what the lanes hold then are the
+// operands of the second product, with keys in an order of their own, key_in_depth().
+#pragma once
+
+#include "attention/operands.hip"
+#include "common/matrix.hip"
+
+typedef MatrixCore<In, 16> Core;
+constexpr u32 depth = Core::depth;        // of a product
+constexpr u32 depth_blocks = depth / 16;  // of scores, that make a fragment of weights
+
+// Two neighbours in the operands' type.
+GRETA_DEVICE u32 narrow_pair(float low, float high) {
+#if defined(GRETA_NVIDIA)
+  u32 pair;
+  if constexpr (same_type<In, f16>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  }
+  return pair;
+#else
+  const float two[2] = {low, high};
+  return narrow_pack<In>(two).raw.word[0];
+#endif
+}
+
+#if defined(GRETA_MATRIX_MMA)
+
+constexpr u32 lane_rows = 2, lane_sums = 8;
+constexpr u32 run = 2;  // elements whose columns are neighbours
+
+GRETA_DEVICE constexpr u32 row_of(u32 e) { return e / 2 % 2; }
+GRETA_DEVICE u32 line(u32 row) { return lane_index() / 4 + row * 8; }
+GRETA_DEVICE u32 column_of(u32 e) { return e / 4 * 8 + lane_index() % 4 * 2 + e % 2; }
+GRETA_DEVICE float& sum_of(Core::Sums& sums, u32 e) { return sums.column[e / 4][e % 4]; }
+
+// Over all lanes that have parts of the same row.
+GRETA_DEVICE float row_sum(float x) { return lanes_sum<4>(x); }
+GRETA_DEVICE float row_largest(float x) { return lanes_largest<4>(x); }
+
+GRETA_DEVICE void add_scores(Core::Sums& scores, const Core::Fragment& q, const Core::Fragment& k) {
+  Core::multiply(scores, q, k);
+}
+GRETA_DEVICE void add_values(Core::Sums& out, const Core::Fragment& weights,
+                             const Core::Fragment& values) {
+  Core::multiply(out, weights, values);
+}
+
+// Reads fragments of the tile at `start`. The way to a lane's first chunk is computed once, and the
+// others lie at distances that need few registers.
+template <bool along_k, typename Tile>
+struct Reader {
+  SharedMemory shared;
+  u32 first;
+
+  GRETA_DEVICE Reader(SharedMemory memory, u32 start, u32 line = 0)
+      : shared(memory), first(start + Core::place<along_k, Tile>(line, 0)) {}
+
+  GRETA_DEVICE Core::Fragment read(u32 line, u32 k) const {
+    return Core::load_at<along_k>(shared, along_k ? Tile::beyond(first, line, k / 8)
+                                                  : Tile::beyond(first, k, line / 8));
+  }
+};
+
+GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {
+  Core::Fragment f;
+  GRETA_UNROLL
+  for (u32 i = 0; i < 4; ++i) {
+    const float* const pair = block->column[i / 2] + i % 2 * 2;
+    f.word[i] = narrow_pair(pair[0], pair[1]);
+  }
+  return f;
+}
+
+#else
+
+constexpr u32 lane_rows = 1, lane_sums = 256 / wave_size;
+
+GRETA_DEVICE constexpr u32 row_of(u32) { return 0; }
+GRETA_DEVICE u32 line(u32) { return lane_index() % 16; }
+GRETA_DEVICE float& sum_of(Core::Sums& sums, u32 e) {
+  return reinterpret_cast<float(&)[lane_sums]>(sums)[e];
+}
+
+GRETA_DEVICE float row_sum(float x) {
+  GRETA_UNROLL
+  for (u32 step = wave_size / 2; step >= 16; step /= 2) x += shuffle(x, lane_index() ^ step);
+  return x;
+}
+GRETA_DEVICE float row_largest(float x) {
+  GRETA_UNROLL
+  for (u32 step = wave_size / 2; step >= 16; step /= 2) {
+    x = larger(x, shuffle(x, lane_index() ^ step));
+  }
+  return x;
+}
+
+GRETA_DEVICE void add_scores(Core::Sums& scores, const Core::Fragment& q, const Core::Fragment& k) {
+  Core::multiply(scores, k, q);
+}
+GRETA_DEVICE void add_values(Core::Sums& out, const Core::Fragment& weights,
+                             const Core::Fragment& values) {
+  Core::multiply(out, values, weights);
+}
+
+// Reads fragments of the tile at `start`.
+template <bool along_k, typename Tile>
+struct Reader {
+  SharedMemory shared;
+  u32 start, first;
+
+  GRETA_DEVICE Reader(SharedMemory memory, u32 tile, u32 line = 0)
+      : shared(memory), start(tile), first(line) {}
+
+  GRETA_DEVICE Core::Fragment read(u32 line, u32 k) const {
+    return Core::load<along_k, Tile>(shared, start, first + line, k);
+  }
+};
+
+#if defined(GRETA_MATRIX_MFMA)
+
+constexpr u32 run = 4;
+GRETA_DEVICE u32 column_of(u32 e) { return lane_index() / 16 * 4 + e; }
+// The key that is element e of chunk c in a fragment of values, from the fragment's first on.
+GRETA_DEVICE u32 key_in_depth(u32 c, u32 e) { return e / 4 * 16 + c * 4 + e % 4; }
+
+GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {
+  Core::Fragment f;
+  GRETA_UNROLL
+  for (u32 i = 0; i < 4; ++i) {
+    f.chunk[0].word[i] =
+        narrow_pair(sum_of(block[i / 2], i % 2 * 2), sum_of(block[i / 2], i % 2 * 2 + 1));
+  }
+  return f;
+}
+
+#elif defined(GRETA_MATRIX_WMMA11)
+
+constexpr u32 run = 1;
+GRETA_DEVICE u32 column_of(u32 e) { return e * 2 + lane_index() / 16; }
+GRETA_DEVICE u32 key_in_depth(u32 c, u32 e) { return e * 2 + c; }
+
+// Both halves of the wave hold all keys: first the even ones, which are the lower half's.
+GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {
+  const bool lower = lane_index() < 16;
+  Core::Fragment f;
+  GRETA_UNROLL
+  for (u32 i = 0; i < 4; ++i) {
+    const u32 mine = narrow_pair(sum_of(*block, i * 2), sum_of(*block, i * 2 + 1));
+    const u32 others = shuffle(mine, lane_index() ^ 16);
+    f.chunk[0].word[i] = lower ? mine : others;
+    f.chunk[1].word[i] = lower ? others : mine;
+  }
+  return f;
+}
+
+#else  // WMMA of gfx12
+
+constexpr u32 run = 8;
+GRETA_DEVICE u32 column_of(u32 e) { return lane_index() / 16 * 8 + e; }
+GRETA_DEVICE u32 key_in_depth(u32 c, u32 e) { return c * 8 + e; }
+
+GRETA_DEVICE Core::Fragment weights_of(Core::Sums* block) {
+  Core::Fragment f;
+  GRETA_UNROLL
+  for (u32 i = 0; i < 4; ++i) {
+    f.chunk[0].word[i] = narrow_pair(sum_of(*block, i * 2), sum_of(*block, i * 2 + 1));
+  }
+  return f;
+}
+
+#endif
+#endif

@@ -1,0 +1,79 @@
+// The arguments of every attention kernel. Queries and outputs lie token by token, [sequence]
+// [query][head][DIM]; keys and values head by head, [sequence][KV head][capacity][DIM].
+
+#if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
+    !defined(DIM) || !defined(CAUSAL)
+#error "{IN,OUT}_{F16,BF16}, DIM and CAUSAL must be defined"
+#endif
+#if DIM < 8 || DIM % 8 != 0
+#error "DIM is a multiple of 8"
+#endif
+
+layout(push_constant, std430) uniform Arguments {
+  uint64_t q, k, v;
+  uint64_t lengths;   // valid keys of each sequence, i32
+  uint64_t result;
+  uint64_t partial;   // what slices of the keys give
+  uint64_t counters;  // slices that are done, one for each sequence and KV head; zero
+  uint batch, heads, kv_heads;
+  uint queries, capacity;  // of a sequence; `capacity` counts keys
+  uint tiles;              // of a sequence's queries
+  float scale;             // of the scores, times log2(e)
+} args;
+
+#define IN_BYTES (IN_F16 != 0 || IN_BF16 != 0 ? 2 : 4)
+#define OUT_BYTES (OUT_F16 != 0 || OUT_BF16 != 0 ? 2 : 4)
+
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer I32 { int v; };
+
+// Less than any score; 2 to the power of its difference to one is 0.
+#define LOWEST_SCORE (-1e30)
+
+// Valid keys of a sequence: never more than there are.
+uint key_count(uint sequence) {
+  const int length = I32(args.lengths + uint64_t(sequence) * 4).v;
+  return min(uint(max(length, 0)), args.capacity);
+}
+
+// How many of the first `count` keys a query sees.
+uint visible_keys(uint count, uint query) {
+#if CAUSAL
+  const uint end = count + query + 1;
+  return min(end > args.queries ? end - args.queries : 0, count);
+#else
+  return count;
+#endif
+}
+
+// Where a head of a query is, in queries and in results; in elements.
+uint64_t query_offset(uint sequence, uint query, uint head) {
+  return ((uint64_t(sequence) * args.queries + query) * args.heads + head) * DIM;
+}
+
+// Where a KV head's keys and values start.
+uint64_t keys_offset(uint sequence, uint kv_head) {
+  return (uint64_t(sequence) * args.kv_heads + kv_head) * args.capacity * DIM;
+}
+
+void store_out(uint64_t at, float x) {
+#if OUT_F16
+  F16(at).v = float16_t(x);
+#elif OUT_BF16
+  BF16(at).v = uint16_t(bf16_from_float(vec4(x)).x);
+#else
+  F32(at).v = x;
+#endif
+}
+
+void store_out4(uint64_t at, vec4 x) {
+#if OUT_F16
+  F16x4(at).v = f16vec4(x);
+#elif OUT_BF16
+  BF16x4(at).v = u16vec4(bf16_from_float(x));
+#else
+  F32x4(at).v = x;
+#endif
+}
+
+// Number of this workgroup in a grid that is folded into two dimensions.
+uint workgroup() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }

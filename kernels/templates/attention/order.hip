@@ -1,0 +1,29 @@
+// Which queries a workgroup takes: tiles of BQ queries of one head.
+#pragma once
+
+#include "attention/operands.hip"
+
+struct Tile {
+  u32 sequence, head, first;  // `first` query
+};
+
+// Number `index` of the tiles. Those with most keys to see go first, and TOGETHER heads that lie
+// side by side are walked together: they share keys, in the cache or in a KV head.
+GRETA_DEVICE Tile pick_tile(const Arguments& args, u32 index) {
+  const u32 all = args.batch * args.heads, block = TOGETHER * args.tiles;
+  const u32 first_head = index / block * TOGETHER, within = index % block;
+  const u32 width = smaller(TOGETHER, all - first_head);
+  const u32 head = first_head + within % width;
+  return {head / args.heads, head % args.heads, (args.tiles - 1 - within / width) * BQ};
+}
+
+// Keys that some query of the tile sees, and those that all of them see.
+struct KeyRange {
+  u32 end, seen_by_all;
+};
+
+GRETA_DEVICE KeyRange tile_keys(const Arguments& args, const Tile& tile) {
+  const u32 count = key_count(args, tile.sequence);
+  const u32 last = smaller(tile.first + BQ, args.queries) - 1;
+  return {visible_keys(count, args.queries, last), visible_keys(count, args.queries, tile.first)};
+}

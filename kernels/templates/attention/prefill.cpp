@@ -1,0 +1,54 @@
+#include "kernels/templates/attention/prefill.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/templates/common/limits.hpp"
+#include "kernels/templates/common/plan.hpp"
+
+namespace greta::attention {
+
+std::vector<int> heads_together() {
+  return {1, 2, 4, 8, 16, 32};
+}
+
+int default_heads_together(const Shape& shape) {
+  int together = 1;
+  while (together < 8 || (together < 32 && together < shape.group())) together *= 2;
+  return together;
+}
+
+std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
+                                         std::vector<std::string> parameters,
+                                         std::function<std::int64_t(const Config&)> queries) {
+  const std::int64_t groups = most_workgroups(device);
+  const auto most = static_cast<std::int64_t>(
+      std::max<std::uint64_t>(16, std::bit_ceil(static_cast<std::uint64_t>(shape.queries))));
+  return {
+      {"tile",
+       fmt::format("tiles of more than {} queries are mostly idle: q is {}", most, shape.queries),
+       parameters, [=](const Config& c) { return queries(c) <= most; }},
+      {"grid",
+       fmt::format("{} sequences of {} heads and {} queries are more than {} workgroups",
+                   shape.batch, shape.heads, shape.queries, groups),
+       parameters,
+       [=](const Config& c) {
+         return ceil_div(shape.queries, queries(c)) <= groups / (shape.batch * shape.heads);
+       }},
+  };
+}
+
+LaunchPlan prefill_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,
+                        const Defines& defines, std::int64_t queries, std::int64_t threads) {
+  const std::int64_t tiles = ceil_div(shape.queries, queries);
+  const auto list = arguments(shape, tiles, false, 0);
+  LaunchPlan plan;
+  plan.sources.push_back(kernel_source(device, name, defines, threads, list));
+  const auto count = static_cast<std::uint64_t>(tiles * shape.batch * shape.heads);
+  plan.launches.push_back({0, grid(device, plan.sources[0], count), list});
+  return plan;
+}
+
+}  // namespace greta::attention

@@ -1,0 +1,64 @@
+#include "kernels/templates/attention/shape.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+#include "kernels/templates/common/plan.hpp"
+
+namespace greta::attention {
+
+std::int64_t Shape::load_registers(int count) const {
+  return std::max<std::int64_t>(1, count * static_cast<std::int64_t>(size_of(in)) / 4);
+}
+
+Shape shape_of(const Problem& problem) {
+  Shape shape{};
+  shape.in = problem.dtype;
+  shape.out = problem.out_dtype;
+  shape.batch = problem.dim("batch");
+  shape.heads = problem.dim("heads");
+  shape.kv_heads = problem.dim("kv_heads");
+  shape.queries = problem.dim("q");
+  shape.capacity = problem.dim("kv");
+  shape.dim = problem.dim("dim");
+  shape.causal = problem.dim("causal") != 0;
+  const std::string scale = problem.attribute("scale", "auto");
+  shape.scale = scale == "auto" ? 1 / std::sqrt(static_cast<double>(shape.dim))
+                                : std::strtof(scale.c_str(), nullptr);
+  return shape;
+}
+
+Defines problem_defines(const Shape& shape) {
+  Defines defines = type_defines(shape.in, shape.out);
+  defines.emplace_back("DIM", std::to_string(shape.dim));
+  defines.emplace_back("CAUSAL", shape.causal ? "1" : "0");
+  return defines;
+}
+
+std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool workspace,
+                                std::uint64_t counter_bytes) {
+  std::vector<Argument> list;
+  for (const std::size_t tensor : {0, 1, 2, 3, 4}) list.emplace_back(OperandArgument{tensor});
+  for (const std::uint64_t offset : {counter_bytes, std::uint64_t{0}}) {
+    list.push_back(workspace ? Argument{WorkspaceArgument{offset}} : Argument{std::uint64_t{0}});
+  }
+  for (const std::int64_t value :
+       {shape.batch, shape.heads, shape.kv_heads, shape.queries, shape.capacity, tiles}) {
+    list.emplace_back(static_cast<std::uint32_t>(value));
+  }
+  constexpr double log2_e = 1.4426950408889634;  // kernels have 2^x
+  list.emplace_back(static_cast<float>(shape.scale * log2_e));
+  return list;
+}
+
+void roomy_first(std::vector<Config>& configs, const DeviceInfo& device,
+                 const std::function<std::int64_t(const Config&)>& registers) {
+  // Vulkan's drivers move more loads ahead of where they are used.
+  const std::int64_t room = device.language == "glsl" ? 128 : 192;
+  std::stable_partition(configs.begin(), configs.end(),
+                        [&](const Config& config) { return registers(config) <= room; });
+}
+
+}  // namespace greta::attention

@@ -1,0 +1,193 @@
+#version 460
+// A workgroup has BQ queries of one head and walks through their keys in tiles of BK, by plain
+// multiplications. LANES threads share TQ queries: of a tile's scores, each has every LANES-th key;
+// of the outputs, every LANES-th four dimensions. Keys and values take turns in the same shared
+// memory, and wait in registers before. Greatest scores and sums of exponentials run along (Milakov
+// and Gimelshein, "Online normalizer calculation for softmax", 2018).
+
+#if !defined(BQ) || !defined(BK) || !defined(TQ) || !defined(LANES) || !defined(VEC) || \
+    !defined(TOGETHER) || !defined(IN_PACK) || !defined(IN_RAW)
+#error "BQ BK TQ LANES VEC TOGETHER IN_PACK and IN_RAW must be defined"
+#endif
+
+#define THREADS (BQ / TQ * LANES)
+
+#if BQ % TQ != 0 || BK % LANES != 0 || BK % 4 != 0 || DIM % (4 * LANES) != 0 || DIM % VEC != 0
+#error "TQ divides BQ, 4 and LANES divide BK, 4 LANES divide DIM, and VEC does"
+#endif
+#if TOGETHER < 1
+#error "TOGETHER is at least 1"
+#endif
+
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+
+#include "common/memory.glsl"
+#include "attention/operands.glsl"
+#include "attention/order.glsl"
+
+layout(local_size_x = THREADS) in;
+
+// In fours of floats; spread over the banks.
+#define PITCH (DIM / 4 + 1)
+#define WEIGHT_PITCH (BK / 4 + 1)
+#define KEYS (BK / LANES)  // of a thread
+#define FOURS (DIM / (4 * LANES))
+
+#define PACKS (BK * DIM / VEC)
+#define UNITS ((PACKS + THREADS - 1) / THREADS)
+
+shared vec4 query_tile[BQ * PITCH];
+shared vec4 key_tile[BK * PITCH];  // or values
+shared vec4 weight_tile[BQ * WEIGHT_PITCH];
+
+uint tid;  // threads of a subgroup are neighbours
+uint line, lane;
+IN_RAW fetched[UNITS];
+float score[TQ * KEYS];
+float greatest[TQ], sum[TQ];
+vec4 value[TQ * FOURS];
+uint left[TQ];  // keys from the tile's first on that the thread's queries see
+
+// Starts loading lines of DIM elements that lie one after the other; zeros from line `lines` on.
+void fetch(uint64_t first, uint lines) {
+  [[unroll]] for (uint i = 0; i < UNITS; ++i) {
+    const uint at = (tid + i * THREADS) * VEC;
+    fetched[i] = IN_RAW(0);
+    if (at < min(lines, BK) * DIM) fetched[i] = IN_RAW(IN_PACK(first + at * IN_BYTES).v);
+  }
+}
+
+void put_tile() {
+  [[unroll]] for (uint i = 0; i < UNITS; ++i) {
+    const uint at = (tid + i * THREADS) * VEC;
+    float e[VEC];
+    unpack(fetched[i], e);
+    if (at >= BK * DIM) continue;
+    [[unroll]] for (uint j = 0; j < VEC; ++j) {
+      const uint d = at % DIM + j;
+      key_tile[at / DIM * PITCH + d / 4][d % 4] = e[j];
+    }
+  }
+}
+
+void load_queries() {
+  [[dont_unroll]] for (uint at = tid * VEC; at < BQ * DIM; at += THREADS * VEC) {
+    const uint query = first_query + at / DIM;
+    IN_RAW raw = IN_RAW(0);
+    if (query < args.queries) {
+      const uint64_t from = query_offset(sequence, query, head) + at % DIM;
+      raw = IN_RAW(IN_PACK(args.q + from * IN_BYTES).v);
+    }
+    float e[VEC];
+    unpack(raw, e);
+    [[unroll]] for (uint j = 0; j < VEC; ++j) {
+      const uint d = at % DIM + j;
+      query_tile[at / DIM * PITCH + d / 4][d % 4] = args.scale * e[j];
+    }
+  }
+}
+
+void add_scores() {
+  [[unroll]] for (uint e = 0; e < TQ * KEYS; ++e) score[e] = 0.0;
+  [[dont_unroll]] for (uint d = 0; d < DIM / 4; ++d) {
+    vec4 q[TQ];
+    [[unroll]] for (uint i = 0; i < TQ; ++i) q[i] = query_tile[(line + i) * PITCH + d];
+    [[unroll]] for (uint j = 0; j < KEYS; ++j) {
+      const vec4 k = key_tile[(lane + j * LANES) * PITCH + d];
+      [[unroll]] for (uint i = 0; i < TQ; ++i) {
+        float s = score[i * KEYS + j];
+        s = fma(q[i].x, k.x, s);
+        s = fma(q[i].y, k.y, s);
+        s = fma(q[i].z, k.z, s);
+        score[i * KEYS + j] = fma(q[i].w, k.w, s);
+      }
+    }
+  }
+}
+
+// Turns scores into weights, which go to shared memory.
+void weigh() {
+  [[unroll]] for (uint i = 0; i < TQ; ++i) {
+    float most = LOWEST_SCORE;
+    [[unroll]] for (uint j = 0; j < KEYS; ++j) {
+      if (lane + j * LANES < left[i]) most = max(most, score[i * KEYS + j]);
+    }
+    [[unroll]] for (uint step = LANES / 2; step > 0; step /= 2)
+      most = max(most, subgroupShuffleXor(most, step));
+    most = max(most, greatest[i]);
+    const float kept = exp2(greatest[i] - most);
+    greatest[i] = most;
+    float added = 0.0;
+    [[unroll]] for (uint j = 0; j < KEYS; ++j) {
+      const uint key = lane + j * LANES;
+      const float weight = key < left[i] ? exp2(score[i * KEYS + j] - most) : 0.0;
+      added += weight;
+      weight_tile[(line + i) * WEIGHT_PITCH + key / 4][key % 4] = weight;
+    }
+    [[unroll]] for (uint step = LANES / 2; step > 0; step /= 2)
+      added += subgroupShuffleXor(added, step);
+    sum[i] = fma(sum[i], kept, added);
+    [[unroll]] for (uint p = 0; p < FOURS; ++p) value[i * FOURS + p] *= kept;
+  }
+}
+
+void add_values() {
+  [[dont_unroll]] for (uint j = 0; j < BK / 4; ++j) {
+    vec4 w[TQ];
+    [[unroll]] for (uint i = 0; i < TQ; ++i) w[i] = weight_tile[(line + i) * WEIGHT_PITCH + j];
+    [[unroll]] for (uint l = 0; l < 4; ++l) {
+      [[unroll]] for (uint p = 0; p < FOURS; ++p) {
+        const vec4 v = key_tile[(j * 4 + l) * PITCH + p * LANES + lane];
+        [[unroll]] for (uint i = 0; i < TQ; ++i)
+          value[i * FOURS + p] = fma(vec4(w[i][l]), v, value[i * FOURS + p]);
+      }
+    }
+  }
+}
+
+void main() {
+  if (workgroup() >= args.batch * args.heads * args.tiles) return;
+  tid = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+  line = tid / LANES * TQ;
+  lane = tid % LANES;
+  pick_tile(workgroup());
+  const uint count = key_count(sequence);
+  const uint end = visible_keys(count, min(first_query + BQ, args.queries) - 1);
+  const uint64_t start =
+      keys_offset(sequence, head / (args.heads / args.kv_heads)) * IN_BYTES;
+  [[unroll]] for (uint i = 0; i < TQ; ++i) {
+    greatest[i] = LOWEST_SCORE;
+    sum[i] = 0.0;
+    left[i] = visible_keys(count, first_query + line + i);
+    [[unroll]] for (uint p = 0; p < FOURS; ++p) value[i * FOURS + p] = vec4(0.0);
+  }
+
+  fetch(args.k + start, end);
+  load_queries();
+  [[dont_unroll]] for (uint key = 0; key < end; key += BK) {
+    barrier();  // the values before were read
+    put_tile();
+    barrier();
+    fetch(args.v + start + uint64_t(key) * DIM * IN_BYTES, end - key);
+    add_scores();
+    weigh();
+    barrier();
+    put_tile();
+    barrier();
+    if (key + BK < end)
+      fetch(args.k + start + uint64_t(key + BK) * DIM * IN_BYTES, end - key - BK);
+    add_values();
+    [[unroll]] for (uint i = 0; i < TQ; ++i) left[i] -= min(left[i], BK);
+  }
+
+  [[unroll]] for (uint i = 0; i < TQ; ++i) {
+    const uint query = first_query + line + i;
+    if (query >= args.queries) continue;
+    // Without a key, nothing is attended to.
+    const float factor = sum[i] > 0.0 ? 1.0 / sum[i] : 0.0;
+    const uint64_t at = args.result + query_offset(sequence, query, head) * OUT_BYTES;
+    [[unroll]] for (uint p = 0; p < FOURS; ++p)
+      store_out4(at + (p * LANES + lane) * 4 * OUT_BYTES, value[i * FOURS + p] * factor);
+  }
+}

@@ -1,0 +1,168 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/templates/attention/prefill.hpp"
+#include "kernels/templates/common/limits.hpp"
+#include "kernels/templates/common/plan.hpp"
+
+/// Many queries, by plain multiplications.
+namespace greta::attention {
+namespace {
+
+std::int64_t threads_of(const Config& c) {
+  return std::int64_t{c["BQ"]} / c["TQ"] * c["LANES"];
+}
+
+/// Queries, keys or values, and weights, in f32.
+std::int64_t shared_bytes(const Shape& shape, const Config& c) {
+  return 4 * ((c["BQ"] + c["BK"]) * (shape.dim + 4) + c["BQ"] * (c["BK"] + 4));
+}
+
+std::int64_t loads_of(const Shape& shape, const Config& c) {
+  return ceil_div(ceil_div(c["BK"] * shape.dim, c["VEC"]), threads_of(c));
+}
+
+/// An estimate of a thread's 32-bit registers: sums, scores, what waits, fours of queries and keys,
+/// or of weights and a value.
+std::int64_t registers_of(const Shape& shape, const Config& c) {
+  const std::int64_t rows = c["TQ"], keys = c["BK"] / c["LANES"], dims = shape.dim / c["LANES"];
+  const std::int64_t waiting = loads_of(shape, c) * shape.load_registers(c["VEC"]);
+  return rows * (dims + keys + 7) + waiting + 4 * std::min<std::int64_t>(keys, 8) + 32;
+}
+
+std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+  const std::int64_t file = register_file(device);
+  const int wave = static_cast<int>(device.min_subgroup_size);
+  const int whole = static_cast<int>(device.max_subgroup_size);
+  return {
+      {"lanes",
+       fmt::format("4 x LANES must divide dim, {}, and LANES be in one subgroup, of {} threads",
+                   shape.dim, wave),
+       {"LANES"},
+       [=, dim = shape.dim](const Config& c) {
+         return dim % (4 * c["LANES"]) == 0 && c["LANES"] <= wave;
+       }},
+      {"rows",
+       "TQ must divide BQ, and LANES BK",
+       {"BQ", "BK", "TQ", "LANES"},
+       [](const Config& c) { return c["BQ"] % c["TQ"] == 0 && c["BK"] % c["LANES"] == 0; }},
+      {"workgroup_threads",
+       fmt::format("BQ / TQ x LANES threads must be whole subgroups, and not more than {}",
+                   threads),
+       {"BQ", "TQ", "LANES"},
+       [=](const Config& c) { return threads_of(c) <= threads && threads_of(c) % whole == 0; }},
+      {"alignment",
+       fmt::format("VEC must divide dim, {}", shape.dim),
+       {"VEC"},
+       [dim = shape.dim](const Config& c) { return dim % c["VEC"] == 0; }},
+      {"loads",
+       "a thread must not have more than 32 loads of keys in a tile",
+       {"BQ", "BK", "TQ", "LANES", "VEC"},
+       [shape](const Config& c) { return loads_of(shape, c) <= 32; }},
+      {"shared_memory",
+       fmt::format("BQ queries, BK keys and their weights must fit {} KiB", shared / 1024),
+       {"BQ", "BK"},
+       [=](const Config& c) { return shared_bytes(shape, c) <= shared; }},
+      {"registers",
+       fmt::format("TQ rows need more than 255 registers of a thread, or {} of a workgroup", file),
+       {"BQ", "BK", "TQ", "LANES", "VEC"},
+       [=](const Config& c) {
+         const std::int64_t registers = registers_of(shape, c);
+         return registers <= 255 && registers * threads_of(c) <= file;
+       }},
+  };
+}
+
+/// Of the CPU through Vulkan.
+std::vector<Constraint> cpu_constraints(const Shape& shape) {
+  return {
+      {"code_size",
+       "TQ rows of so many keys or dimensions of a thread compile slowly for a CPU",
+       {"BK", "TQ", "LANES"},
+       [shape](const Config& c) {
+         return c["TQ"] * std::max<std::int64_t>(c["BK"], shape.dim) / c["LANES"] <= 32;
+       }},
+      {"loop_limit",
+       fmt::format("the CPU driver runs 65535 rounds of a loop: too few for {} keys",
+                   shape.capacity),
+       {"BK"},
+       [kv = shape.capacity](const Config& c) { return kv / c["BK"] < 65000; }},
+  };
+}
+
+Alternative space(const Problem& problem, const DeviceInfo& device) {
+  const Shape shape = shape_of(problem);
+  Alternative a{"vector", {}, {}};
+  // BQ x BK   queries of a workgroup, and keys that it has in shared memory at a time
+  // TQ        rows of queries of a thread: reuse of what it reads from shared memory
+  // LANES     threads that share them
+  // VEC       elements of a load
+  // TOGETHER  heads that are walked together: what neighbours share in the cache
+  a.parameters = {
+      {"BQ", {8, 16, 32, 64, 128}},
+      {"BK", {8, 16, 32, 64}},
+      {"TQ", {1, 2, 4, 8}},
+      {"LANES", {2, 4, 8, 16}},
+      {"VEC", vector_widths(shape.in)},
+      {"TOGETHER", heads_together()},
+  };
+  a.constraints = {storage_constraint(shape.in, shape.out, device)};
+  append(a.constraints,
+         tile_constraints(shape, device, {"BQ"}, [](const Config& c) { return c["BQ"]; }));
+  append(a.constraints, constraints(shape, device));
+  if (vectorising_cpu(device)) append(a.constraints, cpu_constraints(shape));
+  return a;
+}
+
+std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
+  const Shape shape = shape_of(problem);
+  struct Tile {
+    int bq, bk, tq, lanes;
+  };
+  std::vector<Tile> tiles = {{128, 32, 8, 16}, {64, 32, 4, 8}, {64, 32, 4, 16}, {64, 16, 4, 4},
+                             {32, 32, 2, 8},   {32, 32, 4, 8}, {32, 16, 2, 4},  {32, 8, 2, 2}};
+  if (vectorising_cpu(device)) tiles.clear();
+  // For few queries, little shared memory, and lanes that must divide what is odd.
+  for (const int bq : {32, 16, 8}) {
+    for (const int bk : {32, 16, 8}) {
+      for (const int tq : {2, 1}) {
+        for (const int lanes : {8, 4, 16, 2}) tiles.push_back({bq, bk, tq, lanes});
+      }
+    }
+  }
+  std::vector<Config> configs;
+  for (const Tile& t : tiles) {
+    configs.push_back({"vector",
+                       {{"BQ", t.bq},
+                        {"BK", t.bk},
+                        {"TQ", t.tq},
+                        {"LANES", t.lanes},
+                        {"VEC", widest_vector(shape.in, shape.dim, 8)},
+                        {"TOGETHER", default_heads_together(shape)}}});
+  }
+  roomy_first(configs, device, [&shape](const Config& c) { return registers_of(shape, c); });
+  return configs;
+}
+
+LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
+  const Shape shape = shape_of(problem);
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  add_pack(defines, device, "IN", shape.in, config["VEC"]);
+  LaunchPlan plan =
+      prefill_plan(shape, device, "attention/vector", defines, config["BQ"], threads_of(config));
+  if (device.language == "hip") {
+    plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
+  }
+  return plan;
+}
+
+}  // namespace
+
+Variant vector() {
+  return {"vector", space, plan, defaults};
+}
+
+}  // namespace greta::attention

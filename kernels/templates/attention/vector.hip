@@ -1,0 +1,226 @@
+// A workgroup has BQ queries of one head and walks through their keys in tiles of BK, by plain
+// multiplications. LANES threads share TQ queries: of a tile's scores, each has every LANES-th key;
+// of the outputs, every LANES-th four dimensions. Keys and values take turns in the same shared
+// memory, and wait in registers before. Greatest scores and sums of exponentials run along (Milakov
+// and Gimelshein, "Online normalizer calculation for softmax", 2018).
+
+#if !defined(BQ) || !defined(BK) || !defined(TQ) || !defined(LANES) || !defined(VEC) || \
+    !defined(TOGETHER)
+#error "BQ BK TQ LANES VEC and TOGETHER must be defined"
+#endif
+
+#define THREADS (BQ / TQ * LANES)
+
+#if BQ % TQ != 0 || BK % LANES != 0 || BK % 4 != 0 || DIM % (4 * LANES) != 0 || DIM % VEC != 0
+#error "TQ divides BQ, 4 and LANES divide BK, 4 LANES divide DIM, and VEC does"
+#endif
+#if TOGETHER < 1
+#error "TOGETHER is at least 1"
+#endif
+
+#include "attention/operands.hip"
+#include "attention/order.hip"
+
+static_assert(LANES <= wave_size, "the threads of a query are in one wave");
+
+constexpr u32 pitch = DIM + 4, weight_pitch = BK + 4;  // floats; spread over the banks
+constexpr u32 keys_of_thread = BK / LANES, fours = DIM / (4 * LANES);
+
+// Copies lines of DIM elements that lie one after the other to shared memory, as f32. Those from
+// line `left` on are zeros.
+struct Loader {
+  static constexpr u32 packs = BK * DIM / VEC;
+  static constexpr u32 units = (packs + THREADS - 1) / THREADS;
+  Pack<In, VEC> pack[units];
+
+  GRETA_DEVICE void fetch(const In* first, u32 left) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < units; ++i) {
+      const u32 at = (thread_index() + i * THREADS) * VEC;
+      pack[i] = {};
+      if (at < smaller(left, BK) * DIM) pack[i] = load_pack<VEC>(first + at);
+    }
+  }
+
+  GRETA_DEVICE void put(float* shared) const {
+    GRETA_UNROLL
+    for (u32 i = 0; i < units; ++i) {
+      const u32 at = (thread_index() + i * THREADS) * VEC;
+      if (packs % THREADS != 0 && at >= BK * DIM) continue;
+      put_pack(shared + at / DIM * pitch + at % DIM, pack[i], 1.0f);
+    }
+  }
+
+  static GRETA_DEVICE void put_pack(float* to, const Pack<In, VEC>& pack, float factor) {
+    GRETA_UNROLL
+    for (u32 e = 0; e < VEC; ++e) to[e] = factor * element(pack, int(e));
+  }
+};
+
+GRETA_DEVICE void load_queries(const Arguments& args, const Tile& tile, float* shared) {
+  GRETA_NO_UNROLL
+  for (u32 at = thread_index() * VEC; at < BQ * DIM; at += THREADS * VEC) {
+    const u32 line = at / DIM, query = tile.first + line;
+    Pack<In, VEC> pack = {};
+    if (query < args.queries) {
+      pack = load_pack<VEC>(args.q + query_offset(args, tile.sequence, query, tile.head) + at % DIM);
+    }
+    Loader::put_pack(shared + line * pitch + at % DIM, pack, args.scale);
+  }
+}
+
+// What a thread has of its queries.
+struct Rows {
+  float greatest[TQ], sum[TQ], value[TQ][fours * 4];
+
+  // Scores of a tile of keys; `queries` are the thread's.
+  static GRETA_DEVICE void score(const float* queries, const float* keys,
+                                 float (&scores)[TQ][keys_of_thread]) {
+    const u32 lane = thread_index() % LANES;
+    GRETA_UNROLL
+    for (u32 i = 0; i < TQ; ++i) {
+      GRETA_UNROLL
+      for (u32 j = 0; j < keys_of_thread; ++j) scores[i][j] = 0.0f;
+    }
+    GRETA_NO_UNROLL
+    for (u32 d = 0; d < DIM; d += 4) {
+      Pack<float, 4> q[TQ], k[keys_of_thread];
+      GRETA_UNROLL
+      for (u32 i = 0; i < TQ; ++i) q[i] = load_pack<4>(queries + i * pitch + d);
+      GRETA_UNROLL
+      for (u32 j = 0; j < keys_of_thread; ++j) {
+        k[j] = load_pack<4>(keys + (lane + j * LANES) * pitch + d);
+      }
+      GRETA_UNROLL
+      for (u32 i = 0; i < TQ; ++i) {
+        GRETA_UNROLL
+        for (u32 j = 0; j < keys_of_thread; ++j) {
+          GRETA_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            scores[i][j] = multiply_add(element(q[i], e), element(k[j], e), scores[i][j]);
+          }
+        }
+      }
+    }
+  }
+
+  // Turns scores into weights, which go to shared memory; `left`: keys from the tile's first on that
+  // each of the thread's queries sees.
+  GRETA_DEVICE void weigh(float (&scores)[TQ][keys_of_thread], const u32 (&left)[TQ],
+                          float* weights) {
+    const u32 lane = thread_index() % LANES;
+    GRETA_UNROLL
+    for (u32 i = 0; i < TQ; ++i) {
+      float most = lowest_score;
+      GRETA_UNROLL
+      for (u32 j = 0; j < keys_of_thread; ++j) {
+        if (lane + j * LANES < left[i]) most = larger(most, scores[i][j]);
+      }
+      most = larger(lanes_largest<LANES>(most), greatest[i]);
+      const float kept = fast_exp2(greatest[i] - most);
+      greatest[i] = most;
+      float added = 0.0f;
+      GRETA_UNROLL
+      for (u32 j = 0; j < keys_of_thread; ++j) {
+        const bool seen = lane + j * LANES < left[i];
+        const float weight = seen ? fast_exp2(scores[i][j] - most) : 0.0f;
+        added += weight;
+        weights[i * weight_pitch + lane + j * LANES] = weight;
+      }
+      sum[i] = multiply_add(sum[i], kept, lanes_sum<LANES>(added));
+      GRETA_UNROLL
+      for (u32 e = 0; e < fours * 4; ++e) value[i][e] *= kept;
+    }
+  }
+
+  GRETA_DEVICE void add_values(const float* weights, const float* values) {
+    const u32 lane = thread_index() % LANES;
+    GRETA_NO_UNROLL
+    for (u32 j = 0; j < BK; j += 4) {
+      Pack<float, 4> w[TQ];
+      GRETA_UNROLL
+      for (u32 i = 0; i < TQ; ++i) w[i] = load_pack<4>(weights + i * weight_pitch + j);
+      GRETA_UNROLL
+      for (int l = 0; l < 4; ++l) {
+        GRETA_UNROLL
+        for (u32 p = 0; p < fours; ++p) {
+          const auto v = load_pack<4>(values + (j + u32(l)) * pitch + (p * LANES + lane) * 4);
+          GRETA_UNROLL
+          for (u32 i = 0; i < TQ; ++i) {
+            GRETA_UNROLL
+            for (u32 e = 0; e < 4; ++e) {
+              float& to = value[i][p * 4 + e];
+              to = multiply_add(element(w[i], l), element(v, int(e)), to);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  // Row i of the thread's queries.
+  GRETA_DEVICE void put(Out* to, u32 i) const {
+    // Without a key, nothing is attended to.
+    const float factor = sum[i] > 0.0f ? 1.0f / sum[i] : 0.0f;
+    GRETA_UNROLL
+    for (u32 p = 0; p < fours; ++p) {
+      float four[4];
+      GRETA_UNROLL
+      for (u32 e = 0; e < 4; ++e) four[e] = value[i][p * 4 + e] * factor;
+      store_pack(to + (p * LANES + thread_index() % LANES) * 4, narrow_pack<Out>(four));
+    }
+  }
+};
+
+GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
+  GRETA_DYNAMIC_SHARED(float, shared);
+  float* const query_tile = shared;
+  float* const key_tile = query_tile + BQ * pitch;  // or values
+  float* const weight_tile = key_tile + BK * pitch;
+  const Arguments args = ATTENTION_ARGUMENTS;
+  if (block_index<THREADS>() >= batch * heads * tiles) return;
+  const Tile tile = pick_tile(args, block_index<THREADS>());
+  const u32 end = tile_keys(args, tile).end, count = key_count(args, tile.sequence);
+  const u64 start = keys_offset(args, tile.sequence, tile.head / (heads / kv_heads));
+  const u32 line = thread_index() / LANES * TQ;  // of the thread's first query
+
+  Rows rows;
+  u32 left[TQ];
+  GRETA_UNROLL
+  for (u32 i = 0; i < TQ; ++i) {
+    rows.greatest[i] = lowest_score;
+    rows.sum[i] = 0.0f;
+    left[i] = visible_keys(count, queries, tile.first + line + i);
+    GRETA_UNROLL
+    for (u32 e = 0; e < fours * 4; ++e) rows.value[i][e] = 0.0f;
+  }
+
+  Loader loader;
+  loader.fetch(k + start, end);
+  load_queries(args, tile, query_tile);
+  GRETA_NO_UNROLL
+  for (u32 key = 0; key < end; key += BK) {
+    block_barrier();  // the values before were read
+    loader.put(key_tile);
+    block_barrier();
+    loader.fetch(v + start + u64(key) * DIM, end - key);
+    float scores[TQ][keys_of_thread];
+    Rows::score(query_tile + line * pitch, key_tile, scores);
+    rows.weigh(scores, left, weight_tile + line * weight_pitch);
+    block_barrier();
+    loader.put(key_tile);
+    block_barrier();
+    if (key + BK < end) loader.fetch(k + start + u64(key + BK) * DIM, end - key - BK);
+    rows.add_values(weight_tile + line * weight_pitch, key_tile);
+    GRETA_UNROLL
+    for (u32 i = 0; i < TQ; ++i) left[i] -= smaller(left[i], BK);
+  }
+
+  GRETA_UNROLL
+  for (u32 i = 0; i < TQ; ++i) {
+    const u32 query = tile.first + line + i;
+    if (query < queries) {
+      rows.put(out + query_offset(args, tile.sequence, query, tile.head), i);
+    }
+  }
+}

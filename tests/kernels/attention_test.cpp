@@ -1,0 +1,214 @@
+#include "kernels/templates/attention/attention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <tuple>
+
+#include "kernels/model/random.hpp"
+#include "tests/kernels/attention_cpu.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+namespace greta {
+namespace {
+
+using test::attention_inputs;
+using test::attention_problem;
+using test::AttentionShape;
+using Random = std::mt19937_64;
+
+std::int64_t below(Random& random, std::int64_t bound) {
+  return static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(bound)));
+}
+
+/// A small problem with edges in every dimension, whose types take turns from number to number.
+Problem random_problem(std::size_t number, Random& random, bool few_queries) {
+  constexpr std::int64_t dims[] = {64, 80, 96, 128, 40, 256, 16, 64};
+  AttentionShape s;
+  s.batch = 1 + below(random, 2);
+  s.kv_heads = 1 + below(random, 2);
+  s.heads = s.kv_heads * (1 + below(random, 3));
+  s.queries = few_queries ? 1 + below(random, 3) : 1 + below(random, 90);
+  s.keys = s.queries + below(random, few_queries ? 300 : 100);
+  s.dim = dims[below(random, 8)];
+  s.causal = below(random, 2) == 1;
+  const auto& types = attention_template().dtypes;
+  const auto [in, out] = types[number % types.size()];
+  return attention_problem(s, in, out, below(random, 4) == 0 ? "0.25" : "auto");
+}
+
+/// Valid keys of each sequence: all, few, or any number.
+std::vector<std::int64_t> random_lengths(const Problem& problem, Random& random) {
+  const std::int64_t least = problem.dim("causal") != 0 ? problem.dim("q") : 1;
+  const std::int64_t most = problem.dim("kv");
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t i = 0; i < problem.dim("batch"); ++i) {
+    const std::int64_t kind = below(random, 3);
+    lengths.push_back(kind == 0   ? most
+                      : kind == 1 ? least
+                                  : least + below(random, most - least + 1));
+  }
+  return lengths;
+}
+
+std::vector<HostTensor> run(Device& device, const Problem& problem, const Config& config,
+                            const std::vector<HostTensor>& inputs) {
+  const auto plan = attention_template().plan(problem, device.info(), config);
+  EXPECT_TRUE(plan) << plan.failure().message;
+  if (!plan) return {};
+  const auto done = test::run_plan(device, *plan, attention_template().tensors(problem), inputs);
+  EXPECT_TRUE(done) << done.failure().message << '\n' << done.failure().log;
+  if (!done) return {};
+  EXPECT_EQ(done->overrun, "");
+  return done->outputs;
+}
+
+void expect_right(Device& device, const Problem& problem, const Config& config,
+                  std::vector<std::int64_t> lengths = {}, std::uint64_t seed = 1) {
+  SCOPED_TRACE(problem.key() + " | " + config.text());
+  auto inputs = attention_inputs(problem, seed, lengths);
+  // What lies behind the valid keys is no number, and must not matter.
+  for (std::size_t b = 0; b < lengths.size(); ++b) {
+    for (const std::size_t tensor : {1, 2}) {
+      HostTensor& t = inputs[tensor];
+      const std::size_t kv = static_cast<std::size_t>(problem.dim("kv"));
+      const std::size_t dim = static_cast<std::size_t>(t.spec.cols);
+      for (std::size_t row = 0; row < static_cast<std::size_t>(t.spec.rows); ++row) {
+        const bool mine = row / kv / static_cast<std::size_t>(problem.dim("kv_heads")) == b;
+        if (!mine || row % kv < static_cast<std::size_t>(lengths[b])) continue;
+        std::memset(t.data.data() + row * dim * size_of(t.spec.dtype), 0xff,
+                    dim * size_of(t.spec.dtype));
+      }
+    }
+  }
+  const auto outputs = run(device, problem, config, inputs);
+  if (outputs.empty()) return;
+  const Verdict verdict = attention_template().reference(problem, inputs, seed)->check(outputs);
+  EXPECT_TRUE(verdict.passed) << verdict.detail;
+}
+
+const Variant& variant_of(const std::string& name) {
+  const auto& list = attention_template().variants;
+  return *std::find_if(list.begin(), list.end(), [&](const Variant& v) { return v.name == name; });
+}
+
+/// One variant on one device: GPUs, the CPU through Vulkan, and the GPUs that hip-host imitates.
+class AttentionVariant : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  Device& device_ = test::device(std::get<0>(GetParam()));
+  const DeviceInfo& info_ = device_.info();
+  const Variant& variant_ = variant_of(std::get<1>(GetParam()));
+};
+
+TEST_P(AttentionVariant, IsRightForRandomProblems) {
+  Random random(static_cast<unsigned>(info_.index) + 1);
+  // A kernel takes a C++ compiler's second on hip-host, whose devices share the numbers.
+  const bool host = info_.backend == "hip-host";
+  int right = 0;
+  for (std::size_t number = 0; number < 20; ++number) {
+    if (host && number % 4 != static_cast<std::size_t>(info_.index)) continue;
+    for (int tries = 0; tries < 20; ++tries) {  // some types or dimensions are not the variant's
+      const Problem problem = random_problem(number, random, variant_.name == "decode");
+      const Space space({variant_.space(problem, info_)});
+      if (space.count() == 0) continue;
+      expect_right(device_, problem, space.sample(random), random_lengths(problem, random), number);
+      ++right;
+      break;
+    }
+  }
+  EXPECT_EQ(right > 0, variant_.name != "matrix" || !info_.matrix_operations.empty());
+}
+
+std::vector<std::string> variant_names() {
+  std::vector<std::string> names;
+  for (const Variant& variant : attention_template().variants) names.push_back(variant.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, AttentionVariant,
+                         ::testing::Combine(::testing::ValuesIn(test::usable_devices()),
+                                            ::testing::ValuesIn(variant_names())),
+                         [](const auto& instance) {
+                           return test::device_name(std::get<0>(instance.param)) + "_" +
+                                  std::get<1>(instance.param);
+                         });
+
+class AttentionKernel : public ::testing::TestWithParam<std::string> {
+ protected:
+  /// The first default of a variant that is valid; nothing where it serves no such problem.
+  std::optional<Config> default_of(const Variant& variant, const Problem& problem) const {
+    for (const Config& config : variant.defaults(problem, info_)) {
+      if (!rejects({variant.space(problem, info_)}, config)) return config;
+    }
+    return std::nullopt;
+  }
+
+  Device& device_ = test::device(GetParam());
+  const DeviceInfo& info_ = device_.info();
+};
+
+// Without keys there is nothing to attend to; with one, its value is the result.
+TEST_P(AttentionKernel, LengthsOfNothingAndOfOneKey) {
+  const Problem problem = attention_problem({3, 2, 1, 2, 70, 64, false}, DType::f16, DType::f16);
+  for (const Variant& variant : attention_template().variants) {
+    const auto config = default_of(variant, problem);
+    if (config) expect_right(device_, problem, *config, {0, 1, 70});
+  }
+}
+
+// One score far above all others, and sums that would overflow without the greatest one.
+TEST_P(AttentionKernel, LargeScores) {
+  const Problem problem =
+      attention_problem({1, 1, 1, 3, 90, 64, true}, DType::f32, DType::f32, "64");
+  for (const Variant& variant : attention_template().variants) {
+    const auto config = default_of(variant, problem);
+    if (config) expect_right(device_, problem, *config, {90});
+  }
+}
+
+TEST_P(AttentionKernel, EqualInputsGiveEqualBits) {
+  const Problem problem = attention_problem({1, 4, 2, 2, 300, 64, true}, DType::f16, DType::f32);
+  const auto inputs = attention_inputs(problem, 3, {290});
+  for (const Variant& variant : attention_template().variants) {
+    auto config = default_of(variant, problem);
+    if (!config) continue;
+    for (auto& [name, value] : config->values) {
+      if (name == "SPLIT") value = 8;
+    }
+    const auto once = run(device_, problem, *config, inputs);
+    const auto again = run(device_, problem, *config, inputs);
+    ASSERT_FALSE(once.empty() || again.empty());
+    EXPECT_EQ(once[0].data, again[0].data) << config->text();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, AttentionKernel, ::testing::ValuesIn(test::usable_devices()),
+                         [](const auto& instance) { return test::device_name(instance.param); });
+
+TEST(Attention, NamesTheConstraintOfBadShapes) {
+  const auto why = [](const AttentionShape& shape) {
+    const auto checked = attention_template().check(attention_problem(shape));
+    return checked ? "good" : checked.failure().message;
+  };
+  EXPECT_EQ(why({1, 32, 8, 1, 100, 128, false}), "good");
+  EXPECT_EQ(why({1, 32, 5, 1, 100, 128, false}), "--kv_heads 5: must divide the 32 heads");
+  EXPECT_EQ(why({1, 4, 4, 1, 100, 100, false}), "--dim 100: must be a multiple of 8");
+  EXPECT_EQ(why({1, 4, 4, 100, 99, 64, true}),
+            "--kv 99: causal attention needs at least the 100 keys of its queries");
+  EXPECT_EQ(why({1, 4, 4, 100, 99, 64, false}), "good");
+}
+
+TEST(Attention, CountsWorkAsItsPeersDo) {
+  const auto work = [](bool causal) {
+    return attention_template().work(
+        attention_problem({4, 32, 8, 4096, 4096, 128, causal}, DType::f16, DType::f16));
+  };
+  EXPECT_EQ(work(false).flops, 4.0 * 4 * 32 * 4096 * 4096 * 128);
+  EXPECT_EQ(work(true).flops, 2.0 * 4 * 32 * 4096 * 4096 * 128);
+  EXPECT_EQ(work(true).bytes, 2.0 * 4 * 4096 * 128 * (2 * 32 + 2 * 8));
+}
+
+}  // namespace
+}  // namespace greta
