@@ -171,14 +171,8 @@ Result<void> read_dimensions(const KernelTemplate& kernel, const ProblemRequest&
 
 const std::vector<const KernelTemplate*>& catalog() {
   static const std::vector<const KernelTemplate*> templates{
-      &gemm_template(),
-      &add_template(),
-      &silu_mul_template(),
-      &gelu_template(),
-      &rope_template(),
-      &kv_update_template(),
-      &embedding_template(),
-      &attention_template(),
+      &gemm_template(), &add_template(),       &silu_mul_template(),  &gelu_template(),
+      &rope_template(), &kv_update_template(), &embedding_template(), &attention_template(),
   };
   return templates;
 }

@@ -108,6 +108,12 @@ KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "attention";
   t.summary = "scaled dot-product attention, softmax(scale Q K^T) V, with a KV cache";
+  t.bound =
+      "a relative error of each weight, of its score's dot product, scaling and exponential, times "
+      "|v| + |out|; u min(n + 2, 8) sqrt(n) (|out| + the root of the sum of (w v)^2) for the sums "
+      "over "
+      "n keys, u = 2^-24; for f16 and bf16 inputs, which matrix cores' weights have as well, their "
+      "roundoff times |out| + 6 of those roots; the output's rounding";
   constexpr std::int64_t most = 2147483647;
   t.dimensions = {
       {"batch", "sequences", 1, most, "1", {1, 2}},

@@ -208,7 +208,9 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
 }  // namespace
 
 Variant decode() {
-  return {"decode", space, plan, defaults};
+  return {"decode", space, plan, defaults,
+          "few queries, bound by reading the keys once: heads that share a KV head read a slice of "
+          "its keys together, and the last slice joins them all"};
 }
 
 }  // namespace greta::attention

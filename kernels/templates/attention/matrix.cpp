@@ -194,7 +194,9 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
 }  // namespace
 
 Variant matrix() {
-  return {"matrix", space, plan, defaults};
+  return {"matrix", space, plan, defaults,
+          "many queries, on matrix cores: a workgroup computes a tile of one head's queries over "
+          "all keys, with scores and outputs in registers"};
 }
 
 }  // namespace greta::attention

@@ -31,8 +31,8 @@ Defines problem_defines(const Shape& shape);
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool workspace,
                                 std::uint64_t counter_bytes);
 
-/// Puts defaults that need more registers of a thread than compilers are at ease with behind others;
-/// `registers` estimates them.
+/// Puts defaults that need more registers of a thread than compilers are at ease with behind
+/// others; `registers` estimates them.
 void roomy_first(std::vector<Config>& configs, const DeviceInfo& device,
                  const std::function<std::int64_t(const Config&)>& registers);
 

@@ -162,7 +162,9 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
 }  // namespace
 
 Variant vector() {
-  return {"vector", space, plan, defaults};
+  return {"vector", space, plan, defaults,
+          "many queries by plain multiplications, for f32 and devices without matrix cores: a tile "
+          "of one head's queries over all keys"};
 }
 
 }  // namespace greta::attention
