@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kernels/templates/add/add.hpp"
+#include "kernels/templates/argmax/argmax.hpp"
 #include "kernels/templates/attention/attention.hpp"
 #include "kernels/templates/embedding/embedding.hpp"
 #include "kernels/templates/gelu/gelu.hpp"
@@ -171,8 +172,9 @@ Result<void> read_dimensions(const KernelTemplate& kernel, const ProblemRequest&
 
 const std::vector<const KernelTemplate*>& catalog() {
   static const std::vector<const KernelTemplate*> templates{
-      &gemm_template(), &add_template(),       &silu_mul_template(),  &gelu_template(),
-      &rope_template(), &kv_update_template(), &embedding_template(), &attention_template(),
+      &gemm_template(),      &add_template(),    &silu_mul_template(),
+      &gelu_template(),      &rope_template(),   &kv_update_template(),
+      &embedding_template(), &argmax_template(), &attention_template(),
   };
   return templates;
 }

@@ -1,0 +1,245 @@
+#include "kernels/templates/argmax/argmax.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/reference/argmax.hpp"
+#include "kernels/templates/common/limits.hpp"
+#include "kernels/templates/common/plan.hpp"
+
+namespace greta {
+namespace {
+
+struct Shape {
+  explicit Shape(const Problem& problem)
+      : in(problem.dtype), rows(problem.dim("rows")), cols(problem.dim("cols")) {}
+
+  DType in;
+  std::int64_t rows, cols;
+};
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const Shape s(problem);
+  return {{"x", Role::input, s.in, s.rows, s.cols}, {"index", Role::output, DType::i32, s.rows, 1}};
+}
+
+/// A comparison for each element.
+Work work(const Problem& problem) {
+  const auto specs = tensors(problem);
+  return {static_cast<double>(specs[0].elements()),
+          static_cast<double>(specs[0].bytes() + specs[1].bytes())};
+}
+
+/// Threads that share a row.
+int lanes_of(const Config& config) {
+  return config["THREADS"] / (config.has("ROWS") ? config["ROWS"] : 1);
+}
+
+std::int64_t split_of(const Config& config) {
+  return config.has("SPLIT") ? config["SPLIT"] : 1;
+}
+
+/// Columns of each part, whole vectors.
+std::int64_t part_of(const Shape& shape, const Config& config) {
+  return ceil_div(ceil_div(shape.cols, config["VEC"]), split_of(config)) * config["VEC"];
+}
+
+/// Bytes of the counters, one for each row, and of the candidates behind them.
+std::int64_t counter_bytes(const Shape& shape) {
+  return ceil_div(shape.rows * 4, 256) * 256;
+}
+std::int64_t candidate_bytes(const Shape& shape, int split) {
+  return shape.rows * split * 8;
+}
+
+std::vector<Constraint> common_constraints(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t threads = most_threads(device), file = register_file(device);
+  return {storage_constraint(shape.in, shape.in, device),
+          {"workgroup_threads",
+           fmt::format("the device allows {} threads", threads),
+           {"THREADS"},
+           [threads](const Config& c) { return c["THREADS"] <= threads; }},
+          {"alignment",
+           fmt::format("VEC must divide cols, which is {}", shape.cols),
+           {"VEC"},
+           [cols = shape.cols](const Config& c) { return cols % c["VEC"] == 0; }},
+          {"register_file",
+           fmt::format("the threads of a workgroup need more than {} registers together", file),
+           {"THREADS", "VEC", "ITEMS"},
+           [in = shape.in, file](const Config& c) {
+             const auto bytes = c["VEC"] * c["ITEMS"] * static_cast<std::int64_t>(size_of(in));
+             return (ceil_div(bytes, 4) + 2 * c["VEC"] + 28) * c["THREADS"] <= file;
+           }}};
+}
+
+/// `other`: the parameter that says what a thread's share of a row is.
+Constraint loop_limit(const Shape& shape, const DeviceInfo& device, const char* other) {
+  const bool limited = vectorising_cpu(device);
+  return {
+      "loop_limit",
+      fmt::format("the CPU driver runs 65535 rounds of a loop: too few for cols = {}", shape.cols),
+      {"THREADS", "VEC", "ITEMS", other},
+      [shape, limited](const Config& c) {
+        const std::int64_t round = std::int64_t{lanes_of(c)} * c["VEC"] * c["ITEMS"];
+        return !limited || part_of(shape, c) / round < 60000;
+      }};
+}
+
+std::vector<Parameter> parameters(const Shape& shape, Parameter other) {
+  return {{"THREADS", {64, 128, 256, 512, 1024}},
+          {"VEC", vector_widths(shape.in)},
+          {"ITEMS", {1, 2, 4, 8}},
+          std::move(other)};
+}
+
+Alternative row_space(const Problem& problem, const DeviceInfo& device) {
+  const Shape shape(problem);
+  const std::int64_t groups = most_workgroups(device);
+  Alternative a{"row", parameters(shape, {"ROWS", {1, 2, 4, 8, 16, 32, 64}}),
+                common_constraints(shape, device)};
+  a.constraints.push_back(loop_limit(shape, device, "ROWS"));
+  a.constraints.push_back({"rows",
+                           fmt::format("ROWS must not exceed rows, which are {}", shape.rows),
+                           {"ROWS"},
+                           [rows = shape.rows](const Config& c) { return c["ROWS"] <= rows; }});
+  a.constraints.push_back(
+      {"grid",
+       fmt::format("the rows are more than {} workgroups", groups),
+       {"ROWS"},
+       [shape, groups](const Config& c) { return ceil_div(shape.rows, c["ROWS"]) <= groups; }});
+  return a;
+}
+
+Alternative split_space(const Problem& problem, const DeviceInfo& device) {
+  const Shape shape(problem);
+  const std::int64_t groups = most_workgroups(device);
+  const auto most =
+      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  Alternative a{"split", parameters(shape, {"SPLIT", {2, 4, 8, 16, 32, 64}}),
+                common_constraints(shape, device)};
+  a.constraints.push_back(loop_limit(shape, device, "SPLIT"));
+  a.constraints.push_back(
+      {"parts",
+       fmt::format("SPLIT must not exceed the vectors of {} columns", shape.cols),
+       {"VEC", "SPLIT"},
+       [cols = shape.cols](const Config& c) { return c["SPLIT"] <= cols / c["VEC"]; }});
+  a.constraints.push_back(
+      {"workspace",
+       fmt::format("candidates of {} rows need more than {} MiB", shape.rows, most >> 20),
+       {"SPLIT"},
+       [shape, most](const Config& c) {
+         return counter_bytes(shape) + candidate_bytes(shape, c["SPLIT"]) <= most;
+       }});
+  a.constraints.push_back({"grid",
+                           fmt::format("{} rows are more than {} workgroups", shape.rows, groups),
+                           {},
+                           [shape, groups](const Config&) { return shape.rows <= groups; }});
+  return a;
+}
+
+/// Rows share a workgroup where they are short.
+std::vector<Config> row_defaults(const Problem& problem, const DeviceInfo& device) {
+  const Shape shape(problem);
+  const int vec = vectorising_cpu(device) ? 1 : widest_vector(shape.in, shape.cols, shape.cols);
+  const auto vectors = static_cast<std::uint64_t>(ceil_div(shape.cols, vec));
+  const int lanes = static_cast<int>(std::min<std::uint64_t>(256, std::bit_ceil(vectors)));
+  std::vector<Config> configs;
+  for (int rows = std::min(64, 256 / lanes); rows >= 1; rows /= 2) {
+    configs.push_back({"row",
+                       {{"THREADS", std::max(64, lanes * rows)},
+                        {"VEC", vec},
+                        {"ITEMS", vectors > 512 ? 4 : 1},
+                        {"ROWS", rows}}});
+  }
+  return configs;
+}
+
+/// Rows that are so few that some of the device would have no work.
+std::vector<Config> split_defaults(const Problem& problem, const DeviceInfo& device) {
+  constexpr std::int64_t least_part = 2048;
+  const Shape shape(problem);
+  if (vectorising_cpu(device)) return {};
+  int split = 1;
+  while (split < 64 && shape.rows * split < busy_workgroups(device) &&
+         shape.cols >= 2 * split * least_part) {
+    split *= 2;
+  }
+  if (split == 1) return {};
+  const int vec = widest_vector(shape.in, shape.cols, shape.cols);
+  return {{"split", {{"THREADS", 256}, {"VEC", vec}, {"ITEMS", 2}, {"SPLIT", split}}}};
+}
+
+/// Subgroups of a size that is known beforehand exchange candidates; others use shared memory.
+int subgroup_of(const DeviceInfo& device, const Config& config) {
+  constexpr int most = 32;  // as many as every driver takes
+  const int size = device.subgroup_size_control ? static_cast<int>(device.subgroup_size) : 0;
+  const int threads = config["THREADS"];
+  return size > 0 && threads % size == 0 && threads / size <= most ? size : 0;
+}
+
+LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
+  const Shape shape(problem);
+  const bool split = config.has("SPLIT"), glsl = device.language == "glsl";
+  Defines defines = type_defines(shape.in, DType::i32);
+  add_parameters(defines, config);
+  add_pack(defines, device, "X", shape.in, config["VEC"]);
+  if (glsl) {
+    defines.emplace_back("F16_ARITHMETIC", "0");
+    defines.emplace_back("SUBGROUP", std::to_string(subgroup_of(device, config)));
+  }
+  std::vector<Argument> arguments{OperandArgument{0}, OperandArgument{1}};
+  LaunchPlan plan;
+  if (split) {
+    plan.zeroed_bytes = static_cast<std::uint64_t>(counter_bytes(shape));
+    plan.workspace_bytes =
+        plan.zeroed_bytes + static_cast<std::uint64_t>(candidate_bytes(shape, config["SPLIT"]));
+    arguments.emplace_back(WorkspaceArgument{plan.zeroed_bytes});
+    arguments.emplace_back(WorkspaceArgument{0});
+  }
+  for (const std::int64_t extent : {shape.rows, shape.cols}) {
+    arguments.emplace_back(static_cast<std::uint32_t>(extent));
+  }
+  if (split) arguments.emplace_back(static_cast<std::uint32_t>(part_of(shape, config)));
+
+  KernelSource kernel = kernel_source(device, split ? "argmax/split" : "argmax/row", defines,
+                                      config["THREADS"], arguments);
+  if (glsl) kernel.required_subgroup_size = static_cast<std::uint32_t>(subgroup_of(device, config));
+  plan.sources.push_back(std::move(kernel));
+  const std::int64_t groups = ceil_div(shape.rows, config.has("ROWS") ? config["ROWS"] : 1);
+  plan.launches.push_back({0,
+                           grid(device, plan.sources[0], static_cast<std::uint64_t>(groups),
+                                static_cast<int>(split_of(config))),
+                           arguments});
+  return plan;
+}
+
+Problem stand_in(const Problem& problem, double fraction) {
+  return shorter(problem, "rows", 64, fraction);
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "argmax";
+  t.summary = "the lowest column of each row's largest value";
+  t.dimensions = {{"rows", "rows of x"}, {"cols", "columns of x"}};
+  t.dtypes = {{DType::f32, DType::i32}, {DType::f16, DType::i32}, {DType::bf16, DType::i32}};
+  t.sizes = {{1, 128256}, {64, 32000}, {4096, 40}, {3, 1001}};
+  t.variants = {{"split", split_space, plan, split_defaults},
+                {"row", row_space, plan, row_defaults}};
+  t.work = work;
+  t.tensors = tensors;
+  t.reference = argmax_reference;
+  t.stand_in = stand_in;
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& argmax_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "kernels/model/kernel_template.hpp"
+
+namespace greta {
+
+/// The lowest column of each row's largest value.
+const KernelTemplate& argmax_template();
+
+}  // namespace greta

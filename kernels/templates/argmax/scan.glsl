@@ -1,0 +1,62 @@
+// The lowest column of a row's largest value. A NaN is below all other values; zeros are equal.
+
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+
+#include "common/elementwise.glsl"
+
+const uint no_column = 0xffffffffu;
+
+struct Candidate {
+  float value;  // -infinity where there is no column
+  uint column;  // none where all values were NaN
+};
+
+Candidate no_candidate() { return Candidate(uintBitsToFloat(0xff800000u), no_column); }
+
+Candidate merge(Candidate a, Candidate b) {
+  if (b.value > a.value || b.value == a.value && b.column < a.column) return b;
+  return a;
+}
+
+Candidate across(Candidate value, uint mask) {
+  return Candidate(subgroupShuffleXor(value.value, mask), subgroupShuffleXor(value.column, mask));
+}
+
+#define REDUCED Candidate
+#include "common/reduce.glsl"
+
+bool not_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) <= 0x7f800000u; }
+
+// Of a thread's share of a row's columns from `first` to `end`: it is one of LANES, and takes ITEMS
+// vectors at a time. Most of these have nothing better, which takes one look at their largest value.
+Candidate scan(uint64_t row, uint lane, uint first, uint end) {
+  const uint step = LANES * VEC;
+  Candidate best = no_candidate();
+  for (uint col = first + lane * VEC; col < end; col += ITEMS * step) {
+    X_RAW raw[ITEMS];
+    [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+      raw[i] = X_RAW(0);
+      if (col + i * step < end) raw[i] = load_vector(row + uint64_t(col + i * step) * IN_BYTES);
+    }
+    float largest = best.value;
+    [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+      float e[VEC];
+      unpack(raw[i], e);
+      [[unroll]] for (uint j = 0; j < VEC; ++j)
+        largest = col + i * step < end && e[j] > largest ? e[j] : largest;
+    }
+    if (!(largest > best.value) && best.column != no_column) continue;
+    [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
+      float e[VEC];
+      unpack(raw[i], e);
+      [[unroll]] for (uint j = 0; j < VEC; ++j) {
+        const bool better = e[j] > best.value || best.column == no_column && not_nan(e[j]);
+        if (col + i * step < end && better) best = Candidate(e[j], col + i * step + j);
+      }
+    }
+  }
+  return best;
+}
+
+int column_of(Candidate best) { return best.column == no_column ? 0 : int(best.column); }
