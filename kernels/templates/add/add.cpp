@@ -44,7 +44,9 @@ KernelTemplate make_template() {
   t.dimensions = {{"rows", "rows of C"}, {"cols", "columns of C"}};
   t.dtypes = elementwise_dtypes();
   t.sizes = {{16384, 4096}, {1, 4096}, {1000, 1001}};
-  t.variants = {elementwise_variant({"add/flat", shape, nullptr, arguments})};
+  t.variants = {elementwise_variant(
+      {"add/flat", "a thread takes ITEMS vectors of VEC neighbours, whatever row they are in",
+       shape, nullptr, arguments})};
   t.work = work;
   t.tensors = tensors;
   t.reference = add_reference;

@@ -75,16 +75,17 @@ std::vector<Constraint> common_constraints(const Shape& shape, const DeviceInfo&
 }
 
 /// `other`: the parameter that says what a thread's share of a row is.
-Constraint loop_limit(const Shape& shape, const DeviceInfo& device, const char* other) {
-  const bool limited = vectorising_cpu(device);
+std::vector<Constraint> loop_limit(const Shape& shape, const DeviceInfo& device,
+                                   const char* other) {
+  if (!vectorising_cpu(device)) return {};
   return {
-      "loop_limit",
-      fmt::format("the CPU driver runs 65535 rounds of a loop: too few for cols = {}", shape.cols),
-      {"THREADS", "VEC", "ITEMS", other},
-      [shape, limited](const Config& c) {
-        const std::int64_t round = std::int64_t{lanes_of(c)} * c["VEC"] * c["ITEMS"];
-        return !limited || part_of(shape, c) / round < 60000;
-      }};
+      {"loop_limit",
+       fmt::format("the CPU driver runs 65535 rounds of a loop: too few for cols = {}", shape.cols),
+       {"THREADS", "VEC", "ITEMS", other},
+       [shape](const Config& c) {
+         const std::int64_t round = std::int64_t{lanes_of(c)} * c["VEC"] * c["ITEMS"];
+         return part_of(shape, c) / round < 60000;
+       }}};
 }
 
 std::vector<Parameter> parameters(const Shape& shape, Parameter other) {
@@ -99,7 +100,7 @@ Alternative row_space(const Problem& problem, const DeviceInfo& device) {
   const std::int64_t groups = most_workgroups(device);
   Alternative a{"row", parameters(shape, {"ROWS", {1, 2, 4, 8, 16, 32, 64}}),
                 common_constraints(shape, device)};
-  a.constraints.push_back(loop_limit(shape, device, "ROWS"));
+  append(a.constraints, loop_limit(shape, device, "ROWS"));
   a.constraints.push_back({"rows",
                            fmt::format("ROWS must not exceed rows, which are {}", shape.rows),
                            {"ROWS"},
@@ -119,7 +120,7 @@ Alternative split_space(const Problem& problem, const DeviceInfo& device) {
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
   Alternative a{"split", parameters(shape, {"SPLIT", {2, 4, 8, 16, 32, 64}}),
                 common_constraints(shape, device)};
-  a.constraints.push_back(loop_limit(shape, device, "SPLIT"));
+  append(a.constraints, loop_limit(shape, device, "SPLIT"));
   a.constraints.push_back(
       {"parts",
        fmt::format("SPLIT must not exceed the vectors of {} columns", shape.cols),
@@ -223,11 +224,14 @@ KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "argmax";
   t.summary = "the lowest column of each row's largest value";
+  t.bound = "exact; a NaN is below all other values, and zeros are equal";
   t.dimensions = {{"rows", "rows of x"}, {"cols", "columns of x"}};
   t.dtypes = {{DType::f32, DType::i32}, {DType::f16, DType::i32}, {DType::bf16, DType::i32}};
   t.sizes = {{1, 128256}, {64, 32000}, {4096, 40}, {3, 1001}};
-  t.variants = {{"split", split_space, plan, split_defaults},
-                {"row", row_space, plan, row_defaults}};
+  t.variants = {{"split", split_space, plan, split_defaults,
+                 "SPLIT workgroups share a row; the last one to arrive compares what they found"},
+                {"row", row_space, plan, row_defaults,
+                 "a workgroup takes ROWS rows, each with an equal share of its threads"}};
   t.work = work;
   t.tensors = tensors;
   t.reference = argmax_reference;

@@ -37,7 +37,7 @@ std::vector<Constraint> shape_constraints(const ElementwiseShape& shape, const D
                     {"VEC"},
                     [least = shape.least_width](const Config& c) { return c["VEC"] >= least; }});
   }
-  if (shape.most_items < largest_items) {
+  if (!shape.items_name.empty()) {
     list.push_back(
         {"items",
          fmt::format("ITEMS must not exceed {}, which are {}", shape.items_name, shape.most_items),
@@ -121,7 +121,7 @@ Variant elementwise_variant(const ElementwiseKernel& kernel) {
           [kernel, name](const Problem& problem, const DeviceInfo& device) {
             return defaults(name, kernel.shape(problem), problem.dtype, device);
           },
-          "each element is taken once: a thread has ITEMS vectors of VEC neighbours"};
+          kernel.summary};
 }
 
 ElementwiseShape flat_shape(std::int64_t elements, int loads) {

@@ -24,13 +24,14 @@ struct ElementwiseShape {
   int least_width = 1;             ///< of VEC
   int loads = 1;                   ///< vectors that are loaded for each of ITEMS
   std::int64_t most_items = largest_items;
-  std::string_view items_name = "";  ///< for messages, where `most_items` is less: "heads"
+  std::string_view items_name = "";  ///< for messages: "heads"; empty: any ITEMS are right
   std::function<std::int64_t(const Config&)> workgroups;
 };
 
 /// The only kernel of an operation.
 struct ElementwiseKernel {
-  std::string path;  ///< "add/flat": the variant is called "flat"
+  std::string path;     ///< "add/flat": the variant is called "flat"
+  std::string summary;  ///< what a thread takes, in one line
   ElementwiseShape (*shape)(const Problem&) = nullptr;
   Defines (*defines)(const Problem&) = nullptr;  ///< besides types and parameters
   std::vector<Argument> (*arguments)(const Problem&) = nullptr;

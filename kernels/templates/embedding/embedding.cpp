@@ -54,7 +54,10 @@ KernelTemplate make_template() {
   t.dimensions = {{"tokens", "ids"}, {"vocabulary", "rows of the table"}, {"dim", "its columns"}};
   t.dtypes = elementwise_dtypes();
   t.sizes = {{4096, 128256, 4096}, {1, 128256, 4096}, {100, 1000, 1001}};
-  t.variants = {elementwise_variant({"embedding/gather", shape, nullptr, arguments})};
+  t.variants = {elementwise_variant(
+      {"embedding/gather",
+       "a thread takes ITEMS vectors of VEC neighbours, after the ids of their rows", shape,
+       nullptr, arguments})};
   t.work = work;
   t.tensors = tensors;
   t.input = input;

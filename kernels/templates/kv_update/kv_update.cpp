@@ -77,7 +77,9 @@ KernelTemplate make_template() {
                   {"capacity", "tokens that the caches hold", 1, 2147483647, "", {160, 168, 200}}};
   t.dtypes = elementwise_dtypes();
   t.sizes = {{4096, 32, 128, 8192}, {1, 32, 128, 2048}, {16, 8, 80, 2048}, {7, 3, 5, 100}};
-  t.variants = {elementwise_variant({"kv_update/append", shape, nullptr, arguments})};
+  t.variants = {elementwise_variant(
+      {"kv_update/append", "a thread takes ITEMS vectors of the keys and the same of the values",
+       shape, nullptr, arguments})};
   t.check = check;
   t.work = work;
   t.tensors = tensors;

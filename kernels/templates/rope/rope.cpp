@@ -114,7 +114,10 @@ KernelTemplate make_template() {
   };
   t.dtypes = {{DType::f16, DType::f16}, {DType::bf16, DType::bf16}, {DType::f32, DType::f32}};
   t.sizes = {{4096, 32, 128, 4096}, {1, 32, 128, 131072}, {100, 6, 80, 4096}, {7, 3, 6, 100}};
-  t.variants = {elementwise_variant({"rope/heads", shape, defines, arguments})};
+  t.variants = {elementwise_variant(
+      {"rope/heads",
+       "a thread takes the same columns of ITEMS heads of a token, whose angles it reads once",
+       shape, defines, arguments})};
   t.check = check;
   t.work = work;
   t.tensors = tensors;

@@ -69,7 +69,9 @@ KernelTemplate make_template() {
   };
   t.dtypes = elementwise_dtypes();
   t.sizes = {{4096, 11008}, {1, 11008}, {1000, 1001}};
-  t.variants = {elementwise_variant({"silu_mul/flat", shape, defines, arguments})};
+  t.variants = {elementwise_variant(
+      {"silu_mul/flat", "a thread takes ITEMS vectors of VEC neighbours, whatever row they are in",
+       shape, defines, arguments})};
   t.work = work;
   t.tensors = tensors;
   t.input = random_activations;
