@@ -141,9 +141,9 @@ Alternative split_space(const Problem& problem, const DeviceInfo& device) {
 }
 
 /// Rows share a workgroup where they are short.
-std::vector<Config> row_defaults(const Problem& problem, const DeviceInfo& device) {
+std::vector<Config> row_defaults(const Problem& problem, const DeviceInfo&) {
   const Shape shape(problem);
-  const int vec = vectorising_cpu(device) ? 1 : widest_vector(shape.in, shape.cols, shape.cols);
+  const int vec = widest_vector(shape.in, shape.cols, shape.cols);
   const auto vectors = static_cast<std::uint64_t>(ceil_div(shape.cols, vec));
   const int lanes = static_cast<int>(std::min<std::uint64_t>(256, std::bit_ceil(vectors)));
   std::vector<Config> configs;

@@ -70,22 +70,22 @@ Alternative space(const std::string& variant, const ElementwiseShape& shape, DTy
 }
 
 /// As wide as possible; many loads in flight, unless some of the device would have no work; then
-/// small workgroups.
+/// small workgroups. A CPU has few loads in flight, and takes a workgroup's threads one by one.
 std::vector<Config> defaults(const std::string& variant, const ElementwiseShape& shape, DType in,
                              const DeviceInfo& device) {
   const std::int64_t most = shape.run > 0 ? shape.run : vector_widths(in).back();
-  const int vec = vectorising_cpu(device) ? shape.least_width : widest_vector(in, most, most);
-  std::vector<Config> configs;
-  const auto add = [&](int threads, int items) {
-    configs.push_back({variant, {{"THREADS", threads}, {"VEC", vec}, {"ITEMS", items}}});
+  const int vec = widest_vector(in, most, most);
+  const auto config = [&](int threads, int items) {
+    return Config{variant, {{"THREADS", threads}, {"VEC", vec}, {"ITEMS", items}}};
   };
+  std::vector<Config> configs;
+  if (vectorising_cpu(device)) configs.push_back(config(512, 1));
   for (const auto& [threads, items] : {std::pair{256, 4}, {256, 2}, {256, 1}, {128, 1}}) {
-    add(threads, items);
-    if (items > shape.most_items || shape.workgroups(configs.back()) < busy_workgroups(device)) {
-      configs.pop_back();
-    }
+    const Config next = config(threads, items);
+    const bool busy = shape.workgroups(next) >= busy_workgroups(device);
+    if (items <= shape.most_items && busy) configs.push_back(next);
   }
-  add(64, 1);
+  configs.push_back(config(64, 1));
   return configs;
 }
 
