@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/catalog.hpp"
-#include "tuner/compile/choices.hpp"
+#include "kernels/choices.hpp"
 
 namespace greta {
 

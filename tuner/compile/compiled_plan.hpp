@@ -7,7 +7,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/device.hpp"
-#include "tuner/compile/choices.hpp"
+#include "kernels/choices.hpp"
 
 namespace greta {
 

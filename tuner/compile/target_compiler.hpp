@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/device/backend.hpp"
-#include "tuner/compile/choices.hpp"
+#include "kernels/choices.hpp"
 #include "tuner/compile/compiled_plan.hpp"
 
 namespace greta {

@@ -1,4 +1,4 @@
-#include "tuner/compile/choices.hpp"
+#include "kernels/choices.hpp"
 
 #include <algorithm>
 #include <random>

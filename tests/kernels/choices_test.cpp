@@ -1,7 +1,7 @@
 // Protects: random choices reach everything that an operation has, and only what is valid; samples
 // of a space are different configurations.
 
-#include "tuner/compile/choices.hpp"
+#include "kernels/choices.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,74 @@
+// Every operation of the catalog on every device: random small problems of each type with random
+// valid configurations. Results are within their bound and, run again, the same bit for bit;
+// nothing outside of the operands is written.
+
+#include <gtest/gtest.h>
+
+#include "kernels/catalog.hpp"
+#include "kernels/choices.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+namespace greta {
+namespace {
+
+class Property : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  /// `count` problems of each pair of types. A kernel takes a C++ compiler's second on hip-host, so
+  /// its four devices share them.
+  void check_random_problems(std::size_t count, std::uint64_t seed) {
+    const bool shares = device_.info().backend == "hip-host";
+    const std::size_t all = count * kernel_.dtypes.size() / (shares ? 4 : 1);
+    const std::uint64_t own = seed + device_.info().index;
+    const auto choices = random_choices(kernel_, device_.info(), "", all, own);
+    EXPECT_EQ(choices.size(), all);
+    for (const auto& [problem, config] : choices) check(problem, config, seed++);
+  }
+
+ private:
+  void check(const Problem& problem, const Config& config, std::uint64_t seed) {
+    SCOPED_TRACE(problem.key() + " | " + config.text());
+    const auto plan = kernel_.plan(problem, device_.info(), config);
+    ASSERT_TRUE(plan) << plan.failure().message;
+    const auto tensors = kernel_.tensors(problem);
+    const auto inputs = kernel_.inputs(problem, seed);
+    const auto once = test::run_plan(device_, *plan, tensors, inputs);
+    ASSERT_TRUE(once) << once.failure().message << '\n' << once.failure().log;
+    EXPECT_EQ(once->overrun, "");
+    const Verdict verdict = kernel_.reference(problem, inputs, seed)->check(once->outputs);
+    EXPECT_TRUE(verdict.passed) << verdict.detail;
+    const auto again = test::run_plan(device_, *plan, tensors, inputs, 2);
+    ASSERT_TRUE(again) << again.failure().message;
+    for (std::size_t i = 0; i < once->outputs.size(); ++i) {
+      EXPECT_TRUE(once->outputs[i].data == again->outputs[i].data) << once->outputs[i].spec.name;
+    }
+  }
+
+  const KernelTemplate& kernel_ = *find_template(std::get<0>(GetParam()));
+  Device& device_ = test::device(std::get<1>(GetParam()));
+};
+
+TEST_P(Property, RandomProblemsAreRight) {
+  check_random_problems(20, 1);
+}
+
+/// The same with more of them takes hours: ctest -L long.
+TEST_P(Property, ManyRandomProblemsAreRight) {
+  check_random_problems(2000, 1000);
+}
+
+std::vector<std::string> operations() {
+  std::vector<std::string> names;
+  for (const KernelTemplate* kernel : catalog()) names.push_back(kernel->name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog, Property,
+                         ::testing::Combine(::testing::ValuesIn(operations()),
+                                            ::testing::ValuesIn(test::usable_devices())),
+                         [](const auto& instance) {
+                           return std::get<0>(instance.param) + "_" +
+                                  test::device_name(std::get<1>(instance.param));
+                         });
+
+}  // namespace
+}  // namespace greta
