@@ -5,12 +5,11 @@
 
 #include <random>
 #include <set>
-#include <spirv-tools/libspirv.hpp>
 
 #include "kernels/model/random.hpp"
 #include "kernels/templates/gemm/gemm.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
-#include "runtime/device/vulkan/spirv_info.hpp"
+#include "tests/kernels/cooperative_gpu.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
@@ -18,35 +17,8 @@ namespace greta {
 namespace {
 
 using test::gemm_problem;
-
-/// A GPU with matrix cores as Vulkan shows it.
-DeviceInfo gpu(std::vector<MatrixOperation> operations) {
-  DeviceInfo info;
-  info.backend = "vulkan";
-  info.name = "made up";
-  info.kind = DeviceKind::discrete_gpu;
-  info.max_workgroup_invocations = 1024;
-  info.max_workgroup_size = {1024, 1024, 64};
-  info.max_grid = {2147483647, 65535, 65535};
-  info.shared_memory_bytes = 48 << 10;
-  info.subgroup_size = info.min_subgroup_size = info.max_subgroup_size = 32;
-  info.subgroup_size_control = true;
-  info.max_argument_bytes = 256;
-  info.compute_units = 132;
-  info.unit_registers = 65536;
-  info.memory_bytes = info.max_allocation_bytes = std::uint64_t{64} << 30;
-  info.f16_arithmetic = info.f16_storage = true;
-  info.matrix_operations = std::move(operations);
-  return info;
-}
-
-/// What an H200 lists.
-const std::vector<MatrixOperation> nvidia{{"f16", "f32", 16, 8, 8},
-                                          {"f16", "f32", 16, 8, 16},
-                                          {"f16", "f32", 16, 16, 16},
-                                          {"bf16", "f32", 16, 16, 16}};
-/// Products that are not square, as Intel's GPUs have.
-const std::vector<MatrixOperation> intel{{"f16", "f32", 8, 16, 16}, {"bf16", "f32", 8, 16, 16}};
+using test::intel_products;
+using test::nvidia_products;
 
 template <typename T>
 T pick(const std::vector<T>& list, std::mt19937_64& random) {
@@ -82,7 +54,7 @@ TEST(GemmCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
   DeviceInfo info = device->info();
   std::mt19937_64 random(3);
   for (int done = 0; done < 12;) {
-    info.matrix_operations = done % 3 == 2 ? intel : nvidia;
+    info.matrix_operations = done % 3 == 2 ? intel_products : nvidia_products;
     const Problem problem = random_problem(random, {DType::f16, DType::bf16}, 130);
     const Space space = gemm_template().space(problem, info);
     if (space.count("matrix") == 0) continue;  // too few rows
@@ -102,33 +74,9 @@ TEST(GemmCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
   }
 }
 
-void expect_valid(const vulkan::Spirv& spirv) {
-  spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_3);
-  spvtools::ValidatorOptions rules;
-  rules.SetScalarBlockLayout(true);
-  std::string log;
-  tools.SetMessageConsumer([&log](spv_message_level_t, const char*, const spv_position_t&,
-                                  const char* message) { log += message; });
-  EXPECT_TRUE(tools.Validate(spirv.data(), spirv.size(), rules)) << log;
-}
-
-/// Every kernel of a plan, as a device with this extension compiles it.
-void expect_valid(const DeviceInfo& info, const LaunchPlan& plan, const std::string& macro) {
-  for (KernelSource source : plan.sources) {
-    source.options = {"-D" + macro};
-    const auto spirv = vulkan::compile_glsl(source);
-    ASSERT_TRUE(spirv) << spirv.failure().message << '\n' << spirv.failure().log;
-    expect_valid(*spirv);
-    const vulkan::SpirvInfo needs = vulkan::inspect(*spirv);
-    EXPECT_EQ(needs.local_size, source.block);
-    EXPECT_LE(needs.shared_memory_bytes, info.shared_memory_bytes);
-    EXPECT_LE(needs.push_constant_bytes, source.argument_bytes);
-  }
-}
-
 void expect_valid_samples(const std::vector<MatrixOperation>& operations,
                           const std::vector<DType>& inputs, const std::string& macro) {
-  const DeviceInfo info = gpu(operations);
+  const DeviceInfo info = test::cooperative_gpu(operations);
   std::mt19937_64 random(4);
   for (int done = 0; done < 50;) {
     const Problem problem = random_problem(random, inputs, 5000);
@@ -136,23 +84,23 @@ void expect_valid_samples(const std::vector<MatrixOperation>& operations,
     if (space.count("matrix") == 0) continue;
     const Config config = space.sample("matrix", random);
     SCOPED_TRACE(problem.key() + " | " + config.text());
-    expect_valid(info, gemm_template().plan(problem, info, config).value(), macro);
+    test::expect_valid(info, gemm_template().plan(problem, info, config).value(), macro);
     ++done;
   }
 }
 
 TEST(GemmCooperative, NvMatricesCompileToValidSpirv) {
-  expect_valid_samples(nvidia, {DType::f16}, "GRETA_MATRIX_NV");
+  expect_valid_samples(nvidia_products, {DType::f16}, "GRETA_MATRIX_NV");
 }
 
 /// glslang knows them from release 13 on, bf16 from 15.3 on.
 TEST(GemmCooperative, KhrMatricesCompileToValidSpirvWhereTheCompilerKnowsThem) {
   const bool known = vulkan::glsl_knows("GL_KHR_cooperative_matrix");
   const bool bf16 = vulkan::glsl_knows("GL_EXT_bfloat16");
-  if (known) expect_valid_samples(intel, {DType::f16}, "GRETA_MATRIX_KHR");
-  if (bf16) expect_valid_samples(nvidia, {DType::bf16}, "GRETA_MATRIX_KHR");
+  if (known) expect_valid_samples(intel_products, {DType::f16}, "GRETA_MATRIX_KHR");
+  if (bf16) expect_valid_samples(nvidia_products, {DType::bf16}, "GRETA_MATRIX_KHR");
   const Problem problem = gemm_problem(128, 128, 128, DType::bf16, DType::bf16);
-  const DeviceInfo info = gpu(nvidia);
+  const DeviceInfo info = test::cooperative_gpu(nvidia_products);
   auto plan =
       gemm_template().plan(problem, info, gemm_template().default_config(problem, info)).value();
   plan.sources[0].options = {"-DGRETA_MATRIX_KHR"};
@@ -160,7 +108,8 @@ TEST(GemmCooperative, KhrMatricesCompileToValidSpirvWhereTheCompilerKnowsThem) {
 }
 
 TEST(GemmCooperative, IsTheDefaultWhereTheDeviceHasMatrices) {
-  const DeviceInfo with = gpu(nvidia), without = gpu({});
+  const DeviceInfo with = test::cooperative_gpu(nvidia_products),
+                   without = test::cooperative_gpu({});
   const auto config = [&](std::int64_t extent, DType in) {
     const Problem problem = gemm_problem(extent, extent, extent, in, DType::f32);
     return gemm_template().default_config(problem, with);
@@ -180,7 +129,7 @@ TEST(GemmCooperative, IsTheDefaultWhereTheDeviceHasMatrices) {
 }
 
 TEST(GemmCooperative, SubgroupSizesAreRequired) {
-  DeviceInfo info = gpu(nvidia);
+  DeviceInfo info = test::cooperative_gpu(nvidia_products);
   info.max_subgroup_size = 64;
   const Problem problem = gemm_problem(512, 512, 512, DType::f16, DType::f16);
   const Space space = gemm_template().space(problem, info);
@@ -199,7 +148,7 @@ TEST(GemmCooperative, SubgroupSizesAreRequired) {
 
 TEST(GemmCooperative, TheTextRefusesBrokenParameters) {
   const Problem problem = gemm_problem(128, 128, 128, DType::f16, DType::f16);
-  const DeviceInfo info = gpu(nvidia);
+  const DeviceInfo info = test::cooperative_gpu(nvidia_products);
   const auto plan =
       gemm_template().plan(problem, info, gemm_template().default_config(problem, info)).value();
   const auto compile_with = [&](const std::string& from, const std::string& to) {

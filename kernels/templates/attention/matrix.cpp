@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/templates/attention/cooperative.hpp"
 #include "kernels/templates/attention/prefill.hpp"
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/plan.hpp"
@@ -19,7 +20,7 @@ class Kernel {
         cores_(matrix_cores(device.architecture)),
         file_(register_file(device)),
         wave_(static_cast<int>(device.subgroup_size)) {
-    offered_ = device.language == "hip" && size_of(shape.in) == 2 &&
+    offered_ = size_of(shape.in) == 2 &&
                std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(),
                            [&](const MatrixOperation& operation) {
                              return operation.input == to_string(shape.in) && operation.m == 16;
@@ -121,6 +122,7 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
 }
 
 Alternative space(const Problem& problem, const DeviceInfo& device) {
+  if (device.language == "glsl") return cooperative_space(problem, device);
   const Shape shape = shape_of(problem);
   const Kernel kernel(shape, device);
   Alternative a{"matrix", {}, {}};
@@ -143,6 +145,7 @@ Alternative space(const Problem& problem, const DeviceInfo& device) {
 }
 
 std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
+  if (device.language == "glsl") return cooperative_defaults(problem, device);
   const Shape shape = shape_of(problem);
   const Kernel kernel(shape, device);
   std::vector<Config> configs;
@@ -180,6 +183,7 @@ std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
 }
 
 LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
+  if (device.language == "glsl") return cooperative_plan(problem, device, config);
   const Shape shape = shape_of(problem);
   const Kernel kernel(shape, device);
   Defines defines = problem_defines(shape);

@@ -1,7 +1,8 @@
 // Matrices that a subgroup holds together: MatrixA with INSTR_M x INSTR_K elements of the operands'
 // type, MatrixB with INSTR_K x INSTR_N, and MatrixC with INSTR_M x INSTR_N sums in f32. They are
-// loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. To be
-// included before everything else. What the compiler and the device have is one of
+// loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. An invocation
+// has sums_length(c) of the sums of any MatrixC, sum_of(c, i), at places of its own. To be included
+// before everything else. What the compiler and the device have is one of
 //   GRETA_MATRIX_KHR       GL_KHR_cooperative_matrix, for bf16 with GL_EXT_bfloat16
 //   GRETA_MATRIX_NV        GL_NV_cooperative_matrix
 //   GRETA_MATRIX_EMULATED  neither: plain arithmetic, for tests. A MatrixA or MatrixB stays in
@@ -30,6 +31,9 @@
 #define COLUMNS_IN_LINES gl_CooperativeMatrixLayoutColumnMajor
 #define load_matrix(to, at, pitch, order) coopMatLoad(to, matrix_memory, at, pitch, order)
 #define store_matrix(from, at, pitch) coopMatStore(from, matrix_memory, at, pitch, ROWS_IN_LINES)
+#define load_sums(to, at, pitch) coopMatLoad(to, matrix_memory, at, pitch, ROWS_IN_LINES)
+#define sums_length(c) (c).length()
+#define sum_of(c, i) (c)[i]
 #define multiply_add(a, b, c) coopMatMulAdd(a, b, c)
 #define zero_matrix() MatrixC(0.0)
 
@@ -48,6 +52,9 @@
 #define COLUMNS_IN_LINES true
 #define load_matrix(to, at, pitch, order) coopMatLoadNV(to, matrix_memory, at, pitch, order)
 #define store_matrix(from, at, pitch) coopMatStoreNV(from, matrix_memory, at, pitch, ROWS_IN_LINES)
+#define load_sums(to, at, pitch) coopMatLoadNV(to, matrix_memory, at, pitch, ROWS_IN_LINES)
+#define sums_length(c) (c).length()
+#define sum_of(c, i) (c)[i]
 #define multiply_add(a, b, c) coopMatMulAddNV(a, b, c)
 #define zero_matrix() MatrixC(0.0)
 
@@ -93,6 +100,16 @@ void store_matrix(MatrixC from, uint at, uint pitch) {
     matrix_memory[place][column % 4] = floatBitsToUint(from.sum[i]);
   }
 }
+
+void load_sums(out MatrixC to, uint at, uint pitch) {
+  [[dont_unroll]] for (uint i = 0; i < to.sum.length(); ++i) {
+    const uint column = matrix_column(i), place = at + matrix_row(i) * pitch + column / 4;
+    to.sum[i] = uintBitsToFloat(matrix_memory[place][column % 4]);
+  }
+}
+
+#define sums_length(c) (c).sum.length()
+#define sum_of(c, i) (c).sum[i]
 
 MatrixC multiply_add(MatrixA a, MatrixB b, MatrixC c) {
   [[dont_unroll]] for (uint i = 0; i < c.sum.length(); ++i) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/templates/common/products.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
@@ -12,45 +13,6 @@ namespace greta::gemm {
 namespace {
 
 constexpr int chunk = 8;  // elements of 16 bytes: operands are f16 or bf16
-
-/// The products that INSTR names by their m; of several with this m, the largest.
-std::vector<MatrixOperation> products(const Shape& shape, const DeviceInfo& device) {
-  std::vector<MatrixOperation> list;
-  const auto volume = [](const MatrixOperation& o) { return o.n * o.k; };
-  for (const MatrixOperation& operation : device.matrix_operations) {
-    if (operation.input != to_string(shape.in) || size_of(shape.in) != 2) continue;
-    const auto same = std::find_if(list.begin(), list.end(),
-                                   [&](const auto& known) { return known.m == operation.m; });
-    if (same == list.end()) {
-      list.push_back(operation);
-    } else if (volume(*same) < volume(operation)) {
-      *same = operation;
-    }
-  }
-  return list;
-}
-
-/// The product that INSTR names; one that fits nowhere for a name that is not known.
-MatrixOperation product(const std::vector<MatrixOperation>& list, int instr) {
-  for (const MatrixOperation& operation : list) {
-    if (static_cast<int>(operation.m) == instr) return operation;
-  }
-  return {"", "", 1U << 30, 1U << 30, 1U << 30};
-}
-
-std::vector<int> product_names(const std::vector<MatrixOperation>& list) {
-  std::vector<int> names;
-  for (const MatrixOperation& operation : list) names.push_back(static_cast<int>(operation.m));
-  return names.empty() ? std::vector<int>{16} : names;
-}
-
-std::vector<int> subgroup_sizes(const DeviceInfo& device) {
-  std::vector<int> sizes;
-  for (std::uint32_t s = device.min_subgroup_size; s <= device.max_subgroup_size && s > 0; s *= 2) {
-    sizes.push_back(static_cast<int>(s));
-  }
-  return sizes.empty() ? std::vector<int>{static_cast<int>(device.subgroup_size)} : sizes;
-}
 
 std::int64_t subgroups_of(const Config& c) {
   return std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]);
@@ -122,7 +84,7 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
        "products of INSTR must divide WM x WN and BK, and WM and WN must not exceed BM and BN",
        {"BM", "BN", "WM", "WN", "BK", "INSTR"},
        [list](const Config& c) {
-         const MatrixOperation o = product(list, c["INSTR"]);
+         const MatrixOperation o = product_of(list, c["INSTR"]);
          const auto divides = [](std::uint32_t part, int whole) {
            return static_cast<std::uint32_t>(whole) % part == 0;
          };
@@ -144,17 +106,17 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
                    shared / 1024),
        {"BM", "BN", "WM", "WN", "BK", "INSTR", "PAD", "STAGES"},
        [=](const Config& c) {
-         return shared_bytes(shape, c, product(list, c["INSTR"])) <= shared;
+         return shared_bytes(shape, c, product_of(list, c["INSTR"])) <= shared;
        }},
       {"registers",
        "sums, fragments and what is loaded need more than 255 registers of a thread",
        {"BM", "BN", "WM", "WN", "BK", "INSTR", "SUBGROUP"},
-       [list](const Config& c) { return registers_of(c, product(list, c["INSTR"])) <= 255; }},
+       [list](const Config& c) { return registers_of(c, product_of(list, c["INSTR"])) <= 255; }},
       {"register_file",
        fmt::format("the threads of a workgroup need more than {} registers together", file),
        {"BM", "BN", "WM", "WN", "BK", "INSTR", "SUBGROUP"},
        [=](const Config& c) {
-         return registers_of(c, product(list, c["INSTR"])) * threads_of(c) <= file;
+         return registers_of(c, product_of(list, c["INSTR"])) * threads_of(c) <= file;
        }},
   };
 }
@@ -186,7 +148,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOpera
 }  // namespace
 
 Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
-  const auto list = products(shape, device);
+  const auto list = cooperative_products(shape.in, device);
   // BM x BN  tile of C of a workgroup: reuse of A and B against the number of workgroups
   // WM x WN  of them in a subgroup's registers: reuse of what it reads from shared memory
   // BK       K steps in shared memory at a time: fewer barriers against more memory
@@ -227,7 +189,7 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
 
 std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
-  const auto list = products(shape, device);
+  const auto list = cooperative_products(shape.in, device);
   if (list.empty()) return configs;
   struct Tile {
     int bm, bn, wm, wn;
@@ -250,7 +212,7 @@ std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& d
 }
 
 LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  const MatrixOperation o = product(products(shape, device), config["INSTR"]);
+  const MatrixOperation o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
   defines.emplace_back("INSTR_M", std::to_string(o.m));

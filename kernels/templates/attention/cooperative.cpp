@@ -1,0 +1,161 @@
+#include "kernels/templates/attention/cooperative.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/templates/attention/prefill.hpp"
+#include "kernels/templates/common/limits.hpp"
+#include "kernels/templates/common/plan.hpp"
+#include "kernels/templates/common/products.hpp"
+
+namespace greta::attention {
+namespace {
+
+std::int64_t threads_of(const Config& c) {
+  return std::int64_t{c["WAVES"]} * c["SUBGROUP"];
+}
+
+std::int64_t queries_of(const Config& c) {
+  return std::int64_t{c["WAVES"]} * c["WQ"];
+}
+
+/// A tile of keys and one of values, scores and a row's factors of each subgroup, and queries,
+/// which leave their place with QREG.
+std::int64_t shared_bytes(const Shape& shape, const Config& c, const MatrixOperation& o) {
+  const std::int64_t line = shape.dim / 8 + 1;
+  const std::int64_t rows = queries_of(c) * (c["BK"] / 4 + 1 + std::int64_t{o.n} / 4);
+  const std::int64_t tiles = 2 * c["BK"] * line + rows, own = queries_of(c) * line;
+  return 16 * (c["QREG"] != 0 ? std::max(own, tiles) : own + tiles);
+}
+
+/// An estimate of a thread's 32-bit registers: outputs, scores, queries and two keys, what waits, a
+/// part of a row, addressing.
+std::int64_t registers_of(const Shape& shape, const Config& c, const MatrixOperation& o) {
+  const std::int64_t lanes = c["SUBGROUP"], wq = c["WQ"];
+  const std::int64_t sums = wq * (shape.dim + c["BK"]) / lanes;
+  const std::int64_t queries = wq * (c["QREG"] != 0 ? shape.dim : std::int64_t{o.k}) / 2 / lanes;
+  const std::int64_t keys = 2 * std::int64_t{o.n} * o.k / 2 / lanes;
+  const std::int64_t waiting = 4 * ceil_div(c["BK"] * shape.dim / 8, threads_of(c));
+  return sums + queries + keys + waiting + 40;
+}
+
+std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device,
+                                    const std::vector<MatrixOperation>& list) {
+  const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+  const std::int64_t file = register_file(device);
+  return {
+      {"matrix_operations",
+       fmt::format("the device has no cooperative matrices of {}", to_string(shape.in)),
+       {},
+       [offered = !list.empty()](const Config&) { return offered; }},
+      {"products",
+       fmt::format("products of INSTR must divide WQ, BK, and dim, {}", shape.dim),
+       {"BK", "WQ", "INSTR"},
+       [=, dim = shape.dim](const Config& c) {
+         const MatrixOperation o = product_of(list, c["INSTR"]);
+         const auto divides = [](std::int64_t part, std::int64_t whole) {
+           return whole % part == 0;
+         };
+         return divides(o.m, c["WQ"]) && divides(o.n, c["BK"]) && divides(o.k, c["BK"]) &&
+                divides(o.n, dim) && divides(o.k, dim) && divides(8, o.n);
+       }},
+      {"rows",
+       "WQ rows of BK scores must give every lane of a subgroup eight and more of one row",
+       {"BK", "WQ", "SUBGROUP"},
+       [](const Config& c) { return c["SUBGROUP"] <= c["WQ"] * (c["BK"] / 8); }},
+      {"workgroup_threads",
+       fmt::format("WAVES subgroups must not be more than {} threads", threads),
+       {"WAVES", "SUBGROUP"},
+       [=](const Config& c) { return threads_of(c) <= threads; }},
+      {"shared_memory",
+       fmt::format("keys, values, scores and queries must fit {} KiB", shared / 1024),
+       {"BK", "WQ", "WAVES", "INSTR", "QREG"},
+       [=](const Config& c) {
+         return shared_bytes(shape, c, product_of(list, c["INSTR"])) <= shared;
+       }},
+      {"registers",
+       fmt::format("outputs, scores and queries need more than 255 registers of a thread, or {} of "
+                   "a workgroup",
+                   file),
+       {"BK", "WQ", "WAVES", "INSTR", "QREG", "SUBGROUP"},
+       [=](const Config& c) {
+         const auto registers = registers_of(shape, c, product_of(list, c["INSTR"]));
+         return registers <= 255 && registers * threads_of(c) <= file;
+       }},
+  };
+}
+
+}  // namespace
+
+Alternative cooperative_space(const Problem& problem, const DeviceInfo& device) {
+  const Shape shape = shape_of(problem);
+  const auto list = cooperative_products(shape.in, device);
+  Alternative a{"matrix", {}, {}};
+  // BK        keys in shared memory at a time: fewer barriers against more memory
+  // WQ        queries of a subgroup: reuse of what it reads from shared memory
+  // WAVES     subgroups: reuse of what they read from memory
+  // INSTR     rows of a product
+  // QREG      queries stay in registers
+  // TOGETHER  heads that are walked together: what neighbours share in the cache
+  // SUBGROUP  threads that run in lockstep
+  a.parameters = {
+      {"BK", {16, 32, 64, 128}},
+      {"WQ", {16, 32}},
+      {"WAVES", {1, 2, 4, 8}},
+      {"INSTR", product_names(list)},
+      {"QREG", {0, 1}},
+      {"TOGETHER", heads_together()},
+      {"SUBGROUP", subgroup_sizes(device)},
+  };
+  a.constraints = {storage_constraint(shape.in, shape.out, device)};
+  append(a.constraints, tile_constraints(shape, device, {"WQ", "WAVES"}, queries_of));
+  append(a.constraints, constraints(shape, device, list));
+  return a;
+}
+
+std::vector<Config> cooperative_defaults(const Problem& problem, const DeviceInfo& device) {
+  const Shape shape = shape_of(problem);
+  const auto list = cooperative_products(shape.in, device);
+  std::vector<Config> configs;
+  if (list.empty()) return configs;
+  for (const int waves : {8, 4, 2, 1}) {
+    for (const int bk : {32, 64, 16}) {
+      for (const int qreg : {1, 0}) {
+        configs.push_back({"matrix",
+                           {{"BK", bk},
+                            {"WQ", 16},
+                            {"WAVES", waves},
+                            {"INSTR", static_cast<int>(list.front().m)},
+                            {"QREG", qreg},
+                            {"TOGETHER", default_heads_together(shape)},
+                            {"SUBGROUP", subgroup_sizes(device).front()}}});
+      }
+    }
+  }
+  // Tiles that fill the device go first.
+  std::stable_partition(configs.begin(), configs.end(), [&](const Config& c) {
+    return ceil_div(shape.queries, queries_of(c)) * shape.batch * shape.heads >=
+           busy_workgroups(device);
+  });
+  return configs;
+}
+
+LaunchPlan cooperative_plan(const Problem& problem, const DeviceInfo& device,
+                            const Config& config) {
+  const Shape shape = shape_of(problem);
+  const auto o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
+  Defines defines = problem_defines(shape);
+  add_parameters(defines, config);
+  defines.emplace_back("INSTR_M", std::to_string(o.m));
+  defines.emplace_back("INSTR_N", std::to_string(o.n));
+  defines.emplace_back("INSTR_K", std::to_string(o.k));
+  LaunchPlan plan = prefill_plan(shape, device, "attention/matrix", defines, queries_of(config),
+                                 threads_of(config));
+  if (device.subgroup_size_control) {
+    plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(config["SUBGROUP"]);
+  }
+  return plan;
+}
+
+}  // namespace greta::attention

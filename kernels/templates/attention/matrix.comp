@@ -1,0 +1,326 @@
+#version 460
+// A workgroup has BQ queries of one head, each of its WAVES subgroups WQ of them, and walks through
+// their keys in tiles of BK, in products of INSTR_M x INSTR_N x INSTR_K. A subgroup holds its outputs
+// as matrices. Scores go through shared memory, where lanes have whole rows or parts of them: they
+// come back as weights, an operand of the second product. A row's outputs are multiplied by a number
+// of its own as matrices are, element by element: with a matrix that has it in every column. Keys
+// and values have a tile each in shared memory, and the next one waits in registers. With QREG
+// queries stay in registers, else they are read from shared memory for each tile.
+
+#if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(QREG) || !defined(TOGETHER) || \
+    !defined(SUBGROUP)
+#error "BK WQ WAVES QREG TOGETHER and SUBGROUP must be defined"
+#endif
+
+#define BQ (WAVES * WQ)
+#define THREADS (WAVES * SUBGROUP)
+
+// Lines in shared memory, in chunks of 16 bytes: of queries, keys and values; of scores, and of the
+// weights that take their place; of a row's factors.
+#define LINE (DIM / 8 + 1)
+#define SCORE_LINE (BK / 4 + 1)
+#define WEIGHT_LINE (BK / 8 + 1)
+#define FACTOR_LINE (INSTR_N / 4)
+
+#define SCORE_CHUNKS (WQ * SCORE_LINE)  // of a subgroup
+#define FACTOR_CHUNKS (WQ * FACTOR_LINE)
+#define TILE_CHUNKS (BK * LINE)
+#define QUERY_CHUNKS (BQ * LINE)
+
+// Queries that stay in registers leave their place to the others.
+#if QREG && !defined(GRETA_MATRIX_EMULATED)
+#define KEYS_PLACE 0
+#else
+#define KEYS_PLACE QUERY_CHUNKS
+#endif
+#define VALUES_PLACE (KEYS_PLACE + TILE_CHUNKS)
+#define SCORES_PLACE (VALUES_PLACE + TILE_CHUNKS)
+#define FACTORS_PLACE (SCORES_PLACE + WAVES * SCORE_CHUNKS)
+#define END_PLACE (FACTORS_PLACE + WAVES * FACTOR_CHUNKS)
+#if END_PLACE > QUERY_CHUNKS
+#define MATRIX_CHUNKS END_PLACE
+#else
+#define MATRIX_CHUNKS QUERY_CHUNKS
+#endif
+
+#include "common/cooperative_matrix.glsl"
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_shader_subgroup_vote : require
+#include "common/memory.glsl"
+#include "attention/operands.glsl"
+#include "attention/order.glsl"
+
+#if WQ % INSTR_M != 0 || BK % INSTR_N != 0 || BK % INSTR_K != 0 || DIM % INSTR_K != 0 || \
+    DIM % INSTR_N != 0 || INSTR_N % 8 != 0
+#error "products divide WQ, BK and DIM, and their columns fill chunks"
+#endif
+
+// Lanes that share a row of scores, or rows that a lane has.
+#if SUBGROUP > WQ
+#define ROW_LANES (SUBGROUP / WQ)
+#define LANE_ROWS 1
+#else
+#define ROW_LANES 1
+#define LANE_ROWS (WQ / SUBGROUP)
+#endif
+#define LANE_KEYS (BK / ROW_LANES)
+#if LANE_KEYS % 8 != 0 || ROW_LANES * WQ != SUBGROUP * LANE_ROWS
+#error "a lane has chunks of weights, and lanes have the same number of rows"
+#endif
+#if TOGETHER < 1 || WAVES < 1
+#error "TOGETHER and WAVES are at least 1"
+#endif
+
+layout(local_size_x = THREADS) in;
+
+#define ROW_BLOCKS (WQ / INSTR_M)
+#define KEY_BLOCKS (BK / INSTR_N)
+#define DIM_BLOCKS (DIM / INSTR_N)
+#define DEPTHS (DIM / INSTR_K)
+#define UNITS ((BK * DIM / 8 + THREADS - 1) / THREADS)
+
+uint tid;
+uvec4 fetched[UNITS];
+MatrixC outputs[ROW_BLOCKS * DIM_BLOCKS];
+#if QREG
+MatrixA queries[ROW_BLOCKS * DEPTHS];
+#endif
+float greatest[LANE_ROWS], sum[LANE_ROWS];  // sums: of this lane's keys
+uint seen[LANE_ROWS];                       // keys that the row sees
+
+uint scores_place() { return SCORES_PLACE + gl_SubgroupID * SCORE_CHUNKS; }
+uint factors_place() { return FACTORS_PLACE + gl_SubgroupID * FACTOR_CHUNKS; }
+
+// The subgroup's line that is row i of this lane.
+uint line_of(uint i) { return i * SUBGROUP + gl_SubgroupInvocationID / ROW_LANES; }
+
+// Starts loading BK lines of DIM elements that lie one after the other; zeros from `lines` on.
+void fetch(uint64_t first, uint lines) {
+  [[unroll]] for (uint i = 0; i < UNITS; ++i) {
+    const uint at = tid + i * THREADS;
+    fetched[i] = uvec4(0);
+    if (at < min(lines, BK) * (DIM / 8)) fetched[i] = U32x4(first + uint64_t(at) * 16).v;
+  }
+}
+
+void put_tile(uint place) {
+  [[unroll]] for (uint i = 0; i < UNITS; ++i) {
+    const uint at = tid + i * THREADS;
+    if (BK * DIM / 8 % THREADS == 0 || at < BK * DIM / 8)
+      matrix_memory[place + at / (DIM / 8) * LINE + at % (DIM / 8)] = fetched[i];
+  }
+}
+
+void bring_queries() {
+  [[dont_unroll]] for (uint at = tid; at < BQ * (DIM / 8); at += THREADS) {
+    const uint row = at / (DIM / 8), chunk = at % (DIM / 8), query = first_query + row;
+    uvec4 c = uvec4(0);
+    if (query < args.queries) {
+      const uint64_t from = query_offset(sequence, query, head) + chunk * 8;
+      c = U32x4(args.q + from * 2).v;
+    }
+    matrix_memory[row * LINE + chunk] = c;
+  }
+}
+
+uint query_place(uint i, uint d) {
+  return (gl_SubgroupID * WQ + i * INSTR_M) * LINE + d * (INSTR_K / 8);
+}
+
+// Scores of a tile, into the subgroup's part of shared memory.
+void add_scores() {
+  MatrixC scores[ROW_BLOCKS * KEY_BLOCKS];
+  [[unroll]] for (uint i = 0; i < ROW_BLOCKS * KEY_BLOCKS; ++i) scores[i] = zero_matrix();
+  [[unroll]] for (uint d = 0; d < DEPTHS; ++d) {
+#if !QREG
+    MatrixA q[ROW_BLOCKS];
+    [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i)
+      load_matrix(q[i], query_place(i, d), LINE, ROWS_IN_LINES);
+#endif
+    [[unroll]] for (uint j = 0; j < KEY_BLOCKS; ++j) {
+      MatrixB k;
+      load_matrix(k, KEYS_PLACE + j * INSTR_N * LINE + d * (INSTR_K / 8), LINE, COLUMNS_IN_LINES);
+      [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
+        const uint to = i * KEY_BLOCKS + j;
+#if QREG
+        scores[to] = multiply_add(queries[i * DEPTHS + d], k, scores[to]);
+#else
+        scores[to] = multiply_add(q[i], k, scores[to]);
+#endif
+      }
+    }
+  }
+  [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
+    [[unroll]] for (uint j = 0; j < KEY_BLOCKS; ++j)
+      store_matrix(scores[i * KEY_BLOCKS + j],
+                   scores_place() + i * INSTR_M * SCORE_LINE + j * (INSTR_N / 4), SCORE_LINE);
+  }
+  subgroupBarrier();
+}
+
+uint weight_pair(float low, float high) {
+#if IN_BF16
+  const uvec4 bits = bf16_from_float(vec4(low, high, 0.0, 0.0));
+  return bits.x | bits.y << 16;
+#else
+  return packHalf2x16(vec2(low, high));
+#endif
+}
+
+// Turns scores into weights, which take their place; gives whether outputs must be multiplied, by
+// the factors that are in shared memory then. `key`: the tile's first.
+bool weigh(uint key) {
+  const uint part = gl_SubgroupInvocationID % ROW_LANES;
+  bool multiplied = false;
+  [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
+    const uint left = seen[i] - min(seen[i], key + part * LANE_KEYS);  // of this lane's keys
+    float score[LANE_KEYS];
+    [[unroll]] for (uint j = 0; j < LANE_KEYS; j += 4) {
+      const uint place =
+          scores_place() + line_of(i) * SCORE_LINE + part * (LANE_KEYS / 4) + j / 4;
+      const vec4 four = args.scale * uintBitsToFloat(matrix_memory[place]);
+      [[unroll]] for (uint e = 0; e < 4; ++e) score[j + e] = four[e];
+    }
+    float most = LOWEST_SCORE;
+    [[unroll]] for (uint j = 0; j < LANE_KEYS; ++j) {
+      if (j < left) most = max(most, score[j]);
+    }
+    [[unroll]] for (uint step = ROW_LANES / 2; step > 0; step /= 2)
+      most = max(most, subgroupShuffleXor(most, step));
+    most = max(most, greatest[i]);
+    const float kept = exp2(greatest[i] - most);
+    multiplied = multiplied || most > greatest[i];
+    greatest[i] = most;
+    sum[i] *= kept;
+    subgroupBarrier();  // the scores of these rows were read
+    [[unroll]] for (uint j = 0; j < LANE_KEYS; j += 8) {
+      float w[8];
+      [[unroll]] for (uint e = 0; e < 8; ++e) {
+        w[e] = j + e < left ? exp2(score[j + e] - most) : 0.0;
+        sum[i] += w[e];
+      }
+      const uint place =
+          scores_place() + line_of(i) * WEIGHT_LINE + part * (LANE_KEYS / 8) + j / 8;
+      matrix_memory[place] = uvec4(weight_pair(w[0], w[1]), weight_pair(w[2], w[3]),
+                                   weight_pair(w[4], w[5]), weight_pair(w[6], w[7]));
+    }
+    [[unroll]] for (uint c = 0; c < FACTOR_LINE; c += ROW_LANES) {
+      if (c + part < FACTOR_LINE)
+        matrix_memory[factors_place() + line_of(i) * FACTOR_LINE + c + part] =
+            uvec4(floatBitsToUint(kept));
+    }
+  }
+  subgroupBarrier();
+  return subgroupAny(multiplied);
+}
+
+void multiply_outputs() {
+  [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
+    MatrixC factors;
+    load_sums(factors, factors_place() + i * INSTR_M * FACTOR_LINE, FACTOR_LINE);
+    [[unroll]] for (uint c = 0; c < DIM_BLOCKS; ++c) {
+      [[unroll]] for (uint e = 0; e < sums_length(factors); ++e)
+        sum_of(outputs[i * DIM_BLOCKS + c], e) *= sum_of(factors, e);
+    }
+  }
+}
+
+void add_values() {
+  [[unroll]] for (uint j = 0; j < BK / INSTR_K; ++j) {
+    MatrixA weights[ROW_BLOCKS];
+    [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i)
+      load_matrix(weights[i],
+                  scores_place() + i * INSTR_M * WEIGHT_LINE + j * (INSTR_K / 8), WEIGHT_LINE,
+                  ROWS_IN_LINES);
+    [[unroll]] for (uint c = 0; c < DIM_BLOCKS; ++c) {
+      MatrixB v;
+      load_matrix(v, VALUES_PLACE + j * INSTR_K * LINE + c * (INSTR_N / 8), LINE, ROWS_IN_LINES);
+      [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
+        const uint to = i * DIM_BLOCKS + c;
+        outputs[to] = multiply_add(weights[i], v, outputs[to]);
+      }
+    }
+  }
+}
+
+// Outputs leave INSTR_M rows of BK dimensions at a time, so that neighbouring lanes write
+// neighbouring ones.
+void put_outputs() {
+  subgroupBarrier();  // weights and factors were read
+  [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
+    [[unroll]] for (uint step = ROW_LANES / 2; step > 0; step /= 2)
+      sum[i] += subgroupShuffleXor(sum[i], step);
+    // Without a key, nothing is attended to.
+    const float factor = sum[i] > 0.0 ? 1.0 / sum[i] : 0.0;
+    matrix_memory[factors_place() + line_of(i) * FACTOR_LINE].x = floatBitsToUint(factor);
+  }
+  subgroupBarrier();
+  [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
+    [[unroll]] for (uint d = 0; d < DIM; d += BK) {
+      const uint fours = min(BK, DIM - d) / 4;
+      [[unroll]] for (uint c = d / INSTR_N; c < min(d + BK, DIM) / INSTR_N; ++c)
+        store_matrix(outputs[i * DIM_BLOCKS + c],
+                     scores_place() + (c * INSTR_N - d) / 4, SCORE_LINE);
+      subgroupBarrier();
+      [[dont_unroll]] for (uint e = gl_SubgroupInvocationID; e < INSTR_M * fours; e += SUBGROUP) {
+        const uint row = e / fours, four = e % fours, line = i * INSTR_M + row;
+        const uint query = first_query + gl_SubgroupID * WQ + line;
+        if (query >= args.queries) continue;
+        const float factor =
+            uintBitsToFloat(matrix_memory[factors_place() + line * FACTOR_LINE].x);
+        const vec4 x = uintBitsToFloat(matrix_memory[scores_place() + row * SCORE_LINE + four]);
+        const uint64_t to = query_offset(sequence, query, head) + d + four * 4;
+        store_out4(args.result + to * OUT_BYTES, x * factor);
+      }
+      subgroupBarrier();
+    }
+  }
+}
+
+void main() {
+  if (workgroup() >= args.batch * args.heads * args.tiles) return;
+  tid = gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID;
+  pick_tile(workgroup());
+  const uint count = key_count(sequence);
+  const uint end = visible_keys(count, min(first_query + BQ, args.queries) - 1);
+  const uint64_t start = keys_offset(sequence, head / (args.heads / args.kv_heads)) * 2;
+  const uint own = first_query + gl_SubgroupID * WQ;  // the subgroup's first query
+  const uint own_end =
+      own < args.queries ? visible_keys(count, min(own + WQ, args.queries) - 1) : 0;
+  [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
+    greatest[i] = LOWEST_SCORE;
+    sum[i] = 0.0;
+    seen[i] = visible_keys(count, own + line_of(i));
+  }
+  [[unroll]] for (uint i = 0; i < ROW_BLOCKS * DIM_BLOCKS; ++i) outputs[i] = zero_matrix();
+
+  fetch(args.k + start, end);
+  bring_queries();
+#if QREG
+  barrier();
+  [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
+    [[unroll]] for (uint d = 0; d < DEPTHS; ++d)
+      load_matrix(queries[i * DEPTHS + d], query_place(i, d), LINE, ROWS_IN_LINES);
+  }
+  barrier();
+#endif
+  [[dont_unroll]] for (uint key = 0; key < end; key += BK) {
+    put_tile(KEYS_PLACE);
+    barrier();
+    fetch(args.v + start + uint64_t(key) * (DIM * 2), end - key);
+    bool multiplied = false;
+    if (key < own_end) {
+      add_scores();
+      multiplied = weigh(key);
+    }
+    put_tile(VALUES_PLACE);
+    barrier();
+    if (key + BK < end)
+      fetch(args.k + start + uint64_t(key + BK) * (DIM * 2), end - key - BK);
+    if (key < own_end) {
+      if (multiplied) multiply_outputs();
+      add_values();
+    }
+  }
+  put_outputs();
+}

@@ -1,0 +1,44 @@
+#include "kernels/templates/common/products.hpp"
+
+#include <algorithm>
+
+namespace greta {
+
+std::vector<MatrixOperation> cooperative_products(DType in, const DeviceInfo& device) {
+  std::vector<MatrixOperation> list;
+  const auto volume = [](const MatrixOperation& o) { return o.n * o.k; };
+  for (const MatrixOperation& operation : device.matrix_operations) {
+    if (operation.input != to_string(in) || size_of(in) != 2) continue;
+    const auto same = std::find_if(list.begin(), list.end(),
+                                   [&](const auto& known) { return known.m == operation.m; });
+    if (same == list.end()) {
+      list.push_back(operation);
+    } else if (volume(*same) < volume(operation)) {
+      *same = operation;
+    }
+  }
+  return list;
+}
+
+MatrixOperation product_of(const std::vector<MatrixOperation>& products, int m) {
+  for (const MatrixOperation& operation : products) {
+    if (static_cast<int>(operation.m) == m) return operation;
+  }
+  return {"", "", 1U << 30, 1U << 30, 1U << 30};
+}
+
+std::vector<int> product_names(const std::vector<MatrixOperation>& products) {
+  std::vector<int> names;
+  for (const MatrixOperation& operation : products) names.push_back(static_cast<int>(operation.m));
+  return names.empty() ? std::vector<int>{16} : names;
+}
+
+std::vector<int> subgroup_sizes(const DeviceInfo& device) {
+  std::vector<int> sizes;
+  for (std::uint32_t s = device.min_subgroup_size; s <= device.max_subgroup_size && s > 0; s *= 2) {
+    sizes.push_back(static_cast<int>(s));
+  }
+  return sizes.empty() ? std::vector<int>{static_cast<int>(device.subgroup_size)} : sizes;
+}
+
+}  // namespace greta

@@ -1,0 +1,124 @@
+// The variant `matrix` in GLSL. No CPU driver of a stable distribution has cooperative matrices, so
+// its algorithm runs with emulated ones, and with real ones it is compiled to valid SPIR-V.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "kernels/model/random.hpp"
+#include "kernels/templates/attention/attention.hpp"
+#include "runtime/device/vulkan/glsl_compiler.hpp"
+#include "tests/kernels/attention_cpu.hpp"
+#include "tests/kernels/cooperative_gpu.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+namespace greta {
+namespace {
+
+using test::attention_problem;
+using test::intel_products;
+using test::nvidia_products;
+using Random = std::mt19937_64;
+
+std::int64_t below(Random& random, std::int64_t bound) {
+  return static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(bound)));
+}
+
+/// Of 16-bit inputs, with up to so many queries.
+Problem random_problem(Random& random, DType in, const std::vector<std::int64_t>& dims,
+                       std::int64_t most) {
+  test::AttentionShape s;
+  s.kv_heads = 1 + below(random, 2);
+  s.heads = s.kv_heads * (1 + below(random, 2));
+  s.queries = 1 + below(random, most);
+  s.keys = s.queries + below(random, most);
+  s.dim = dims[static_cast<std::size_t>(below(random, static_cast<std::int64_t>(dims.size())))];
+  s.causal = below(random, 2) == 1;
+  return attention_problem(s, in, below(random, 2) == 1 ? in : DType::f32);
+}
+
+/// Products of a subgroup in a tile, each of which is compiled.
+std::int64_t products(const Problem& problem, const Config& c) {
+  return c["WQ"] / c["INSTR"] * (c["BK"] / 16) * (problem.dim("dim") / 16) * 2;
+}
+
+/// Emulated matrices stay in shared memory, so queries never leave theirs.
+bool fits(const Problem& problem, const Config& c, const DeviceInfo& info) {
+  const std::int64_t line = problem.dim("dim") / 8 + 1, queries = c["WQ"] * c["WAVES"];
+  const std::int64_t rows = queries * (c["BK"] / 4 + 5);
+  return 16 * ((queries + 2 * c["BK"]) * line + rows) <= info.shared_memory_bytes;
+}
+
+TEST(AttentionCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
+  const auto device = open_device("vulkan:0", {}).value();
+  DeviceInfo info = device->info();
+  Random random(3);
+  for (int done = 0; done < 6;) {
+    info.matrix_operations = done % 3 == 2 ? intel_products : nvidia_products;
+    const DType in = done % 2 == 0 ? DType::f16 : DType::bf16;
+    const Problem problem = random_problem(random, in, {16, 32, 48}, 50);
+    const Space space = attention_template().space(problem, info);
+    if (space.count("matrix") == 0) continue;  // eight lanes have too few registers
+    const Config config = space.sample("matrix", random);
+    if (products(problem, config) > 8 || !fits(problem, config, info)) continue;
+    SCOPED_TRACE(problem.key() + " | " + config.text());
+    auto plan = attention_template().plan(problem, info, config).value();
+    plan.sources[0].options = {"-DGRETA_MATRIX_EMULATED"};
+    const auto length = problem.dim("kv") - below(random, problem.dim("kv") - problem.dim("q") + 1);
+    const auto inputs = test::attention_inputs(problem, 5, {length});
+    const auto run = test::run_plan(*device, plan, attention_template().tensors(problem), inputs);
+    ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
+    EXPECT_EQ(run->overrun, "");
+    const Verdict verdict = attention_template().reference(problem, inputs, 5)->check(run->outputs);
+    EXPECT_TRUE(verdict.passed) << verdict.detail;
+    ++done;
+  }
+}
+
+void expect_valid_samples(const std::vector<MatrixOperation>& operations, DType in,
+                          const std::string& macro) {
+  const DeviceInfo info = test::cooperative_gpu(operations);
+  Random random(4);
+  for (int done = 0; done < 30; ++done) {
+    const Problem problem = random_problem(random, in, {64, 80, 96, 128, 256}, 5000);
+    const Space space = attention_template().space(problem, info);
+    const Config config = space.sample("matrix", random);
+    SCOPED_TRACE(problem.key() + " | " + config.text());
+    test::expect_valid(info, attention_template().plan(problem, info, config).value(), macro);
+  }
+}
+
+TEST(AttentionCooperative, NvMatricesCompileToValidSpirv) {
+  expect_valid_samples(nvidia_products, DType::f16, "GRETA_MATRIX_NV");
+}
+
+/// glslang knows them from release 13 on, bf16 from 15.3 on.
+TEST(AttentionCooperative, KhrMatricesCompileToValidSpirvWhereTheCompilerKnowsThem) {
+  const bool known = vulkan::glsl_knows("GL_KHR_cooperative_matrix");
+  const bool bf16 = vulkan::glsl_knows("GL_EXT_bfloat16");
+  if (known) expect_valid_samples(intel_products, DType::f16, "GRETA_MATRIX_KHR");
+  if (bf16) expect_valid_samples(nvidia_products, DType::bf16, "GRETA_MATRIX_KHR");
+  const Problem problem =
+      attention_problem({1, 1, 1, 128, 128, 64, true}, DType::bf16, DType::bf16);
+  const DeviceInfo info = test::cooperative_gpu(nvidia_products);
+  const Config config = attention_template().default_config(problem, info);
+  auto plan = attention_template().plan(problem, info, config).value();
+  plan.sources[0].options = {"-DGRETA_MATRIX_KHR"};
+  EXPECT_EQ(bool{vulkan::compile_glsl(plan.sources[0])}, bf16);
+}
+
+TEST(AttentionCooperative, IsTheDefaultOfManyQueriesWhereTheDeviceHasMatrices) {
+  const auto variant = [](std::int64_t queries, DType in,
+                          const std::vector<MatrixOperation>& operations) {
+    const Problem problem = attention_problem({1, 4, 4, queries, 4096, 128, true}, in, in);
+    return attention_template().default_config(problem, test::cooperative_gpu(operations)).variant;
+  };
+  EXPECT_EQ(variant(4096, DType::f16, nvidia_products), "matrix");
+  EXPECT_EQ(variant(4096, DType::bf16, intel_products), "matrix");
+  EXPECT_EQ(variant(4096, DType::f32, nvidia_products), "vector");
+  EXPECT_EQ(variant(4096, DType::f16, {}), "vector");
+  EXPECT_EQ(variant(1, DType::f16, nvidia_products), "decode");
+}
+
+}  // namespace
+}  // namespace greta
