@@ -23,6 +23,9 @@
 
 #include "common/memory.glsl"
 #include "attention/operands.glsl"
+#if SPLIT > 1
+#include "common/arrival.glsl"
+#endif
 
 layout(local_size_x = THREADS) in;
 
@@ -48,9 +51,6 @@ layout(local_size_x = THREADS) in;
 #endif
 
 shared float slot_sums[SHARED_FLOATS];
-#if SPLIT > 1
-shared uint arrived;  // slices before this one
-#endif
 
 uint pair;  // of sequence and KV head
 uint tid;   // threads of a subgroup are neighbours
@@ -135,27 +135,10 @@ void put(uint row, uint d, float total, float x) {
 
 #if SPLIT > 1
 layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Partial { float v; };
-layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counter { uint v; };
 
 // A row's sums of one slice: of values, then the greatest score and the sum of exponentials.
 uint64_t slice_sums(uint slice, uint row) {
   return args.partial + ((uint64_t(pair) * SPLIT + slice) * ROWS + row) * ((DIM + 2) * 4);
-}
-
-// Counts this slice in; true for the last one, which then sees the others' sums. The barriers order
-// the workgroup's sums with its first thread, whose own fences order that thread's count between
-// them and what it read of the others'.
-bool last_slice() {
-  memoryBarrierBuffer();
-  barrier();
-  if (gl_LocalInvocationIndex == 0) {
-    memoryBarrierBuffer();
-    arrived = atomicAdd(Counter(args.counters + uint64_t(pair) * 4).v, 1);
-    memoryBarrierBuffer();
-  }
-  barrier();
-  memoryBarrierBuffer();
-  return arrived == SPLIT - 1;
 }
 
 // Slices whose loads are in flight together.
@@ -263,8 +246,7 @@ void main() {
     join_slots(first);
   }
 #if SPLIT > 1
-  if (!last_slice()) return;
-  if (tid == 0) Counter(args.counters + uint64_t(pair) * 4).v = 0;
+  if (!last_to_arrive(args.counters + uint64_t(pair) * 4, SPLIT)) return;
   join_slices();
 #endif
 }

@@ -17,6 +17,7 @@
 #endif
 
 #include "attention/operands.hip"
+#include "common/arrival.hip"
 
 #define SLOTS (THREADS / LANES)
 static_assert(LANES <= wave_size, "a slot's threads are in one wave");
@@ -108,22 +109,6 @@ GRETA_DEVICE void put(const Arguments& args, u32 pair, u32 row, u32 d, float sum
 // A row's sums of one slice: of values, then the greatest score and the sum of exponentials.
 GRETA_DEVICE float* slice_sums(const Arguments& args, u32 pair, u32 slice, u32 row) {
   return args.partial + ((u64(pair) * SPLIT + slice) * ROWS + row) * (DIM + 2);
-}
-
-// Counts this slice in; true for the last one, which then sees the others' sums. The barriers order
-// the workgroup's sums with its first thread, whose own fences order that thread's count between
-// them and what it read of the others'.
-GRETA_DEVICE bool last_slice(u32* counter, u32* arrived) {
-  release_to_device();
-  block_barrier();
-  if (thread_index() == 0) {
-    release_to_device();
-    *arrived = atomic_add(counter, 1);
-    acquire_from_device();
-  }
-  block_barrier();
-  acquire_from_device();
-  return *arrived == SPLIT - 1;
 }
 
 // Slices whose loads are in flight together.
@@ -248,9 +233,8 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
     join_slots(args, pair, shared, first);
   }
 #if SPLIT > 1
-  GRETA_SHARED(u32, arrived, 1);  // slices before this one
-  if (!last_slice(counters + pair, arrived)) return;
-  if (thread_index() == 0) counters[pair] = 0;
+  GRETA_SHARED(u32, before, 1);  // slices before this one
+  if (!last_to_arrive(counters + pair, SPLIT, before)) return;
   join_slices(args, pair, shared);
 #endif
 }

@@ -12,6 +12,9 @@
 
 #include "common/memory.glsl"
 #include "gemm/operands.glsl"
+#if SPLIT > 1
+#include "common/arrival.glsl"
+#endif
 
 #define KL (THREADS / COLS)  // lanes along K
 #if B_ALONG_K
@@ -54,9 +57,6 @@ layout(local_size_x = THREADS) in;
 
 shared float lane_sums[KL * WIDTH];  // of one row
 shared float part_sums[PARTS * WIDTH];
-#if SPLIT > 1
-shared uint arrived;  // slices before this one
-#endif
 
 float sum[SUMS];
 B_RAW b_raw[UNROLL];
@@ -135,24 +135,6 @@ float add_lanes(uint row, uint lane, uint column) {
   return total;
 }
 
-#if SPLIT > 1
-// Counts this slice in; true for the last one, which then sees the others' sums. The barriers order
-// the workgroup's sums with its first thread, whose own fences order that thread's count between
-// them and what it read of the others'.
-bool last_slice() {
-  memoryBarrierBuffer();
-  barrier();
-  if (gl_LocalInvocationIndex == 0) {
-    memoryBarrierBuffer();
-    arrived = atomicAdd(Counter(args.counters + uint64_t(workgroup()) * 4).v, 1);
-    memoryBarrierBuffer();
-  }
-  barrier();
-  memoryBarrierBuffer();
-  return arrived == SPLIT - 1;
-}
-#endif
-
 void main() {
   if (workgroup() >= args.tiles_n) return;
   const uint tid = gl_LocalInvocationIndex;
@@ -188,8 +170,7 @@ void main() {
     }
   }
 #if SPLIT > 1
-  if (!last_slice()) return;
-  if (tid == 0) Counter(args.counters + uint64_t(workgroup()) * 4).v = 0;
+  if (!last_to_arrive(args.counters + uint64_t(workgroup()) * 4, SPLIT)) return;
   if (!writes) return;
   [[unroll]] for (uint row = 0; row < ROWS; ++row) {
     float total = 0.0;

@@ -203,9 +203,8 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
     }
   }
 #if SPLIT > 1
-  GRETA_SHARED(u32, arrived, 1);  // slices before this one
-  if (!last_slice(counters + group, arrived)) return;
-  if (tid == 0) counters[group] = 0;
+  GRETA_SHARED(u32, before, 1);  // slices before this one
+  if (!last_to_arrive(counters + group, SPLIT, before)) return;
   if (!writes) return;
   GRETA_UNROLL
   for (u32 row = 0; row < ROWS; ++row) {

@@ -304,11 +304,9 @@ GRETA_KERNEL(THREADS) gemm_matrix(GEMM_PARAMETERS) {
 #endif
            });
 #if FOLD
-  u32* const arrived = reinterpret_cast<u32*>(shared);
   u32* const counter = counters + block_index<THREADS>();
   block_barrier();
-  if (!last_slice(counter, arrived)) return;
-  if (thread_index() == 0) *counter = 0;
+  if (!last_to_arrive(counter, SPLIT, reinterpret_cast<u32*>(shared))) return;
   add_slices(args, tile);
 #endif
 }

@@ -131,7 +131,6 @@ void put4(uint row, uint col, vec4 sum) {
 
 // The same for one K slice's share of the sum, into the workspace, where other workgroups see it.
 layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Partial { float v; };
-layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Counter { uint v; };
 
 uint64_t partial_sum(uint slice, uint row, uint col) {
   return args.partial + (uint64_t(slice) * args.m * args.n + element(row, col)) * 4;

@@ -1,23 +1,8 @@
 // Slices of K that are added in the launch that computes them, by the last one to arrive.
 #pragma once
 
+#include "common/arrival.hip"
 #include "gemm/operands.hip"
-
-// Counts this slice in; true for the last one, which then sees the others' sums. The barriers order
-// the workgroup's sums with its first thread, whose own fences order that thread's count between
-// them and what it read of the others'.
-GRETA_DEVICE bool last_slice(u32* counter, u32* arrived) {
-  release_to_device();
-  block_barrier();
-  if (thread_index() == 0) {
-    release_to_device();
-    *arrived = atomic_add(counter, 1);
-    acquire_from_device();
-  }
-  block_barrier();
-  acquire_from_device();
-  return *arrived == SPLIT - 1;
-}
 
 // A slice's sums of four neighbours of one row; `col` is a multiple of 4, and what lies past the
 // edge stays as it is.
