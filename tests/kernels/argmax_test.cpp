@@ -5,10 +5,8 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "kernels/catalog.hpp"
-#include "kernels/model/random.hpp"
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
@@ -72,23 +70,6 @@ class Argmax : public ::testing::TestWithParam<std::string> {
                        seed, device_);
   }
 
-  /// A random problem with a random configuration; hip-host's four devices share them.
-  void expect_right(std::size_t number) {
-    const bool shared = info_.backend == "hip-host";
-    if (shared && number % 4 != static_cast<std::size_t>(info_.index)) return;
-    std::mt19937_64 random(number);
-    const auto drawn = [&](std::uint64_t most) {
-      return static_cast<std::int64_t>(1 + uniform_below(random, most));
-    };
-    const auto& types = argmax().dtypes[number % 3];
-    const std::int64_t cols = uniform_below(random, 2) == 0 ? drawn(40) * 8 : drawn(300);
-    const Problem problem = problem_of(types.in, drawn(40), cols);
-    const Space space = argmax().space(problem, info_);
-    const bool split = uniform_below(random, 2) == 0 && space.count("split") > 0;
-    expect_right(problem, space.sample(split ? "split" : "row", random), number);
-    if (number < 4) expect_right(problem, argmax().default_config(problem, info_), number);
-  }
-
   Config parse(const Problem& problem, const char* text) const {
     return argmax().space(problem, info_).parse(text).value();
   }
@@ -114,15 +95,6 @@ TEST_P(Argmax, TiesNanAndInfinities) {
       }
     }
   }
-}
-
-TEST_P(Argmax, RandomProblemsAreRight) {
-  for (std::size_t number = 0; number < 20; ++number) expect_right(number);
-}
-
-/// ctest -L long
-TEST_P(Argmax, ManyRandomProblemsAreRight) {
-  for (std::size_t number = 100; number < 2100; ++number) expect_right(number);
 }
 
 TEST_P(Argmax, OneColumnAndOneVocabulary) {

@@ -1,15 +1,12 @@
-// Kernels that take each element once, on every device: random problems, sizes that are no multiple
-// of anything, numbers where they break, positions and ids outside of their tables.
+// Kernels that take each element once, on every device: sizes that are no multiple of anything,
+// numbers where they break, positions and ids outside of their tables.
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "kernels/catalog.hpp"
-#include "kernels/model/random.hpp"
 #include "runtime/device/architectures.hpp"
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"
@@ -17,53 +14,8 @@
 namespace greta {
 namespace {
 
-using Random = std::mt19937_64;
-
-const std::vector<std::string> operations{"add",  "silu_mul",  "gelu",
-                                          "rope", "kv_update", "embedding"};
-
-template <typename T>
-const T& pick(const std::vector<T>& values, Random& random) {
-  return values[uniform_below(random, values.size())];
-}
-
-/// Types take turns; attributes and extents are drawn, often multiples of 8.
-Problem random_problem(const KernelTemplate& kernel, std::size_t number, Random& random) {
-  for (;;) {
-    const DTypes types = kernel.dtypes[number % kernel.dtypes.size()];
-    Problem problem{kernel.name, types.in, types.out, {}, {}};
-    for (const Attribute& attribute : kernel.attributes) {
-      const std::string& value = pick(attribute.allowed, random);
-      if (value != attribute.fallback) problem.attributes.emplace_back(attribute.name, value);
-    }
-    for (const Dimension& dimension : kernel.dimensions) {
-      const auto drawn = static_cast<std::int64_t>(1 + uniform_below(random, 70));
-      const bool whole = uniform_below(random, 2) == 0;
-      problem.dims.emplace_back(dimension.name, dimension.examples.empty()
-                                                    ? (whole ? (drawn + 7) / 8 * 8 : drawn)
-                                                    : pick(dimension.examples, random));
-    }
-    if (check_problem(kernel, problem)) return problem;
-  }
-}
-
 class Elementwise : public ::testing::TestWithParam<std::string> {
  protected:
-  /// A kernel takes a C++ compiler's second on hip-host, so its four devices share the problems.
-  bool takes(std::size_t number) const {
-    return info_.backend != "hip-host" || number % 4 == static_cast<std::size_t>(info_.index);
-  }
-
-  void expect_right(const std::string& op, std::size_t number) {
-    Random random(number);
-    const KernelTemplate& kernel = *find_template(op);
-    const Problem problem = random_problem(kernel, number, random);
-    const Config config = number % 5 == 0 ? kernel.default_config(problem, info_)
-                                          : kernel.space(problem, info_).sample(random);
-    test::expect_right(kernel, problem, kernel.plan(problem, info_, config), config.text(), number,
-                       device_);
-  }
-
   /// Runs a problem's default on these inputs, in order, and judges what comes out.
   void expect_right(const std::string& key, const std::vector<std::vector<double>>& contents) {
     SCOPED_TRACE(key);
@@ -84,23 +36,6 @@ class Elementwise : public ::testing::TestWithParam<std::string> {
   Device& device_ = test::device(GetParam());
   const DeviceInfo& info_ = device_.info();
 };
-
-TEST_P(Elementwise, RandomProblemsAreRight) {
-  for (const std::string& op : operations) {
-    for (std::size_t number = 0; number < 20; ++number) {
-      if (takes(number)) expect_right(op, number);
-    }
-  }
-}
-
-/// ctest -L long
-TEST_P(Elementwise, ManyRandomProblemsAreRight) {
-  for (const std::string& op : operations) {
-    for (std::size_t number = 100; number < 2100; ++number) {
-      if (takes(number)) expect_right(op, number);
-    }
-  }
-}
 
 // A vector of 8, then fewer than 8 elements: the last ones go one by one.
 TEST_P(Elementwise, TailsShorterThanAVectorAreWhole) {
@@ -162,21 +97,6 @@ TEST_P(Elementwise, PositionsAndIdsOutsideOfTheirTablesDoNoHarm) {
   for (const double position : {3.0, 4.0, 6.0, 7.0, 2147483647.0, -1.0, -3.0, -4.0, lowest}) {
     expect_right("kv_update dtype=f32 out=f16 tokens=4 kv_heads=1 dim=2 capacity=6",
                  {x, x, {position}, cache, cache});
-  }
-}
-
-TEST_P(Elementwise, EqualInputsGiveEqualBits) {
-  for (const std::string& op : operations) {
-    Random random(5);
-    const KernelTemplate& kernel = *find_template(op);
-    const Problem problem = random_problem(kernel, 1, random);
-    const auto plan = kernel.plan(problem, info_, kernel.default_config(problem, info_)).value();
-    const auto inputs = kernel.inputs(problem, 9);
-    const auto first = test::run_plan(device_, plan, kernel.tensors(problem), inputs).value();
-    const auto second = test::run_plan(device_, plan, kernel.tensors(problem), inputs).value();
-    for (std::size_t i = 0; i < first.outputs.size(); ++i) {
-      EXPECT_EQ(first.outputs[i].data, second.outputs[i].data) << problem.key();
-    }
   }
 }
 
