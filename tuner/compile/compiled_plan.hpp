@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/choices.hpp"
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/device.hpp"
-#include "kernels/choices.hpp"
 
 namespace greta {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/backend.hpp"
 #include "kernels/choices.hpp"
+#include "runtime/device/backend.hpp"
 #include "tuner/compile/compiled_plan.hpp"
 
 namespace greta {
