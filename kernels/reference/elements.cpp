@@ -100,8 +100,10 @@ Expected rounded(DType type, double value, double error) {
   const double limit = overflow(type), size = std::abs(value);
   if (size - error >= limit) return {std::copysign(infinity, value), 0};
   if (size + error >= limit) return {value, infinity};
-  const double least = type == DType::f16 ? 0x1p-25 : smallest_normal(type);
-  return {value, error + unit_roundoff(type) * (size + error) + least};
+  // Half of the distance between the type's numbers there.
+  const double rounding = std::ldexp(unit_roundoff(type), std::ilogb(size + error));
+  if (type == DType::f16) return {value, error + std::max(rounding, 0x1p-25)};
+  return {value, error + rounding + smallest_normal(type)};
 }
 
 Expected converted(DType from, DType to, double value) {

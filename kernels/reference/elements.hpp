@@ -26,9 +26,9 @@ using KeptTensor = std::shared_ptr<const HostTensor>;
 KeptTensor keep_tensor(const std::vector<HostTensor>& tensors, std::string_view name);
 
 /// A value that a kernel knows within `error` in f32, stored as another type: rounding to nearest
-/// adds the type's unit roundoff times the value, and half of its smallest number (f32 and bf16:
-/// the smallest normal one, as devices may flush). Beyond the type's range infinity is expected;
-/// where `error` leaves open on which side of that limit the value is, any number is right.
+/// adds half of the distance between the type's numbers there (f32 and bf16: and the smallest
+/// normal one, as devices may flush). Beyond the type's range infinity is expected; where `error`
+/// leaves open on which side of that limit the value is, any number is right.
 Expected rounded(DType type, double value, double error);
 /// A value that is copied from a tensor of one type to one of another: exact where the other type
 /// has the value, else rounded once.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/reference/gemm.hpp"
+#include "kernels/templates/common/number.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 
 namespace greta {
@@ -96,15 +97,9 @@ KernelTemplate make_template() {
        "1",
        {},
        "a finite number",
-       gemm::canonical_factor,
+       canonical_number,
        {"1", "-0.5"}},
-      {"beta",
-       "factor of C's old value",
-       "0",
-       {},
-       "a finite number",
-       gemm::canonical_factor,
-       {"0", "2"}},
+      {"beta", "factor of C's old value", "0", {}, "a finite number", canonical_number, {"0", "2"}},
   };
   t.dtypes = {{DType::f32, DType::f32},
               {DType::f16, DType::f16},

@@ -1,24 +1,12 @@
 #include "kernels/templates/gemm/shape.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <vector>
+
+#include "kernels/templates/common/number.hpp"
 
 namespace greta::gemm {
 namespace {
-
-std::optional<float> factor(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  float value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value == 0 ? 0 : value;  // no negative zero
-}
 
 /// The words of a comma list; empty words where commas stand wrong.
 std::vector<std::string> words_of(const std::string& list) {
@@ -51,8 +39,8 @@ Shape shape_of(const Problem& problem) {
     if (word == "silu") shape.activation = 1;
     if (word == "gelu") shape.activation = 2;
   }
-  shape.alpha = factor(problem.attribute("alpha", "1")).value();
-  shape.beta = factor(problem.attribute("beta", "0")).value();
+  shape.alpha = finite_number(problem.attribute("alpha", "1")).value();
+  shape.beta = finite_number(problem.attribute("beta", "0")).value();
   return shape;
 }
 
@@ -68,11 +56,6 @@ std::optional<std::string> canonical_epilogue(const std::string& text) {
   }
   const bool both = list.ends_with("silu,gelu");
   return words.empty() && !both ? std::optional(list) : std::nullopt;
-}
-
-std::optional<std::string> canonical_factor(const std::string& text) {
-  const auto value = factor(text);
-  return value ? std::optional(fmt::format("{}", *value)) : std::nullopt;
 }
 
 }  // namespace greta::gemm

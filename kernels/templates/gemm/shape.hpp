@@ -32,7 +32,5 @@ Shape shape_of(const Problem& problem);
 /// "none", or a comma list in the order bias, residual, then silu or gelu; nothing for a list that
 /// has anything else, or anything twice.
 std::optional<std::string> canonical_epilogue(const std::string& text);
-/// A finite f32 number, as short as it can be written.
-std::optional<std::string> canonical_factor(const std::string& text);
 
 }  // namespace greta::gemm

@@ -15,17 +15,20 @@ const T& pick(const std::vector<T>& values, Random& random) {
   return values[random() % values.size()];
 }
 
-/// A problem of this size and these types; its attributes are drawn.
+/// A problem of this size and these types; its attributes are drawn until they suit the types.
 Problem problem(const KernelTemplate& entry, const DTypes& types,
                 const std::vector<std::int64_t>& size, Random& random) {
-  Problem drawn{entry.name, types.in, types.out, {}, {}};
-  for (const Attribute& attribute : entry.attributes) {
-    const auto& value =
-        pick(attribute.allowed.empty() ? attribute.examples : attribute.allowed, random);
-    if (value != attribute.fallback) drawn.attributes.emplace_back(attribute.name, value);
-  }
-  for (std::size_t i = 0; i < entry.dimensions.size(); ++i) {
-    drawn.dims.emplace_back(entry.dimensions[i].name, size.at(i));
+  Problem drawn;
+  for (int tries = 0; tries == 0 || (tries < 100 && !check_problem(entry, drawn)); ++tries) {
+    drawn = {entry.name, types.in, types.out, {}, {}};
+    for (const Attribute& attribute : entry.attributes) {
+      const auto& value =
+          pick(attribute.allowed.empty() ? attribute.examples : attribute.allowed, random);
+      if (value != attribute.fallback) drawn.attributes.emplace_back(attribute.name, value);
+    }
+    for (std::size_t i = 0; i < entry.dimensions.size(); ++i) {
+      drawn.dims.emplace_back(entry.dimensions[i].name, size.at(i));
+    }
   }
   return drawn;
 }

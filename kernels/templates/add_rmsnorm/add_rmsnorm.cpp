@@ -1,0 +1,53 @@
+#include "kernels/templates/add_rmsnorm/add_rmsnorm.hpp"
+
+#include "kernels/reference/add_rmsnorm.hpp"
+#include "kernels/templates/common/norms.hpp"
+#include "kernels/templates/common/rows.hpp"
+
+namespace greta {
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  std::vector<TensorSpec> list{rows::matrix(problem, "X", Role::input),
+                               rows::matrix(problem, "residual", Role::input)};
+  rows::add_affine(list, problem);
+  list.push_back(rows::matrix(problem, "sum", Role::output));
+  list.push_back(rows::matrix(problem, "Y", Role::output));
+  return list;
+}
+
+/// Sum, square, sum of squares and products.
+Work work(const Problem& problem) {
+  return rows::work(tensors(problem), problem, rows::has_weight(problem) ? 5 : 4);
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "add_rmsnorm";
+  t.summary = "residual sum and its norm, sum = X + residual, Y = rmsnorm(sum)";
+  t.bound =
+      "of the sum u; of its norm half of (11 + 2 m + 5) u for the root, m = 17 + max(8, cols / "
+      "256) merges of partial sums, and 7u for it and the products; u = 2^-24; the output's "
+      "rounding";
+  t.dimensions = rows::dimensions();
+  t.attributes = {rows::affine_attribute("whether there is a weight", {"weight", "none"}),
+                  rows::epsilon_attribute()};
+  t.dtypes = rows::dtypes();
+  t.sizes = rows::sizes();
+  t.variants = rows::variants({"add_rmsnorm", tensors, rows::norm_defines, rows::epsilon, 1, 1});
+  t.naive = Config{"naive", {{"THREADS", 256}}};
+  t.work = work;
+  t.tensors = tensors;
+  t.reference = add_rmsnorm_reference;
+  t.stand_in = rows::stand_in;
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& add_rmsnorm_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

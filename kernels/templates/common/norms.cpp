@@ -1,0 +1,57 @@
+#include "kernels/templates/common/norms.hpp"
+
+#include "kernels/templates/common/number.hpp"
+#include "kernels/templates/common/rows.hpp"
+
+namespace greta::rows {
+namespace {
+
+std::string affine(const Problem& problem) {
+  const bool biased = problem.op.find("layernorm") != std::string::npos;
+  return problem.attribute("affine", biased ? "weight_bias" : "weight");
+}
+
+std::optional<std::string> canonical_epsilon(const std::string& text) {
+  const auto value = finite_number(text);
+  return value && *value >= 1e-12F && *value <= 1 ? canonical_number(text) : std::nullopt;
+}
+
+}  // namespace
+
+bool has_weight(const Problem& problem) {
+  return affine(problem) != "none";
+}
+
+bool has_bias(const Problem& problem) {
+  return affine(problem) == "weight_bias";
+}
+
+Defines norm_defines(const Problem& problem) {
+  return {{"WEIGHT", has_weight(problem) ? "1" : "0"}, {"BIAS", has_bias(problem) ? "1" : "0"}};
+}
+
+float epsilon(const Problem& problem) {
+  return finite_number(problem.attribute("epsilon", "1e-05")).value();
+}
+
+Attribute affine_attribute(const char* help, std::vector<std::string> allowed) {
+  const std::string fallback = allowed.front();
+  return {"affine", help, fallback, std::move(allowed), "", nullptr, {}};
+}
+
+Attribute epsilon_attribute() {
+  return {"epsilon",
+          "what is added under the root",
+          "1e-05",
+          {},
+          "a number between 1e-12 and 1",
+          canonical_epsilon,
+          {"1e-05", "0.25"}};
+}
+
+void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem) {
+  if (has_weight(problem)) tensors.push_back(first_row(problem, "weight"));
+  if (has_bias(problem)) tensors.push_back(first_row(problem, "bias"));
+}
+
+}  // namespace greta::rows

@@ -1,0 +1,44 @@
+// What norms of rows share: their weights, and the sum of squares. The operation says whether it has
+// WEIGHT and BIAS.
+
+#if !defined(WEIGHT) || !defined(BIAS)
+#error "WEIGHT and BIAS must be defined"
+#endif
+
+#include "common/rows.glsl"
+
+#define PADDING 0.0
+
+// Of VEC columns.
+struct Fixed {
+  X_RAW weight, bias;
+};
+
+Fixed load_fixed(uint col) {
+  Fixed fixed_ = Fixed(X_RAW(0), X_RAW(0));
+#if WEIGHT
+  fixed_.weight = load_vector(args.weight + uint64_t(col) * IN_BYTES);
+#endif
+#if BIAS
+  fixed_.bias = load_vector(args.bias + uint64_t(col) * IN_BYTES);
+#endif
+  return fixed_;
+}
+
+void apply(Fixed fixed_, inout float x[VEC]) {
+  float e[VEC];
+#if WEIGHT
+  unpack(fixed_.weight, e);
+  [[unroll]] for (uint j = 0; j < VEC; ++j) x[j] *= e[j];
+#endif
+#if BIAS
+  unpack(fixed_.bias, e);
+  [[unroll]] for (uint j = 0; j < VEC; ++j) x[j] += e[j];
+#endif
+}
+
+float sum_of_squares(float x[ITEMS][VEC]) {
+  [[unroll]] for (uint i = 0; i < ITEMS; ++i)
+    [[unroll]] for (uint j = 0; j < VEC; ++j) x[i][j] *= x[i][j];
+  return sum_of(x);
+}

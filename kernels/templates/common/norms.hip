@@ -1,0 +1,53 @@
+// What norms of rows share: their weights, and an inverse root.
+#pragma once
+
+#if !defined(WEIGHT) || !defined(BIAS)
+#error "WEIGHT and BIAS must be defined"
+#endif
+
+#include "common/activation.hip"
+#include "common/rows.hip"
+
+// 1 / sqrt(x), within two units in the last place; x is normal.
+GRETA_DEVICE float fast_inverse_sqrt(float x) {
+#if defined(GRETA_AMD)
+  return __builtin_amdgcn_rsqf(x);
+#elif defined(GRETA_NVIDIA)
+  float result;
+  asm("rsqrt.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+#else
+  return 1.0f / __builtin_sqrtf(x);
+#endif
+}
+
+// Of VEC columns.
+struct Affine {
+#if WEIGHT
+  Vector weight;
+#endif
+#if BIAS
+  Vector bias;
+#endif
+};
+
+GRETA_DEVICE Affine load_affine(const Arguments& args, u32 col) {
+  Affine affine = {};
+#if WEIGHT
+  affine.weight = load_vector(args.weight + col);
+#endif
+#if BIAS
+  affine.bias = load_vector(args.bias + col);
+#endif
+  return affine;
+}
+
+GRETA_DEVICE float apply(const Affine& affine, u32 j, float x) {
+#if WEIGHT
+  x *= element(affine.weight, j);
+#endif
+#if BIAS
+  x += element(affine.bias, j);
+#endif
+  return x;
+}

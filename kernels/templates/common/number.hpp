@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace greta {
+
+/// The f32 number that a text says, never a negative zero; nothing where it says none or an
+/// infinite one.
+std::optional<float> finite_number(std::string_view text);
+/// A finite f32 number as short as it can be written: the values of an attribute.
+std::optional<std::string> canonical_number(const std::string& text);
+
+}  // namespace greta

@@ -1,0 +1,208 @@
+#include "kernels/templates/common/rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/templates/common/limits.hpp"
+#include "kernels/templates/common/plan.hpp"
+#include "kernels/templates/common/rows_space.hpp"
+
+namespace greta::rows {
+namespace {
+
+/// As KIND in common/rows.hip.
+enum class Kind { held, streamed, partial, finish };
+
+/// What a kernel is rendered with, besides the operation's own and the element types.
+struct Walk {
+  Kind kind = Kind::streamed;
+  int threads = 256, rows = 1, vec = 1, items = 1;
+  bool whole = false;  ///< the row has exactly as many elements as its threads hold
+  int stay = 0, split = 1, subgroup = 0;
+};
+
+Walk walk_of(const Config& config) {
+  const auto value = [&](const char* name, int fallback) {
+    return config.has(name) ? config[name] : fallback;
+  };
+  Walk walk;
+  walk.threads = config["THREADS"];
+  walk.rows = value("ROWS", 1);
+  walk.vec = value("VEC", 1);
+  walk.items = value("ITEMS", 1);
+  walk.stay = value("STAY", 0);
+  walk.split = value("SPLIT", 1);
+  walk.subgroup = value("SUBGROUP", 0);
+  return walk;
+}
+
+/// The argument block of every kernel of a row operation.
+std::vector<Argument> arguments(const Operation& operation, const Problem& problem,
+                                std::int64_t step, bool workspace) {
+  const auto tensors = operation.tensors(problem);
+  std::vector<Argument> list;
+  const auto add = [&](const char* name, const char* other) {
+    Argument found = std::uint64_t{0};
+    for (std::size_t i = tensors.size(); i-- > 0;) {
+      if (tensors[i].name == name || tensors[i].name == other) found = OperandArgument{i};
+    }
+    list.push_back(found);
+  };
+  add("X", "");
+  add("mask", "residual");
+  for (const char* name : {"weight", "bias", "gain"}) add(name, "");
+  add("Y", tensors[0].role == Role::input_output ? "X" : "");
+  add("sum", "");
+  list.push_back(workspace ? Argument{WorkspaceArgument{0}} : Argument{std::uint64_t{0}});
+  for (const std::int64_t value : {problem.dim("rows"), problem.dim("cols"), step}) {
+    list.emplace_back(static_cast<std::uint32_t>(value));
+  }
+  list.emplace_back(operation.factor(problem));
+  return list;
+}
+
+KernelSource source(const Operation& operation, const Problem& problem, const DeviceInfo& device,
+                    const Walk& walk) {
+  Defines defines = type_defines(problem.dtype, problem.out_dtype);
+  const auto add = [&defines](const char* name, int value) {
+    defines.emplace_back(name, std::to_string(value));
+  };
+  add("F16_ARITHMETIC", device.f16_arithmetic ? 1 : 0);
+  add("KIND", static_cast<int>(walk.kind));
+  add("THREADS", walk.threads);
+  add("ROWS", walk.rows);
+  add("VEC", walk.vec);
+  add("ITEMS", walk.items);
+  add("WHOLE", walk.whole ? 1 : 0);
+  add("STAY", walk.stay > 0 ? 1 : 0);
+  add("SPLIT", walk.split);
+  if (device.language == "glsl") add("SUBGROUP", walk.subgroup);
+  add_pack(defines, device, "X", problem.dtype, walk.vec);
+  const Defines own = operation.defines(problem);
+  defines.insert(defines.end(), own.begin(), own.end());
+  KernelSource kernel = kernel_source(device, fmt::format("{}/rows", operation.name), defines,
+                                      walk.threads, arguments(operation, problem, 0, false));
+  kernel.required_subgroup_size = static_cast<std::uint32_t>(walk.subgroup);
+  return kernel;
+}
+
+/// A launch of one kernel for all rows.
+LaunchPlan single(const Operation& operation, const Problem& problem, const DeviceInfo& device,
+                  const Walk& walk) {
+  auto groups = static_cast<std::uint64_t>(ceil_div(problem.dim("rows"), walk.rows));
+  if (walk.stay > 0) {
+    groups = std::min(groups, static_cast<std::uint64_t>(busy_workgroups(device) * walk.stay));
+  }
+  LaunchPlan plan;
+  plan.sources.push_back(source(operation, problem, device, walk));
+  plan.launches.push_back(
+      {0, grid(device, plan.sources[0], groups),
+       arguments(operation, problem, static_cast<std::int64_t>(groups), false)});
+  return plan;
+}
+
+LaunchPlan plan_held(const Operation& operation, const Problem& problem, const DeviceInfo& device,
+                     const Config& config) {
+  Walk walk = walk_of(config);
+  walk.kind = Kind::held;
+  const std::int64_t cols = problem.dim("cols");
+  walk.items = static_cast<int>(vectors_of_thread(cols, config));
+  walk.whole = cols % (std::int64_t{walk.threads} / walk.rows * walk.vec) == 0;
+  return single(operation, problem, device, walk);
+}
+
+LaunchPlan plan_streamed(const Operation& operation, const Problem& problem,
+                         const DeviceInfo& device, const Config& config) {
+  return single(operation, problem, device, walk_of(config));
+}
+
+LaunchPlan plan_split(const Operation& operation, const Problem& problem, const DeviceInfo& device,
+                      const Config& config) {
+  Walk walk = walk_of(config);
+  const std::int64_t step =
+      ceil_div(ceil_div(problem.dim("cols"), walk.split), walk.vec) * walk.vec;
+  const auto groups = static_cast<std::uint64_t>(problem.dim("rows") * walk.split);
+  LaunchPlan plan;
+  plan.workspace_bytes = groups * static_cast<std::uint64_t>(operation.statistic_words) * 4;
+  for (const Kind kind : {Kind::partial, Kind::finish}) {
+    walk.kind = kind;
+    plan.sources.push_back(source(operation, problem, device, walk));
+    const std::size_t number = plan.launches.size();
+    plan.launches.push_back({number, grid(device, plan.sources[number], groups),
+                             arguments(operation, problem, step, true)});
+  }
+  return plan;
+}
+
+/// Makes a variant of functions that are told the operation.
+template <typename SpaceOf, typename PlanOf, typename DefaultsOf>
+Variant make(const char* name, const char* summary, const Operation& operation, SpaceOf space,
+             PlanOf plan, DefaultsOf defaults) {
+  return {name,
+          [=](const Problem& problem, const DeviceInfo& device) {
+            return space(operation, problem, device);
+          },
+          [=](const Problem& problem, const DeviceInfo& device, const Config& config) {
+            return plan(operation, problem, device, config);
+          },
+          defaults, summary};
+}
+
+}  // namespace
+
+std::vector<Variant> variants(const Operation& operation) {
+  return {
+      make("held",
+           "a row stays in the registers of one or more threads: memory is read and written once",
+           operation, held_space, plan_held, held_defaults),
+      make("split",
+           "few long rows: SPLIT workgroups read a row, a second launch merges what they found "
+           "and writes",
+           operation, split_space, plan_split, split_defaults),
+      make("streamed", "rows of any length are walked twice, to gather and, backwards, to write",
+           operation, streamed_space, plan_streamed, streamed_defaults),
+      make("naive", "a workgroup walks a row by single elements, and reduces in shared memory",
+           operation, naive_space, plan_streamed,
+           [](const Problem&, const DeviceInfo&) { return std::vector<Config>{}; })};
+}
+
+TensorSpec matrix(const Problem& problem, const char* name, Role role) {
+  const DType type = role == Role::input ? problem.dtype : problem.out_dtype;
+  return {name, role, type, problem.dim("rows"), problem.dim("cols")};
+}
+
+TensorSpec first_row(const Problem& problem, const char* name) {
+  return {name, Role::input, problem.dtype, 1, problem.dim("cols")};
+}
+
+Work work(const std::vector<TensorSpec>& tensors, const Problem& problem, double flops) {
+  Work least;
+  least.flops =
+      flops * static_cast<double>(problem.dim("rows")) * static_cast<double>(problem.dim("cols"));
+  for (const TensorSpec& tensor : tensors) {
+    least.bytes +=
+        static_cast<double>(tensor.bytes()) * (tensor.role == Role::input_output ? 2 : 1);
+  }
+  return least;
+}
+
+Problem stand_in(const Problem& problem, double fraction) {
+  return shorter(problem, "rows", 256, fraction);
+}
+
+std::vector<DTypes> dtypes() {
+  const auto f32 = DType::f32, f16 = DType::f16, bf16 = DType::bf16;
+  return {{f32, f32}, {f16, f16}, {f16, f32}, {bf16, bf16}, {bf16, f32}, {f32, f16}, {f32, bf16}};
+}
+
+std::vector<Dimension> dimensions() {
+  return {{"rows", "rows of the matrix"}, {"cols", "elements of a row"}};
+}
+
+std::vector<std::vector<std::int64_t>> sizes() {
+  return {{16384, 4096}, {4096, 32000}, {1000, 999}, {4, 131072}};
+}
+
+}  // namespace greta::rows

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/model/kernel_template.hpp"
+#include "kernels/templates/common/render.hpp"
+
+/// Operations on the rows of a matrix, each row on its own (dimensions `rows` and `cols`): what
+/// their variants share. The sources are common/rows.{hip,glsl}.
+namespace greta::rows {
+
+/// What distinguishes an operation from the others. Its kernels are NAME/rows.{hip,comp}.
+struct Operation {
+  std::string name;
+  /// Operands; which of the kernels' arguments one is, its name says: X (rows x cols), mask or
+  /// residual (the same), weight, bias and gain (1 x cols), Y and sum (rows x cols). X is Y as well
+  /// where it is input_output.
+  std::vector<TensorSpec> (*tensors)(const Problem&);
+  /// The attributes that reach the text.
+  Defines (*defines)(const Problem&);
+  /// The number that every element's computation is given.
+  float (*factor)(const Problem&);
+  int statistic_words = 1;  ///< 32-bit numbers of a row's statistic
+  /// 32-bit registers for each element of a row that is held, besides its value.
+  int registers_beside = 0;
+  bool splits = true;  ///< whether a row's parts can be on several workgroups
+};
+
+/// held, split, streamed and naive; see common/rows.hip.
+std::vector<Variant> variants(const Operation& operation);
+
+/// A matrix of the problem's rows and columns, or its first row.
+TensorSpec matrix(const Problem& problem, const char* name, Role role);
+TensorSpec first_row(const Problem& problem, const char* name);
+
+/// Every operand once, `flops` for each element.
+Work work(const std::vector<TensorSpec>& tensors, const Problem& problem, double flops);
+
+/// Fewer rows of the same length.
+Problem stand_in(const Problem& problem, double fraction);
+
+/// Types and extents of operations on rows, for their templates.
+std::vector<DTypes> dtypes();
+std::vector<Dimension> dimensions();
+std::vector<std::vector<std::int64_t>> sizes();
+
+}  // namespace greta::rows

@@ -1,0 +1,304 @@
+#include "kernels/templates/common/rows_space.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "kernels/templates/common/limits.hpp"
+
+namespace greta::rows {
+namespace {
+
+/// Elements that a thread holds at most: registers run out, and CPUs compile slowly.
+int most_held(const DeviceInfo& device) {
+  return vectorising_cpu(device) ? 32 : 64;
+}
+
+int lanes_of(const Config& c) {
+  return c["THREADS"] / (c.has("ROWS") ? c["ROWS"] : 1);
+}
+
+/// Vectors of a row that its threads read, one after another, at so many in flight.
+std::int64_t rounds(std::int64_t cols, const Config& c) {
+  return ceil_div(vectors_of_thread(cols, c), c["ITEMS"]);
+}
+
+std::int64_t next_power(std::int64_t value) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
+}
+
+/// Sizes that subgroups can be told to have; 0: any, reductions go through shared memory.
+std::vector<int> subgroup_sizes(const DeviceInfo& device) {
+  std::vector<int> sizes{0};
+  if (!device.subgroup_size_control) return sizes;
+  for (std::uint32_t s = device.min_subgroup_size; s <= device.max_subgroup_size && s > 0; s *= 2) {
+    sizes.push_back(static_cast<int>(s));
+  }
+  return sizes;
+}
+
+/// Reductions run over whole waves or subgroups.
+Constraint whole_waves(const DeviceInfo& device) {
+  if (device.language == "hip") {
+    const int wave = static_cast<int>(device.subgroup_size);
+    return {"whole_waves",
+            fmt::format("THREADS must be a multiple of the wave's {}", wave),
+            {"THREADS"},
+            [wave](const Config& c) { return c["THREADS"] % wave == 0; }};
+  }
+  constexpr int most = 32;  // as much as every driver takes
+  return {"whole_waves",
+          fmt::format("THREADS must be 1 to {} whole subgroups", most),
+          {"THREADS", "SUBGROUP"},
+          [](const Config& c) {
+            const int size = c["SUBGROUP"];
+            return size == 0 || (c["THREADS"] % size == 0 && c["THREADS"] / size <= most);
+          }};
+}
+
+/// What every variant's workgroups must meet.
+std::vector<Constraint> basics(const Problem& problem, const DeviceInfo& device) {
+  const std::int64_t threads = most_threads(device);
+  return {storage_constraint(problem.dtype, problem.out_dtype, device),
+          {"workgroup_threads",
+           fmt::format("the device allows {} threads", threads),
+           {"THREADS"},
+           [threads](const Config& c) { return c["THREADS"] <= threads; }},
+          whole_waves(device)};
+}
+
+Constraint alignment(const Problem& problem) {
+  const std::int64_t cols = problem.dim("cols");
+  return {
+      "alignment", fmt::format("VEC must divide cols, {}", cols), {"VEC"}, [cols](const Config& c) {
+        return cols % c["VEC"] == 0;
+      }};
+}
+
+/// Several rows to a workgroup, each with enough to do.
+std::vector<Constraint> several_rows(const Problem& problem, const DeviceInfo& device) {
+  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+  const std::int64_t groups = most_workgroups(device);
+  return {{"rows_of_workgroup",
+           fmt::format("ROWS must not exceed THREADS, or the power of 2 behind rows, {}", rows),
+           {"THREADS", "ROWS"},
+           [rows](const Config& c) {
+             return c["ROWS"] <= c["THREADS"] && c["ROWS"] <= next_power(rows);
+           }},
+          {"idle_threads",
+           fmt::format("THREADS / ROWS vectors of VEC must not be twice a row, {}, or more", cols),
+           {"THREADS", "ROWS", "VEC"},
+           [cols](const Config& c) { return lanes_of(c) * c["VEC"] < 2 * next_power(cols); }},
+          {"grid",
+           fmt::format("rows / ROWS must not exceed {} workgroups", groups),
+           {"ROWS"},
+           [rows, groups](const Config& c) { return ceil_div(rows, c["ROWS"]) <= groups; }}};
+}
+
+/// The bounds of results hold for sums that are not too long (kernels/reference/row_error.hpp), and
+/// Mesa's CPU driver ends loops after 65535 rounds.
+Constraint few_rounds(const Problem& problem, std::vector<std::string> parameters) {
+  const std::int64_t cols = problem.dim("cols"), most = std::max<std::int64_t>(8, cols / 256);
+  return {"rounds",
+          fmt::format("a thread must add the elements of a row in at most {} rounds",
+                      std::min<std::int64_t>(most, 60000)),
+          std::move(parameters), [cols, most](const Config& c) {
+            return rounds(cols, c) <= std::min<std::int64_t>(most, 60000);
+          }};
+}
+
+/// Compiled code grows with the loads of a round.
+Constraint loads_in_flight(const DeviceInfo& device) {
+  const int most = most_held(device);
+  return {"loads",
+          fmt::format("VEC x ITEMS must not exceed {}", most),
+          {"VEC", "ITEMS"},
+          [most](const Config& c) { return c["VEC"] * c["ITEMS"] <= most; }};
+}
+
+const std::vector<int> thread_counts{32, 64, 128, 256, 512, 1024};
+const std::vector<int> row_counts{1, 2, 4, 8, 16, 32, 64, 128};
+
+void add_subgroup(Alternative& space, const DeviceInfo& device) {
+  if (device.language == "glsl") space.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
+}
+
+void add_subgroup(Config& config, const DeviceInfo& device) {
+  if (device.language != "glsl") return;
+  const auto size = static_cast<int>(device.subgroup_size);
+  const bool whole = device.subgroup_size_control && config["THREADS"] % size == 0 &&
+                     config["THREADS"] / size <= 32;
+  config.values.emplace_back("SUBGROUP", whole ? size : 0);
+}
+
+}  // namespace
+
+std::int64_t vectors_of_thread(std::int64_t cols, const Config& c) {
+  return ceil_div(cols, std::int64_t{lanes_of(c)} * (c.has("VEC") ? c["VEC"] : 1));
+}
+
+Alternative held_space(const Operation& operation, const Problem& problem,
+                       const DeviceInfo& device) {
+  // THREADS  of a workgroup, for ROWS rows: threads that share a row exchange more, but hold less
+  // VEC      elements of a load
+  // STAY     workgroups for each compute unit that stay and load a row ahead; 0: one for ROWS rows
+  Alternative a{
+      "held",
+      {{"THREADS", thread_counts},
+       {"ROWS", row_counts},
+       {"VEC", vector_widths(problem.dtype)},
+       {"STAY", vectorising_cpu(device) ? std::vector<int>{0} : std::vector<int>{0, 1, 2, 4, 8}}},
+      basics(problem, device)};
+  add_subgroup(a, device);
+  a.constraints.push_back(alignment(problem));
+  append(a.constraints, several_rows(problem, device));
+  const std::int64_t cols = problem.dim("cols"), most = most_held(device);
+  const std::int64_t file = register_file(device);
+  const auto size = static_cast<std::int64_t>(size_of(problem.dtype));
+  a.constraints.push_back(
+      {"held",
+       fmt::format("THREADS / ROWS threads must hold a row of {} with at most {} elements each",
+                   cols, most),
+       {"THREADS", "ROWS", "VEC"},
+       [=](const Config& c) { return vectors_of_thread(cols, c) * c["VEC"] <= most; }});
+  a.constraints.push_back({"register_file",
+                           fmt::format("a workgroup's rows need more than {} registers", file),
+                           {"THREADS", "ROWS", "VEC", "STAY"},
+                           [=, beside = operation.registers_beside](const Config& c) {
+                             const std::int64_t held = vectors_of_thread(cols, c) * c["VEC"];
+                             const std::int64_t ahead =
+                                 c["STAY"] > 0 ? ceil_div(held * size, 4) : 0;
+                             // Columns' weights wait until they are needed where a thread holds
+                             // many (fixed_first).
+                             const std::int64_t weights =
+                                 c["STAY"] > 0 || held <= 16 ? held * beside : 8;
+                             return (held + weights + ahead + 24) * c["THREADS"] <= file;
+                           }});
+  return a;
+}
+
+Alternative streamed_space(const Operation&, const Problem& problem, const DeviceInfo& device) {
+  // ITEMS  loads of VEC elements that are in flight in each thread
+  Alternative a{"streamed",
+                {{"THREADS", thread_counts},
+                 {"ROWS", row_counts},
+                 {"VEC", vector_widths(problem.dtype)},
+                 {"ITEMS", {1, 2, 4, 8}}},
+                basics(problem, device)};
+  add_subgroup(a, device);
+  a.constraints.push_back(alignment(problem));
+  append(a.constraints, several_rows(problem, device));
+  a.constraints.push_back(loads_in_flight(device));
+  a.constraints.push_back(few_rounds(problem, {"THREADS", "ROWS", "VEC", "ITEMS"}));
+  return a;
+}
+
+Alternative split_space(const Operation& operation, const Problem& problem,
+                        const DeviceInfo& device) {
+  // SPLIT  workgroups for each row; a second launch merges what they found, and writes
+  Alternative a{"split",
+                {{"THREADS", thread_counts},
+                 {"VEC", vector_widths(problem.dtype)},
+                 {"ITEMS", {1, 2, 4, 8}},
+                 {"SPLIT", {2, 4, 8, 16, 32, 64, 128}}},
+                basics(problem, device)};
+  add_subgroup(a, device);
+  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+  const std::int64_t groups = most_workgroups(device);
+  const auto memory =
+      static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
+  const std::int64_t part_bytes = operation.statistic_words * 4;
+  a.constraints.push_back(alignment(problem));
+  a.constraints.push_back(loads_in_flight(device));
+  a.constraints.push_back(few_rounds(problem, {"THREADS", "VEC", "ITEMS"}));
+  append(a.constraints,
+         {{"parts",
+           fmt::format("SPLIT must not exceed THREADS, and SPLIT x VEC not cols, {}", cols),
+           {"THREADS", "VEC", "SPLIT"},
+           [cols](const Config& c) {
+             return c["SPLIT"] <= c["THREADS"] && c["SPLIT"] * c["VEC"] <= cols;
+           }},
+          {"grid",
+           fmt::format("rows x SPLIT must not exceed {} workgroups", groups),
+           {"SPLIT"},
+           [=](const Config& c) { return rows <= groups / c["SPLIT"]; }},
+          {"workspace",
+           fmt::format("the parts' statistics need more than {} MiB", memory >> 20),
+           {"SPLIT"},
+           [=](const Config& c) { return rows <= memory / part_bytes / c["SPLIT"]; }}});
+  return a;
+}
+
+Alternative naive_space(const Operation&, const Problem& problem, const DeviceInfo& device) {
+  Alternative a{"naive", {{"THREADS", {64, 128, 256, 512}}}, {}};
+  const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
+  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+  const std::int64_t most = std::min<std::int64_t>(60000, std::max<std::int64_t>(8, cols / 256));
+  a.constraints = {
+      storage_constraint(problem.dtype, problem.out_dtype, device),
+      {"workgroup_threads",
+       fmt::format("the device allows {} threads", threads),
+       {"THREADS"},
+       [threads](const Config& c) { return c["THREADS"] <= threads; }},
+      {"rounds",
+       fmt::format("a thread must add the elements of a row in at most {} rounds", most),
+       {"THREADS"},
+       [=](const Config& c) { return ceil_div(cols, c["THREADS"]) <= most; }},
+      {"grid",
+       fmt::format("{} rows are more than {} workgroups", rows, groups),
+       {},
+       [=](const Config&) { return rows <= groups; }}};
+  return a;
+}
+
+/// Four loads of 16 bytes in each thread, where there are rows enough to keep the device busy; else
+/// more threads. Workgroups of 128 threads and more.
+std::vector<Config> held_defaults(const Problem& problem, const DeviceInfo& device) {
+  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+  const int vec = widest_vector(problem.dtype, cols, cols);
+  const std::int64_t vectors = cols / vec;
+  const bool cpu = vectorising_cpu(device), many = rows >= 4 * busy_workgroups(device);
+  std::vector<Config> configs;
+  for (const int items : {cpu || !many ? 1 : 4, 4, 8, 64}) {
+    const std::int64_t lanes =
+        std::min<std::int64_t>(next_power(ceil_div(vectors, items)), cpu ? 8 : 1024);
+    const std::int64_t threads = std::max<std::int64_t>(lanes, cpu ? 32 : 128);
+    const std::int64_t together = std::min(threads / lanes, next_power(rows));
+    Config config{"held",
+                  {{"THREADS", static_cast<int>(std::max<std::int64_t>(lanes * together, 64))},
+                   {"ROWS", static_cast<int>(together)},
+                   {"VEC", vec},
+                   {"STAY", 0}}};
+    add_subgroup(config, device);
+    configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
+std::vector<Config> streamed_defaults(const Problem& problem, const DeviceInfo& device) {
+  const std::int64_t cols = problem.dim("cols");
+  const int vec = widest_vector(problem.dtype, cols, cols);
+  std::vector<Config> configs;
+  for (const int threads : {vectorising_cpu(device) ? 32 : 512, 256, 1024}) {
+    Config config{"streamed", {{"THREADS", threads}, {"ROWS", 1}, {"VEC", vec}, {"ITEMS", 4}}};
+    add_subgroup(config, device);
+    configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
+/// Where rows are so few that most of the device would be idle.
+std::vector<Config> split_defaults(const Problem& problem, const DeviceInfo& device) {
+  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+  const std::int64_t busy = busy_workgroups(device);
+  if (vectorising_cpu(device) || 2 * rows > busy) return {};
+  const int vec = widest_vector(problem.dtype, cols, cols);
+  int split = 2;
+  while (split < 128 && rows * split < busy && cols / split > 4096) split *= 2;
+  Config config{"split", {{"THREADS", 256}, {"VEC", vec}, {"ITEMS", 4}, {"SPLIT", split}}};
+  add_subgroup(config, device);
+  return {config};
+}
+
+}  // namespace greta::rows

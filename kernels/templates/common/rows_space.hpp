@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/templates/common/rows.hpp"
+
+/// What is tunable about the kernels of common/rows.{hip,glsl}.
+namespace greta::rows {
+
+/// Vectors of a row that each of its THREADS / ROWS threads has.
+std::int64_t vectors_of_thread(std::int64_t cols, const Config& config);
+
+Alternative held_space(const Operation&, const Problem&, const DeviceInfo&);
+Alternative streamed_space(const Operation&, const Problem&, const DeviceInfo&);
+Alternative split_space(const Operation&, const Problem&, const DeviceInfo&);
+Alternative naive_space(const Operation&, const Problem&, const DeviceInfo&);
+
+/// Best first; none where a row is too long to be held, or there are enough rows.
+std::vector<Config> held_defaults(const Problem&, const DeviceInfo&);
+std::vector<Config> streamed_defaults(const Problem&, const DeviceInfo&);
+std::vector<Config> split_defaults(const Problem&, const DeviceInfo&);
+
+}  // namespace greta::rows

@@ -1,0 +1,54 @@
+#include "kernels/templates/layernorm/layernorm.hpp"
+
+#include "kernels/reference/layernorm.hpp"
+#include "kernels/templates/common/norms.hpp"
+#include "kernels/templates/common/rows.hpp"
+
+namespace greta {
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  std::vector<TensorSpec> list{rows::matrix(problem, "X", Role::input)};
+  rows::add_affine(list, problem);
+  list.push_back(rows::matrix(problem, "Y", Role::output));
+  return list;
+}
+
+/// Sum, difference, square, its sum, difference and product; weight and bias.
+Work work(const Problem& problem) {
+  return rows::work(tensors(problem), problem,
+                    6.0 + (rows::has_weight(problem) ? 1 : 0) + (rows::has_bias(problem) ? 1 : 0));
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "layernorm";
+  t.summary = "layer norm of each row, Y = (X - mean) / sqrt(variance + epsilon) * weight + bias";
+  t.bound =
+      "with D the farthest and A the average distance from the mean, m = 17 + max(8, cols / 256) "
+      "merges of partial sums: (14 + m) u (A + D) + 2u D for an element's distance, half of (11 + "
+      "2 m + 3) u + (4 + 2 m) u D / deviation and 8u for root and products, u for the bias; u = "
+      "2^-24; the output's rounding";
+  t.dimensions = rows::dimensions();
+  t.attributes = {
+      rows::affine_attribute("what scales and shifts", {"weight_bias", "weight", "none"}),
+      rows::epsilon_attribute()};
+  t.dtypes = rows::dtypes();
+  t.sizes = rows::sizes();
+  t.variants = rows::variants({"layernorm", tensors, rows::norm_defines, rows::epsilon, 3, 1});
+  t.naive = Config{"naive", {{"THREADS", 256}}};
+  t.work = work;
+  t.tensors = tensors;
+  t.reference = layernorm_reference;
+  t.stand_in = rows::stand_in;
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& layernorm_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

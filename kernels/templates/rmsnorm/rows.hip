@@ -1,0 +1,6 @@
+// out = in / sqrt(mean of in^2 + epsilon) * weight of each row.
+#define RESIDUAL 0
+
+#include "common/rms.hip"
+
+ROW_KERNEL(rmsnorm_rows, RmsNorm)

@@ -1,0 +1,112 @@
+#include "kernels/templates/softmax/softmax.hpp"
+
+#include "kernels/reference/softmax.hpp"
+#include "kernels/templates/common/number.hpp"
+#include "kernels/templates/common/rows.hpp"
+
+namespace greta {
+namespace {
+
+bool in_place(const Problem& problem) {
+  return problem.attribute("place", "out") == "in";
+}
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  std::vector<TensorSpec> list;
+  list.push_back(rows::matrix(problem, "X", in_place(problem) ? Role::input_output : Role::input));
+  if (problem.attribute("mask", "none") == "additive") {
+    list.push_back(rows::matrix(problem, "mask", Role::input));
+  }
+  if (!in_place(problem)) list.push_back(rows::matrix(problem, "Y", Role::output));
+  return list;
+}
+
+Result<void> check(const Problem& problem) {
+  if (!in_place(problem) || problem.dtype == problem.out_dtype) return {};
+  return Failure{Status::invalid_argument,
+                 "--place in: needs an output of the input's type, or --place out",
+                 {}};
+}
+
+float scale(const Problem& problem) {
+  return finite_number(problem.attribute("scale", "1")).value();
+}
+
+Defines defines(const Problem& problem) {
+  const std::string mask = problem.attribute("mask", "none");
+  return {{"SCALED", scale(problem) != 1 ? "1" : "0"},
+          {"MASK", mask == "none"     ? "0"
+                   : mask == "causal" ? "1"
+                                      : "2"}};
+}
+
+/// Maximum, difference, exponential, sum and product; scaling and masking.
+Work work(const Problem& problem) {
+  const std::string mask = problem.attribute("mask", "none");
+  const double flops = 5.0 + (scale(problem) != 1 ? 1 : 0) + (mask == "additive" ? 1 : 0);
+  Work least = rows::work(tensors(problem), problem, flops);
+  if (mask != "causal") return least;
+  // Row r of each square reads r + 1 elements; all are written.
+  const auto rows = static_cast<double>(problem.dim("rows"));
+  const auto cols = static_cast<double>(problem.dim("cols"));
+  const double squares = static_cast<double>(problem.dim("rows") / problem.dim("cols"));
+  const double rest = rows - squares * cols;
+  const double seen = (squares * cols * (cols + 1) + rest * (rest + 1)) / 2;
+  const auto size = static_cast<double>(size_of(problem.dtype));
+  least.bytes -= (rows * cols - seen) * size;
+  least.flops = flops * seen;
+  return least;
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "softmax";
+  t.summary = "softmax of each row, Y = softmax(scale * X + mask)";
+  t.bound =
+      "(6 + 3 |d|) 2u of an exponential whose distance to the row's largest element is d; the mean "
+      "over the row of (3 (1 + m) + 3 |d|) 2u for the sum's terms and (11 + 2 m) u for adding "
+      "them, m = 17 + max(8, cols / 256) merges of partial sums; 7u for dividing; a rounding of "
+      "each scaled or masked element; u = 2^-24; the output's rounding";
+  t.dimensions = rows::dimensions();
+  t.attributes = {{"scale",
+                   "factor of the elements",
+                   "1",
+                   {},
+                   "a finite number",
+                   canonical_number,
+                   {"1", "0.125", "-1.7"}},
+                  {"mask",
+                   "what a row sees: all of it; causal: columns up to row mod cols; additive: a "
+                   "tensor is added",
+                   "none",
+                   {"none", "causal", "additive"},
+                   "",
+                   nullptr,
+                   {}},
+                  {"place",
+                   "out: Y has memory of its own; in: it is X's",
+                   "out",
+                   {"out", "in"},
+                   "",
+                   nullptr,
+                   {}}};
+  t.dtypes = rows::dtypes();
+  t.sizes = rows::sizes();
+  t.variants = rows::variants({"softmax", tensors, defines, scale, 2, 0});
+  t.naive = Config{"naive", {{"THREADS", 256}}};
+  t.check = check;
+  t.work = work;
+  t.tensors = tensors;
+  t.reference = softmax_reference;
+  t.stand_in = rows::stand_in;
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& softmax_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

@@ -1,0 +1,104 @@
+// What all operations on rows have in common: on random problems, through every variant and on
+// every device that can execute.
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/architectures.hpp"
+#include "tests/kernels/plan_runner.hpp"
+#include "tests/kernels/row_cases.hpp"
+
+namespace greta {
+namespace {
+
+/// Every operation whose dimensions are rows and cols and that has these kernels.
+std::vector<std::string> row_operations() {
+  std::vector<std::string> names;
+  for (const KernelTemplate* entry : catalog()) {
+    if (entry->variants.front().name == "held") names.push_back(entry->name);
+  }
+  return names;
+}
+
+class RowOperation : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  const KernelTemplate& entry_ = *find_template(std::get<0>(GetParam()));
+  Device& device_ = test::device(std::get<1>(GetParam()));
+  const DeviceInfo& info_ = device_.info();
+};
+
+TEST_P(RowOperation, OneColumnAndOneRow) {
+  for (const auto& [rows, cols] : {std::pair(70, 1), std::pair(1, 1), std::pair(1, 1001)}) {
+    const Problem problem = test::row_problem(entry_, rows, cols, {DType::f16, DType::f16});
+    const Config config = entry_.default_config(problem, info_);
+    test::expect_right(entry_, problem, entry_.plan(problem, info_, config), config.text(), 2,
+                       device_);
+  }
+}
+
+std::string name_of(const ::testing::TestParamInfo<std::tuple<std::string, std::string>>& info) {
+  return std::get<0>(info.param) + "_" + test::device_name(std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RowOperation,
+                         ::testing::Combine(::testing::ValuesIn(row_operations()),
+                                            ::testing::ValuesIn(test::unlike_devices())),
+                         name_of);
+
+class RowSpace : public ::testing::TestWithParam<std::string> {
+ protected:
+  Config default_of(std::int64_t rows, std::int64_t cols, DType type) const {
+    return entry_.default_config(test::row_problem(entry_, rows, cols, {type, type}), info_);
+  }
+  const KernelTemplate& entry_ = *find_template(GetParam());
+  const DeviceInfo info_ = *architecture_info("sm_90");
+};
+
+TEST(RowsOnTheBestDevice, TakeRowsOf131072) {
+  for (const std::string& name : row_operations()) {
+    const KernelTemplate& entry = *find_template(name);
+    const Problem problem = test::row_problem(entry, 2, 131072, {DType::f16, DType::f16});
+    const auto inputs = entry.inputs(problem, 5);
+    test::expect_right_for(entry, problem, inputs, test::device());
+  }
+}
+
+// A GPU reads a row once where it can: four 16-byte loads are in flight in each thread.
+TEST_P(RowSpace, DefaultsHoldWhatFitsAndSplitFewLongRows) {
+  const Config usual = default_of(16384, 4096, DType::f16);
+  EXPECT_EQ(usual.variant, "held");
+  EXPECT_EQ(usual["VEC"], 8);
+  EXPECT_EQ(usual["THREADS"] / usual["ROWS"], 128);
+  EXPECT_EQ(default_of(16384, 4096, DType::f32)["THREADS"], 256);
+  EXPECT_EQ(default_of(4096, 32000, DType::f16)["THREADS"], 1024);
+  EXPECT_EQ(default_of(100000, 48, DType::f16)["ROWS"], 64);
+  EXPECT_EQ(default_of(2, 131072, DType::f16).variant, "split");
+  EXPECT_EQ(default_of(4096, 131072, DType::f16).variant, "streamed");
+}
+
+TEST_P(RowSpace, SaysWhyAConfigurationIsNotAllowed) {
+  const Problem problem = test::row_problem(entry_, 64, 1001, {DType::f16, DType::f16});
+  const Space space = entry_.space(problem, info_);
+  const auto why = [&space](const char* text) {
+    const auto config = space.parse(text);
+    if (config) return std::string("valid");
+    const std::string& message = config.failure().message;
+    return message.substr(message.find("\": ") + 3);
+  };
+  EXPECT_EQ(why("held THREADS=256 ROWS=1 VEC=1 STAY=0"), "valid");
+  EXPECT_EQ(why("held THREADS=256 ROWS=1 VEC=2 STAY=0"), "alignment: VEC must divide cols, 1001");
+  EXPECT_EQ(why("held THREADS=128 ROWS=16 VEC=1 STAY=0"),
+            "held: THREADS / ROWS threads must hold a row of 1001 with at most 64 elements each");
+  EXPECT_EQ(why("held THREADS=256 ROWS=128 VEC=1 STAY=0"),
+            "rows_of_workgroup: ROWS must not exceed THREADS, or the power of 2 behind rows, 64");
+  EXPECT_EQ(why("streamed THREADS=32 ROWS=4 VEC=1 ITEMS=8"),
+            "rounds: a thread must add the elements of a row in at most 8 rounds");
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, RowSpace, ::testing::ValuesIn(row_operations()),
+                         [](const auto& instance) { return instance.param; });
+
+}  // namespace
+}  // namespace greta
