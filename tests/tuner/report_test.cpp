@@ -12,6 +12,12 @@
 namespace greta {
 namespace {
 
+TEST(FormatRate, CountsBytesWhereMemoryLimits) {
+  EXPECT_EQ(format_rate(Work{2e9, 1e6}, 1e3), "2.00 TFLOPS");
+  EXPECT_EQ(format_rate(Work{3e9, 1e9}, 1e3), "1000 GB/s");
+  EXPECT_EQ(format_rate(Work{0, 4e6}, 1), "4000 GB/s");
+}
+
 TEST(FormatRow, FitsAHundredColumnsAndKeepsEveryWord) {
   std::string text;
   for (int i = 0; i < 40; ++i) text += "µ" + std::to_string(i) + (i % 3 == 0 ? "  " : " ");

@@ -92,7 +92,7 @@ std::string summary_line(const SessionResult& result) {
   const Winner& winner = *result.winner;
   return fmt::format("{:<58} {:>9} {:>12} {:>5} of roofline, {:.2f}× the default\n", what,
                      format_time(winner.measurement.median_us),
-                     format_rate(result.work.flops, winner.measurement.median_us),
+                     format_rate(result.work, winner.measurement.median_us),
                      format_share(winner.roofline), winner.speedup) +
          format_row("", winner.config.text());
 }

@@ -73,13 +73,13 @@ std::string winner_rows(const StoredWinner& stored) {
   constexpr std::size_t indent = 4;
   const Winner& winner = stored.winner;
   const auto* kernel_template = find_template(stored.problem.op);
-  const double flops = kernel_template != nullptr ? kernel_template->work(stored.problem).flops : 0;
+  const Work work = kernel_template != nullptr ? kernel_template->work(stored.problem) : Work{};
   const double us = winner.measurement.median_us;
   const auto ties = format_count(winner.ties.size(), "tie");
   std::string text =
       format_row(stored.device_id,
                  fmt::format("{}, {}, {} of the roofline, {:.2f}× the default ({:.2f} to {:.2f}){}",
-                             format_time(us), format_rate(flops, us), format_share(winner.roofline),
+                             format_time(us), format_rate(work, us), format_share(winner.roofline),
                              winner.speedup, winner.speedup_low, winner.speedup_high,
                              winner.ties.empty() ? "" : ", " + ties),
                  indent);

@@ -51,6 +51,12 @@ std::string format_rate(double flops, double us) {
   return gflops < 1e3 ? three_digits(gflops) + " GFLOPS" : three_digits(gflops / 1e3) + " TFLOPS";
 }
 
+std::string format_rate(const Work& work, double us) {
+  constexpr double few_flops_for_a_byte = 4;
+  if (work.flops >= few_flops_for_a_byte * work.bytes) return format_rate(work.flops, us);
+  return three_digits(us > 0 ? work.bytes / us / 1e3 : 0) + " GB/s";
+}
+
 std::string format_bytes(double bytes) {
   constexpr std::array<std::string_view, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;

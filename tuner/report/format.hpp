@@ -4,12 +4,17 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/model/kernel_template.hpp"
+
 namespace greta {
 
 /// "812 ns", "81.2 µs", "12.3 ms", "4.56 s"
 std::string format_time(double us);
-/// "174 GFLOPS", "35.2 TFLOPS", for work done in a time
+/// "174 GFLOPS", "35.2 TFLOPS", for operations done in a time
 std::string format_rate(double flops, double us);
+/// The same of an operation; "512 GB/s" where it has so few for each byte that memory limits it
+/// on every device.
+std::string format_rate(const Work& work, double us);
 /// "12 KiB", "4.0 GiB"
 std::string format_bytes(double bytes);
 /// "71 %", "0.4 %"

@@ -24,8 +24,7 @@ std::string best_text(const SessionResult& result, const Trial& best) {
   const Problem problem = Problem::parse(best.problem_key).value();
   const Work work = find_template(problem.op)->work(problem);
   const double us = best.measurement.median_us;
-  return fmt::format("best {}, {}, {} of the roofline", format_time(us),
-                     format_rate(work.flops, us),
+  return fmt::format("best {}, {}, {} of the roofline", format_time(us), format_rate(work, us),
                      format_share(roofline_us(problem.dtype, work, result.ceilings) / us));
 }
 

@@ -39,7 +39,7 @@ std::string winner_rows(const SessionResult& result) {
                   format_count(static_cast<std::size_t>(winner.rounds), "round"),
                   winner.cold ? "cold" : "warm"));
   text += row("rate", fmt::format("{}, {} of the roofline ({})",
-                                  format_rate(result.work.flops, winner.measurement.median_us),
+                                  format_rate(result.work, winner.measurement.median_us),
                                   format_share(winner.roofline), roofline_text(result)));
   if (winner.is_default) {
     text += row("vs default", "nothing was faster than the default for sure: the default stands");
