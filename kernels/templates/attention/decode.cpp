@@ -115,10 +115,10 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
 std::vector<Constraint> cpu_constraints(const Shape& shape) {
   return {
       {"code_size",
-       "more than 128 multiplications of a thread in a round compile slowly for a CPU",
+       "more than 64 multiplications of a thread in a round compile slowly for a CPU",
        {"LANES", "UNROLL"},
        [shape](const Config& c) {
-         return rows_of(shape) * elements_of(shape, c) * c["UNROLL"] <= 128;
+         return rows_of(shape) * elements_of(shape, c) * c["UNROLL"] <= 64;
        }},
       {"loop_limit",
        fmt::format("the CPU driver runs 65535 rounds of a loop: too few for {} keys",

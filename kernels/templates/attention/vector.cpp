@@ -79,10 +79,12 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
 std::vector<Constraint> cpu_constraints(const Shape& shape) {
   return {
       {"code_size",
-       "TQ rows of so many keys or dimensions of a thread compile slowly for a CPU",
-       {"BK", "TQ", "LANES"},
+       "more than 32 multiplications of a thread in a step, or elements of a tile to load, compile "
+       "slowly for a CPU",
+       {"BQ", "BK", "TQ", "LANES"},
        [shape](const Config& c) {
-         return c["TQ"] * std::max<std::int64_t>(c["BK"], shape.dim) / c["LANES"] <= 32;
+         return c["TQ"] * std::max<std::int64_t>(c["BK"], shape.dim) / c["LANES"] <= 32 &&
+                c["BK"] * shape.dim / threads_of(c) <= 32;
        }},
       {"loop_limit",
        fmt::format("the CPU driver runs 65535 rounds of a loop: too few for {} keys",
