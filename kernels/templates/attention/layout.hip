@@ -14,6 +14,21 @@ typedef MatrixCore<In, 16> Core;
 constexpr u32 depth = Core::depth;        // of a product
 constexpr u32 depth_blocks = depth / 16;  // of scores, that make a fragment of weights
 
+// Whether it is so in some lane of the wave.
+GRETA_DEVICE bool wave_any(bool yes) {
+#if defined(GRETA_NVIDIA)
+  return __any_sync(0xffffffffU, yes) != 0;
+#elif !defined(GRETA_AMD)
+  return __any(yes) != 0;
+#elif !defined(__GFX9__)
+  return __builtin_amdgcn_ballot_w32(yes) != 0;
+#elif __has_builtin(__builtin_amdgcn_ballot_w64)
+  return __builtin_amdgcn_ballot_w64(yes) != 0;
+#else
+  return __builtin_amdgcn_uicmp(u32(yes), 0U, 33) != 0;  // not equal; older compilers' name
+#endif
+}
+
 // Two neighbours in the operands' type.
 GRETA_DEVICE u32 narrow_pair(float low, float high) {
 #if defined(GRETA_NVIDIA)

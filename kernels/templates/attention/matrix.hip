@@ -103,14 +103,16 @@ struct Walk {
 struct Rows {
   Core::Fragment q[QREG ? row_blocks : 1][QREG ? depths : 1];
   Core::Sums scores[row_blocks][key_blocks], out[row_blocks][dim_blocks];
-  float greatest[row_blocks][lane_rows], sum[row_blocks][lane_rows];  // sums: of this lane's keys
+  // What is subtracted from a row's scores: the greatest of them, or less than `ease` below it.
+  float base[row_blocks][lane_rows];
+  float sum[row_blocks][lane_rows];  // of this lane's keys
 
   GRETA_DEVICE void begin() {
     GRETA_UNROLL
     for (u32 i = 0; i < row_blocks; ++i) {
       GRETA_UNROLL
       for (u32 r = 0; r < lane_rows; ++r) {
-        greatest[i][r] = float_from_bits(0xff800000U);
+        base[i][r] = float_from_bits(0xff800000U);
         sum[i][r] = 0.0f;
       }
       GRETA_UNROLL
@@ -168,11 +170,14 @@ struct Rows {
     }
   }
 
-  // Turns scores into weights. `scale` times a score is a power of two.
+  // Turns scores into weights: 2 to the power of `scale` times a score, less the base. Bases move
+  // only for greater scores by more than `ease`, so that outputs are rarely multiplied; weights are
+  // at most 2^ease then, which every type holds with the same relative error.
   GRETA_DEVICE void weigh(u32 i, float scale) {
-    float most[lane_rows], kept[lane_rows];
+    constexpr float ease = 8.0f;
+    float most[lane_rows], offset[lane_rows], kept[lane_rows];
     GRETA_UNROLL
-    for (u32 r = 0; r < lane_rows; ++r) most[r] = greatest[i][r];
+    for (u32 r = 0; r < lane_rows; ++r) most[r] = base[i][r];
     GRETA_UNROLL
     for (u32 j = 0; j < key_blocks; ++j) {
       GRETA_UNROLL
@@ -180,28 +185,37 @@ struct Rows {
         most[row_of(e)] = larger(most[row_of(e)], sum_of(scores[i][j], e));
       }
     }
+    bool moved = false;
     GRETA_UNROLL
     for (u32 r = 0; r < lane_rows; ++r) {
-      const float now = row_largest(most[r]);
+      const float now = row_largest(most[r]), before = base[i][r] * scale;
+      const bool moves = now * scale > before + ease;
+      moved = moved || moves;
+      if (moves) base[i][r] = now;
       // A row that sees no key yet: any finite number serves.
-      most[r] = now == float_from_bits(0xff800000U) ? 0.0f : now * scale;
-      kept[r] = fast_exp2(multiply_add(greatest[i][r], scale, -most[r]));
-      greatest[i][r] = now;
-      sum[i][r] *= kept[r];
+      const float after = base[i][r] * scale;
+      offset[r] = after == float_from_bits(0xff800000U) ? 0.0f : after;
+      kept[r] = moves ? fast_exp2(before - offset[r]) : 1.0f;
     }
+    if (wave_any(moved)) multiply_rows(i, kept);
     GRETA_UNROLL
     for (u32 j = 0; j < key_blocks; ++j) {
       GRETA_UNROLL
       for (u32 e = 0; e < lane_sums; ++e) {
         float& x = sum_of(scores[i][j], e);
-        x = fast_exp2(multiply_add(x, scale, -most[row_of(e)]));
+        x = fast_exp2(multiply_add(x, scale, -offset[row_of(e)]));
         sum[i][row_of(e)] += x;
       }
     }
+  }
+
+  GRETA_DEVICE void multiply_rows(u32 i, const float (&factor)[lane_rows]) {
+    GRETA_UNROLL
+    for (u32 r = 0; r < lane_rows; ++r) sum[i][r] *= factor[r];
     GRETA_UNROLL
     for (u32 c = 0; c < dim_blocks; ++c) {
       GRETA_UNROLL
-      for (u32 e = 0; e < lane_sums; ++e) sum_of(out[i][c], e) *= kept[row_of(e)];
+      for (u32 e = 0; e < lane_sums; ++e) sum_of(out[i][c], e) *= factor[row_of(e)];
     }
   }
 
