@@ -4,7 +4,7 @@
 #
 #   scripts/measure_gpu.sh OUTDIR --bin DIR [options]
 #
-#   OUTDIR          receives logs, CSV, JSON and the database: seven files at most
+#   OUTDIR          receives logs, CSV, JSON and the database: nine files at most
 #   --bin DIR       holds greta-tune, greta-compile-helper, greta_test_device, greta_test_kernels,
 #                   greta_device_benchmark and greta_compile_benchmark
 #   --lib DIR       shared libraries that the machine lacks, such as the Vulkan loader
@@ -16,21 +16,17 @@
 #                   stands for all parts whose names start with tune-hip-. A session may be spread
 #                   over several calls with one OUTDIR
 #
-# Parts, where hip stands for each device's API: devices, conformance-hip, kernels, verify-hip,
-# tune-hip-SHAPE, compile-hip, benchmark, peers, compare-SHAPE (one device against the others) and
-# preset, the only one that takes longer than nine minutes. Every part has a time limit, and one that
-# fails does not stop the rest. The exit code is 1 when any part failed.
+# Parts, where hip stands for each device's API: devices, conformance-hip, kernels,
+# verify-hip-OPERATION, tune-hip-PROBLEM, compile-hip, benchmark, peers-OPERATIONS, compare-PROBLEM (one
+# device against the others) and preset, the only one that takes longer than nine minutes. Problems
+# are those of measured_problems.txt; tune-hip-softmax stands for all of softmax. Every part has a time
+# limit, and one that fails does not stop the rest. The exit code is 1 when any part failed.
 # shellcheck disable=SC2317  # plan() calls what it is given
 set -uo pipefail
 
-# The shapes of GRETA's figures for GPUs: NAME M N K TYPE.
-shapes="f32-4096 4096 4096 4096 f32
-f16-4096 4096 4096 4096 f16
-bf16-4096 4096 4096 4096 bf16
-f16-4095 4095 4095 4095 f16
-f16-1x4096 1 4096 4096 f16
-f16-16x4096 16 4096 4096 f16
-f16-128x4096 128 4096 4096 f16"
+# The problems of GRETA's figures for GPUs: in each line a name, an operation and its options.
+problem_list=$(<"$(dirname "${BASH_SOURCE[0]}")/measured_problems.txt")
+operations=$(awk '!seen[$2]++ { print $2 }' <<<"$problem_list")
 
 usage() {
   sed -n '2,/^set /{/^set /d;/^# shellcheck/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
@@ -64,7 +60,7 @@ preset=$(cd "$(dirname "${BASH_SOURCE[0]}")/../presets" && pwd)/gemm-peers.json
 summary=$out/summary.txt
 log=$out/log.txt
 db=$out/tuned.db
-csv=$out/gemm.csv
+csv=$out/tuned.csv
 
 # GRETA's own programs alone see the --lib folder; others keep the machine's libraries.
 greta=(env)
@@ -73,32 +69,40 @@ tune=("${greta[@]}" "$bin/greta-tune")
 
 # plan DO: calls DO for every part there is, with NAME SECONDS FILE COMMAND…
 plan() {
-  local api device shape m n k type
+  local api device operation name problem
   "$1" devices 60 "$summary" "${tune[@]}" devices
   for device in ${devices//,/ }; do
     api=${device%%:*}
     # The test suite's other devices are a matter of the test suite.
     "$1" "conformance-$api" 300 "$log" "${greta[@]}" "$bin/greta_test_device" \
       "--gtest_filter=*/${device/:/_}"
-    "$1" "verify-$api" 500 "$summary" "${tune[@]}" verify gemm --device "$device" \
-      --problems "$problems" --seed 1
+    for operation in $operations; do
+      "$1" "verify-$api-$operation" 500 "$summary" "${tune[@]}" verify "$operation" \
+        --device "$device" --problems "$problems" --seed 1
+    done
     "$1" "compile-$api" 300 "$summary" "${greta[@]}" "$bin/greta_compile_benchmark" \
       "--device=$device" --candidates=100
-    while read -r shape m n k type; do
-      "$1" "tune-$api-$shape" 500 "$summary" "${tune[@]}" gemm --m "$m" --n "$n" --k "$k" \
-        --dtype "$type" --device "$device" --budget "$budget" --db "$db" --csv "$csv"
-    done <<<"$shapes"
+    while read -r name problem; do
+      # shellcheck disable=SC2086  # options are words
+      "$1" "tune-$api-$name" 500 "$summary" "${tune[@]}" $problem --device "$device" \
+        --budget "$budget" --db "$db" --csv "$csv"
+    done <<<"$problem_list"
   done
   if [[ $devices == *,* ]]; then
-    while read -r shape m n k type; do
-      "$1" "compare-$shape" 300 "$summary" "${tune[@]}" gemm --m "$m" --n "$n" --k "$k" \
-        --dtype "$type" --device "$devices" --budget 20 --db "$db" --csv "$csv"
-    done <<<"$shapes"
+    while read -r name problem; do
+      # shellcheck disable=SC2086  # options are words
+      "$1" "compare-$name" 300 "$summary" "${tune[@]}" $problem --device "$devices" --budget 20 \
+        --db "$db" --csv "$csv"
+    done <<<"$problem_list"
   fi
   "$1" kernels 300 "$log" "${greta[@]}" "$bin/greta_test_kernels"
   "$1" benchmark 120 "$out/device-benchmark.json" \
     "${greta[@]}" "$bin/greta_device_benchmark" --benchmark_format=json
-  [[ -z $peers ]] || "$1" peers 300 "$out/peers.csv" python3 "$peers" --only copy,gemm
+  if [[ -n $peers ]]; then
+    "$1" peers-gemm 300 "$out/peers-gemm.csv" python3 "$peers" --only copy,gemm
+    "$1" peers-rows 500 "$out/peers-rows.csv" python3 "$peers" --only copy,softmax,layernorm,rmsnorm
+    "$1" peers-attention 300 "$out/peers-attention.csv" python3 "$peers" --only copy,attention
+  fi
   "$1" preset 1500 "$log" "${tune[@]}" preset "$preset" --device "${devices%%,*}" --budget 20s \
     --db "$db" --csv "$csv"
 }

@@ -24,6 +24,13 @@ class Operations(Case):
             self.assertEqual(told.returncode, 0, name)
             self.assertIn("--dtype", told.stdout, name)
 
+    def test_problems_that_are_measured_on_gpus_exist(self):
+        lines = (SOURCE / "scripts" / "measured_problems.txt").read_text().splitlines()
+        self.assertTrue(lines)
+        for line in lines:
+            result = self.run_tune(*line.split()[1:], "--device", "nowhere:7")
+            self.assertIn("nowhere:7", result.stderr, line)
+
 
 if __name__ == "__main__":
     unittest.main()

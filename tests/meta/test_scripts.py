@@ -106,19 +106,21 @@ class MeasureGpu(ScriptTest):
         summary = (self.out / "summary.txt").read_text()
         for api in ("hip", "vulkan"):
             self.assertRegex(summary, rf"(?m)^conformance-{api} +exit +3")
-            for part in ("verify", "compile"):
-                self.assertRegex(summary, rf"(?m)^{part}-{api} +exit +0")
-            for shape in ("f32-4096", "bf16-4096", "f16-1x4096"):
-                self.assertRegex(summary, rf"(?m)^tune-{api}-{shape} +exit +0")
-        for part in ("devices", "kernels", "compare-f16-4096", "benchmark", "peers", "preset"):
+            self.assertRegex(summary, rf"(?m)^compile-{api} +exit +0")
+            for operation in ("gemm", "softmax", "attention"):
+                self.assertRegex(summary, rf"(?m)^verify-{api}-{operation} +exit +0")
+            for problem in ("gemm-f32-4096", "gemm-f16-1x4096", "rope-f16-4096x32"):
+                self.assertRegex(summary, rf"(?m)^tune-{api}-{problem} +exit +0")
+        for part in ("devices", "kernels", "compare-gemm-f16-4096", "benchmark", "peers-gemm",
+                     "peers-rows", "peers-attention", "preset"):
             self.assertRegex(summary, rf"(?m)^{part} +exit +0")
         self.assertIn("compiled with --device=hip:0", summary)
         self.assertEqual((self.out / "device-benchmark.json").read_text(), f"{self.folder}\n")
-        self.assertIn("copy,gemm", (self.out / "peers.csv").read_text())
-        self.assertLessEqual(len(list(self.out.iterdir())), 7)
+        self.assertIn("copy,gemm", (self.out / "peers-gemm.csv").read_text())
+        self.assertLessEqual(len(list(self.out.iterdir())), 9)
 
     def test_parts_run_what_was_asked_for_and_groups_of_it(self):
-        result = self.measure("--parts", "devices,tune-vulkan,compare-f16-4095", "--budget", "7")
+        result = self.measure("--parts", "devices,tune-vulkan-gemm,compare-gemm-f16-4095", "--budget", "7")
         self.assertEqual(result.returncode, 0, result.stderr)
         calls = self.calls()
         self.assertEqual(calls[0], "devices")
@@ -127,7 +129,8 @@ class MeasureGpu(ScriptTest):
         self.assertIn("--m 4095 --n 4095 --k 4095 --dtype f16 --device hip:0,vulkan:0", calls[8])
 
     def test_devices_may_be_others(self):
-        result = self.measure("--devices", "hip-host:2", "--problems", "5", "--parts", "verify-hip-host")
+        result = self.measure("--devices", "hip-host:2", "--problems", "5", "--parts",
+                              "verify-hip-host-gemm")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(len(self.calls()), 1)
         self.assertIn("verify gemm --device hip-host:2 --problems 5", self.calls()[0])
