@@ -16,6 +16,7 @@
 #include "kernels/templates/gemm/gemm.hpp"
 #include "kernels/templates/kv_update/kv_update.hpp"
 #include "kernels/templates/layernorm/layernorm.hpp"
+#include "kernels/templates/layernorm_rmsnorm/layernorm_rmsnorm.hpp"
 #include "kernels/templates/rmsnorm/rmsnorm.hpp"
 #include "kernels/templates/rope/rope.hpp"
 #include "kernels/templates/silu_mul/silu_mul.hpp"
@@ -176,10 +177,13 @@ Result<void> read_dimensions(const KernelTemplate& kernel, const ProblemRequest&
 
 const std::vector<const KernelTemplate*>& catalog() {
   static const std::vector<const KernelTemplate*> templates{
-      &gemm_template(),        &add_template(),       &silu_mul_template(),  &gelu_template(),
-      &rope_template(),        &kv_update_template(), &embedding_template(), &argmax_template(),
-      &attention_template(),   &softmax_template(),   &layernorm_template(), &rmsnorm_template(),
-      &add_rmsnorm_template(),
+      &gemm_template(),        &add_template(),
+      &silu_mul_template(),    &gelu_template(),
+      &rope_template(),        &kv_update_template(),
+      &embedding_template(),   &argmax_template(),
+      &attention_template(),   &softmax_template(),
+      &layernorm_template(),   &rmsnorm_template(),
+      &add_rmsnorm_template(), &layernorm_rmsnorm_template(),
   };
   return templates;
 }

@@ -122,4 +122,28 @@ Value LayerNorm::normalised(std::int64_t row, std::int64_t col) const {
   return apply({y, error}, weight_, bias_, col);
 }
 
+LayerRmsNorm::LayerRmsNorm(const Problem& problem, const std::vector<HostTensor>& inputs)
+    : layer_(problem, inputs), gain_(optional_tensor(inputs, "gain")) {
+  const std::int64_t cols = problem.dim("cols");
+  const double epsilon = epsilon_of(problem);
+  factors_ = for_each_row(problem.dim("rows"), [&](std::int64_t row) {
+    double squares = 0, errors = 0;
+    for (std::int64_t col = 0; col < cols; ++col) {
+      const Value y = layer_.normalised(row, col);
+      squares += y.value * y.value;
+      errors += 2 * std::abs(y.value) * y.error + y.error * y.error;
+    }
+    const double mean = squares / static_cast<double>(cols) + epsilon;
+    const double moved = errors / static_cast<double>(cols) / mean;
+    return Value{1 / std::sqrt(mean), 0.5 * (moved + sum_error(cols) + 5 * u) + 4 * u};
+  });
+}
+
+Value LayerRmsNorm::normalised(std::int64_t row, std::int64_t col) const {
+  const Value y = layer_.normalised(row, col);
+  const Value& factor = factors_[static_cast<std::size_t>(row)];
+  const double z = y.value * factor.value;
+  return apply({z, std::abs(z) * (factor.error + u) + factor.value * y.error}, gain_, nullptr, col);
+}
+
 }  // namespace greta::rows

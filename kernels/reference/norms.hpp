@@ -73,4 +73,20 @@ class LayerNorm {
   std::vector<Moments> moments_;  ///< of each row
 };
 
+/// y = LayerNorm's, off by e, over the root of the mean of its squares + epsilon. The root's
+/// relative error is at most half of (2 mean(|y| e) / (mean(y^2) + epsilon) + sum_error + 5u), and
+/// 4u of an inverse root within 2 ulp; 2u of products come on top.
+class LayerRmsNorm {
+ public:
+  LayerRmsNorm(const Problem& problem, const std::vector<HostTensor>& inputs);
+
+  DType out() const { return layer_.out(); }
+  Value normalised(std::int64_t row, std::int64_t col) const;
+
+ private:
+  LayerNorm layer_;
+  KeptTensor gain_;
+  std::vector<Value> factors_;  ///< of each row; their errors are relative
+};
+
 }  // namespace greta::rows

@@ -8,6 +8,7 @@
 
 #include "kernels/templates/add_rmsnorm/add_rmsnorm.hpp"
 #include "kernels/templates/layernorm/layernorm.hpp"
+#include "kernels/templates/layernorm_rmsnorm/layernorm_rmsnorm.hpp"
 #include "kernels/templates/rmsnorm/rmsnorm.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
@@ -51,6 +52,15 @@ TEST(NormReferences, AgreeWithValuesByHand) {
                               {{"X", row_of({1, 6})}, {"residual", row_of({2, -2})}});
   EXPECT_EQ(added[0], (std::vector<double>{3, 4}));
   EXPECT_NEAR(added[1][0], 3 / std::sqrt(12.75), 1e-15);
+  const auto both = expected(layernorm_rmsnorm_template(), epsilon,
+                             {{"X", row_of({1, 3})},
+                              {"weight", row_of({1, 2})},
+                              {"bias", row_of({0.5, -1})},
+                              {"gain", row_of({3, 1})}});
+  const double a = 0.5 - 1 / std::sqrt(1.25), b = 2 / std::sqrt(1.25) - 1;
+  const double root = std::sqrt((a * a + b * b) / 2 + 0.25);
+  EXPECT_NEAR(both[0][0], 3 * a / root, 1e-14);
+  EXPECT_NEAR(both[0][1], b / root, 1e-14);
   const auto layer =
       expected(layernorm_template(), epsilon,
                {{"X", row_of({1, 3})}, {"weight", row_of({1, 2})}, {"bias", row_of({0.5, -1})}});
@@ -182,6 +192,7 @@ class Norms : public ::testing::TestWithParam<std::tuple<std::string, std::strin
 
   static const KernelTemplate& entry(const std::string& name) {
     if (name == "layernorm") return layernorm_template();
+    if (name == "layernorm_rmsnorm") return layernorm_rmsnorm_template();
     return name == "rmsnorm" ? rmsnorm_template() : add_rmsnorm_template();
   }
 
@@ -233,8 +244,8 @@ TEST_P(Norms, DenormalsInfinityAndNan) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Norms,
-                         ::testing::Combine(::testing::Values("layernorm", "rmsnorm",
-                                                              "add_rmsnorm"),
+                         ::testing::Combine(::testing::Values("layernorm", "layernorm_rmsnorm",
+                                                              "rmsnorm", "add_rmsnorm"),
                                             ::testing::ValuesIn(test::unlike_devices())),
                          [](const auto& instance) {
                            return std::get<0>(instance.param) + "_" +
@@ -248,6 +259,7 @@ TEST(NormProblems, CountBytes) {
   EXPECT_EQ(bytes(rmsnorm_template()), (2 * 40 + 4) * 2);
   EXPECT_EQ(bytes(layernorm_template()), (2 * 40 + 8) * 2);
   EXPECT_EQ(bytes(add_rmsnorm_template()), (4 * 40 + 4) * 2);
+  EXPECT_EQ(bytes(layernorm_rmsnorm_template()), (2 * 40 + 12) * 2);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What all operations on rows have in common: on random problems, through every variant and on
-// every device that can execute.
+// What all operations on rows have in common: the smallest and the longest rows, defaults, and what
+// configurations are refused for.
 
 #include <gtest/gtest.h>
 
@@ -74,7 +74,8 @@ TEST_P(RowSpace, DefaultsHoldWhatFitsAndSplitFewLongRows) {
   EXPECT_EQ(default_of(16384, 4096, DType::f32)["THREADS"], 256);
   EXPECT_EQ(default_of(4096, 32000, DType::f16)["THREADS"], 1024);
   EXPECT_EQ(default_of(100000, 48, DType::f16)["ROWS"], 64);
-  EXPECT_EQ(default_of(2, 131072, DType::f16).variant, "split");
+  const bool splits = entry_.variants[1].name == "split";
+  EXPECT_EQ(default_of(2, 131072, DType::f16).variant, splits ? "split" : "streamed");
   EXPECT_EQ(default_of(4096, 131072, DType::f16).variant, "streamed");
 }
 

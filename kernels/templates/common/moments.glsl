@@ -59,3 +59,38 @@ void put_part(uint64_t at, Statistic s) {
   F32(at + 4).v = s.mean;
   F32(at + 8).v = s.squares;
 }
+
+struct Factors {
+  float mean, factor;
+};
+
+Factors factors(Statistic own, Statistic total) {
+  return Factors(total.mean, inversesqrt(total.squares / float(args.cols) + args.factor));
+}
+
+// y = (in - mean) / sqrt(variance + epsilon) * weight + bias of each row.
+void refine(Factors f, Fixed fixed_, inout float x[VEC]) {
+  [[unroll]] for (uint j = 0; j < VEC; ++j) x[j] = (x[j] - f.mean) * f.factor;
+  apply(fixed_, x);
+}
+
+Factors finish(float squares) {
+  return Factors(0.0, inversesqrt(squares / float(args.cols) + args.factor));
+}
+
+// out = y, or with SECOND y / sqrt(mean of y^2 + epsilon) * gain.
+void put(Row row, Factors f, Fixed fixed_, float x[VEC], uint col) {
+#if SECOND
+  [[unroll]] for (uint j = 0; j < VEC; ++j) x[j] *= f.factor;
+#if WEIGHT
+  float gain[VEC];
+  unpack(fixed_.gain, gain);
+  [[unroll]] for (uint j = 0; j < VEC; ++j) x[j] *= gain[j];
+#endif
+#else
+  refine(f, fixed_, x);
+#endif
+  store_floats(args.out_ + (row.at + col) * OUT_BYTES, x);
+}
+
+#include "common/walk_rows.glsl"

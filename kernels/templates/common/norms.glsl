@@ -11,16 +11,19 @@
 
 // Of VEC columns.
 struct Fixed {
-  X_RAW weight, bias;
+  X_RAW weight, bias, gain;
 };
 
 Fixed load_fixed(uint col) {
-  Fixed fixed_ = Fixed(X_RAW(0), X_RAW(0));
+  Fixed fixed_ = Fixed(X_RAW(0), X_RAW(0), X_RAW(0));
 #if WEIGHT
   fixed_.weight = load_vector(args.weight + uint64_t(col) * IN_BYTES);
 #endif
 #if BIAS
   fixed_.bias = load_vector(args.bias + uint64_t(col) * IN_BYTES);
+#endif
+#if SECOND && WEIGHT
+  fixed_.gain = load_vector(args.gain + uint64_t(col) * IN_BYTES);
 #endif
   return fixed_;
 }

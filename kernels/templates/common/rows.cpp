@@ -153,19 +153,25 @@ Variant make(const char* name, const char* summary, const Operation& operation, 
 }  // namespace
 
 std::vector<Variant> variants(const Operation& operation) {
-  return {
+  std::vector<Variant> list;
+  list.push_back(
       make("held",
            "a row stays in the registers of one or more threads: memory is read and written once",
-           operation, held_space, plan_held, held_defaults),
-      make("split",
-           "few long rows: SPLIT workgroups read a row, a second launch merges what they found "
-           "and writes",
-           operation, split_space, plan_split, split_defaults),
-      make("streamed", "rows of any length are walked twice, to gather and, backwards, to write",
-           operation, streamed_space, plan_streamed, streamed_defaults),
-      make("naive", "a workgroup walks a row by single elements, and reduces in shared memory",
-           operation, naive_space, plan_streamed,
-           [](const Problem&, const DeviceInfo&) { return std::vector<Config>{}; })};
+           operation, held_space, plan_held, held_defaults));
+  if (operation.splits) {
+    list.push_back(make("split",
+                        "few long rows: SPLIT workgroups read a row, a second launch merges what "
+                        "they found and writes",
+                        operation, split_space, plan_split, split_defaults));
+  }
+  list.push_back(make(
+      "streamed", "rows of any length are walked once for each statistic and, backwards, to write",
+      operation, streamed_space, plan_streamed, streamed_defaults));
+  list.push_back(make("naive",
+                      "a workgroup walks a row by single elements, and reduces in shared memory",
+                      operation, naive_space, plan_streamed,
+                      [](const Problem&, const DeviceInfo&) { return std::vector<Config>{}; }));
+  return list;
 }
 
 TensorSpec matrix(const Problem& problem, const char* name, Role role) {

@@ -1,0 +1,19 @@
+#include "kernels/reference/layernorm_rmsnorm.hpp"
+
+#include "kernels/reference/elements.hpp"
+#include "kernels/reference/norms.hpp"
+
+namespace greta {
+
+std::unique_ptr<Reference> layernorm_rmsnorm_reference(const Problem& problem,
+                                                       const std::vector<HostTensor>& inputs,
+                                                       std::uint64_t) {
+  const auto norm = std::make_shared<rows::LayerRmsNorm>(problem, inputs);
+  return elements_reference(
+      {{rows::output(problem, "Y"), [norm](std::int64_t row, std::int64_t col) {
+          const rows::Value y = norm->normalised(row, col);
+          return rounded(norm->out(), y.value, y.error);
+        }}});
+}
+
+}  // namespace greta

@@ -1,0 +1,56 @@
+#include "kernels/templates/layernorm_rmsnorm/layernorm_rmsnorm.hpp"
+
+#include "kernels/reference/layernorm_rmsnorm.hpp"
+#include "kernels/templates/common/norms.hpp"
+#include "kernels/templates/common/rows.hpp"
+
+namespace greta {
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  std::vector<TensorSpec> list{rows::matrix(problem, "X", Role::input)};
+  rows::add_affine(list, problem);
+  if (rows::has_weight(problem)) list.push_back(rows::first_row(problem, "gain"));
+  list.push_back(rows::matrix(problem, "Y", Role::output));
+  return list;
+}
+
+/// The layer norm's sum, difference, square, its sum, difference and product; weight and bias; then
+/// square, its sum, product and gain.
+Work work(const Problem& problem) {
+  return rows::work(tensors(problem), problem,
+                    9.0 + (rows::has_weight(problem) ? 2 : 0) + (rows::has_bias(problem) ? 1 : 0));
+}
+
+KernelTemplate make_template() {
+  KernelTemplate t;
+  t.name = "layernorm_rmsnorm";
+  t.summary = "rmsnorm of the layer norm of each row, Y = rmsnorm(layernorm(X)) * gain";
+  t.bound =
+      "the layer norm's bound e of each element y, and half of 2 mean(|y| e) / (mean(y^2) + "
+      "epsilon) + (11 + 2 m + 5) u for the second root, m = 17 + max(8, cols / 256) merges of "
+      "partial sums, and 6u for it and the products; u = 2^-24; the output's rounding";
+  t.dimensions = rows::dimensions();
+  t.attributes = {
+      rows::affine_attribute("what scales and shifts", {"weight_bias", "weight", "none"}),
+      rows::epsilon_attribute()};
+  t.dtypes = rows::dtypes();
+  t.sizes = rows::sizes();
+  t.variants = rows::variants(
+      {"layernorm_rmsnorm", tensors, rows::norm_defines, rows::epsilon, 3, 2, false});
+  t.naive = Config{"naive", {{"THREADS", 256}}};
+  t.work = work;
+  t.tensors = tensors;
+  t.reference = layernorm_rmsnorm_reference;
+  t.stand_in = rows::stand_in;
+  return t;
+}
+
+}  // namespace
+
+const KernelTemplate& layernorm_rmsnorm_template() {
+  static const KernelTemplate instance = make_template();
+  return instance;
+}
+
+}  // namespace greta

@@ -1,0 +1,6 @@
+#version 460
+// out = y / sqrt(mean of y^2 + epsilon) * gain, y = (in - mean) / sqrt(variance + epsilon) * weight +
+// bias, of each row.
+#define SECOND 1
+
+#include "common/moments.glsl"
