@@ -45,6 +45,14 @@ class Compiled : public ::testing::TestWithParam<std::string> {
         });
   }
 
+  void check_defaults(bool all) {
+    test::for_each_default(
+        device_, all,
+        [this](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
+          expect_good(entry, wanted, config, true);
+        });
+  }
+
   const DeviceInfo device_ = *architecture_info(GetParam());
 
  private:
@@ -83,17 +91,18 @@ class Compiled : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(Compiled, DefaultsSpillNothing) {
-  test::for_each_default(
-      device_, [this](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
-        expect_good(entry, wanted, config, true);
-      });
+  check_defaults(false);
 }
 
 TEST_P(Compiled, SomeSamples) {
-  sample(6);
+  sample(2);
 }
 
 /// The same with more of them takes minutes: ctest -L long.
+TEST_P(Compiled, ManyDefaultsSpillNothing) {
+  check_defaults(true);
+}
+
 TEST_P(Compiled, ManySamples) {
   sample(50);
 }

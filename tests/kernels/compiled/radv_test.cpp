@@ -48,24 +48,42 @@ class CompiledByRadv : public ::testing::TestWithParam<const char*> {
     }
   }
 
-  std::unique_ptr<Device> device_;
+  void check_defaults(bool all) {
+    test::for_each_default(
+        device_->info(), all,
+        [this](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
+          expect_good(entry, wanted, config, true);
+        });
+  }
+
+  void sample(int each) {
+    test::for_each_sample(
+        device_->info(), each,
+        [this](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
+          expect_good(entry, wanted, config, false);
+        });
+  }
 
  private:
+  std::unique_ptr<Device> device_;
   std::set<std::string> compiled_;  ///< keys of the kernels
 };
 
 TEST_P(CompiledByRadv, DefaultsSpillNothing) {
-  test::for_each_default(
-      device_->info(), [this](const KernelTemplate& entry, const Problem& wanted,
-                              const Config& config) { expect_good(entry, wanted, config, true); });
+  check_defaults(false);
 }
 
-TEST_P(CompiledByRadv, FiftySamplesOfEachVariant) {
-  test::for_each_sample(
-      device_->info(), 50,
-      [this](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
-        expect_good(entry, wanted, config, false);
-      });
+TEST_P(CompiledByRadv, SomeSamples) {
+  sample(10);
+}
+
+/// The same with more of them takes minutes: ctest -L long.
+TEST_P(CompiledByRadv, ManyDefaultsSpillNothing) {
+  check_defaults(true);
+}
+
+TEST_P(CompiledByRadv, ManySamples) {
+  sample(50);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, CompiledByRadv, ::testing::Values("gfx1103_r1", "gfx1100", "navi21"),

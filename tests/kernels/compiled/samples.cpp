@@ -5,6 +5,8 @@
 #include <random>
 #include <set>
 
+#include "runtime/device/hash.hpp"
+
 namespace greta::test {
 namespace {
 
@@ -50,12 +52,14 @@ std::set<std::string> variants(const KernelTemplate& entry, const DeviceInfo& de
 
 }  // namespace
 
-void for_each_default(const DeviceInfo& device, const Visit& visit) {
+void for_each_default(const DeviceInfo& device, bool all, const Visit& visit) {
   Random random(7);
+  std::size_t turn = Hash().add(device.architecture).low() % 1000;
   for (const KernelTemplate* entry : catalog()) {
-    for (const DTypes& types : entry->dtypes) {
-      for (const auto& size : entry->sizes) {
-        const Problem wanted = problem(*entry, types, size, random);
+    const auto& types = entry->dtypes;
+    for (const auto& size : entry->sizes) {
+      for (std::size_t i = 0; i < (all ? types.size() : 1); ++i) {
+        const Problem wanted = problem(*entry, types[turn++ % types.size()], size, random);
         ASSERT_TRUE(check_problem(*entry, wanted)) << wanted.key();
         visit(*entry, wanted, entry->default_config(wanted, device));
       }

@@ -8,8 +8,9 @@ namespace greta::test {
 
 using Visit = std::function<void(const KernelTemplate&, const Problem&, const Config&)>;
 
-/// The default of every operation, with each of its types, for problems of several shapes.
-void for_each_default(const DeviceInfo& device, const Visit& visit);
+/// The default of every operation for each of its sizes, whose types take turns that begin at
+/// another one on each architecture; or with `all`, with each of its types.
+void for_each_default(const DeviceInfo& device, bool all, const Visit& visit);
 
 /// `each` random configurations of every variant that an operation has on a device, each for a
 /// random problem. Fails the test where a variant has fewer.
