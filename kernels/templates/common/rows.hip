@@ -58,8 +58,8 @@
 #include "common/reduce.hip"
 
 #define LANES (THREADS / ROWS)
-// Rows that are held have few elements in each thread, or stay: what rows have in common is loaded
-// along with them. Otherwise only when it is needed.
+// Where a thread holds few elements, or stays, what rows have in common is loaded along with them;
+// otherwise when it is needed, vector by vector, and there are registers for longer rows.
 constexpr bool fixed_first = STAY || ITEMS * VEC <= 16;
 constexpr u32 chunk = LANES * ITEMS * VEC;  // elements that a row's threads have at a time
 
@@ -175,6 +175,28 @@ GRETA_DEVICE float reduce_squares(float squares, Statistic* shared, u32 turn) {
 }
 #endif
 
+// use(i, fixed) for each vector of a row that is held, with what rows have in common there: from
+// `fixed`, or loaded here, one vector ahead.
+template <typename Op, typename Use>
+GRETA_DEVICE void with_fixed(const Arguments& args, const typename Op::Fixed (&fixed)[ITEMS],
+                             u32 have, Use use) {
+  typename Op::Fixed next = {};
+  if (!fixed_first && (WHOLE || have > 0)) next = Op::fixed(args, column(0, 0));
+  GRETA_UNROLL
+  for (u32 i = 0; i < ITEMS; ++i) {
+    const typename Op::Fixed now = fixed_first ? fixed[i] : next;
+    if (!fixed_first && i + 1 < ITEMS && (WHOLE || i + 1 < have)) {
+      next = Op::fixed(args, column(0, i + 1));
+    }
+    if (WHOLE || i < have) use(i, now);
+#if defined(GRETA_NVIDIA)
+    if (!fixed_first) asm volatile("" ::: "memory");  // or all loads would come first
+#else
+    if (!fixed_first) loads_stay_behind();
+#endif
+  }
+}
+
 template <typename Op>
 GRETA_DEVICE void load_fixed(const Arguments& args, u32 first, u32 have,
                              typename Op::Fixed (&fixed)[ITEMS]) {
@@ -215,13 +237,18 @@ GRETA_DEVICE void hold_rows(const Arguments& args, typename Op::Statistic* share
     const auto own = Op::gather(x, have);
     const auto total =
         reduce_threads<LANES>(own, Merge<Op>{}, shared + turn * (THREADS / wave_size));
-    if (!fixed_first) load_fixed<Op>(args, 0, have, fixed);
     typename Op::Factors factors = op.factors(own, total);
 #if SECOND
-    refine_vectors(op, factors, fixed, x, have);
+    with_fixed<Op>(args, fixed, have, [&](u32 i, const typename Op::Fixed& one) {
+      op.refine(factors, one, x[i]);
+    });
     factors = op.finish(reduce_squares(sum_of_squares(x), shared, turn));
 #endif
-    if (inside) put_vectors(op, factors, fixed, x, 0, have);
+    if (inside) {
+      with_fixed<Op>(args, fixed, have, [&](u32 i, const typename Op::Fixed& one) {
+        op.put(factors, one, x[i], column(0, i));
+      });
+    }
     if (!more) return;
   }
 }

@@ -13,6 +13,9 @@
 GRETA_DEVICE float infinity() { return float_from_bits(0x7f800000U); }
 constexpr float lowest = -3.40282346638528859812e38f;
 
+// e^x, x <= 0; 0 where that is less than 2^-126.
+GRETA_DEVICE float decay(float x) { return fast_exp2(x * 1.44269504088896340736f); }
+
 struct Softmax {
   struct Raw {
     Vector in;
@@ -73,7 +76,7 @@ struct Softmax {
   static GRETA_DEVICE Statistic gather(Values& x, u32) {
     const float largest = reduce_values(x, Larger{});
     if (largest > -infinity() && largest < infinity()) {
-      each(x, [=](float value) { return fast_exp(value - largest); });
+      each(x, [=](float value) { return decay(value - largest); });
       return {largest, reduce_values(x, Add{})};
     }
     each(x, [](float value) { return value != value ? value : value == infinity() ? 1.0f : 0.0f; });
@@ -81,7 +84,7 @@ struct Softmax {
   }
 
   // e^(a - b), a <= b.
-  static GRETA_DEVICE float weight(float a, float b) { return a == b ? 1.0f : fast_exp(a - b); }
+  static GRETA_DEVICE float weight(float a, float b) { return a == b ? 1.0f : decay(a - b); }
 
   static GRETA_DEVICE Statistic merge(const Statistic& a, const Statistic& b) {
     if (a.largest < b.largest) return {b.largest, b.sum + a.sum * weight(a.largest, b.largest)};
