@@ -80,8 +80,8 @@ class Reference {
   /// `outputs`: the tensors whose role is not input, in order. NaN, Inf and unwritten elements
   /// fail. Thread-safe.
   virtual Verdict check(const std::vector<HostTensor>& outputs) const = 0;
-  /// Every element of each of these outputs, in order; nothing where the problem is so large that
-  /// check() takes samples.
+  /// Every element of each of these outputs, in order; nothing where the problem is not
+  /// KernelTemplate::fully_checked.
   virtual std::optional<std::vector<std::vector<Expected>>> expected() const = 0;
 };
 
@@ -156,6 +156,9 @@ struct KernelTemplate {
   HostTensor (*input)(const Problem&, const TensorSpec&, std::uint64_t seed) = nullptr;
   std::unique_ptr<Reference> (*reference)(const Problem&, const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed) = nullptr;
+  /// Whether the reference knows every element, and does not check in samples; null where it always
+  /// does.
+  bool (*fully_checked)(const Problem&) = nullptr;
   /// A problem with about `fraction` of the work, made of fewer tiles of the same kernel: a
   /// configuration's compiled kernels and relative speed carry over. May return the problem itself.
   Problem (*stand_in)(const Problem&, double fraction) = nullptr;

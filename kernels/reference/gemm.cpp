@@ -289,18 +289,11 @@ std::vector<std::int64_t> sampled_rows(std::int64_t m, std::uint64_t seed) {
   return {rows.begin(), rows.end()};
 }
 
-/// Whether time and memory allow a check of every element.
-bool small_enough(const GemmData& d) {
-  const double m = static_cast<double>(d.m), n = static_cast<double>(d.n);
-  const double k = static_cast<double>(d.k);
-  return m * n * k <= 0x1p31 && m * n <= 0x1p24 && (m + n) * k <= 0x1p28;
-}
-
 class GemmReference : public Reference {
  public:
   GemmReference(const Problem& problem, const std::vector<HostTensor>& inputs, std::uint64_t seed)
       : data_(problem, inputs),
-        full_(small_enough(data_)),
+        full_(gemm_fully_checked(problem)),
         rows_(data_, full_ ? all_rows(data_.m) : sampled_rows(data_.m, seed)) {
     if (full_) return;
     if (data_.model.linear()) {
@@ -361,6 +354,12 @@ class GemmReference : public Reference {
 };
 
 }  // namespace
+
+bool gemm_fully_checked(const Problem& problem) {
+  const auto extent = [&](const char* name) { return static_cast<double>(problem.dim(name)); };
+  const double m = extent("m"), n = extent("n"), k = extent("k");
+  return m * n * k <= 0x1p31 && m * n <= 0x1p24 && (m + n) * k <= 0x1p28;
+}
 
 std::unique_ptr<Reference> gemm_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,

@@ -19,4 +19,7 @@ std::unique_ptr<Reference> gemm_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed);
 
+/// Whether time and memory allow a check of every element.
+bool gemm_fully_checked(const Problem& problem);
+
 }  // namespace greta

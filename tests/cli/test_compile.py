@@ -114,8 +114,29 @@ class CompileBadInput(Case):
         for count in ("0", "-1", "x", "1e9"):
             with self.subTest(count=count):
                 self.check([*SMALL, *arch, f"--sample={count}"], "--sample", count)
-        self.refused(self.run_tune("compile", "gemmm", *arch), 2)
-        self.refused(self.run_tune("compile"), 2)
+
+    def test_words_in_the_place_of_an_operation(self):
+        for command in ("compile", "verify"):
+            with self.subTest(command=command):
+                self.check([command, "gemmm", "--m", 8], f"{command} gemmm:", "gemm")
+                self.check([command], command, "gemm")
+                self.check([command, "--m", 8, "gemm"], command, "gemm")
+        self.check(["gemmm"], "gemmm", "compile")
+        self.check(["devices", "gemm"], "gemm")
+        result = self.run_tune("compile", "--help")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("gemm", result.stdout)
+
+    # A table on standard output would show that something was compiled.
+    def test_problems_that_are_too_large_for_a_case(self):
+        folder = self.folder / "case"
+        for extents in ((100000,) * 3, (1, 1, 2**29), (8192, 4096, 1), (2048, 1024, 1025)):
+            with self.subTest(extents=extents):
+                dims = [word for name, extent in zip("mnk", extents)
+                        for word in (f"--{name}", extent)]
+                self.check(["compile", "gemm", "--arch", "gfx942", *dims, "--emit-case", folder],
+                           "--emit-case", f"m={extents[0]}", "too large")
+                self.assertFalse(folder.exists())
 
     def test_files_and_folders(self):
         arch = ["--arch", "gfx942"]

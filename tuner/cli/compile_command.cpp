@@ -111,8 +111,14 @@ fs::path case_folder(const CompileOptions& options, std::size_t index) {
   return options.many() ? options.emit_case / fmt::format("{:04}", index + 1) : options.emit_case;
 }
 
-void check_case_folder(const CompileOptions& options) {
+void check_cases(const KernelTemplate& kernel_template, const CompileOptions& options,
+                 const std::vector<Choice>& wanted) {
   if (options.emit_case.empty()) return;
+  for (const Choice& choice : wanted) {
+    if (auto possible = check_case(kernel_template, choice.problem); !possible) {
+      refuse("--emit-case: " + possible.failure().message);
+    }
+  }
   std::error_code error;
   if (options.many() && fs::exists(options.emit_case) && !fs::is_empty(options.emit_case, error)) {
     refuse(
@@ -184,7 +190,7 @@ int compile(const KernelTemplate& kernel_template, const CompileOptions& options
   const DeviceInfo& device = target->target();
   const auto wanted = choices(kernel_template, options, device, seed);
   if (wanted.empty()) refuse(no_choice(kernel_template, options, device));
-  check_case_folder(options);
+  check_cases(kernel_template, options, wanted);
   const auto outcomes = compile_plans(*target, kernel_template, wanted);
   if (options.json) {
     // Compilers may say what is not UTF-8.

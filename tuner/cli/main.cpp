@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <iostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,13 @@ std::vector<const CLI::App*> commands(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
+const CLI::App* find_command(const CLI::App& app, const std::string& name) {
+  for (const auto* command : commands(app)) {
+    if (command->get_name() == name) return command;
+  }
+  return nullptr;
+}
+
 std::string names_of_commands(const CLI::App& app) {
   std::string names;
   for (const auto* command : commands(app)) {
@@ -42,23 +50,42 @@ std::string names_of_commands(const CLI::App& app) {
   return names;
 }
 
+bool is_help(const std::string& word) {
+  return word == "-h" || word == "--help";
+}
+
+[[noreturn]] void refuse_words(const std::string& message) {
+  throw CommandError(exit_usage, message);
+}
+
+// A command's own first word, where it has operations.
+void check_operation(const CLI::App& command, std::span<const std::string> words) {
+  const auto operations = commands(command);
+  if (operations.empty() || (!words.empty() && is_help(words[0]))) return;
+  const std::string name = command.get_name(), known = names_of_commands(command);
+  if (words.empty() || words[0].starts_with("-")) {
+    refuse_words(fmt::format("{}: needs an operation first: {}", name, known));
+  }
+  if (find_command(command, words[0]) == nullptr) {
+    refuse_words(fmt::format("{} {}: no such operation; there are {}", name, words[0], known));
+  }
+}
+
 // Mistakes that the option parser would report in words of its own making.
-void check_words(const CLI::App& app, int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
+void check_words(const CLI::App& app, std::span<const std::string> words) {
+  for (const auto& word : words) {
     if (word.starts_with("--") && word.ends_with("=")) {
-      throw CommandError(exit_usage, word + ": the value is empty");
+      refuse_words(word + ": the value is empty");
     }
   }
-  if (argc < 2) throw CommandError(exit_usage, "a command is needed: " + names_of_commands(app));
-  const std::string wanted = argv[1];
-  const auto all = commands(app);
-  const bool known = std::any_of(
-      all.begin(), all.end(), [&](const auto* command) { return command->get_name() == wanted; });
-  if (!wanted.starts_with("-") && !known) {
-    throw CommandError(exit_usage, fmt::format("{}: no such command; there are {}", wanted,
-                                               names_of_commands(app)));
+  if (words.empty()) refuse_words("a command is needed: " + names_of_commands(app));
+  if (words[0].starts_with("-")) return;
+  const CLI::App* command = find_command(app, words[0]);
+  if (command == nullptr) {
+    refuse_words(
+        fmt::format("{}: no such command; there are {}", words[0], names_of_commands(app)));
   }
+  check_operation(*command, words.subspan(1));
 }
 
 // Files opened later must not land on the descriptors of standard streams that the caller closed.
@@ -91,7 +118,7 @@ int run(int argc, char** argv) {
   add_run_case_command(app, action);
   add_worker_command(app, action);
   try {
-    check_words(app, argc, argv);
+    check_words(app, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
     app.parse(argc, argv);
     const int code = action();
     if (std::fflush(stdout) != 0) throw CommandError(exit_failed, "can't write the output");

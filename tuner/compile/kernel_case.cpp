@@ -64,24 +64,27 @@ bool as_expected(double got, const Expected& want) {
 
 }  // namespace
 
+Result<void> check_case(const KernelTemplate& kernel_template, const Problem& problem) {
+  const auto fully_checked = kernel_template.fully_checked;
+  if (fully_checked == nullptr || fully_checked(problem)) return {};
+  return Failure{Status::invalid_argument,
+                 fmt::format("{}: too large for a reference of every element", problem.dims_text()),
+                 {}};
+}
+
 Result<KernelCase> make_case(const KernelTemplate& kernel_template, const CompiledPlan& compiled,
                              std::uint64_t seed) {
   const auto& [choice, architecture, plan, kernels] = compiled;
   const auto& [problem, config] = choice;
+  if (auto possible = check_case(kernel_template, problem); !possible) return possible.failure();
   KernelCase made{problem.op, problem.key(), config.text(), architecture, {}, {}, {}};
   for (const CompiledKernel& kernel : kernels) made.code_objects.push_back(kernel.code_object);
 
   const auto specs = kernel_template.tensors(problem);
   const auto inputs = kernel_template.inputs(problem, seed);
   made.buffers = operand_buffers(specs, inputs);
-  auto expected = kernel_template.reference(problem, inputs, seed)->expected();
-  if (!expected) {
-    return Failure{
-        Status::invalid_argument,
-        fmt::format("{}: too large for a reference of every element", problem.dims_text()),
-        {}};
-  }
-  auto output = expected->begin();
+  auto expected = kernel_template.reference(problem, inputs, seed)->expected().value();
+  auto output = expected.begin();
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].role != Role::input) made.buffers[i].expected = std::move(*output++);
   }

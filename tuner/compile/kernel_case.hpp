@@ -54,9 +54,12 @@ struct KernelCase {
   std::vector<CaseLaunch> launches;
 };
 
+/// Whether there can be cases of a problem. Fails with `invalid_argument` for one that is too large
+/// for a reference of every element.
+Result<void> check_case(const KernelTemplate& kernel_template, const Problem& problem);
+
 /// The case of a compiled plan. Operands are drawn from `seed`; expected values and bounds are
-/// those of the operation's FP64 reference. Fails with `invalid_argument` for problems that are too
-/// large for a reference of every element.
+/// those of the operation's FP64 reference. Fails as check_case().
 Result<KernelCase> make_case(const KernelTemplate& kernel_template, const CompiledPlan& compiled,
                              std::uint64_t seed);
 

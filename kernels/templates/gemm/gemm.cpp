@@ -113,6 +113,7 @@ KernelTemplate make_template() {
   t.work = work;
   t.tensors = tensors;
   t.reference = gemm_reference;
+  t.fully_checked = gemm_fully_checked;
   t.stand_in = stand_in;
   return t;
 }
