@@ -84,6 +84,34 @@ class Compile(Case):
         self.assertIn("a second line", result.stderr)
 
 
+class CompileNvrtc(Case):
+    """Where NVRTC is installed."""
+
+    def test_figures_come_from_the_cubin(self):
+        cubin = self.folder / "kernel.cubin"
+        for architecture in ("sm_80", "sm_90"):
+            result = self.run_tune(*SMALL, "--dtype", "f16", "--arch", architecture, "--variant",
+                                   "matrix", "--json", "--code-object", cubin)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            report = json.loads(result.stdout)
+            self.assertRegex(report["compiler"], "^NVRTC 1")
+            (entry,) = report["configurations"]
+            matrix = [kernel for kernel in entry["kernels"] if "matrix" in kernel["name"]]
+            self.assertEqual(len(matrix), 1)
+            self.assertGreater(matrix[0]["matrix_instructions"], 0)
+            for kernel in entry["kernels"]:
+                self.assertTrue(kernel["counted"])
+                self.assertGreater(kernel["registers"], 0)
+                self.assertGreater(kernel["code_bytes"], 0)
+                self.assertGreater(kernel["occupancy"]["waves"], 0)
+            self.assertEqual(cubin.read_bytes()[:4], b"\x7fELF")
+
+
+class CompileWithoutNvrtc(Case):
+    def test_is_one_line(self):
+        self.refused(self.run_tune(*SMALL, "--arch", "sm_90"), 2, "--arch sm_90", "libnvrtc")
+
+
 class CompileBadInput(Case):
     def check(self, arguments, *words):
         result = self.run_tune(*arguments)
@@ -92,11 +120,13 @@ class CompileBadInput(Case):
 
     def test_architectures_and_compilers(self):
         self.check(SMALL, "--arch is missing")
-        for name in ("gfx000", "sm_90", "", "host-gfx000"):
+        for name in ("gfx000", "sm_1", "", "host-gfx000"):
             with self.subTest(name=name):
                 self.check([*SMALL, f"--arch={name}" if name else "--arch="], "--arch")
         self.check([*SMALL, "--arch", "gfx943"], "gfx943", "gfx942", "gfx1201")
         self.check([*SMALL, "--arch", "radv:gfx000"], "--arch", "gfx000")
+        self.check([*SMALL, "--arch", "sm_90", "--compiler", "clang"], "--compiler", "NVRTC")
+        self.check([*SMALL, "--arch", "sm_90", "--listing", self.folder / "f"], "--listing")
         missing = self.folder / "nowhere" / "clang"
         self.check([*SMALL, "--arch", "gfx942", "--compiler", missing], "--compiler", str(missing))
         self.check([*SMALL, "--arch", "gfx942", "--compiler", "/bin/true"], "--compiler")

@@ -7,6 +7,7 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
+#include "tuner/cli/checks.hpp"
 #include "tuner/cli/choice_options.hpp"
 #include "tuner/cli/commands.hpp"
 #include "tuner/cli/numbers.hpp"
@@ -77,8 +78,15 @@ std::unique_ptr<TargetCompiler> open_radv(const CompileOptions& options) {
   refuse("--arch radv:" + reason);
 }
 
+/// NVRTC compiles, and nothing of it lists instructions.
+void check_nvidia(const CompileOptions& options) {
+  if (!options.compiler.empty()) refuse("--compiler: of AMD kernels; NVRTC compiles for NVIDIA");
+  if (!options.listing.empty()) refuse("--listing: not of NVIDIA's instructions");
+}
+
 std::unique_ptr<TargetCompiler> open_target(const CompileOptions& options) {
   if (options.architecture.starts_with(radv_prefix)) return open_radv(options);
+  if (options.architecture.starts_with("sm_")) check_nvidia(options);
   OpenOptions open;
   open.compiler = options.compiler;
   auto target = create_hip_target(options.architecture, open);
@@ -112,12 +120,13 @@ fs::path case_folder(const CompileOptions& options, std::size_t index) {
 }
 
 void check_cases(const KernelTemplate& kernel_template, const CompileOptions& options,
-                 const std::vector<Choice>& wanted) {
+                 const DeviceInfo& target, const std::vector<Choice>& wanted) {
   if (options.emit_case.empty()) return;
   for (const Choice& choice : wanted) {
     if (auto possible = check_case(kernel_template, choice.problem); !possible) {
       refuse("--emit-case: " + possible.failure().message);
     }
+    check_fits(choice.problem, target, "--emit-case");
   }
   std::error_code error;
   if (options.many() && fs::exists(options.emit_case) && !fs::is_empty(options.emit_case, error)) {
@@ -159,7 +168,8 @@ fs::path numbered(const fs::path& file, std::size_t index) {
 void write_files(const CompileOptions& options, const CompiledPlan& compiled) {
   std::string listings;
   for (std::size_t i = 0; i < compiled.kernels.size(); ++i) {
-    const auto& [code_object, statistics, listing] = compiled.kernels[i];
+    const auto& code_object = compiled.kernels[i].code_object;
+    const auto& listing = compiled.kernels[i].listing;
     if (!options.code_object.empty()) {
       write_file("--code-object", numbered(options.code_object, i), code_object.data(),
                  code_object.size());
@@ -190,7 +200,7 @@ int compile(const KernelTemplate& kernel_template, const CompileOptions& options
   const DeviceInfo& device = target->target();
   const auto wanted = choices(kernel_template, options, device, seed);
   if (wanted.empty()) refuse(no_choice(kernel_template, options, device));
-  check_cases(kernel_template, options, wanted);
+  check_cases(kernel_template, options, device, wanted);
   const auto outcomes = compile_plans(*target, kernel_template, wanted);
   if (options.json) {
     // Compilers may say what is not UTF-8.
@@ -217,7 +227,7 @@ void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_t
     return command->add_option(name, value, help)->group(group);
   };
   add("--arch", options->architecture,
-      "An AMD architecture, e.g. gfx942, or radv: and a GPU for GLSL, e.g. "
+      "An architecture, e.g. gfx942 or sm_90, or radv: and a GPU for GLSL, e.g. "
       "radv:gfx1103_r1 (needed)",
       what);
   add("--compiler", options->compiler, "A clang that compiles HIP; default: hiprtc, or on PATH",

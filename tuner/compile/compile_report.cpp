@@ -46,7 +46,7 @@ std::string kernel_row(const DeviceInfo& target, const KernelSource& source,
       columns, source.name, kernel.registers, kernel.accumulator_registers, kernel.scalar_registers,
       kernel.spilled_registers, kernel.spilled_scalar_registers, format_bytes(kernel.scratch_bytes),
       format_bytes(kernel.shared_memory_bytes), format_bytes(kernel.code_bytes),
-      compiled.listing ? std::to_string(kernel.matrix_instructions) : "?",
+      compiled.counted ? std::to_string(kernel.matrix_instructions) : "?",
       waves_text(kernel, there), remarks(kernel, there));
   row.erase(row.find_last_not_of(" \n") + 1);
   return row + "\n";
@@ -61,7 +61,7 @@ nlohmann::json kernels_json(const DeviceInfo& target, const CompiledPlan& compil
   for (std::size_t i = 0; i < list.size(); ++i) {
     const KernelSource& source = compiled.plan.sources[i];
     list[i]["threads"] = threads_of(source);
-    list[i]["listed"] = compiled.kernels[i].listing.has_value();
+    list[i]["counted"] = compiled.kernels[i].counted;
     const auto there = reckoned(target, source, figures[i].statistics);
     if (!there) continue;
     list[i]["occupancy"] = {{"groups", there->groups},

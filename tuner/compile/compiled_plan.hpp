@@ -15,9 +15,8 @@ namespace greta {
 struct CompiledKernel {
   std::vector<std::byte> code_object;  ///< empty where a driver keeps it to itself
   KernelStatistics statistics;
-  /// Its instructions as text; nothing where no program lists them, and then they are not counted
-  /// in `statistics` either.
-  std::optional<std::string> listing;
+  std::optional<std::string> listing;  ///< its instructions as text, where a program lists them
+  bool counted = false;                ///< whether matrix instructions were, in `statistics`
 };
 
 /// A configuration of a problem, compiled for an architecture.

@@ -1,5 +1,8 @@
 #include "tuner/compile/target_compiler.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <atomic>
 #include <optional>
@@ -9,6 +12,7 @@
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/hip/compiler.hpp"
+#include "runtime/device/hip/cubin.hpp"
 #include "runtime/device/hip/disassembler.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "runtime/device/hip/platform.hpp"
@@ -28,21 +32,28 @@ class HipTarget final : public TargetCompiler {
     auto compiled = compiler_->compile(source, info_.architecture);
     if (!compiled) return compiled.failure();
     CompiledKernel kernel{std::move(compiled->binary), {}, {}};
-    const auto statistics = info_.is_cpu()
-                                ? hip::host::read_statistics(kernel.code_object, source.entry)
-                                : hip::read_statistics(kernel.code_object, source.entry);
+    const auto statistics = read_statistics(kernel.code_object, source.entry);
     if (!statistics) return statistics.failure();
     kernel.statistics = *statistics;
     kernel.statistics.shared_memory_bytes += source.dynamic_shared_bytes;
-    if (info_.is_cpu()) return kernel;
+    kernel.counted = info_.vendor == "NVIDIA";
+    if (info_.vendor != "AMD") return kernel;
     if (auto listing = hip::disassemble(kernel.code_object, options_)) {
       kernel.statistics.matrix_instructions = count_matrix_instructions(*listing);
       kernel.listing = *std::move(listing);
+      kernel.counted = true;
     }
     return kernel;
   }
 
  private:
+  Result<KernelStatistics> read_statistics(std::span<const std::byte> code_object,
+                                           const std::string& entry) const {
+    if (info_.is_cpu()) return hip::host::read_statistics(code_object, entry);
+    return info_.vendor == "NVIDIA" ? hip::read_cubin_statistics(code_object, entry)
+                                    : hip::read_statistics(code_object, entry);
+  }
+
   DeviceInfo info_;
   std::unique_ptr<hip::Compiler> compiler_;
   OpenOptions options_;
@@ -58,7 +69,10 @@ class DeviceTarget final : public TargetCompiler {
     const auto compiled = device_->compile(source);
     if (!compiled) return compiled.failure();
     CompiledKernel kernel{{}, (*compiled)->statistics(), {}};
-    if (auto listing = (*compiled)->listing()) kernel.listing = *std::move(listing);
+    if (auto listing = (*compiled)->listing()) {
+      kernel.listing = *std::move(listing);
+      kernel.counted = true;
+    }
     return kernel;
   }
 
@@ -75,13 +89,11 @@ std::optional<DeviceInfo> host_info(const std::string& architecture) {
   return std::nullopt;
 }
 
-/// Each architecture of AMD that GRETA knows, for messages.
-std::string amd_architectures() {
-  std::string names;
-  for (const auto& name : known_architectures()) {
-    if (name.starts_with("gfx")) names += (names.empty() ? "" : ", ") + name;
-  }
-  return names;
+Result<std::unique_ptr<hip::Compiler>> create_compiler(const DeviceInfo& info,
+                                                       const OpenOptions& options) {
+  if (info.is_cpu()) return hip::host::create_compiler(options);
+  return info.vendor == "NVIDIA" ? hip::create_nvidia_compiler(options)
+                                 : hip::create_amd_compiler(options);
 }
 
 }  // namespace
@@ -90,10 +102,12 @@ Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& arc
                                                           const OpenOptions& options) {
   const bool host = architecture.starts_with("host-");
   auto info = host ? host_info(architecture) : architecture_info(architecture);
-  if (!info || !(host || architecture.starts_with("gfx"))) {
-    return Failure{Status::invalid_argument, "must be one of " + amd_architectures(), {}};
+  if (!info) {
+    return Failure{Status::invalid_argument,
+                   fmt::format("must be one of {}", fmt::join(known_architectures(), ", ")),
+                   {}};
   }
-  auto compiler = host ? hip::host::create_compiler(options) : hip::create_amd_compiler(options);
+  auto compiler = create_compiler(*info, options);
   if (!compiler) return compiler.failure();
   auto version = (*compiler)->used_for(architecture);
   if (!version) return version.failure();

@@ -22,10 +22,10 @@ class TargetCompiler {
   virtual Result<CompiledKernel> compile(const KernelSource& source) = 0;
 };
 
-/// For an AMD architecture ("gfx942"), by hiprtc or clang, or for one that hip-host imitates
-/// ("host-gfx942"). Fails with `invalid_argument` for others, and with `unavailable` where no
-/// compiler of this machine knows it. Of the options, `compiler`, `compile_helper` and
-/// `compile_deadline` are used.
+/// For an AMD architecture ("gfx942"), by hiprtc or clang; for one of NVIDIA ("sm_90"), by NVRTC;
+/// or for one that hip-host imitates ("host-gfx942"). Fails with `invalid_argument` for others, and
+/// with `unavailable` where no compiler of this machine knows it. Of the options, `compiler`,
+/// `compile_helper` and `compile_deadline` are used.
 Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& architecture,
                                                           const OpenOptions& options);
 /// For an open device, e.g. of open_null_hardware(), whose driver compiles; it gives no code

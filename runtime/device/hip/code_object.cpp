@@ -1,21 +1,19 @@
 #include "runtime/device/hip/code_object.hpp"
 
-#include <elf.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
 #include <utility>
+
+#include "runtime/device/hip/elf_bytes.hpp"
 
 namespace greta::hip {
 namespace {
 
 using nlohmann::json;
-using Bytes = std::span<const std::byte>;
 
 constexpr std::string_view bundle_magic = "__CLANG_OFFLOAD_BUNDLE__";
 constexpr std::string_view compressed_magic = "CCOB";
@@ -25,46 +23,6 @@ constexpr int deepest_metadata = 32;         // compilers nest it five deep
 
 Failure malformed(std::string what) {
   return {Status::invalid_argument, std::move(what), {}};
-}
-
-/// Part of `bytes`, empty where it would reach past their end.
-Bytes slice(Bytes bytes, std::uint64_t offset, std::uint64_t size) {
-  if (offset > bytes.size() || size > bytes.size() - offset) return {};
-  return bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
-}
-
-template <typename T>
-std::optional<T> read(Bytes bytes, std::uint64_t offset) {
-  const Bytes part = slice(bytes, offset, sizeof(T));
-  if (part.empty()) return std::nullopt;
-  T value;
-  std::memcpy(&value, part.data(), sizeof(T));
-  return value;
-}
-
-std::string_view text(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// The string at an offset of a string table.
-std::string_view string_at(Bytes table, std::uint64_t offset) {
-  const std::string_view all = text(table);
-  if (offset >= all.size()) return {};
-  const auto rest = all.substr(static_cast<std::size_t>(offset));
-  return rest.substr(0, rest.find('\0'));
-}
-
-/// The entries of a header table; those that lie outside of the file are left out.
-template <typename Header>
-std::vector<Header> headers(Bytes file, std::uint64_t offset, unsigned entry_size, unsigned count) {
-  std::vector<Header> found;
-  if (entry_size != sizeof(Header)) return found;
-  for (unsigned i = 0; i < count; ++i) {
-    const auto header = read<Header>(file, offset + std::uint64_t{i} * sizeof(Header));
-    if (!header) break;
-    found.push_back(*header);
-  }
-  return found;
 }
 
 /// The metadata note in a segment of notes; empty where there is none.
@@ -128,11 +86,8 @@ const json* find_kernel(const json& metadata, const std::string& entry) {
 
 /// The metadata of a kernel of a code object.
 Result<json> read_kernel(Bytes code_object, const std::string& entry) {
-  const auto elf = read<Elf64_Ehdr>(code_object, 0);
-  if (!elf || !text(code_object).starts_with(ELFMAG) || elf->e_ident[EI_CLASS] != ELFCLASS64 ||
-      elf->e_ident[EI_DATA] != ELFDATA2LSB || elf->e_machine != EM_AMDGPU) {
-    return malformed("this is no AMD code object");
-  }
+  const auto elf = elf_header(code_object, EM_AMDGPU);
+  if (!elf) return malformed("this is no AMD code object");
   for (const auto& segment :
        headers<Elf64_Phdr>(code_object, elf->e_phoff, elf->e_phentsize, elf->e_phnum)) {
     if (segment.p_type != PT_NOTE) continue;
@@ -155,22 +110,8 @@ std::uint32_t number(const json& kernel, const char* key) {
 
 /// Bytes of a function's code; 0 where the symbol table does not say.
 std::uint32_t code_bytes(Bytes file, const Elf64_Ehdr& elf, const std::string& entry) {
-  const auto sections = headers<Elf64_Shdr>(file, elf.e_shoff, elf.e_shentsize, elf.e_shnum);
-  for (const auto& section : sections) {
-    if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_SYMTAB) continue;
-    if (section.sh_link >= sections.size()) continue;
-    const auto& names = sections[section.sh_link];
-    const Bytes table = slice(file, names.sh_offset, names.sh_size);
-    const Bytes symbols = slice(file, section.sh_offset, section.sh_size);
-    for (std::uint64_t at = 0; const auto symbol = read<Elf64_Sym>(symbols, at);
-         at += sizeof(Elf64_Sym)) {
-      if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
-          string_at(table, symbol->st_name) == entry) {
-        return static_cast<std::uint32_t>(symbol->st_size);
-      }
-    }
-  }
-  return 0;
+  const auto found = find_function_symbol(file, section_headers(file, elf), entry);
+  return found ? static_cast<std::uint32_t>(found->symbol.st_size) : 0;
 }
 
 /// Whether a bundle's entry, e.g. "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-", is for an architecture.

@@ -11,6 +11,7 @@
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/hip/compiler.hpp"
+#include "runtime/device/hip/cubin.hpp"
 #include "runtime/device/hip/disassembler.hpp"
 #include "runtime/device/listing.hpp"
 #include "runtime/device/occupancy.hpp"
@@ -34,7 +35,7 @@ class Compiled : public ::testing::TestWithParam<std::string> {
       if (is_new) seen->second = compile(source, is_default);
       uses_matrix_cores = uses_matrix_cores || seen->second;
     }
-    EXPECT_EQ(uses_matrix_cores, is_amd_ && config.variant.starts_with("matrix"));
+    EXPECT_EQ(uses_matrix_cores, config.variant.starts_with("matrix"));
   }
 
   void sample(int each) {
@@ -63,8 +64,10 @@ class Compiled : public ::testing::TestWithParam<std::string> {
       ADD_FAILURE() << compiled.failure().message << '\n' << compiled.failure().log;
       return false;
     }
-    if (!is_amd_) return false;  // NVRTC has checked limits; nothing here reads its instructions
-    expect_fits(source, hip::read_statistics(compiled->binary, source.entry).value(), is_default);
+    const auto read = is_amd_ ? hip::read_statistics : hip::read_cubin_statistics;
+    const auto statistics = read(compiled->binary, source.entry).value();
+    expect_fits(source, statistics, is_default);
+    if (!is_amd_) return statistics.matrix_instructions > 0;
     const MatrixCores cores = matrix_cores(device_.architecture);
     if (cores == MatrixCores::none || source.name.find("matrix") == std::string::npos) return false;
     const auto listing = hip::disassemble(compiled->binary, {}).value();

@@ -1,0 +1,131 @@
+#include "runtime/device/hip/cubin.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "runtime/device/hip/elf_bytes.hpp"
+
+namespace greta::hip {
+namespace {
+
+constexpr Elf64_Half cuda_machine = 190;  // EM_CUDA
+constexpr std::uint64_t instruction_bytes = 16;
+// From compute capability 9.0 on, the system's own part of a workgroup's shared memory is counted
+// in its section, and this one is there to say so.
+constexpr std::string_view reserved_section = ".nv.shared.reserved.0";
+constexpr std::uint64_t reserved_bytes = 1024;
+
+/// An entry of .nv.info. `size` bytes follow those of the format `words`; others hold all in it.
+struct InfoHeader {
+  std::uint8_t format, attribute;
+  std::uint16_t size;
+};
+constexpr std::uint8_t words = 4;  // EIFMT_SVAL
+
+enum Attribute : std::uint8_t {
+  frame_size = 0x11,      // EIATTR_FRAME_SIZE: of the function alone
+  min_stack_size = 0x12,  // EIATTR_MIN_STACK_SIZE: with what it calls
+  register_count = 0x2f,  // EIATTR_REGCOUNT
+};
+
+/// What some attributes hold: a number for a function.
+struct FunctionNumber {
+  std::uint32_t symbol, number;
+};
+
+struct Cubin {
+  Bytes file;
+  std::vector<Elf64_Shdr> sections;
+  Bytes names;  ///< of sections
+
+  const Elf64_Shdr* section(std::string_view name) const {
+    const auto found = std::find_if(
+        sections.begin(), sections.end(),
+        [&](const Elf64_Shdr& header) { return string_at(names, header.sh_name) == name; });
+    return found == sections.end() ? nullptr : &*found;
+  }
+
+  /// Empty for one without contents.
+  Bytes contents(const Elf64_Shdr& header) const {
+    return header.sh_type == SHT_NOBITS ? Bytes() : slice(file, header.sh_offset, header.sh_size);
+  }
+
+  /// What .nv.info has under an attribute for a function.
+  std::optional<std::uint32_t> number(Attribute attribute, std::uint32_t symbol) const {
+    const Elf64_Shdr* const info = section(".nv.info");
+    if (info == nullptr) return std::nullopt;
+    const Bytes entries = contents(*info);
+    std::uint64_t at = 0;
+    while (const auto entry = read<InfoHeader>(entries, at)) {
+      at += sizeof(InfoHeader);
+      if (entry->format != words) continue;
+      const auto value = read<FunctionNumber>(entries, at);
+      if (entry->attribute == attribute && value && value->symbol == symbol) return value->number;
+      at += entry->size;
+    }
+    return std::nullopt;
+  }
+};
+
+/// HMMA, IMMA or DMMA, whatever its operands are. The opcode is in the first nine bits.
+bool is_matrix_instruction(std::uint16_t start) {
+  constexpr unsigned hmma = 0x3c, imma = 0x37, dmma = 0x3f;
+  const unsigned opcode = start & 0x1ffU;
+  return opcode == hmma || opcode == imma || opcode == dmma;
+}
+
+std::uint32_t count_matrix_instructions(Bytes code) {
+  std::uint32_t count = 0;
+  for (std::uint64_t at = 0; const auto start = read<std::uint16_t>(code, at);
+       at += instruction_bytes) {
+    if (is_matrix_instruction(*start)) ++count;
+  }
+  return count;
+}
+
+std::uint32_t shared_memory_bytes(const Cubin& cubin, const std::string& entry) {
+  const Elf64_Shdr* const own = cubin.section(".nv.shared." + entry);
+  if (own == nullptr) return 0;
+  const std::uint64_t reserved = cubin.section(reserved_section) == nullptr ? 0 : reserved_bytes;
+  return static_cast<std::uint32_t>(own->sh_size - std::min(own->sh_size, reserved));
+}
+
+Failure malformed(std::string what) {
+  return {Status::invalid_argument, std::move(what), {}};
+}
+
+}  // namespace
+
+Result<KernelStatistics> read_cubin_statistics(std::span<const std::byte> file,
+                                               const std::string& entry) {
+  const auto elf = elf_header(file, cuda_machine);
+  if (!elf) return malformed("this is no cubin");
+  Cubin cubin{file, section_headers(file, *elf), {}};
+  if (elf->e_shstrndx < cubin.sections.size()) {
+    cubin.names = cubin.contents(cubin.sections[elf->e_shstrndx]);
+  }
+  const auto kernel = find_function_symbol(file, cubin.sections, entry);
+  if (!kernel || kernel->symbol.st_shndx >= cubin.sections.size()) {
+    return malformed(fmt::format("the cubin has no kernel {}", entry));
+  }
+  const Elf64_Shdr& code_section = cubin.sections[kernel->symbol.st_shndx];
+  const Bytes code =
+      slice(cubin.contents(code_section), kernel->symbol.st_value, kernel->symbol.st_size);
+  const auto registers = cubin.number(register_count, kernel->index);
+  if (code.empty() || !registers) {
+    return malformed(fmt::format("the cubin lacks the {} of {}",
+                                 code.empty() ? "code" : "number of registers", entry));
+  }
+  KernelStatistics statistics;
+  statistics.registers = *registers;
+  statistics.scratch_bytes = std::max(cubin.number(frame_size, kernel->index).value_or(0),
+                                      cubin.number(min_stack_size, kernel->index).value_or(0));
+  statistics.shared_memory_bytes = shared_memory_bytes(cubin, entry);
+  statistics.code_bytes = static_cast<std::uint32_t>(code.size());
+  statistics.matrix_instructions = count_matrix_instructions(code);
+  return statistics;
+}
+
+}  // namespace greta::hip

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <elf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace greta::hip {
+
+// Reading ELF files that may hold anything: nothing here reaches past their end.
+
+using Bytes = std::span<const std::byte>;
+
+/// Part of `bytes`, empty where it would reach past their end.
+inline Bytes slice(Bytes bytes, std::uint64_t offset, std::uint64_t size) {
+  if (offset > bytes.size() || size > bytes.size() - offset) return {};
+  return bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+}
+
+template <typename T>
+std::optional<T> read(Bytes bytes, std::uint64_t offset) {
+  const Bytes part = slice(bytes, offset, sizeof(T));
+  if (part.empty()) return std::nullopt;
+  T value;
+  std::memcpy(&value, part.data(), sizeof(T));
+  return value;
+}
+
+inline std::string_view text(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// The string at an offset of a string table.
+inline std::string_view string_at(Bytes table, std::uint64_t offset) {
+  const std::string_view all = text(table);
+  if (offset >= all.size()) return {};
+  const auto rest = all.substr(static_cast<std::size_t>(offset));
+  return rest.substr(0, rest.find('\0'));
+}
+
+/// The header of a little-endian 64-bit ELF file for a machine, or nothing.
+inline std::optional<Elf64_Ehdr> elf_header(Bytes file, Elf64_Half machine) {
+  const auto elf = read<Elf64_Ehdr>(file, 0);
+  if (!elf || !text(file).starts_with(ELFMAG) || elf->e_ident[EI_CLASS] != ELFCLASS64 ||
+      elf->e_ident[EI_DATA] != ELFDATA2LSB || elf->e_machine != machine) {
+    return std::nullopt;
+  }
+  return elf;
+}
+
+/// The entries of a header table; those that lie outside of the file are left out.
+template <typename Header>
+std::vector<Header> headers(Bytes file, std::uint64_t offset, unsigned entry_size, unsigned count) {
+  std::vector<Header> found;
+  if (entry_size != sizeof(Header)) return found;
+  for (unsigned i = 0; i < count; ++i) {
+    const auto header = read<Header>(file, offset + std::uint64_t{i} * sizeof(Header));
+    if (!header) break;
+    found.push_back(*header);
+  }
+  return found;
+}
+
+inline std::vector<Elf64_Shdr> section_headers(Bytes file, const Elf64_Ehdr& elf) {
+  return headers<Elf64_Shdr>(file, elf.e_shoff, elf.e_shentsize, elf.e_shnum);
+}
+
+/// A symbol, and its number in its table.
+struct FoundSymbol {
+  Elf64_Sym symbol;
+  std::uint32_t index;
+};
+
+/// A function by its name; nothing where no symbol table has it.
+inline std::optional<FoundSymbol> find_function_symbol(Bytes file,
+                                                       const std::vector<Elf64_Shdr>& sections,
+                                                       std::string_view name) {
+  for (const auto& section : sections) {
+    if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_SYMTAB) continue;
+    if (section.sh_link >= sections.size()) continue;
+    const auto& names = sections[section.sh_link];
+    const Bytes table = slice(file, names.sh_offset, names.sh_size);
+    const Bytes symbols = slice(file, section.sh_offset, section.sh_size);
+    std::uint32_t index = 0;
+    while (const auto symbol = read<Elf64_Sym>(symbols, index * sizeof(Elf64_Sym))) {
+      if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && string_at(table, symbol->st_name) == name) {
+        return FoundSymbol{*symbol, index};
+      }
+      ++index;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace greta::hip
