@@ -7,6 +7,10 @@
 
 #include "gemm/slices.hip"
 
+// Slices whose loads are in flight at once: those of 32 take more registers than a thread gets on
+// NVIDIA.
+#define AT_ONCE (SPLIT < 16 ? SPLIT : 16)
+
 GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
   const Arguments args = GEMM_ARGUMENTS;
   // Where the partial sums fit into memory, their fours can be counted in 32 bits: 64-bit divisions
@@ -15,17 +19,21 @@ GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
   const u32 id = block_index<256>() * 256 + thread_index();
   if (id >= m * groups) return;
   const u32 row = id / groups, col = id % groups * 4;
-  float part[SPLIT][4] = {};  // all loads are in flight at once
-  GRETA_UNROLL
-  for (u32 s = 0; s < SPLIT; ++s) {
-    get_partial4(args, s, row, col, part[s]);
-  }
-  float sum[4];
-  GRETA_UNROLL
-  for (int j = 0; j < 4; ++j) {
-    sum[j] = part[0][j];
+  float sum[4] = {};
+  GRETA_NO_UNROLL
+  for (u32 first = 0; first < SPLIT; first += AT_ONCE) {
+    float part[AT_ONCE][4] = {};
     GRETA_UNROLL
-    for (u32 s = 1; s < SPLIT; ++s) sum[j] += part[s][j];
+    for (u32 s = 0; s < AT_ONCE; ++s) {
+      if (SPLIT % AT_ONCE == 0 || first + s < SPLIT) {
+        get_partial4(args, first + s, row, col, part[s]);
+      }
+    }
+    GRETA_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      GRETA_UNROLL
+      for (u32 s = 0; s < AT_ONCE; ++s) sum[j] += part[s][j];
+    }
   }
   put4(args, row, col, sum);
 }
