@@ -21,7 +21,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 
-#include "common/memory.glsl"
+#include "common/in_out.glsl"
 #include "attention/operands.glsl"
 #if SPLIT > 1
 #include "common/arrival.glsl"

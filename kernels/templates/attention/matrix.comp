@@ -46,7 +46,7 @@
 #include "common/cooperative_matrix.glsl"
 #extension GL_KHR_shader_subgroup_shuffle : require
 #extension GL_KHR_shader_subgroup_vote : require
-#include "common/memory.glsl"
+#include "common/in_out.glsl"
 #include "attention/operands.glsl"
 #include "attention/order.glsl"
 

@@ -21,9 +21,6 @@ layout(push_constant, std430) uniform Arguments {
   float scale;             // of the scores, times log2(e)
 } args;
 
-#define IN_BYTES (IN_F16 != 0 || IN_BF16 != 0 ? 2 : 4)
-#define OUT_BYTES (OUT_F16 != 0 || OUT_BF16 != 0 ? 2 : 4)
-
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer I32 { int v; };
 
 // Less than any score; 2 to the power of its difference to one is 0.
@@ -54,26 +51,3 @@ uint64_t query_offset(uint sequence, uint query, uint head) {
 uint64_t keys_offset(uint sequence, uint kv_head) {
   return (uint64_t(sequence) * args.kv_heads + kv_head) * args.capacity * DIM;
 }
-
-void store_out(uint64_t at, float x) {
-#if OUT_F16
-  F16(at).v = float16_t(x);
-#elif OUT_BF16
-  BF16(at).v = uint16_t(bf16_from_float(vec4(x)).x);
-#else
-  F32(at).v = x;
-#endif
-}
-
-void store_out4(uint64_t at, vec4 x) {
-#if OUT_F16
-  F16x4(at).v = f16vec4(x);
-#elif OUT_BF16
-  BF16x4(at).v = u16vec4(bf16_from_float(x));
-#else
-  F32x4(at).v = x;
-#endif
-}
-
-// Number of this workgroup in a grid that is folded into two dimensions.
-uint workgroup() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }

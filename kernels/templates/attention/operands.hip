@@ -10,22 +10,7 @@
 #error "DIM is a multiple of 8"
 #endif
 
-#include "common/types.hip"
-
-#if IN_F16
-typedef f16 In;
-#elif IN_BF16
-typedef bf16 In;
-#else
-typedef float In;
-#endif
-#if OUT_F16
-typedef f16 Out;
-#elif OUT_BF16
-typedef bf16 Out;
-#else
-typedef float Out;
-#endif
+#include "common/in_out.hip"
 
 struct Arguments {
   const In *q, *k, *v;

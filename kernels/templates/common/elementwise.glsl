@@ -16,37 +16,15 @@
 #if OUT_F16 && F16_ARITHMETIC
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #endif
-#include "common/memory.glsl"
+#include "common/in_out.glsl"
 
 layout(local_size_x = THREADS) in;
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer I32 { int v; };
 
-#define IN_BYTES (IN_F16 != 0 || IN_BF16 != 0 ? 2 : 4)
-#define OUT_BYTES (OUT_F16 != 0 || OUT_BF16 != 0 ? 2 : 4)
 #define SAME_TYPE (IN_F16 == OUT_F16 && IN_BF16 == OUT_BF16)
 
 // X_PACK in memory, X_RAW in registers: VEC elements of the inputs' type.
 X_RAW load_vector(uint64_t at) { return X_RAW(X_PACK(at).v); }
-
-float load_in(uint64_t at) {
-#if IN_F16
-  return float(F16(at).v);
-#elif IN_BF16
-  return float_from_bf16(uvec4(BF16(at).v)).x;
-#else
-  return F32(at).v;
-#endif
-}
-
-void store_out(uint64_t at, float x) {
-#if OUT_F16
-  F16(at).v = float16_t(x);
-#elif OUT_BF16
-  BF16(at).v = uint16_t(bf16_from_float(vec4(x)).x);
-#else
-  F32(at).v = x;
-#endif
-}
 
 #if VEC > 1 && (OUT_BF16 || OUT_F16 && F16_ARITHMETIC)
 #define OUT_WORDS 1
@@ -104,9 +82,6 @@ void store_nan(uint64_t at) {
   [[unroll]] for (uint i = 0; i < VEC; ++i) e[i] = uintBitsToFloat(0x7fc00000u);
   store_floats(at, e);
 }
-
-// Number of this workgroup in a grid that is folded into two dimensions.
-uint workgroup() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
 
 // Row and column of a vector in a matrix whose rows have `width` vectors.
 struct Place {

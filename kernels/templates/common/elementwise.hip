@@ -13,22 +13,7 @@
 #error "ITEMS is at least 1"
 #endif
 
-#include "common/types.hip"
-
-#if IN_F16
-typedef f16 In;
-#elif IN_BF16
-typedef bf16 In;
-#else
-typedef float In;
-#endif
-#if OUT_F16
-typedef f16 Out;
-#elif OUT_BF16
-typedef bf16 Out;
-#else
-typedef float Out;
-#endif
+#include "common/in_out.hip"
 
 typedef Pack<In, VEC> Vector;
 

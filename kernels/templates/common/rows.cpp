@@ -147,7 +147,14 @@ Variant make(const char* name, const char* summary, const Operation& operation, 
           [=](const Problem& problem, const DeviceInfo& device, const Config& config) {
             return plan(operation, problem, device, config);
           },
-          defaults, summary};
+          [=](const Problem& problem, const DeviceInfo& device) {
+            return defaults(operation, problem, device);
+          },
+          summary};
+}
+
+std::vector<Config> no_defaults(const Operation&, const Problem&, const DeviceInfo&) {
+  return {};
 }
 
 }  // namespace
@@ -169,8 +176,7 @@ std::vector<Variant> variants(const Operation& operation) {
       operation, streamed_space, plan_streamed, streamed_defaults));
   list.push_back(make("naive",
                       "a workgroup walks a row by single elements, and reduces in shared memory",
-                      operation, naive_space, plan_streamed,
-                      [](const Problem&, const DeviceInfo&) { return std::vector<Config>{}; }));
+                      operation, naive_space, plan_streamed, no_defaults));
   return list;
 }
 

@@ -132,6 +132,19 @@ void add_subgroup(Config& config, const DeviceInfo& device) {
   config.values.emplace_back("SUBGROUP", whole ? size : 0);
 }
 
+/// Whether compilers find registers for all of it; they need some more than the space demands.
+bool roomy(const Operation& operation, std::int64_t cols, const DeviceInfo& device,
+           const Config& c) {
+  const std::int64_t held = vectors_of_thread(cols, c) * c["VEC"];
+  const std::int64_t weights = operation.registers_beside == 0 ? 0
+                               : held <= 16                    ? held * operation.registers_beside
+                                                               : 8;
+  // AMD's keep values of additive masks and weights beside those that are held.
+  const std::int64_t beside = device.vendor == "AMD" ? held / 2 : 0;
+  const std::int64_t needed = held + beside + weights + operation.statistic_words + 23;
+  return needed * c["THREADS"] <= register_file(device);
+}
+
 }  // namespace
 
 std::int64_t vectors_of_thread(std::int64_t cols, const Config& c) {
@@ -254,7 +267,8 @@ Alternative naive_space(const Operation&, const Problem& problem, const DeviceIn
 
 /// Four loads of 16 bytes in each thread, where there are rows enough to keep the device busy; else
 /// more threads. Workgroups of 128 threads and more.
-std::vector<Config> held_defaults(const Problem& problem, const DeviceInfo& device) {
+std::vector<Config> held_defaults(const Operation& operation, const Problem& problem,
+                                  const DeviceInfo& device) {
   const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
   const int vec = widest_vector(problem.dtype, cols, cols);
   const std::int64_t vectors = cols / vec;
@@ -271,12 +285,13 @@ std::vector<Config> held_defaults(const Problem& problem, const DeviceInfo& devi
                    {"VEC", vec},
                    {"STAY", 0}}};
     add_subgroup(config, device);
-    configs.push_back(std::move(config));
+    if (cpu || roomy(operation, cols, device, config)) configs.push_back(std::move(config));
   }
   return configs;
 }
 
-std::vector<Config> streamed_defaults(const Problem& problem, const DeviceInfo& device) {
+std::vector<Config> streamed_defaults(const Operation&, const Problem& problem,
+                                      const DeviceInfo& device) {
   const std::int64_t cols = problem.dim("cols");
   const int vec = widest_vector(problem.dtype, cols, cols);
   std::vector<Config> configs;
@@ -289,7 +304,8 @@ std::vector<Config> streamed_defaults(const Problem& problem, const DeviceInfo& 
 }
 
 /// Where rows are so few that most of the device would be idle.
-std::vector<Config> split_defaults(const Problem& problem, const DeviceInfo& device) {
+std::vector<Config> split_defaults(const Operation&, const Problem& problem,
+                                   const DeviceInfo& device) {
   const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
   const std::int64_t busy = busy_workgroups(device);
   if (vectorising_cpu(device) || 2 * rows > busy) return {};

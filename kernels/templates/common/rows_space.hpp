@@ -17,8 +17,8 @@ Alternative split_space(const Operation&, const Problem&, const DeviceInfo&);
 Alternative naive_space(const Operation&, const Problem&, const DeviceInfo&);
 
 /// Best first; none where a row is too long to be held, or there are enough rows.
-std::vector<Config> held_defaults(const Problem&, const DeviceInfo&);
-std::vector<Config> streamed_defaults(const Problem&, const DeviceInfo&);
-std::vector<Config> split_defaults(const Problem&, const DeviceInfo&);
+std::vector<Config> held_defaults(const Operation&, const Problem&, const DeviceInfo&);
+std::vector<Config> streamed_defaults(const Operation&, const Problem&, const DeviceInfo&);
+std::vector<Config> split_defaults(const Operation&, const Problem&, const DeviceInfo&);
 
 }  // namespace greta::rows

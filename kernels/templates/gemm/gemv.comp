@@ -10,7 +10,7 @@
 #error "ROWS THREADS COLS VA VB UNROLL SPLIT {A,B}_{ALONG_K,PACK,RAW} must be defined"
 #endif
 
-#include "common/memory.glsl"
+#include "common/in_out.glsl"
 #include "gemm/operands.glsl"
 #if SPLIT > 1
 #include "common/arrival.glsl"

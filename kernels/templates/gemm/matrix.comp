@@ -50,7 +50,7 @@
 #endif
 
 #include "common/cooperative_matrix.glsl"
-#include "common/memory.glsl"
+#include "common/in_out.glsl"
 #include "gemm/operands.glsl"
 #include "gemm/aligned.glsl"
 #include "gemm/tile_order.glsl"

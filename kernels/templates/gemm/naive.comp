@@ -6,7 +6,7 @@
 #error "THREADS, A_ALONG_K and B_ALONG_K must be defined"
 #endif
 
-#include "common/memory.glsl"
+#include "common/in_out.glsl"
 #include "gemm/operands.glsl"
 
 layout(local_size_x = THREADS) in;

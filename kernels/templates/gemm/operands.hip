@@ -13,22 +13,7 @@
 #error "ACTIVATION is 0 (none), 1 (silu) or 2 (gelu)"
 #endif
 
-#include "common/types.hip"
-
-#if IN_F16
-typedef f16 In;
-#elif IN_BF16
-typedef bf16 In;
-#else
-typedef float In;
-#endif
-#if OUT_F16
-typedef f16 Out;
-#elif OUT_BF16
-typedef bf16 Out;
-#else
-typedef float Out;
-#endif
+#include "common/in_out.hip"
 
 struct Arguments {
   const In *a, *b;

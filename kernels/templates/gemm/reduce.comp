@@ -6,7 +6,7 @@
 #error "SPLIT must be defined and at least 2"
 #endif
 
-#include "common/memory.glsl"
+#include "common/in_out.glsl"
 #include "gemm/operands.glsl"
 
 layout(local_size_x = 256) in;

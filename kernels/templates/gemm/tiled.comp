@@ -13,7 +13,7 @@
 #error "A_ALONG_K A_PACK A_RAW B_ALONG_K B_PACK and B_RAW must be defined"
 #endif
 
-#include "common/memory.glsl"
+#include "common/in_out.glsl"
 #include "gemm/operands.glsl"
 #include "gemm/tile_order.glsl"
 
