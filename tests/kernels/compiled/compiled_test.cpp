@@ -84,10 +84,7 @@ class Compiled : public ::testing::TestWithParam<std::string> {
     if (!is_default) return;
     EXPECT_EQ(statistics.spilled_registers, 0U);
     EXPECT_EQ(statistics.spilled_scalar_registers, 0U);
-    // Of NVIDIA's registers each of 1024 threads has 64: rows that they hold spill yet.
-    if (is_amd_ || threads < 1024) {
-      EXPECT_EQ(statistics.scratch_bytes, 0U);
-    }
+    EXPECT_EQ(statistics.scratch_bytes, 0U);
   }
 
   const bool is_amd_ = device_.vendor == "AMD";
