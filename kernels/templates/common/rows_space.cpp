@@ -142,7 +142,7 @@ bool roomy(const Operation& operation, std::int64_t cols, const DeviceInfo& devi
   // AMD's keep values of additive masks and weights beside those that are held.
   const std::int64_t beside = device.vendor == "AMD" ? held / 2 : 0;
   const std::int64_t needed = held + beside + weights + operation.statistic_words + 23;
-  return needed * c["THREADS"] <= register_file(device);
+  return held <= 32 && needed * c["THREADS"] <= register_file(device);
 }
 
 }  // namespace
@@ -175,6 +175,12 @@ Alternative held_space(const Operation& operation, const Problem& problem,
                    cols, most),
        {"THREADS", "ROWS", "VEC"},
        [=](const Config& c) { return vectors_of_thread(cols, c) * c["VEC"] <= most; }});
+  constexpr int most_loads = 32;  // some drivers' compilers end in a crash beyond
+  a.constraints.push_back(
+      {"loads",
+       fmt::format("a thread must hold its share of a row in at most {} vectors", most_loads),
+       {"THREADS", "ROWS", "VEC"},
+       [cols](const Config& c) { return vectors_of_thread(cols, c) <= most_loads; }});
   a.constraints.push_back({"register_file",
                            fmt::format("a workgroup's rows need more than {} registers", file),
                            {"THREADS", "ROWS", "VEC", "STAY"},
