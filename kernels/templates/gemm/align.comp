@@ -7,7 +7,7 @@
 #error "ALIGN_{A,B} and {A,B}_ALONG_K must be defined"
 #endif
 
-#include "common/memory.glsl"
+#include "common/in_out.glsl"
 #include "gemm/operands.glsl"
 #include "gemm/aligned.glsl"
 
