@@ -65,14 +65,16 @@ TEST(RowsOnTheBestDevice, TakeRowsOf131072) {
   }
 }
 
-// A GPU reads a row once where it can: four 16-byte loads are in flight in each thread.
+// A GPU reads a row once where it can: four 16-byte loads are in flight in each thread. What a long
+// row of layernorm needs besides leaves too few registers.
 TEST_P(RowSpace, DefaultsHoldWhatFitsAndSplitFewLongRows) {
   const Config usual = default_of(16384, 4096, DType::f16);
   EXPECT_EQ(usual.variant, "held");
   EXPECT_EQ(usual["VEC"], 8);
   EXPECT_EQ(usual["THREADS"] / usual["ROWS"], 128);
   EXPECT_EQ(default_of(16384, 4096, DType::f32)["THREADS"], 256);
-  EXPECT_EQ(default_of(4096, 32000, DType::f16)["THREADS"], 1024);
+  const bool spare = !GetParam().starts_with("layernorm");
+  EXPECT_EQ(default_of(4096, 32000, DType::f16).variant, spare ? "held" : "streamed");
   EXPECT_EQ(default_of(100000, 48, DType::f16)["ROWS"], 64);
   const bool splits = entry_.variants[1].name == "split";
   EXPECT_EQ(default_of(2, 131072, DType::f16).variant, splits ? "split" : "streamed");
