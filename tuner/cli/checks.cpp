@@ -111,6 +111,7 @@ void check_csv(const std::filesystem::path& file) {
     throw CommandError(exit_usage, fmt::format("--csv {}: {}", file.string(), why));
   };
   if (std::filesystem::exists(file)) {
+    if (!std::filesystem::is_regular_file(file)) refuse("is not a file");
     std::ifstream in(file);
     std::string first;
     if (std::getline(in, first) && first + "\n" != csv_header()) {

@@ -5,7 +5,6 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
-#include "tuner/report/format.hpp"
 
 namespace greta {
 namespace {
@@ -88,8 +87,8 @@ std::string operation_section(const KernelTemplate& kernel) {
 std::string operations_text() {
   std::string text;
   for (const KernelTemplate* kernel : catalog()) {
-    text += format_row(kernel->name, kernel->summary);
-    text += format_row("", fmt::format("variants {}", variant_names(*kernel)));
+    text += fmt::format("  {:<18} {}\n", kernel->name, kernel->summary);
+    text += fmt::format("  {:<18} variants {}\n", "", variant_names(*kernel));
   }
   return text;
 }

@@ -38,9 +38,12 @@ std::string winner_rows(const SessionResult& result) {
                   format_time(winner.measurement.low_us), format_time(winner.measurement.high_us),
                   format_count(static_cast<std::size_t>(winner.rounds), "round"),
                   winner.cold ? "cold" : "warm"));
-  text += row("rate", fmt::format("{}, {} of the roofline ({})",
-                                  format_rate(result.work, winner.measurement.median_us),
-                                  format_share(winner.roofline), roofline_text(result)));
+  std::string rate = format_rate(result.work, winner.measurement.median_us);
+  if (winner.roofline > 0) {  // else no ceilings were measured
+    rate += fmt::format(", {} of the roofline ({})", format_share(winner.roofline),
+                        roofline_text(result));
+  }
+  text += row("rate", rate);
   if (winner.is_default) {
     text += row("vs default", "nothing was faster than the default for sure: the default stands");
   } else if (winner.default_us > 0) {

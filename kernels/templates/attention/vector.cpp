@@ -87,10 +87,12 @@ std::vector<Constraint> cpu_constraints(const Shape& shape) {
                 c["BK"] * shape.dim / threads_of(c) <= 32;
        }},
       {"loop_limit",
-       fmt::format("the CPU driver runs 65535 rounds of a loop: too few for {} keys",
+       fmt::format("the CPU driver runs 65535 rounds of loops: too few for {} keys",
                    shape.capacity),
        {"BK"},
-       [kv = shape.capacity](const Config& c) { return kv / c["BK"] < 65000; }},
+       [kv = shape.capacity](const Config& c) {
+         return ceil_div(kv, c["BK"]) * (c["BK"] + 4) < 65000;
+       }},
   };
 }
 

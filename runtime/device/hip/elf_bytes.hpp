@@ -70,6 +70,27 @@ inline std::vector<Elf64_Shdr> section_headers(Bytes file, const Elf64_Ehdr& elf
   return headers<Elf64_Shdr>(file, elf.e_shoff, elf.e_shentsize, elf.e_shnum);
 }
 
+/// Whether this is a 64-bit ELF file, for any machine, with all that its headers speak of: drivers
+/// trust them.
+inline bool is_whole_elf(Bytes file) {
+  const auto elf = read<Elf64_Ehdr>(file, 0);
+  if (!elf || !text(file).starts_with(ELFMAG) || elf->e_ident[EI_CLASS] != ELFCLASS64) return false;
+  const auto sections = section_headers(file, *elf);
+  const auto segments = headers<Elf64_Phdr>(file, elf->e_phoff, elf->e_phentsize, elf->e_phnum);
+  if (sections.size() != elf->e_shnum || segments.size() != elf->e_phnum) return false;
+  const auto inside = [&file](std::uint64_t offset, std::uint64_t size) {
+    return offset <= file.size() && size <= file.size() - offset;
+  };
+  for (const auto& section : sections) {
+    if (section.sh_type == SHT_NOBITS) continue;
+    if (!inside(section.sh_offset, section.sh_size)) return false;
+  }
+  for (const auto& segment : segments) {
+    if (!inside(segment.p_offset, segment.p_filesz)) return false;
+  }
+  return true;
+}
+
 /// A symbol, and its number in its table.
 struct FoundSymbol {
   Elf64_Sym symbol;
