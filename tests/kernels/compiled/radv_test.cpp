@@ -74,7 +74,7 @@ TEST_P(CompiledByRadv, DefaultsSpillNothing) {
 }
 
 TEST_P(CompiledByRadv, SomeSamples) {
-  sample(10);
+  sample(5);
 }
 
 /// The same with more of them takes minutes: ctest -L long.
