@@ -94,7 +94,9 @@ Result<std::string> run_case(Device& device, const KernelCase& run, Deadline dea
     const auto arguments = memory->pack(launch.arguments);
     auto kernel =
         device.load(source_of(launch, arguments.size()), run.code_objects[launch.code_object]);
-    if (!kernel) return kernel.failure();
+    if (!kernel) {  // what can't be loaded says nothing about results
+      return Failure{Status::invalid_argument, kernel.failure().message, kernel.failure().log};
+    }
     auto launched = (*stream)->launch(**kernel, launch.grid, arguments);
     if (!launched) return launched.failure();
     kernels.push_back(*std::move(kernel));

@@ -8,7 +8,6 @@
 
 #include "runtime/device/checks.hpp"
 #include "runtime/device/hash.hpp"
-#include "runtime/device/hip/elf_bytes.hpp"
 #include "runtime/device/telemetry.hpp"
 
 namespace greta::hip {
@@ -149,11 +148,6 @@ std::unique_ptr<HipKernel> load(const std::shared_ptr<Context>& context, const K
   KernelSource described = source;
   described.language = context->info().language;
   check_source(context->info(), described);
-  if (!is_whole_elf(code_object)) {
-    throw Refusal(Failure{Status::invalid_argument,
-                          source.name + ": the code object is damaged: no whole ELF file",
-                          {}});
-  }
   Hash hash;
   hash.add(source.entry);
   hash.add({reinterpret_cast<const char*>(code_object.data()), code_object.size()});

@@ -15,6 +15,8 @@
 
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/hash.hpp"
+#include "runtime/device/hip/elf_bytes.hpp"
+#include "runtime/device/hip/elf_bytes.hpp"
 #include "runtime/device/hip/host/elf_image.hpp"
 #include "runtime/device/hip/host/functions.hpp"
 #include "runtime/device/hip/host/language_files.hpp"
@@ -285,6 +287,9 @@ std::string compilation_text(const KernelSource& source) {
 }
 
 Result<KernelStatistics> read_statistics(std::span<const std::byte> library, const std::string&) {
+  if (!is_whole_elf(library)) {
+    return Failure{Status::invalid_argument, "it is no library, or a damaged one", {}};
+  }
   const ElfSummary summary = summarise(library);
   KernelStatistics statistics;
   statistics.shared_memory_bytes = summary.shared_bytes;
