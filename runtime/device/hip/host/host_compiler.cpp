@@ -16,7 +16,6 @@
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/hash.hpp"
 #include "runtime/device/hip/elf_bytes.hpp"
-#include "runtime/device/hip/elf_bytes.hpp"
 #include "runtime/device/hip/host/elf_image.hpp"
 #include "runtime/device/hip/host/functions.hpp"
 #include "runtime/device/hip/host/language_files.hpp"
