@@ -22,24 +22,17 @@ Work work(const Problem& problem) {
 }
 
 KernelTemplate make_template() {
-  KernelTemplate t;
-  t.name = "add_rmsnorm";
+  KernelTemplate t =
+      rows::start_template({"add_rmsnorm", tensors, rows::norm_defines, rows::epsilon, 1, 1});
   t.summary = "residual sum and its norm, sum = X + residual, Y = rmsnorm(sum)";
   t.bound =
       "of the sum u; of its norm half of (11 + 2 m + 5) u for the root, m = 17 + max(8, cols / "
       "256) merges of partial sums, and 7u for it and the products; u = 2^-24; the output's "
       "rounding";
-  t.dimensions = rows::dimensions();
   t.attributes = {rows::affine_attribute("whether there is a weight", {"weight", "none"}),
                   rows::epsilon_attribute()};
-  t.dtypes = rows::dtypes();
-  t.sizes = rows::sizes();
-  t.variants = rows::variants({"add_rmsnorm", tensors, rows::norm_defines, rows::epsilon, 1, 1});
-  t.naive = Config{"naive", {{"THREADS", 256}}};
   t.work = work;
-  t.tensors = tensors;
   t.reference = add_rmsnorm_reference;
-  t.stand_in = rows::stand_in;
   return t;
 }
 

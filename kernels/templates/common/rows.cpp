@@ -157,8 +157,6 @@ std::vector<Config> no_defaults(const Operation&, const Problem&, const DeviceIn
   return {};
 }
 
-}  // namespace
-
 std::vector<Variant> variants(const Operation& operation) {
   std::vector<Variant> list;
   list.push_back(
@@ -180,6 +178,13 @@ std::vector<Variant> variants(const Operation& operation) {
   return list;
 }
 
+/// Fewer rows of the same length.
+Problem stand_in(const Problem& problem, double fraction) {
+  return shorter(problem, "rows", 256, fraction);
+}
+
+}  // namespace
+
 TensorSpec matrix(const Problem& problem, const char* name, Role role) {
   const DType type = role == Role::input ? problem.dtype : problem.out_dtype;
   return {name, role, type, problem.dim("rows"), problem.dim("cols")};
@@ -200,21 +205,19 @@ Work work(const std::vector<TensorSpec>& tensors, const Problem& problem, double
   return least;
 }
 
-Problem stand_in(const Problem& problem, double fraction) {
-  return shorter(problem, "rows", 256, fraction);
-}
-
-std::vector<DTypes> dtypes() {
-  const auto f32 = DType::f32, f16 = DType::f16, bf16 = DType::bf16;
-  return {{f32, f32}, {f16, f16}, {f16, f32}, {bf16, bf16}, {bf16, f32}, {f32, f16}, {f32, bf16}};
-}
-
-std::vector<Dimension> dimensions() {
-  return {{"rows", "rows of the matrix"}, {"cols", "elements of a row"}};
-}
-
-std::vector<std::vector<std::int64_t>> sizes() {
-  return {{16384, 4096}, {4096, 32000}, {1000, 999}, {4, 131072}};
+KernelTemplate start_template(const Operation& operation) {
+  constexpr auto f32 = DType::f32, f16 = DType::f16, bf16 = DType::bf16;
+  KernelTemplate t;
+  t.name = operation.name;
+  t.dimensions = {{"rows", "rows of the matrix"}, {"cols", "elements of a row"}};
+  t.dtypes = {{f32, f32},  {f16, f16}, {f16, f32}, {bf16, bf16},
+              {bf16, f32}, {f32, f16}, {f32, bf16}};
+  t.sizes = {{16384, 4096}, {4096, 32000}, {1000, 999}, {4, 131072}};
+  t.variants = variants(operation);
+  t.naive = Config{"naive", {{"THREADS", 256}}};
+  t.tensors = operation.tensors;
+  t.stand_in = stand_in;
+  return t;
 }
 
 }  // namespace greta::rows

@@ -26,9 +26,6 @@ struct Operation {
   bool splits = true;  ///< whether a row's parts can be on several workgroups
 };
 
-/// held, split, streamed and naive; see common/rows.hip.
-std::vector<Variant> variants(const Operation& operation);
-
 /// A matrix of the problem's rows and columns, or its first row.
 TensorSpec matrix(const Problem& problem, const char* name, Role role);
 TensorSpec first_row(const Problem& problem, const char* name);
@@ -36,12 +33,8 @@ TensorSpec first_row(const Problem& problem, const char* name);
 /// Every operand once, `flops` for each element.
 Work work(const std::vector<TensorSpec>& tensors, const Problem& problem, double flops);
 
-/// Fewer rows of the same length.
-Problem stand_in(const Problem& problem, double fraction);
-
-/// Types and extents of operations on rows, for their templates.
-std::vector<DTypes> dtypes();
-std::vector<Dimension> dimensions();
-std::vector<std::vector<std::int64_t>> sizes();
+/// What the templates of all operations on rows have in common: name, dimensions, types, sizes,
+/// operands, and the variants held, split, streamed and naive (common/rows.hip).
+KernelTemplate start_template(const Operation& operation);
 
 }  // namespace greta::rows

@@ -132,13 +132,17 @@ void add_subgroup(Config& config, const DeviceInfo& device) {
   config.values.emplace_back("SUBGROUP", whole ? size : 0);
 }
 
+/// Columns' weights wait until they are needed where a thread holds many (fixed_first).
+std::int64_t weight_registers(int beside, std::int64_t held, const Config& c) {
+  return c["STAY"] > 0 || held <= 16 ? held * beside : 8;
+}
+
 /// Whether compilers find registers for all of it; they need some more than the space demands.
 bool roomy(const Operation& operation, std::int64_t cols, const DeviceInfo& device,
            const Config& c) {
   const std::int64_t held = vectors_of_thread(cols, c) * c["VEC"];
-  const std::int64_t weights = operation.registers_beside == 0 ? 0
-                               : held <= 16                    ? held * operation.registers_beside
-                                                               : 8;
+  const std::int64_t weights =
+      operation.registers_beside == 0 ? 0 : weight_registers(operation.registers_beside, held, c);
   // AMD's keep values of additive masks and weights beside those that are held.
   const std::int64_t beside = device.vendor == "AMD" ? held / 2 : 0;
   const std::int64_t needed = held + beside + weights + operation.statistic_words + 23;
@@ -188,10 +192,7 @@ Alternative held_space(const Operation& operation, const Problem& problem,
                              const std::int64_t held = vectors_of_thread(cols, c) * c["VEC"];
                              const std::int64_t ahead =
                                  c["STAY"] > 0 ? ceil_div(held * size, 4) : 0;
-                             // Columns' weights wait until they are needed where a thread holds
-                             // many (fixed_first).
-                             const std::int64_t weights =
-                                 c["STAY"] > 0 || held <= 16 ? held * beside : 8;
+                             const std::int64_t weights = weight_registers(beside, held, c);
                              return (held + weights + ahead + 24) * c["THREADS"] <= file;
                            }});
   return a;

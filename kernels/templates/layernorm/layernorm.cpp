@@ -21,26 +21,19 @@ Work work(const Problem& problem) {
 }
 
 KernelTemplate make_template() {
-  KernelTemplate t;
-  t.name = "layernorm";
+  KernelTemplate t =
+      rows::start_template({"layernorm", tensors, rows::norm_defines, rows::epsilon, 3, 1});
   t.summary = "layer norm of each row, Y = (X - mean) / sqrt(variance + epsilon) * weight + bias";
   t.bound =
       "with D the farthest and A the average distance from the mean, m = 17 + max(8, cols / 256) "
       "merges of partial sums: (14 + m) u (A + D) + 2u D for an element's distance, half of (11 + "
       "2 m + 3) u + (4 + 2 m) u D / deviation and 8u for root and products, u for the bias; u = "
       "2^-24; the output's rounding";
-  t.dimensions = rows::dimensions();
   t.attributes = {
       rows::affine_attribute("what scales and shifts", {"weight_bias", "weight", "none"}),
       rows::epsilon_attribute()};
-  t.dtypes = rows::dtypes();
-  t.sizes = rows::sizes();
-  t.variants = rows::variants({"layernorm", tensors, rows::norm_defines, rows::epsilon, 3, 1});
-  t.naive = Config{"naive", {{"THREADS", 256}}};
   t.work = work;
-  t.tensors = tensors;
   t.reference = layernorm_reference;
-  t.stand_in = rows::stand_in;
   return t;
 }
 

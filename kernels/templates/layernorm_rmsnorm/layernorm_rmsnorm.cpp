@@ -23,26 +23,18 @@ Work work(const Problem& problem) {
 }
 
 KernelTemplate make_template() {
-  KernelTemplate t;
-  t.name = "layernorm_rmsnorm";
+  KernelTemplate t = rows::start_template(
+      {"layernorm_rmsnorm", tensors, rows::norm_defines, rows::epsilon, 3, 2, false});
   t.summary = "rmsnorm of the layer norm of each row, Y = rmsnorm(layernorm(X)) * gain";
   t.bound =
       "the layer norm's bound e of each element y, and half of 2 mean(|y| e) / (mean(y^2) + "
       "epsilon) + (11 + 2 m + 5) u for the second root, m = 17 + max(8, cols / 256) merges of "
       "partial sums, and 6u for it and the products; u = 2^-24; the output's rounding";
-  t.dimensions = rows::dimensions();
   t.attributes = {
       rows::affine_attribute("what scales and shifts", {"weight_bias", "weight", "none"}),
       rows::epsilon_attribute()};
-  t.dtypes = rows::dtypes();
-  t.sizes = rows::sizes();
-  t.variants = rows::variants(
-      {"layernorm_rmsnorm", tensors, rows::norm_defines, rows::epsilon, 3, 2, false});
-  t.naive = Config{"naive", {{"THREADS", 256}}};
   t.work = work;
-  t.tensors = tensors;
   t.reference = layernorm_rmsnorm_reference;
-  t.stand_in = rows::stand_in;
   return t;
 }
 

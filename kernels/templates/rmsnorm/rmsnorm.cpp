@@ -20,23 +20,16 @@ Work work(const Problem& problem) {
 }
 
 KernelTemplate make_template() {
-  KernelTemplate t;
-  t.name = "rmsnorm";
+  KernelTemplate t =
+      rows::start_template({"rmsnorm", tensors, rows::norm_defines, rows::epsilon, 1, 1});
   t.summary = "root mean square norm of each row, Y = X / sqrt(mean(X^2) + epsilon) * weight";
   t.bound =
       "half of (11 + 2 m + 5) u for the root, m = 17 + max(8, cols / 256) merges of partial sums, "
       "and 6u for it and the products, of the element; u = 2^-24; the output's rounding";
-  t.dimensions = rows::dimensions();
   t.attributes = {rows::affine_attribute("whether there is a weight", {"weight", "none"}),
                   rows::epsilon_attribute()};
-  t.dtypes = rows::dtypes();
-  t.sizes = rows::sizes();
-  t.variants = rows::variants({"rmsnorm", tensors, rows::norm_defines, rows::epsilon, 1, 1});
-  t.naive = Config{"naive", {{"THREADS", 256}}};
   t.work = work;
-  t.tensors = tensors;
   t.reference = rmsnorm_reference;
-  t.stand_in = rows::stand_in;
   return t;
 }
 

@@ -59,15 +59,13 @@ Work work(const Problem& problem) {
 }
 
 KernelTemplate make_template() {
-  KernelTemplate t;
-  t.name = "softmax";
+  KernelTemplate t = rows::start_template({"softmax", tensors, defines, scale, 2, 0});
   t.summary = "softmax of each row, Y = softmax(scale * X + mask)";
   t.bound =
       "(6 + 3 |d|) 2u of an exponential whose distance to the row's largest element is d; the mean "
       "over the row of (3 (1 + m) + 3 |d|) 2u for the sum's terms and (11 + 2 m) u for adding "
       "them, m = 17 + max(8, cols / 256) merges of partial sums; 7u for dividing; a rounding of "
       "each scaled or masked element; u = 2^-24; the output's rounding";
-  t.dimensions = rows::dimensions();
   t.attributes = {{"scale",
                    "factor of the elements",
                    "1",
@@ -90,15 +88,9 @@ KernelTemplate make_template() {
                    "",
                    nullptr,
                    {}}};
-  t.dtypes = rows::dtypes();
-  t.sizes = rows::sizes();
-  t.variants = rows::variants({"softmax", tensors, defines, scale, 2, 0});
-  t.naive = Config{"naive", {{"THREADS", 256}}};
   t.check = check;
   t.work = work;
-  t.tensors = tensors;
   t.reference = softmax_reference;
-  t.stand_in = rows::stand_in;
   return t;
 }
 
