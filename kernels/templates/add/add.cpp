@@ -2,6 +2,7 @@
 
 #include "kernels/reference/add.hpp"
 #include "kernels/templates/common/elementwise.hpp"
+#include "kernels/templates/common/work.hpp"
 
 namespace greta {
 namespace {
@@ -14,13 +15,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 }
 
 Work work(const Problem& problem) {
-  Work least;
-  for (const TensorSpec& tensor : tensors(problem)) {
-    least.bytes += static_cast<double>(tensor.bytes());
-  }
-  least.flops =
-      1 * static_cast<double>(problem.dim("rows")) * static_cast<double>(problem.dim("cols"));
-  return least;
+  return work_per_element(tensors(problem), problem, 1);
 }
 
 ElementwiseShape shape(const Problem& problem) {

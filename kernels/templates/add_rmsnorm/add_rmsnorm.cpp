@@ -3,6 +3,7 @@
 #include "kernels/reference/add_rmsnorm.hpp"
 #include "kernels/templates/common/norms.hpp"
 #include "kernels/templates/common/rows.hpp"
+#include "kernels/templates/common/work.hpp"
 
 namespace greta {
 namespace {
@@ -18,7 +19,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 
 /// Sum, square, sum of squares and products.
 Work work(const Problem& problem) {
-  return rows::work(tensors(problem), problem, rows::has_weight(problem) ? 5 : 4);
+  return work_per_element(tensors(problem), problem, rows::has_weight(problem) ? 5 : 4);
 }
 
 KernelTemplate make_template() {

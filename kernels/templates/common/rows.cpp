@@ -194,17 +194,6 @@ TensorSpec first_row(const Problem& problem, const char* name) {
   return {name, Role::input, problem.dtype, 1, problem.dim("cols")};
 }
 
-Work work(const std::vector<TensorSpec>& tensors, const Problem& problem, double flops) {
-  Work least;
-  least.flops =
-      flops * static_cast<double>(problem.dim("rows")) * static_cast<double>(problem.dim("cols"));
-  for (const TensorSpec& tensor : tensors) {
-    least.bytes +=
-        static_cast<double>(tensor.bytes()) * (tensor.role == Role::input_output ? 2 : 1);
-  }
-  return least;
-}
-
 KernelTemplate start_template(const Operation& operation) {
   constexpr auto f32 = DType::f32, f16 = DType::f16, bf16 = DType::bf16;
   KernelTemplate t;

@@ -30,9 +30,6 @@ struct Operation {
 TensorSpec matrix(const Problem& problem, const char* name, Role role);
 TensorSpec first_row(const Problem& problem, const char* name);
 
-/// Every operand once, `flops` for each element.
-Work work(const std::vector<TensorSpec>& tensors, const Problem& problem, double flops);
-
 /// What the templates of all operations on rows have in common: name, dimensions, types, sizes,
 /// operands, and the variants held, split, streamed and naive (common/rows.hip).
 KernelTemplate start_template(const Operation& operation);

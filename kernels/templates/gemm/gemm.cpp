@@ -4,6 +4,7 @@
 
 #include "kernels/reference/gemm.hpp"
 #include "kernels/templates/common/number.hpp"
+#include "kernels/templates/common/work.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 
 namespace greta {
@@ -28,10 +29,7 @@ Work work(const Problem& problem) {
   Work least;
   least.flops = 2.0 * static_cast<double>(problem.dim("m")) *
                 static_cast<double>(problem.dim("n")) * static_cast<double>(problem.dim("k"));
-  for (const TensorSpec& tensor : tensors(problem)) {
-    least.bytes +=
-        static_cast<double>(tensor.bytes()) * (tensor.role == Role::input_output ? 2 : 1);
-  }
+  least.bytes = operand_bytes(tensors(problem));
   return least;
 }
 

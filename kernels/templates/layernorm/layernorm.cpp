@@ -3,6 +3,7 @@
 #include "kernels/reference/layernorm.hpp"
 #include "kernels/templates/common/norms.hpp"
 #include "kernels/templates/common/rows.hpp"
+#include "kernels/templates/common/work.hpp"
 
 namespace greta {
 namespace {
@@ -16,8 +17,9 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 
 /// Sum, difference, square, its sum, difference and product; weight and bias.
 Work work(const Problem& problem) {
-  return rows::work(tensors(problem), problem,
-                    6.0 + (rows::has_weight(problem) ? 1 : 0) + (rows::has_bias(problem) ? 1 : 0));
+  return work_per_element(
+      tensors(problem), problem,
+      6.0 + (rows::has_weight(problem) ? 1 : 0) + (rows::has_bias(problem) ? 1 : 0));
 }
 
 KernelTemplate make_template() {

@@ -3,6 +3,7 @@
 #include "kernels/reference/layernorm_rmsnorm.hpp"
 #include "kernels/templates/common/norms.hpp"
 #include "kernels/templates/common/rows.hpp"
+#include "kernels/templates/common/work.hpp"
 
 namespace greta {
 namespace {
@@ -18,8 +19,9 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 /// The layer norm's sum, difference, square, its sum, difference and product; weight and bias; then
 /// square, its sum, product and gain.
 Work work(const Problem& problem) {
-  return rows::work(tensors(problem), problem,
-                    9.0 + (rows::has_weight(problem) ? 2 : 0) + (rows::has_bias(problem) ? 1 : 0));
+  return work_per_element(
+      tensors(problem), problem,
+      9.0 + (rows::has_weight(problem) ? 2 : 0) + (rows::has_bias(problem) ? 1 : 0));
 }
 
 KernelTemplate make_template() {

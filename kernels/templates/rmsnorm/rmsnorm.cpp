@@ -3,6 +3,7 @@
 #include "kernels/reference/rmsnorm.hpp"
 #include "kernels/templates/common/norms.hpp"
 #include "kernels/templates/common/rows.hpp"
+#include "kernels/templates/common/work.hpp"
 
 namespace greta {
 namespace {
@@ -16,7 +17,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 
 /// Square, sum and products.
 Work work(const Problem& problem) {
-  return rows::work(tensors(problem), problem, rows::has_weight(problem) ? 4 : 3);
+  return work_per_element(tensors(problem), problem, rows::has_weight(problem) ? 4 : 3);
 }
 
 KernelTemplate make_template() {

@@ -2,6 +2,7 @@
 
 #include "kernels/reference/silu_mul.hpp"
 #include "kernels/templates/common/elementwise.hpp"
+#include "kernels/templates/common/work.hpp"
 
 namespace greta {
 namespace {
@@ -21,13 +22,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 
 /// 5 operations for an element, the exponential as one.
 Work work(const Problem& problem) {
-  Work least;
-  for (const TensorSpec& tensor : tensors(problem)) {
-    least.bytes += static_cast<double>(tensor.bytes());
-  }
-  least.flops =
-      5 * static_cast<double>(problem.dim("rows")) * static_cast<double>(problem.dim("cols"));
-  return least;
+  return work_per_element(tensors(problem), problem, 5);
 }
 
 ElementwiseShape shape(const Problem& problem) {

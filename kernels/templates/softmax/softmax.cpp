@@ -3,6 +3,7 @@
 #include "kernels/reference/softmax.hpp"
 #include "kernels/templates/common/number.hpp"
 #include "kernels/templates/common/rows.hpp"
+#include "kernels/templates/common/work.hpp"
 
 namespace greta {
 namespace {
@@ -44,7 +45,7 @@ Defines defines(const Problem& problem) {
 Work work(const Problem& problem) {
   const std::string mask = problem.attribute("mask", "none");
   const double flops = 5.0 + (scale(problem) != 1 ? 1 : 0) + (mask == "additive" ? 1 : 0);
-  Work least = rows::work(tensors(problem), problem, flops);
+  Work least = work_per_element(tensors(problem), problem, flops);
   if (mask != "causal") return least;
   // Row r of each square reads r + 1 elements; all are written.
   const auto rows = static_cast<double>(problem.dim("rows"));

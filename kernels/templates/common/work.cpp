@@ -1,0 +1,19 @@
+#include "kernels/templates/common/work.hpp"
+
+namespace greta {
+
+double operand_bytes(const std::vector<TensorSpec>& tensors) {
+  double bytes = 0;
+  for (const TensorSpec& tensor : tensors) {
+    bytes += static_cast<double>(tensor.bytes()) * (tensor.role == Role::input_output ? 2 : 1);
+  }
+  return bytes;
+}
+
+Work work_per_element(const std::vector<TensorSpec>& tensors, const Problem& problem,
+                      double flops) {
+  const auto rows = static_cast<double>(problem.dim("rows"));
+  return {flops * rows * static_cast<double>(problem.dim("cols")), operand_bytes(tensors)};
+}
+
+}  // namespace greta

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/model/kernel_template.hpp"
+
+namespace greta {
+
+/// Bytes of every operand, once; of one that is read and written, twice.
+double operand_bytes(const std::vector<TensorSpec>& tensors);
+
+/// Every operand once, and `flops` for each of rows x cols elements.
+Work work_per_element(const std::vector<TensorSpec>& tensors, const Problem& problem, double flops);
+
+}  // namespace greta
