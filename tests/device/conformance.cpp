@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
+
+#include "kernels/templates/common/render.hpp"
 
 namespace greta::test {
 
@@ -19,20 +20,6 @@ std::vector<std::string> ids_of(bool (*wanted)(const ProbedDevice&)) {
     }
   }
   return ids;
-}
-
-/// The headers that HIP templates stand on, as one text.
-std::string hip_headers() {
-  std::string text;
-  for (const char* const name : {"device.hip", "types.hip"}) {
-    std::ifstream file(std::string(GRETA_TEST_TEMPLATES "/common/") + name);
-    for (std::string line; std::getline(file, line);) {
-      const bool directive = line.starts_with("#pragma once") || line.starts_with("#include");
-      if (!directive) text += line + "\n";
-    }
-  }
-  if (text.empty()) throw Error("no headers in " GRETA_TEST_TEMPLATES);
-  return text;
 }
 
 }  // namespace
@@ -97,7 +84,7 @@ KernelSource source_of(const DeviceInfo& device, const KernelText& text,
   source.name = "test/kernel";
   source.language = device.language;
   const bool hip = device.language == "hip";
-  source.text = hip ? hip_headers() + text.hip : glsl(text.glsl);
+  source.text = hip ? render("common/types.hip", {}) + text.hip : glsl(text.glsl);
   source.entry = hip ? "work" : "main";
   source.block = block;
   source.argument_bytes = 8;

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <thread>
+#include <future>
 
 #include "runtime/device/log.hpp"
 #include "tests/device/conformance.hpp"
@@ -224,23 +224,23 @@ GRETA_KERNEL(1) work(f16* to) {
 }
 
 TEST_P(ConformanceCompile, SeveralThreadsAtOnce) {
-  constexpr std::size_t threads = 4;
-  std::array<std::vector<std::unique_ptr<Kernel>>, threads> kernels;
-  std::vector<std::thread> workers;
-  for (std::size_t worker = 0; worker < threads; ++worker) {
-    workers.emplace_back([&, worker] {
-      for (int i = 0; i < 3; ++i) {
-        auto kernel = device_->compile(
-            number_source(device_->info(), std::to_string(worker * 10 + static_cast<unsigned>(i))));
-        if (kernel) kernels[worker].push_back(std::move(kernel).value());
+  using Compiled = std::vector<Result<std::unique_ptr<Kernel>>>;
+  std::vector<std::future<Compiled>> workers;  // what one throws arrives at get()
+  for (unsigned worker = 0; worker < 4; ++worker) {
+    workers.push_back(std::async(std::launch::async, [this, worker] {
+      Compiled kernels;
+      for (unsigned i = 0; i < 3; ++i) {
+        kernels.push_back(
+            device_->compile(number_source(device_->info(), std::to_string(worker * 10 + i))));
       }
-    });
+      return kernels;
+    }));
   }
-  for (auto& worker : workers) worker.join();
-  for (std::size_t worker = 0; worker < threads; ++worker) {
-    ASSERT_EQ(kernels[worker].size(), 3U);
-    for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(run(*device_, *kernels[worker][i]), worker * 10 + i);
+  for (unsigned worker = 0; worker < 4; ++worker) {
+    const Compiled kernels = workers[worker].get();
+    for (unsigned i = 0; i < 3; ++i) {
+      ASSERT_TRUE(kernels[i]) << kernels[i].failure().message;
+      EXPECT_EQ(run(*device_, **kernels[i]), worker * 10 + i);
     }
   }
 }
