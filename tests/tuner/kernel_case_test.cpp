@@ -201,13 +201,19 @@ TEST(CaseFiles, SayWhatIsWrongWithThem) {
   expect("case.json", "removed", "case.json: can't be read");
   expect("kernel-1.co", "removed", "kernel-1.co: can't be read");
   expect("\"schema\": 1", "\"schema\": 2", "schema 2");
-  expect("\"schema\"", "schema", "case.json");
+  expect("\"schema\"", "schema", "case.json: is not JSON");
+  expect("\"schema\": 1", "\"schema\": \"one\"",
+         "case.json: \"schema\" has a value of the wrong kind");
+  expect("\"grid\": [", "\"grid\": [\"x\", ", "case.json: \"grid\" has a value of the wrong kind");
+  expect("\"args\": [", "\"args\": 7, \"more\": [",
+         "case.json: \"args\" has a value of the wrong kind");
+  expect("\"file\": \"A.bin\"", "\"file\": 7", "case.json: \"file\" has a value of the wrong kind");
   expect("\"dtype\": \"f32\"", "\"dtype\": \"f33\"", "f33");
   expect("\"dtype\": \"f32\"", "\"dtype\": \"f16\"", "C.expected.f64");
   expect("\"buffer\": \"A\"", "\"buffer\": \"D\"", "no buffer D");
   expect("\"offset\": 256", "\"offset\": 25600", "ends before byte 25600");
   expect("\"u32\": 9", "\"i7\": 9", "i7");
-  expect("\"arch\"", "\"architecture\"", "arch");
+  expect("\"arch\"", "\"architecture\"", "case.json: \"arch\" is missing");
 }
 
 std::string judge(std::vector<float> values, std::vector<Expected> expected) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -137,6 +138,29 @@ Error bad_case(const std::string& what) {
   return Error({Status::invalid_argument, what, {}});
 }
 
+/// A part of an object that must be there.
+template <typename T>
+T field(const ordered_json& json, const char* name) {
+  if (!json.contains(name)) throw bad_case(fmt::format("\"{}\" is missing", name));
+  try {
+    return json[name].get<T>();
+  } catch (const ordered_json::exception&) {
+    throw bad_case(fmt::format("\"{}\" has a value of the wrong kind", name));
+  }
+}
+
+template <typename T>
+T field(const ordered_json& json, const char* name, T fallback) {
+  return json.contains(name) ? field<T>(json, name) : fallback;
+}
+
+/// A list ("array") or an object with names.
+const ordered_json& collection(const ordered_json& json, const char* name, const char* type) {
+  if (!json.contains(name)) throw bad_case(fmt::format("\"{}\" is missing", name));
+  if (json[name].type_name() == std::string_view(type)) return json[name];
+  throw bad_case(fmt::format("\"{}\" has a value of the wrong kind", name));
+}
+
 std::vector<double> read_doubles(const fs::path& file, std::size_t count) {
   const auto bytes = read_file(file);
   if (bytes.size() != count * sizeof(double)) {
@@ -152,45 +176,50 @@ CaseBuffer read_buffer(const std::string& name, const ordered_json& json, const 
   CaseBuffer buffer;
   buffer.name = name;
   if (json.contains("file")) {
-    buffer.data = read_file(folder / json["file"].get<std::string>());
+    buffer.data = read_file(folder / field<std::string>(json, "file"));
     buffer.bytes = buffer.data.size();
-    if (json.value("bytes", buffer.bytes) != buffer.bytes) {
+    if (field(json, "bytes", buffer.bytes) != buffer.bytes) {
       throw bad_case(fmt::format("buffer {}: its file has {} bytes", name, buffer.bytes));
     }
   } else {
-    buffer.bytes = json.at("bytes").get<std::size_t>();
-    buffer.fill = static_cast<std::byte>(json.value("fill", 0xFF));
+    buffer.bytes = field<std::size_t>(json, "bytes");
+    buffer.fill = static_cast<std::byte>(field(json, "fill", 0xFF));
   }
   if (buffer.bytes == 0) throw bad_case(fmt::format("buffer {} is empty", name));
   if (!json.contains("expected")) return buffer;
-  buffer.dtype = json.at("dtype").get<std::string>();
+  buffer.dtype = field<std::string>(json, "dtype");
   const std::size_t size = element_bytes(buffer.dtype);
   if (size == 0) throw bad_case(fmt::format("buffer {}: no element type {}", name, buffer.dtype));
   const std::size_t count = buffer.bytes / size;
-  const auto values = read_doubles(folder / json["expected"].get<std::string>(), count);
-  const auto bounds = read_doubles(folder / json.at("bound").get<std::string>(), count);
+  const auto values = read_doubles(folder / field<std::string>(json, "expected"), count);
+  const auto bounds = read_doubles(folder / field<std::string>(json, "bound"), count);
   for (std::size_t i = 0; i < count; ++i) buffer.expected.push_back({values[i], bounds[i]});
   return buffer;
 }
 
 CaseArgument read_argument(const ordered_json& json, const KernelCase& read) {
   if (json.contains("buffer")) {
-    const auto name = json["buffer"].get<std::string>();
+    const auto name = field<std::string>(json, "buffer");
     for (std::size_t i = 0; i < read.buffers.size(); ++i) {
       if (read.buffers[i].name != name) continue;
-      const auto offset = json.value("offset", std::uint64_t{0});
+      const auto offset = field(json, "offset", std::uint64_t{0});
       if (offset < read.buffers[i].bytes) return CaseAddress{i, offset};
       throw bad_case(fmt::format("buffer {} ends before byte {}", name, offset));
     }
     throw bad_case(fmt::format("there is no buffer {}", name));
   }
-  if (json.contains("u32")) return json["u32"].get<std::uint32_t>();
-  if (json.contains("i32")) return static_cast<std::uint32_t>(json["i32"].get<std::int32_t>());
-  if (json.contains("f32")) return json["f32"].get<float>();
-  if (json.contains("u64")) return json["u64"].get<std::uint64_t>();
-  if (json.contains("hex") && json["hex"].get<std::string>().size() == 16) {
-    const std::uint64_t reversed = std::stoull(json["hex"].get<std::string>(), nullptr, 16);
-    return __builtin_bswap64(reversed);
+  if (json.contains("u32")) return field<std::uint32_t>(json, "u32");
+  if (json.contains("i32")) return static_cast<std::uint32_t>(field<std::int32_t>(json, "i32"));
+  if (json.contains("f32")) return field<float>(json, "f32");
+  if (json.contains("u64")) return field<std::uint64_t>(json, "u64");
+  if (json.contains("hex")) {
+    const auto digits = field<std::string>(json, "hex");
+    std::uint64_t reversed = 0;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), reversed, 16);
+    if (digits.size() == 16 && error == std::errc() && end == digits.data() + digits.size()) {
+      return __builtin_bswap64(reversed);
+    }
   }
   throw bad_case(fmt::format("argument {} is of no kind that a launch takes", json.dump()));
 }
@@ -198,21 +227,22 @@ CaseArgument read_argument(const ordered_json& json, const KernelCase& read) {
 KernelCase read(const fs::path& folder) {
   const auto text = read_file(folder / index_file);
   const auto* const first = reinterpret_cast<const char*>(text.data());
-  const auto json = ordered_json::parse(first, first + text.size());
-  if (json.at("schema") != schema) {
-    throw bad_case(fmt::format("schema {}; this GRETA reads {}", json["schema"].dump(), schema));
+  const auto json = ordered_json::parse(first, first + text.size(), nullptr, false);
+  if (json.is_discarded()) throw bad_case("is not JSON");
+  if (const int there = field<int>(json, "schema"); there != schema) {
+    throw bad_case(fmt::format("schema {}; this GRETA reads {}", there, schema));
   }
   KernelCase read;
-  read.op = json.value("op", "");
-  read.problem = json.value("problem", "");
-  read.config = json.value("config", "");
-  read.architecture = json.at("arch").get<std::string>();
-  for (const auto& [name, buffer] : json.at("buffers").items()) {
+  read.op = field(json, "op", std::string());
+  read.problem = field(json, "problem", std::string());
+  read.config = field(json, "config", std::string());
+  read.architecture = field<std::string>(json, "arch");
+  for (const auto& [name, buffer] : collection(json, "buffers", "object").items()) {
     read.buffers.push_back(read_buffer(name, buffer, folder));
   }
   std::vector<std::string> files;
-  for (const auto& launch : json.at("launches")) {
-    const auto file = launch.at("code_object").get<std::string>();
+  for (const auto& launch : collection(json, "launches", "array")) {
+    const auto file = field<std::string>(launch, "code_object");
     const auto known = std::find(files.begin(), files.end(), file);
     CaseLaunch made;
     made.code_object = static_cast<std::size_t>(known - files.begin());
@@ -220,11 +250,11 @@ KernelCase read(const fs::path& folder) {
       files.push_back(file);
       read.code_objects.push_back(read_file(folder / file));
     }
-    made.kernel = launch.at("kernel").get<std::string>();
-    made.grid = launch.at("grid").get<Grid>();
-    made.block = launch.at("block").get<std::array<std::uint32_t, 3>>();
-    made.dynamic_shared_bytes = launch.value("lds_bytes", 0U);
-    for (const auto& argument : launch.at("args")) {
+    made.kernel = field<std::string>(launch, "kernel");
+    made.grid = field<Grid>(launch, "grid");
+    made.block = field<std::array<std::uint32_t, 3>>(launch, "block");
+    made.dynamic_shared_bytes = field(launch, "lds_bytes", 0U);
+    for (const auto& argument : collection(launch, "args", "array")) {
       made.arguments.push_back(read_argument(argument, read));
     }
     read.launches.push_back(std::move(made));
@@ -263,10 +293,6 @@ Result<KernelCase> read_case(const fs::path& folder) {
     return Failure{error.status(),
                    names_file ? error.what()
                               : fmt::format("{}: {}", (folder / index_file).string(), error.what()),
-                   {}};
-  } catch (const std::exception& error) {  // of the JSON parser, or of a number
-    return Failure{Status::invalid_argument,
-                   fmt::format("{}: {}", (folder / index_file).string(), error.what()),
                    {}};
   }
 }
