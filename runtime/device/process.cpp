@@ -122,11 +122,15 @@ int wait_for(pid_t child, Clock::time_point deadline) {
 
 }  // namespace
 
+std::string signal_text(int signal) {
+  return fmt::format("signal {} ({})", signal, strsignal(signal));
+}
+
 std::string ProcessOutcome::how_it_ended(std::chrono::nanoseconds deadline) const {
   if (timed_out) {
     return fmt::format("was killed after {:g} s", std::chrono::duration<double>(deadline).count());
   }
-  if (signal != 0) return fmt::format("was killed by signal {} ({})", signal, strsignal(signal));
+  if (signal != 0) return "was killed by " + signal_text(signal);
   return fmt::format("exited with {}", exit_code);
 }
 

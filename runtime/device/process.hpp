@@ -21,6 +21,9 @@ struct ProcessOutcome {
   std::string how_it_ended(std::chrono::nanoseconds deadline) const;
 };
 
+/// "signal 9 (Killed)"
+std::string signal_text(int signal);
+
 /// Runs a program, found on PATH where its name has no slash, with `input` as its standard input;
 /// it is killed, with the processes it started, after `deadline`, and when this thread ends. Fails
 /// with `unavailable` when it can't be started. Thread-safe.

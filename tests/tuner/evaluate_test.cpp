@@ -257,7 +257,8 @@ TEST(WorkerEvaluator, AKilledWorkerIsACrashAndIsReplaced) {
   kill(first, SIGKILL);
   const auto crashed = worker.evaluate(problem, config, {});
   EXPECT_EQ(crashed.failure, Status::crash);
-  EXPECT_NE(crashed.message.find("Killed"), std::string::npos) << crashed.message;
+  EXPECT_NE(crashed.message.find("killed by signal 9 (Killed)"), std::string::npos)
+      << crashed.message;
   expect_right(worker.evaluate(problem, config, {}));
   EXPECT_NE(worker.worker_pid(), first);
 }

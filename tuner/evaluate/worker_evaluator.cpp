@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "db/json.hpp"
+#include "runtime/device/process.hpp"
 #include "runtime/device/sanitizing.hpp"
 
 namespace greta {
@@ -120,7 +121,7 @@ std::string WorkerEvaluator::stop_worker(bool kill_it) {
   }
   pid_ = 0;
   workload_.clear();
-  if (WIFSIGNALED(status)) return fmt::format("killed by {}", strsignal(WTERMSIG(status)));
+  if (WIFSIGNALED(status)) return "killed by " + signal_text(WTERMSIG(status));
   return fmt::format("exit code {}", WEXITSTATUS(status));
 }
 

@@ -196,6 +196,9 @@ std::string contest_text(const std::vector<const SessionResult*>& sessions,
 
 std::string report_text(const SessionResult& result, const std::string& database) {
   std::string text = result.problem.key() + "\n" + row("device", device_text(result.device));
+  if (result.interrupted && result.trials.empty()) {
+    return text + row("interrupted", "before the first trial; no winner was stored");
+  }
   if (result.winner) {
     text += winner_rows(result);
   } else if (const Trial* best =

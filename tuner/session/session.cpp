@@ -200,6 +200,7 @@ std::vector<Config> Session::seeds(const Space& space) const {
 }
 
 void Session::search() {
+  if (stop_) return;
   observer_.on_phase(fmt::format("searching {} configurations", result_.space_count));
   const Space space = template_.space(search_problem(), result_.device);
   const auto strategy =
