@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "db/cards.hpp"
 #include "db/json.hpp"
@@ -105,12 +107,28 @@ std::string card_text(const Card& card) {
   return text;
 }
 
-bool wanted(const CardWinners& problem, const ShowOptions& options) {
-  if (!options.op.empty() && problem.winners.front().problem.op != options.op) return false;
+bool on_device(const CardWinners& problem, const std::string& device) {
   return std::any_of(problem.winners.begin(), problem.winners.end(), [&](const auto& stored) {
-    return options.device.empty() || options.device == stored.device_id ||
-           stored.device.name.find(options.device) != std::string::npos;
+    return device.empty() || device == stored.device_id ||
+           stored.device.name.find(device) != std::string::npos;
   });
+}
+
+/// Leaves those of the device that is asked for, which must be there.
+void filter_by_device(std::vector<CardWinners>& all, const std::string& device) {
+  std::set<std::string> names;
+  for (const auto& problem : all) {
+    for (const auto& stored : problem.winners) {
+      names.insert(fmt::format("{} {}", stored.device_id, stored.device.name));
+    }
+  }
+  std::erase_if(all, [&](const CardWinners& problem) { return !on_device(problem, device); });
+  if (!all.empty() || device.empty()) return;
+  throw CommandError(exit_usage,
+                     fmt::format("--device {}: {}", device,
+                                 names.empty() ? "no winner of any device is known"
+                                               : fmt::format("must be one of, or a part of, {}",
+                                                             fmt::join(names, ", "))));
 }
 
 int show(const ShowOptions& options) {
@@ -121,7 +139,10 @@ int show(const ShowOptions& options) {
   }
   const TunedDb db = open_database(options.db, TunedDb::Mode::read_only);
   auto all = db.winners_by_card();
-  std::erase_if(all, [&](const CardWinners& problem) { return !wanted(problem, options); });
+  filter_by_device(all, options.device);
+  std::erase_if(all, [&](const CardWinners& problem) {
+    return !options.op.empty() && problem.winners.front().problem.op != options.op;
+  });
   nlohmann::json list = nlohmann::json::array();
   std::string text;
   for (const auto& card : by_card(std::move(all))) {
