@@ -9,7 +9,7 @@
 namespace greta {
 namespace {
 
-constexpr auto columns = "  {:<14}{:>6}{:>6}{:>6}{:>8}{:>8}{:>9}{:>10}{:>10}{:>8}{:>10}  {}\n";
+constexpr auto columns = "  {:<14}{:>6}{:>6}{:>6}{:>8}{:>8}{:>9}{:>10}{:>10}{:>8}{:>12}  {}\n";
 
 std::uint32_t threads_of(const KernelSource& source) {
   return source.block[0] * source.block[1] * source.block[2];
