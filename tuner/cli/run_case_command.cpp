@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 
@@ -13,20 +14,19 @@ namespace {
 
 struct RunCaseOptions {
   std::vector<std::string> folders;
-  std::string device = "auto";
+  std::string device;  ///< empty: one of the case's architecture
 };
 
-/// A device that failed may be lost: the next case gets a fresh one.
+/// The open device of a name. One that failed may be lost: the next case gets a fresh one.
 class FreshDevice {
  public:
-  explicit FreshDevice(std::string wanted) : wanted_(std::move(wanted)) {}
-
   /// Throws CommandError where it can't be opened.
-  Device& get() {
-    if (device_) return *device_;
-    auto opened = open_device(wanted_, {});
-    if (!opened) no_such_device(wanted_, opened.failure());
+  Device& get(const std::string& wanted) {
+    if (device_ && wanted_ == wanted) return *device_;
+    auto opened = open_device(wanted, {});
+    if (!opened) no_such_device(wanted, opened.failure());
     device_ = *std::move(opened);
+    wanted_ = wanted;
     return *device_;
   }
   void drop() { device_.reset(); }
@@ -36,26 +36,52 @@ class FreshDevice {
   std::unique_ptr<Device> device_;
 };
 
+/// The first device that runs code objects of an architecture.
+Result<std::string> device_of(const std::string& architecture) {
+  std::vector<std::string> there;
+  for (Backend* const backend : backends()) {
+    for (const auto& device : backend->probe().devices) {
+      const DeviceInfo& info = device.info;
+      if (!device.usable || info.language != "hip") continue;  // cases hold HIP's code objects
+      if (info.architecture == architecture) return info.id();
+      there.push_back(fmt::format("{} is {}", info.id(), info.architecture));
+    }
+  }
+  return Failure{Status::invalid_argument,
+                 fmt::format("compiled for {}, and no device here is one: {}", architecture,
+                             there.empty() ? "none runs code objects"
+                                           : fmt::format("{}", fmt::join(there, ", "))),
+                 {}};
+}
+
 int run_cases(const RunCaseOptions& options) {
   constexpr Deadline deadline = std::chrono::minutes(1);
-  FreshDevice device(options.device);
-  device.get();
+  FreshDevice device;
+  if (!options.device.empty()) device.get(options.device);
   int passed = 0, failed = 0, unusable = 0;
   for (const std::string& folder : options.folders) {
+    const auto cannot = [&](const Failure& why) {
+      ++unusable;
+      fmt::print("{}: unusable: {}\n", folder, why.message);
+    };
     const auto read = read_case(folder);
     if (!read) {
-      ++unusable;
-      fmt::print("{}: unusable: {}\n", folder, read.failure().message);
+      cannot(read.failure());
       continue;
     }
-    const auto wrong = run_case(device.get(), *read, deadline);
+    const auto name = options.device.empty() ? device_of(read->architecture)
+                                             : Result<std::string>(options.device);
+    if (!name) {
+      cannot(name.failure());
+      continue;
+    }
+    const auto wrong = run_case(device.get(*name), *read, deadline);
     if (wrong && wrong->empty()) {
       ++passed;
       continue;
     }
     if (!wrong && wrong.failure().status == Status::invalid_argument) {
-      ++unusable;
-      fmt::print("{}: unusable: {}\n", folder, wrong.failure().message);
+      cannot(wrong.failure());
       continue;
     }
     ++failed;
@@ -74,8 +100,8 @@ void add_run_case_command(CLI::App& app, Action& action) {
       "run-case", "Run cases that compile --emit-case wrote, and check what their kernels compute");
   auto options = std::make_shared<RunCaseOptions>();
   command->add_option("cases", options->folders, "Folders with a case.json")->required();
-  command->add_option("--device", options->device, "auto, an id as hip:0, or a part of a name")
-      ->capture_default_str();
+  command->add_option("--device", options->device,
+                      "An id as hip:0, or a part of a name; default: one of a case's architecture");
   command->callback([&action, options] { action = [options] { return run_cases(*options); }; });
 }
 
