@@ -36,9 +36,10 @@ std::string one_of(const std::vector<std::string>& names) {
 }
 
 Failure bad_value(std::string_view option, std::string_view value, std::string_view allowed) {
+  const std::string_view quotes = value.find('"') == value.npos ? "" : ", without quotes";
   return Failure{
       Status::invalid_argument,
-      fmt::format("--{} {}: must be {}", option, value.empty() ? "\"\"" : value, allowed),
+      fmt::format("--{} {}: must be {}{}", option, value.empty() ? "\"\"" : value, allowed, quotes),
       {}};
 }
 
@@ -132,8 +133,7 @@ Result<void> check_attributes(const KernelTemplate& kernel, const Problem& probl
     }
     const auto& allowed = known->allowed;
     const bool good = allowed.empty() ? known->canonical(value) == value : contains(allowed, value);
-    if (!good)
-      return bad_value(name, value, allowed.empty() ? known->allowed_text : one_of(allowed));
+    if (!good) return bad_value(name, value, values_text(*known));
   }
   return {};
 }
@@ -186,6 +186,31 @@ const std::vector<const KernelTemplate*>& catalog() {
       &add_rmsnorm_template(), &layernorm_rmsnorm_template(),
   };
   return templates;
+}
+
+std::string values_text(const Attribute& attribute) {
+  return attribute.allowed.empty() ? attribute.allowed_text : one_of(attribute.allowed);
+}
+
+std::string input_types_text(const KernelTemplate& kernel) {
+  return one_of(input_types(kernel));
+}
+
+std::string output_types_text(const KernelTemplate& kernel) {
+  std::string text;
+  for (const std::string& in : input_types(kernel)) {
+    text +=
+        fmt::format("{}{} for {}", text.empty() ? "" : "; ", one_of(output_types(kernel, in)), in);
+  }
+  return text;
+}
+
+Problem typical_problem(const KernelTemplate& kernel, const DTypes& types) {
+  Problem problem{kernel.name, types.in, types.out, {}, {}};
+  for (std::size_t i = 0; i < kernel.dimensions.size(); ++i) {
+    problem.dims.emplace_back(kernel.dimensions[i].name, kernel.sizes.at(0).at(i));
+  }
+  return problem;
 }
 
 const KernelTemplate* find_template(std::string_view name) {

@@ -13,6 +13,16 @@ const std::vector<const KernelTemplate*>& catalog();
 /// The template of this name, or nullptr.
 const KernelTemplate* find_template(std::string_view name);
 
+/// What an attribute may be, in words: "nn, nt or tn".
+std::string values_text(const Attribute& attribute);
+/// The types of inputs that an operation takes: "f32, f16 or bf16", the default first.
+std::string input_types_text(const KernelTemplate& kernel);
+/// Those of its output, the default first: "f32 for f32; f16 or f32 for f16".
+std::string output_types_text(const KernelTemplate& kernel);
+
+/// The first of the sizes that people have, of inputs and output of these types.
+Problem typical_problem(const KernelTemplate& kernel, const DTypes& types);
+
 /// Whether a problem is one of this operation: its dimensions, attributes and types, and the
 /// operation's own rules. A failure is one line, as make_problem()'s.
 Result<void> check_problem(const KernelTemplate& kernel, const Problem& problem);

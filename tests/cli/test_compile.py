@@ -145,6 +145,13 @@ class CompileBadInput(Case):
             with self.subTest(count=count):
                 self.check([*SMALL, *arch, f"--sample={count}"], "--sample", count)
 
+    def test_a_variant_without_valid_configurations_names_the_constraint(self):
+        self.check([*SMALL, "--arch", "gfx942", "--variant", "gemv"], "--variant gemv", "few_rows: ")
+        self.check(["verify", "gemm", "--device", "vulkan:0", "--variant", "matrix"],
+                   "--variant matrix", "matrix_operations: ")
+        self.check(["verify", "gemm", "--device", "vulkan:0", "--variant", "magic"],
+                   "--variant magic", "must be one of", "tiled")
+
     def test_words_in_the_place_of_an_operation(self):
         for command in ("compile", "verify"):
             with self.subTest(command=command):
@@ -212,6 +219,16 @@ class Cases(Case):
         self.assertIn("case.json: can't be read", unusable)
         self.assertEqual(total, "1 passed, 1 failed, 1 unusable")
         self.assertEqual(self.run_tune("run-case", "--device", "host-gfx1100", cases[1]).returncode, 1)
+
+    def test_the_device_is_one_of_the_case_s_architecture(self):
+        here, elsewhere = self.folder / "here", self.folder / "elsewhere"
+        self.emit(here, "--random", 1, "--arch", "host-gfx1100")
+        result = self.run_tune("run-case", here / "0001")
+        self.assertEqual((result.returncode, result.stdout), (0, "1 passed, 0 failed, 0 unusable\n"))
+        self.emit(elsewhere, "--m", 8, "--n", 8, "--k", 8, "--arch", "gfx1032")
+        result = self.run_tune("run-case", elsewhere)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("compiled for gfx1032, and no device here is one: ", result.stdout)
 
     def test_a_case_for_a_gpu_is_complete_and_needs_that_gpu(self):
         folder = self.folder / "case"

@@ -45,6 +45,11 @@ class BadInput(Case):
     def test_seed_and_flush(self):
         self.check([*SMALL, "--seed", "x"], "--seed", "x", "whole number")
         self.check([*SMALL, "--flush", "0"], "--flush", "0")
+        self.check([*SMALL, "--flush", "8", "--warm"], "--flush", "--warm")
+
+    def test_values_in_quotes(self):
+        # Keys of problems quote them.
+        self.check([*SMALL, "--alpha", '"0"'], "--alpha", "finite number", "without quotes")
 
     def test_larger_than_memory_names_both_sizes(self):
         self.check(["gemm", "--m", 2000000, "--n", 2000000, "--k", 64, "--csv",
@@ -55,7 +60,10 @@ class BadInput(Case):
         self.check([*SMALL, "--device", "vulkan:0,vulkan:0"], "--device", "vulkan:0", "twice")
 
     def test_unknown_option_and_command(self):
-        self.check([*SMALL, "--speed", "9"], "--speed")
+        self.check([*SMALL, "--speed", "9", "--height", "8"], "greta-tune: --speed: gemm has no")
+        self.check([*SMALL, "--out_dtype=f16"], "--out_dtype: gemm has no", "it has --out-dtype")
+        self.check(["attention", "--kv-heads", "8"], "--kv-heads", "it has --kv_heads")
+        self.check([*SMALL, "more", "words"], "greta-tune: more: ")
         self.refused(self.run_tune("gemmm"), 2, "gemmm")
         self.refused(self.run_tune(), 2)
 
@@ -66,10 +74,23 @@ class BadInput(Case):
         self.assertEqual(self.db.read_bytes(), before)
 
     def test_show_without_a_database(self):
-        result = self.run_tune("show", "--db", self.db)
-        self.assertNotEqual(result.returncode, 0)
-        self.assertEqual(len(result.stderr.splitlines()), 1)
-        self.assertFalse(self.db.exists())
+        self.check(["show"], "--db", str(self.db))
+
+    def test_a_database_that_cannot_be_opened_is_bad_usage(self):
+        self.assertEqual(self.run_tune(*SMALL, "--budget", "2", "--db", self.db).returncode, 0)
+        sound = self.db.read_bytes()
+        for contents in (sound[:len(sound) // 2], sound[:100], b"", b"junk" * 100):
+            with self.subTest(bytes=len(contents)):
+                self.db.write_bytes(contents)
+                self.refused(self.run_tune("show", "--db", self.db), 2, "--db", str(self.db))
+                self.assertEqual(self.db.read_bytes(), contents)
+
+    def test_show_of_a_device_that_has_no_winners(self):
+        self.assertEqual(self.run_tune(*SMALL, "--budget", "2", "--db", self.db, "--device",
+                                       "vulkan:0").returncode, 0)
+        result = self.run_tune("show", "--db", self.db, "--device", "nosuch")
+        self.refused(result, 2, "--device nosuch", "vulkan:0")
+        self.assertEqual(self.run_tune("show", "--db", self.db, "--device", "vulkan:0").returncode, 0)
 
     def test_csv_of_other_columns_is_left_alone(self):
         file = self.folder / "other.csv"
@@ -252,7 +273,7 @@ class Damage(Case):
         self.env["HOME"] = "/nonexistent"
         user = (lambda: os.setuid(65534)) if os.getuid() == 0 else None
         result = self.run_tune(*SMALL, "--db", folder / "tuned.db", preexec_fn=user)
-        self.refused(result, 1, "--db", "tuned.db")
+        self.refused(result, 2, "--db", "tuned.db")
 
     def test_killed_session_keeps_its_trials(self):
         run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
@@ -306,6 +327,18 @@ class Interrupt(Case):
         kept = self.query("SELECT count(*) FROM trials")[0][0]
         self.assertIn(f"{kept} trials kept", output)
         self.assertEqual(self.query("SELECT count(*) FROM winners"), [(0,)])
+
+
+    def test_before_the_first_trial_there_is_little_to_report(self):
+        run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
+        first = run.stderr.readline()
+        self.assertIn("ceilings", first)  # what a session begins with
+        run.send_signal(signal.SIGINT)
+        output, errors = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 1, errors)
+        self.assertRegex(output, "interrupted +before the first trial")
+        self.assertNotIn("rejected by", output)
+        self.assertNotIn("searching", errors)
 
 
 class Preset(Case):

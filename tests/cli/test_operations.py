@@ -22,7 +22,15 @@ class Operations(Case):
         for name in names:
             told = self.run_tune(name, "--help")
             self.assertEqual(told.returncode, 0, name)
-            self.assertIn("--dtype", told.stdout, name)
+            self.assertRegex(told.stdout, r"--dtype TEXT +type of the inputs: .*\bbf16\b", name)
+            self.assertRegex(told.stdout, r"--out-dtype TEXT +type of the output: .* for bf16", name)
+            naive = self.run_tune(name, "--naive", "--device", "nowhere:7")
+            self.assertEqual("--naive" in told.stdout, "--naive:" not in naive.stderr, name)
+
+    def test_attributes_tell_their_values(self):
+        told = self.run_tune("gemm", "--help").stdout
+        self.assertRegex(told, "--layout TEXT .*: nn, nt or tn ")
+        self.assertRegex(told, "--epilogue TEXT .*bias, residual")
 
     def test_problems_that_are_measured_on_gpus_exist(self):
         lines = (SOURCE / "scripts" / "measured_problems.txt").read_text().splitlines()

@@ -26,14 +26,15 @@ struct ChoiceOptions {
 void add_choice_options(CLI::App& command, const KernelTemplate& kernel_template,
                         ChoiceOptions& options);
 
-/// The problem with the configuration that is named, with random ones, or else with its default;
-/// nothing where it has none of the variant. Throws CommandError.
+/// The problem with the configuration that is named, with random ones, or else with its default.
+/// Throws CommandError, which names the constraint where the variant has no valid configuration.
 std::vector<Choice> choices_of_problem(const KernelTemplate& kernel_template,
                                        const ChoiceOptions& options, const DeviceInfo& device,
                                        std::uint64_t seed);
 
 /// Random problems, each with a random configuration of the variant. `option` says how many, and
-/// `count` is its value. Throws CommandError where a problem is named as well.
+/// `count` is its value. Throws CommandError as choices_of_problem(), and where a problem is named
+/// as well.
 std::vector<Choice> choices_of_random_problems(const KernelTemplate& kernel_template,
                                                const ChoiceOptions& options,
                                                const DeviceInfo& device, const std::string& option,

@@ -108,12 +108,6 @@ std::vector<Choice> choices(const KernelTemplate& kernel_template, const Compile
                                           options.random, seed);
 }
 
-std::string no_choice(const KernelTemplate& kernel_template, const CompileOptions& options,
-                      const DeviceInfo& target) {
-  return fmt::format("--variant {}: {} has no such configuration here on {}",
-                     options.choice.variant, kernel_template.name, target.architecture);
-}
-
 /// DIR itself for one configuration, else a numbered folder in it for each.
 fs::path case_folder(const CompileOptions& options, std::size_t index) {
   return options.many() ? options.emit_case / fmt::format("{:04}", index + 1) : options.emit_case;
@@ -199,7 +193,10 @@ int compile(const KernelTemplate& kernel_template, const CompileOptions& options
   const auto target = open_target(options);
   const DeviceInfo& device = target->target();
   const auto wanted = choices(kernel_template, options, device, seed);
-  if (wanted.empty()) refuse(no_choice(kernel_template, options, device));
+  if (wanted.empty()) {
+    refuse(
+        fmt::format("{} has no configuration for {}", kernel_template.name, device.architecture));
+  }
   check_cases(kernel_template, options, device, wanted);
   const auto outcomes = compile_plans(*target, kernel_template, wanted);
   if (options.json) {

@@ -88,6 +88,35 @@ void check_words(const CLI::App& app, std::span<const std::string> words) {
   check_operation(*command, words.subspan(1));
 }
 
+// The command that the words name, as far as they do.
+const CLI::App* chosen_command(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? &app : chosen_command(*chosen.front());
+}
+
+// An option of the same name but for its hyphens and underscores.
+std::string similar_option(const CLI::App& command, std::string name) {
+  const auto plain = [](std::string text) {
+    std::replace(text.begin(), text.end(), '_', '-');
+    return text;
+  };
+  for (const auto* option : command.get_options()) {
+    if (plain(option->get_name()) == plain(name)) return option->get_name();
+  }
+  return {};
+}
+
+// Words that no option takes, the first of them.
+std::string unexpected(const CLI::App& app) {
+  const CLI::App& command = *chosen_command(app);
+  const std::string word = app.remaining(true).front();
+  if (!word.starts_with("-")) return fmt::format("{}: not expected here", word);
+  const std::string name = word.substr(0, word.find('='));
+  const std::string meant = similar_option(command, name);
+  return fmt::format("{}: {} has no such option{}", name, command.get_name(),
+                     meant.empty() ? "; --help lists them" : "; it has " + meant);
+}
+
 // Files opened later must not land on the descriptors of standard streams that the caller closed.
 // Output to a closed stream fails, as it should; nobody misses messages.
 void open_standard_streams() {
@@ -126,6 +155,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     app.exit(success);
     return std::cout.flush() ? exit_done : complain(exit_failed, "can't write the output");
+  } catch (const CLI::ExtrasError&) {
+    return complain(exit_usage, unexpected(app));
   } catch (const CLI::ParseError& error) {
     return complain(exit_usage, error.what());
   } catch (const CommandError& error) {

@@ -17,10 +17,15 @@ void add_problem_options(CLI::App& command, const KernelTemplate& kernel_templat
                             ? dimension.help + " (needed)"
                             : fmt::format("{} [{}]", dimension.help, dimension.fallback));
   }
-  command.add_option("--dtype", request.dtype, "Type of the inputs");
-  command.add_option("--out-dtype", request.out_dtype, "Type of the output");
+  command.add_option("--dtype", request.dtype,
+                     fmt::format("type of the inputs: {} [{}]", input_types_text(kernel_template),
+                                 to_string(kernel_template.dtypes[0].in)));
+  command.add_option(
+      "--out-dtype", request.out_dtype,
+      fmt::format("type of the output: {} [the first]", output_types_text(kernel_template)));
   for (const auto& attribute : kernel_template.attributes) {
-    add(attribute.name, fmt::format("{} [{}]", attribute.help, attribute.fallback));
+    add(attribute.name,
+        fmt::format("{}: {} [{}]", attribute.help, values_text(attribute), attribute.fallback));
   }
 }
 

@@ -30,12 +30,12 @@ nlohmann::json task_json(const TaskResult& result, const std::string& database) 
 }
 
 int tune_one(const KernelTemplate& kernel_template, const OperationOptions& options) {
-  auto problem = make_problem(kernel_template, options.problem);
-  if (!problem) throw CommandError(exit_usage, problem.failure().message);
   if (options.tuning.naive && !kernel_template.naive) {
     throw CommandError(exit_usage,
                        "--naive: " + kernel_template.name + " has no kernel of that kind");
   }
+  auto problem = make_problem(kernel_template, options.problem);
+  if (!problem) throw CommandError(exit_usage, problem.failure().message);
   const TuningTask task{*problem, options.try_first, {}};
   Tuning tuning(options.tuning, {task});
   const TaskResult result = tuning.run(task);
@@ -59,6 +59,7 @@ void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_t
                    "A configuration to try first, as reports print it; may be repeated")
       ->allow_extra_args(false);
   add_tuning_options(*command, options->tuning, "60s");
+  if (!kernel_template.naive) command->get_option("--naive")->group("");  // refused with a reason
   command->callback([&action, &kernel_template, options] {
     action = [&kernel_template, options] { return tune_one(kernel_template, *options); };
   });

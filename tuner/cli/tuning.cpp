@@ -86,8 +86,7 @@ TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
   try {
     return TunedDb::open(file, mode);
   } catch (const Error& error) {
-    throw CommandError(error.status() == Status::invalid_argument ? exit_usage : exit_failed,
-                       std::string("--db ") + error.what());
+    throw CommandError(exit_usage, std::string("--db ") + error.what());
   }
 }
 
@@ -112,6 +111,9 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
   evaluator.cache_directory = default_cache_directory();
   evaluator.seed = seed_;
   evaluator.flush_bytes = read_flush(options.flush);
+  if (options.warm && !options.flush.empty()) {
+    throw CommandError(exit_usage, "--flush: overwrites caches, which --warm leaves alone");
+  }
   const auto devices = select_devices(options.device);
   for (const auto& task : tasks) {
     for (const auto& device : devices) {

@@ -102,9 +102,8 @@ std::vector<Choice> choices(const KernelTemplate& kernel_template, const VerifyO
                                           options.problems.empty() ? "200" : options.problems, seed)
              : choices_of_problem(kernel_template, options.choice, device, seed);
   if (chosen.empty()) {
-    throw CommandError(exit_usage,
-                       fmt::format("--variant {}: {} has none of that name on {}",
-                                   options.choice.variant, kernel_template.name, device.id()));
+    throw CommandError(exit_usage, fmt::format("{} has no configuration on {}",
+                                               kernel_template.name, device.id()));
   }
   check_fits(chosen.front().problem, device, {});  // random ones are small
   return chosen;

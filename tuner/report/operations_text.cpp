@@ -32,14 +32,6 @@ std::string variant_names(const KernelTemplate& kernel) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Problem first_problem(const KernelTemplate& kernel) {
-  Problem problem{kernel.name, kernel.dtypes[0].in, kernel.dtypes[0].out, {}, {}};
-  for (std::size_t i = 0; i < kernel.dimensions.size(); ++i) {
-    problem.dims.emplace_back(kernel.dimensions[i].name, kernel.sizes.at(0).at(i));
-  }
-  return problem;
-}
-
 std::string options_table(const KernelTemplate& kernel) {
   std::string text = "| option | meaning | values |\n|---|---|---|\n";
   for (const Dimension& d : kernel.dimensions) {
@@ -49,10 +41,8 @@ std::string options_table(const KernelTemplate& kernel) {
         fmt::format("| `--{}` | {} | {} to {}{} |\n", d.name, d.help, d.least, d.most, fallback);
   }
   for (const Attribute& a : kernel.attributes) {
-    const std::string values =
-        a.allowed.empty() ? a.allowed_text : fmt::format("{}", fmt::join(a.allowed, ", "));
-    text +=
-        fmt::format("| `--{}` | {} | {}; by default {} |\n", a.name, a.help, values, a.fallback);
+    text += fmt::format("| `--{}` | {} | {}; by default {} |\n", a.name, a.help, values_text(a),
+                        a.fallback);
   }
   return text;
 }
@@ -70,7 +60,7 @@ std::string variant_section(const Variant& variant, const Alternative& space) {
 }
 
 std::string operation_section(const KernelTemplate& kernel) {
-  const Problem problem = first_problem(kernel);
+  const Problem problem = typical_problem(kernel, kernel.dtypes[0]);
   const DeviceInfo device = architecture_info("gfx942").value();
   std::string text =
       fmt::format("## {}\n\n{}.\n\n{}\n", kernel.name, kernel.summary, options_table(kernel));
