@@ -20,6 +20,12 @@ std::vector<Alternative> alternatives(const std::vector<Variant>& variants, cons
 
 }  // namespace
 
+std::vector<DTypes> converted_dtypes() {
+  return {{DType::f32, DType::f32}, {DType::f16, DType::f16},  {DType::bf16, DType::bf16},
+          {DType::f16, DType::f32}, {DType::bf16, DType::f32}, {DType::f32, DType::f16},
+          {DType::f32, DType::bf16}};
+}
+
 const Verdict& worse(const Verdict& a, const Verdict& b) {
   if (a.passed != b.passed) return a.passed ? b : a;
   return b.ratio() > a.ratio() ? b : a;
@@ -87,6 +93,14 @@ Problem shorter(Problem problem, std::string_view dimension, std::int64_t step, 
       static_cast<std::int64_t>(std::llround(fraction * static_cast<double>(steps)));
   extent = std::clamp<std::int64_t>(wanted, std::min<std::int64_t>(1, steps), steps) * step + rest;
   return problem;
+}
+
+Problem fewer_rows(const Problem& problem, double fraction) {
+  return shorter(problem, "rows", 64, fraction);
+}
+
+Problem fewer_tokens(const Problem& problem, double fraction) {
+  return shorter(problem, "tokens", 16, fraction);
 }
 
 }  // namespace greta

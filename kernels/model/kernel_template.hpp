@@ -27,9 +27,13 @@ struct Work {
 /// One launch argument: an operand, the workspace, or a scalar.
 struct OperandArgument {
   std::size_t tensor = 0;  ///< position in KernelTemplate::tensors
+
+  bool operator==(const OperandArgument&) const = default;
 };
 struct WorkspaceArgument {
   std::uint64_t offset = 0;  ///< bytes from the workspace's start
+
+  bool operator==(const WorkspaceArgument&) const = default;
 };
 using Argument =
     std::variant<OperandArgument, WorkspaceArgument, std::uint32_t, float, std::uint64_t>;
@@ -115,6 +119,9 @@ struct DTypes {
   DType out;
 };
 
+/// Types that elements are converted between: all seven pairs with f32 on a side, or equal ones.
+std::vector<DTypes> converted_dtypes();
+
 /// One way to compute an operation: what is tunable about it, and how its kernels are launched.
 struct Variant {
   std::string name;
@@ -180,5 +187,8 @@ struct KernelTemplate {
 /// The problem with fewer whole steps of one dimension, at least one of them, until that is about
 /// `fraction` of what it was.
 Problem shorter(Problem problem, std::string_view dimension, std::int64_t step, double fraction);
+/// As KernelTemplate::stand_in: with fewer `rows`, in steps of 64; with fewer `tokens`, of 16.
+Problem fewer_rows(const Problem& problem, double fraction);
+Problem fewer_tokens(const Problem& problem, double fraction);
 
 }  // namespace greta

@@ -27,6 +27,8 @@ struct TensorSpec {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
   }
   std::size_t bytes() const { return elements() * size_of(dtype); }
+
+  bool operator==(const TensorSpec&) const = default;
 };
 
 /// A tensor's data on the host.

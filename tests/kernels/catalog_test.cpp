@@ -79,6 +79,31 @@ Problem small_problem(const KernelTemplate& entry, const DTypes& types, std::int
   return problem;
 }
 
+/// A problem's key leaves out attributes that have their default value: to say it must not matter.
+TEST(Catalog, AttributesDefaultToWhatTheirFallbackSays) {
+  const DeviceInfo& device = test::device().info();
+  for (const KernelTemplate* entry : catalog()) {
+    const Problem silent = small_problem(*entry, entry->dtypes.front(), 40);
+    const Config config = entry->default_config(silent, device);
+    const auto plan = entry->plan(silent, device, config).value();
+    for (const Attribute& attribute : entry->attributes) {
+      Problem said = silent;
+      said.attributes = {{attribute.name, attribute.fallback}};
+      EXPECT_EQ(entry->tensors(said), entry->tensors(silent)) << said.key();
+      EXPECT_EQ(entry->work(said).flops, entry->work(silent).flops) << said.key();
+      const auto same = entry->plan(said, device, config).value();
+      ASSERT_EQ(same.sources.size(), plan.sources.size()) << said.key();
+      for (std::size_t i = 0; i < plan.sources.size(); ++i) {
+        EXPECT_EQ(same.sources[i].text, plan.sources[i].text) << said.key();
+      }
+      ASSERT_EQ(same.launches.size(), plan.launches.size()) << said.key();
+      for (std::size_t i = 0; i < plan.launches.size(); ++i) {
+        EXPECT_EQ(same.launches[i].arguments, plan.launches[i].arguments) << said.key();
+      }
+    }
+  }
+}
+
 /// Defaults, where an operation is as small as can be, and not; property_test.cpp samples its
 /// space.
 TEST(Catalog, EveryDefaultIsRightOnThisDevice) {

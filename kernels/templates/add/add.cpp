@@ -27,17 +27,13 @@ std::vector<Argument> arguments(const Problem& problem) {
   return {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}, count};
 }
 
-Problem stand_in(const Problem& problem, double fraction) {
-  return shorter(problem, "rows", 64, fraction);
-}
-
 KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "add";
   t.summary = "sum of two matrices, C = A + B";
   t.bound = "one f32 addition, 2^-24 of the sum, and the output's rounding";
   t.dimensions = {{"rows", "rows of C"}, {"cols", "columns of C"}};
-  t.dtypes = elementwise_dtypes();
+  t.dtypes = converted_dtypes();
   t.sizes = {{16384, 4096}, {1, 4096}, {1000, 1001}};
   t.variants = {elementwise_variant(
       {"add/flat", "a thread takes ITEMS vectors of VEC neighbours, whatever row they are in",
@@ -45,7 +41,7 @@ KernelTemplate make_template() {
   t.work = work;
   t.tensors = tensors;
   t.reference = add_reference;
-  t.stand_in = stand_in;
+  t.stand_in = fewer_rows;
   return t;
 }
 

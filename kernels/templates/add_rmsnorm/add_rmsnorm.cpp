@@ -11,7 +11,7 @@ namespace {
 std::vector<TensorSpec> tensors(const Problem& problem) {
   std::vector<TensorSpec> list{rows::matrix(problem, "X", Role::input),
                                rows::matrix(problem, "residual", Role::input)};
-  rows::add_affine(list, problem);
+  rows::add_affine(list, problem, "weight");
   list.push_back(rows::matrix(problem, "sum", Role::output));
   list.push_back(rows::matrix(problem, "Y", Role::output));
   return list;
@@ -19,12 +19,12 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 
 /// Sum, square, sum of squares and products.
 Work work(const Problem& problem) {
-  return work_per_element(tensors(problem), problem, rows::has_weight(problem) ? 5 : 4);
+  const auto operands = tensors(problem);
+  return work_per_element(operands, problem, rows::has(operands, "weight") ? 5 : 4);
 }
 
 KernelTemplate make_template() {
-  KernelTemplate t =
-      rows::start_template({"add_rmsnorm", tensors, rows::norm_defines, rows::epsilon, 1, 1});
+  KernelTemplate t = rows::start_template({"add_rmsnorm", tensors, nullptr, rows::epsilon, 1, 1});
   t.summary = "residual sum and its norm, sum = X + residual, Y = rmsnorm(sum)";
   t.bound =
       "of the sum u; of its norm half of (11 + 2 m + 5) u for the root, m = 17 + max(8, cols / "

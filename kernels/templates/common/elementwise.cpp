@@ -141,12 +141,6 @@ ElementwiseShape row_shape(std::int64_t rows, std::int64_t run, std::string_view
   return shape;
 }
 
-std::vector<DTypes> elementwise_dtypes() {
-  return {{DType::f32, DType::f32}, {DType::f16, DType::f16},  {DType::bf16, DType::bf16},
-          {DType::f16, DType::f32}, {DType::bf16, DType::f32}, {DType::f32, DType::f16},
-          {DType::f32, DType::bf16}};
-}
-
 HostTensor random_activations(const Problem&, const TensorSpec& spec, std::uint64_t seed) {
   HostTensor tensor = random_tensor(spec, seed);
   for (std::size_t i = 0; i < spec.elements(); ++i) {

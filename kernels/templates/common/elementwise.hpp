@@ -45,9 +45,6 @@ ElementwiseShape flat_shape(std::int64_t elements, int loads);
 ElementwiseShape row_shape(std::int64_t rows, std::int64_t run, std::string_view run_name,
                            int loads);
 
-/// Types that elements are converted between: all seven pairs with f32 on a side, or none.
-std::vector<DTypes> elementwise_dtypes();
-
 /// Uniform in (-16, 16), where activations bend and vanish.
 HostTensor random_activations(const Problem& problem, const TensorSpec& spec, std::uint64_t seed);
 

@@ -6,29 +6,12 @@
 namespace greta::rows {
 namespace {
 
-std::string affine(const Problem& problem) {
-  const bool biased = problem.op.find("layernorm") != std::string::npos;
-  return problem.attribute("affine", biased ? "weight_bias" : "weight");
-}
-
 std::optional<std::string> canonical_epsilon(const std::string& text) {
   const auto value = finite_number(text);
   return value && *value >= 1e-12F && *value <= 1 ? canonical_number(text) : std::nullopt;
 }
 
 }  // namespace
-
-bool has_weight(const Problem& problem) {
-  return affine(problem) != "none";
-}
-
-bool has_bias(const Problem& problem) {
-  return affine(problem) == "weight_bias";
-}
-
-Defines norm_defines(const Problem& problem) {
-  return {{"WEIGHT", has_weight(problem) ? "1" : "0"}, {"BIAS", has_bias(problem) ? "1" : "0"}};
-}
 
 float epsilon(const Problem& problem) {
   return finite_number(problem.attribute("epsilon", "1e-05")).value();
@@ -49,9 +32,11 @@ Attribute epsilon_attribute() {
           {"1e-05", "0.25"}};
 }
 
-void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem) {
-  if (has_weight(problem)) tensors.push_back(first_row(problem, "weight"));
-  if (has_bias(problem)) tensors.push_back(first_row(problem, "bias"));
+void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem,
+                std::string_view fallback) {
+  const std::string affine = problem.attribute("affine", fallback);
+  if (affine != "none") tensors.push_back(first_row(problem, "weight"));
+  if (affine == "weight_bias") tensors.push_back(first_row(problem, "bias"));
 }
 
 }  // namespace greta::rows

@@ -1,18 +1,13 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "kernels/model/kernel_template.hpp"
-#include "kernels/templates/common/render.hpp"
 
 /// What norms of rows share, besides what all operations on rows do.
 namespace greta::rows {
 
-bool has_weight(const Problem& problem);
-bool has_bias(const Problem& problem);
-
-/// WEIGHT and BIAS.
-Defines norm_defines(const Problem& problem);
 float epsilon(const Problem& problem);
 
 /// The attribute `affine`: what a normalised element is multiplied with and what is added to it,
@@ -20,7 +15,9 @@ float epsilon(const Problem& problem);
 Attribute affine_attribute(const char* help, std::vector<std::string> allowed);
 Attribute epsilon_attribute();
 
-/// Adds weight and bias where the problem has them.
-void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem);
+/// Adds weight and bias where the problem has them. `fallback`: what the operation's `affine` is
+/// where nobody says.
+void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem,
+                std::string_view fallback);
 
 }  // namespace greta::rows

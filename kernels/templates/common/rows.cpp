@@ -80,7 +80,10 @@ KernelSource source(const Operation& operation, const Problem& problem, const De
   add("SPLIT", walk.split);
   if (device.language == "glsl") add("SUBGROUP", walk.subgroup);
   add_pack(defines, device, "X", problem.dtype, walk.vec);
-  const Defines own = operation.defines(problem);
+  const auto operands = operation.tensors(problem);
+  add("WEIGHT", has(operands, "weight") ? 1 : 0);
+  add("BIAS", has(operands, "bias") ? 1 : 0);
+  const Defines own = operation.defines == nullptr ? Defines{} : operation.defines(problem);
   defines.insert(defines.end(), own.begin(), own.end());
   KernelSource kernel = kernel_source(device, fmt::format("{}/rows", operation.name), defines,
                                       walk.threads, arguments(operation, problem, 0, false));
@@ -194,13 +197,16 @@ TensorSpec first_row(const Problem& problem, const char* name) {
   return {name, Role::input, problem.dtype, 1, problem.dim("cols")};
 }
 
+bool has(const std::vector<TensorSpec>& operands, std::string_view name) {
+  return std::any_of(operands.begin(), operands.end(),
+                     [name](const TensorSpec& operand) { return operand.name == name; });
+}
+
 KernelTemplate start_template(const Operation& operation) {
-  constexpr auto f32 = DType::f32, f16 = DType::f16, bf16 = DType::bf16;
   KernelTemplate t;
   t.name = operation.name;
   t.dimensions = {{"rows", "rows of the matrix"}, {"cols", "elements of a row"}};
-  t.dtypes = {{f32, f32},  {f16, f16}, {f16, f32}, {bf16, bf16},
-              {bf16, f32}, {f32, f16}, {f32, bf16}};
+  t.dtypes = converted_dtypes();
   t.sizes = {{16384, 4096}, {4096, 32000}, {1000, 999}, {4, 131072}};
   t.variants = variants(operation);
   t.naive = Config{"naive", {{"THREADS", 256}}};

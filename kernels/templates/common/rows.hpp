@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "kernels/model/kernel_template.hpp"
@@ -16,7 +17,7 @@ struct Operation {
   /// residual (the same), weight, bias and gain (1 x cols), Y and sum (rows x cols). X is Y as well
   /// where it is input_output.
   std::vector<TensorSpec> (*tensors)(const Problem&);
-  /// The attributes that reach the text.
+  /// The attributes that reach the text, besides which operands there are; null: none.
   Defines (*defines)(const Problem&);
   /// The number that every element's computation is given.
   float (*factor)(const Problem&);
@@ -29,6 +30,9 @@ struct Operation {
 /// A matrix of the problem's rows and columns, or its first row.
 TensorSpec matrix(const Problem& problem, const char* name, Role role);
 TensorSpec first_row(const Problem& problem, const char* name);
+
+/// Whether one of them has this name.
+bool has(const std::vector<TensorSpec>& operands, std::string_view name);
 
 /// What the templates of all operations on rows have in common: name, dimensions, types, sizes,
 /// operands, and the variants held, split, streamed and naive (common/rows.hip).

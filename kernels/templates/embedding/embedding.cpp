@@ -42,17 +42,13 @@ std::vector<Argument> arguments(const Problem& problem) {
   return list;
 }
 
-Problem stand_in(const Problem& problem, double fraction) {
-  return shorter(problem, "tokens", 16, fraction);
-}
-
 KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "embedding";
   t.summary = "rows of a table that ids name";
   t.bound = "none where types agree, else the output's rounding";
   t.dimensions = {{"tokens", "ids"}, {"vocabulary", "rows of the table"}, {"dim", "its columns"}};
-  t.dtypes = elementwise_dtypes();
+  t.dtypes = converted_dtypes();
   t.sizes = {{4096, 128256, 4096}, {1, 128256, 4096}, {100, 1000, 1001}};
   t.variants = {elementwise_variant(
       {"embedding/gather",
@@ -62,7 +58,7 @@ KernelTemplate make_template() {
   t.tensors = tensors;
   t.input = input;
   t.reference = embedding_reference;
-  t.stand_in = stand_in;
+  t.stand_in = fewer_tokens;
   return t;
 }
 

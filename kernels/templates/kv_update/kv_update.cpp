@@ -60,10 +60,6 @@ std::vector<Argument> arguments(const Problem& problem) {
   return list;
 }
 
-Problem stand_in(const Problem& problem, double fraction) {
-  return shorter(problem, "tokens", 16, fraction);
-}
-
 KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "kv_update";
@@ -75,7 +71,7 @@ KernelTemplate make_template() {
                   {"kv_heads", "heads of keys and values"},
                   {"dim", "elements of a head"},
                   {"capacity", "tokens that the caches hold", 1, 2147483647, "", {160, 168, 200}}};
-  t.dtypes = elementwise_dtypes();
+  t.dtypes = converted_dtypes();
   t.sizes = {{4096, 32, 128, 8192}, {1, 32, 128, 2048}, {16, 8, 80, 2048}, {7, 3, 5, 100}};
   t.variants = {elementwise_variant(
       {"kv_update/append", "a thread takes ITEMS vectors of the keys and the same of the values",
@@ -85,7 +81,7 @@ KernelTemplate make_template() {
   t.tensors = tensors;
   t.input = input;
   t.reference = kv_update_reference;
-  t.stand_in = stand_in;
+  t.stand_in = fewer_tokens;
   return t;
 }
 

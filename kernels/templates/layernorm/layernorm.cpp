@@ -10,21 +10,21 @@ namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   std::vector<TensorSpec> list{rows::matrix(problem, "X", Role::input)};
-  rows::add_affine(list, problem);
+  rows::add_affine(list, problem, "weight_bias");
   list.push_back(rows::matrix(problem, "Y", Role::output));
   return list;
 }
 
 /// Sum, difference, square, its sum, difference and product; weight and bias.
 Work work(const Problem& problem) {
+  const auto operands = tensors(problem);
   return work_per_element(
-      tensors(problem), problem,
-      6.0 + (rows::has_weight(problem) ? 1 : 0) + (rows::has_bias(problem) ? 1 : 0));
+      operands, problem,
+      6.0 + (rows::has(operands, "weight") ? 1 : 0) + (rows::has(operands, "bias") ? 1 : 0));
 }
 
 KernelTemplate make_template() {
-  KernelTemplate t =
-      rows::start_template({"layernorm", tensors, rows::norm_defines, rows::epsilon, 3, 1});
+  KernelTemplate t = rows::start_template({"layernorm", tensors, nullptr, rows::epsilon, 3, 1});
   t.summary = "layer norm of each row, Y = (X - mean) / sqrt(variance + epsilon) * weight + bias";
   t.bound =
       "with D the farthest and A the average distance from the mean, m = 17 + max(8, cols / 256) "

@@ -10,8 +10,8 @@ namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   std::vector<TensorSpec> list{rows::matrix(problem, "X", Role::input)};
-  rows::add_affine(list, problem);
-  if (rows::has_weight(problem)) list.push_back(rows::first_row(problem, "gain"));
+  rows::add_affine(list, problem, "weight_bias");
+  if (rows::has(list, "weight")) list.push_back(rows::first_row(problem, "gain"));
   list.push_back(rows::matrix(problem, "Y", Role::output));
   return list;
 }
@@ -19,14 +19,15 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 /// The layer norm's sum, difference, square, its sum, difference and product; weight and bias; then
 /// square, its sum, product and gain.
 Work work(const Problem& problem) {
+  const auto operands = tensors(problem);
   return work_per_element(
-      tensors(problem), problem,
-      9.0 + (rows::has_weight(problem) ? 2 : 0) + (rows::has_bias(problem) ? 1 : 0));
+      operands, problem,
+      9.0 + (rows::has(operands, "weight") ? 2 : 0) + (rows::has(operands, "bias") ? 1 : 0));
 }
 
 KernelTemplate make_template() {
-  KernelTemplate t = rows::start_template(
-      {"layernorm_rmsnorm", tensors, rows::norm_defines, rows::epsilon, 3, 2, false});
+  KernelTemplate t =
+      rows::start_template({"layernorm_rmsnorm", tensors, nullptr, rows::epsilon, 3, 2, false});
   t.summary = "rmsnorm of the layer norm of each row, Y = rmsnorm(layernorm(X)) * gain";
   t.bound =
       "the layer norm's bound e of each element y, and half of 2 mean(|y| e) / (mean(y^2) + "

@@ -10,19 +10,19 @@ namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   std::vector<TensorSpec> list{rows::matrix(problem, "X", Role::input)};
-  rows::add_affine(list, problem);
+  rows::add_affine(list, problem, "weight");
   list.push_back(rows::matrix(problem, "Y", Role::output));
   return list;
 }
 
 /// Square, sum and products.
 Work work(const Problem& problem) {
-  return work_per_element(tensors(problem), problem, rows::has_weight(problem) ? 4 : 3);
+  const auto operands = tensors(problem);
+  return work_per_element(operands, problem, rows::has(operands, "weight") ? 4 : 3);
 }
 
 KernelTemplate make_template() {
-  KernelTemplate t =
-      rows::start_template({"rmsnorm", tensors, rows::norm_defines, rows::epsilon, 1, 1});
+  KernelTemplate t = rows::start_template({"rmsnorm", tensors, nullptr, rows::epsilon, 1, 1});
   t.summary = "root mean square norm of each row, Y = X / sqrt(mean(X^2) + epsilon) * weight";
   t.bound =
       "half of (11 + 2 m + 5) u for the root, m = 17 + max(8, cols / 256) merges of partial sums, "

@@ -41,10 +41,6 @@ std::vector<Argument> arguments(const Problem& problem) {
   return {OperandArgument{0}, OperandArgument{1}, count, static_cast<std::uint32_t>(cols)};
 }
 
-Problem stand_in(const Problem& problem, double fraction) {
-  return shorter(problem, "rows", 64, fraction);
-}
-
 KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "silu_mul";
@@ -62,7 +58,7 @@ KernelTemplate make_template() {
        nullptr,
        {}},
   };
-  t.dtypes = elementwise_dtypes();
+  t.dtypes = converted_dtypes();
   t.sizes = {{4096, 11008}, {1, 11008}, {1000, 1001}};
   t.variants = {elementwise_variant(
       {"silu_mul/flat", "a thread takes ITEMS vectors of VEC neighbours, whatever row they are in",
@@ -71,7 +67,7 @@ KernelTemplate make_template() {
   t.tensors = tensors;
   t.input = random_activations;
   t.reference = silu_mul_reference;
-  t.stand_in = stand_in;
+  t.stand_in = fewer_rows;
   return t;
 }
 
