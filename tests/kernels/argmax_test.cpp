@@ -84,7 +84,7 @@ TEST_P(Argmax, TiesNanAndInfinities) {
     const Problem problem = problem_of(in, count, 8);
     const auto specs = argmax().tensors(problem);
     for (const char* config :
-         {"row THREADS=64 VEC=1 ITEMS=1 ROWS=1", "row THREADS=64 VEC=4 ITEMS=2 ROWS=8",
+         {"row THREADS=64 VEC=1 ITEMS=1 ROWS=8", "row THREADS=64 VEC=4 ITEMS=2 ROWS=8",
           "split THREADS=64 VEC=2 ITEMS=1 SPLIT=4"}) {
       const auto plan = argmax().plan(problem, info_, parse(problem, config)).value();
       const auto run =
@@ -104,6 +104,20 @@ TEST_P(Argmax, OneColumnAndOneVocabulary) {
   const Problem vocabulary = problem_of(DType::bf16, 1, 131072);
   expect_right(vocabulary, argmax().default_config(vocabulary, info_), 2);
   expect_right(vocabulary, parse(vocabulary, "split THREADS=64 VEC=8 ITEMS=4 SPLIT=64"), 3);
+}
+
+// A workgroup for each of many tiny rows keeps some drivers busy for 50 us, with hardly a thread at
+// work: all of them would take longer than a candidate may.
+TEST_P(Argmax, WorkgroupsShareTinyRows) {
+  for (const std::int64_t count : {300001, 3}) {
+    const Problem column = problem_of(DType::f32, count, 1);
+    const Space space = argmax().space(column, info_);
+    ASSERT_GT(space.count("row"), 0U);
+    for (std::uint64_t i = 0; i < space.count(); ++i) {
+      const Config config = space.at(i);
+      EXPECT_GE(2 * config["ROWS"], std::min<std::int64_t>(64, count)) << config.text();
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Argmax, ::testing::ValuesIn(test::usable_devices()),

@@ -12,6 +12,8 @@
 namespace greta {
 namespace {
 
+constexpr int most_rows = 64;  ///< of a workgroup
+
 struct Shape {
   explicit Shape(const Problem& problem)
       : in(problem.dtype), rows(problem.dim("rows")), cols(problem.dim("cols")) {}
@@ -98,13 +100,24 @@ std::vector<Parameter> parameters(const Shape& shape, Parameter other) {
 Alternative row_space(const Problem& problem, const DeviceInfo& device) {
   const Shape shape(problem);
   const std::int64_t groups = most_workgroups(device);
-  Alternative a{"row", parameters(shape, {"ROWS", {1, 2, 4, 8, 16, 32, 64}}),
+  Alternative a{"row", parameters(shape, {"ROWS", {1, 2, 4, 8, 16, 32, most_rows}}),
                 common_constraints(shape, device)};
   append(a.constraints, loop_limit(shape, device, "ROWS"));
   a.constraints.push_back({"rows",
                            fmt::format("ROWS must not exceed rows, which are {}", shape.rows),
                            {"ROWS"},
                            [rows = shape.rows](const Config& c) { return c["ROWS"] <= rows; }});
+  a.constraints.push_back(
+      {"idle_threads",
+       fmt::format("THREADS / ROWS vectors of VEC must not be twice a row, {}, or more, unless "
+                   "ROWS is as many as can be",
+                   shape.cols),
+       {"THREADS", "ROWS", "VEC"},
+       [shape](const Config& c) {
+         const auto row = std::bit_ceil(static_cast<std::uint64_t>(shape.cols));
+         const bool most = 2 * c["ROWS"] > std::min<std::int64_t>(most_rows, shape.rows);
+         return most || static_cast<std::uint64_t>(lanes_of(c) * c["VEC"]) < 2 * row;
+       }});
   a.constraints.push_back(
       {"grid",
        fmt::format("the rows are more than {} workgroups", groups),
@@ -147,7 +160,7 @@ std::vector<Config> row_defaults(const Problem& problem, const DeviceInfo&) {
   const auto vectors = static_cast<std::uint64_t>(ceil_div(shape.cols, vec));
   const int lanes = static_cast<int>(std::min<std::uint64_t>(256, std::bit_ceil(vectors)));
   std::vector<Config> configs;
-  for (int rows = std::min(64, 256 / lanes); rows >= 1; rows /= 2) {
+  for (int rows = std::min(most_rows, 256 / lanes); rows >= 1; rows /= 2) {
     configs.push_back({"row",
                        {{"THREADS", std::max(64, lanes * rows)},
                         {"VEC", vec},
@@ -216,10 +229,6 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   return plan;
 }
 
-Problem stand_in(const Problem& problem, double fraction) {
-  return shorter(problem, "rows", 64, fraction);
-}
-
 KernelTemplate make_template() {
   KernelTemplate t;
   t.name = "argmax";
@@ -235,7 +244,7 @@ KernelTemplate make_template() {
   t.work = work;
   t.tensors = tensors;
   t.reference = argmax_reference;
-  t.stand_in = stand_in;
+  t.stand_in = fewer_rows;
   return t;
 }
 
