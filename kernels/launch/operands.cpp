@@ -36,15 +36,18 @@ Result<void> Operands::poison_outputs(Stream& stream) {
   return {};
 }
 
-Result<std::vector<HostTensor>> Operands::download_outputs(Device& device) const {
-  std::vector<HostTensor> outputs;
+Result<void> Operands::download_outputs(Device& device, std::vector<HostTensor>& outputs) const {
+  std::size_t count = 0;
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     if (specs_[i].role == Role::input) continue;
-    HostTensor tensor{specs_[i], std::vector<std::byte>(specs_[i].bytes())};
-    if (auto done = buffers_[i].download(device, tensor.data); !done) return done.failure();
-    outputs.push_back(std::move(tensor));
+    if (++count > outputs.size()) outputs.emplace_back();
+    HostTensor& output = outputs[count - 1];
+    output.spec = specs_[i];
+    output.data.resize(specs_[i].bytes());
+    if (auto done = buffers_[i].download(device, output.data); !done) return done;
   }
-  return outputs;
+  outputs.resize(count);
+  return {};
 }
 
 Result<std::optional<std::string>> Operands::broken_guard(Device& device) const {

@@ -25,8 +25,9 @@ class Operands {
   Result<void> upload(Device& device, std::size_t tensor, const HostTensor& data);
   /// Records filling the outputs with NaN.
   Result<void> poison_outputs(Stream& stream);
-  /// Everything the kernels wrote: the tensors whose role is not input.
-  Result<std::vector<HostTensor>> download_outputs(Device& device) const;
+  /// Everything the kernels wrote: the tensors whose role is not input. Memory that `outputs` holds
+  /// since the last time is used again: fresh pages cost more than the copy.
+  Result<void> download_outputs(Device& device, std::vector<HostTensor>& outputs) const;
   /// Which guard zone was written, and where first; nothing when all are intact.
   Result<std::optional<std::string>> broken_guard(Device& device) const;
 

@@ -83,7 +83,7 @@ Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
   run.overrun = operands->broken_guard(device).value().value_or("");
   run.overrun += prepared->broken_guard(device).value().value_or("");
   if (!prepared->zeroed_part_is_zero(device).value()) run.overrun += " counters not reset";
-  run.outputs = operands->download_outputs(device).value();
+  operands->download_outputs(device, run.outputs).value();
   return run;
 }
 

@@ -48,7 +48,7 @@ class OperandsTest : public ::testing::Test {
     operands.poison_outputs(*stream).value();
     candidate.record(*stream).value();
     stream->synchronize(std::chrono::seconds(20)).value();
-    outputs_ = operands.download_outputs(*device_).value();
+    operands.download_outputs(*device_, outputs_).value();
     return operands.broken_guard(*device_).value();
   }
 

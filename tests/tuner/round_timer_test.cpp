@@ -25,7 +25,11 @@ class RoundTimerTest : public ::testing::Test {
                [&](const KernelSource& source) { return device_->compile(source); })
         .value();
   }
-  double launches() { return operands_.download_outputs(*device_).value().front().at(0); }
+  double launches() {
+    std::vector<HostTensor> outputs;
+    operands_.download_outputs(*device_, outputs).value();
+    return outputs.front().at(0);
+  }
 
   /// Rounds of one candidate on a device whose clock ticks this slowly.
   Rounds run(double period_ns, int rounds) {

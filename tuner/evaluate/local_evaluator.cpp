@@ -47,6 +47,7 @@ struct LocalEvaluator::Workload {
   std::uint64_t seed = 0;
   Operands operands;
   std::vector<HostTensor> restored;  // input_output tensors' data, by position; empty otherwise
+  std::vector<HostTensor> outputs;   // of the last candidate
   std::unique_ptr<Reference> reference;
 };
 
@@ -201,9 +202,8 @@ Result<void> LocalEvaluator::check(const PreparedPlan& candidate, const TrialLim
   if (!guard) return guard.failure();
   const auto zero = candidate.zeroed_part_is_zero(device);
   if (!zero) return zero.failure();
-  const auto outputs = load.operands.download_outputs(device);
-  if (!outputs) return outputs.failure();
-  trial.verdict = load.reference->check(*outputs);
+  if (auto r = load.operands.download_outputs(device, load.outputs); !r) return r;
+  trial.verdict = load.reference->check(load.outputs);
   if (*guard) {
     trial.verdict.passed = false;
     trial.verdict.detail = **guard;
