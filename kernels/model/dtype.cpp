@@ -42,33 +42,10 @@ struct Format {
     const std::uint64_t rebiased = rounded - (std::uint64_t{1023 - bias} << mantissa_bits);
     return static_cast<std::uint16_t>(sign | (rebiased < infinity ? rebiased : infinity));
   }
-
-  static double decode(std::uint16_t stored) {
-    constexpr double smallest =
-        std::bit_cast<double>(std::uint64_t{1023 + lowest_exponent - mantissa_bits} << 52);
-    const std::uint64_t sign = std::uint64_t{stored} >> 15 << 63;
-    const std::uint64_t magnitude = stored & 0x7fffU;
-    std::uint64_t bits = 0;
-    if (magnitude < (1ULL << mantissa_bits)) {
-      bits = std::bit_cast<std::uint64_t>(static_cast<double>(magnitude) * smallest);
-    } else if (magnitude < infinity) {
-      bits = (magnitude + (std::uint64_t{1023 - bias} << mantissa_bits)) << (52 - mantissa_bits);
-    } else {
-      bits = (0x7ffULL << 52) | (magnitude - infinity) << (52 - mantissa_bits);
-    }
-    return std::bit_cast<double>(sign | bits);
-  }
 };
 
 using F16 = Format<5, 10>;
 using Bf16 = Format<8, 7>;
-
-template <typename T>
-T read(const std::byte* data, std::size_t index) {
-  T stored;
-  std::memcpy(&stored, data + index * sizeof(T), sizeof(T));
-  return stored;
-}
 
 template <typename T>
 void write(std::byte* data, std::size_t index, T stored) {
@@ -128,13 +105,13 @@ double smallest_normal(DType type) {
 double load_element(DType type, const std::byte* data, std::size_t index) {
   switch (type) {
     case DType::f32:
-      return read<float>(data, index);
+      return load<DType::f32>(data, index);
     case DType::f16:
-      return F16::decode(read<std::uint16_t>(data, index));
+      return load<DType::f16>(data, index);
     case DType::bf16:
-      return Bf16::decode(read<std::uint16_t>(data, index));
+      return load<DType::bf16>(data, index);
     case DType::i32:
-      return read<std::int32_t>(data, index);
+      return load<DType::i32>(data, index);
   }
   throw_unknown();
 }

@@ -7,13 +7,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <random>
 #include <set>
 
 #include "kernels/model/random.hpp"
 #include "kernels/reference/findings.hpp"
-#include "kernels/reference/parallel.hpp"
 
 namespace greta {
 namespace {
@@ -240,29 +238,20 @@ class AttentionReference : public Reference {
 
   Verdict check(const std::vector<HostTensor>& outputs) const override {
     const HostTensor& out = tensor(outputs, "out");
-    Findings all(rows_, dim_);
     if (out.spec.rows != rows_ || out.spec.cols != dim_ || out.data.size() != out.spec.bytes()) {
-      all.reject(fmt::format("the output is not {} x {}", rows_, dim_), 1e300, 0);
-      return all.verdict(method());
+      Findings none(rows_, dim_);
+      none.reject(fmt::format("the output is not {} x {}", rows_, dim_), 1e300, 0);
+      return none.verdict(method());
     }
-    std::mutex mutex;
-    std::map<std::int64_t, Findings> parts;
-    parallel_parts(rows_, [&](std::int64_t first, std::int64_t last) {
-      Findings part(rows_, dim_);
-      part.scan(out, first, last);
-      const std::lock_guard lock(mutex);
-      parts.emplace(first, std::move(part));
-    });
-    for (const auto& [first, part] : parts) all.merge(part);
+    Findings all = find_in_parts(rows_, dim_, rows_,
+                                 [&](std::int64_t first, std::int64_t last, Findings& part) {
+                                   part.scan(out, first, last);
+                                 });
     if (!all.finite()) return all.verdict(method());
-    for (const auto& [row, place] : places_) {
-      for (std::int64_t d = 0; d < dim_; ++d) {
-        const Expected& want =
-            expected_[place * static_cast<std::size_t>(dim_) + static_cast<std::size_t>(d)];
-        const double got = out.at(static_cast<std::size_t>(row * dim_ + d));
-        all.compare(row, d, got, want.value, want.bound);
-      }
-    }
+    all.merge(find_in_parts(rows_, dim_, rows_,
+                            [&](std::int64_t first, std::int64_t last, Findings& part) {
+                              compare(out, first, last, part);
+                            }));
     return all.verdict(method());
   }
 
@@ -293,6 +282,19 @@ class AttentionReference : public Reference {
       }
     }
     return groups;
+  }
+
+  /// Those of the rows first … last-1 that are checked.
+  void compare(const HostTensor& out, std::int64_t first, std::int64_t last, Findings& part) const {
+    const auto end = places_.lower_bound(last);
+    for (auto place = places_.lower_bound(first); place != end; ++place) {
+      for (std::int64_t d = 0; d < dim_; ++d) {
+        const Expected& want =
+            expected_[place->second * static_cast<std::size_t>(dim_) + static_cast<std::size_t>(d)];
+        const double got = out.at(static_cast<std::size_t>(place->first * dim_ + d));
+        part.compare(place->first, d, got, want.value, want.bound);
+      }
+    }
   }
 
   std::string method() const {

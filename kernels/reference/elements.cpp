@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <mutex>
 
 #include "kernels/reference/findings.hpp"
-#include "kernels/reference/parallel.hpp"
+#include "kernels/reference/screen.hpp"
 
 namespace greta {
 namespace {
@@ -30,38 +29,59 @@ const HostTensor& find(const std::vector<HostTensor>& tensors, std::string_view 
   return *found;
 }
 
-Verdict judge_output(const ExpectedOutput& expected, const HostTensor& output) {
-  const auto [rows, cols] = std::pair(expected.spec.rows, expected.spec.cols);
-  Findings all(rows, cols);
-  if (output.spec.rows != rows || output.spec.cols != cols ||
-      output.data.size() != expected.spec.bytes()) {
-    all.reject(fmt::format("the output is not {} x {}", rows, cols), infinity, 0);
-    return all.verdict("full");
+/// One output, and what tells which of its elements to compare.
+class JudgedOutput {
+ public:
+  explicit JudgedOutput(ExpectedOutput expected)
+      : expected_(std::move(expected)), screen_(make_screen(expected_)) {}
+
+  const ExpectedOutput& expected() const { return expected_; }
+
+  Verdict judge(const HostTensor& output) const {
+    const auto [rows, cols] = std::pair(expected_.spec.rows, expected_.spec.cols);
+    if (output.spec.rows != rows || output.spec.cols != cols ||
+        output.spec.dtype != expected_.spec.dtype || output.data.size() != expected_.spec.bytes()) {
+      Findings all(rows, cols);
+      all.reject(fmt::format("the output is not {} x {}", rows, cols), infinity, 0);
+      return all.verdict("full");
+    }
+    return find_in_parts(rows, cols, rows * cols,
+                         [&](std::int64_t first, std::int64_t last, Findings& part) {
+                           compare(output, first, last, part);
+                         })
+        .verdict("full");
   }
-  std::mutex mutex;
-  std::map<std::int64_t, Findings> parts;
-  parallel_parts(rows * cols, [&](std::int64_t first, std::int64_t last) {
-    Findings part(rows, cols);
+
+ private:
+  void compare(const HostTensor& output, std::int64_t first, std::int64_t last,
+               Findings& part) const {
     for (std::int64_t i = first; i < last && !part.plenty(); ++i) {
-      const std::int64_t row = i / cols, col = i % cols;
-      const Expected want = expected.element(row, col);
+      if (screen_) {
+        const std::int64_t next = screen_->suspect(output, i, last, part.ratio());
+        part.pass(next - i);
+        if (next == last) return;
+        i = next;
+      }
+      const std::int64_t row = i / expected_.spec.cols, col = i % expected_.spec.cols;
+      const Expected want = expected_.element(row, col);
       part.compare(row, col, output.at(static_cast<std::size_t>(i)), want.value, want.bound);
     }
-    const std::lock_guard lock(mutex);
-    parts.emplace(first, std::move(part));
-  });
-  for (const auto& [first, part] : parts) all.merge(part);
-  return all.verdict("full");
-}
+  }
+
+  ExpectedOutput expected_;
+  std::unique_ptr<Screen> screen_;
+};
 
 class ElementsReference : public Reference {
  public:
-  explicit ElementsReference(std::vector<ExpectedOutput> outputs) : outputs_(std::move(outputs)) {}
+  explicit ElementsReference(std::vector<ExpectedOutput> outputs) {
+    for (ExpectedOutput& output : outputs) outputs_.emplace_back(std::move(output));
+  }
 
   Verdict check(const std::vector<HostTensor>& outputs) const override {
     std::optional<Verdict> verdict;
-    for (const ExpectedOutput& expected : outputs_) {
-      const Verdict next = judge_output(expected, find(outputs, expected.spec.name));
+    for (const JudgedOutput& output : outputs_) {
+      const Verdict next = output.judge(find(outputs, output.expected().spec.name));
       verdict = verdict ? worse(*verdict, next) : next;
     }
     return *verdict;
@@ -69,20 +89,19 @@ class ElementsReference : public Reference {
 
   std::optional<std::vector<std::vector<Expected>>> expected() const override {
     std::vector<std::vector<Expected>> lists;
-    for (const ExpectedOutput& output : outputs_) {
-      if (output.spec.elements() > most_listed) return std::nullopt;
+    for (const JudgedOutput& output : outputs_) {
+      const auto& [spec, element] = output.expected();
+      if (spec.elements() > most_listed) return std::nullopt;
       std::vector<Expected>& list = lists.emplace_back();
-      for (std::int64_t row = 0; row < output.spec.rows; ++row) {
-        for (std::int64_t col = 0; col < output.spec.cols; ++col) {
-          list.push_back(output.element(row, col));
-        }
+      for (std::int64_t row = 0; row < spec.rows; ++row) {
+        for (std::int64_t col = 0; col < spec.cols; ++col) list.push_back(element(row, col));
       }
     }
     return lists;
   }
 
  private:
-  std::vector<ExpectedOutput> outputs_;
+  std::vector<JudgedOutput> outputs_;
 };
 
 }  // namespace
@@ -100,8 +119,10 @@ Expected rounded(DType type, double value, double error) {
   const double limit = overflow(type), size = std::abs(value);
   if (size - error >= limit) return {std::copysign(infinity, value), 0};
   if (size + error >= limit) return {value, infinity};
-  // Half of the distance between the type's numbers there.
-  const double rounding = std::ldexp(unit_roundoff(type), std::ilogb(size + error));
+  // Half of the distance between the type's numbers there: the power of two at or below, scaled.
+  constexpr std::uint64_t exponent = 0x7ffULL << 52;
+  const auto power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(size + error) & exponent);
+  const double rounding = unit_roundoff(type) * power;
   if (type == DType::f16) return {value, error + std::max(rounding, 0x1p-25)};
   return {value, error + rounding + smallest_normal(type)};
 }

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "kernels/model/kernel_template.hpp"
+#include "kernels/reference/parallel.hpp"
 
 namespace greta {
 
@@ -17,6 +21,8 @@ class Findings {
   /// Judges one element. An infinity that is expected must be met exactly, and where NaN is
   /// expected nothing else is right; callers for whom there are none scan() first.
   void compare(std::int64_t row, std::int64_t col, double got, double want, double bound);
+  /// Counts elements that are known to be right and no worse than ratio() says.
+  void pass(std::int64_t elements) { checked_ += elements; }
   /// A failure that no single element shows.
   void reject(std::string what, double error, double bound);
   /// Takes over what another one found in later rows.
@@ -24,6 +30,8 @@ class Findings {
 
   bool finite() const { return first_bad_ < 0; }
   bool passed() const { return finite() && wrong_ == 0 && detail_.empty(); }
+  /// An error of at most so many times its bound is right and changes nothing; below 0: none yet.
+  double ratio() const { return std::min(ratio_, 1.0); }
   /// So many wrong elements that more would tell nothing.
   bool plenty() const { return wrong_ >= 1000; }
   Verdict verdict(std::string method) const;
@@ -39,5 +47,22 @@ class Findings {
   std::string worst_;             ///< the wrong element that has it
   std::string detail_;            ///< of a failure that is not a wrong element
 };
+
+/// What body(first, last, findings) finds of an output in consecutive parts of 0 … count-1, on all
+/// cores.
+template <typename Body>
+Findings find_in_parts(std::int64_t rows, std::int64_t cols, std::int64_t count, const Body& body) {
+  std::mutex mutex;
+  std::map<std::int64_t, Findings> parts;
+  parallel_parts(count, [&](std::int64_t first, std::int64_t last) {
+    Findings part(rows, cols);
+    body(first, last, part);
+    const std::lock_guard lock(mutex);
+    parts.emplace(first, std::move(part));
+  });
+  Findings all(rows, cols);
+  for (const auto& [first, part] : parts) all.merge(part);
+  return all;
+}
 
 }  // namespace greta

@@ -5,15 +5,12 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <mutex>
 #include <random>
 #include <set>
 
 #include "kernels/model/random.hpp"
 #include "kernels/reference/findings.hpp"
 #include "kernels/reference/gemm_error.hpp"
-#include "kernels/reference/parallel.hpp"
 
 namespace greta {
 namespace {
@@ -104,15 +101,18 @@ class RowCheck {
     });
   }
 
-  void check(const GemmData& data, const HostTensor& c, Findings& findings) const {
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      for (std::int64_t j = 0; j < data.n; ++j) {
-        const Expected& want =
-            expected_[i * static_cast<std::size_t>(data.n) + static_cast<std::size_t>(j)];
-        const auto at = static_cast<std::size_t>(rows_[i] * data.n + j);
-        findings.compare(rows_[i], j, c.at(at), want.value, want.bound);
+  Findings check(const GemmData& data, const HostTensor& c) const {
+    const auto compare = [&](std::int64_t first, std::int64_t last, Findings& part) {
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t row = rows_[static_cast<std::size_t>(i)];
+        for (std::int64_t j = 0; j < data.n; ++j) {
+          const Expected& want = expected_[static_cast<std::size_t>(i * data.n + j)];
+          const double got = c.at(static_cast<std::size_t>(row * data.n + j));
+          part.compare(row, j, got, want.value, want.bound);
+        }
       }
-    }
+    };
+    return find_in_parts(data.m, data.n, static_cast<std::int64_t>(rows_.size()), compare);
   }
 
   std::size_t count() const { return rows_.size(); }
@@ -250,11 +250,15 @@ class ElementCheck {
     });
   }
 
-  void check(const GemmData& data, const HostTensor& c, Findings& findings) const {
-    for (const Sample& s : samples_) {
-      findings.compare(s.row, s.col, c.at(static_cast<std::size_t>(s.row * data.n + s.col)),
-                       s.expected.value, s.expected.bound);
-    }
+  Findings check(const GemmData& data, const HostTensor& c) const {
+    const auto compare = [&](std::int64_t first, std::int64_t last, Findings& part) {
+      for (std::int64_t i = first; i < last; ++i) {
+        const Sample& s = samples_[static_cast<std::size_t>(i)];
+        part.compare(s.row, s.col, c.at(static_cast<std::size_t>(s.row * data.n + s.col)),
+                     s.expected.value, s.expected.bound);
+      }
+    };
+    return find_in_parts(data.m, data.n, static_cast<std::int64_t>(samples_.size()), compare);
   }
 
  private:
@@ -305,27 +309,22 @@ class GemmReference : public Reference {
 
   Verdict check(const std::vector<HostTensor>& outputs) const override {
     const HostTensor& c = tensor(outputs, "C");
-    Findings all(data_.m, data_.n);
     if (c.spec.rows != data_.m || c.spec.cols != data_.n || c.data.size() != c.spec.bytes()) {
-      all.reject(fmt::format("the output is not {} x {}", data_.m, data_.n), 1e300, 0);
-      return all.verdict(method());
+      Findings none(data_.m, data_.n);
+      none.reject(fmt::format("the output is not {} x {}", data_.m, data_.n), 1e300, 0);
+      return none.verdict(method());
     }
-    std::mutex mutex;
-    std::map<std::int64_t, Findings> parts;
-    parallel_parts(data_.m, [&](std::int64_t first, std::int64_t last) {
-      Findings part(data_.m, data_.n);
+    const auto look = [&](std::int64_t first, std::int64_t last, Findings& part) {
       part.scan(c, first, last);
       for (std::int64_t row = first; freivalds_ && row < last; ++row) {
         if (!part.finite() || part.plenty()) break;
         freivalds_->check_row(data_, c, row, part);
       }
-      const std::lock_guard lock(mutex);
-      parts.emplace(first, std::move(part));
-    });
-    for (const auto& [first, part] : parts) all.merge(part);
+    };
+    Findings all = find_in_parts(data_.m, data_.n, data_.m, look);
     if (!all.finite()) return all.verdict(method());
-    rows_.check(data_, c, all);
-    if (elements_) elements_->check(data_, c, all);
+    all.merge(rows_.check(data_, c));
+    if (elements_) all.merge(elements_->check(data_, c));
     return all.verdict(method());
   }
 

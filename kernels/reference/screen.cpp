@@ -1,0 +1,111 @@
+#include "kernels/reference/screen.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/reference/parallel.hpp"
+
+namespace greta {
+namespace {
+
+constexpr std::uint64_t most_bytes = std::uint64_t{4} << 30;
+
+std::uint64_t physical_memory() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+float rounded_down(double value) {
+  const auto nearest = static_cast<float>(value);
+  return nearest > value ? std::nextafter(nearest, -std::numeric_limits<float>::infinity())
+                         : nearest;
+}
+
+/// An element's exact error is at most |element - kept value| + s, s = |exact value - kept value|.
+/// That is at most `ratio` times the bound where |element - kept value| <= ratio (bound - s /
+/// least) and least <= ratio. 16-bit types: the value is a float, and least 1/4, which the worst of
+/// many rounded numbers comes to. Others: it is a double, s is 0, and so may `ratio` be.
+template <DType type>
+class TypedScreen : public Screen {
+ public:
+  explicit TypedScreen(const ExpectedOutput& expected)
+      : values_(std::make_unique_for_overwrite<Value[]>(expected.spec.elements())),
+        bounds_(std::make_unique_for_overwrite<float[]>(expected.spec.elements())) {
+    const std::int64_t cols = expected.spec.cols;
+    parallel_parts(expected.spec.rows * cols, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        keep(static_cast<std::size_t>(i), expected.element(i / cols, i % cols));
+      }
+    });
+  }
+
+  static std::uint64_t bytes(const TensorSpec& spec) {
+    return spec.elements() * (sizeof(Value) + sizeof(float));
+  }
+
+  std::int64_t suspect(const HostTensor& output, std::int64_t first, std::int64_t last,
+                       double ratio) const override {
+    if (ratio < 0) return first;
+    constexpr double roundings = 0x1p-20;  // of what is computed here
+    const auto factor = static_cast<Value>(ratio < least ? -1 : ratio * (1 - roundings));
+    const std::byte* data = output.data.data();
+    const auto differs = [&](std::size_t i) {
+      return !(std::abs(load<type>(data, i) - values_[i]) <= factor * bounds_[i]);
+    };
+    constexpr std::size_t together = 64;  // without a branch among them, as vector code
+    const auto end = static_cast<std::size_t>(last);
+    auto i = static_cast<std::size_t>(first);
+    for (; i + together <= end; i += together) {
+      unsigned any = 0;
+      for (std::size_t j = 0; j < together; ++j) any |= static_cast<unsigned>(differs(i + j));
+      if (any != 0) break;
+    }
+    while (i < end && !differs(i)) ++i;
+    return static_cast<std::int64_t>(i);
+  }
+
+ private:
+  using Value = std::conditional_t<type == DType::f16 || type == DType::bf16, float, double>;
+  static constexpr double least = std::is_same_v<Value, float> ? 0.25 : 0;
+
+  void keep(std::size_t i, const Expected& want) {
+    values_[i] = static_cast<Value>(want.value);
+    const double changed = std::abs(want.value - static_cast<double>(values_[i]));
+    const float bound = rounded_down(want.bound - (changed > 0 ? changed / least : 0));
+    const bool usable = bound == 0 || (std::isnormal(bound) && bound > 0);
+    bounds_[i] = usable ? bound : std::numeric_limits<float>::quiet_NaN();  // never passed over
+  }
+
+  std::unique_ptr<Value[]> values_;
+  std::unique_ptr<float[]> bounds_;
+};
+
+template <DType type>
+std::unique_ptr<Screen> make_typed(const ExpectedOutput& expected) {
+  if (TypedScreen<type>::bytes(expected.spec) > std::min(most_bytes, physical_memory() / 4)) {
+    return nullptr;
+  }
+  return std::make_unique<TypedScreen<type>>(expected);
+}
+
+}  // namespace
+
+std::unique_ptr<Screen> make_screen(const ExpectedOutput& expected) {
+  switch (expected.spec.dtype) {
+    case DType::f32:
+      return make_typed<DType::f32>(expected);
+    case DType::f16:
+      return make_typed<DType::f16>(expected);
+    case DType::bf16:
+      return make_typed<DType::bf16>(expected);
+    case DType::i32:
+      return make_typed<DType::i32>(expected);
+  }
+  return nullptr;
+}
+
+}  // namespace greta
