@@ -176,16 +176,21 @@ Result<void> read_dimensions(const KernelTemplate& kernel, const ProblemRequest&
 }  // namespace
 
 const std::vector<const KernelTemplate*>& catalog() {
-  static const std::vector<const KernelTemplate*> templates{
-      &gemm_template(),        &add_template(),
-      &silu_mul_template(),    &gelu_template(),
-      &rope_template(),        &kv_update_template(),
-      &embedding_template(),   &argmax_template(),
-      &attention_template(),   &softmax_template(),
-      &layernorm_template(),   &rmsnorm_template(),
-      &add_rmsnorm_template(), &layernorm_rmsnorm_template(),
+  static const std::vector<KernelTemplate> templates{
+      make_gemm(),        make_add(),
+      make_silu_mul(),    make_gelu(),
+      make_rope(),        make_kv_update(),
+      make_embedding(),   make_argmax(),
+      make_attention(),   make_softmax(),
+      make_layernorm(),   make_rmsnorm(),
+      make_add_rmsnorm(), make_layernorm_rmsnorm(),
   };
-  return templates;
+  static const std::vector<const KernelTemplate*> list = [] {
+    std::vector<const KernelTemplate*> pointers;
+    for (const KernelTemplate& entry : templates) pointers.push_back(&entry);
+    return pointers;
+  }();
+  return list;
 }
 
 std::string values_text(const Attribute& attribute) {

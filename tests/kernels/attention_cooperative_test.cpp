@@ -5,8 +5,8 @@
 
 #include <random>
 
+#include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
-#include "kernels/templates/attention/attention.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 #include "tests/kernels/attention_cpu.hpp"
 #include "tests/kernels/cooperative_gpu.hpp"
@@ -57,19 +57,21 @@ TEST(AttentionCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
     info.matrix_operations = done % 3 == 2 ? intel_products : nvidia_products;
     const DType in = done % 2 == 0 ? DType::f16 : DType::bf16;
     const Problem problem = random_problem(random, in, {16, 32, 48}, 50);
-    const Space space = attention_template().space(problem, info);
+    const Space space = find_template("attention")->space(problem, info);
     if (space.count("matrix") == 0) continue;  // eight lanes have too few registers
     const Config config = space.sample("matrix", random);
     if (products(problem, config) > 8 || !fits(problem, config, info)) continue;
     SCOPED_TRACE(problem.key() + " | " + config.text());
-    auto plan = attention_template().plan(problem, info, config).value();
+    auto plan = find_template("attention")->plan(problem, info, config).value();
     plan.sources[0].options = {"-DGRETA_MATRIX_EMULATED"};
     const auto length = problem.dim("kv") - below(random, problem.dim("kv") - problem.dim("q") + 1);
     const auto inputs = test::attention_inputs(problem, 5, {length});
-    const auto run = test::run_plan(*device, plan, attention_template().tensors(problem), inputs);
+    const auto run =
+        test::run_plan(*device, plan, find_template("attention")->tensors(problem), inputs);
     ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
     EXPECT_EQ(run->overrun, "");
-    const Verdict verdict = attention_template().reference(problem, inputs, 5)->check(run->outputs);
+    const Verdict verdict =
+        find_template("attention")->reference(problem, inputs, 5)->check(run->outputs);
     EXPECT_TRUE(verdict.passed) << verdict.detail;
     ++done;
   }
@@ -81,10 +83,11 @@ void expect_valid_samples(const std::vector<MatrixOperation>& operations, DType 
   Random random(4);
   for (int done = 0; done < 30; ++done) {
     const Problem problem = random_problem(random, in, {64, 80, 96, 128, 256}, 5000);
-    const Space space = attention_template().space(problem, info);
+    const Space space = find_template("attention")->space(problem, info);
     const Config config = space.sample("matrix", random);
     SCOPED_TRACE(problem.key() + " | " + config.text());
-    test::expect_valid(info, attention_template().plan(problem, info, config).value(), macro);
+    test::expect_valid(info, find_template("attention")->plan(problem, info, config).value(),
+                       macro);
   }
 }
 
@@ -101,8 +104,8 @@ TEST(AttentionCooperative, KhrMatricesCompileToValidSpirvWhereTheCompilerKnowsTh
   const Problem problem =
       attention_problem({1, 1, 1, 128, 128, 64, true}, DType::bf16, DType::bf16);
   const DeviceInfo info = test::cooperative_gpu(nvidia_products);
-  const Config config = attention_template().default_config(problem, info);
-  auto plan = attention_template().plan(problem, info, config).value();
+  const Config config = find_template("attention")->default_config(problem, info);
+  auto plan = find_template("attention")->plan(problem, info, config).value();
   plan.sources[0].options = {"-DGRETA_MATRIX_KHR"};
   EXPECT_EQ(bool{vulkan::compile_glsl(plan.sources[0])}, bf16);
 }
@@ -111,7 +114,9 @@ TEST(AttentionCooperative, IsTheDefaultOfManyQueriesWhereTheDeviceHasMatrices) {
   const auto variant = [](std::int64_t queries, DType in,
                           const std::vector<MatrixOperation>& operations) {
     const Problem problem = attention_problem({1, 4, 4, queries, 4096, 128, true}, in, in);
-    return attention_template().default_config(problem, test::cooperative_gpu(operations)).variant;
+    return find_template("attention")
+        ->default_config(problem, test::cooperative_gpu(operations))
+        .variant;
   };
   EXPECT_EQ(variant(4096, DType::f16, nvidia_products), "matrix");
   EXPECT_EQ(variant(4096, DType::bf16, intel_products), "matrix");

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/templates/attention/attention.hpp"
+#include "kernels/catalog.hpp"
 
 namespace greta::test {
 namespace {
@@ -42,9 +42,9 @@ Problem attention_problem(const AttentionShape& s, DType in, DType out, const st
 std::vector<HostTensor> attention_inputs(const Problem& problem, std::uint64_t seed,
                                          const std::vector<std::int64_t>& lengths) {
   std::vector<HostTensor> inputs;
-  for (const TensorSpec& spec : attention_template().tensors(problem)) {
+  for (const TensorSpec& spec : find_template("attention")->tensors(problem)) {
     if (spec.role == Role::output) continue;
-    inputs.push_back(attention_template().input(problem, spec, seed + inputs.size()));
+    inputs.push_back(find_template("attention")->input(problem, spec, seed + inputs.size()));
   }
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     store_element(DType::i32, inputs[3].data.data(), i, static_cast<double>(lengths[i]));
@@ -60,7 +60,7 @@ HostTensor cpu_attention(const Problem& problem, const std::vector<HostTensor>& 
   const std::string given = problem.attribute("scale", "auto");
   const float scale = given == "auto" ? 1 / std::sqrt(static_cast<float>(dim)) : std::stof(given);
   const auto q = values(inputs[0]), k = values(inputs[1]), v = values(inputs[2]);
-  const TensorSpec spec = attention_template().tensors(problem).back();
+  const TensorSpec spec = find_template("attention")->tensors(problem).back();
   HostTensor out{spec, std::vector<std::byte>(spec.bytes())};
   std::vector<float> sums(dim);
   for (std::size_t row = 0; row < extent("batch") * queries * heads; ++row) {

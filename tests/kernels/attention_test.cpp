@@ -1,5 +1,3 @@
-#include "kernels/templates/attention/attention.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <random>
 #include <tuple>
 
+#include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
 #include "tests/kernels/attention_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
@@ -34,7 +33,7 @@ Problem random_problem(std::size_t number, Random& random, bool few_queries) {
   s.keys = s.queries + below(random, few_queries ? 300 : 100);
   s.dim = dims[below(random, 8)];
   s.causal = below(random, 2) == 1;
-  const auto& types = attention_template().dtypes;
+  const auto& types = find_template("attention")->dtypes;
   const auto [in, out] = types[number % types.size()];
   return attention_problem(s, in, out, below(random, 4) == 0 ? "0.25" : "auto");
 }
@@ -55,10 +54,11 @@ std::vector<std::int64_t> random_lengths(const Problem& problem, Random& random)
 
 std::vector<HostTensor> run(Device& device, const Problem& problem, const Config& config,
                             const std::vector<HostTensor>& inputs) {
-  const auto plan = attention_template().plan(problem, device.info(), config);
+  const auto plan = find_template("attention")->plan(problem, device.info(), config);
   EXPECT_TRUE(plan) << plan.failure().message;
   if (!plan) return {};
-  const auto done = test::run_plan(device, *plan, attention_template().tensors(problem), inputs);
+  const auto done =
+      test::run_plan(device, *plan, find_template("attention")->tensors(problem), inputs);
   EXPECT_TRUE(done) << done.failure().message << '\n' << done.failure().log;
   if (!done) return {};
   EXPECT_EQ(done->overrun, "");
@@ -85,12 +85,13 @@ void expect_right(Device& device, const Problem& problem, const Config& config,
   }
   const auto outputs = run(device, problem, config, inputs);
   if (outputs.empty()) return;
-  const Verdict verdict = attention_template().reference(problem, inputs, seed)->check(outputs);
+  const Verdict verdict =
+      find_template("attention")->reference(problem, inputs, seed)->check(outputs);
   EXPECT_TRUE(verdict.passed) << verdict.detail;
 }
 
 const Variant& variant_of(const std::string& name) {
-  const auto& list = attention_template().variants;
+  const auto& list = find_template("attention")->variants;
   return *std::find_if(list.begin(), list.end(), [&](const Variant& v) { return v.name == name; });
 }
 
@@ -122,7 +123,7 @@ TEST_P(AttentionVariant, IsRightForRandomLengths) {
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
-  for (const Variant& variant : attention_template().variants) names.push_back(variant.name);
+  for (const Variant& variant : find_template("attention")->variants) names.push_back(variant.name);
   return names;
 }
 
@@ -151,7 +152,7 @@ class AttentionKernel : public ::testing::TestWithParam<std::string> {
 // Without keys there is nothing to attend to; with one, its value is the result.
 TEST_P(AttentionKernel, LengthsOfNothingAndOfOneKey) {
   const Problem problem = attention_problem({3, 2, 1, 2, 70, 64, false}, DType::f16, DType::f16);
-  for (const Variant& variant : attention_template().variants) {
+  for (const Variant& variant : find_template("attention")->variants) {
     const auto config = default_of(variant, problem);
     if (config) expect_right(device_, problem, *config, {0, 1, 70});
   }
@@ -167,8 +168,8 @@ TEST_P(AttentionKernel, LargeScores) {
     for (std::size_t i = 0; i < inputs[0].spec.elements(); ++i) {
       store_element(in, inputs[0].data.data(), i, 64 * inputs[0].at(i));
     }
-    const auto reference = attention_template().reference(problem, inputs, 1);
-    for (const Variant& variant : attention_template().variants) {
+    const auto reference = find_template("attention")->reference(problem, inputs, 1);
+    for (const Variant& variant : find_template("attention")->variants) {
       const auto config = default_of(variant, problem);
       if (!config) continue;
       SCOPED_TRACE(problem.key() + " | " + config->text());
@@ -181,7 +182,7 @@ TEST_P(AttentionKernel, LargeScores) {
 TEST_P(AttentionKernel, EqualInputsGiveEqualBits) {
   const Problem problem = attention_problem({1, 4, 2, 2, 300, 64, true}, DType::f16, DType::f32);
   const auto inputs = attention_inputs(problem, 3, {290});
-  for (const Variant& variant : attention_template().variants) {
+  for (const Variant& variant : find_template("attention")->variants) {
     auto config = default_of(variant, problem);
     if (!config) continue;
     for (auto& [name, value] : config->values) {
@@ -199,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, AttentionKernel, ::testing::ValuesIn(test::usa
 
 TEST(Attention, NamesTheConstraintOfBadShapes) {
   const auto why = [](const AttentionShape& shape) {
-    const auto checked = attention_template().check(attention_problem(shape));
+    const auto checked = find_template("attention")->check(attention_problem(shape));
     return checked ? "good" : checked.failure().message;
   };
   EXPECT_EQ(why({1, 32, 8, 1, 100, 128, false}), "good");
@@ -212,8 +213,8 @@ TEST(Attention, NamesTheConstraintOfBadShapes) {
 
 TEST(Attention, CountsWorkAsItsPeersDo) {
   const auto work = [](bool causal) {
-    return attention_template().work(
-        attention_problem({4, 32, 8, 4096, 4096, 128, causal}, DType::f16, DType::f16));
+    return find_template("attention")
+        ->work(attention_problem({4, 32, 8, 4096, 4096, 128, causal}, DType::f16, DType::f16));
   };
   EXPECT_EQ(work(false).flops, 4.0 * 4 * 32 * 4096 * 4096 * 128);
   EXPECT_EQ(work(true).flops, 2.0 * 4 * 32 * 4096 * 4096 * 128);

@@ -5,8 +5,8 @@
 #include <random>
 #include <tuple>
 
+#include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
-#include "kernels/templates/gemm/gemm.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
@@ -39,7 +39,7 @@ Problem random_problem(std::size_t number, Random& random, std::int64_t most_row
   const auto add = [&](const char* name, const std::string& value, const char* fallback) {
     if (value != fallback) attributes.emplace_back(name, value);
   };
-  const auto& types = gemm_template().dtypes;
+  const auto& types = find_template("gemm")->dtypes;
   add("layout", layouts[number / types.size() % 3], "nn");
   add("epilogue", pick(epilogues, random), "none");
   add("alpha", pick(alphas, random), "1");
@@ -52,8 +52,9 @@ Problem random_problem(std::size_t number, Random& random, std::int64_t most_row
 
 void expect_right(Device& device, const Problem& problem, const Config& config,
                   std::uint64_t seed = 1) {
-  test::expect_right(gemm_template(), problem, gemm_template().plan(problem, device.info(), config),
-                     config.text(), seed, device);
+  test::expect_right(*find_template("gemm"), problem,
+                     find_template("gemm")->plan(problem, device.info(), config), config.text(),
+                     seed, device);
 }
 
 /// One variant on one device: GPUs, the CPU through Vulkan, and the GPUs that hip-host imitates.
@@ -69,7 +70,7 @@ class GemmVariant : public ::testing::TestWithParam<std::tuple<std::string, std:
   Device& device_ = test::device(std::get<0>(GetParam()));
   const DeviceInfo& info_ = device_.info();
   const Variant& variant_ =
-      *std::find_if(gemm_template().variants.begin(), gemm_template().variants.end(),
+      *std::find_if(find_template("gemm")->variants.begin(), find_template("gemm")->variants.end(),
                     [](const Variant& variant) { return variant.name == std::get<1>(GetParam()); });
 };
 
@@ -92,7 +93,7 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
-  for (const Variant& variant : gemm_template().variants) names.push_back(variant.name);
+  for (const Variant& variant : find_template("gemm")->variants) names.push_back(variant.name);
   return names;
 }
 
@@ -106,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, GemmVariant,
 
 class GemmKernel : public ::testing::TestWithParam<std::string> {
  protected:
-  Space space(const Problem& problem) const { return gemm_template().space(problem, info_); }
+  Space space(const Problem& problem) const { return find_template("gemm")->space(problem, info_); }
 
   /// What a configuration's text has behind the parameters of every language.
   std::string rest() const { return info_.language == "glsl" ? " SUBGROUP=0" : ""; }
@@ -119,11 +120,11 @@ TEST_P(GemmKernel, DefaultsAndNaive) {
   Random random(4);
   for (const std::size_t number : {0, 6, 13}) {
     const Problem problem = random_problem(number, random, number == 6 ? 8 : 200);
-    expect_right(device_, problem, gemm_template().default_config(problem, info_));
-    expect_right(device_, problem, *gemm_template().naive);
+    expect_right(device_, problem, find_template("gemm")->default_config(problem, info_));
+    expect_right(device_, problem, *find_template("gemm")->naive);
   }
   const Problem one = gemm_problem(1, 1, 1);
-  expect_right(device_, one, gemm_template().default_config(one, info_));
+  expect_right(device_, one, find_template("gemm")->default_config(one, info_));
 }
 
 TEST_P(GemmKernel, WalksLongKAndManyTilesInGroups) {
@@ -140,9 +141,9 @@ TEST_P(GemmKernel, FactorsAreArgumentsNotSource) {
   const Problem plain = gemm_problem(33, 40, 17);
   const Problem scaled =
       gemm_problem(33, 40, 17, DType::f32, DType::f32, {{"alpha", "3"}, {"beta", "-1"}});
-  const Config config = gemm_template().default_config(plain, info_);
-  const auto a = gemm_template().plan(plain, info_, config);
-  const auto b = gemm_template().plan(scaled, info_, config);
+  const Config config = find_template("gemm")->default_config(plain, info_);
+  const auto a = find_template("gemm")->plan(plain, info_, config);
+  const auto b = find_template("gemm")->plan(scaled, info_, config);
   ASSERT_TRUE(a && b);
   EXPECT_EQ(a->sources[0].text, b->sources[0].text);
   expect_right(device_, scaled, config);
@@ -156,7 +157,7 @@ TEST_P(GemmKernel, TheTextRefusesBrokenParameters) {
                                 "UNROLL=1 SWIZZLE=1" +
                                 rest())
                             .value();
-  const auto plan = gemm_template().plan(problem, info_, config);
+  const auto plan = find_template("gemm")->plan(problem, info_, config);
   ASSERT_TRUE(plan) << plan.failure().message;
   const auto compile_with = [&](const std::string& from, const std::string& to) {
     KernelSource source = plan->sources[0];
@@ -180,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, GemmKernel, ::testing::ValuesIn(test::usable_d
 TEST(GemmKernelOnTheBestDevice, TheDefaultIsRightForLongK) {
   const Problem problem = gemm_problem(33, 34, 150000);
   Device& device = test::device();
-  expect_right(device, problem, gemm_template().default_config(problem, device.info()));
+  expect_right(device, problem, find_template("gemm")->default_config(problem, device.info()));
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include <set>
 #include <tuple>
 
+#include "kernels/catalog.hpp"
 #include "kernels/templates/common/render.hpp"
-#include "kernels/templates/gemm/gemm.hpp"
 #include "kernels/templates/gemm/matrix_kernel.hpp"
 #include "runtime/device/architectures.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
@@ -100,9 +100,9 @@ std::vector<Operand> operands_of(const Problem& problem, const DeviceInfo& devic
 
 /// Configurations that swizzle tiles: the default, and some of these random ones.
 std::vector<Config> configs_of(const Problem& problem, const DeviceInfo& device, int samples) {
-  std::vector<Config> list{gemm_template().default_config(problem, device)};
+  std::vector<Config> list{find_template("gemm")->default_config(problem, device)};
   if (samples > 0) {
-    const Space space = gemm_template().space(problem, device);
+    const Space space = find_template("gemm")->space(problem, device);
     std::mt19937_64 random(1);
     for (int i = 0; i < samples; ++i) list.push_back(space.sample(random));
   }

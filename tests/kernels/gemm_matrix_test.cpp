@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "kernels/templates/gemm/gemm.hpp"
+#include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
@@ -66,12 +66,12 @@ std::vector<Case> cases() {
 }
 
 void expect_right(Device& device, const Case& c) {
-  const Space space = gemm_template().space(c.problem, device.info());
+  const Space space = find_template("gemm")->space(c.problem, device.info());
   const auto config = space.parse(fmt::format("matrix {}", c.config));
   ASSERT_TRUE(config) << config.failure().message;
-  test::expect_right(gemm_template(), c.problem,
-                     gemm_template().plan(c.problem, device.info(), *config), config->text(), 1,
-                     device);
+  test::expect_right(*find_template("gemm"), c.problem,
+                     find_template("gemm")->plan(c.problem, device.info(), *config), config->text(),
+                     1, device);
 }
 
 class GemmMatrix : public ::testing::TestWithParam<Case> {};

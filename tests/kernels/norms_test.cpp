@@ -6,10 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/templates/add_rmsnorm/add_rmsnorm.hpp"
-#include "kernels/templates/layernorm/layernorm.hpp"
-#include "kernels/templates/layernorm_rmsnorm/layernorm_rmsnorm.hpp"
-#include "kernels/templates/rmsnorm/rmsnorm.hpp"
+#include "kernels/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
 
@@ -44,15 +41,16 @@ std::vector<std::vector<double>> expected(const KernelTemplate& entry, const Att
 
 TEST(NormReferences, AgreeWithValuesByHand) {
   const Attributes epsilon{{"epsilon", "0.25"}};
-  const auto rms =
-      expected(rmsnorm_template(), epsilon, {{"X", row_of({3, 4})}, {"weight", row_of({1, -2})}});
+  const auto rms = expected(*find_template("rmsnorm"), epsilon,
+                            {{"X", row_of({3, 4})}, {"weight", row_of({1, -2})}});
   EXPECT_NEAR(rms[0][0], 3 / std::sqrt(12.75), 1e-15);
   EXPECT_NEAR(rms[0][1], -8 / std::sqrt(12.75), 1e-15);
-  const auto added = expected(add_rmsnorm_template(), {{"affine", "none"}, {"epsilon", "0.25"}},
-                              {{"X", row_of({1, 6})}, {"residual", row_of({2, -2})}});
+  const auto added =
+      expected(*find_template("add_rmsnorm"), {{"affine", "none"}, {"epsilon", "0.25"}},
+               {{"X", row_of({1, 6})}, {"residual", row_of({2, -2})}});
   EXPECT_EQ(added[0], (std::vector<double>{3, 4}));
   EXPECT_NEAR(added[1][0], 3 / std::sqrt(12.75), 1e-15);
-  const auto both = expected(layernorm_rmsnorm_template(), epsilon,
+  const auto both = expected(*find_template("layernorm_rmsnorm"), epsilon,
                              {{"X", row_of({1, 3})},
                               {"weight", row_of({1, 2})},
                               {"bias", row_of({0.5, -1})},
@@ -62,14 +60,14 @@ TEST(NormReferences, AgreeWithValuesByHand) {
   EXPECT_NEAR(both[0][0], 3 * a / root, 1e-14);
   EXPECT_NEAR(both[0][1], b / root, 1e-14);
   const auto layer =
-      expected(layernorm_template(), epsilon,
+      expected(*find_template("layernorm"), epsilon,
                {{"X", row_of({1, 3})}, {"weight", row_of({1, 2})}, {"bias", row_of({0.5, -1})}});
   EXPECT_NEAR(layer[0][0], 0.5 - 1 / std::sqrt(1.25), 1e-15);
   EXPECT_NEAR(layer[0][1], 2 / std::sqrt(1.25) - 1, 1e-15);
 }
 
 TEST(NormReferences, BoundsAreWithinWhatIsAskedFor) {
-  for (const KernelTemplate* entry : {&rmsnorm_template(), &layernorm_template()}) {
+  for (const KernelTemplate* entry : {find_template("rmsnorm"), find_template("layernorm")}) {
     for (const std::int64_t cols : {1, 64, 4096}) {
       const Problem problem = row_problem(*entry, 2, cols, f32, {{"affine", "none"}});
       const auto all = entry->reference(problem, entry->inputs(problem, 1), 1)->expected().value();
@@ -91,7 +89,7 @@ double in_f16(double value) {
 Verdict judge_layernorm(
     DType out, double offset, double size,
     const std::function<void(const std::vector<double>&, double& mean, double& variance)>& spoil) {
-  const KernelTemplate& entry = layernorm_template();
+  const KernelTemplate& entry = *find_template("layernorm");
   const Problem problem =
       row_problem(entry, 3, 4096, {DType::f32, out}, {{"affine", "none"}, {"epsilon", "1e-12"}});
   auto inputs = entry.inputs(problem, 8);
@@ -151,7 +149,7 @@ TEST(NormReferences, CatchWhatABrokenLayerNormWouldGive) {
 }
 
 TEST(NormReferences, CatchWhatABrokenRmsNormWouldGive) {
-  const KernelTemplate& entry = add_rmsnorm_template();
+  const KernelTemplate& entry = *find_template("add_rmsnorm");
   const Problem problem = row_problem(entry, 2, 4096, f16, {{"affine", "none"}});
   const auto inputs = entry.inputs(problem, 8);
   const auto reference = entry.reference(problem, inputs, 1);
@@ -191,9 +189,9 @@ class Norms : public ::testing::TestWithParam<std::tuple<std::string, std::strin
   }
 
   static const KernelTemplate& entry(const std::string& name) {
-    if (name == "layernorm") return layernorm_template();
-    if (name == "layernorm_rmsnorm") return layernorm_rmsnorm_template();
-    return name == "rmsnorm" ? rmsnorm_template() : add_rmsnorm_template();
+    if (name == "layernorm") return *find_template("layernorm");
+    if (name == "layernorm_rmsnorm") return *find_template("layernorm_rmsnorm");
+    return name == "rmsnorm" ? *find_template("rmsnorm") : *find_template("add_rmsnorm");
   }
 
   const KernelTemplate& entry_ = entry(std::get<0>(GetParam()));
@@ -256,10 +254,10 @@ TEST(NormProblems, CountBytes) {
   const auto bytes = [](const KernelTemplate& entry) {
     return entry.work(row_problem(entry, 10, 4, f16)).bytes;
   };
-  EXPECT_EQ(bytes(rmsnorm_template()), (2 * 40 + 4) * 2);
-  EXPECT_EQ(bytes(layernorm_template()), (2 * 40 + 8) * 2);
-  EXPECT_EQ(bytes(add_rmsnorm_template()), (4 * 40 + 4) * 2);
-  EXPECT_EQ(bytes(layernorm_rmsnorm_template()), (2 * 40 + 12) * 2);
+  EXPECT_EQ(bytes(*find_template("rmsnorm")), (2 * 40 + 4) * 2);
+  EXPECT_EQ(bytes(*find_template("layernorm")), (2 * 40 + 8) * 2);
+  EXPECT_EQ(bytes(*find_template("add_rmsnorm")), (4 * 40 + 4) * 2);
+  EXPECT_EQ(bytes(*find_template("layernorm_rmsnorm")), (2 * 40 + 12) * 2);
 }
 
 }  // namespace

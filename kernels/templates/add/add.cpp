@@ -27,7 +27,9 @@ std::vector<Argument> arguments(const Problem& problem) {
   return {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}, count};
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_add() {
   KernelTemplate t;
   t.name = "add";
   t.summary = "sum of two matrices, C = A + B";
@@ -43,13 +45,6 @@ KernelTemplate make_template() {
   t.reference = add_reference;
   t.stand_in = fewer_rows;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& add_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

@@ -5,6 +5,6 @@
 namespace greta {
 
 /// C = A + B.
-const KernelTemplate& add_template();
+KernelTemplate make_add();
 
 }  // namespace greta

@@ -23,7 +23,9 @@ Work work(const Problem& problem) {
   return work_per_element(operands, problem, rows::has(operands, "weight") ? 5 : 4);
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_add_rmsnorm() {
   KernelTemplate t = rows::start_template({"add_rmsnorm", tensors, nullptr, rows::epsilon, 1, 1});
   t.summary = "residual sum and its norm, sum = X + residual, Y = rmsnorm(sum)";
   t.bound =
@@ -35,13 +37,6 @@ KernelTemplate make_template() {
   t.work = work;
   t.reference = add_rmsnorm_reference;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& add_rmsnorm_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

@@ -8,6 +8,6 @@ namespace greta {
 /// row-major matrices of rows x cols; weight is 1 x cols. Y is computed of the sum in f32, before
 /// it is rounded to the output's type. Squares and their sum are f32: elements of f32 and bf16
 /// should stay below 1e17.
-const KernelTemplate& add_rmsnorm_template();
+KernelTemplate make_add_rmsnorm();
 
 }  // namespace greta

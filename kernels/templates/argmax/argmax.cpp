@@ -229,7 +229,9 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   return plan;
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_argmax() {
   KernelTemplate t;
   t.name = "argmax";
   t.summary = "the lowest column of each row's largest value";
@@ -246,13 +248,6 @@ KernelTemplate make_template() {
   t.reference = argmax_reference;
   t.stand_in = fewer_rows;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& argmax_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

@@ -5,6 +5,6 @@
 namespace greta {
 
 /// The lowest column of each row's largest value.
-const KernelTemplate& argmax_template();
+KernelTemplate make_argmax();
 
 }  // namespace greta

@@ -104,7 +104,9 @@ Problem stand_in(const Problem& problem, double fraction) {
   return smaller;
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_attention() {
   KernelTemplate t;
   t.name = "attention";
   t.summary = "scaled dot-product attention, softmax(scale Q K^T) V, with a KV cache";
@@ -148,13 +150,6 @@ KernelTemplate make_template() {
   t.stand_in = stand_in;
   t.variants = {attention::decode(), attention::matrix(), attention::vector()};
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& attention_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

@@ -5,6 +5,6 @@
 namespace greta {
 
 /// Scaled dot-product attention: prefill and decode.
-const KernelTemplate& attention_template();
+KernelTemplate make_attention();
 
 }  // namespace greta

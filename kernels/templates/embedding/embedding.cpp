@@ -42,7 +42,9 @@ std::vector<Argument> arguments(const Problem& problem) {
   return list;
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_embedding() {
   KernelTemplate t;
   t.name = "embedding";
   t.summary = "rows of a table that ids name";
@@ -60,13 +62,6 @@ KernelTemplate make_template() {
   t.reference = embedding_reference;
   t.stand_in = fewer_tokens;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& embedding_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

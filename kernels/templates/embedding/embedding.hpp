@@ -5,6 +5,6 @@
 namespace greta {
 
 /// Rows of a table that ids name.
-const KernelTemplate& embedding_template();
+KernelTemplate make_embedding();
 
 }  // namespace greta

@@ -31,7 +31,9 @@ std::vector<Argument> arguments(const Problem& problem) {
   return {OperandArgument{0}, OperandArgument{1}, count};
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_gelu() {
   KernelTemplate t;
   t.name = "gelu";
   t.summary = "activation x/2 (1 + erf(x / sqrt(2))), or its approximation with tanh";
@@ -53,13 +55,6 @@ KernelTemplate make_template() {
   t.reference = gelu_reference;
   t.stand_in = fewer_rows;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& gelu_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

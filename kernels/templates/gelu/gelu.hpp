@@ -5,6 +5,6 @@
 namespace greta {
 
 /// x times the share of a normal distribution below x.
-const KernelTemplate& gelu_template();
+KernelTemplate make_gelu();
 
 }  // namespace greta

@@ -64,7 +64,9 @@ Problem stand_in(const Problem& problem, double fraction) {
   return smaller;
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_gemm() {
   KernelTemplate t;
   t.name = "gemm";
   t.summary = "matrix product, C = act(alpha * A B + bias + residual + beta * C)";
@@ -114,13 +116,6 @@ KernelTemplate make_template() {
   t.fully_checked = gemm_fully_checked;
   t.stand_in = stand_in;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& gemm_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

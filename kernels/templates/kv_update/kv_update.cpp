@@ -60,7 +60,9 @@ std::vector<Argument> arguments(const Problem& problem) {
   return list;
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_kv_update() {
   KernelTemplate t;
   t.name = "kv_update";
   t.summary = "appends new keys and values to their caches";
@@ -83,13 +85,6 @@ KernelTemplate make_template() {
   t.reference = kv_update_reference;
   t.stand_in = fewer_tokens;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& kv_update_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

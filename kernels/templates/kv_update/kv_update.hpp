@@ -5,6 +5,6 @@
 namespace greta {
 
 /// New keys and values are appended to their caches.
-const KernelTemplate& kv_update_template();
+KernelTemplate make_kv_update();
 
 }  // namespace greta

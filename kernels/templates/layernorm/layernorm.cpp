@@ -23,7 +23,9 @@ Work work(const Problem& problem) {
       6.0 + (rows::has(operands, "weight") ? 1 : 0) + (rows::has(operands, "bias") ? 1 : 0));
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_layernorm() {
   KernelTemplate t = rows::start_template({"layernorm", tensors, nullptr, rows::epsilon, 3, 1});
   t.summary = "layer norm of each row, Y = (X - mean) / sqrt(variance + epsilon) * weight + bias";
   t.bound =
@@ -37,13 +39,6 @@ KernelTemplate make_template() {
   t.work = work;
   t.reference = layernorm_reference;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& layernorm_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

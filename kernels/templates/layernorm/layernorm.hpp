@@ -7,6 +7,6 @@ namespace greta {
 /// Y = (X - mean) / sqrt(variance + epsilon) * weight + bias of each row of a packed row-major
 /// matrix of rows x cols; weight and bias are 1 x cols. Squares and their sum are f32: distances
 /// from the mean should stay below 1e17.
-const KernelTemplate& layernorm_template();
+KernelTemplate make_layernorm();
 
 }  // namespace greta

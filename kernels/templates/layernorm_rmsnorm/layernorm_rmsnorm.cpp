@@ -25,7 +25,9 @@ Work work(const Problem& problem) {
       9.0 + (rows::has(operands, "weight") ? 2 : 0) + (rows::has(operands, "bias") ? 1 : 0));
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_layernorm_rmsnorm() {
   KernelTemplate t =
       rows::start_template({"layernorm_rmsnorm", tensors, nullptr, rows::epsilon, 3, 2, false});
   t.summary = "rmsnorm of the layer norm of each row, Y = rmsnorm(layernorm(X)) * gain";
@@ -39,13 +41,6 @@ KernelTemplate make_template() {
   t.work = work;
   t.reference = layernorm_rmsnorm_reference;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& layernorm_rmsnorm_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

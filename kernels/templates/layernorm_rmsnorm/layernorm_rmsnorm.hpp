@@ -8,6 +8,6 @@ namespace greta {
 /// weight + bias: the rmsnorm of the layernorm of each row of a packed row-major matrix of rows x
 /// cols. weight, bias and gain are 1 x cols; y is f32. affine=weight leaves out the bias, none all
 /// three. Squares and their sums are f32: distances from the mean should stay below 1e17.
-const KernelTemplate& layernorm_rmsnorm_template();
+KernelTemplate make_layernorm_rmsnorm();
 
 }  // namespace greta

@@ -21,7 +21,9 @@ Work work(const Problem& problem) {
   return work_per_element(operands, problem, rows::has(operands, "weight") ? 4 : 3);
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_rmsnorm() {
   KernelTemplate t = rows::start_template({"rmsnorm", tensors, nullptr, rows::epsilon, 1, 1});
   t.summary = "root mean square norm of each row, Y = X / sqrt(mean(X^2) + epsilon) * weight";
   t.bound =
@@ -32,13 +34,6 @@ KernelTemplate make_template() {
   t.work = work;
   t.reference = rmsnorm_reference;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& rmsnorm_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

@@ -88,7 +88,9 @@ std::vector<Argument> arguments(const Problem& problem) {
   return list;
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_rope() {
   KernelTemplate t;
   t.name = "rope";
   t.summary = "rotary position embedding, by a table of cosines and sines";
@@ -121,13 +123,6 @@ KernelTemplate make_template() {
   t.reference = rope_reference;
   t.stand_in = fewer_tokens;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& rope_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

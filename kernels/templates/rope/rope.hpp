@@ -5,6 +5,6 @@
 namespace greta {
 
 /// Rotary position embedding.
-const KernelTemplate& rope_template();
+KernelTemplate make_rope();
 
 }  // namespace greta

@@ -41,7 +41,9 @@ std::vector<Argument> arguments(const Problem& problem) {
   return {OperandArgument{0}, OperandArgument{1}, count, static_cast<std::uint32_t>(cols)};
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_silu_mul() {
   KernelTemplate t;
   t.name = "silu_mul";
   t.summary = "gated activation, out = silu(gate) * up";
@@ -69,13 +71,6 @@ KernelTemplate make_template() {
   t.reference = silu_mul_reference;
   t.stand_in = fewer_rows;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& silu_mul_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

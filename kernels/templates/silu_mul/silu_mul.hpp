@@ -5,6 +5,6 @@
 namespace greta {
 
 /// out = silu(gate) * up: the gated activation of feed-forward layers.
-const KernelTemplate& silu_mul_template();
+KernelTemplate make_silu_mul();
 
 }  // namespace greta

@@ -59,7 +59,9 @@ Work work(const Problem& problem) {
   return least;
 }
 
-KernelTemplate make_template() {
+}  // namespace
+
+KernelTemplate make_softmax() {
   KernelTemplate t = rows::start_template({"softmax", tensors, defines, scale, 2, 0});
   t.summary = "softmax of each row, Y = softmax(scale * X + mask)";
   t.bound =
@@ -93,13 +95,6 @@ KernelTemplate make_template() {
   t.work = work;
   t.reference = softmax_reference;
   return t;
-}
-
-}  // namespace
-
-const KernelTemplate& softmax_template() {
-  static const KernelTemplate instance = make_template();
-  return instance;
 }
 
 }  // namespace greta

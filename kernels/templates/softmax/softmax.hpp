@@ -11,6 +11,6 @@ namespace greta {
 /// A row of which nothing is visible, or that is -inf throughout, gives zeros. Elements that are
 /// +inf share the row's 1 evenly. A row with a visible NaN is NaN. Scaled elements are f32: what
 /// f32 can't hold counts as infinite.
-const KernelTemplate& softmax_template();
+KernelTemplate make_softmax();
 
 }  // namespace greta
