@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tuner/measure/launch_timer.hpp"
+#include "tuner/measure/pace.hpp"
 #include "tuner/measure/sampler.hpp"
 
 namespace greta {
@@ -103,6 +104,63 @@ TEST(Sampler, SampleCountIsBounded) {
   SamplingLimits limits;
   limits.maximum = 50;
   EXPECT_LE(sample_until_sure(source.take(), limits).value().samples_us.size(), 50U);
+}
+
+// A device whose clocks are low after a pause, and rise while it works.
+class Sleepy {
+ public:
+  explicit Sleepy(int work_to_wake) : to_wake_(work_to_wake) {}
+  void idle() { worked_ = 0; }
+  void heat() { best_us_ = 130; }
+  TakeSamples take() {
+    return [this](int count) -> Result<std::vector<double>> {
+      worked_ += count;
+      taken_ += count;
+      return std::vector<double>(static_cast<std::size_t>(count),
+                                 worked_ > to_wake_ ? best_us_ : 5 * best_us_);
+    };
+  }
+  bool awake() const { return worked_ > to_wake_; }
+  int taken() const { return taken_; }
+
+ private:
+  int to_wake_;
+  double best_us_ = 100;
+  int worked_ = 0;
+  int taken_ = 0;
+};
+
+TEST(Pace, IsReachedAgainAfterEachPause) {
+  Sleepy device(20);
+  Pace pace;
+  ASSERT_TRUE(pace.reach(device.take()));
+  EXPECT_TRUE(device.awake());
+  const int learnt = device.taken();
+  ASSERT_TRUE(pace.reach(device.take()));
+  EXPECT_EQ(device.taken(), learnt + 1);  // no pause, no work
+  device.idle();
+  ASSERT_TRUE(pace.reach(device.take()));
+  EXPECT_TRUE(device.awake());
+}
+
+TEST(Pace, OfADeviceThatBecameSlowerIsLearntOnce) {
+  Sleepy device(20);
+  Pace pace;
+  ASSERT_TRUE(pace.reach(device.take()));
+  device.heat();
+  ASSERT_TRUE(pace.reach(device.take()));
+  const int learnt = device.taken();
+  ASSERT_TRUE(pace.reach(device.take()));
+  EXPECT_EQ(device.taken(), learnt + 1);
+}
+
+TEST(Pace, FailsAsTheKernelDoes) {
+  Pace pace;
+  const auto reached = pace.reach([](int) -> Result<std::vector<double>> {
+    return Failure{Status::device_lost, "gone", {}};
+  });
+  ASSERT_FALSE(reached);
+  EXPECT_EQ(reached.failure().status, Status::device_lost);
 }
 
 TEST(WakeUp, KeepsTheHostAheadWhereCommandsAreIssuedOneByOne) {

@@ -226,6 +226,7 @@ Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
   const auto take = [&](int count) {
     return timer.take(record, count, batch, deadline_of(limits.run_s * count * batch + 10));
   };
+  if (auto r = timer.reach_pace(); !r) return r.failure();
   auto first = take(1);
   if (!first) return first.failure();
   batch = batch_for(first->front(), info_.timestamp_period_ns);

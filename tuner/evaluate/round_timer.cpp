@@ -93,6 +93,10 @@ Rounds RoundTimer::run(LaunchTimer& timer, int rounds, double seconds, std::uint
   Rounds result;
   result.us.resize(candidates_.size());
   result.batch.assign(candidates_.size(), 1);
+  if (auto awake = timer.reach_pace(); !awake) {
+    result.failure = awake.failure();
+    return result;
+  }
   double round_us = submission_us;  // unknown: the first submission is one round
   for (int done = 0; done < rounds && (done == 0 || watch.seconds() < seconds);) {
     const int count =

@@ -143,6 +143,7 @@ Result<Ceiling> copy_ceiling(Device& device, LaunchTimer& timer) {
 Result<std::vector<Ceiling>> measure_ceilings(Device& device) {
   auto timer = LaunchTimer::create(device, 0);
   if (!timer) return timer.failure();
+  if (auto r = timer->reach_pace(); !r) return r.failure();
   std::vector<Ceiling> ceilings;
   for (const auto measure : {copy_ceiling, fma_ceiling}) {
     auto ceiling = measure(device, *timer);

@@ -67,6 +67,14 @@ Result<void> LaunchTimer::record_all(const std::vector<const Record*>& records) 
   return {};
 }
 
+Result<void> LaunchTimer::reach_pace() {
+  if (device_->info().is_cpu()) return {};
+  const Record steady = [this](Stream& stream) {
+    return reference_kernel_->record(stream, ReferenceKernel::steady);
+  };
+  return pace_.reach([&](int count) { return take(steady, count, 1, std::chrono::seconds(30)); });
+}
+
 Result<std::vector<double>> LaunchTimer::take_each(const std::vector<const Record*>& records,
                                                    Deadline deadline) {
   if (auto ready = ensure_events(2 * records.size()); !ready) return ready.failure();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/device/device.hpp"
+#include "tuner/measure/pace.hpp"
 #include "tuner/measure/reference_kernel.hpp"
 
 namespace greta {
@@ -20,6 +21,10 @@ class LaunchTimer {
   /// `flush_bytes` 0: warm. Compiles a reference kernel, unless there is one of this device.
   static Result<LaunchTimer> create(Device& device, std::uint64_t flush_bytes,
                                     std::shared_ptr<const ReferenceKernel> reference = nullptr);
+
+  /// Works until the device runs as fast as it can; to be called before samples that follow work of
+  /// the host's. Does nothing on a CPU.
+  Result<void> reach_pace();
 
   /// Times each of these once, in this order and in one submission; microseconds.
   Result<std::vector<double>> take_each(const std::vector<const Record*>& records,
@@ -46,6 +51,7 @@ class LaunchTimer {
   std::unique_ptr<Buffer> flush_;
   std::shared_ptr<const ReferenceKernel> reference_kernel_;
   std::vector<std::unique_ptr<Event>> events_;
+  Pace pace_;
   std::uint32_t pattern_ = 1;  // changes with each flush, so that no write can be elided
 };
 
