@@ -13,11 +13,11 @@ struct Measurement {
   double low_us = 0;   ///< 95 % confidence interval of the median; both equal to the extremes
   double high_us = 0;  ///< where there are too few samples for one
   double p99_us = 0;
-  bool cold = true;               ///< the last-level cache was overwritten before every sample
+  bool cold = true;               ///< caches were flushed before every sample
   bool raced = false;             ///< stopped early because it was surely slower than the best
   int batch = 1;                  ///< launches averaged in one sample
   int dropped = 0;                ///< samples or rounds left out because the device drifted
-  std::uint64_t flush_bytes = 0;  ///< overwritten between cold samples
+  std::uint64_t flush_bytes = 0;  ///< of memory that flushed the caches between cold samples
   std::string clocks;             ///< e.g. "SM 1980 MHz" where readable, else empty
 
   /// 10 %-90 % range over the median, in percent.

@@ -18,6 +18,12 @@ std::uint64_t Operands::address(std::size_t tensor) const {
   return buffers_.at(tensor).address();
 }
 
+std::uint64_t Operands::written_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& spec : specs_) bytes += spec.role == Role::input ? 0 : spec.bytes();
+  return bytes;
+}
+
 Result<void> Operands::upload(Device& device, std::size_t tensor, const HostTensor& data) {
   if (data.data.size() != specs_.at(tensor).bytes()) {
     return Failure{Status::invalid_argument,

@@ -20,6 +20,8 @@ class Operands {
 
   const std::vector<TensorSpec>& specs() const { return specs_; }
   std::uint64_t address(std::size_t tensor) const;
+  /// Of the tensors that are written.
+  std::uint64_t written_bytes() const;
 
   /// Uploads one tensor's data; sizes must agree.
   Result<void> upload(Device& device, std::size_t tensor, const HostTensor& data);

@@ -54,7 +54,7 @@ struct DeviceInfo {
   std::uint32_t unit_threads = 0;              ///< resident at once
   std::uint64_t memory_bytes = 0;              ///< device-local heap
   std::uint64_t max_allocation_bytes = 0;
-  std::uint64_t last_level_cache_bytes = 0;  ///< what a cold measurement must overwrite
+  std::uint64_t last_level_cache_bytes = 0;  ///< what a cold measurement must flush
   double timestamp_period_ns = 0;            ///< one tick of the device's clock
 
   // Features

@@ -12,7 +12,7 @@ namespace greta {
 /// case with underscores.
 std::string gpu_architecture(std::string_view device_name);
 
-/// Size of the last-level cache of a GPU, which a cold measurement must overwrite. Unknown GPUs are
+/// Size of the last-level cache of a GPU, which a cold measurement must flush. Unknown GPUs are
 /// taken to have the largest one known, 256 MiB: too much flushing ranks right, too little does
 /// not.
 std::uint64_t gpu_last_level_cache_bytes(std::string_view device_name,

@@ -54,11 +54,12 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       ->capture_default_str();
   command.add_option("--seed", options.seed, "Of inputs and search; random when left out")
       ->group(group);
-  command.add_flag("--warm", options.warm, "Don't overwrite the caches before each sample")
+  command.add_flag("--warm", options.warm, "Don't flush the caches before each sample")
       ->group(group);
   command
-      .add_option("--flush", options.flush,
-                  "MiB to overwrite before each sample; default: twice the last-level cache")
+      .add_option(
+          "--flush", options.flush,
+          "MiB that flush the caches before each sample; default: 4 times the last-level cache")
       ->group(group);
   command.add_flag("--naive", options.naive, "Also time a kernel with one thread per output")
       ->group(group);

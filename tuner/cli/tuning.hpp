@@ -26,7 +26,7 @@ struct TuningOptions {
   std::filesystem::path db;
   std::filesystem::path csv;
   std::string seed;   ///< empty: random
-  std::string flush;  ///< MiB overwritten for a cold sample; empty: by the device's table
+  std::string flush;  ///< MiB that flush the caches for a cold sample; empty: by the device's table
   bool warm = false;
   bool naive = false;
   bool json = false;

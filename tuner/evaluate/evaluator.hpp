@@ -27,7 +27,7 @@ struct Rounds {
   std::vector<std::vector<double>> us;  ///< [candidate][round]
   std::vector<int> batch;               ///< launches averaged in each time of a candidate
   int dropped = 0;                      ///< rounds left out because the device drifted
-  std::uint64_t flush_bytes = 0;        ///< overwritten between samples
+  std::uint64_t flush_bytes = 0;        ///< that flushed the caches between samples
   std::string clocks;                   ///< after the rounds, where readable
   std::optional<Failure> failure;       ///< the run was cut short; `us` holds what was complete
 };

@@ -218,9 +218,16 @@ Result<void> LocalEvaluator::check(const PreparedPlan& candidate, const TrialLim
   return {};
 }
 
+// For launches on the workload's operands.
+LaunchTimer& LocalEvaluator::timer(const TrialLimits& limits) {
+  LaunchTimer& timer = limits.cold ? *open_->cold_timer : *open_->warm_timer;
+  timer.set_written_bytes(open_->workload->operands.written_bytes());
+  return timer;
+}
+
 Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
                                             const TrialLimits& limits) {
-  LaunchTimer& timer = limits.cold ? *open_->cold_timer : *open_->warm_timer;
+  LaunchTimer& timer = this->timer(limits);
   const auto record = [&](Stream& stream) { return candidate.record(stream); };
   int batch = 1;
   const auto take = [&](int count) {
@@ -338,8 +345,7 @@ Rounds LocalEvaluator::time_rounds(const Problem& problem, const std::vector<Con
     none.failure = ready.failure();
     return none;
   }
-  LaunchTimer& timer = limits.cold ? *open_->cold_timer : *open_->warm_timer;
-  Rounds result = open_->rounds.run(timer, rounds, seconds, seed, limits);
+  Rounds result = open_->rounds.run(timer(limits), rounds, seconds, seed, limits);
   if (result.failure) recover();
   return result;
 }

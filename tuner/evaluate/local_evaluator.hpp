@@ -21,7 +21,7 @@ struct EvaluatorOptions {
   std::string device = "auto";
   std::filesystem::path cache_directory;
   std::uint64_t seed = 0;         ///< of the inputs
-  std::uint64_t flush_bytes = 0;  ///< overwritten for cold samples; 0: by the device's table
+  std::uint64_t flush_bytes = 0;  ///< CacheFlush's, for cold samples; 0: by the device's table
   int compile_threads = 0;        ///< candidates compiled ahead; 0: chosen for the device
   bool sanitize = false;          ///< OpenOptions::sanitize; the process must be started for it
   bool reopen = true;  ///< open the device again after it was lost; a worker exits instead
@@ -62,6 +62,7 @@ class LocalEvaluator : public Evaluator {
   Result<void> check(const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);
   Result<PreparedPlan> checked(const Problem& problem, const Config& config, std::uint64_t seed,
                                const TrialLimits& limits, Trial& trial);
+  LaunchTimer& timer(const TrialLimits& limits);
   Result<Measurement> measure(const PreparedPlan& candidate, const TrialLimits& limits);
   Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs);
   /// Runs one trial's steps; on a lost device opens it again.

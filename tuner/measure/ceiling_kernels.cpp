@@ -82,6 +82,42 @@ GRETA_KERNEL(256) greta_copy(const Words<16>* __restrict__ from, Words<16>* __re
 }
 )";
 
+// Nobody reads the memory but this, so that writing the sum there, once in a blue moon, does no
+// harm.
+constexpr std::string_view read_glsl = R"(#version 460
+#extension GL_EXT_buffer_reference : require
+layout(local_size_x = 256) in;
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Memory { uvec4 values[]; };
+layout(push_constant) uniform Arguments { Memory memory; uint pieces; uint groups; };
+void main() {
+  uvec4 sum = uvec4(0);
+  for (uint piece = gl_WorkGroupID.x; piece < pieces; piece += groups) {
+    const uint base = piece * (256 * 4) + gl_LocalInvocationIndex;
+    sum += memory.values[base] ^ memory.values[base + 256] ^ memory.values[base + 512] ^
+           memory.values[base + 768];
+  }
+  if (sum == uvec4(0x2545F491, 0x4F6CDD1D, 1, 2)) memory.values[gl_LocalInvocationIndex] = sum;
+}
+)";
+
+constexpr std::string_view read_hip = R"(
+GRETA_KERNEL(256) greta_read(Words<16>* memory, u32 pieces, u32 groups) {
+  Words<16> sum = {};
+  for (u32 piece = block_x(); piece < pieces; piece += groups) {
+    const u64 base = u64(piece) * (256 * 4) + thread_index();
+    GRETA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const Words<16> some = load_words<16>(memory + base + i * 256);
+      GRETA_UNROLL
+      for (int w = 0; w < 4; ++w) sum.word[w] += some.word[w];
+    }
+  }
+  if (sum.word[0] == 0x2545F491U && sum.word[1] == 0x4F6CDD1DU && sum.word[2] == 1) {
+    store_words<16>(memory + thread_index(), sum);
+  }
+}
+)";
+
 // Values come from the arguments, so that no product is known; two fragments take turns.
 constexpr std::string_view matrix_hip = R"(
 typedef MatrixCore<INPUT, SPAN> Core;
@@ -208,6 +244,13 @@ KernelSource copy_kernel(const DeviceInfo& device) {
                      device.language == "glsl"
                          ? std::string(copy_glsl)
                          : render("common/types.hip", {}) + std::string(copy_hip));
+}
+
+KernelSource read_kernel(const DeviceInfo& device) {
+  return make_source(device, "read",
+                     device.language == "glsl"
+                         ? std::string(read_glsl)
+                         : render("common/types.hip", {}) + std::string(read_hip));
 }
 
 KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& operation) {

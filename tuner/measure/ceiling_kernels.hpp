@@ -21,6 +21,10 @@ inline constexpr double fma_flops = 8 * 32 * 2;
 KernelSource copy_kernel(const DeviceInfo& device);
 inline constexpr std::uint64_t copy_group_bytes = 64 * ceiling_threads;
 
+/// Reads pieces of copy_group_bytes. Arguments: address, u32 number of pieces, u32 of workgroups,
+/// which may be fewer.
+KernelSource read_kernel(const DeviceInfo& device);
+
 /// Independent products of this kind in registers, matrix_chains of them in a subgroup. Arguments:
 /// address of 4 KiB that are never written, u32 length of the dot products (a multiple of 64), u32
 /// two inputs of equal value.

@@ -5,10 +5,6 @@
 
 namespace greta {
 
-std::uint64_t default_flush_bytes(const DeviceInfo& info) {
-  return 2 * info.last_level_cache_bytes;
-}
-
 int batch_for(double kernel_us, double timestamp_period_ns) {
   const double wanted_us = 100 * timestamp_period_ns / 1000;
   return static_cast<int>(std::clamp(std::ceil(wanted_us / std::max(kernel_us, 1e-3)), 1.0, 64.0));
@@ -34,11 +30,10 @@ Result<LaunchTimer> LaunchTimer::create(Device& device, std::uint64_t flush_byte
     reference = std::make_shared<const ReferenceKernel>(*std::move(created));
   }
   timer.reference_kernel_ = std::move(reference);
-  timer.flush_bytes_ = flush_bytes / 4 * 4;
-  if (timer.flush_bytes_ > 0) {
-    auto buffer = device.allocate(timer.flush_bytes_);
-    if (!buffer) return buffer.failure();
-    timer.flush_ = *std::move(buffer);
+  if (flush_bytes > 0) {
+    auto flush = CacheFlush::create(device, flush_bytes);
+    if (!flush) return flush.failure();
+    timer.flush_ = *std::move(flush);
   }
   return timer;
 }
@@ -58,7 +53,7 @@ Result<void> LaunchTimer::record_all(const std::vector<const Record*>& records) 
   }
   for (std::size_t i = 0; i < records.size(); ++i) {
     if (flush_) {
-      if (auto r = stream_->fill(*flush_, 0, flush_bytes_, pattern_++); !r) return r;
+      if (auto r = flush_->record(*stream_, written_bytes_); !r) return r;
     }
     if (auto r = stream_->record(*events_[2 * i]); !r) return r;
     if (auto r = (*records[i])(*stream_); !r) return r;

@@ -3,17 +3,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/device/device.hpp"
+#include "tuner/measure/cache_flush.hpp"
 #include "tuner/measure/pace.hpp"
 #include "tuner/measure/reference_kernel.hpp"
 
 namespace greta {
 
-/// Times launches on the device's own clock. Cold: before each sample a buffer larger than the
-/// last-level cache is overwritten. GPUs lower their clocks within microseconds of idling, so every
-/// submission to one starts with some work that is not timed, and samples follow without a pause.
+/// Times launches on the device's own clock. Cold: before each sample the caches are flushed. GPUs
+/// lower their clocks within microseconds of idling, so every submission to one starts with some
+/// work that is not timed, and samples follow without a pause.
 class LaunchTimer {
  public:
   using Record = std::function<Result<void>(Stream&)>;
@@ -33,7 +35,9 @@ class LaunchTimer {
   /// where samples are cold).
   Result<std::vector<double>> take(const Record& record, int count, int batch, Deadline deadline);
 
-  std::uint64_t flush_bytes() const { return flush_bytes_; }
+  /// What each of the launches to come writes, for cold samples (CacheFlush).
+  void set_written_bytes(std::uint64_t bytes) { written_bytes_ = bytes; }
+  std::uint64_t flush_bytes() const { return flush_ ? flush_->bytes() : 0; }
   Stream& stream() { return *stream_; }
   /// A steady arithmetic kernel, for noticing drift.
   const std::shared_ptr<const ReferenceKernel>& reference_kernel() const {
@@ -46,17 +50,13 @@ class LaunchTimer {
   Result<void> record_all(const std::vector<const Record*>& records);
 
   Device* device_;
-  std::uint64_t flush_bytes_ = 0;
+  std::uint64_t written_bytes_ = 0;
   std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Buffer> flush_;
+  std::optional<CacheFlush> flush_;  // none: warm
   std::shared_ptr<const ReferenceKernel> reference_kernel_;
   std::vector<std::unique_ptr<Event>> events_;
   Pace pace_;
-  std::uint32_t pattern_ = 1;  // changes with each flush, so that no write can be elided
 };
-
-/// What to overwrite for a cold sample on this device: twice the last-level cache.
-std::uint64_t default_flush_bytes(const DeviceInfo& info);
 
 /// Iterations of the reference kernel in front of so many samples of one submission. They bring a
 /// GPU's clocks up; and since HIP takes commands one by one, they last until the host is far enough

@@ -61,6 +61,7 @@ struct Keys {
         v[u][p] = load_pack<VEC>(values + at + piece_start(p));
       }
     }
+    loads_go_ahead();
   }
 
   // `end`: of the keys that the row sees.

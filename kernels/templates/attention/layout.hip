@@ -67,15 +67,15 @@ GRETA_DEVICE void add_values(Core::Sums& out, const Core::Fragment& weights,
   Core::multiply(out, weights, values);
 }
 
-// Reads fragments of the tile at `start`. The way to a lane's first chunk is computed once, and the
+// Reads fragments of that operand from the tile at `start`. The way to a lane's first chunk is computed once, and the
 // others lie at distances that need few registers.
-template <bool along_k, typename Tile>
+template <Operand operand, bool along_k, typename Tile>
 struct Reader {
   SharedMemory shared;
   u32 first;
 
   GRETA_DEVICE Reader(SharedMemory memory, u32 start, u32 line = 0)
-      : shared(memory), first(start + Core::place<along_k, Tile>(line, 0)) {}
+      : shared(memory), first(start + Core::place<operand, along_k, Tile>(line, 0)) {}
 
   GRETA_DEVICE Core::Fragment read(u32 line, u32 k) const {
     return Core::load_at<along_k>(shared, along_k ? Tile::beyond(first, line, k / 8)
@@ -124,8 +124,8 @@ GRETA_DEVICE void add_values(Core::Sums& out, const Core::Fragment& weights,
   Core::multiply(out, values, weights);
 }
 
-// Reads fragments of the tile at `start`.
-template <bool along_k, typename Tile>
+// Reads fragments from the tile at `start`.
+template <Operand operand, bool along_k, typename Tile>
 struct Reader {
   SharedMemory shared;
   u32 start, first;
@@ -134,7 +134,7 @@ struct Reader {
       : shared(memory), start(tile), first(line) {}
 
   GRETA_DEVICE Core::Fragment read(u32 line, u32 k) const {
-    return Core::load<along_k, Tile>(shared, start, first + line, k);
+    return Core::load<operand, along_k, Tile>(shared, start, first + line, k);
   }
 };
 

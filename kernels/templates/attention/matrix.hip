@@ -120,7 +120,7 @@ struct Rows {
     }
   }
 
-  typedef Reader<true, QueryTile> QueryReader;
+  typedef Reader<Operand::a, true, QueryTile> QueryReader;
 
   GRETA_DEVICE void keep_queries(SharedMemory shared) {
     const QueryReader reader(shared, 0, wave_index() * WQ);
@@ -140,7 +140,7 @@ struct Rows {
       for (u32 j = 0; j < key_blocks; ++j) scores[i][j] = Core::Sums();
     }
     const QueryReader queries(shared, 0, wave_index() * WQ);
-    const Reader<true, LineLoader::Tile> reader(shared, start);
+    const Reader<Operand::b, true, LineLoader::Tile> reader(shared, start);
     GRETA_UNROLL
     for (u32 d = 0; d < depths; ++d) {
       Core::Fragment rows[row_blocks];
@@ -220,7 +220,7 @@ struct Rows {
   }
 
   GRETA_DEVICE void add(SharedMemory shared, u32 start) {
-    const Reader<!matrix_load_turns, ValueLoader::Tile> reader(shared, start);
+    const Reader<Operand::b, !matrix_load_turns, ValueLoader::Tile> reader(shared, start);
     GRETA_UNROLL
     for (u32 j = 0; j < key_blocks; j += depth_blocks) {
       Core::Fragment weights[row_blocks];

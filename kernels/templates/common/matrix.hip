@@ -4,7 +4,7 @@
 // rows, B `span` columns, and the dot products are `depth` long.
 //
 //   Fragment                   A, or B: `span` lines (rows of A, columns of B) of `depth` elements
-//   load<along_k>(…)           a Fragment from a SharedTile
+//   load<operand, along_k>(…)  a Fragment of that operand from a SharedTile
 //   Sums                       D, spread over the wave's registers
 //   multiply(sums, a, b)       sums += a b
 //   store(sums, to, pitch)     Sums as `span` rows of f32 in shared memory, `pitch` floats apart
@@ -58,6 +58,8 @@ GRETA_DEVICE void keep_order() {
 }
 
 typedef Words<16> Chunk;
+
+enum class Operand { a, b };
 
 template <typename T>
 constexpr u32 chunk_elements = 16 / sizeof(T);
@@ -127,26 +129,29 @@ template <typename T, u32 span>
 struct MatrixCore {
   static_assert(span == 16 && sizeof(T) == 2, "two mma.m16n8k16 make a product of 16 x 16");
   static constexpr u32 depth = 16;
-  // Word i is 8 x 8 elements of the warp: lines 8 (i % 2) + …, k 8 (i / 2) + …
+  // Word i is 8 x 8 elements of the warp. Of A: lines 8 (i % 2) + …, k 8 (i / 2) + …; of B: lines
+  // 8 (i / 2) + …, k 8 (i % 2) + …. So what an instruction takes lies in neighbouring registers.
   typedef Chunk Fragment;
   struct Sums {
     float column[2][4];  // columns 0-7 and 8-15
   };
 
   // Of lines from `line` and k from `k` on, both multiples of 8.
-  template <bool along_k, typename Tile>
+  template <Operand operand, bool along_k, typename Tile>
   static GRETA_DEVICE Fragment load(SharedMemory shared, u32 start, u32 line, u32 k) {
-    return load_at<along_k>(shared, start + place<along_k, Tile>(line, k));
+    return load_at<along_k>(shared, start + place<operand, along_k, Tile>(line, k));
   }
 
   // Bytes to the chunk that this lane names.
-  template <bool along_k, typename Tile>
+  template <Operand operand, bool along_k, typename Tile>
   static GRETA_DEVICE u32 place(u32 line, u32 k) {
-    const u32 lane = lane_index();
+    const u32 lane = lane_index(), even = lane / 8 % 2, half = lane / 16;
+    const u32 more_lines = operand == Operand::a ? even : half;
+    const u32 more_k = operand == Operand::a ? half : even;
     if constexpr (along_k) {
-      return Tile::offset(line + lane % 16, k / 8 + lane / 16);
+      return Tile::offset(line + more_lines * 8 + lane % 8, k / 8 + more_k);
     } else {
-      return Tile::offset(k + lane / 16 * 8 + lane % 8, line / 8 + lane / 8 % 2);
+      return Tile::offset(k + more_k * 8 + lane % 8, line / 8 + more_lines);
     }
   }
 
@@ -179,7 +184,7 @@ struct MatrixCore {
     for (int i = 0; i < 2; ++i) {
       float(&d)[4] = sums.column[i];
 #if defined(GRETA_HOST)
-      const u32 columns[2] = {b.word[i], b.word[2 + i]};
+      const u32 columns[2] = {b.word[2 * i], b.word[2 * i + 1]};
       if constexpr (same_type<T, f16>) {
         greta_host::mma_m16n8k16_f16(d, a.word, columns, d);
       } else {
@@ -191,7 +196,7 @@ struct MatrixCore {
                ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                  \
                : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), \
-                 "r"(b.word[i]), "r"(b.word[2 + i]))
+                 "r"(b.word[2 * i]), "r"(b.word[2 * i + 1]))
       if constexpr (same_type<T, f16>) {
         GRETA_MMA("f16");
       } else {
@@ -329,7 +334,7 @@ struct MatrixCore {
   typedef typename SumsOf<span * span / wave_size>::Type Sums;
 
   // Of lines from `line` and k from `k` on.
-  template <bool along_k, typename Tile>
+  template <Operand, bool along_k, typename Tile>
   static GRETA_DEVICE Fragment load(SharedMemory shared, u32 start, u32 line, u32 k) {
     static_assert(along_k, "the tile's lines lie along k");
     const u32 lane = lane_index(), group = groups == 1 ? 0 : lane / span;

@@ -103,6 +103,7 @@ GRETA_DEVICE void accumulate(const Arguments& args, const In* column, u32 k, u32
   }
   APacks next;
   next.load(args, k, true);
+  loads_go_ahead();
   GRETA_UNROLL
   for (u32 u = 0; u < UNROLL; u += STEP) {
     const APacks a = next;

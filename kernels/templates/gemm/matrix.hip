@@ -155,13 +155,13 @@ struct Pipeline {
     GRETA_UNROLL
     for (u32 i = 0; i < rows; ++i) {
       if (i * rows / (rows + columns) != part) continue;
-      a_fragments[set][i] = Core::load<LoaderA::tile_along_k, LoaderA::Tile>(
+      a_fragments[set][i] = Core::load<Operand::a, LoaderA::tile_along_k, LoaderA::Tile>(
           shared, a_start, wave.row + i * INSTR, depth * Core::depth);
     }
     GRETA_UNROLL
     for (u32 j = 0; j < columns; ++j) {
       if ((rows + j) * rows / (rows + columns) != part) continue;
-      b_fragments[set][j] = Core::load<LoaderB::tile_along_k, LoaderB::Tile>(
+      b_fragments[set][j] = Core::load<Operand::b, LoaderB::tile_along_k, LoaderB::Tile>(
           shared, b_start, wave.col + j * INSTR, depth * Core::depth);
     }
   }

@@ -24,6 +24,11 @@ struct OperandLoader {
   static constexpr u32 units = count > THREADS ? count / THREADS : 1;
   typedef Words<vec * u32(sizeof(T))> Piece;
 
+  // Lines from a thread's unit to its next one, and whether these have the same places and chunks.
+  static constexpr u32 unit_lines = THREADS * vec / length;
+  static constexpr bool units_alike =
+      !turned && THREADS * vec % length == 0 && unit_lines % Tile::bank_row == 0;
+
   const u8* base;   // of the K step to be loaded next; the same for all threads
   u64 step_bytes;   // from one K step to the next
   u32 line_bytes;   // from one line to the next
@@ -131,7 +136,12 @@ struct OperandLoader {
                       k_of(i, 0) < k_left);
 #else
     const bool inside = (along_k ? line(i) : element(i)) < span_left && k_of(i, 0) < k_left;
-    copy_async<bytes>(shared, start + first, base, offset(line(i), element(i)), inside);
+    if constexpr (units_alike) {  // one offset for all of them; what is added is the same for all lanes
+      const u64 further = u64(i * unit_lines) * line_bytes;
+      copy_async<bytes>(shared, start + first, base + further, offset(line(0), element(0)), inside);
+    } else {
+      copy_async<bytes>(shared, start + first, base, offset(line(i), element(i)), inside);
+    }
 #endif
   }
 #endif
