@@ -95,7 +95,7 @@ Alternative cooperative_space(const Problem& problem, const DeviceInfo& device) 
   // BK        keys in shared memory at a time: fewer barriers against more memory
   // WQ        queries of a subgroup: reuse of what it reads from shared memory
   // WAVES     subgroups: reuse of what they read from memory
-  // INSTR     rows of a product
+  // INSTR     columns of a product
   // QREG      queries stay in registers
   // TOGETHER  heads that are walked together: what neighbours share in the cache
   // SUBGROUP  threads that run in lockstep
@@ -126,7 +126,7 @@ std::vector<Config> cooperative_defaults(const Problem& problem, const DeviceInf
                            {{"BK", bk},
                             {"WQ", 16},
                             {"WAVES", waves},
-                            {"INSTR", static_cast<int>(list.front().m)},
+                            {"INSTR", static_cast<int>(list.front().n)},
                             {"QREG", qreg},
                             {"TOGETHER", default_heads_together(shape)},
                             {"SUBGROUP", subgroup_sizes(device).front()}}});

@@ -77,6 +77,7 @@ layout(local_size_x = THREADS) in;
 #define KEY_BLOCKS (BK / INSTR_N)
 #define DIM_BLOCKS (DIM / INSTR_N)
 #define DEPTHS (DIM / INSTR_K)
+#define EASE 8.0
 #define UNITS ((BK * DIM / 8 + THREADS - 1) / THREADS)
 
 uint tid;
@@ -85,7 +86,8 @@ MatrixC outputs[ROW_BLOCKS * DIM_BLOCKS];
 #if QREG
 MatrixA queries[ROW_BLOCKS * DEPTHS];
 #endif
-float greatest[LANE_ROWS], sum[LANE_ROWS];  // sums: of this lane's keys
+float base[LANE_ROWS];                      // what is subtracted from a row's scores
+float sum[LANE_ROWS];                       // of this lane's keys
 uint seen[LANE_ROWS];                       // keys that the row sees
 
 uint scores_place() { return SCORES_PLACE + gl_SubgroupID * SCORE_CHUNKS; }
@@ -187,16 +189,18 @@ bool weigh(uint key) {
     }
     [[unroll]] for (uint step = ROW_LANES / 2; step > 0; step /= 2)
       most = max(most, subgroupShuffleXor(most, step));
-    most = max(most, greatest[i]);
-    const float kept = exp2(greatest[i] - most);
-    multiplied = multiplied || most > greatest[i];
-    greatest[i] = most;
+    // The base moves only for greater scores by more than EASE, so that outputs are rarely
+    // multiplied; weights are at most 2^EASE then, with the same relative error.
+    const bool moves = most > base[i] + EASE;
+    const float kept = moves ? exp2(base[i] - most) : 1.0;
+    multiplied = multiplied || moves;
+    if (moves) base[i] = most;
     sum[i] *= kept;
     subgroupBarrier();  // the scores of these rows were read
     [[unroll]] for (uint j = 0; j < LANE_KEYS; j += 8) {
       float w[8];
       [[unroll]] for (uint e = 0; e < 8; ++e) {
-        w[e] = j + e < left ? exp2(score[j + e] - most) : 0.0;
+        w[e] = j + e < left ? exp2(score[j + e] - base[i]) : 0.0;
         sum[i] += w[e];
       }
       const uint place =
@@ -219,7 +223,7 @@ void multiply_outputs() {
     MatrixC factors;
     load_sums(factors, factors_place() + i * INSTR_M * FACTOR_LINE, FACTOR_LINE);
     [[unroll]] for (uint c = 0; c < DIM_BLOCKS; ++c) {
-      [[unroll]] for (uint e = 0; e < sums_length(factors); ++e)
+      [[unroll]] for (uint e = 0; e < SUMS_LENGTH; ++e)
         sum_of(outputs[i * DIM_BLOCKS + c], e) *= sum_of(factors, e);
     }
   }
@@ -288,7 +292,7 @@ void main() {
   const uint own_end =
       own < args.queries ? visible_keys(count, min(own + WQ, args.queries) - 1) : 0;
   [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
-    greatest[i] = LOWEST_SCORE;
+    base[i] = LOWEST_SCORE;
     sum[i] = 0.0;
     seen[i] = visible_keys(count, own + line_of(i));
   }

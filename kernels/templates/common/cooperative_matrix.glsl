@@ -1,7 +1,7 @@
 // Matrices that a subgroup holds together: MatrixA with INSTR_M x INSTR_K elements of the operands'
 // type, MatrixB with INSTR_K x INSTR_N, and MatrixC with INSTR_M x INSTR_N sums in f32. They are
 // loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. An invocation
-// has sums_length(c) of the sums of any MatrixC, sum_of(c, i), at places of its own. To be included
+// has SUMS_LENGTH of the sums of any MatrixC, sum_of(c, i), at places of its own. To be included
 // before everything else. What the compiler and the device have is one of
 //   GRETA_MATRIX_KHR       GL_KHR_cooperative_matrix, for bf16 with GL_EXT_bfloat16
 //   GRETA_MATRIX_NV        GL_NV_cooperative_matrix
@@ -32,7 +32,6 @@
 #define load_matrix(to, at, pitch, order) coopMatLoad(to, matrix_memory, at, pitch, order)
 #define store_matrix(from, at, pitch) coopMatStore(from, matrix_memory, at, pitch, ROWS_IN_LINES)
 #define load_sums(to, at, pitch) coopMatLoad(to, matrix_memory, at, pitch, ROWS_IN_LINES)
-#define sums_length(c) (c).length()
 #define sum_of(c, i) (c)[i]
 #define multiply_add(a, b, c) coopMatMulAdd(a, b, c)
 #define zero_matrix() MatrixC(0.0)
@@ -53,7 +52,6 @@
 #define load_matrix(to, at, pitch, order) coopMatLoadNV(to, matrix_memory, at, pitch, order)
 #define store_matrix(from, at, pitch) coopMatStoreNV(from, matrix_memory, at, pitch, ROWS_IN_LINES)
 #define load_sums(to, at, pitch) coopMatLoadNV(to, matrix_memory, at, pitch, ROWS_IN_LINES)
-#define sums_length(c) (c).length()
 #define sum_of(c, i) (c)[i]
 #define multiply_add(a, b, c) coopMatMulAddNV(a, b, c)
 #define zero_matrix() MatrixC(0.0)
@@ -64,6 +62,9 @@
 
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_EXT_control_flow_attributes : require
+
+// A constant: with length(), which compilers learn late, sums would be indexed, and live in memory.
+#define SUMS_LENGTH (INSTR_M * INSTR_N / SUBGROUP)
 
 shared uvec4 matrix_memory[MATRIX_CHUNKS];
 
@@ -78,7 +79,7 @@ struct MatrixA {
 };
 // An invocation has each SUBGROUP-th of the sums.
 struct MatrixC {
-  float sum[INSTR_M * INSTR_N / SUBGROUP];
+  float sum[SUMS_LENGTH];
 };
 uint matrix_row(uint i) { return (i * SUBGROUP + gl_SubgroupInvocationID) / INSTR_N; }
 uint matrix_column(uint i) { return (i * SUBGROUP + gl_SubgroupInvocationID) % INSTR_N; }
@@ -108,7 +109,6 @@ void load_sums(out MatrixC to, uint at, uint pitch) {
   }
 }
 
-#define sums_length(c) (c).sum.length()
 #define sum_of(c, i) (c).sum[i]
 
 MatrixC multiply_add(MatrixA a, MatrixB b, MatrixC c) {

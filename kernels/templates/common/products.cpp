@@ -6,11 +6,11 @@ namespace greta {
 
 std::vector<MatrixOperation> cooperative_products(DType in, const DeviceInfo& device) {
   std::vector<MatrixOperation> list;
-  const auto volume = [](const MatrixOperation& o) { return o.n * o.k; };
+  const auto volume = [](const MatrixOperation& o) { return o.m * o.k; };
   for (const MatrixOperation& operation : device.matrix_operations) {
     if (operation.input != to_string(in) || size_of(in) != 2) continue;
     const auto same = std::find_if(list.begin(), list.end(),
-                                   [&](const auto& known) { return known.m == operation.m; });
+                                   [&](const auto& known) { return known.n == operation.n; });
     if (same == list.end()) {
       list.push_back(operation);
     } else if (volume(*same) < volume(operation)) {
@@ -20,16 +20,16 @@ std::vector<MatrixOperation> cooperative_products(DType in, const DeviceInfo& de
   return list;
 }
 
-MatrixOperation product_of(const std::vector<MatrixOperation>& products, int m) {
+MatrixOperation product_of(const std::vector<MatrixOperation>& products, int n) {
   for (const MatrixOperation& operation : products) {
-    if (static_cast<int>(operation.m) == m) return operation;
+    if (static_cast<int>(operation.n) == n) return operation;
   }
   return {"", "", 1U << 30, 1U << 30, 1U << 30};
 }
 
 std::vector<int> product_names(const std::vector<MatrixOperation>& products) {
   std::vector<int> names;
-  for (const MatrixOperation& operation : products) names.push_back(static_cast<int>(operation.m));
+  for (const MatrixOperation& operation : products) names.push_back(static_cast<int>(operation.n));
   return names.empty() ? std::vector<int>{16} : names;
 }
 

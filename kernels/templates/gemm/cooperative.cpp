@@ -100,7 +100,10 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
       {"writes",
        "every lane must write the same number of fours of a product's rows",
        {"WN", "INSTR", "SUBGROUP"},
-       [](const Config& c) { return c["INSTR"] * piece_of(c) % (4 * c["SUBGROUP"]) == 0; }},
+       [list](const Config& c) {
+         const std::int64_t rows = product_of(list, c["INSTR"]).m;
+         return rows * piece_of(c) % (4 * c["SUBGROUP"]) == 0;
+       }},
       {"shared_memory",
        fmt::format("STAGES of both tiles must fit {} KiB, as must INSTR rows of the sums",
                    shared / 1024),
@@ -134,7 +137,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOpera
            {"WM", wm},
            {"WN", wn},
            {"BK", bk},
-           {"INSTR", static_cast<int>(o.m)},
+           {"INSTR", static_cast<int>(o.n)},
            {"VA", align ? chunk : width(shape.a_stride())},
            {"VB", align ? chunk : width(shape.b_stride())},
            {"PAD", 1},
@@ -152,7 +155,7 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   // BM x BN  tile of C of a workgroup: reuse of A and B against the number of workgroups
   // WM x WN  of them in a subgroup's registers: reuse of what it reads from shared memory
   // BK       K steps in shared memory at a time: fewer barriers against more memory
-  // INSTR    rows of a product
+  // INSTR    columns of a product
   // VA, VB   elements of A and B in one load
   // PAD      16-byte chunks behind each line in shared memory: spreads lines over its banks
   // STAGES   2: one barrier in a K step instead of two, for twice the memory
