@@ -2,8 +2,8 @@
 // A workgroup has BQ queries of one head, each of its WAVES subgroups WQ of them, and walks through
 // their keys in tiles of BK, in products of INSTR_M x INSTR_N x INSTR_K. A subgroup holds its outputs
 // as matrices. Scores go through shared memory, where lanes have whole rows or parts of them: they
-// come back as weights, an operand of the second product. A row's outputs are multiplied by a number
-// of its own as matrices are, element by element: with a matrix that has it in every column. Keys
+// come back as weights, an operand of the second product. A row's outputs are divided by a number of
+// its own as matrices are, element by element: by a matrix that has it in every column. Keys
 // and values have a tile each in shared memory, and the next one waits in registers. With QREG
 // queries stay in registers, else they are read from shared memory for each tile.
 
@@ -169,11 +169,11 @@ uint weight_pair(float low, float high) {
 #endif
 }
 
-// Turns scores into weights, which take their place; gives whether outputs must be multiplied, by
-// the factors that are in shared memory then. `key`: the tile's first.
+// Turns scores into weights, which take their place; gives whether outputs must be divided, by the
+// factors that are in shared memory then. `key`: the tile's first.
 bool weigh(uint key) {
   const uint part = gl_SubgroupInvocationID % ROW_LANES;
-  bool multiplied = false;
+  bool divided = false;
   [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
     const uint left = seen[i] - min(seen[i], key + part * LANE_KEYS);  // of this lane's keys
     float score[LANE_KEYS];
@@ -190,12 +190,12 @@ bool weigh(uint key) {
     [[unroll]] for (uint step = ROW_LANES / 2; step > 0; step /= 2)
       most = max(most, subgroupShuffleXor(most, step));
     // The base moves only for greater scores by more than EASE, so that outputs are rarely
-    // multiplied; weights are at most 2^EASE then, with the same relative error.
+    // divided; weights are at most 2^EASE then, with the same relative error.
     const bool moves = most > base[i] + EASE;
-    const float kept = moves ? exp2(base[i] - most) : 1.0;
-    multiplied = multiplied || moves;
+    const float divisor = moves ? exp2(most - base[i]) : 1.0;  // infinite where nothing was added
+    divided = divided || moves;
     if (moves) base[i] = most;
-    sum[i] *= kept;
+    sum[i] /= divisor;
     subgroupBarrier();  // the scores of these rows were read
     [[unroll]] for (uint j = 0; j < LANE_KEYS; j += 8) {
       float w[8];
@@ -211,21 +211,19 @@ bool weigh(uint key) {
     [[unroll]] for (uint c = 0; c < FACTOR_LINE; c += ROW_LANES) {
       if (c + part < FACTOR_LINE)
         matrix_memory[factors_place() + line_of(i) * FACTOR_LINE + c + part] =
-            uvec4(floatBitsToUint(kept));
+            uvec4(floatBitsToUint(divisor));
     }
   }
   subgroupBarrier();
-  return subgroupAny(multiplied);
+  return subgroupAny(divided);
 }
 
-void multiply_outputs() {
+void divide_outputs() {
   [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
     MatrixC factors;
     load_sums(factors, factors_place() + i * INSTR_M * FACTOR_LINE, FACTOR_LINE);
-    [[unroll]] for (uint c = 0; c < DIM_BLOCKS; ++c) {
-      [[unroll]] for (uint e = 0; e < SUMS_LENGTH; ++e)
-        sum_of(outputs[i * DIM_BLOCKS + c], e) *= sum_of(factors, e);
-    }
+    [[unroll]] for (uint c = 0; c < DIM_BLOCKS; ++c)
+      outputs[i * DIM_BLOCKS + c] = divide(outputs[i * DIM_BLOCKS + c], factors);
   }
 }
 
@@ -312,17 +310,17 @@ void main() {
     put_tile(KEYS_PLACE);
     barrier();
     fetch(args.v + start + uint64_t(key) * (DIM * 2), end - key);
-    bool multiplied = false;
+    bool divided = false;
     if (key < own_end) {
       add_scores();
-      multiplied = weigh(key);
+      divided = weigh(key);
     }
     put_tile(VALUES_PLACE);
     barrier();
     if (key + BK < end)
       fetch(args.k + start + uint64_t(key + BK) * (DIM * 2), end - key - BK);
     if (key < own_end) {
-      if (multiplied) multiply_outputs();
+      if (divided) divide_outputs();
       add_values();
     }
   }

@@ -1,8 +1,8 @@
 // Matrices that a subgroup holds together: MatrixA with INSTR_M x INSTR_K elements of the operands'
 // type, MatrixB with INSTR_K x INSTR_N, and MatrixC with INSTR_M x INSTR_N sums in f32. They are
-// loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. An invocation
-// has SUMS_LENGTH of the sums of any MatrixC, sum_of(c, i), at places of its own. To be included
-// before everything else. What the compiler and the device have is one of
+// loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. divide(c, d)
+// divides sums by sums, each by its own: single ones are out of reach, since compilers keep matrices
+// whose elements are named in memory instead of registers. To be included before everything else. What the compiler and the device have is one of
 //   GRETA_MATRIX_KHR       GL_KHR_cooperative_matrix, for bf16 with GL_EXT_bfloat16
 //   GRETA_MATRIX_NV        GL_NV_cooperative_matrix
 //   GRETA_MATRIX_EMULATED  neither: plain arithmetic, for tests. A MatrixA or MatrixB stays in
@@ -32,7 +32,7 @@
 #define load_matrix(to, at, pitch, order) coopMatLoad(to, matrix_memory, at, pitch, order)
 #define store_matrix(from, at, pitch) coopMatStore(from, matrix_memory, at, pitch, ROWS_IN_LINES)
 #define load_sums(to, at, pitch) coopMatLoad(to, matrix_memory, at, pitch, ROWS_IN_LINES)
-#define sum_of(c, i) (c)[i]
+#define divide(c, d) ((c) / (d))
 #define multiply_add(a, b, c) coopMatMulAdd(a, b, c)
 #define zero_matrix() MatrixC(0.0)
 
@@ -52,7 +52,7 @@
 #define load_matrix(to, at, pitch, order) coopMatLoadNV(to, matrix_memory, at, pitch, order)
 #define store_matrix(from, at, pitch) coopMatStoreNV(from, matrix_memory, at, pitch, ROWS_IN_LINES)
 #define load_sums(to, at, pitch) coopMatLoadNV(to, matrix_memory, at, pitch, ROWS_IN_LINES)
-#define sum_of(c, i) (c)[i]
+#define divide(c, d) ((c) / (d))
 #define multiply_add(a, b, c) coopMatMulAddNV(a, b, c)
 #define zero_matrix() MatrixC(0.0)
 
@@ -62,9 +62,6 @@
 
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_EXT_control_flow_attributes : require
-
-// A constant: with length(), which compilers learn late, sums would be indexed, and live in memory.
-#define SUMS_LENGTH (INSTR_M * INSTR_N / SUBGROUP)
 
 shared uvec4 matrix_memory[MATRIX_CHUNKS];
 
@@ -79,7 +76,7 @@ struct MatrixA {
 };
 // An invocation has each SUBGROUP-th of the sums.
 struct MatrixC {
-  float sum[SUMS_LENGTH];
+  float sum[INSTR_M * INSTR_N / SUBGROUP];
 };
 uint matrix_row(uint i) { return (i * SUBGROUP + gl_SubgroupInvocationID) / INSTR_N; }
 uint matrix_column(uint i) { return (i * SUBGROUP + gl_SubgroupInvocationID) % INSTR_N; }
@@ -109,7 +106,10 @@ void load_sums(out MatrixC to, uint at, uint pitch) {
   }
 }
 
-#define sum_of(c, i) (c).sum[i]
+MatrixC divide(MatrixC c, MatrixC d) {
+  [[dont_unroll]] for (uint i = 0; i < c.sum.length(); ++i) c.sum[i] /= d.sum[i];
+  return c;
+}
 
 MatrixC multiply_add(MatrixA a, MatrixB b, MatrixC c) {
   [[dont_unroll]] for (uint i = 0; i < c.sum.length(); ++i) {
