@@ -50,7 +50,7 @@ TEST_P(CeilingKernels, CompileWithoutSpillsForGpusThatAreNotHere) {
     EXPECT_TRUE(compiled) << compiled.failure().message << compiled.failure().log;
     return compiled ? compiled->statistics : KernelStatistics{};
   };
-  for (const auto& source : {fma_kernel(info), copy_kernel(info)}) {
+  for (const auto& source : {fma_kernel(info), copy_kernel(info), read_kernel(info)}) {
     const auto figures = statistics(source);
     EXPECT_GT(figures.registers, 0U);
     EXPECT_FALSE(figures.spills());
