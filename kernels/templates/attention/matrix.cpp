@@ -171,7 +171,7 @@ std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
                          {{"BK", bk},
                           {"WQ", tile.wq},
                           {"WAVES", tile.waves},
-                          {"BUFFERS", 2},
+                          {"BUFFERS", async ? 3 : 2},
                           {"ASYNC", async},
                           {"QREG", 0},
                           {"TOGETHER", default_heads_together(shape)}}});
