@@ -67,8 +67,8 @@ GRETA_DEVICE void add_values(Core::Sums& out, const Core::Fragment& weights,
   Core::multiply(out, weights, values);
 }
 
-// Reads fragments of that operand from the tile at `start`. The way to a lane's first chunk is computed once, and the
-// others lie at distances that need few registers.
+// Reads fragments of that operand from the tile at `start`. The way to a lane's first chunk is
+// computed once, and the others lie at distances that need few registers.
 template <Operand operand, bool along_k, typename Tile>
 struct Reader {
   SharedMemory shared;

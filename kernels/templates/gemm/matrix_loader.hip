@@ -136,7 +136,7 @@ struct OperandLoader {
                       k_of(i, 0) < k_left);
 #else
     const bool inside = (along_k ? line(i) : element(i)) < span_left && k_of(i, 0) < k_left;
-    if constexpr (units_alike) {  // one offset for all of them; what is added is the same for all lanes
+    if constexpr (units_alike) {  // one offset for all; what is added is the same for all lanes
       const u64 further = u64(i * unit_lines) * line_bytes;
       copy_async<bytes>(shared, start + first, base + further, offset(line(0), element(0)), inside);
     } else {
