@@ -125,7 +125,8 @@ TEST(CompiledArchitectures, AreCompiledByHiprtcAndClang) {
   for (const char* architecture : {"gfx90a", "gfx1030"}) {
     EXPECT_TRUE(compiler->used_for(architecture).value().starts_with("hiprtc ")) << architecture;
   }
-  for (const char* architecture : {"gfx942", "gfx950", "gfx1103", "gfx1151", "gfx1201"}) {
+  // What lies between them depends on the distribution's hiprtc.
+  for (const char* architecture : {"gfx950", "gfx1201"}) {
     EXPECT_TRUE(compiler->used_for(architecture).value().starts_with("clang ")) << architecture;
   }
 }
