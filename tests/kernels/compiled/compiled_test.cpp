@@ -88,8 +88,14 @@ class Compiled : public ::testing::TestWithParam<std::string> {
   }
 
   const bool is_amd_ = device_.vendor == "AMD";
-  const std::unique_ptr<hip::Compiler> compiler_ =
-      (is_amd_ ? hip::create_amd_compiler({}) : hip::create_nvidia_compiler({})).value();
+  /// clang for what no distribution's hiprtc is young enough for, though some would try.
+  Result<std::unique_ptr<hip::Compiler>> make_compiler() const {
+    if (!is_amd_) return hip::create_nvidia_compiler({});
+    const bool old = device_.architecture == "gfx90a" || device_.architecture == "gfx1030";
+    return old ? hip::create_amd_compiler({}) : hip::create_clang_compiler({});
+  }
+
+  const std::unique_ptr<hip::Compiler> compiler_ = make_compiler().value();
   std::map<std::string, bool> uses_matrix_cores_;  ///< by the key of each kernel that was compiled
 };
 
