@@ -59,7 +59,7 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
   command
       .add_option(
           "--flush", options.flush,
-          "MiB that flush the caches before each sample; default: 4 times the last-level cache")
+          "MiB that flush the caches before each sample; default: by the last-level cache's size")
       ->group(group);
   command.add_flag("--naive", options.naive, "Also time a kernel with one thread per output")
       ->group(group);
@@ -113,7 +113,7 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
   evaluator.seed = seed_;
   evaluator.flush_bytes = read_flush(options.flush);
   if (options.warm && !options.flush.empty()) {
-    throw CommandError(exit_usage, "--flush: overwrites caches, which --warm leaves alone");
+    throw CommandError(exit_usage, "--flush: flushes caches, which --warm leaves alone");
   }
   const auto devices = select_devices(options.device);
   for (const auto& task : tasks) {

@@ -224,6 +224,14 @@ KernelSource make_source(const DeviceInfo& device, const std::string& name, std:
   return source;
 }
 
+// Without matrices: the text in the device's language.
+KernelSource plain_source(const DeviceInfo& device, const std::string& name, std::string_view glsl,
+                          std::string_view hip) {
+  return make_source(device, name,
+                     device.language == "glsl" ? std::string(glsl)
+                                               : render("common/types.hip", {}) + std::string(hip));
+}
+
 }  // namespace
 
 // hip-host's threads run one after the other.
@@ -233,24 +241,15 @@ std::uint32_t ceiling_groups(const DeviceInfo& device) {
 }
 
 KernelSource fma_kernel(const DeviceInfo& device) {
-  return make_source(device, "fma",
-                     device.language == "glsl"
-                         ? std::string(fma_glsl)
-                         : render("common/device.hip", {}) + std::string(fma_hip));
+  return plain_source(device, "fma", fma_glsl, fma_hip);
 }
 
 KernelSource copy_kernel(const DeviceInfo& device) {
-  return make_source(device, "copy",
-                     device.language == "glsl"
-                         ? std::string(copy_glsl)
-                         : render("common/types.hip", {}) + std::string(copy_hip));
+  return plain_source(device, "copy", copy_glsl, copy_hip);
 }
 
 KernelSource read_kernel(const DeviceInfo& device) {
-  return make_source(device, "read",
-                     device.language == "glsl"
-                         ? std::string(read_glsl)
-                         : render("common/types.hip", {}) + std::string(read_hip));
+  return plain_source(device, "read", read_glsl, read_hip);
 }
 
 KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& operation) {

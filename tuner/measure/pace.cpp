@@ -1,6 +1,7 @@
 #include "tuner/measure/pace.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace greta {
 namespace {
@@ -13,18 +14,20 @@ constexpr int patience = 200;
 
 Result<void> Pace::reach(const TakeSamples& take) {
   const bool learning = best_us_ == 0;
+  const double fast_us = tolerance * best_us_;  // while learning no sample is
   double last_us = 0;
+  double least_us = std::numeric_limits<double>::infinity();
   for (int i = 0; i < (learning ? to_learn : patience); ++i) {
     const auto taken = take(1);
     if (!taken) return taken.failure();
     last_us = taken->front();
-    if (!learning && last_us <= tolerance * best_us_) {
+    least_us = std::min(least_us, last_us);
+    if (last_us <= fast_us) {
       best_us_ = std::min(best_us_, last_us);
       return {};
     }
-    if (learning) best_us_ = best_us_ == 0 ? last_us : std::min(best_us_, last_us);
   }
-  if (!learning) best_us_ = last_us;
+  best_us_ = learning ? least_us : last_us;
   return {};
 }
 
