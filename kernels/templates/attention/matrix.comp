@@ -258,14 +258,11 @@ void put_outputs() {
   }
   subgroupBarrier();
   [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
-    // Bounds that no compiler fails to see through: outputs must not be indexed.
     [[unroll]] for (uint d = 0; d < DIM; d += BK) {
       const uint fours = min(BK, DIM - d) / 4;
-      [[unroll]] for (uint c = 0; c < BK / INSTR_N; ++c) {
-        if (d / INSTR_N + c < DIM_BLOCKS)
-          store_matrix(outputs[i * DIM_BLOCKS + min(d / INSTR_N + c, DIM_BLOCKS - 1)],
-                       scores_place() + c * (INSTR_N / 4), SCORE_LINE);
-      }
+      [[unroll]] for (uint c = d / INSTR_N; c < min(d + BK, DIM) / INSTR_N; ++c)
+        store_matrix(outputs[i * DIM_BLOCKS + c],
+                     scores_place() + (c * INSTR_N - d) / 4, SCORE_LINE);
       subgroupBarrier();
       [[dont_unroll]] for (uint e = gl_SubgroupInvocationID; e < INSTR_M * fours; e += SUBGROUP) {
         const uint row = e / fours, four = e % fours, line = i * INSTR_M + row;

@@ -1,8 +1,8 @@
 // Matrices that a subgroup holds together: MatrixA with INSTR_M x INSTR_K elements of the operands'
 // type, MatrixB with INSTR_K x INSTR_N, and MatrixC with INSTR_M x INSTR_N sums in f32. They are
 // loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. divide(c, d)
-// divides sums by sums, each by its own: single ones are out of reach, since compilers keep matrices
-// whose elements are named in memory instead of registers. To be included before everything else. What the compiler and the device have is one of
+// divides sums by sums, each by its own. To be included before everything else. What the compiler
+// and the device have is one of
 //   GRETA_MATRIX_KHR       GL_KHR_cooperative_matrix, for bf16 with GL_EXT_bfloat16
 //   GRETA_MATRIX_NV        GL_NV_cooperative_matrix
 //   GRETA_MATRIX_EMULATED  neither: plain arithmetic, for tests. A MatrixA or MatrixB stays in
