@@ -1,4 +1,4 @@
-# What `cmake --install` puts in place: greta-tune, the libraries of greta::runtime with their
+# What `cmake --install` puts in place besides the tools: the libraries of greta::runtime with their
 # headers below include/greta, and the CMake package. The tuner's libraries are not installed.
 include(CMakePackageConfigHelpers)
 
@@ -8,7 +8,6 @@ add_library(greta::runtime ALIAS greta_runtime)
 set_target_properties(greta_runtime PROPERTIES EXPORT_NAME runtime)
 target_link_libraries(greta_runtime INTERFACE greta::db greta::kernels greta::device)
 
-install(TARGETS greta-tune RUNTIME)
 install(TARGETS greta_device greta_kernels greta_db greta_runtime EXPORT greta ARCHIVE)
 # Public headers lie directly in these folders; deeper ones are the implementation's.
 foreach(folder runtime/device kernels kernels/model kernels/launch db)

@@ -29,4 +29,4 @@ add_default --n 1024
 add_default --k 1024
 add_default --budget 60s
 echo "\$ greta-tune gemm ${arguments[*]}"
-build/release/tuner/cli/greta-tune gemm "${arguments[@]}"
+build/release/bin/greta-tune gemm "${arguments[@]}"

@@ -9,7 +9,7 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/sanitizing.hpp"
-#include "tuner/cli/commands.hpp"
+#include "tuner/cli/tool.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/report.hpp"
 #include "tuner/search/strategy.hpp"

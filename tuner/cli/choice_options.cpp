@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "tuner/cli/commands.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/problem_options.hpp"
+#include "tuner/cli/tool.hpp"
 
 namespace greta {
 namespace {

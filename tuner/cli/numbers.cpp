@@ -6,7 +6,7 @@
 #include <optional>
 #include <random>
 
-#include "tuner/cli/commands.hpp"
+#include "tuner/cli/tool.hpp"
 
 namespace greta {
 namespace {

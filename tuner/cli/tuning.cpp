@@ -10,9 +10,9 @@
 
 #include "runtime/device/utc.hpp"
 #include "tuner/cli/checks.hpp"
-#include "tuner/cli/commands.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
+#include "tuner/cli/tool.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/report/progress.hpp"
 #include "tuner/report/report.hpp"

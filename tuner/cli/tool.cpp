@@ -1,3 +1,5 @@
+#include "tuner/cli/tool.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -6,30 +8,14 @@
 #include <cstdio>
 #include <iostream>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "runtime/device/result.hpp"
 #include "runtime/device/version.hpp"
-#include "tuner/cli/commands.hpp"
+#include "tuner/evaluate/worker.hpp"
 
 namespace greta {
 namespace {
-
-constexpr auto examples = R"(Examples:
-  greta-tune devices
-  greta-tune gemm --m 4096 --n 4096 --k 4096
-  greta-tune gemm --m 1 --n 4096 --k 4096 --dtype f16 --device vulkan:0 --budget 2m
-  greta-tune gemm --m 512 --n 512 --k 512 --json > winner.json
-  greta-tune preset smoke
-  greta-tune show
-
-Exit codes: 0 done, 1 failed, 2 bad usage, 3 no device.)";
-
-int complain(int code, const std::string& message) {
-  static_cast<void>(std::fputs(("greta-tune: " + message + "\n").c_str(), stderr));
-  return code;
-}
 
 std::vector<const CLI::App*> commands(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
@@ -128,24 +114,21 @@ void open_standard_streams() {
   }
 }
 
-int run(int argc, char** argv) {
-  CLI::App app(
-      "GRETA finds the fastest correct GPU kernel for an operation, a shape and a device, "
-      "and remembers it.",
-      "greta-tune");
-  app.footer(examples);
-  app.set_version_flag("--version", fmt::format("greta-tune {}", version()));
+}  // namespace
+
+int run_tool(const Tool& tool, int argc, char** argv) {
+  open_standard_streams();
+  const auto complain = [&](int code, const std::string& message) {
+    static_cast<void>(std::fputs((tool.name + ": " + message + "\n").c_str(), stderr));
+    return code;
+  };
+  CLI::App app(tool.summary, tool.name);
+  app.footer(tool.examples +
+             "\n\nExit codes: 0 done, 1 failed, 2 bad usage, 3 no device, 4 regression.");
+  app.set_version_flag("--version", fmt::format("{} {}", tool.name, version()));
   app.require_subcommand(1);
   Action action;
-  add_devices_command(app, action);
-  add_operations_command(app, action);
-  add_tune_commands(app, action);
-  add_preset_command(app, action);
-  add_show_command(app, action);
-  add_verify_command(app, action);
-  add_compile_command(app, action);
-  add_run_case_command(app, action);
-  add_worker_command(app, action);
+  tool.add_commands(app, action);
   try {
     check_words(app, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
     app.parse(argc, argv);
@@ -170,10 +153,10 @@ int run(int argc, char** argv) {
   }
 }
 
-}  // namespace
-}  // namespace greta
-
-int main(int argc, char** argv) {
-  greta::open_standard_streams();
-  return greta::run(argc, argv);
+void add_worker_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("worker", "Serve a tuning session (internal)");
+  command->group("");  // hidden
+  command->callback([&action] { action = serve_as_worker; });
 }
+
+}  // namespace greta

@@ -4,7 +4,7 @@
 
 #include "db/json.hpp"
 #include "runtime/device/backend.hpp"
-#include "tuner/cli/commands.hpp"
+#include "tuner/cli/tune/commands.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta {

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/catalog.hpp"
-#include "tuner/cli/commands.hpp"
 #include "tuner/cli/problem_options.hpp"
+#include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/report.hpp"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/catalog.hpp"
-#include "tuner/cli/commands.hpp"
+#include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/report.hpp"

@@ -7,9 +7,9 @@
 #include "db/json.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/choice_options.hpp"
-#include "tuner/cli/commands.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
+#include "tuner/cli/tune/commands.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/report/format.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "tuner/cli/commands.hpp"
+#include "tuner/cli/tune/commands.hpp"
 #include "tuner/report/operations_text.hpp"
 
 namespace greta {

@@ -5,7 +5,7 @@
 
 #include "runtime/device/backend.hpp"
 #include "tuner/cli/checks.hpp"
-#include "tuner/cli/commands.hpp"
+#include "tuner/cli/tune/commands.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/run_case.hpp"
 

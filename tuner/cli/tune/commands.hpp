@@ -1,0 +1,18 @@
+#pragma once
+
+#include "tuner/cli/tool.hpp"
+
+namespace greta {
+
+// Each adds one subcommand (or one for each operation of the catalog) and sets `action` when it is
+// chosen.
+void add_devices_command(CLI::App& app, Action& action);
+void add_operations_command(CLI::App& app, Action& action);
+void add_tune_commands(CLI::App& app, Action& action);
+void add_preset_command(CLI::App& app, Action& action);
+void add_show_command(CLI::App& app, Action& action);
+void add_verify_command(CLI::App& app, Action& action);
+void add_compile_command(CLI::App& app, Action& action);
+void add_run_case_command(CLI::App& app, Action& action);
+
+}  // namespace greta

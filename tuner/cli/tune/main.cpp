@@ -1,0 +1,36 @@
+#include "tuner/cli/tune/commands.hpp"
+
+namespace greta {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  greta-tune devices
+  greta-tune gemm --m 4096 --n 4096 --k 4096
+  greta-tune gemm --m 1 --n 4096 --k 4096 --dtype f16 --device vulkan:0 --budget 2m
+  greta-tune gemm --m 512 --n 512 --k 512 --json > winner.json
+  greta-tune preset smoke
+  greta-tune show)";
+
+void add_commands(CLI::App& app, Action& action) {
+  add_devices_command(app, action);
+  add_operations_command(app, action);
+  add_tune_commands(app, action);
+  add_preset_command(app, action);
+  add_show_command(app, action);
+  add_verify_command(app, action);
+  add_compile_command(app, action);
+  add_run_case_command(app, action);
+  add_worker_command(app, action);
+}
+
+}  // namespace
+}  // namespace greta
+
+int main(int argc, char** argv) {
+  return greta::run_tool(
+      {"greta-tune",
+       "GRETA finds the fastest correct GPU kernel for an operation, a shape and a device, "
+       "and remembers it.",
+       greta::examples, greta::add_commands},
+      argc, argv);
+}
