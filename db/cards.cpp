@@ -6,16 +6,16 @@
 namespace greta {
 namespace {
 
-/// The comparison of two winners, whichever of them is the faster one.
-Comparison compare(const StoredWinner& a, const StoredWinner& b,
-                   const std::vector<Comparison>& measured) {
+/// The comparison of two winners in alternating turns, if there is one.
+const Comparison* find(const StoredWinner& a, const StoredWinner& b,
+                       const std::vector<Comparison>& measured) {
   for (const auto& comparison : measured) {
     if ((comparison.faster == a.session && comparison.slower == b.session) ||
         (comparison.faster == b.session && comparison.slower == a.session)) {
-      return comparison;
+      return &comparison;
     }
   }
-  return compare_certified(a.session, a.winner.measurement, b.session, b.winner.measurement);
+  return nullptr;
 }
 
 }  // namespace
@@ -40,12 +40,17 @@ CardWinners rank_winners(std::vector<StoredWinner> winners,
   // Turns see what two sessions can't: which is faster where their medians are close.
   std::size_t first = 0;
   for (std::size_t i = 1; i < winners.size(); ++i) {
-    if (compare(winners[first], winners[i], measured).faster == winners[i].session) first = i;
+    const auto* turns = find(winners[first], winners[i], measured);
+    if (turns != nullptr && turns->faster == winners[i].session) first = i;
   }
   std::rotate(winners.begin(), winners.begin() + static_cast<std::ptrdiff_t>(first),
               winners.begin() + static_cast<std::ptrdiff_t>(first) + 1);
   for (std::size_t i = 1; i < winners.size(); ++i) {
-    ranked.comparisons.push_back(compare(winners[0], winners[i], measured));
+    const auto* turns = find(winners[0], winners[i], measured);
+    ranked.comparisons.push_back(
+        turns != nullptr ? *turns
+                         : compare_certified(winners[0].session, winners[0].winner.measurement,
+                                             winners[i].session, winners[i].winner.measurement));
   }
   ranked.winners = std::move(winners);
   return ranked;

@@ -35,6 +35,7 @@ struct Trial {
   double compile_s = 0;                ///< host seconds
   double verify_s = 0;
   double measure_s = 0;
+  std::string recorded_utc;  ///< when it was stored; empty before
 
   bool ok() const { return !failure.has_value(); }
 };

@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "db/cards.hpp"
+#include "db/sqlite/checksums.hpp"
 #include "db/sqlite/connection.hpp"
+#include "db/sqlite/pruning.hpp"
 #include "db/sqlite/rows.hpp"
+#include "db/sqlite/winner_rows.hpp"
 #include "db/values.hpp"
 
 namespace greta {
@@ -20,6 +23,7 @@ std::vector<Comparison> read_comparisons(SQLite::Database& database,
   std::vector<Comparison> comparisons;
   SQLite::Statement select(database, select_comparisons);
   for (const auto& winner : winners) {
+    if (winner.session == 0) continue;
     select.bind(":session", winner.session);
     while (select.executeStep()) comparisons.push_back(read_comparison(select));
     select.reset();
@@ -48,6 +52,10 @@ int TunedDb::schema_version() {
 
 const std::filesystem::path& TunedDb::file() const {
   return impl_->connection.file();
+}
+
+bool TunedDb::shipped() const {
+  return impl_->connection.shipped();
 }
 
 std::int64_t TunedDb::begin_session(const SessionRecord& session) {
@@ -105,16 +113,21 @@ std::optional<StoredWinner> TunedDb::find_winner(const std::string& device_finge
     select.bind(":fingerprint", device_fingerprint);
     select.bind(":key", problem_key);
     select.bind(":cold", cold);
-    if (select.executeStep()) found = read_winner(select);
+    WinnerReader reader(database);
+    if (select.executeStep()) found = reader.read(select);
   });
   return found;
 }
 
 std::vector<StoredWinner> TunedDb::winners() const {
+  return latest(results());
+}
+
+std::vector<StoredWinner> TunedDb::results() const {
   std::vector<StoredWinner> all;
   impl_->connection.read([&](SQLite::Database& database) {
     SQLite::Statement select(database, select_all_winners());
-    while (select.executeStep()) all.push_back(read_winner(select));
+    all = WinnerReader(database).read_all(select);
   });
   return all;
 }
@@ -131,11 +144,9 @@ CardWinners TunedDb::find_winners_of_card(const DeviceInfo& device, const std::s
     SQLite::Statement select(database, select_problem_winners());
     select.bind(":key", problem_key);
     select.bind(":cold", cold);
-    std::vector<StoredWinner> winners;
-    while (select.executeStep()) {
-      auto winner = read_winner(select);
-      if (of_one_card(winner.device, device)) winners.push_back(std::move(winner));
-    }
+    auto winners = latest(WinnerReader(database).read_all(select));
+    std::erase_if(winners,
+                  [&](const StoredWinner& winner) { return !of_one_card(winner.device, device); });
     const auto comparisons = read_comparisons(database, winners);
     found = rank_winners(std::move(winners), comparisons);
   });
@@ -147,8 +158,7 @@ std::vector<CardWinners> TunedDb::winners_by_card() const {
   std::vector<CardWinners> all;
   impl_->connection.read([&](SQLite::Database& database) {
     SQLite::Statement select(database, select_all_winners());
-    while (select.executeStep()) {
-      auto winner = read_winner(select);
+    for (auto& winner : latest(WinnerReader(database).read_all(select))) {
       const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& members) {
         const StoredWinner& one = members.front();
         return one.problem == winner.problem && one.winner.cold == winner.winner.cold &&
@@ -195,11 +205,45 @@ std::vector<Trial> TunedDb::trials(std::int64_t session) const {
   return all;
 }
 
+Pruned TunedDb::prune(const PruneRequest& request, bool rehearse) {
+  Pruned pruned;
+  impl_->connection.write([&](SQLite::Database& database) {
+    database.exec("SAVEPOINT prune");
+    pruned = remove_rows(database, request);
+    if (rehearse) database.exec("ROLLBACK TO prune");
+    database.exec("RELEASE prune");
+  });
+  return pruned;
+}
+
+void TunedDb::compact() {
+  impl_->connection.compact();
+}
+
+std::vector<StoredSession> TunedDb::sessions() const {
+  std::vector<StoredSession> all;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, select_sessions);
+    while (select.executeStep()) all.push_back(read_session(select));
+  });
+  return all;
+}
+
+std::vector<StoredDevice> TunedDb::devices() const {
+  std::vector<StoredDevice> all;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, select_devices);
+    while (select.executeStep()) all.push_back(read_device(select));
+  });
+  return all;
+}
+
 TunedDb::Counts TunedDb::counts() const {
   Counts counts;
   impl_->connection.read([&](SQLite::Database& database) {
     SQLite::Statement select(database, R"(
-      SELECT (SELECT count(*) FROM devices), (SELECT count(*) FROM problems),
+      SELECT (SELECT count(*) FROM devices),
+        (SELECT count(*) FROM (SELECT key FROM problems UNION SELECT problem FROM winners)),
         (SELECT count(*) FROM sessions), (SELECT count(*) FROM trials),
         (SELECT count(*) FROM winners))");
     select.executeStep();
@@ -225,6 +269,10 @@ std::vector<std::string> TunedDb::check() const {
                                        references.getColumn(1).getInt64(),
                                        references.getColumn(0).getString(),
                                        references.getColumn(2).getString()));
+      }
+      constexpr std::size_t most_rows = 20;
+      for (const auto& lines : {broken_rows(database, most_rows), check_manifest(database)}) {
+        problems.insert(problems.end(), lines.begin(), lines.end());
       }
     } catch (const SQLite::Exception& error) {
       // Damage can be so bad that SQLite stops looking: that is a finding, too.

@@ -60,14 +60,49 @@ struct Winner {
   std::vector<Tie> ties;
 };
 
+/// What the winner of the nearest other shape costs for a problem.
+struct Regret {
+  enum class Source {
+    same,     ///< it is this problem's winner as well
+    tie,      ///< it is one of its ties
+    trials,   ///< from times of a search, both in one session where possible
+    measured  ///< in interleaved rounds with the winner
+  };
+  std::string neighbour;  ///< dimensions of the other shape: "m=4096 n=4096 k=2048"
+  double ratio = 1;       ///< the time of its winner here over that of this problem's winner
+  Source source = Source::same;
+};
+
 /// A winner as it is stored, with its circumstances.
 struct StoredWinner {
   Problem problem;
-  DeviceInfo device;      ///< as last seen
-  std::string device_id;  ///< "vulkan:0" at the time
-  std::int64_t session = 0;
+  DeviceInfo device;         ///< as last seen
+  std::string device_id;     ///< "vulkan:0" at the time
+  std::int64_t session = 0;  ///< 0: it came from another database
   Provenance provenance;
   Winner winner;
+  std::optional<Regret> regret;  ///< nothing where nobody looked
+};
+
+/// A device as it was last seen.
+struct StoredDevice {
+  DeviceInfo info;
+  std::string first_seen_utc;
+  std::string last_seen_utc;
+};
+
+/// One run of the tuner.
+struct StoredSession {
+  std::int64_t id = 0;
+  Problem problem;
+  std::string device_fingerprint;
+  std::string device_id;
+  Provenance provenance;
+  std::string strategy;
+  std::string budget;
+  bool cold = true;
+  std::optional<std::string> outcome;  ///< nothing: it is running, or was killed
+  std::int64_t trials = 0;
 };
 
 /// What is known of a problem on one card: its winner through each API that was tuned.
@@ -86,6 +121,18 @@ struct Ceiling {
   double spread_percent = 0;
   std::string driver;
   std::string measured_utc;
+};
+
+/// What to remove from a database.
+struct PruneRequest {
+  std::vector<StoredWinner> winners;    ///< these results
+  std::vector<std::int64_t> trials_of;  ///< raw trials of these sessions
+  bool only_failed = false;             ///< of those only the failed ones
+};
+
+/// What was removed; sessions and devices are those that nothing referred to any more.
+struct Pruned {
+  std::int64_t winners = 0, trials = 0, sessions = 0, devices = 0;
 };
 
 /// A SQLite database of trials and winners. Several processes may write one file at once. Every
@@ -107,18 +154,24 @@ class TunedDb {
   ~TunedDb();
 
   const std::filesystem::path& file() const;
+  /// Whether it is one that ships: complete, without raw trials, and never written again.
+  bool shipped() const;
 
   std::int64_t begin_session(const SessionRecord& session);
   void add_trial(std::int64_t session, const Trial& trial);
   /// Marks how a session ended ("done", "interrupted", …). A session without it was killed.
   void end_session(std::int64_t session, const std::string& outcome);
 
-  /// Stores a session's winner as the answer for its device, problem and cold/warm. Replaces an
-  /// earlier one.
+  /// Stores a session's winner as the answer for its problem, cold/warm, device, driver, compiler
+  /// and template. Replaces an earlier one of the same circumstances.
   void set_winner(std::int64_t session, const Winner& winner);
+  /// The latest one, whatever its driver, compiler and template.
   std::optional<StoredWinner> find_winner(const std::string& device_fingerprint,
                                           const std::string& problem_key, bool cold) const;
+  /// The latest one of each problem, device and cold/warm.
   std::vector<StoredWinner> winners() const;
+  /// Those of all circumstances; of one problem and device the latest first.
+  std::vector<StoredWinner> results() const;
 
   /// Stores how winners of two sessions compare; they must be of one problem, both cold or both
   /// warm. Replaces an earlier comparison of the same two.
@@ -141,11 +194,20 @@ class TunedDb {
   /// All trials of a session, in order.
   std::vector<Trial> trials(std::int64_t session) const;
 
+  /// Removes rows. `rehearse`: only says what would go.
+  Pruned prune(const PruneRequest& request, bool rehearse);
+  /// Gives the room of removed rows back to the file system.
+  void compact();
+
+  std::vector<StoredSession> sessions() const;
+  std::vector<StoredDevice> devices() const;
+
   struct Counts {
     std::int64_t devices = 0, problems = 0, sessions = 0, trials = 0, winners = 0;
   };
   Counts counts() const;
-  /// SQLite's own integrity and foreign-key checks; empty when sound, else one line per problem.
+  /// SQLite's own integrity and foreign-key checks, every row's checksum, and the manifest of a
+  /// shipped database; empty when sound, else one line per problem.
   std::vector<std::string> check() const;
 
  private:

@@ -18,6 +18,8 @@ constexpr std::array statuses{
     Status::device_lost, Status::io,      Status::invalid_argument,
 };
 
+constexpr std::array<std::string_view, 4> regret_sources{"same", "tie", "trials", "measured"};
+
 // The names that float() in Python and Number() in JavaScript read.
 constexpr std::array<std::pair<std::string_view, double>, 3> special_numbers{{
     {"NaN", std::numeric_limits<double>::quiet_NaN()},
@@ -45,6 +47,18 @@ std::optional<Status> status_from_text(std::string_view text) {
     if (text == to_string(status)) return status;
   }
   throw Error(fmt::format("unknown trial status \"{}\"", text));
+}
+
+std::string_view to_string(Regret::Source source) {
+  return regret_sources[static_cast<std::size_t>(source)];
+}
+
+Regret::Source regret_source_from_text(std::string_view text) {
+  const auto found = std::find(regret_sources.begin(), regret_sources.end(), text);
+  if (found != regret_sources.end()) {
+    return static_cast<Regret::Source>(found - regret_sources.begin());
+  }
+  throw Error(fmt::format("unknown source of a regret \"{}\"", text));
 }
 
 Config config_from_text(std::string_view text) {

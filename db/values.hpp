@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "db/tuned_db.hpp"
 #include "kernels/model/config.hpp"
 #include "runtime/device/result.hpp"
 
@@ -17,6 +18,10 @@ namespace greta {
 std::string_view status_text(const std::optional<Status>& failure);
 /// The inverse; throws Error for an unknown name.
 std::optional<Status> status_from_text(std::string_view text);
+
+/// Where a regret comes from: "same", "tie", "trials" or "measured"; the inverse throws Error.
+std::string_view to_string(Regret::Source source);
+Regret::Source regret_source_from_text(std::string_view text);
 
 /// The inverse of Config::text(): `variant NAME=VALUE …`. Throws Error on text of another form.
 /// Which names and values are valid is for a Space to say.

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "db/sqlite/checksums.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta {
@@ -20,6 +21,8 @@ namespace fs = std::filesystem;
 
 /// "GRET", in the header of every GRETA database.
 constexpr int application_id = 0x47524554;
+/// "GRES", in that of one that ships.
+constexpr int shipped_application_id = 0x47524553;
 
 int get_int(const SQLite::Database& database, const char* query) {
   SQLite::Statement statement(database, query);
@@ -63,7 +66,7 @@ bool is_busy(const SQLite::Exception& error) {
 }  // namespace
 
 Connection::Connection(const fs::path& file, TunedDb::Mode mode, ConnectionOptions options)
-    : options_(std::move(options)) {
+    : mode_(mode), options_(std::move(options)) {
   if (file.empty()) throw Error("the database needs a file name");
   // SQLite puts its log beside the real file, and reads a meaning into names like ":memory:".
   std::error_code error_code;
@@ -112,6 +115,7 @@ void Connection::open_handle(const std::string& name, int flags) {
   database_ = std::make_unique<SQLite::Database>(
       name, flags, static_cast<int>(options_.busy_timeout.count()), options_.vfs);
   database_->exec("PRAGMA cell_size_check = ON");
+  add_checksum_function(*database_);
 }
 
 void Connection::open_for_writing() {
@@ -141,7 +145,7 @@ void Connection::open_for_reading() {
       access_problem(file_, W_OK).empty() && access_problem(file_.parent_path(), W_OK).empty();
   try {
     open_handle(file_.string(), writable ? SQLite::OPEN_READWRITE : SQLite::OPEN_READONLY);
-    check_identity(*database_);
+    shipped_ = check_identity(*database_);
   } catch (const SQLite::Exception& error) {
     const int code = error.getErrorCode();
     if (writable || (code != SQLITE_READONLY && code != SQLITE_CANTOPEN)) throw;
@@ -151,10 +155,14 @@ void Connection::open_for_reading() {
       fail("its log can't be read in a folder that can't be written; copy both to one that can");
     }
     open_handle(immutable_uri(file_), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
-    check_identity(*database_);
+    shipped_ = check_identity(*database_);
   }
   database_->exec("PRAGMA query_only = ON");
   const int schema = get_int(*database_, "PRAGMA user_version");
+  if (schema < newest_schema() && shipped_) {
+    fail(fmt::format("shipped by an older GRETA (schema {}); this one reads schema {}", schema,
+                     newest_schema()));
+  }
   if (schema < newest_schema()) {
     fail(
         fmt::format("written by an older GRETA (schema {}); open it for writing once to bring it "
@@ -201,9 +209,16 @@ void Connection::peek() const {
   }
 }
 
-void Connection::check_identity(const SQLite::Database& database) const {
-  if (get_int(database, "PRAGMA application_id") != application_id)
+/// Returns whether it is a shipped one.
+bool Connection::check_identity(const SQLite::Database& database) const {
+  const int id = get_int(database, "PRAGMA application_id");
+  const bool is_shipped = id == shipped_application_id;
+  if (id != application_id && !is_shipped) {
     fail("not a GRETA database", Status::invalid_argument);
+  }
+  if (is_shipped && mode_ == TunedDb::Mode::read_write) {
+    fail("a shipped database, which is never written; merge it into one of your own");
+  }
   const int schema = get_int(database, "PRAGMA user_version");
   if (schema < 1) fail(fmt::format("corrupt (schema {})", schema));
   if (schema > newest_schema()) {
@@ -211,11 +226,13 @@ void Connection::check_identity(const SQLite::Database& database) const {
                      newest_schema()));
   }
   get_int(database, "SELECT count(*) FROM sqlite_schema");  // a damaged schema shows here
+  return is_shipped;
 }
 
 /// Runs the steps that the database lacks, each in one transaction. A new database is made by the
 /// same steps, in SQLite's rollback mode, so that its identity never stands in a log alone.
 void Connection::migrate() {
+  const bool complete = get_int(*database_, "PRAGMA user_version") >= newest_schema();
   for (const auto& step : options_.migrations) {
     if (get_int(*database_, "PRAGMA user_version") >= step.version) continue;
     transact([&](SQLite::Database& database) {
@@ -234,6 +251,7 @@ void Connection::migrate() {
       }
     });
   }
+  if (!complete) transact(seal_missing);
 }
 
 /// Write-ahead log where the file system can share memory, else SQLite's rollback journal, which
@@ -284,6 +302,28 @@ void Connection::write(const Work& work) {
     fail(error);
   } catch (const Error& error) {
     fail(error.what());
+  }
+}
+
+void Connection::write_shipped(const fs::path& file) {
+  check_in_place();
+  try {
+    SQLite::Statement copy(*database_, "VACUUM INTO ?");
+    copy.bind(1, file.string());
+    copy.exec();
+    SQLite::Database shipped(file.string(), SQLite::OPEN_READWRITE);
+    shipped.exec(fmt::format("PRAGMA application_id = {}", shipped_application_id));
+  } catch (const SQLite::Exception& error) {
+    fail(error);
+  }
+}
+
+void Connection::compact() {
+  check_in_place();
+  try {
+    retry_while_busy([&] { database_->exec("VACUUM"); });
+  } catch (const SQLite::Exception& error) {
+    fail(error);
   }
 }
 

@@ -31,12 +31,18 @@ class Connection {
   Connection(const std::filesystem::path& file, TunedDb::Mode mode, ConnectionOptions options = {});
 
   const std::filesystem::path& file() const { return file_; }
+  /// Whether the file says of itself that it is only read.
+  bool shipped() const { return shipped_; }
 
   using Work = std::function<void(SQLite::Database&)>;
   /// Runs `work` in one transaction that sees one state of the database.
   void read(const Work& work) const;
   /// Runs `work` in one transaction that is committed on return and rolled back on a throw.
   void write(const Work& work);
+  /// Writes a copy that no process will write again, compact, to a file that must not exist.
+  void write_shipped(const std::filesystem::path& file);
+  /// Rewrites the file without the room of removed rows.
+  void compact();
 
  private:
   [[noreturn]] void fail(std::string_view cause, Status status = Status::io) const;
@@ -49,7 +55,7 @@ class Connection {
   void prepare_folder() const;
   bool check_file() const;
   void peek() const;
-  void check_identity(const SQLite::Database& database) const;
+  bool check_identity(const SQLite::Database& database) const;
   void migrate();
   void transact(const Work& work);
   void choose_journal();
@@ -57,7 +63,9 @@ class Connection {
   void retry_while_busy(const std::function<void()>& action) const;
 
   std::filesystem::path file_;
+  TunedDb::Mode mode_;
   ConnectionOptions options_;
+  bool shipped_ = false;
   std::unique_ptr<SQLite::Database> database_;
 };
 

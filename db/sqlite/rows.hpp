@@ -23,12 +23,6 @@ void insert_trial(SQLite::Database& database, std::int64_t session, const Trial&
 extern const char* const select_trials;  ///< those of `:session`, in order
 Trial read_trial(SQLite::Statement& row);
 
-void put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner);
-const std::string& select_winner();           ///< that of `:fingerprint`, `:key` and `:cold`
-const std::string& select_all_winners();      ///< by operation, problem and device
-const std::string& select_problem_winners();  ///< those of `:key` and `:cold` on any device
-StoredWinner read_winner(SQLite::Statement& row);
-
 void put_comparison(SQLite::Database& database, const Comparison& comparison);
 extern const char* const select_comparisons;  ///< those of the session `:session`
 Comparison read_comparison(SQLite::Statement& row);
@@ -36,5 +30,10 @@ Comparison read_comparison(SQLite::Statement& row);
 void put_ceiling(SQLite::Database& database, std::int64_t device, const Ceiling& ceiling);
 extern const char* const select_ceilings;  ///< those of the device `:fingerprint`
 Ceiling read_ceiling(SQLite::Statement& row);
+
+extern const char* const select_sessions;  ///< all, in order
+StoredSession read_session(SQLite::Statement& row);
+extern const char* const select_devices;  ///< all, by name
+StoredDevice read_device(SQLite::Statement& row);
 
 }  // namespace greta

@@ -1,4 +1,4 @@
-"""What the tests of greta-tune share: a folder of their own, running the tool, and judging refusals."""
+"""What the tests of the tools share: a folder of their own, running the tool, and judging refusals."""
 import os
 import pathlib
 import shutil
@@ -9,6 +9,7 @@ import time
 import unittest
 
 TUNE = os.environ["GRETA_TUNE"]
+DB = os.environ["GRETA_DB"]
 SOURCE = pathlib.Path(os.environ["GRETA_SOURCE"])
 
 
@@ -36,6 +37,11 @@ class Case(unittest.TestCase):
         return subprocess.run(self.command(arguments, lock), env=options.pop("env", self.env),
                               capture_output=True, text=True, timeout=timeout,
                               stdin=subprocess.DEVNULL, **options)
+
+    def run_db(self, command, *arguments, timeout=120, db=None):
+        words = [DB, command, *map(str, arguments), "--db", str(db or self.db)]
+        return subprocess.run(words, env=self.env, capture_output=True, text=True,
+                              timeout=timeout, stdin=subprocess.DEVNULL)
 
     def start(self, *arguments, lock=False):
         return subprocess.Popen(self.command(arguments, lock), env=self.env, text=True,

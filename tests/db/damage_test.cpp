@@ -1,3 +1,4 @@
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -104,6 +105,28 @@ TEST(Damage, OverwrittenPagesAreErrorsOrHarmless) {
     for (std::size_t i = 0; i < 4096; ++i) bad[page * 4096 + i] = static_cast<char>(random());
     use_damaged(folder, bad);
     ASSERT_FALSE(HasFailure()) << "page " << page;
+  }
+}
+
+TEST(Damage, AChangedValueIsFoundInEveryTable) {
+  const TemporaryFolder folder;
+  real_file(folder);
+  const auto file = folder / "real.db";
+  const std::vector<std::string> changes{
+      "UPDATE devices SET last_seen_utc = 'never'",
+      "UPDATE problems SET dims = ''",
+      "UPDATE sessions SET driver = 'another' WHERE id = 1",
+      "UPDATE trials SET median_us = median_us + 1e-12 WHERE id = 7",
+      "UPDATE circumstances SET compiler = ''",
+      "UPDATE winners SET config = replace(config, '6', '7')",
+      "UPDATE ceilings SET value = 4001"};
+  const auto good = read_file(file);
+  for (const auto& change : changes) {
+    write_file(file, good);
+    SQLite::Database(file, SQLite::OPEN_READWRITE).exec(change);
+    const auto found = TunedDb::open(file, Mode::read_only).check();
+    ASSERT_EQ(found.size(), 1U) << change;
+    EXPECT_NE(found[0].find("does not match its checksum"), std::string::npos) << found[0];
   }
 }
 

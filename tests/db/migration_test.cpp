@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
+#include "db/json.hpp"
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/rows.hpp"
 #include "tests/db/fixture.hpp"
@@ -54,6 +58,51 @@ TEST(Migration, OlderDatabaseIsBroughtUpToDate) {
   EXPECT_EQ(get_int(connection, "SELECT count(*) FROM winners"), 1);
 }
 
+constexpr auto schema_1_winner = R"(
+  INSERT INTO devices VALUES (1, 'FINGERPRINT', 'gpu', 'driver 2', 'INFO', 'then', 'later');
+  INSERT INTO problems VALUES (1, 'gemm dtype=f16 out=f32 layout=nt m=16 n=32 k=4096', 'gemm', 'f16',
+    'f32', 'm=16 n=32 k=4096');
+  INSERT INTO sessions VALUES (7, 1, 1, 'vulkan:2', '0.1.0', '0123abcd', 'driver 1', 'compiler',
+    'random', '60s', '5', 1, '', '2026-11-20T12:00:00Z', 'done', '2026-11-20T12:01:00Z');
+  INSERT INTO winners VALUES (1, 1, 1, 7, 'split_k BM=64 SPLIT=8', 0, 12.5, 12.25, 12.75, 25, 2,
+    1.9, 2.1, 0.99, 4,
+    '{"batch":3,"clocks":"SM 1980 MHz","cold":true,"dropped":2,"flush_bytes":4096,"high_us":12.75,
+      "low_us":12.25,"median_us":12.5,"p99_us":"NaN","raced":false,"samples_us":[12.5,12.25,"NaN"]}',
+    '[25,24.5]', 0.75,
+    '{"bound":2e-6,"detail":"","error":"Infinity","method":"16 rows","passed":true}', '[]',
+    '[{"config":{"values":[["BM",32],["SPLIT",8]],"variant":"split_k"},"ratio_to_winner":1.001},
+      {"config":{"values":[],"variant":"naive"},"ratio_to_winner":"Infinity"}]',
+    '2026-11-20T12:01:00Z'))";
+
+TEST(Migration, WinnersOfSchema1KeepEverything) {
+  const TemporaryFolder folder;
+  ConnectionOptions first;
+  first.migrations.resize(1);
+  std::string sql = schema_1_winner;
+  sql.replace(sql.find("FINGERPRINT"), 11, sample_device().fingerprint());
+  sql.replace(sql.find("INFO"), 4, to_json(sample_device()).dump());
+  Connection(folder / "t.db", Mode::read_write, first).write([&](SQLite::Database& database) {
+    database.exec(sql);
+  });
+
+  const auto db = TunedDb::open(folder / "t.db", Mode::read_write);
+  const auto found = db.find_winner(sample_device().fingerprint(), sample_problem().key(), true);
+  ASSERT_TRUE(found);
+  Winner expected = sample_winner();
+  expected.measurement.samples_us = {12.5, 12.25, std::nan("")};
+  expected.measurement.p99_us = std::nan("");
+  expected.measurement.flush_bytes = 4096;
+  expected.default_samples_us = {25, 24.5};
+  expected.kernels.clear();
+  expected.verdict = {true, std::numeric_limits<double>::infinity(), 2e-6, "16 rows", ""};
+  expected.ties[1].config = {"naive", {}};
+  expect_equal(found->winner, expected);
+  EXPECT_EQ(found->session, 7);
+  EXPECT_EQ(found->provenance.driver, "driver 1");
+  EXPECT_FALSE(found->regret);
+  EXPECT_TRUE(db.check().empty()) << db.check().front();
+}
+
 TEST(Migration, FailedStepIsUndoneAndEarlierOnesStay) {
   const TemporaryFolder folder;
   fill(folder / "t.db");
@@ -97,7 +146,9 @@ TEST(Migration, ReadOnlyDoesNotMigrate) {
   const auto before = read_file(folder / "t.db");
   const auto line =
       error_of([&] { Connection(folder / "t.db", Mode::read_only, with_steps({add_column})); });
-  EXPECT_NE(line.find("written by an older GRETA (schema 1); "), std::string::npos) << line;
+  const auto older =
+      "written by an older GRETA (schema " + std::to_string(TunedDb::schema_version()) + "); ";
+  EXPECT_NE(line.find(older), std::string::npos) << line;
   EXPECT_EQ(read_file(folder / "t.db"), before);
 }
 

@@ -6,6 +6,7 @@
 
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/rows.hpp"
+#include "db/sqlite/winner_rows.hpp"
 #include "tests/db/fixture.hpp"
 
 namespace greta {
@@ -97,7 +98,7 @@ TEST(RoundTrip, LaterWinnerReplacesOnlyItsOwnKind) {
   auto later = sample_winner();
   later.measurement.median_us = 5;
   auto warm = sample_winner();
-  warm.cold = false;
+  warm.cold = warm.measurement.cold = false;
   warm.roofline = std::numeric_limits<double>::quiet_NaN();
 
   db.set_winner(db.begin_session(sample_session()), sample_winner());
@@ -110,6 +111,28 @@ TEST(RoundTrip, LaterWinnerReplacesOnlyItsOwnKind) {
   EXPECT_EQ(db.counts().winners, 2);
 }
 
+TEST(RoundTrip, WinnersOfOtherCircumstancesStay) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  auto newer = sample_session();
+  newer.provenance.started_utc = "2026-11-21T12:00:00Z";
+  auto fast = sample_winner();
+  fast.measurement.median_us = 5;
+  db.set_winner(db.begin_session(sample_session()), fast);
+  for (std::string Provenance::*field :
+       {&Provenance::driver, &Provenance::compiler, &Provenance::template_key}) {
+    auto session = newer;
+    session.provenance.*field += " changed";
+    db.set_winner(db.begin_session(session), sample_winner());
+  }
+  EXPECT_EQ(db.results().size(), 4U);
+  // Of several, the latest answers, not the fastest: times of other circumstances don't compare.
+  ASSERT_EQ(db.winners().size(), 1U);
+  expect_equal(db.winners()[0].winner, sample_winner());
+  const auto found = db.find_winner(sample_device().fingerprint(), sample_problem().key(), true);
+  EXPECT_EQ(found->provenance.started_utc, "2026-11-21T12:00:00Z");
+}
+
 TEST(RoundTrip, WinnerKeepsItsRawSamples) {
   const TemporaryFolder folder;
   auto db = open(folder / "t.db");
@@ -118,6 +141,8 @@ TEST(RoundTrip, WinnerKeepsItsRawSamples) {
   for (int i = 0; i < 50; ++i) {
     auto winner = sample_winner();
     winner.measurement = random_measurement(random);
+    winner.measurement.cold = true;    // a winner's is the session's,
+    winner.measurement.raced = false;  // and nobody races in rounds
     winner.default_samples_us = random_measurement(random).samples_us;
     db.set_winner(session, winner);
     expect_equal(db.winners().front().winner, winner);

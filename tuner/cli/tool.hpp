@@ -43,6 +43,9 @@ struct Tool {
 /// failure in one line of standard error that begins with the tool's name.
 int run_tool(const Tool& tool, int argc, char** argv);
 
+/// Adds the command that shows winners by card.
+void add_show_command(CLI::App& app, Action& action);
+
 /// Adds the hidden command by which a tool starts itself as its own worker process; see
 /// tuner/evaluate/worker.hpp.
 void add_worker_command(CLI::App& app, Action& action);

@@ -16,19 +16,12 @@ std::string three_digits(double value) {
 constexpr std::size_t most_columns = 100;
 constexpr std::size_t label_columns = 13;
 
-// Columns of UTF-8 text: all bytes but those that continue a character.
-std::size_t columns(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
 // The first words of a text that fit a line, at least one; they are cut off `rest`.
 std::string_view next_line(std::string_view& rest, std::size_t most) {
   std::size_t end = rest.find(' ', rest.find_first_not_of(' '));
   while (end != std::string_view::npos) {
     const std::size_t next = rest.find(' ', end + 1);
-    if (columns(rest.substr(0, next)) > most) break;
+    if (text_columns(rest.substr(0, next)) > most) break;
     end = next;
   }
   const std::string_view line = rest.substr(0, end);
@@ -67,8 +60,15 @@ std::string format_bytes(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, units[unit]);
 }
 
-std::string format_count(std::size_t count, std::string_view noun) {
+std::string format_count(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// All bytes but those that continue a character.
+std::size_t text_columns(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 std::string format_row(std::string_view label, std::string_view text, std::size_t indent) {

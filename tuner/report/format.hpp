@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,10 @@ std::string format_bytes(double bytes);
 /// "71 %", "0.4 %"
 std::string format_share(double share);
 /// "1 trial", "7 trials"
-std::string format_count(std::size_t count, std::string_view noun);
+std::string format_count(std::int64_t count, std::string_view noun);
+
+/// Columns that UTF-8 text takes in a terminal, where every character takes one.
+std::size_t text_columns(std::string_view text);
 
 /// A line of a report: a label and a text behind it, which is continued on further lines where it
 /// is longer than 100 columns and has spaces. `indent` columns stand before the label.

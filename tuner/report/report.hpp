@@ -13,6 +13,12 @@ namespace greta {
 /// where the compiler says nothing.
 std::string kernels_text(const std::vector<KernelFigures>& kernels);
 
+/// The least work of a problem; none where this build has no such operation or problem.
+Work work_of(const Problem& problem);
+
+/// A winner with its problem, device and provenance; fields in docs/json.md.
+nlohmann::json result_json(const StoredWinner& stored);
+
 /// What a session found, for people: the winner, its time, rate and share of the roofline, the
 /// ratio to the default, the error against its bound, trials by status, why candidates were
 /// rejected, and where the result went.
@@ -36,5 +42,7 @@ nlohmann::json contest_json(const std::vector<const SessionResult*>& sessions,
 std::string csv_header();
 /// One line for each trial, then the default and the winner as certified.
 std::string csv_rows(const SessionResult& result, bool cold, const std::string& date);
+/// The default, whose configuration is not stored where it is not the winner, and the winner.
+std::string csv_rows(const StoredWinner& stored);
 
 }  // namespace greta

@@ -2,6 +2,7 @@
 
 #include "db/json.hpp"
 #include "db/values.hpp"
+#include "kernels/catalog.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/report/report.hpp"
 
@@ -39,6 +40,14 @@ json problem_json(const SessionResult& result) {
           {"bytes", result.work.bytes}};
 }
 
+// Where and of what the rows of a file are.
+struct CsvOrigin {
+  const Problem& problem;
+  const DeviceInfo& device;
+  Provenance provenance;
+  bool cold = true;
+};
+
 // One row; fields that a row does not have stay empty.
 struct CsvRow {
   std::string origin;
@@ -75,10 +84,9 @@ std::string attributes_text(const Problem& problem) {
   return text;
 }
 
-std::string csv_row(const SessionResult& result, const CsvRow& row, bool cold,
-                    const std::string& date) {
-  const DeviceInfo& device = result.device;
-  const Problem& problem = result.problem;
+std::string csv_row(const CsvOrigin& origin, const CsvRow& row) {
+  const DeviceInfo& device = origin.device;
+  const Problem& problem = origin.problem;
   return fmt::format(
       "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
       problem.op, to_string(problem.dtype), to_string(problem.out_dtype), row.problem_dims,
@@ -88,8 +96,9 @@ std::string csv_row(const SessionResult& result, const CsvRow& row, bool cold,
       number(row.us > 0 ? row.work.flops / row.us / 1e6 : 0),
       number(row.us > 0 ? row.work.bytes / row.us / 1e3 : 0), number(row.roofline),
       number(row.error), number(row.bound), number(row.speedup), number(row.speedup_low),
-      number(row.speedup_high), cold ? "cold" : "warm", row.samples, quoted(device.driver),
-      quoted(device.compiler), version(), date);
+      number(row.speedup_high), origin.cold ? "cold" : "warm", row.samples,
+      quoted(origin.provenance.driver), quoted(origin.provenance.compiler),
+      origin.provenance.greta_version, origin.provenance.started_utc);
 }
 
 void fill(CsvRow& row, const Measurement& measurement, const Verdict& verdict) {
@@ -116,11 +125,10 @@ CsvRow trial_row(const SessionResult& result, const Trial& trial) {
   return row;
 }
 
-CsvRow winner_row(const SessionResult& result) {
-  const Winner& winner = *result.winner;
+CsvRow winner_row(const Problem& problem, const Work& work, const Winner& winner) {
   CsvRow row;
   row.origin = "winner";
-  row.problem_dims = result.problem.dims_text();
+  row.problem_dims = problem.dims_text();
   row.config = winner.config.text();
   row.status = "ok";
   fill(row, winner.measurement, winner.verdict);
@@ -128,24 +136,63 @@ CsvRow winner_row(const SessionResult& result) {
   row.speedup_low = winner.speedup_low;
   row.speedup_high = winner.speedup_high;
   row.samples = static_cast<std::size_t>(winner.rounds);
-  row.work = result.work;
+  row.work = work;
   row.roofline = winner.roofline;
   return row;
 }
 
-CsvRow default_row(const SessionResult& result) {
+CsvRow default_row(const Problem& problem, const Work& work, const Winner& winner,
+                   const std::string& config) {
   CsvRow row;
   row.origin = "default";
-  row.problem_dims = result.problem.dims_text();
-  row.config = result.default_config.text();
+  row.problem_dims = problem.dims_text();
+  row.config = config;
   row.status = "ok";
-  row.us = result.winner->default_us;
-  row.samples = static_cast<std::size_t>(result.winner->rounds);
-  row.work = result.work;
+  row.us = winner.default_us;
+  row.samples = static_cast<std::size_t>(winner.rounds);
+  row.work = work;
   return row;
 }
 
+// What was certified: the default, where it ran, and the winner.
+std::string certified_rows(const CsvOrigin& origin, const Work& work, const Winner& winner,
+                           const std::string& default_config) {
+  std::string rows;
+  if (winner.default_us > 0) {
+    rows += csv_row(origin, default_row(origin.problem, work, winner, default_config));
+  }
+  return rows + csv_row(origin, winner_row(origin.problem, work, winner));
+}
+
 }  // namespace
+
+Work work_of(const Problem& problem) {
+  const auto* kernel_template = find_template(problem.op);
+  const bool known = kernel_template != nullptr && check_problem(*kernel_template, problem);
+  return known ? kernel_template->work(problem) : Work{};
+}
+
+json result_json(const StoredWinner& stored) {
+  auto winner = to_json(stored.winner);
+  winner["config_text"] = stored.winner.config.text();
+  json regret = nullptr;
+  if (stored.regret) {
+    regret = {{"neighbour", stored.regret->neighbour},
+              {"ratio", json_number(stored.regret->ratio)},
+              {"source", to_string(stored.regret->source)}};
+  }
+  return {{"problem", stored.problem.key()},
+          {"device", stored.device.name},
+          {"device_id", stored.device_id},
+          {"device_fingerprint", stored.device.fingerprint()},
+          {"driver", stored.provenance.driver},
+          {"compiler", stored.provenance.compiler},
+          {"template_key", stored.provenance.template_key},
+          {"greta_version", stored.provenance.greta_version},
+          {"date", stored.provenance.started_utc},
+          {"regret", regret},
+          {"winner", winner}};
+}
 
 json report_json(const SessionResult& result, const std::string& database) {
   json object{{"format", "greta-tune 1"},
@@ -208,13 +255,21 @@ std::string csv_header() {
 }
 
 std::string csv_rows(const SessionResult& result, bool cold, const std::string& date) {
+  const CsvOrigin origin{
+      result.problem,
+      result.device,
+      {std::string(version()), "", result.device.driver, result.device.compiler, date},
+      cold};
   std::string rows;
-  for (const auto& trial : result.trials) {
-    rows += csv_row(result, trial_row(result, trial), cold, date);
-  }
+  for (const auto& trial : result.trials) rows += csv_row(origin, trial_row(result, trial));
   if (!result.winner) return rows;
-  if (result.winner->default_us > 0) rows += csv_row(result, default_row(result), cold, date);
-  return rows + csv_row(result, winner_row(result), cold, date);
+  return rows + certified_rows(origin, result.work, *result.winner, result.default_config.text());
+}
+
+std::string csv_rows(const StoredWinner& stored) {
+  return certified_rows({stored.problem, stored.device, stored.provenance, stored.winner.cold},
+                        work_of(stored.problem), stored.winner,
+                        stored.winner.is_default ? stored.winner.config.text() : "");
 }
 
 }  // namespace greta

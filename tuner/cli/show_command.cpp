@@ -1,15 +1,11 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "db/cards.hpp"
-#include "db/json.hpp"
-#include "kernels/catalog.hpp"
-#include "tuner/cli/paths.hpp"
-#include "tuner/cli/tune/commands.hpp"
+#include "tuner/cli/result_options.hpp"
+#include "tuner/cli/tool.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/report.hpp"
@@ -18,9 +14,7 @@ namespace greta {
 namespace {
 
 struct ShowOptions {
-  std::filesystem::path db = default_database();
-  std::string op;
-  std::string device;
+  ResultOptions results;
   bool json = false;
 };
 
@@ -50,32 +44,19 @@ std::vector<Card> by_card(std::vector<CardWinners> all) {
 }
 
 nlohmann::json winner_json(const Card& card, const CardWinners& problem, std::size_t i) {
-  const StoredWinner& stored = problem.winners[i];
-  auto winner = to_json(stored.winner);
-  winner["config_text"] = stored.winner.config.text();
-  nlohmann::json fingerprints = nlohmann::json::array();
-  for (const auto& device : card.devices) fingerprints.push_back(device.fingerprint());
-  nlohmann::json best = nullptr;  // can't tell
-  if (i > 0 && problem.comparisons[i - 1].sure()) best = false;
-  if (i == 0 && problem.sure()) best = true;
-  return {{"problem", stored.problem.key()},
-          {"device", stored.device.name},
-          {"device_id", stored.device_id},
-          {"device_fingerprint", stored.device.fingerprint()},
-          {"card", fingerprints},
-          {"best_of_card", best},
-          {"driver", stored.provenance.driver},
-          {"compiler", stored.provenance.compiler},
-          {"greta_version", stored.provenance.greta_version},
-          {"date", stored.provenance.started_utc},
-          {"winner", winner}};
+  auto object = result_json(problem.winners[i]);
+  object["card"] = nlohmann::json::array();
+  for (const auto& device : card.devices) object["card"].push_back(device.fingerprint());
+  object["best_of_card"] = nullptr;  // can't tell
+  if (i > 0 && problem.comparisons[i - 1].sure()) object["best_of_card"] = false;
+  if (i == 0 && problem.sure()) object["best_of_card"] = true;
+  return object;
 }
 
 std::string winner_rows(const StoredWinner& stored) {
   constexpr std::size_t indent = 4;
   const Winner& winner = stored.winner;
-  const auto* kernel_template = find_template(stored.problem.op);
-  const Work work = kernel_template != nullptr ? kernel_template->work(stored.problem) : Work{};
+  const Work work = work_of(stored.problem);
   const double us = winner.measurement.median_us;
   const auto ties = format_count(winner.ties.size(), "tie");
   std::string text =
@@ -107,41 +88,15 @@ std::string card_text(const Card& card) {
   return text;
 }
 
-bool on_device(const CardWinners& problem, const std::string& device) {
-  return std::any_of(problem.winners.begin(), problem.winners.end(), [&](const auto& stored) {
-    return device.empty() || device == stored.device_id ||
-           stored.device.name.find(device) != std::string::npos;
-  });
-}
-
-/// Leaves those of the device that is asked for, which must be there.
-void filter_by_device(std::vector<CardWinners>& all, const std::string& device) {
-  std::set<std::string> names;
-  for (const auto& problem : all) {
-    for (const auto& stored : problem.winners) {
-      names.insert(fmt::format("{} {}", stored.device_id, stored.device.name));
-    }
-  }
-  std::erase_if(all, [&](const CardWinners& problem) { return !on_device(problem, device); });
-  if (!all.empty() || device.empty()) return;
-  throw CommandError(exit_usage,
-                     fmt::format("--device {}: {}", device,
-                                 names.empty() ? "no winner of any device is known"
-                                               : fmt::format("must be one of, or a part of, {}",
-                                                             fmt::join(names, ", "))));
-}
-
 int show(const ShowOptions& options) {
-  if (!options.op.empty() && find_template(options.op) == nullptr) {
-    std::string names;
-    for (const auto* entry : catalog()) names += (names.empty() ? "" : ", ") + entry->name;
-    throw CommandError(exit_usage, fmt::format("--op {}: must be one of {}", options.op, names));
-  }
-  const TunedDb db = open_database(options.db, TunedDb::Mode::read_only);
+  const ResultFilter filter = read_filter(options.results);
+  const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
+  check_device_is_known(db, filter);
   auto all = db.winners_by_card();
-  filter_by_device(all, options.device);
+  StalenessJudge judge;
   std::erase_if(all, [&](const CardWinners& problem) {
-    return !options.op.empty() && problem.winners.front().problem.op != options.op;
+    return std::none_of(problem.winners.begin(), problem.winners.end(),
+                        [&](const StoredWinner& winner) { return filter.matches(winner, judge); });
   });
   nlohmann::json list = nlohmann::json::array();
   std::string text;
@@ -154,12 +109,10 @@ int show(const ShowOptions& options) {
     }
   }
   const auto counts = db.counts();
-  const auto count = [](std::int64_t number, std::string_view noun) {
-    return format_count(static_cast<std::size_t>(number), noun);
-  };
-  text += fmt::format("{} shown; {} holds {} and {} of {}\n", format_count(list.size(), "winner"),
-                      db.file().string(), count(counts.winners, "winner"),
-                      count(counts.trials, "trial"), count(counts.sessions, "session"));
+  text +=
+      fmt::format("{} shown; {} holds {} and {} of {}\n", format_count(list.size(), "winner"),
+                  db.file().string(), format_count(counts.winners, "winner"),
+                  format_count(counts.trials, "trial"), format_count(counts.sessions, "session"));
   fmt::print("{}", options.json ? list.dump(2) + "\n" : text);
   return exit_done;
 }
@@ -169,9 +122,7 @@ int show(const ShowOptions& options) {
 void add_show_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("show", "Show the winners that are known, by card");
   auto options = std::make_shared<ShowOptions>();
-  command->add_option("--db", options->db, "Database of trials and winners")->capture_default_str();
-  command->add_option("--op", options->op, "Only this operation");
-  command->add_option("--device", options->device, "Only cards with this id or part of a name");
+  add_result_options(*command, options->results);
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([&action, options] { action = [options] { return show(*options); }; });
 }

@@ -1,0 +1,164 @@
+#include "db/sqlite/checksums.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/device/hash.hpp"
+
+namespace greta {
+namespace {
+
+/// SQL: greta_checksum(name, value, name, value, …)
+void checksum_function(sqlite3_context* context, int count, sqlite3_value** arguments) {
+  const auto bytes = [](sqlite3_value* value) {
+    const void* const data = sqlite3_value_blob(value);
+    const auto size = static_cast<std::size_t>(sqlite3_value_bytes(value));
+    return data == nullptr ? std::string_view()
+                           : std::string_view(static_cast<const char*>(data), size);
+  };
+  Hash hash;
+  for (int i = 0; i + 1 < count; i += 2) {
+    sqlite3_value* const value = arguments[i + 1];
+    const int type = sqlite3_value_type(value);
+    if (type == SQLITE_NULL) continue;
+    hash.add(bytes(arguments[i])).add(static_cast<std::uint64_t>(type));
+    if (type == SQLITE_INTEGER) {
+      hash.add(static_cast<std::uint64_t>(sqlite3_value_int64(value)));
+    } else if (type == SQLITE_FLOAT) {
+      hash.add(std::bit_cast<std::uint64_t>(sqlite3_value_double(value)));
+    } else {
+      hash.add(bytes(value));
+    }
+  }
+  sqlite3_result_int64(context, static_cast<sqlite3_int64>(hash.low()));
+}
+
+std::vector<std::string> read_texts(SQLite::Database& database, const std::string& query) {
+  std::vector<std::string> texts;
+  SQLite::Statement select(database, query);
+  while (select.executeStep()) texts.push_back(select.getColumn(0).getString());
+  return texts;
+}
+
+std::vector<std::string> columns(SQLite::Database& database, const std::string& table,
+                                 const std::string& condition) {
+  return read_texts(
+      database, fmt::format("SELECT name FROM pragma_table_info('{}') WHERE {}", table, condition));
+}
+
+/// SQL for what a row's checksum must be.
+std::string checksum_of(SQLite::Database& database, const std::string& table) {
+  std::string arguments;
+  for (const auto& name : columns(database, table, "name <> 'checksum'")) {
+    arguments += fmt::format(R"({}'{}', "{}")", arguments.empty() ? "" : ", ", name, name);
+  }
+  return fmt::format("greta_checksum({})", arguments);
+}
+
+}  // namespace
+
+void add_checksum_function(SQLite::Database& database) {
+  database.createFunction("greta_checksum", -1, true, nullptr, checksum_function, nullptr, nullptr,
+                          nullptr);
+}
+
+void seal(SQLite::Database& database, const std::string& table, const std::string& condition) {
+  database.exec(fmt::format("UPDATE {} SET checksum = {} WHERE {}", table,
+                            checksum_of(database, table), condition));
+}
+
+void seal_missing(SQLite::Database& database) {
+  for (const auto& table : sealed_tables(database)) seal(database, table, "checksum IS NULL");
+}
+
+std::vector<std::string> sealed_tables(SQLite::Database& database) {
+  return read_texts(database, R"(
+    SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
+    WHERE m.type = 'table' AND c.name = 'checksum' ORDER BY m.name)");
+}
+
+std::vector<std::string> broken_rows(SQLite::Database& database, std::size_t most) {
+  std::vector<std::string> lines;
+  std::size_t more = 0;
+  for (const auto& table : sealed_tables(database)) {
+    const auto keys = columns(database, table, "pk > 0");
+    SQLite::Statement select(database, fmt::format("SELECT {} FROM {} WHERE checksum IS NOT {}",
+                                                   fmt::join(keys, " || ', ' || "), table,
+                                                   checksum_of(database, table)));
+    while (select.executeStep()) {
+      if (lines.size() < most) {
+        lines.push_back(fmt::format("{}: the row of {} ({}) does not match its checksum", table,
+                                    select.getColumn(0).getString(), fmt::join(keys, ", ")));
+      } else {
+        ++more;
+      }
+    }
+  }
+  if (more > 0) lines.push_back(fmt::format("and {} more rows", more));
+  return lines;
+}
+
+namespace {
+
+struct TableSum {
+  std::int64_t rows = 0, sum = 0;
+};
+
+TableSum sum_of(SQLite::Database& database, const std::string& table) {
+  // Sums of 64-bit numbers overflow in SQL; halves of them don't, for any number of rows there is.
+  SQLite::Statement select(database, fmt::format(R"(
+    SELECT count(*), coalesce(sum(checksum & 0xffffffff), 0), coalesce(sum(checksum >> 32), 0)
+    FROM {})",
+                                                 table));
+  select.executeStep();
+  const auto high = static_cast<std::uint64_t>(select.getColumn(2).getInt64());
+  return {select.getColumn(0).getInt64(),
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(select.getColumn(1).getInt64()) +
+                                    (high << 32))};
+}
+
+}  // namespace
+
+void write_manifest(SQLite::Database& database) {
+  SQLite::Statement insert(database,
+                           "INSERT INTO manifest (name, row_count, sum) VALUES (?, ?, ?)");
+  for (const auto& table : sealed_tables(database)) {
+    const TableSum found = sum_of(database, table);
+    insert.bind(1, table);
+    insert.bind(2, found.rows);
+    insert.bind(3, found.sum);
+    insert.exec();
+    insert.reset();
+  }
+}
+
+std::vector<std::string> check_manifest(SQLite::Database& database) {
+  std::vector<std::string> lines;
+  SQLite::Statement select(database, "SELECT name, row_count, sum FROM manifest ORDER BY name");
+  const auto known = sealed_tables(database);
+  std::size_t listed = 0;
+  for (; select.executeStep(); ++listed) {
+    const auto name = select.getColumn(0).getString();
+    const auto rows = select.getColumn(1).getInt64();
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      lines.push_back(fmt::format("manifest: there is no table {}", name));
+      continue;
+    }
+    const TableSum found = sum_of(database, name);
+    if (found.rows != rows) {
+      lines.push_back(fmt::format("{}: {} rows, shipped were {}", name, found.rows, rows));
+    } else if (found.sum != select.getColumn(2).getInt64()) {
+      lines.push_back(fmt::format("{}: the rows are not those that were shipped", name));
+    }
+  }
+  if (listed > 0 && listed != known.size()) {
+    lines.push_back(fmt::format("manifest: {} of {} tables", listed, known.size()));
+  }
+  return lines;
+}
+
+}  // namespace greta

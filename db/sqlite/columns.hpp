@@ -1,0 +1,33 @@
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "db/measurement.hpp"
+#include "kernels/model/kernel_template.hpp"
+
+namespace greta {
+
+// Single columns of a row, by name; what rows of several tables have in common.
+
+/// NULL stands for NaN: SQLite stores no NaN.
+double real(SQLite::Statement& row, const char* name);
+std::string text(SQLite::Statement& row, const char* name);
+bool boolean(SQLite::Statement& row, const char* name);
+/// Throws Error for text that is no JSON.
+nlohmann::json json(SQLite::Statement& row, const char* name);
+
+/// passed, error, bound, method and detail.
+void bind_verdict(SQLite::Statement& insert, const Verdict& verdict);
+Verdict read_verdict(SQLite::Statement& row);
+/// All columns of a measurement but cold and raced.
+void bind_measurement(SQLite::Statement& insert, const Measurement& measurement);
+Measurement read_measurement(SQLite::Statement& row);
+
+/// Runs a statement that writes one row for a session; throws Error where there is no such session.
+void execute_for_session(SQLite::Statement& statement, std::int64_t session);
+
+}  // namespace greta

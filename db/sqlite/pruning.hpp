@@ -1,0 +1,12 @@
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "db/tuned_db.hpp"
+
+namespace greta {
+
+/// Removes what is asked for and then what nothing refers to any more.
+Pruned remove_rows(SQLite::Database& database, const PruneRequest& request);
+
+}  // namespace greta

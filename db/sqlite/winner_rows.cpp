@@ -1,0 +1,220 @@
+#include "db/sqlite/winner_rows.hpp"
+
+#include <fmt/format.h>
+
+#include "db/json.hpp"
+#include "db/sqlite/checksums.hpp"
+#include "db/sqlite/columns.hpp"
+#include "db/values.hpp"
+
+namespace greta {
+namespace {
+
+std::string ties_json(const std::vector<Tie>& ties, ConfigForms* pack) {
+  auto list = nlohmann::json::array();
+  for (const auto& tie : ties) {
+    list.push_back({pack != nullptr ? pack->pack(tie.config) : tie.config.text(),
+                    json_number(tie.ratio_to_winner)});
+  }
+  return list.dump();
+}
+
+std::vector<Tie> ties_from_json(const nlohmann::json& list, const ConfigForms& forms) {
+  std::vector<Tie> ties;
+  if (!list.is_array()) throw Error("ties: not an array");
+  for (const auto& tie : list) {
+    if (!tie.is_array() || tie.size() != 2 || !tie[0].is_string()) {
+      throw Error("ties: not a list of [configuration, ratio]");
+    }
+    ties.push_back({forms.read(tie[0].get_ref<const std::string&>()),
+                    number_from_json(tie[1], "ties: ratio")});
+  }
+  return ties;
+}
+
+/// The id of a set of circumstances, which is added where it is new.
+std::int64_t put_circumstances(SQLite::Database& database, const std::string& fingerprint,
+                               const Provenance& provenance) {
+  SQLite::Statement insert(database, R"(
+    INSERT INTO circumstances (device, driver, compiler, template_key)
+    SELECT id, :driver, :compiler, :template_key FROM devices WHERE fingerprint = :fingerprint
+    ON CONFLICT DO NOTHING)");
+  SQLite::Statement select(database, R"(
+    SELECT c.id FROM circumstances c JOIN devices d ON d.id = c.device
+    WHERE d.fingerprint = :fingerprint AND c.driver = :driver AND c.compiler = :compiler
+      AND c.template_key = :template_key)");
+  for (SQLite::Statement* const statement : {&insert, &select}) {
+    statement->bind(":fingerprint", fingerprint);
+    statement->bind(":driver", provenance.driver);
+    statement->bind(":compiler", provenance.compiler);
+    statement->bind(":template_key", provenance.template_key);
+  }
+  if (insert.exec() > 0) seal(database, "circumstances", "id = last_insert_rowid()");
+  if (!select.executeStep()) throw Error(fmt::format("there is no device {}", fingerprint));
+  return select.getColumn(0).getInt64();
+}
+
+constexpr auto insert_winner = R"(
+    INSERT OR REPLACE INTO winners (problem, circumstances, cold, session, greta_version,
+      started_utc, config, is_default, median_us, low_us, high_us, p99_us, batch, dropped,
+      flush_bytes, clocks, default_us, speedup, speedup_low, speedup_high, confidence, rounds,
+      roofline, passed, error, bound, method, detail, ties, samples_us, default_samples_us, kernels,
+      neighbour, regret, regret_source)
+    VALUES (:problem, :circumstances, :cold, nullif(:session, 0), :greta_version, :started_utc,
+      :config, :is_default, :median_us, :low_us, :high_us, :p99_us, :batch, :dropped, :flush_bytes,
+      :clocks, :default_us, :speedup, :speedup_low, :speedup_high, :confidence, :rounds, :roofline,
+      :passed, :error, :bound, :method, :detail, :ties, :samples_us, :default_samples_us, :kernels,
+      :neighbour, :regret, :regret_source))";
+
+void bind_winner(SQLite::Statement& insert, const Winner& winner, ConfigForms* pack) {
+  insert.bind(":cold", winner.cold);
+  insert.bind(":config", pack != nullptr ? pack->pack(winner.config) : winner.config.text());
+  insert.bind(":is_default", winner.is_default);
+  bind_measurement(insert, winner.measurement);
+  insert.bind(":default_us", winner.default_us);
+  insert.bind(":speedup", winner.speedup);
+  insert.bind(":speedup_low", winner.speedup_low);
+  insert.bind(":speedup_high", winner.speedup_high);
+  insert.bind(":confidence", winner.confidence);
+  insert.bind(":rounds", winner.rounds);
+  insert.bind(":roofline", winner.roofline);
+  bind_verdict(insert, winner.verdict);
+  insert.bind(":ties", ties_json(winner.ties, pack));
+  insert.bind(":default_samples_us", json_numbers(winner.default_samples_us).dump());
+  insert.bind(":kernels", to_json(winner.kernels).dump());
+}
+
+/// Key, circumstances and origin of a result, and its regret where it has one.
+void bind_result(SQLite::Database& database, SQLite::Statement& insert,
+                 const StoredWinner& result) {
+  insert.bind(":problem", result.problem.key());
+  insert.bind(":circumstances",
+              put_circumstances(database, result.device.fingerprint(), result.provenance));
+  insert.bind(":session", result.session);
+  insert.bind(":greta_version", result.provenance.greta_version);
+  insert.bind(":started_utc", result.provenance.started_utc);
+  if (!result.regret) return;
+  insert.bind(":neighbour", result.regret->neighbour);
+  insert.bind(":regret", result.regret->ratio);
+  insert.bind(":regret_source", std::string(to_string(result.regret->source)));
+}
+
+std::string select_winners(const std::string& condition) {
+  return R"(
+    SELECT w.*, c.device, c.driver, c.compiler, c.template_key, d.info, s.opened_as
+    FROM winners w JOIN circumstances c ON c.id = w.circumstances
+      JOIN devices d ON d.id = c.device LEFT JOIN sessions s ON s.id = w.session )" +
+         condition + R"(
+    w.started_utc DESC, w.session DESC, w.median_us, c.driver, c.compiler, c.template_key)";
+}
+
+/// The session's own circumstances, and no regret.
+StoredWinner origin_of(SQLite::Database& database, std::int64_t session) {
+  SQLite::Statement select(database, R"(
+    SELECT s.*, p.key, d.info FROM sessions s JOIN problems p ON p.id = s.problem
+      JOIN devices d ON d.id = s.device WHERE s.id = :session)");
+  select.bind(":session", session);
+  if (!select.executeStep()) throw Error(fmt::format("there is no session {}", session));
+  StoredWinner origin;
+  origin.session = session;
+  origin.problem = Problem::parse(text(select, "key")).value();
+  origin.device = device_from_json(json(select, "info"));
+  origin.provenance = {text(select, "greta_version"), text(select, "template_key"),
+                       text(select, "driver"), text(select, "compiler"),
+                       text(select, "started_utc")};
+  return origin;
+}
+
+}  // namespace
+
+void put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner) {
+  StoredWinner result = origin_of(database, session);
+  result.winner = winner;
+  ResultWriter(database, false).write(result);
+  seal(database, "winners", "checksum IS NULL");
+}
+
+ResultWriter::ResultWriter(SQLite::Database& database, bool packed)
+    : database_(database), insert_(database, insert_winner), forms_(database), packed_(packed) {}
+
+void ResultWriter::write(const StoredWinner& result) {
+  insert_.reset();
+  insert_.clearBindings();
+  bind_winner(insert_, result.winner, packed_ ? &forms_ : nullptr);
+  bind_result(database_, insert_, result);
+  insert_.exec();
+}
+
+const std::string& select_winner() {
+  static const std::string query = select_winners(
+      "WHERE d.fingerprint = :fingerprint AND w.problem = :key AND w.cold = :cold ORDER BY");
+  return query;
+}
+
+const std::string& select_all_winners() {
+  static const std::string query = select_winners("ORDER BY w.problem, d.name, d.id, w.cold DESC,");
+  return query;
+}
+
+const std::string& select_problem_winners() {
+  static const std::string query =
+      select_winners("WHERE w.problem = :key AND w.cold = :cold ORDER BY d.id,");
+  return query;
+}
+
+StoredWinner WinnerReader::read(SQLite::Statement& row) {
+  StoredWinner stored;
+  stored.problem = Problem::parse(text(row, "problem")).value();
+  const auto device = row.getColumn("device").getInt64();
+  auto known = devices_.find(device);
+  if (known == devices_.end()) {
+    known = devices_.emplace(device, device_from_json(json(row, "info"))).first;
+  }
+  stored.device = known->second;
+  const bool here = !row.getColumn("session").isNull();
+  stored.device_id = here ? text(row, "opened_as") : stored.device.id();
+  stored.session = here ? row.getColumn("session").getInt64() : 0;
+  stored.provenance = {text(row, "greta_version"), text(row, "template_key"), text(row, "driver"),
+                       text(row, "compiler"), text(row, "started_utc")};
+  Winner& winner = stored.winner;
+  winner.config = forms_.read(text(row, "config"));
+  winner.is_default = boolean(row, "is_default");
+  winner.default_us = real(row, "default_us");
+  winner.speedup = real(row, "speedup");
+  winner.speedup_low = real(row, "speedup_low");
+  winner.speedup_high = real(row, "speedup_high");
+  winner.confidence = real(row, "confidence");
+  winner.rounds = row.getColumn("rounds").getInt();
+  winner.measurement = read_measurement(row);
+  winner.default_samples_us =
+      numbers_from_json(json(row, "default_samples_us"), "default_samples_us");
+  winner.roofline = real(row, "roofline");
+  winner.verdict = read_verdict(row);
+  winner.kernels = kernels_from_json(json(row, "kernels"));
+  winner.cold = winner.measurement.cold = boolean(row, "cold");
+  winner.ties = ties_from_json(json(row, "ties"), forms_);
+  if (!row.getColumn("neighbour").isNull()) {
+    stored.regret = {text(row, "neighbour"), real(row, "regret"),
+                     regret_source_from_text(text(row, "regret_source"))};
+  }
+  return stored;
+}
+
+std::vector<StoredWinner> WinnerReader::read_all(SQLite::Statement& rows) {
+  std::vector<StoredWinner> all;
+  while (rows.executeStep()) all.push_back(read(rows));
+  return all;
+}
+
+std::vector<StoredWinner> latest(std::vector<StoredWinner> winners) {
+  std::vector<StoredWinner> first;
+  for (auto& winner : winners) {
+    const bool another = !first.empty() && first.back().problem == winner.problem &&
+                         first.back().winner.cold == winner.winner.cold &&
+                         first.back().device.fingerprint() == winner.device.fingerprint();
+    if (!another) first.push_back(std::move(winner));
+  }
+  return first;
+}
+
+}  // namespace greta

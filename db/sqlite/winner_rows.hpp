@@ -1,0 +1,55 @@
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "db/sqlite/config_forms.hpp"
+#include "db/tuned_db.hpp"
+
+namespace greta {
+
+// Rows of the table winners, as in rows.hpp.
+
+/// Replaces the session's winner of the same circumstances.
+void put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner);
+
+/// Writes results of other databases: their devices must be there. Replaces those of the same
+/// circumstances; seals none, which seal_missing() does.
+class ResultWriter {
+ public:
+  /// `packed`: configurations are written in the form that ships.
+  ResultWriter(SQLite::Database& database, bool packed);
+  void write(const StoredWinner& result);
+
+ private:
+  SQLite::Database& database_;
+  SQLite::Statement insert_;
+  ConfigForms forms_;
+  bool packed_;
+};
+
+// Of one problem and device the latest comes first.
+const std::string& select_winner();           ///< those of `:fingerprint`, `:key` and `:cold`
+const std::string& select_all_winners();      ///< by problem and device
+const std::string& select_problem_winners();  ///< those of `:key` and `:cold` on any device
+
+/// Reads rows of these.
+class WinnerReader {
+ public:
+  explicit WinnerReader(SQLite::Database& database) : forms_(database) {}
+  StoredWinner read(SQLite::Statement& row);
+  std::vector<StoredWinner> read_all(SQLite::Statement& rows);
+
+ private:
+  ConfigForms forms_;
+  std::map<std::int64_t, DeviceInfo> devices_;
+};
+
+/// The first of each problem, device and cold/warm; they stand together.
+std::vector<StoredWinner> latest(std::vector<StoredWinner> winners);
+
+}  // namespace greta

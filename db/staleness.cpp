@@ -1,0 +1,42 @@
+#include "db/staleness.hpp"
+
+#include <fmt/format.h>
+
+#include "kernels/catalog.hpp"
+
+namespace greta {
+
+StalenessJudge::StalenessJudge(const std::vector<DeviceInfo>& present) {
+  for (const auto& device : present) present_.emplace(device.fingerprint(), device);
+}
+
+const std::string& StalenessJudge::template_key(const std::string& op) {
+  auto found = template_keys_.find(op);
+  if (found == template_keys_.end()) {
+    const auto* kernel_template = find_template(op);
+    found = template_keys_
+                .emplace(op, kernel_template != nullptr ? kernel_template->key() : std::string())
+                .first;
+  }
+  return found->second;
+}
+
+std::vector<std::string> StalenessJudge::reasons(const StoredWinner& result) {
+  const auto here = present_.find(result.device.fingerprint());
+  const DeviceInfo& now = here != present_.end() ? here->second : result.device;
+  std::vector<std::string> reasons;
+  const auto compare = [&](std::string_view what, const std::string& then, const std::string& is) {
+    if (then != is) reasons.push_back(fmt::format("{} was {}, is {}", what, then, is));
+  };
+  compare("driver", result.provenance.driver, now.driver);
+  compare("compiler", result.provenance.compiler, now.compiler);
+  const std::string& key = template_key(result.problem.op);
+  if (key.empty()) {
+    reasons.push_back(fmt::format("this build has no operation {}", result.problem.op));
+  } else if (key != result.provenance.template_key) {
+    reasons.push_back("the templates changed");
+  }
+  return reasons;
+}
+
+}  // namespace greta

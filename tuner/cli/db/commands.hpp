@@ -1,0 +1,13 @@
+#pragma once
+
+#include "tuner/cli/tool.hpp"
+
+namespace greta {
+
+// Each adds one subcommand and sets `action` when it is chosen.
+void add_info_command(CLI::App& app, Action& action);
+void add_list_command(CLI::App& app, Action& action);
+void add_prune_command(CLI::App& app, Action& action);
+void add_verify_command(CLI::App& app, Action& action);
+
+}  // namespace greta

@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "db/staleness.hpp"
+#include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/paths.hpp"
+#include "tuner/cli/tuning.hpp"
+#include "tuner/report/format.hpp"
+#include "tuner/report/table.hpp"
+
+namespace greta {
+namespace {
+
+struct InfoOptions {
+  std::filesystem::path db = default_database();
+  bool json = false;
+};
+
+/// A device with what the database holds of it.
+struct DeviceSummary {
+  StoredDevice device;
+  std::size_t results = 0;
+  std::size_t stale = 0;
+  std::size_t sessions = 0;
+  std::size_t ceilings = 0;
+};
+
+std::vector<DeviceSummary> summarise(const TunedDb& db) {
+  std::vector<DeviceSummary> all;
+  for (auto& device : db.devices()) {
+    const auto fingerprint = device.info.fingerprint();
+    all.push_back({std::move(device), 0, 0, 0, db.ceilings(fingerprint).size()});
+  }
+  const auto find = [&](const std::string& fingerprint) -> DeviceSummary& {
+    return *std::find_if(all.begin(), all.end(), [&](const DeviceSummary& one) {
+      return one.device.info.fingerprint() == fingerprint;
+    });
+  };
+  StalenessJudge judge;
+  for (const auto& result : db.results()) {
+    DeviceSummary& summary = find(result.device.fingerprint());
+    ++summary.results;
+    summary.stale += judge.reasons(result).empty() ? 0 : 1;
+  }
+  for (const auto& session : db.sessions()) ++find(session.device_fingerprint).sessions;
+  return all;
+}
+
+/// Sessions that never ended: they are running, or were killed.
+std::size_t open_sessions(const TunedDb& db) {
+  const auto sessions = db.sessions();
+  return static_cast<std::size_t>(
+      std::count_if(sessions.begin(), sessions.end(),
+                    [](const StoredSession& session) { return !session.outcome; }));
+}
+
+nlohmann::json info_json(const TunedDb& db, const std::vector<DeviceSummary>& devices) {
+  const auto counts = db.counts();
+  nlohmann::json object{
+      {"file", db.file().string()},          {"bytes", std::filesystem::file_size(db.file())},
+      {"schema", TunedDb::schema_version()}, {"shipped", db.shipped()},
+      {"results", counts.winners},           {"trials", counts.trials},
+      {"sessions", counts.sessions},         {"sessions_without_an_end", open_sessions(db)},
+      {"problems", counts.problems},         {"devices", nlohmann::json::array()}};
+  for (const auto& summary : devices) {
+    const DeviceInfo& info = summary.device.info;
+    object["devices"].push_back({{"id", info.id()},
+                                 {"name", info.name},
+                                 {"architecture", info.architecture},
+                                 {"fingerprint", info.fingerprint()},
+                                 {"driver", info.driver},
+                                 {"compiler", info.compiler},
+                                 {"first_seen", summary.device.first_seen_utc},
+                                 {"last_seen", summary.device.last_seen_utc},
+                                 {"results", summary.results},
+                                 {"stale", summary.stale},
+                                 {"sessions", summary.sessions},
+                                 {"ceilings", summary.ceilings}});
+  }
+  return object;
+}
+
+std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devices) {
+  const auto counts = db.counts();
+  std::string text = format_row("file", db.file().string());
+  text += format_row(
+      "size", fmt::format("{}, schema {}{}",
+                          format_bytes(static_cast<double>(std::filesystem::file_size(db.file()))),
+                          TunedDb::schema_version(), db.shipped() ? ", shipped" : ""));
+  text +=
+      format_row("holds", fmt::format("{} for {}, {} of {}", format_count(counts.winners, "result"),
+                                      format_count(counts.problems, "problem"),
+                                      format_count(counts.trials, "trial"),
+                                      format_count(counts.sessions, "session")));
+  if (const auto open = open_sessions(db); open > 0) {
+    text += format_row("", fmt::format("{} running or killed", format_count(open, "session")));
+  }
+  if (devices.empty()) return text;
+  using Align = Table::Align;
+  Table table({{"device"},
+               {"architecture"},
+               {"driver"},
+               {"results", Align::right},
+               {"stale", Align::right},
+               {"sessions", Align::right},
+               {"last seen"}});
+  for (const auto& summary : devices) {
+    const DeviceInfo& info = summary.device.info;
+    table.add({info.id() + " " + info.name, info.architecture, info.driver,
+               std::to_string(summary.results), std::to_string(summary.stale),
+               std::to_string(summary.sessions), summary.device.last_seen_utc.substr(0, 10)});
+  }
+  return text + "\n" + table.text();
+}
+
+int info(const InfoOptions& options) {
+  const TunedDb db = open_database(options.db, TunedDb::Mode::read_only);
+  const auto devices = summarise(db);
+  fmt::print("{}", options.json ? info_json(db, devices).dump(2) + "\n" : info_text(db, devices));
+  return exit_done;
+}
+
+}  // namespace
+
+void add_info_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("info", "Say what a database holds, by device");
+  auto options = std::make_shared<InfoOptions>();
+  command->add_option("--db", options->db, "Database of trials and winners")->capture_default_str();
+  command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
+  command->footer("Example: greta-db info --db results/tuned.db");
+  command->callback([&action, options] { action = [options] { return info(*options); }; });
+}
+
+}  // namespace greta

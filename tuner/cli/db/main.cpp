@@ -1,0 +1,30 @@
+#include "tuner/cli/db/commands.hpp"
+
+namespace greta {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  greta-db info
+  greta-db list --op gemm --device gfx942 --dtype f16
+  greta-db list --stale --json
+  greta-db show --op softmax
+  greta-db verify --db results/tuned.db
+  greta-db prune --trials --failed --op gemm --dry-run)";
+
+void add_commands(CLI::App& app, Action& action) {
+  add_info_command(app, action);
+  add_list_command(app, action);
+  add_show_command(app, action);
+  add_prune_command(app, action);
+  add_verify_command(app, action);
+}
+
+}  // namespace
+}  // namespace greta
+
+int main(int argc, char** argv) {
+  return greta::run_tool(
+      {"greta-db", "Looks into GRETA's databases of tuned kernels, and takes care of them.",
+       greta::examples, greta::add_commands},
+      argc, argv);
+}

@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/result_options.hpp"
+#include "tuner/cli/tuning.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta {
+namespace {
+
+struct PruneOptions {
+  ResultOptions results;
+  bool trials = false, failed = false, winners = false, superseded = false;
+  bool rehearse = false;
+  bool json = false;
+};
+
+bool filters(const ResultFilter& filter) {
+  return !filter.op.empty() || filter.dtype || filter.out_dtype || !filter.device.empty() ||
+         !filter.driver.empty() || !filter.variant.empty() || !filter.dims.empty() || filter.cold ||
+         filter.stale;
+}
+
+void check(const PruneOptions& options, const ResultFilter& filter) {
+  const bool trials = options.trials || options.failed;
+  if (!trials && !options.winners && !options.superseded) {
+    throw CommandError(exit_usage,
+                       "prune: needs one of --trials, --failed, --superseded and --results");
+  }
+  if (options.winners && !filters(filter)) {
+    throw CommandError(exit_usage, "--results: would remove all of them; say which, as --stale");
+  }
+  if (trials && (filter.stale || !filter.variant.empty())) {
+    throw CommandError(exit_usage,
+                       fmt::format("{}: trials can't be chosen by --variant, --stale or "
+                                   "--fresh",
+                                   options.trials ? "--trials" : "--failed"));
+  }
+}
+
+/// Results that have a later one of the same problem, device and cold or warm; these come first.
+void keep_superseded(std::vector<StoredWinner>& results) {
+  std::set<std::tuple<std::string, std::string, bool>> seen;
+  std::erase_if(results, [&](const StoredWinner& result) {
+    return seen.emplace(result.problem.key(), result.device.fingerprint(), result.winner.cold)
+        .second;
+  });
+}
+
+PruneRequest make_request(const TunedDb& db, const PruneOptions& options,
+                          const ResultFilter& filter) {
+  PruneRequest request;
+  StalenessJudge judge;
+  if (options.winners || options.superseded) {
+    auto results = db.results();
+    if (!options.winners) keep_superseded(results);
+    std::erase_if(results,
+                  [&](const StoredWinner& result) { return !filter.matches(result, judge); });
+    request.winners = std::move(results);
+  }
+  request.only_failed = !options.trials;
+  if (!options.trials && !options.failed) return request;
+  std::map<std::string, DeviceInfo> devices;
+  for (const auto& device : db.devices()) devices.emplace(device.info.fingerprint(), device.info);
+  for (const auto& session : db.sessions()) {
+    const bool ended = session.outcome.has_value();  // else somebody may be at work
+    if (ended && filter.matches(session, devices.at(session.device_fingerprint))) {
+      request.trials_of.push_back(session.id);
+    }
+  }
+  return request;
+}
+
+int prune(const PruneOptions& options) {
+  const ResultFilter filter = read_filter(options.results);
+  check(options, filter);
+  if (!std::filesystem::exists(options.results.db)) {
+    throw CommandError(exit_usage,
+                       fmt::format("--db {}: there is no such file", options.results.db.string()));
+  }
+  TunedDb db = open_database(options.results.db, TunedDb::Mode::read_write);
+  check_device_is_known(db, filter);
+  const auto before = std::filesystem::file_size(db.file());
+  const Pruned pruned = db.prune(make_request(db, options, filter), options.rehearse);
+  if (!options.rehearse) db.compact();
+  const auto after = std::filesystem::file_size(db.file());
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"rehearsed", options.rehearse},
+                                      {"results", pruned.winners},
+                                      {"trials", pruned.trials},
+                                      {"sessions", pruned.sessions},
+                                      {"devices", pruned.devices},
+                                      {"bytes_before", before},
+                                      {"bytes_after", after}}
+                           .dump(2));
+    return exit_done;
+  }
+  fmt::print("{} {}, {}, {} and {}{}\n", options.rehearse ? "would remove" : "removed",
+             format_count(pruned.winners, "result"), format_count(pruned.trials, "trial"),
+             format_count(pruned.sessions, "session"), format_count(pruned.devices, "device"),
+             options.rehearse ? ""
+                              : fmt::format("; {} is {} (was {})", db.file().string(),
+                                            format_bytes(static_cast<double>(after)),
+                                            format_bytes(static_cast<double>(before))));
+  return exit_done;
+}
+
+}  // namespace
+
+void add_prune_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("prune", "Remove what is no longer wanted");
+  auto options = std::make_shared<PruneOptions>();
+  add_result_options(*command, options->results);
+  const std::string group = "What to remove";
+  command->add_flag("--trials", options->trials, "Raw trials of ended sessions; winners stay")
+      ->group(group);
+  command->add_flag("--failed", options->failed, "Of these only the failed ones, with their logs")
+      ->group(group);
+  command
+      ->add_flag("--superseded", options->superseded,
+                 "Results that have a later one, of another driver, compiler or template")
+      ->group(group);
+  command->add_flag("--results", options->winners, "The results that the options choose")
+      ->group(group);
+  command->add_flag("--dry-run", options->rehearse, "Only say what would go");
+  command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
+  command->footer("Example: greta-db prune --results --stale --dry-run");
+  command->callback([&action, options] { action = [options] { return prune(*options); }; });
+}
+
+}  // namespace greta

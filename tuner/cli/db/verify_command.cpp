@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "db/tuned_db.hpp"
+#include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/paths.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta {
+namespace {
+
+struct VerifyOptions {
+  std::filesystem::path db = default_database();
+  bool json = false;
+};
+
+/// What is wrong with a database: SQLite's findings, checksums, and what can't be read back.
+std::vector<std::string> find_damage(const std::filesystem::path& file, TunedDb::Counts& counts) {
+  try {
+    const TunedDb db = TunedDb::open(file, TunedDb::Mode::read_only);
+    counts = db.counts();
+    auto findings = db.check();
+    if (!findings.empty()) return findings;
+    db.results();
+    db.devices();
+    for (const auto& session : db.sessions()) db.trials(session.id);
+    return findings;
+  } catch (const Error& error) {
+    return {error.what()};
+  }
+}
+
+int verify(const VerifyOptions& options) {
+  if (!std::filesystem::exists(options.db)) {
+    throw CommandError(exit_usage,
+                       fmt::format("--db {}: there is no such file", options.db.string()));
+  }
+  TunedDb::Counts counts;
+  const auto findings = find_damage(options.db, counts);
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"file", options.db.string()},
+                                      {"sound", findings.empty()},
+                                      {"findings", findings},
+                                      {"results", counts.winners},
+                                      {"trials", counts.trials},
+                                      {"sessions", counts.sessions}}
+                           .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else if (findings.empty()) {
+    fmt::print("{} is sound: {}, {}, {}\n", options.db.string(),
+               format_count(counts.winners, "result"), format_count(counts.trials, "trial"),
+               format_count(counts.sessions, "session"));
+  } else {
+    for (const auto& finding : findings) fmt::print("{}\n", finding);
+  }
+  if (findings.empty()) return exit_done;
+  throw CommandError(exit_failed, fmt::format("{}: {}", options.db.string(),
+                                              format_count(findings.size(), "finding")));
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "verify", "Check a database: structure, references, every row's checksum, every value");
+  auto options = std::make_shared<VerifyOptions>();
+  command->add_option("--db", options->db, "Database of trials and winners")->capture_default_str();
+  command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
+  command->footer("Exit code 1 where anything is found. Example: greta-db verify --db tuned.db");
+  command->callback([&action, options] { action = [options] { return verify(*options); }; });
+}
+
+}  // namespace greta

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "db/filter.hpp"
+#include "tuner/cli/paths.hpp"
+
+namespace greta {
+
+/// Which results of a database a command is about, as options say it.
+struct ResultOptions {
+  std::filesystem::path db = default_database();
+  std::string op, dtype, out_dtype, dims, variant, device, driver;
+  bool cold = false, warm = false, stale = false, fresh = false;
+};
+
+/// Adds --db and the filters to a subcommand. `options` must live as long as it does.
+void add_result_options(CLI::App& command, ResultOptions& options);
+
+/// Checks every value; throws CommandError that names the option, the value and what is allowed.
+ResultFilter read_filter(const ResultOptions& options);
+
+/// Throws CommandError where no device of the database answers to --device.
+void check_device_is_known(const TunedDb& db, const ResultFilter& filter);
+
+/// The results that match, of all circumstances.
+std::vector<StoredWinner> select_results(const TunedDb& db, const ResultFilter& filter,
+                                         StalenessJudge& judge);
+
+}  // namespace greta
