@@ -5,8 +5,8 @@
 #   scripts/measure_gpu.sh OUTDIR --bin DIR [options]
 #
 #   OUTDIR          receives logs, CSV, JSON and the database: nine files at most
-#   --bin DIR       holds greta-tune, greta-compile-helper, greta_test_device, greta_test_kernels,
-#                   greta_device_benchmark and greta_compile_benchmark
+#   --bin DIR       holds greta-tune, greta-bench, greta-compile-helper, greta_test_device,
+#                   greta_test_kernels and greta_compile_benchmark
 #   --lib DIR       shared libraries that the machine lacks, such as the Vulkan loader
 #   --peers FILE    a Python script that times other libraries and prints CSV (--only copy,gemm)
 #   --devices LIST  as greta-tune names them; default: hip:0,vulkan:0
@@ -97,7 +97,8 @@ plan() {
   fi
   "$1" kernels 300 "$log" "${greta[@]}" "$bin/greta_test_kernels"
   "$1" benchmark 120 "$out/device-benchmark.json" \
-    "${greta[@]}" "$bin/greta_device_benchmark" --benchmark_format=json
+    "${greta[@]}" "$bin/greta-bench" --preset "${preset%/*}/device.json" \
+    --device "${devices%%,*}" --db "$db" --benchmark_format=json
   if [[ -n $peers ]]; then
     "$1" peers-gemm 300 "$out/peers-gemm.csv" python3 "$peers" --only copy,gemm
     "$1" peers-rows 500 "$out/peers-rows.csv" python3 "$peers" --only copy,softmax,layernorm,rmsnorm

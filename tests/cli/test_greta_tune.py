@@ -358,6 +358,8 @@ class Preset(Case):
 
     def test_shipped_presets_are_well_formed(self):
         for file in (SOURCE / "presets").glob("*.json"):
+            if "problems" not in json.loads(file.read_text()):  # the schema, and nothing to tune
+                continue
             with self.subTest(file=file.name):
                 # A bad strategy is refused only after the whole preset was read.
                 result = self.run_tune("preset", file, "--db", self.db, "--strategy", "none")
@@ -365,10 +367,10 @@ class Preset(Case):
 
     def test_mistakes_are_named_with_their_place(self):
         problems = '{"problems": [{"op": "gemm", "m": 8, "n": 8, "k": 8}, %s]}'
-        for text, words in ((problems % '{"op": "gemm", "m": 8, "n": 8}', ["problems[1]", "--k"]),
-                            (problems % '{"op": "conv"}', ["problems[1]", "op"]),
+        for text, words in ((problems % '{"op": "gemm", "m": 8, "n": 8}', ["problems[1].k"]),
+                            (problems % '{"op": "conv"}', ["problems[1].op"]),
                             (problems % '{"op": "gemm", "m": 8, "n": 8, "k": 8, "z": 1}',
-                             ["problems[1]", "z"]),
+                             ["problems[1].z"]),
                             (problems % "7", ["problems[1]"]),
                             ('{"problem": []}', ["problem"]), ("{", ["JSON"]), ("[]", ["JSON"])):
             with self.subTest(text=text):

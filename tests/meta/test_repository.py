@@ -89,20 +89,14 @@ class Scripts(unittest.TestCase):
 
 
 class Presets(unittest.TestCase):
-    def test_presets_have_the_documented_form(self):
-        presets = sorted((ROOT / "presets").glob("*.json"))
+    def test_presets_say_what_they_are(self):
+        presets = sorted(set((ROOT / "presets").glob("*.json")) - {ROOT / "presets/schema.json"})
         self.assertGreater(len(presets), 0)
         for file in presets:
             with self.subTest(file.name):
                 preset = json.loads(file.read_text())
-                self.assertEqual(set(preset), {"name", "summary", "budget", "problems"})
                 self.assertEqual(preset["name"], file.stem)
-                self.assertRegex(preset["budget"], r"^[0-9.]+(s|m|h|%)?$")
-                self.assertGreater(len(preset["problems"]), 0)
-                for problem in preset["problems"]:
-                    self.assertIn("op", problem)
-                texts = [json.dumps(problem, sort_keys=True) for problem in preset["problems"]]
-                self.assertEqual(len(texts), len(set(texts)), "a problem is listed twice")
+                self.assertIn("summary", preset)
 
 
 class Links(unittest.TestCase):

@@ -88,7 +88,7 @@ class MeasureGpu(ScriptTest):
         self.program("greta-tune", 'echo "$*"; echo "$*" >>"$(dirname "$0")/calls"')
         self.program("greta_test_device", "exit 3")
         self.program("greta_test_kernels", "exit 0")
-        self.program("greta_device_benchmark", 'echo "$LD_LIBRARY_PATH"')
+        self.program("greta-bench", 'echo "$LD_LIBRARY_PATH"')
         self.program("greta_compile_benchmark", 'echo "compiled with $*"')
 
     def measure(self, *arguments):

@@ -10,8 +10,8 @@
 #include "kernels/catalog.hpp"
 #include "runtime/device/sanitizing.hpp"
 #include "tuner/cli/tool.hpp"
+#include "tuner/report/csv.hpp"
 #include "tuner/report/format.hpp"
-#include "tuner/report/report.hpp"
 #include "tuner/search/strategy.hpp"
 
 namespace greta {
@@ -105,10 +105,10 @@ void check_sanitizes(const ProbedDevice& device) {
   }
 }
 
-void check_csv(const std::filesystem::path& file) {
+void check_csv(const std::string& option, const std::filesystem::path& file) {
   if (file.empty()) return;
   const auto refuse = [&](std::string_view why) {
-    throw CommandError(exit_usage, fmt::format("--csv {}: {}", file.string(), why));
+    throw CommandError(exit_usage, fmt::format("{} {}: {}", option, file.string(), why));
   };
   if (std::filesystem::exists(file)) {
     if (!std::filesystem::is_regular_file(file)) refuse("is not a file");
@@ -120,7 +120,9 @@ void check_csv(const std::filesystem::path& file) {
     if (access(file.c_str(), W_OK) != 0) refuse("can't be written");
     return;
   }
-  const auto folder = std::filesystem::absolute(file).parent_path();
+  auto folder = std::filesystem::absolute(file).parent_path();
+  while (!std::filesystem::exists(folder)) folder = folder.parent_path();  // others are created
+  if (!std::filesystem::is_directory(folder)) refuse(folder.string() + " is not a folder");
   if (access(folder.c_str(), W_OK) != 0) refuse("can't be written");
 }
 

@@ -32,8 +32,9 @@ std::vector<ProbedDevice> select_devices(const std::string& wanted);
 /// Whether kernels can run under sanitizers on this device, and on this system.
 void check_sanitizes(const ProbedDevice& device);
 
-/// An existing file must be one of ours: rows are appended to it, never written over.
-void check_csv(const std::filesystem::path& file);
+/// An existing file must be one of ours: rows are appended to it, never written over. `option`:
+/// that names it.
+void check_csv(const std::string& option, const std::filesystem::path& file);
 
 /// Configurations that a user wants to be tried, as text in which any white space separates.
 std::vector<Config> read_configs(const Problem& problem, const DeviceInfo& device,

@@ -58,12 +58,13 @@ void check_operation(const CLI::App& command, std::span<const std::string> words
 }
 
 // Mistakes that the option parser would report in words of its own making.
-void check_words(const CLI::App& app, std::span<const std::string> words) {
+void check_words(const CLI::App& app, bool needs_command, std::span<const std::string> words) {
   for (const auto& word : words) {
     if (word.starts_with("--") && word.ends_with("=")) {
       refuse_words(word + ": the value is empty");
     }
   }
+  if (words.empty() && !needs_command) return;
   if (words.empty()) refuse_words("a command is needed: " + names_of_commands(app));
   if (words[0].starts_with("-")) return;
   const CLI::App* command = find_command(app, words[0]);
@@ -126,11 +127,12 @@ int run_tool(const Tool& tool, int argc, char** argv) {
   app.footer(tool.examples +
              "\n\nExit codes: 0 done, 1 failed, 2 bad usage, 3 no device, 4 regression.");
   app.set_version_flag("--version", fmt::format("{} {}", tool.name, version()));
-  app.require_subcommand(1);
+  app.require_subcommand(tool.needs_command ? 1 : 0, 1);
   Action action;
   tool.add_commands(app, action);
   try {
-    check_words(app, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+    check_words(app, tool.needs_command,
+                std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
     app.parse(argc, argv);
     const int code = action();
     if (std::fflush(stdout) != 0) throw CommandError(exit_failed, "can't write the output");

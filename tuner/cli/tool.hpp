@@ -37,6 +37,9 @@ struct Tool {
   std::string examples;  ///< what it ends with
   /// Adds every command; the chosen one sets the action.
   std::function<void(CLI::App& app, Action& action)> add_commands;
+  /// Whether a command must be named. Where not, add_commands() sets the action that is done
+  /// without one, whose options are the program's own.
+  bool needs_command = true;
 };
 
 /// The whole of a program's main(): parses the command line, runs what it chose, and tells every

@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <csignal>
-#include <fstream>
 
 #include "runtime/device/utc.hpp"
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/interrupt.hpp"
+#include "tuner/cli/locks.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tool.hpp"
@@ -20,18 +19,10 @@
 namespace greta {
 namespace {
 
-std::atomic<bool> stop_requested{false};
-
 // Of a comparison of devices: the part of a time budget that is left for it, and what it gets where
 // the budget is one of trials.
 constexpr double contest_share = 0.1;
 constexpr double contest_s = 20;
-
-// The first signal asks for an orderly end, a second one of its kind ends the process.
-void on_interrupt(int signal) {
-  stop_requested = true;
-  std::signal(signal, SIG_DFL);
-}
 
 }  // namespace
 
@@ -122,9 +113,9 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
       read_configs(task.problem, device.info, task.try_first);
     }
   }
-  check_csv(options.csv);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, on_interrupt);
-  if (!options.no_lock) lock_cards(devices);
+  check_csv("--csv", options.csv);
+  catch_interrupts();
+  if (!options.no_lock) locks_ = lock_cards(devices, "greta-tune");
   for (const auto& device : devices) {
     evaluator.device = device.info.id();
     if (options.in_process) {
@@ -135,25 +126,6 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
     }
   }
   db_ = open_database(options.db, TunedDb::Mode::read_write);
-}
-
-// In one order in every process, so that two never wait for each other.
-void Tuning::lock_cards(const std::vector<ProbedDevice>& devices) {
-  std::vector<std::string> keys;
-  for (const auto& device : devices) keys.push_back(CardLock::key(device.info));
-  std::sort(keys.begin(), keys.end());
-  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  for (const auto& key : keys) {
-    const auto announce = [&](const std::string& holder) {
-      const auto line = fmt::format(
-          "waiting for {}, which measures on the same card ({}); --no-lock does not wait\n",
-          holder.empty() ? "another process" : holder, key);
-      static_cast<void>(std::fputs(line.c_str(), stderr));
-    };
-    locks_.emplace_back(default_cache_directory() / "locks", key, "greta-tune", announce,
-                        stop_requested);
-  }
-  if (stop_requested) throw CommandError(exit_failed, "interrupted; nothing was measured");
 }
 
 SessionOptions Tuning::session_options() const {
@@ -177,13 +149,13 @@ TaskResult Tuning::run(const TuningTask& task) {
   options.command = "greta-tune " + task.problem.key();
   TaskResult result;
   for (const auto& evaluator : evaluators_) {
-    if (stop_requested) break;
+    if (stop_requested()) break;
     Progress progress(stderr, isatty(STDERR_FILENO) != 0);
     const DeviceInfo& device = evaluator->device();
     if (evaluators_.size() > 1) progress.on_phase(device.id() + " " + device.name);
     options.try_first = read_configs(task.problem, device, task.try_first);
     result.sessions.push_back(
-        tune(*evaluator, *db_, task.problem, options, progress, stop_requested));
+        tune(*evaluator, *db_, task.problem, options, progress, stop_requested()));
   }
   compare(result, options);
   return result;
@@ -194,11 +166,11 @@ void Tuning::compare(TaskResult& result, const SessionOptions& options) {
   for (std::size_t i = 0; i < result.sessions.size(); ++i) {
     if (result.sessions[i].winner) entrants.push_back({*evaluators_[i], result.sessions[i]});
   }
-  if (entrants.size() < 2 || stop_requested) return;
+  if (entrants.size() < 2 || stop_requested()) return;
   Progress(stderr, false).on_phase("comparing the winners in alternating turns");
   const bool timed = budget_.kind() == Budget::Kind::seconds;
   result.contest = hold_contest(
-      entrants, options, timed ? contest_share * budget_.amount() : contest_s, stop_requested);
+      entrants, options, timed ? contest_share * budget_.amount() : contest_s, stop_requested());
   for (const auto& other : result.contest->others) {
     if (other.comparison.measured()) db_->set_comparison(other.comparison);
   }
@@ -206,20 +178,17 @@ void Tuning::compare(TaskResult& result, const SessionOptions& options) {
 
 void Tuning::write_csv(const TaskResult& result) {
   if (options_.csv.empty()) return;
-  std::error_code ignored;
-  const bool fresh = std::filesystem::file_size(options_.csv, ignored) == 0 || ignored;
-  std::ofstream out(options_.csv, std::ios::app);
-  if (fresh) out << csv_header();
-  for (const auto& session : result.sessions) out << csv_rows(session, !options_.warm, date_);
-  out.close();
-  if (!out) {
-    throw CommandError(exit_failed, fmt::format("--csv {}: can't be written; the trials are in {}",
-                                                options_.csv.string(), database().string()));
+  for (const auto& session : result.sessions) {
+    const auto written = append_csv(options_.csv, csv_rows(session, !options_.warm, date_));
+    if (!written) {
+      throw CommandError(exit_failed, fmt::format("--csv {}; the trials are in {}",
+                                                  written.failure().message, database().string()));
+    }
   }
 }
 
 bool Tuning::interrupted() const {
-  return stop_requested;
+  return stop_requested();
 }
 
 }  // namespace greta

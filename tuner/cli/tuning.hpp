@@ -72,7 +72,6 @@ class Tuning {
   bool interrupted() const;
 
  private:
-  void lock_cards(const std::vector<ProbedDevice>& devices);
   SessionOptions session_options() const;
   void compare(TaskResult& result, const SessionOptions& options);
 

@@ -118,6 +118,28 @@ GRETA_KERNEL(256) greta_read(Words<16>* memory, u32 pieces, u32 groups) {
 }
 )";
 
+constexpr std::string_view chase_glsl = R"(#version 460
+#extension GL_EXT_buffer_reference : require
+layout(local_size_x = 256) in;
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Memory { uint next[]; };
+layout(push_constant) uniform Arguments { Memory memory; uint steps; uint unused; };
+void main() {
+  if (gl_LocalInvocationIndex != 0) return;
+  uint at = 0;
+  for (uint i = 0; i < steps; ++i) at = memory.next[at];
+  if (at == 0xFFFFFFFF) memory.next[1] = at;
+}
+)";
+
+constexpr std::string_view chase_hip = R"(
+GRETA_KERNEL(256) greta_chase(u32* memory, u32 steps, u32 unused) {
+  if (thread_index() != 0) return;
+  u32 at = 0;
+  for (u32 i = 0; i < steps; ++i) at = memory[at];
+  if (at == 0xFFFFFFFFU) memory[1] = at + unused;
+}
+)";
+
 // Values come from the arguments, so that no product is known; two fragments take turns.
 constexpr std::string_view matrix_hip = R"(
 typedef MatrixCore<INPUT, SPAN> Core;
@@ -250,6 +272,18 @@ KernelSource copy_kernel(const DeviceInfo& device) {
 
 KernelSource read_kernel(const DeviceInfo& device) {
   return plain_source(device, "read", read_glsl, read_hip);
+}
+
+KernelSource chase_kernel(const DeviceInfo& device) {
+  return plain_source(device, "chase", chase_glsl, chase_hip);
+}
+
+KernelSource empty_kernel(const DeviceInfo& device) {
+  auto source = plain_source(device, "empty",
+                             "#version 460\nlayout(local_size_x = 256) in;\nvoid main() {}\n",
+                             "GRETA_KERNEL(256) greta_empty() {}\n");
+  source.argument_bytes = 0;
+  return source;
 }
 
 KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& operation) {

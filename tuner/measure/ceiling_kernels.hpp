@@ -25,6 +25,13 @@ inline constexpr std::uint64_t copy_group_bytes = 64 * ceiling_threads;
 /// which may be fewer.
 KernelSource read_kernel(const DeviceInfo& device);
 
+/// Follows a chain of indices from element 0, one thread. Arguments: address of u32 elements, u32
+/// steps.
+KernelSource chase_kernel(const DeviceInfo& device);
+
+/// Does nothing; no arguments.
+KernelSource empty_kernel(const DeviceInfo& device);
+
 /// Independent products of this kind in registers, matrix_chains of them in a subgroup. Arguments:
 /// address of 4 KiB that are never written, u32 length of the dot products (a multiple of 64), u32
 /// two inputs of equal value.

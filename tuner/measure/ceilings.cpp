@@ -167,6 +167,15 @@ std::vector<std::string> ceiling_kinds(const DeviceInfo& device) {
   return kinds;
 }
 
+bool complete(const std::vector<Ceiling>& ceilings, const DeviceInfo& device) {
+  const auto kinds = ceiling_kinds(device);
+  return std::all_of(kinds.begin(), kinds.end(), [&](const std::string& kind) {
+    return std::any_of(ceilings.begin(), ceilings.end(), [&](const Ceiling& c) {
+      return c.kind == kind && c.driver == device.driver;
+    });
+  });
+}
+
 double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind) {
   const auto found = std::find_if(ceilings.begin(), ceilings.end(),
                                   [&](const Ceiling& c) { return c.kind == kind; });

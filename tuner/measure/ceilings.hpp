@@ -25,6 +25,9 @@ std::vector<std::string> ceiling_kinds(const DeviceInfo& device);
 /// each. A matrix rate that can't be measured is 0, which is logged.
 Result<std::vector<Ceiling>> measure_ceilings(Device& device);
 
+/// Whether these are all the ceilings of a device, measured with the driver it has.
+bool complete(const std::vector<Ceiling>& ceilings, const DeviceInfo& device);
+
 /// The value of one kind, or 0.
 double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind);
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/report/csv.hpp"
 #include "tuner/session/contest.hpp"
 #include "tuner/session/session.hpp"
 
@@ -38,11 +39,9 @@ std::string contest_text(const std::vector<const SessionResult*>& sessions,
 nlohmann::json contest_json(const std::vector<const SessionResult*>& sessions,
                             const ContestResult& contest);
 
-/// The first line of every CSV file; columns in docs/csv.md.
-std::string csv_header();
-/// One line for each trial, then the default and the winner as certified.
-std::string csv_rows(const SessionResult& result, bool cold, const std::string& date);
+/// A row for each trial, then the default and the winner as certified.
+std::vector<CsvRow> csv_rows(const SessionResult& result, bool cold, const std::string& date);
 /// The default, whose configuration is not stored where it is not the winner, and the winner.
-std::string csv_rows(const StoredWinner& stored);
+std::vector<CsvRow> csv_rows(const StoredWinner& stored);
 
 }  // namespace greta

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "db/json.hpp"
 #include "db/values.hpp"
 #include "kernels/catalog.hpp"
@@ -38,130 +36,6 @@ json problem_json(const SessionResult& result) {
           {"dims", dims},
           {"flops", result.work.flops},
           {"bytes", result.work.bytes}};
-}
-
-// Where and of what the rows of a file are.
-struct CsvOrigin {
-  const Problem& problem;
-  const DeviceInfo& device;
-  Provenance provenance;
-  bool cold = true;
-};
-
-// One row; fields that a row does not have stay empty.
-struct CsvRow {
-  std::string origin;
-  std::string problem_dims;
-  std::string config;
-  std::string status;
-  double us = 0, low_us = 0, high_us = 0, p99_us = 0, spread = 0;
-  double error = 0, bound = 0;
-  double speedup = 0, speedup_low = 0, speedup_high = 0;
-  std::size_t samples = 0;
-  Work work;
-  double roofline = 0;
-};
-
-std::string number(double value) {
-  return value != 0 ? fmt::format("{:.6g}", value) : "";
-}
-
-// Text is quoted where it could hold a comma, a quote or a line break.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out + "\"";
-}
-
-std::string attributes_text(const Problem& problem) {
-  std::string text;
-  for (const auto& [name, value] : problem.attributes) {
-    text += (text.empty() ? "" : " ") + name + "=" + value;
-  }
-  return text;
-}
-
-std::string csv_row(const CsvOrigin& origin, const CsvRow& row) {
-  const DeviceInfo& device = origin.device;
-  const Problem& problem = origin.problem;
-  return fmt::format(
-      "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-      problem.op, to_string(problem.dtype), to_string(problem.out_dtype), row.problem_dims,
-      quoted(attributes_text(problem)), device.backend, quoted(device.name), quoted(row.config),
-      row.origin, row.status, number(row.us), number(row.low_us), number(row.high_us),
-      number(row.p99_us), number(row.spread),
-      number(row.us > 0 ? row.work.flops / row.us / 1e6 : 0),
-      number(row.us > 0 ? row.work.bytes / row.us / 1e3 : 0), number(row.roofline),
-      number(row.error), number(row.bound), number(row.speedup), number(row.speedup_low),
-      number(row.speedup_high), origin.cold ? "cold" : "warm", row.samples,
-      quoted(origin.provenance.driver), quoted(origin.provenance.compiler),
-      origin.provenance.greta_version, origin.provenance.started_utc);
-}
-
-void fill(CsvRow& row, const Measurement& measurement, const Verdict& verdict) {
-  row.us = measurement.median_us;
-  row.low_us = measurement.low_us;
-  row.high_us = measurement.high_us;
-  row.p99_us = measurement.p99_us;
-  row.spread = measurement.spread_percent();
-  row.error = verdict.error;
-  row.bound = verdict.bound;
-}
-
-CsvRow trial_row(const SessionResult& result, const Trial& trial) {
-  CsvRow row;
-  const bool stand_in = result.stand_in && trial.problem_key == result.stand_in->problem.key();
-  row.origin = stand_in ? "stand_in" : "trial";
-  const Problem& ran = stand_in ? result.stand_in->problem : result.problem;
-  row.problem_dims = ran.dims_text();
-  row.config = trial.config.text();
-  row.status = trial.ok() ? "ok" : to_string(*trial.failure);
-  fill(row, trial.measurement, trial.verdict);
-  row.samples = trial.measurement.samples_us.size();
-  row.work = stand_in ? Work{} : result.work;
-  return row;
-}
-
-CsvRow winner_row(const Problem& problem, const Work& work, const Winner& winner) {
-  CsvRow row;
-  row.origin = "winner";
-  row.problem_dims = problem.dims_text();
-  row.config = winner.config.text();
-  row.status = "ok";
-  fill(row, winner.measurement, winner.verdict);
-  row.speedup = winner.speedup;
-  row.speedup_low = winner.speedup_low;
-  row.speedup_high = winner.speedup_high;
-  row.samples = static_cast<std::size_t>(winner.rounds);
-  row.work = work;
-  row.roofline = winner.roofline;
-  return row;
-}
-
-CsvRow default_row(const Problem& problem, const Work& work, const Winner& winner,
-                   const std::string& config) {
-  CsvRow row;
-  row.origin = "default";
-  row.problem_dims = problem.dims_text();
-  row.config = config;
-  row.status = "ok";
-  row.us = winner.default_us;
-  row.samples = static_cast<std::size_t>(winner.rounds);
-  row.work = work;
-  return row;
-}
-
-// What was certified: the default, where it ran, and the winner.
-std::string certified_rows(const CsvOrigin& origin, const Work& work, const Winner& winner,
-                           const std::string& default_config) {
-  std::string rows;
-  if (winner.default_us > 0) {
-    rows += csv_row(origin, default_row(origin.problem, work, winner, default_config));
-  }
-  return rows + csv_row(origin, winner_row(origin.problem, work, winner));
 }
 
 }  // namespace
@@ -246,30 +120,6 @@ json contest_json(const std::vector<const SessionResult*>& sessions, const Conte
           {"sure", contest.sure()},
           {"others", others},
           {"notes", contest.notes}};
-}
-
-std::string csv_header() {
-  return "op,dtype,out_dtype,problem,attributes,backend,device,config,origin,status,us,low_us,"
-         "high_us,p99_us,spread_pct,tflops,gbps,roofline,error,bound,speedup,speedup_low,"
-         "speedup_high,cache,samples,driver,compiler,greta_version,date\n";
-}
-
-std::string csv_rows(const SessionResult& result, bool cold, const std::string& date) {
-  const CsvOrigin origin{
-      result.problem,
-      result.device,
-      {std::string(version()), "", result.device.driver, result.device.compiler, date},
-      cold};
-  std::string rows;
-  for (const auto& trial : result.trials) rows += csv_row(origin, trial_row(result, trial));
-  if (!result.winner) return rows;
-  return rows + certified_rows(origin, result.work, *result.winner, result.default_config.text());
-}
-
-std::string csv_rows(const StoredWinner& stored) {
-  return certified_rows({stored.problem, stored.device, stored.provenance, stored.winner.cold},
-                        work_of(stored.problem), stored.winner,
-                        stored.winner.is_default ? stored.winner.config.text() : "");
 }
 
 }  // namespace greta

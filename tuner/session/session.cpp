@@ -116,13 +116,7 @@ SessionResult Session::run() {
 
 void Session::learn_ceilings() {
   result_.ceilings = db_.ceilings(result_.device.fingerprint());
-  const auto kinds = ceiling_kinds(result_.device);
-  const auto known = [&](const std::string& kind) {
-    return std::any_of(result_.ceilings.begin(), result_.ceilings.end(), [&](const Ceiling& c) {
-      return c.kind == kind && c.driver == result_.device.driver;
-    });
-  };
-  if (std::all_of(kinds.begin(), kinds.end(), known)) return;
+  if (complete(result_.ceilings, result_.device)) return;
   observer_.on_phase("measuring the device's ceilings");
   const Lap lap(result_.time.measure);
   try {

@@ -77,7 +77,7 @@ int list(const ListOptions& options) {
       objects.push_back(result_json(result));
       objects.back()["stale"] = stale;
     } else if (options.csv) {
-      csv += csv_rows(result);
+      for (const auto& row : csv_rows(result)) csv += csv_line(row);
     } else {
       add_row(table, result, stale);
     }

@@ -1,0 +1,74 @@
+// CSV files: what is written is read back, and damage is told with its line.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/temporary_folder.hpp"
+#include "tuner/report/csv.hpp"
+
+namespace greta {
+namespace {
+
+CsvRow example() {
+  CsvRow row;
+  row.op = "gemm";
+  row.dtype = "f16";
+  row.out_dtype = "f32";
+  row.problem = "m=1 n=2 k=3";
+  row.attributes = "layout=nt epilogue=bias,silu";
+  row.backend = "vulkan";
+  row.device = "a \"device\", quoted";
+  row.config = "tiled BM=128";
+  row.origin = "winner";
+  row.status = "ok";
+  row.us = 12.5;
+  row.roofline = 0.5;
+  row.cache = "cold";
+  row.samples = 5;
+  row.driver = "two\nlines";
+  row.date = "2026-11-20T12:00:00Z";
+  row.blocks_us = {{12.5, 12.25}, {13, 12.375, 1e6}};
+  return row;
+}
+
+TEST(ReportCsv, RowsComeBackAsTheyWere) {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path() / "deep" / "a.csv";
+  ASSERT_TRUE(append_csv(file, {example()}));
+  ASSERT_TRUE(append_csv(file, {CsvRow{}}));
+  const auto rows = read_csv(file);
+  ASSERT_TRUE(rows) << rows.failure().message;
+  ASSERT_EQ(rows->size(), 2U);
+  const CsvRow& row = rows->front();
+  EXPECT_EQ(row.attributes, "layout=nt epilogue=bias,silu");
+  EXPECT_EQ(row.device, "a \"device\", quoted");
+  EXPECT_EQ(row.driver, "two lines");
+  EXPECT_EQ(row.us, 12.5);
+  EXPECT_EQ(row.samples, 5U);
+  EXPECT_EQ(row.blocks_us, example().blocks_us);
+  EXPECT_EQ(csv_line(row), csv_line(rows->front()));
+  EXPECT_TRUE(rows->back().blocks_us.empty());
+}
+
+TEST(ReportCsv, DamageIsToldWithItsLine) {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path() / "a.csv";
+  const std::string good = csv_header() + csv_line(example());
+  const auto failure = [&](const std::string& text) {
+    std::ofstream(file, std::ios::trunc) << text;
+    const auto rows = read_csv(file);
+    return rows ? "" : rows.failure().message;
+  };
+  EXPECT_EQ(failure(good), "");
+  EXPECT_NE(failure(good + "gemm,f16\n").find("line 3: has 2 fields"), std::string::npos);
+  EXPECT_NE(failure(good.substr(0, good.size() - 4) + "x\n").find("line 2: samples_us: "),
+            std::string::npos);
+  EXPECT_NE(failure(csv_header() + "\"open\n").find("line 2: a quote"), std::string::npos);
+  EXPECT_NE(failure("op,us\n").find("other columns"), std::string::npos);
+  EXPECT_NE(read_csv(folder.path() / "none.csv").failure().message.find("can't be read"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,51 @@
+#include "tuner/bench/benchmark.hpp"
+
+#include <algorithm>
+
+#include "tuner/measure/sampler.hpp"
+
+namespace greta {
+namespace {
+
+std::string without_spaces(std::string text) {
+  std::replace(text.begin(), text.end(), ' ', ',');
+  return text;
+}
+
+}  // namespace
+
+std::string Benchmark::name() const {
+  std::string text = kind + "/" + row.op;
+  if (!row.dtype.empty()) text += "/" + row.dtype;
+  if (row.out_dtype != row.dtype) text += "-" + row.out_dtype;
+  if (!row.problem.empty()) text += "/" + without_spaces(row.problem);
+  if (!row.attributes.empty()) text += "/" + without_spaces(row.attributes);
+  if (row.origin != "measured") text += "/" + row.origin;
+  return text;
+}
+
+void BenchmarkOutcome::fail(const Failure& why) {
+  failure = why.message;
+  status = to_string(why.status);
+}
+
+CsvRow finished_row(const Benchmark& benchmark, const BenchmarkOutcome& outcome,
+                    const std::string& date, const std::string& clocks) {
+  Measurement measurement;
+  for (const auto& block : outcome.blocks_us) {
+    measurement.samples_us.insert(measurement.samples_us.end(), block.begin(), block.end());
+  }
+  measurement.cold = benchmark.row.cache == "cold";
+  measurement.clocks = clocks;
+  if (!measurement.samples_us.empty()) summarise(measurement);
+  CsvRow row = benchmark.row;
+  row.set_measurement(measurement);
+  row.blocks_us = outcome.blocks_us;
+  row.set_work(benchmark.work);
+  if (row.us > 0) row.roofline = benchmark.roofline_us / row.us;
+  row.status = outcome.status;
+  row.date = date;
+  return row;
+}
+
+}  // namespace greta

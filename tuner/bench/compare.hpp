@@ -1,0 +1,58 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tuner/measure/statistics.hpp"
+#include "tuner/report/csv.hpp"
+
+namespace greta {
+
+/// Samples in blocks that were taken apart in time, µs.
+using Blocks = std::vector<std::vector<double>>;
+
+/// What two measurements of the same thing say of it.
+enum class Finding { slower, faster, same, unsure };
+std::string_view to_string(Finding finding);
+
+/// How the time of something changed: an interval of the ratio of the new time to the old one.
+///
+/// Samples that follow each other share what disturbs them, so they are taken together in groups of
+/// ten and more, whole blocks that follow each other, and each group stands for itself by its
+/// fastest sample: load on the machine makes most samples slower, but hardly all of a group. The
+/// interval of the typical ratio comes from all pairs of an old and a new group (Hodges and
+/// Lehmann, with Wilcoxon's exact ranks; Hollander, Wolfe & Chicken, Nonparametric Statistical
+/// Methods, 4.2). The estimate is that, or the ratio of the medians of all samples where that
+/// changed less; 1 where they disagree on the direction. Where there are too few groups for the
+/// confidence the interval is [0, infinity).
+Interval change_of(const Blocks& base, const Blocks& fresh, double confidence);
+
+/// `margin`: changes up to this (0.05) count as none. Slower is what has changed by more, and by
+/// more than half of it for sure.
+Finding judge(const Interval& change, double margin);
+
+/// A row that both baselines have.
+struct RowChange {
+  CsvRow base, fresh;
+  Interval change;
+  Finding finding = Finding::unsure;
+  bool broke = false;  ///< was right, and fails now
+};
+
+struct BaselineComparison {
+  std::vector<RowChange> rows;  ///< what matters first
+  std::vector<CsvRow> only_base, only_fresh;
+  double confidence = 0;    ///< of each single interval
+  int regressions() const;  ///< rows that are slower, or broke
+};
+
+/// Compares rows of the same operation, types, problem, attributes, backend, origin and cache.
+/// Rows of a search (origins trial, stand_in) don't count; rows that are there twice are taken
+/// together. All findings together are wrong in 5 % of comparisons at most (Bonferroni).
+BaselineComparison compare_baselines(const std::vector<CsvRow>& base,
+                                     const std::vector<CsvRow>& fresh, double margin);
+
+/// "gemm f16 m=1 n=2 k=3 layout=nt, winner": what a row is about.
+std::string row_name(const CsvRow& row);
+
+}  // namespace greta

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/tuned_db.hpp"
+#include "kernels/launch/operands.hpp"
+#include "kernels/launch/prepared_plan.hpp"
+#include "runtime/device/device.hpp"
+#include "tuner/bench/benchmark.hpp"
+#include "tuner/evaluate/evaluator.hpp"
+#include "tuner/measure/launch_timer.hpp"
+
+namespace greta {
+
+/// Operations of the catalog as benchmarks. A configuration is checked against the reference by an
+/// evaluator (in a process of its own, where that is a WorkerEvaluator) before it is timed in this
+/// process, on the device's own clock.
+class KernelBenchmarks {
+ public:
+  struct Options {
+    bool cold = true;
+    double timeout_s = 30;          ///< of one launch
+    std::uint64_t flush_bytes = 0;  ///< CacheFlush's, for cold samples; 0: by the device's table
+    std::uint64_t seed = 0;         ///< of inputs; a run's are drawn from seed + run
+    std::vector<Ceiling> ceilings;
+  };
+
+  /// Compiles the kernels that timing needs. Device and evaluator must outlive this, and this its
+  /// benchmarks. Throws Error where the device can't time.
+  KernelBenchmarks(Device& device, Evaluator& checker, const Options& options);
+  ~KernelBenchmarks();
+  KernelBenchmarks(const KernelBenchmarks&) = delete;
+  KernelBenchmarks& operator=(const KernelBenchmarks&) = delete;
+
+  /// `origin`: CsvRow's. Operands stay on the device between calls while half of its memory holds
+  /// them; those that were used last.
+  Benchmark make(const Problem& problem, const Config& config, const std::string& origin);
+
+ private:
+  struct Loaded;  // a problem's operands, and plans that run on them
+  struct Plan;
+
+  Result<void> check(const Problem& problem, const Config& config, CsvRow& row, int run);
+  Result<Loaded*> load(const Problem& problem);
+  Result<Plan*> prepare(Loaded& loaded, const Config& config);
+  Result<std::vector<double>> take(const Problem& problem, const Config& config, int count);
+
+  Device& device_;
+  Evaluator& checker_;
+  Options options_;
+  std::optional<LaunchTimer> timer_;
+  std::list<std::unique_ptr<Loaded>> loaded_;  // the last used in front
+};
+
+/// Bytes of all operands of a problem.
+std::uint64_t operand_bytes(const Problem& problem);
+
+}  // namespace greta

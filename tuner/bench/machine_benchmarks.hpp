@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/device/device.hpp"
+#include "tuner/bench/benchmark.hpp"
+
+namespace greta {
+
+/// Limits and costs of the machine and of one device: `names` of platform_names(). The device must
+/// outlive them. Bandwidths count bytes read and written.
+std::vector<Benchmark> platform_benchmarks(Device& device, const std::vector<std::string>& names);
+
+/// Costs of the runtime's calls on a device: `names` of runtime_names(). The device must outlive
+/// them.
+std::vector<Benchmark> runtime_benchmarks(Device& device, const std::vector<std::string>& names);
+
+/// A benchmark without a kernel from the catalog: the operation's name, "bytes=4096" or nothing,
+/// and the bytes that a sample moves.
+Benchmark machine_benchmark(const Device& device, const std::string& kind, const std::string& op,
+                            const std::string& problem, double bytes);
+
+}  // namespace greta

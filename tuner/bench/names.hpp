@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace greta {
+
+// What a preset may name, each with one line on what it is.
+struct Named {
+  std::string name;
+  std::string summary;
+};
+
+/// Limits and costs of the machine, whatever runs on it.
+const std::vector<Named>& platform_names();
+/// Costs of the runtime's own calls.
+const std::vector<Named>& runtime_names();
+/// Health checks of a device, from the one that asks least of it to the one that asks most.
+const std::vector<Named>& check_names();
+
+}  // namespace greta

@@ -1,0 +1,265 @@
+#include "tuner/bench/preset.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "kernels/catalog.hpp"
+#include "tuner/bench/names.hpp"
+#include "tuner/search/budget.hpp"
+
+namespace greta {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t most_problems = 10'000;
+
+// Trouble at a place of the file; caught by read_preset() alone.
+[[noreturn]] void refuse(const std::string& place, const std::string& why) {
+  throw Error(place.empty() ? why : place + ": " + why);
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Names out of the file may hold anything.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, '?');
+  return text;
+}
+
+// Text of a scalar as a command line would have it.
+std::string scalar_text(const json& value, const std::string& place) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number()) return value.dump();
+  refuse(place, "must be a number or text");
+}
+
+const KernelTemplate& read_op(const json& entry, const std::string& place) {
+  if (!entry.is_object()) refuse(place, "is not an object");
+  if (!entry.contains("op")) refuse(place, "\"op\" is missing");
+  const json& op = entry["op"];
+  const auto* found = op.is_string() ? find_template(op.get<std::string>()) : nullptr;
+  if (found != nullptr) return *found;
+  std::vector<std::string> known;
+  for (const auto* kernel_template : catalog()) known.push_back(kernel_template->name);
+  refuse(place + ".op", fmt::format("{} is no operation; there are {}",
+                                    op.is_string() ? op.get<std::string>() : "it", joined(known)));
+}
+
+std::vector<std::string> option_names(const KernelTemplate& kernel_template) {
+  std::vector<std::string> names;
+  for (const auto& dimension : kernel_template.dimensions) names.push_back(dimension.name);
+  for (const auto& attribute : kernel_template.attributes) names.push_back(attribute.name);
+  names.insert(names.end(), {"dtype", "out_dtype"});
+  return names;
+}
+
+// The message of make_problem() about an option, which becomes a place of the file.
+[[noreturn]] void refuse_problem(const std::string& place, const std::string& message) {
+  if (!message.starts_with("--")) refuse(place, message);
+  const auto end = message.find_first_of(" :", 2);
+  std::string name = message.substr(2, end - 2);
+  if (name == "out-dtype") name = "out_dtype";
+  const auto rest = end == std::string::npos ? end : message.find_first_not_of(" :", end);
+  refuse(place + "." + name, rest == std::string::npos ? "is not allowed" : message.substr(rest));
+}
+
+Problem read_problem(const KernelTemplate& kernel_template,
+                     const std::vector<std::pair<std::string, std::string>>& values,
+                     const std::string& place) {
+  ProblemRequest request;
+  for (const auto& [name, text] : values) {
+    if (name == "dtype") {
+      request.dtype = text;
+    } else if (name == "out_dtype") {
+      request.out_dtype = text;
+    } else {
+      request.values.emplace_back(name, text);
+    }
+  }
+  auto problem = make_problem(kernel_template, request);
+  if (!problem) refuse_problem(place, problem.failure().message);
+  return *std::move(problem);
+}
+
+// Options of an entry with all their values: most have one, a list stands for each of its elements.
+struct Options {
+  std::string name;
+  std::vector<std::string> texts;
+};
+
+std::vector<Options> read_options(const KernelTemplate& kernel_template, const json& entry,
+                                  const std::string& place) {
+  const auto known = option_names(kernel_template);
+  std::vector<Options> options;
+  for (const auto& [name, value] : entry.items()) {
+    if (name == "op") continue;
+    const std::string here = place + "." + name;
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      refuse(here, fmt::format("{} has no such dimension or option; it has {}",
+                               kernel_template.name, joined(known)));
+    }
+    Options option{name, {}};
+    if (!value.is_array()) {
+      option.texts.push_back(scalar_text(value, here));
+    } else {
+      if (value.empty()) refuse(here, "is an empty list");
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        option.texts.push_back(scalar_text(value[i], fmt::format("{}[{}]", here, i)));
+      }
+    }
+    options.push_back(std::move(option));
+  }
+  return options;
+}
+
+// All combinations of an entry's lists.
+void read_entry(const json& entry, const std::string& file, const std::string& place,
+                Preset& preset, std::set<std::string>& seen) {
+  const KernelTemplate& kernel_template = read_op(entry, place);
+  const auto options = read_options(kernel_template, entry, place);
+  std::vector<std::size_t> at(options.size(), 0);
+  for (bool more = true; more;) {
+    std::vector<std::pair<std::string, std::string>> values;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      values.emplace_back(options[i].name, options[i].texts[at[i]]);
+    }
+    if (preset.problems.size() == most_problems) {
+      refuse(place,
+             fmt::format("is more than the {} problems that a preset may have", most_problems));
+    }
+    auto problem = read_problem(kernel_template, values, place);
+    if (!seen.insert(problem.key()).second) {
+      refuse(place, fmt::format("{} is listed twice", problem.key()));
+    }
+    preset.problems.push_back({std::move(problem), fmt::format("{}: {}", file, place)});
+    more = false;
+    for (std::size_t i = options.size(); i-- > 0 && !more;) {
+      at[i] = (at[i] + 1) % options[i].texts.size();
+      more = at[i] != 0;
+    }
+  }
+}
+
+std::string read_text(const json& value, const std::string& place) {
+  if (!value.is_string()) refuse(place, "must be text");
+  return value.get<std::string>();
+}
+
+int read_whole(const json& value, const std::string& place, int least, int most) {
+  const bool whole = value.is_number_integer() &&
+                     (!value.is_number_unsigned() || value.get<std::uint64_t>() <= 1'000'000);
+  const auto number = whole ? value.get<std::int64_t>() : std::int64_t{-1};
+  if (number < least || number > most) {
+    refuse(place, fmt::format("must be a whole number between {} and {}", least, most));
+  }
+  return static_cast<int>(number);
+}
+
+std::vector<std::string> read_names(const json& value, const std::string& place,
+                                    const std::vector<Named>& known) {
+  std::vector<std::string> all;
+  for (const auto& entry : known) all.push_back(entry.name);
+  if (value == "all") return all;
+  if (!value.is_array()) refuse(place, "must be \"all\" or a list of names: " + joined(all));
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const std::string here = fmt::format("{}[{}]", place, i);
+    const std::string name = read_text(value[i], here);
+    if (std::find(all.begin(), all.end(), name) == all.end()) {
+      refuse(here, fmt::format("{} is none of {}", name, joined(all)));
+    }
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      refuse(here, name + " is listed twice");
+    }
+    names.push_back(name);
+  }
+  return names;
+}
+
+void read_budget(const json& value, const std::string& place, Preset& preset) {
+  preset.budget = read_text(value, place);
+  if (const auto budget = Budget::parse(preset.budget); !budget) {
+    refuse(place, budget.failure().message);
+  }
+}
+
+void read_key(const std::string& name, const json& value, const std::string& file, Preset& preset) {
+  if (name == "$schema" || name == "summary") {
+    static_cast<void>(read_text(value, name));
+  } else if (name == "name") {
+    preset.name = read_text(value, name);
+  } else if (name == "budget") {
+    read_budget(value, name, preset);
+  } else if (name == "iterations") {
+    preset.iterations = read_whole(value, name, 1, 10'000);
+  } else if (name == "batch") {
+    preset.batch = read_whole(value, name, 1, 10'000);
+  } else if (name == "repeat") {
+    preset.repeat = read_whole(value, name, 1, 10'000);
+  } else if (name == "random") {
+    preset.random = read_whole(value, name, 0, 100'000);
+  } else if (name == "measure") {
+    if (!value.is_boolean()) refuse(name, "must be true or false");
+    preset.measure = value.get<bool>();
+  } else if (name == "checks") {
+    preset.checks = read_names(value, name, check_names());
+  } else if (name == "platform") {
+    preset.platform = read_names(value, name, platform_names());
+  } else if (name == "runtime") {
+    preset.runtime = read_names(value, name, runtime_names());
+  } else if (name == "problems") {
+    if (!value.is_array()) refuse(name, "is not a list");
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      read_entry(value[i], file, fmt::format("problems[{}]", i), preset, seen);
+    }
+  } else {
+    refuse(name, "unknown key");
+  }
+}
+
+// As a map JSON would drop all but one of them silently.
+json parse_without_repeated_keys(std::istream& in) {
+  std::vector<std::set<std::string>> open;
+  const json::parser_callback_t callback = [&](int, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::object_start) open.emplace_back();
+    if (event == json::parse_event_t::object_end) open.pop_back();
+    if (event == json::parse_event_t::key) {
+      const auto name = parsed.get<std::string>();
+      if (!open.back().insert(name).second) refuse(name, "is given twice in one object");
+    }
+    return true;
+  };
+  return json::parse(in, callback, false);
+}
+
+}  // namespace
+
+Result<Preset> read_preset(const std::filesystem::path& file) {
+  try {
+    std::ifstream in(file);
+    if (!in) refuse("", "can't be read");
+    const json object = parse_without_repeated_keys(in);
+    if (object.is_discarded() || !object.is_object()) refuse("", "is not a JSON object");
+    Preset preset;
+    preset.name = file.stem().string();
+    for (const auto& [name, value] : object.items()) read_key(name, value, file.string(), preset);
+    const bool empty = preset.problems.empty() && preset.platform.empty() &&
+                       preset.runtime.empty() && preset.checks.empty() && preset.random == 0;
+    if (empty) refuse("", "lists nothing: it has no problems, checks, platform or runtime");
+    return preset;
+  } catch (const std::exception& error) {
+    return Failure{Status::invalid_argument, file.string() + ": " + one_line(error.what()), {}};
+  }
+}
+
+}  // namespace greta

@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "kernels/catalog.hpp"
+#include "tuner/bench/names.hpp"
+#include "tuner/bench/preset.hpp"
+
+namespace greta {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json one_or_list(const json& value) {
+  return {{"anyOf", {value, {{"type", "array"}, {"minItems", 1}, {"items", value}}}}};
+}
+
+json type_names(const KernelTemplate& kernel_template, bool of_output) {
+  json names = json::array();
+  for (const DTypes& pair : kernel_template.dtypes) {
+    const json name = to_string(of_output ? pair.out : pair.in);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return {{"enum", names}};
+}
+
+json attribute_schema(const Attribute& attribute) {
+  json schema{{"description", attribute.help + ": " + values_text(attribute)}};
+  if (attribute.allowed.empty()) {
+    schema["type"] = {"string", "number"};
+  } else {
+    schema["enum"] = attribute.allowed;
+  }
+  return schema;
+}
+
+json operation_schema(const KernelTemplate& kernel_template) {
+  json properties{{"op", {{"const", kernel_template.name}}}};
+  json required = json::array({"op"});
+  for (const auto& dimension : kernel_template.dimensions) {
+    properties[dimension.name] = one_or_list({{"type", "integer"},
+                                              {"minimum", dimension.least},
+                                              {"maximum", dimension.most},
+                                              {"description", dimension.help}});
+    if (dimension.fallback.empty()) required.push_back(dimension.name);
+  }
+  properties["dtype"] = one_or_list(type_names(kernel_template, false));
+  properties["out_dtype"] = one_or_list(type_names(kernel_template, true));
+  for (const auto& attribute : kernel_template.attributes) {
+    properties[attribute.name] = one_or_list(attribute_schema(attribute));
+  }
+  return {{"description", kernel_template.summary},
+          {"properties", properties},
+          {"required", required},
+          {"additionalProperties", false}};
+}
+
+json problems_schema() {
+  json names = json::array();
+  json cases = json::array();
+  for (const auto* kernel_template : catalog()) {
+    names.push_back(kernel_template->name);
+    cases.push_back({{"if", {{"properties", {{"op", {{"const", kernel_template->name}}}}}}},
+                     {"then", {{"$ref", "#/$defs/" + kernel_template->name}}}});
+  }
+  return {{"description", "What to tune or benchmark; a list as a value stands for each of it"},
+          {"type", "array"},
+          {"items",
+           {{"type", "object"},
+            {"properties", {{"op", {{"enum", names}}}}},
+            {"required", json::array({"op"})},
+            {"allOf", cases}}}};
+}
+
+json names_schema(const std::string& description, const std::vector<Named>& known) {
+  json names = json::array();
+  for (const auto& entry : known) names.push_back(entry.name);
+  const json list{{"type", "array"}, {"uniqueItems", true}, {"items", {{"enum", names}}}};
+  return {{"description", description}, {"anyOf", {{{"const", "all"}}, list}}};
+}
+
+json whole(const std::string& description, int least, int most) {
+  return {{"description", description}, {"type", "integer"}, {"minimum", least}, {"maximum", most}};
+}
+
+json text(const std::string& description) {
+  return {{"description", description}, {"type", "string"}};
+}
+
+}  // namespace
+
+std::string preset_schema() {
+  json budget = text("What each problem gets where it is tuned: 60s, 500 (trials) or 5%");
+  budget["pattern"] = "^[0-9.]+(s|m|h|%)?$";
+  json schema{
+      {"$schema", "https://json-schema.org/draft/2020-12/schema"},
+      {"title", "GRETA preset"},
+      {"type", "object"},
+      {"properties",
+       {{"$schema", text("Where this schema is, for editors")},
+        {"name", text("The file's name without .json")},
+        {"summary", text("One line for people")},
+        {"budget", budget},
+        {"iterations", whole("Blocks of samples of each benchmark", 1, 10'000)},
+        {"batch", whole("Samples in a block", 1, 10'000)},
+        {"repeat", whole("Runs of all of it", 1, 10'000)},
+        {"measure",
+         {{"description", "false: kernels are checked and not timed"}, {"type", "boolean"}}},
+        {"random", whole("Random configurations of each operation to check", 0, 100'000)},
+        {"checks", names_schema("Health checks of the device", check_names())},
+        {"platform", names_schema("Limits of the machine to measure", platform_names())},
+        {"runtime", names_schema("Costs of the runtime to measure", runtime_names())},
+        {"problems", problems_schema()}}},
+      {"additionalProperties", false},
+      {"$defs", json::object()}};
+  for (const auto* kernel_template : catalog()) {
+    schema["$defs"][kernel_template->name] = operation_schema(*kernel_template);
+  }
+  return schema.dump(2) + "\n";
+}
+
+}  // namespace greta

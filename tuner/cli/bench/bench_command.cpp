@@ -1,0 +1,277 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "runtime/device/utc.hpp"
+#include "tuner/bench/compare.hpp"
+#include "tuner/cli/bench/commands.hpp"
+#include "tuner/cli/bench/device_bench.hpp"
+#include "tuner/cli/bench/google_run.hpp"
+#include "tuner/cli/bench/options.hpp"
+#include "tuner/cli/bench/table.hpp"
+#include "tuner/cli/bench/verify_run.hpp"
+#include "tuner/cli/checks.hpp"
+#include "tuner/cli/interrupt.hpp"
+#include "tuner/cli/locks.hpp"
+#include "tuner/cli/numbers.hpp"
+#include "tuner/cli/paths.hpp"
+#include "tuner/cli/presets.hpp"
+#include "tuner/cli/tuning.hpp"
+#include "tuner/measure/clocks.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta {
+namespace {
+
+constexpr double confidence = 0.95;  // of what --both says
+
+void tell(const std::string& line) {
+  static_cast<void>(std::fputs((line + "\n").c_str(), stderr));
+}
+
+// The name of a card's folder in results/: "nvidia-h200"; of what runs on the CPU "lavapipe".
+std::string folder_name(const DeviceInfo& device) {
+  std::string name;
+  for (const char c : device.is_cpu() ? device.architecture : device.name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      name += static_cast<char>(std::tolower(byte));
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  return name.substr(0, name.find_last_not_of('-') + 1);
+}
+
+/// Everything of one call of greta-bench.
+class Bench {
+ public:
+  explicit Bench(const BenchOptions& options);
+  int run();
+
+ private:
+  DeviceBench::Options device_options() const;
+  std::filesystem::path export_file(const DeviceInfo& device) const;
+  void add_entries();
+  int measure();
+  int verify();
+  std::vector<TableRow> finished();
+  void add_speedups(std::vector<TableRow>& rows) const;
+  void write(const std::vector<TableRow>& rows) const;
+  int conclude(const std::vector<TableRow>& rows) const;
+
+  BenchOptions options_;
+  Preset preset_;
+  std::vector<ProbedDevice> selected_;
+  std::uint64_t seed_ = 0;
+  double timeout_s_ = 0;
+  std::string date_ = utc_now();
+  std::vector<CardLock> locks_;
+  std::vector<std::unique_ptr<DeviceBench>> devices_;
+  GoogleRun google_;
+  std::vector<std::size_t> device_of_;  // position among the devices, of each entry
+};
+
+Bench::Bench(const BenchOptions& options)
+    : options_(options), preset_(load_preset(options.preset)), seed_(read_seed(options.seed)) {
+  constexpr std::uint64_t most = 10'000;
+  if (!options.repeat.empty()) {
+    preset_.repeat = static_cast<int>(read_count("--repeat", options.repeat, most));
+  }
+  timeout_s_ = static_cast<double>(read_count("--timeout", options.timeout, most));
+  if (options.untuned && options.both) {
+    throw CommandError(exit_usage, "--untuned: leaves out what --both compares with");
+  }
+  if (options.warm && !options.flush.empty()) {
+    throw CommandError(exit_usage, "--flush: flushes caches, which --warm leaves alone");
+  }
+  if (options.compute_only) {
+    preset_.platform.clear();
+    preset_.runtime.clear();
+  }
+  selected_ = select_devices(options.device);
+  read_flush(options.flush);
+  if (options_.exporting) {
+    for (const auto& device : selected_) check_csv("--export", export_file(device.info));
+  }
+}
+
+std::filesystem::path Bench::export_file(const DeviceInfo& device) const {
+  if (!options_.export_file.empty()) return options_.export_file;
+  std::string date = date_;
+  date.erase(std::remove(date.begin(), date.end(), ':'), date.end());
+  return std::filesystem::path("results") / folder_name(device) /
+         fmt::format("{}_{}.csv", date, preset_.name);
+}
+
+DeviceBench::Options Bench::device_options() const {
+  DeviceBench::Options options;
+  options.winners = !options_.untuned;
+  options.defaults = options_.both;
+  options.kernels.cold = !options_.warm;
+  options.kernels.timeout_s = timeout_s_;
+  options.kernels.flush_bytes = read_flush(options_.flush);
+  options.kernels.seed = seed_;
+  return options;
+}
+
+void Bench::add_entries() {
+  google_.interleave = true;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    const DeviceInfo& info = devices_[i]->info();
+    std::uint64_t bytes = 0;
+    for (auto& benchmark : devices_[i]->benchmarks(preset_)) {
+      bytes += benchmark.device_bytes;
+      const auto prefix = devices_.size() > 1 ? info.id() + "/" : "";
+      google_.entries.push_back({prefix + benchmark.name(), std::move(benchmark), {}, 0});
+      device_of_.push_back(i);
+    }
+    // Operands that don't fit beside each other would be made anew for each block.
+    if (bytes > info.memory_bytes / 2) google_.interleave = false;
+    for (const auto& note : devices_[i]->notes()) tell(note);
+  }
+}
+
+int Bench::run() {
+  catch_interrupts();
+  if (!options_.no_lock) locks_ = lock_cards(selected_, "greta-bench");
+  TunedDb db = open_database(options_.db, TunedDb::Mode::read_write);
+  for (const auto& device : selected_) {
+    devices_.push_back(std::make_unique<DeviceBench>(device, db, device_options()));
+  }
+  add_entries();
+  return preset_.measure ? measure() : verify();
+}
+
+int Bench::measure() {
+  google_.iterations = preset_.iterations;
+  google_.batch = preset_.batch;
+  google_.runs = preset_.repeat;
+  google_.filter = options_.filter;
+  google_.flags = options_.google_flags;
+  google_.stop = &stop_requested();
+  if (google_.entries.empty()) {
+    throw CommandError(exit_failed, "nothing of the preset runs on this device");
+  }
+  const bool own_output = google_.run();
+  auto rows = finished();
+  add_speedups(rows);
+  if (own_output) fmt::print("{}", bench_table(rows));
+  return conclude(rows);
+}
+
+int Bench::verify() {
+  VerifyRun checks;
+  checks.filter = options_.filter;
+  checks.runs = preset_.repeat;
+  checks.seed = seed_;
+  checks.random = preset_.random;
+  checks.timeout_s = timeout_s_;
+  std::vector<TableRow> rows;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    for (auto& entry : google_.entries) {
+      if (device_of_[static_cast<std::size_t>(&entry - google_.entries.data())] != i) continue;
+      checks.check(entry.name, entry.benchmark, rows, stop_requested());
+    }
+    checks.check_random(devices_[i]->checker(), rows, stop_requested());
+  }
+  for (auto& row : rows) row.row.date = date_;
+  fmt::print("{}", verify_table(rows));
+  return conclude(rows);
+}
+
+std::vector<TableRow> Bench::finished() {
+  std::vector<TableRow> rows;
+  for (std::size_t i = 0; i < google_.entries.size(); ++i) {
+    auto& [name, benchmark, outcome, blocks] = google_.entries[i];
+    if (blocks == 0 && outcome.failure.empty()) continue;  // left out by the filter
+    const auto clocks = read_clocks(devices_[device_of_[i]]->info().pci_address);
+    rows.push_back({name, finished_row(benchmark, outcome, date_, clocks), outcome.failure});
+  }
+  return rows;
+}
+
+// Winner and default of a problem stand beside each other.
+void Bench::add_speedups(std::vector<TableRow>& rows) const {
+  for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
+    CsvRow& winner = rows[i].row;
+    const CsvRow& fallback = rows[i + 1].row;
+    if (winner.origin != "winner" || fallback.origin != "default" || winner.us <= 0 ||
+        fallback.us <= 0) {
+      continue;
+    }
+    const auto speedup = change_of(winner.blocks_us, fallback.blocks_us, confidence);
+    winner.speedup = speedup.estimate;
+    winner.speedup_low = speedup.low;
+    if (std::isfinite(speedup.high)) winner.speedup_high = speedup.high;
+  }
+}
+
+void Bench::write(const std::vector<TableRow>& rows) const {
+  for (const auto& device : devices_) {
+    std::vector<CsvRow> own;
+    for (const auto& row : rows) {
+      if (row.row.backend == device->info().backend && row.row.device == device->info().name) {
+        own.push_back(row.row);
+      }
+    }
+    const auto file = export_file(device->info());
+    if (const auto written = append_csv(file, own); !written) {
+      throw CommandError(exit_failed, "--export " + written.failure().message);
+    }
+    tell(fmt::format("{} in {}", format_count(own.size(), "row"), file.string()));
+  }
+}
+
+int Bench::conclude(const std::vector<TableRow>& rows) const {
+  if (options_.exporting && !rows.empty()) write(rows);
+  const auto failed = static_cast<std::size_t>(std::count_if(
+      rows.begin(), rows.end(), [](const auto& row) { return !row.failure.empty(); }));
+  if (stop_requested()) throw CommandError(exit_failed, "interrupted");
+  if (failed > 0) {
+    throw CommandError(exit_failed, fmt::format("{} of {} failed", failed, rows.size()));
+  }
+  if (preset_.repeat > 1) tell(fmt::format("{0} of {0} runs clean", preset_.repeat));
+  return exit_done;
+}
+
+}  // namespace
+
+void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> google_flags) {
+  auto options = std::make_shared<BenchOptions>();
+  options->db = default_database();
+  options->google_flags = std::move(google_flags);
+  app.add_option("--preset", options->preset,
+                 "A preset's name (smoke, standard, perf, verify) or file")
+      ->capture_default_str();
+  app.add_option("--device", options->device,
+                 "auto, an id as vulkan:0, or a part of a name; a list as hip:0,vulkan:0")
+      ->capture_default_str();
+  app.add_option("--filter", options->filter, "Only benchmarks whose names match this expression");
+  app.add_option("--repeat", options->repeat, "So many runs of all of it [the preset's]");
+  app.add_option("--timeout", options->timeout, "Seconds that one launch may take")
+      ->capture_default_str();
+  app.add_option("--db", options->db, "Database whose winners run")->capture_default_str();
+  app.add_option("--flush", options->flush,
+                 "MiB that flush the caches before each sample; default: by their size");
+  app.add_option("--seed", options->seed, "Of inputs; random when left out");
+  app.add_flag("--untuned", options->untuned, "Run default configurations, not winners");
+  app.add_flag("--both", options->both, "Run both, and say what tuning gives");
+  app.add_flag("--compute-only", options->compute_only,
+               "Kernels only: nothing of the platform and the runtime");
+  app.add_flag("--warm", options->warm, "Don't flush the caches before each sample");
+  app.add_flag("--no-lock", options->no_lock,
+               "Don't wait for another tool that measures on the same card");
+  auto* exporting = app.add_option("--export", options->export_file,
+                                   "Append rows to a CSV file [results/DEVICE/DATE_PRESET.csv]")
+                        ->expected(0, 1);
+  action = [options, exporting] {
+    options->exporting = exporting->count() > 0;
+    // What the option parser puts where no value is given.
+    if (options->export_file == "true") options->export_file.clear();
+    return Bench(*options).run();
+  };
+}
+
+}  // namespace greta

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tuner/cli/tool.hpp"
+
+namespace greta {
+
+// Each adds options or a command of greta-bench and sets `action`.
+
+/// What is done without a command: running a preset. `google_flags`: the words of the command line
+/// that are Google Benchmark's.
+void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> google_flags);
+void add_compare_command(CLI::App& app, Action& action);
+void add_schema_command(CLI::App& app, Action& action);
+
+}  // namespace greta

@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "tuner/bench/compare.hpp"
+#include "tuner/cli/bench/commands.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta {
+namespace {
+
+struct CompareOptions {
+  std::filesystem::path base, fresh;
+  std::string threshold = "5";
+  bool any_device = false;
+};
+
+double read_threshold(const std::string& text) {
+  std::size_t end = 0;
+  double percent = -1;
+  try {
+    percent = std::stod(text, &end);
+  } catch (const std::exception&) {
+    end = std::string::npos;
+  }
+  const bool unit = end != std::string::npos && text.substr(end) == "%";
+  if (end == std::string::npos || (end != text.size() && !unit) || !(percent > 0) ||
+      percent > 1000) {
+    throw CommandError(exit_usage,
+                       fmt::format("--threshold {}: must be a percentage, as 5 or 2.5%", text));
+  }
+  return percent / 100;
+}
+
+std::vector<CsvRow> read_baseline(const std::filesystem::path& file) {
+  auto rows = read_csv(file);
+  if (!rows) throw CommandError(exit_usage, rows.failure().message);
+  if (rows->empty()) throw CommandError(exit_usage, file.string() + ": has no rows");
+  return *std::move(rows);
+}
+
+// Distinct values of a column, in a row of text.
+std::string values_of(const std::vector<CsvRow>& rows,
+                      const std::function<std::string(const CsvRow&)>& of) {
+  std::set<std::string> values;
+  for (const auto& row : rows) values.insert(of(row));
+  std::string text;
+  for (const auto& value : values) text += (text.empty() ? "" : ", ") + value;
+  return text;
+}
+
+void check_devices(const std::vector<CsvRow>& base, const std::vector<CsvRow>& fresh,
+                   bool any_device) {
+  const auto device = [](const CsvRow& row) { return row.device; };
+  const auto before = values_of(base, device), after = values_of(fresh, device);
+  if (before == after) return;
+  if (!any_device) {
+    throw CommandError(exit_usage,
+                       fmt::format("different devices: {} and {}; --any-device compares "
+                                   "them all the same",
+                                   before, after));
+  }
+  fmt::print("different devices: {} and {}\n", before, after);
+}
+
+void print_circumstances(const std::vector<CsvRow>& base, const std::vector<CsvRow>& fresh) {
+  const auto print = [&](const char* what, const std::function<std::string(const CsvRow&)>& of) {
+    const auto before = values_of(base, of), after = values_of(fresh, of);
+    if (before != after) fmt::print("{} changed: {} → {}\n", what, before, after);
+  };
+  print("driver", [](const CsvRow& row) { return row.driver; });
+  print("compiler", [](const CsvRow& row) { return row.compiler; });
+  print("GRETA", [](const CsvRow& row) { return row.greta_version; });
+}
+
+std::string percent(double ratio) {
+  return std::isfinite(ratio) && ratio > 0 ? fmt::format("{:+.1f} %", 100 * (ratio - 1)) : "?";
+}
+
+std::string change_text(const RowChange& row) {
+  if (row.broke) return fmt::format("{}", row.fresh.status);
+  std::string text = fmt::format("{:>8}", percent(row.change.estimate));
+  if (row.change.low > 0) {
+    text += fmt::format("  ({} to {})", percent(row.change.low), percent(row.change.high));
+  }
+  if (row.base.config != row.fresh.config) text += "  another configuration";
+  return text;
+}
+
+void print_rows(const BaselineComparison& comparison) {
+  for (const auto& row : comparison.rows) {
+    const std::string finding = row.broke ? "fails" : std::string(to_string(row.finding));
+    fmt::print("{:<10} {:>9} → {:>9}  {:<44}  {}\n", finding, format_time(row.base.us),
+               format_time(row.fresh.us), change_text(row), row_name(row.fresh));
+  }
+  for (const auto& row : comparison.only_base) fmt::print("only before  {}\n", row_name(row));
+  for (const auto& row : comparison.only_fresh) fmt::print("only now     {}\n", row_name(row));
+}
+
+void print_summary(const BaselineComparison& comparison, double margin) {
+  const auto count = [&](Finding finding) {
+    return std::count_if(comparison.rows.begin(), comparison.rows.end(), [&](const RowChange& row) {
+      return !row.broke && row.finding == finding;
+    });
+  };
+  const auto broke = std::count_if(comparison.rows.begin(), comparison.rows.end(),
+                                   [](const RowChange& row) { return row.broke; });
+  fmt::print(
+      "\n{}: {} slower by more than {:.3g} %, {} failing, {} faster, {} the same, {} can't be "
+      "told\n",
+      format_count(comparison.rows.size(), "row"), count(Finding::slower), 100 * margin, broke,
+      count(Finding::faster), count(Finding::same), count(Finding::unsure));
+  const bool blind = std::any_of(comparison.rows.begin(), comparison.rows.end(),
+                                 [](const RowChange& row) { return row.change.low <= 0; });
+  if (blind) fmt::print("some rows have too few blocks of samples to tell; --repeat takes more\n");
+}
+
+int compare(const CompareOptions& options) {
+  const double margin = read_threshold(options.threshold);
+  const auto base = read_baseline(options.base), fresh = read_baseline(options.fresh);
+  check_devices(base, fresh, options.any_device);
+  const auto comparison = compare_baselines(base, fresh, margin);
+  if (comparison.rows.empty()) {
+    throw CommandError(exit_usage, fmt::format("{} and {} have no row in common",
+                                               options.base.string(), options.fresh.string()));
+  }
+  print_circumstances(base, fresh);
+  print_rows(comparison);
+  print_summary(comparison, margin);
+  return comparison.regressions() > 0 ? exit_regression : exit_done;
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "compare", "Compare two CSV baselines; exits with 4 where something became slower");
+  auto options = std::make_shared<CompareOptions>();
+  command->add_option("base", options->base, "The older baseline")->required();
+  command->add_option("new", options->fresh, "The newer one")->required();
+  command->add_option("--threshold", options->threshold, "Percent of change that matter")
+      ->capture_default_str();
+  command->add_flag("--any-device", options->any_device, "Compare different devices too");
+  command->footer(
+      "Examples:\n  greta-bench compare before.csv after.csv\n"
+      "  greta-bench compare before.csv after.csv --threshold 2");
+  command->callback([&action, options] { action = [options] { return compare(*options); }; });
+}
+
+}  // namespace greta

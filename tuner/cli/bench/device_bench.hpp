@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/tuned_db.hpp"
+#include "runtime/device/backend.hpp"
+#include "tuner/bench/kernel_benchmarks.hpp"
+#include "tuner/bench/preset.hpp"
+#include "tuner/evaluate/worker_evaluator.hpp"
+
+namespace greta {
+
+/// One device that is benchmarked: open in this process for timing, and in a worker for checking.
+class DeviceBench {
+ public:
+  struct Options {
+    bool winners = true;    ///< the database's, else a problem's default
+    bool defaults = false;  ///< defaults, besides or instead
+    KernelBenchmarks::Options kernels;
+  };
+
+  /// Throws Error where the device can't be opened. Measures the device's ceilings, unless the
+  /// database has them.
+  DeviceBench(const ProbedDevice& device, TunedDb& db, const Options& options);
+
+  /// All benchmarks of a preset. What the device can't do, and what is not tuned, is told in
+  /// notes().
+  std::vector<Benchmark> benchmarks(const Preset& preset);
+
+  const DeviceInfo& info() const { return device_->info(); }
+  Evaluator& checker() { return *checker_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  void learn_ceilings(TunedDb& db);
+  void add_problem(const PresetProblem& listed, std::vector<Benchmark>& list);
+  std::optional<Config> winner_of(const Problem& problem, const Space& space);
+
+  Options options_;
+  TunedDb& db_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<WorkerEvaluator> checker_;
+  std::optional<KernelBenchmarks> kernels_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace greta

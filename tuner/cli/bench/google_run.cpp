@@ -1,0 +1,185 @@
+#include "tuner/cli/bench/google_run.hpp"
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+#include "runtime/device/version.hpp"
+#include "tuner/cli/tool.hpp"
+
+namespace greta {
+namespace {
+
+/// Says on standard error how far the run is: one live line on a terminal, else a line for each
+/// tenth.
+class BlockProgress {
+ public:
+  explicit BlockProgress(int total) : total_(total), live_(isatty(STDERR_FILENO) != 0) {}
+  ~BlockProgress() {
+    if (live_ && done_ > 0) show("\r\x1b[K");
+  }
+  BlockProgress(const BlockProgress&) = delete;
+  BlockProgress& operator=(const BlockProgress&) = delete;
+
+  void next(const std::string& name) {
+    const int tenth = 10 * done_ / std::max(total_, 1);
+    if (live_) {
+      show(fmt::format("\r\x1b[K{}/{} {:.80}", done_, total_, name));
+    } else if (tenth > tenth_) {
+      show(fmt::format("{} % of {} blocks\n", 10 * tenth, total_));
+    }
+    tenth_ = tenth;
+    ++done_;
+  }
+
+ private:
+  static void show(const std::string& text) { static_cast<void>(std::fputs(text.c_str(), stderr)); }
+
+  int total_;
+  bool live_;
+  int done_ = 0;
+  int tenth_ = 0;
+};
+
+/// GRETA prints its own table at the end.
+class SilentReporter : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>&) override {}
+};
+
+bool given(const std::vector<std::string>& flags, std::string_view name) {
+  return std::any_of(flags.begin(), flags.end(), [&](const std::string& flag) {
+    return std::string_view(flag).substr(0, flag.find('=')) == name;
+  });
+}
+
+// Trouble of any kind is the benchmark's failure.
+template <typename Body>
+auto caught(const Body& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+Result<std::vector<double>> take_block(GoogleRun::Entry& entry, int run, bool new_run, int count) {
+  if (new_run && entry.benchmark.check) {
+    const auto right =
+        caught([&]() -> Result<void> { return entry.benchmark.check(entry.benchmark.row, run); });
+    if (!right) return right.failure();
+    ++entry.outcome.clean_runs;
+  }
+  return caught([&]() -> Result<std::vector<double>> { return entry.benchmark.take(count); });
+}
+
+void set_counters(benchmark::State& state, const Benchmark& benchmark,
+                  const std::vector<double>& samples) {
+  double us = 0;
+  for (const double sample : samples) us += sample / static_cast<double>(samples.size());
+  if (us <= 0) return;
+  if (benchmark.work.flops > 0) state.counters["TFLOPS"] = benchmark.work.flops / us / 1e6;
+  if (benchmark.work.bytes > 0) state.counters["GBps"] = benchmark.work.bytes / us / 1e3;
+  if (benchmark.roofline_us > 0) state.counters["roofline"] = benchmark.roofline_us / us;
+  if (benchmark.row.bound > 0) {
+    state.counters["error"] = benchmark.row.error;
+    state.counters["bound"] = benchmark.row.bound;
+  }
+}
+
+// Google Benchmark insists that all blocks of a benchmark have as many iterations, failed or not.
+void skip(benchmark::State& state, const std::string& why) {
+  for (auto _ : state) state.SetIterationTime(1e-9);
+  state.SkipWithError(why.c_str());
+}
+
+void run_block(benchmark::State& state, GoogleRun& run, GoogleRun::Entry& entry,
+               BlockProgress& progress) {
+  progress.next(entry.name);
+  if (entry.outcome.failure.empty() && *run.stop) {
+    entry.outcome.fail({Status::unavailable, "interrupted", {}});
+  }
+  if (!entry.outcome.failure.empty()) {
+    skip(state, entry.outcome.failure);
+    return;
+  }
+  const int block = entry.blocks++;
+  const int count = static_cast<int>(std::min<std::int64_t>(state.max_iterations, 1'000));
+  auto samples = take_block(entry, block / run.iterations, block % run.iterations == 0, count);
+  if (!samples) {
+    entry.outcome.fail(samples.failure());
+    skip(state, entry.outcome.failure);
+    return;
+  }
+  entry.outcome.blocks_us.push_back(*samples);
+  std::size_t at = 0;
+  for (auto _ : state) state.SetIterationTime((*samples)[at++ % samples->size()] * 1e-6);
+  set_counters(state, entry.benchmark, *samples);
+}
+
+void register_entries(GoogleRun& run, BlockProgress& progress) {
+  const bool own_length = !given(run.flags, "--benchmark_min_time");
+  const bool own_repetitions = !given(run.flags, "--benchmark_repetitions");
+  benchmark::ClearRegisteredBenchmarks();
+  for (auto& entry : run.entries) {
+    auto* registered = benchmark::RegisterBenchmark(
+        entry.name.c_str(),
+        [&](benchmark::State& state) { run_block(state, run, entry, progress); });
+    registered->UseManualTime()->Unit(benchmark::kMicrosecond);
+    if (own_length) registered->Iterations(run.batch);
+    if (own_repetitions) registered->Repetitions(run.iterations * run.runs);
+  }
+}
+
+void initialize(const GoogleRun& run) {
+  std::vector<std::string> words{"greta-bench"};
+  if (!given(run.flags, "--benchmark_enable_random_interleaving")) {
+    words.push_back(fmt::format("--benchmark_enable_random_interleaving={}", run.interleave));
+  }
+  words.insert(words.end(), run.flags.begin(), run.flags.end());
+  std::vector<char*> pointers;
+  for (auto& word : words) pointers.push_back(word.data());
+  int count = static_cast<int>(pointers.size());
+  // Called for values that it does not understand, before it would end the process.
+  const auto refuse = [] {
+    throw CommandError(exit_usage, "--benchmark_…: a value that Google Benchmark does not take");
+  };
+  benchmark::Initialize(&count, pointers.data(), refuse);
+  if (count > 1) {
+    throw CommandError(exit_usage,
+                       fmt::format("{}: Google Benchmark does not take that", pointers[1]));
+  }
+  if (!run.filter.empty()) benchmark::SetBenchmarkFilter(run.filter);
+}
+
+}  // namespace
+
+bool GoogleRun::run() {
+  initialize(*this);
+  BlockProgress progress(static_cast<int>(entries.size()) * iterations * runs);
+  register_entries(*this, progress);
+  benchmark::AddCustomContext("greta_version", std::string(version()));
+  if (!entries.empty()) {
+    const CsvRow& row = entries.front().benchmark.row;
+    benchmark::AddCustomContext("device", row.backend + " " + row.device);
+    benchmark::AddCustomContext("driver", row.driver);
+  }
+  const bool own_output =
+      given(flags, "--benchmark_format") || given(flags, "--benchmark_list_tests");
+  SilentReporter silent;
+  const auto matched =
+      own_output ? benchmark::RunSpecifiedBenchmarks() : benchmark::RunSpecifiedBenchmarks(&silent);
+  benchmark::ClearRegisteredBenchmarks();
+  if (matched == 0) {
+    throw CommandError(exit_usage, fmt::format("--filter {}: matches no benchmark",
+                                               benchmark::GetBenchmarkFilter()));
+  }
+  return !own_output;
+}
+
+}  // namespace greta

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "tuner/bench/benchmark.hpp"
+
+namespace greta {
+
+/// Benchmarks run by Google Benchmark: each is one of its benchmarks with manual times, each
+/// repetition of it one block of samples.
+struct GoogleRun {
+  struct Entry {
+    std::string name;
+    Benchmark benchmark;
+    BenchmarkOutcome outcome;
+    int blocks = 0;  ///< that were asked for so far
+  };
+
+  std::vector<Entry> entries;
+  int iterations = 1;  ///< blocks in a run
+  int batch = 1;       ///< samples in a block
+  int runs = 1;
+  bool interleave = true;          ///< blocks of all benchmarks in random order
+  std::string filter;              ///< of names; empty: all
+  std::vector<std::string> flags;  ///< Google Benchmark's own, which win
+  const std::atomic<bool>* stop = nullptr;
+
+  /// Runs all; outcomes of those that the filter leaves out have no blocks and no failure. Returns
+  /// false where Google Benchmark's flags asked for other output on stdout (its console format,
+  /// JSON or a list of names). Throws CommandError for flags it does not know, and where the filter
+  /// leaves nothing.
+  bool run();
+};
+
+}  // namespace greta

@@ -1,0 +1,56 @@
+#include <algorithm>
+#include <string_view>
+
+#include "tuner/bench/preset.hpp"
+#include "tuner/cli/bench/commands.hpp"
+
+namespace greta {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  greta-bench                                     # the preset smoke on the best device
+  greta-bench --preset standard --export          # and keep the figures in results/
+  greta-bench --preset perf --both --device hip:0 --filter gemm/f16
+  greta-bench --preset my.json --repeat 10 --benchmark_out=figures.json
+  greta-bench compare results/lavapipe/old.csv results/lavapipe/new.csv
+
+Google Benchmark's own flags (--benchmark_…) are taken as well; docs/benchmarks.md has the rest.)";
+
+bool is_google_flag(std::string_view word) {
+  return word.starts_with("--benchmark_") || word.starts_with("--v=");
+}
+
+int run(int argc, char** argv) {
+  const auto own = std::stable_partition(argv + std::min(argc, 1), argv + argc,
+                                         [](const char* word) { return !is_google_flag(word); });
+  const std::vector<std::string> google_flags(own, argv + argc);
+  const auto add_commands = [&](CLI::App& app, Action& action) {
+    add_bench_options(app, action, google_flags);
+    add_compare_command(app, action);
+    add_schema_command(app, action);
+    add_worker_command(app, action);
+  };
+  return run_tool({"greta-bench",
+                   "Benchmarks the machine, the runtime and every kernel by a preset, keeps the "
+                   "figures, and finds what became slower.",
+                   examples, add_commands, false},
+                  static_cast<int>(own - argv), argv);
+}
+
+}  // namespace
+
+void add_schema_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("schema", "Print the JSON schema of presets");
+  command->callback([&action] {
+    action = [] {
+      static_cast<void>(std::fputs(preset_schema().c_str(), stdout));
+      return exit_done;
+    };
+  });
+}
+
+}  // namespace greta
+
+int main(int argc, char** argv) {
+  return greta::run(argc, argv);
+}

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace greta {
+
+/// What greta-bench was asked for, as text where it is read later.
+struct BenchOptions {
+  std::string preset = "smoke";
+  std::string device = "auto";
+  std::filesystem::path db;
+  std::string filter;          ///< a regular expression on benchmarks' names; empty: all
+  std::string repeat;          ///< empty: the preset's
+  std::string timeout = "30";  ///< s, of one launch
+  std::string flush;           ///< MiB; empty: by the device's table
+  std::string seed;            ///< empty: random
+  bool exporting = false;
+  std::string export_file;  ///< where `exporting`; empty: by device, date and preset
+  bool untuned = false;     ///< defaults instead of the database's winners
+  bool both = false;        ///< defaults as well
+  bool compute_only = false;
+  bool warm = false;
+  bool no_lock = false;
+  std::vector<std::string> google_flags;
+};
+
+}  // namespace greta

@@ -1,0 +1,96 @@
+#include "tuner/cli/bench/verify_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "kernels/catalog.hpp"
+#include "kernels/choices.hpp"
+#include "tuner/cli/tool.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta {
+
+bool VerifyRun::wanted(const std::string& name) const {
+  if (filter.empty()) return true;
+  try {
+    return std::regex_search(name, std::regex(filter, std::regex::extended));
+  } catch (const std::regex_error&) {
+    throw CommandError(exit_usage, fmt::format("--filter {}: is no regular expression", filter));
+  }
+}
+
+void VerifyRun::check(const std::string& name, Benchmark& benchmark, std::vector<TableRow>& rows,
+                      const std::atomic<bool>& stop) const {
+  if (!benchmark.check || stop || !wanted(name)) return;
+  TableRow row{name, benchmark.row, {}};
+  row.row.status = "ok";
+  for (int run = 0; run < runs && row.failure.empty() && !stop; ++run) {
+    const auto right = benchmark.check(row.row, run);
+    if (right) {
+      ++row.row.samples;
+    } else {
+      row.failure = right.failure().message;
+      row.row.status = to_string(right.failure().status);
+    }
+  }
+  rows.push_back(std::move(row));
+}
+
+void VerifyRun::check_random(Evaluator& evaluator, std::vector<TableRow>& rows,
+                             const std::atomic<bool>& stop) const {
+  TrialLimits limits;
+  limits.run_s = timeout_s;
+  const auto count = static_cast<std::size_t>(random) * static_cast<std::size_t>(runs);
+  for (const auto* kernel_template : catalog()) {
+    const std::string name = fmt::format("random/{}", kernel_template->name);
+    if (random == 0 || stop || !wanted(name)) continue;
+    TableRow total{name, {}, {}};
+    total.row.set_device(evaluator.device());
+    total.row.op = kernel_template->name;
+    total.row.origin = "random";
+    total.row.status = "ok";
+    std::uint64_t at = seed;
+    for (const auto& [problem, config] :
+         random_choices(*kernel_template, evaluator.device(), {}, count, seed)) {
+      if (stop) break;
+      const Trial trial = evaluator.verify(problem, config, at++, limits);
+      const auto& verdict = trial.verdict;
+      const double worst = total.row.bound > 0 ? total.row.error / total.row.bound : -1;
+      if (verdict.bound > 0 && verdict.ratio() > worst) total.row.set_verdict(verdict);
+      if (trial.ok()) {
+        ++total.row.samples;
+        continue;
+      }
+      TableRow wrong{
+          name, {}, fmt::format("{} | {}: {}", problem.key(), config.text(), trial.message)};
+      wrong.row.set_device(evaluator.device());
+      wrong.row.set_problem(problem);
+      wrong.row.config = config.text();
+      wrong.row.origin = "random";
+      wrong.row.status = to_string(*trial.failure);
+      rows.push_back(std::move(wrong));
+    }
+    rows.push_back(std::move(total));
+  }
+}
+
+std::string verify_table(const std::vector<TableRow>& rows) {
+  std::size_t width = 9;
+  for (const auto& row : rows) width = std::max(width, row.name.size());
+  std::string text;
+  for (const auto& [name, row, failure] : rows) {
+    const std::string found =
+        failure.empty()
+            ? fmt::format("{} right{}", row.samples,
+                          row.bound > 0 ? fmt::format(", at most {} of the bound",
+                                                      format_share(row.error / row.bound))
+                                        : "")
+            : fmt::format("{}: {}", row.status, failure);
+    text += fmt::format("{:<{}}  {}\n", name, width, found);
+  }
+  return text;
+}
+
+}  // namespace greta

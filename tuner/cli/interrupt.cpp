@@ -1,0 +1,25 @@
+#include "tuner/cli/interrupt.hpp"
+
+#include <csignal>
+
+namespace greta {
+namespace {
+
+std::atomic<bool> requested{false};
+
+void on_interrupt(int signal) {
+  requested = true;
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
+
+void catch_interrupts() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, on_interrupt);
+}
+
+const std::atomic<bool>& stop_requested() {
+  return requested;
+}
+
+}  // namespace greta

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <atomic>
+
+namespace greta {
+
+/// From now on SIGINT, SIGTERM and SIGHUP ask for an orderly end; a second one of its kind ends the
+/// process.
+void catch_interrupts();
+
+/// Whether an orderly end was asked for.
+const std::atomic<bool>& stop_requested();
+
+}  // namespace greta

@@ -1,0 +1,35 @@
+#include "tuner/cli/presets.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "tuner/cli/tool.hpp"
+
+namespace greta {
+namespace {
+
+std::filesystem::path find_preset(const std::string& wanted) {
+  if (std::filesystem::is_regular_file(wanted)) return wanted;
+  std::error_code ignored;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto installed = program.parent_path().parent_path() / "share/greta/presets";
+  for (const auto& folder : {installed, std::filesystem::path("presets")}) {
+    const auto file = folder / (wanted + ".json");
+    if (std::filesystem::is_regular_file(file)) return file;
+  }
+  throw CommandError(exit_usage, fmt::format("preset {}: no such file, and no preset of that name "
+                                             "in {} or presets/",
+                                             wanted, installed.string()));
+}
+
+}  // namespace
+
+Preset load_preset(const std::string& wanted) {
+  auto preset = read_preset(find_preset(wanted));
+  if (!preset) throw CommandError(exit_usage, preset.failure().message);
+  return *std::move(preset);
+}
+
+}  // namespace greta
