@@ -1,6 +1,10 @@
 #include "runtime/device/vulkan/cooperative_matrix.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
 
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 
@@ -52,6 +56,124 @@ TEST(CooperativeMatrixTest, ProductsOfASubgroupWithF32SumsAreUsedKhr) {
 TEST(GlslCompiler, KnowsExtensions) {
   EXPECT_TRUE(glsl_knows("GL_NV_cooperative_matrix")) << "every release since 2019 does";
   EXPECT_FALSE(glsl_knows("GL_GRETA_nonexistent"));
+}
+
+// A product of two matrices whose roles begin at this number.
+std::string product_text(int first_role) {
+  return fmt::format(R"(#version 460
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_NV_cooperative_matrix : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+layout(constant_id = {}) const uint ROWS_OF_A = 16;
+layout(constant_id = {}) const uint COLUMNS_OF_B = 16;
+layout(local_size_x = 32) in;
+shared uvec4 memory[128];
+void main() {{
+  fcoopmatNV<16, gl_ScopeSubgroup, ROWS_OF_A, 16> a;
+  fcoopmatNV<16, gl_ScopeSubgroup, 16, COLUMNS_OF_B> b;
+  fcoopmatNV<32, gl_ScopeSubgroup, 16, 16> c = fcoopmatNV<32, gl_ScopeSubgroup, 16, 16>(0.0);
+  coopMatLoadNV(a, memory, 0, 2, false);
+  coopMatLoadNV(b, memory, 32, 2, true);
+  coopMatStoreNV(coopMatMulAddNV(a, b, c), memory, 64, 4, false);
+}}
+)",
+                     first_role, first_role + 1);
+}
+
+Result<Spirv> compiled(const std::string& text, std::vector<std::string> options) {
+  KernelSource source;
+  source.name = "product";
+  source.text = text;
+  source.language = "glsl";
+  source.entry = "main";
+  source.options = std::move(options);
+  return compile_glsl(source);
+}
+
+// Operands of each instruction of a kind.
+std::vector<Spirv> operands(const Spirv& spirv, std::uint32_t op) {
+  std::vector<Spirv> found;
+  for (std::size_t at = 5; at < spirv.size(); at += spirv[at] >> 16U) {
+    const auto from = spirv.begin() + static_cast<std::ptrdiff_t>(at);
+    if ((spirv[at] & 0xFFFFU) == op) found.emplace_back(from + 1, from + (spirv[at] >> 16U));
+  }
+  return found;
+}
+
+std::map<std::uint32_t, std::uint32_t> constants(const Spirv& spirv) {
+  std::map<std::uint32_t, std::uint32_t> values;
+  for (const Spirv& w : operands(spirv, 43)) values[w[1]] = w[2];  // OpConstant
+  return values;
+}
+
+/// SPIRV-Tools of Debian 12 can't judge them, so that what they are made of is compared here with
+/// the specification, word by word.
+TEST(KhrMatrices, AreMadeOfNvMatricesByTheirRoles) {
+  const auto spirv = compiled(product_text(1), {"-DGRETA_MATRIX_KHR"});
+  ASSERT_TRUE(spirv) << spirv.failure().log;
+  for (std::uint32_t nv = 5358; nv <= 5362; ++nv) EXPECT_TRUE(operands(*spirv, nv).empty()) << nv;
+  EXPECT_TRUE(operands(*spirv, 50).empty()) << "specialisation constants";
+  std::vector<std::uint32_t> capabilities;
+  for (const Spirv& w : operands(*spirv, 17)) capabilities.push_back(w[0]);
+  EXPECT_EQ(std::count(capabilities.begin(), capabilities.end(), 6022U), 1);
+  EXPECT_EQ(std::count(capabilities.begin(), capabilities.end(), 5357U), 0);
+
+  auto values = constants(*spirv);
+  std::map<std::uint32_t, std::uint32_t> use;  // of each type
+  for (const Spirv& w : operands(*spirv, 4456)) {
+    ASSERT_EQ(w.size(), 6U) << "id, element, scope, rows, columns, use";
+    EXPECT_EQ(values[w[3]], 16U);
+    EXPECT_EQ(values[w[4]], 16U);
+    use[w[0]] = values[w[5]];
+  }
+  EXPECT_EQ(use.size(), 3U);
+
+  const auto loads = operands(*spirv, 4457);  // type, id, pointer, layout, stride, access, scope
+  ASSERT_EQ(loads.size(), 2U);
+  EXPECT_EQ(use[loads[0][0]], 0U) << "a";
+  EXPECT_EQ(values[loads[0][3]], 0U) << "rows in lines";
+  EXPECT_EQ(use[loads[1][0]], 1U) << "b";
+  EXPECT_EQ(values[loads[1][3]], 1U) << "columns in lines";
+  EXPECT_EQ(values[loads[1][4]], 2U) << "stride";
+  const auto stores = operands(*spirv, 4458);  // pointer, object, layout, stride, access, scope
+  ASSERT_EQ(stores.size(), 1U);
+  EXPECT_EQ(values[stores[0][2]], 0U);
+  EXPECT_EQ(values[stores[0][3]], 4U);
+  const auto products = operands(*spirv, 4459);
+  ASSERT_EQ(products.size(), 1U);
+  EXPECT_EQ(use[products[0][0]], 2U) << "sums";
+}
+
+TEST(KhrMatrices, Bf16IsATypeOfItsOwn) {
+  const auto spirv = compiled(product_text(3), {"-DGRETA_MATRIX_KHR"});
+  ASSERT_TRUE(spirv) << spirv.failure().log;
+  std::uint32_t bf16 = 0;
+  for (const Spirv& w : operands(*spirv, 22)) {  // OpTypeFloat
+    if (w.size() == 3) bf16 = w[0];
+  }
+  ASSERT_NE(bf16, 0U);
+  EXPECT_LT(bf16, (*spirv)[3]) << "the bound";
+  int of_bf16 = 0;
+  for (const Spirv& w : operands(*spirv, 4456)) of_bf16 += w[1] == bf16 ? 1 : 0;
+  EXPECT_EQ(of_bf16, 2);
+}
+
+TEST(KhrMatrices, OnlyWhereTheDeviceHasThem) {
+  const auto spirv = compiled(product_text(1), {"-DGRETA_MATRIX_NV"});
+  ASSERT_TRUE(spirv) << spirv.failure().log;
+  EXPECT_EQ(operands(*spirv, 5358).size(), 3U);
+  EXPECT_TRUE(operands(*spirv, 4456).empty());
+}
+
+TEST(KhrMatrices, AMatrixWithoutARoleIsRefused) {
+  std::string text = product_text(1);
+  for (std::size_t at; (at = text.find("COLUMNS_OF_B>")) != std::string::npos;) {
+    text.replace(at, 12, "16");
+  }
+  const auto spirv = compiled(text, {"-DGRETA_MATRIX_KHR"});
+  ASSERT_FALSE(spirv);
+  EXPECT_EQ(spirv.failure().status, Status::compile);
+  EXPECT_NE(spirv.failure().message.find("without a role"), std::string::npos);
 }
 
 }  // namespace

@@ -94,19 +94,9 @@ TEST(GemmCooperative, NvMatricesCompileToValidSpirv) {
   expect_valid_samples(nvidia_products, {DType::f16}, "GRETA_MATRIX_NV");
 }
 
-/// glslang knows them from release 13 on, bf16 from 15.3 on.
-TEST(GemmCooperative, KhrMatricesCompileToValidSpirvWhereTheCompilerKnowsThem) {
-  const bool known = vulkan::glsl_knows("GL_KHR_cooperative_matrix");
-  const bool bf16 = vulkan::glsl_knows("GL_EXT_bfloat16");
-  if (known) expect_valid_samples(intel_products, {DType::f16}, "GRETA_MATRIX_KHR");
-  if (bf16) expect_valid_samples(nvidia_products, {DType::bf16}, "GRETA_MATRIX_KHR");
-  const Problem problem = gemm_problem(128, 128, 128, DType::bf16, DType::bf16);
-  const DeviceInfo info = test::cooperative_gpu(nvidia_products);
-  auto plan = find_template("gemm")
-                  ->plan(problem, info, find_template("gemm")->default_config(problem, info))
-                  .value();
-  plan.sources[0].options = {"-DGRETA_MATRIX_KHR"};
-  EXPECT_EQ(bool{vulkan::compile_glsl(plan.sources[0])}, bf16);
+TEST(GemmCooperative, KhrMatricesCompileToValidSpirv) {
+  expect_valid_samples(intel_products, {DType::f16}, "GRETA_MATRIX_KHR");
+  expect_valid_samples(nvidia_products, {DType::bf16}, "GRETA_MATRIX_KHR");
 }
 
 TEST(GemmCooperative, IsTheDefaultWhereTheDeviceHasMatrices) {

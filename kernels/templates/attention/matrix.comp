@@ -3,7 +3,8 @@
 // their keys in tiles of BK, in products of INSTR_M x INSTR_N x INSTR_K. A subgroup holds its outputs
 // as matrices. Scores go through shared memory, where lanes have whole rows or parts of them: they
 // come back as weights, an operand of the second product. A row's outputs are divided by a number of
-// its own as matrices are, element by element: by a matrix that has it in every column. Keys
+// its own as matrices are, element by element: by a matrix that has it in every column. That happens
+// for every tile, as a branch around it costs as many copies. Keys
 // and values have a tile each in shared memory, and the next one waits in registers. With QREG
 // queries stay in registers, else they are read from shared memory for each tile.
 
@@ -45,7 +46,6 @@
 
 #include "common/cooperative_matrix.glsl"
 #extension GL_KHR_shader_subgroup_shuffle : require
-#extension GL_KHR_shader_subgroup_vote : require
 #include "common/in_out.glsl"
 #include "attention/operands.glsl"
 #include "attention/order.glsl"
@@ -77,7 +77,6 @@ layout(local_size_x = THREADS) in;
 #define KEY_BLOCKS (BK / INSTR_N)
 #define DIM_BLOCKS (DIM / INSTR_N)
 #define DEPTHS (DIM / INSTR_K)
-#define EASE 8.0
 #define UNITS ((BK * DIM / 8 + THREADS - 1) / THREADS)
 
 uint tid;
@@ -169,11 +168,10 @@ uint weight_pair(float low, float high) {
 #endif
 }
 
-// Turns scores into weights, which take their place; gives whether outputs must be divided, by the
-// factors that are in shared memory then. `key`: the tile's first.
-bool weigh(uint key) {
+// Turns scores into weights, which take their place, and puts what outputs are to be divided by into
+// shared memory. `key`: the tile's first.
+void weigh(uint key) {
   const uint part = gl_SubgroupInvocationID % ROW_LANES;
-  bool divided = false;
   [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
     const uint left = seen[i] - min(seen[i], key + part * LANE_KEYS);  // of this lane's keys
     float score[LANE_KEYS];
@@ -189,12 +187,9 @@ bool weigh(uint key) {
     }
     [[unroll]] for (uint step = ROW_LANES / 2; step > 0; step /= 2)
       most = max(most, subgroupShuffleXor(most, step));
-    // The base moves only for greater scores by more than EASE, so that outputs are rarely
-    // divided; weights are at most 2^EASE then, with the same relative error.
-    const bool moves = most > base[i] + EASE;
-    const float divisor = moves ? exp2(most - base[i]) : 1.0;  // infinite where nothing was added
-    divided = divided || moves;
-    if (moves) base[i] = most;
+    most = max(most, base[i]);
+    const float divisor = exp2(most - base[i]);  // infinite where nothing was added
+    base[i] = most;
     sum[i] /= divisor;
     subgroupBarrier();  // the scores of these rows were read
     [[unroll]] for (uint j = 0; j < LANE_KEYS; j += 8) {
@@ -215,7 +210,6 @@ bool weigh(uint key) {
     }
   }
   subgroupBarrier();
-  return subgroupAny(divided);
 }
 
 void divide_outputs() {
@@ -245,8 +239,21 @@ void add_values() {
   }
 }
 
-// Outputs leave INSTR_M rows of BK dimensions at a time, so that neighbouring lanes write
-// neighbouring ones.
+// INSTR_M rows of BK dimensions, from d on.
+void put_piece(uint block, uint d) {
+  [[unroll]] for (uint e = 0; e < INSTR_M * (BK / 4); e += SUBGROUP) {
+    const uint at = e + gl_SubgroupInvocationID, row = at / (BK / 4), four = at % (BK / 4);
+    const uint line = block * INSTR_M + row, query = first_query + gl_SubgroupID * WQ + line;
+    if (query >= args.queries || d + four * 4 >= DIM || row >= INSTR_M) continue;
+    const float factor = uintBitsToFloat(matrix_memory[factors_place() + line * FACTOR_LINE].x);
+    const vec4 x = uintBitsToFloat(matrix_memory[scores_place() + row * SCORE_LINE + four]);
+    const uint64_t to = query_offset(sequence, query, head) + d + four * 4;
+    store_out4(args.result + to * OUT_BYTES, x * factor);
+  }
+}
+
+// Outputs leave in pieces, so that neighbouring lanes write neighbouring ones. All loops that name
+// matrices have constant bounds: else NVIDIA's compiler keeps them in memory.
 void put_outputs() {
   subgroupBarrier();  // weights and factors were read
   [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
@@ -258,22 +265,14 @@ void put_outputs() {
   }
   subgroupBarrier();
   [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
-    [[unroll]] for (uint d = 0; d < DIM; d += BK) {
-      const uint fours = min(BK, DIM - d) / 4;
-      [[unroll]] for (uint c = d / INSTR_N; c < min(d + BK, DIM) / INSTR_N; ++c)
-        store_matrix(outputs[i * DIM_BLOCKS + c],
-                     scores_place() + (c * INSTR_N - d) / 4, SCORE_LINE);
-      subgroupBarrier();
-      [[dont_unroll]] for (uint e = gl_SubgroupInvocationID; e < INSTR_M * fours; e += SUBGROUP) {
-        const uint row = e / fours, four = e % fours, line = i * INSTR_M + row;
-        const uint query = first_query + gl_SubgroupID * WQ + line;
-        if (query >= args.queries) continue;
-        const float factor =
-            uintBitsToFloat(matrix_memory[factors_place() + line * FACTOR_LINE].x);
-        const vec4 x = uintBitsToFloat(matrix_memory[scores_place() + row * SCORE_LINE + four]);
-        const uint64_t to = query_offset(sequence, query, head) + d + four * 4;
-        store_out4(args.result + to * OUT_BYTES, x * factor);
+    [[unroll]] for (uint d = 0; d < DIM_BLOCKS; d += KEY_BLOCKS) {
+      [[unroll]] for (uint c = 0; c < KEY_BLOCKS; ++c) {
+        if (d + c < DIM_BLOCKS)
+          store_matrix(outputs[i * DIM_BLOCKS + d + c], scores_place() + c * (INSTR_N / 4),
+                       SCORE_LINE);
       }
+      subgroupBarrier();
+      put_piece(i, d * INSTR_N);
       subgroupBarrier();
     }
   }
@@ -287,8 +286,6 @@ void main() {
   const uint end = visible_keys(count, min(first_query + BQ, args.queries) - 1);
   const uint64_t start = keys_offset(sequence, head / (args.heads / args.kv_heads)) * 2;
   const uint own = first_query + gl_SubgroupID * WQ;  // the subgroup's first query
-  const uint own_end =
-      own < args.queries ? visible_keys(count, min(own + WQ, args.queries) - 1) : 0;
   [[unroll]] for (uint i = 0; i < LANE_ROWS; ++i) {
     base[i] = LOWEST_SCORE;
     sum[i] = 0.0;
@@ -310,19 +307,13 @@ void main() {
     put_tile(KEYS_PLACE);
     barrier();
     fetch(args.v + start + uint64_t(key) * (DIM * 2), end - key);
-    bool divided = false;
-    if (key < own_end) {
-      add_scores();
-      divided = weigh(key);
-    }
+    add_scores();
+    weigh(key);
     put_tile(VALUES_PLACE);
     barrier();
-    if (key + BK < end)
-      fetch(args.k + start + uint64_t(key + BK) * (DIM * 2), end - key - BK);
-    if (key < own_end) {
-      if (divided) divide_outputs();
-      add_values();
-    }
+    fetch(args.k + start + uint64_t(key + BK) * (DIM * 2), end - min(end, key + BK));
+    divide_outputs();
+    add_values();
   }
   put_outputs();
 }

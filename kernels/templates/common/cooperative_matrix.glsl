@@ -3,8 +3,8 @@
 // loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. divide(c, d)
 // divides sums by sums, each by its own. To be included before everything else. What the compiler
 // and the device have is one of
-//   GRETA_MATRIX_KHR       GL_KHR_cooperative_matrix, for bf16 with GL_EXT_bfloat16
-//   GRETA_MATRIX_NV        GL_NV_cooperative_matrix
+//   GRETA_MATRIX_KHR       SPV_KHR_cooperative_matrix, made of GL_NV_cooperative_matrix
+//   GRETA_MATRIX_NV        GL_NV_cooperative_matrix, which has no bf16
 //   GRETA_MATRIX_EMULATED  neither: plain arithmetic, for tests. A MatrixA or MatrixB stays in
 //                          matrix_memory, so it must be there still when it is multiplied.
 
@@ -13,39 +13,19 @@
 #error "INSTR_{M,N,K}, MATRIX_CHUNKS (16-byte pieces of matrix_memory) and SUBGROUP must be defined"
 #endif
 
-#if defined(GRETA_MATRIX_KHR)
-
-#extension GL_KHR_memory_scope_semantics : require
-#extension GL_KHR_cooperative_matrix : require
-#if IN_BF16
-#extension GL_EXT_bfloat16 : require
-#define MATRIX_ELEMENT bfloat16_t
-#else
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#define MATRIX_ELEMENT float16_t
-#endif
-#define MatrixA coopmat<MATRIX_ELEMENT, gl_ScopeSubgroup, INSTR_M, INSTR_K, gl_MatrixUseA>
-#define MatrixB coopmat<MATRIX_ELEMENT, gl_ScopeSubgroup, INSTR_K, INSTR_N, gl_MatrixUseB>
-#define MatrixC coopmat<float, gl_ScopeSubgroup, INSTR_M, INSTR_N, gl_MatrixUseAccumulator>
-#define ROWS_IN_LINES gl_CooperativeMatrixLayoutRowMajor
-#define COLUMNS_IN_LINES gl_CooperativeMatrixLayoutColumnMajor
-#define load_matrix(to, at, pitch, order) coopMatLoad(to, matrix_memory, at, pitch, order)
-#define store_matrix(from, at, pitch) coopMatStore(from, matrix_memory, at, pitch, ROWS_IN_LINES)
-#define load_sums(to, at, pitch) coopMatLoad(to, matrix_memory, at, pitch, ROWS_IN_LINES)
-#define divide(c, d) ((c) / (d))
-#define multiply_add(a, b, c) coopMatMulAdd(a, b, c)
-#define zero_matrix() MatrixC(0.0)
-
-#elif defined(GRETA_MATRIX_NV)
+#if defined(GRETA_MATRIX_KHR) || defined(GRETA_MATRIX_NV)
 
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_NV_cooperative_matrix : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#if IN_BF16
+#if IN_BF16 && defined(GRETA_MATRIX_NV)
 #error "GL_NV_cooperative_matrix has no bf16"
 #endif
-#define MatrixA fcoopmatNV<16, gl_ScopeSubgroup, INSTR_M, INSTR_K>
-#define MatrixB fcoopmatNV<16, gl_ScopeSubgroup, INSTR_K, INSTR_N>
+// What a matrix is for: see runtime/device/vulkan/khr_matrices.hpp.
+layout(constant_id = 1 + 2 * IN_BF16) const uint ROWS_OF_A = INSTR_M;
+layout(constant_id = 2 + 2 * IN_BF16) const uint COLUMNS_OF_B = INSTR_N;
+#define MatrixA fcoopmatNV<16, gl_ScopeSubgroup, ROWS_OF_A, INSTR_K>
+#define MatrixB fcoopmatNV<16, gl_ScopeSubgroup, INSTR_K, COLUMNS_OF_B>
 #define MatrixC fcoopmatNV<32, gl_ScopeSubgroup, INSTR_M, INSTR_N>
 #define ROWS_IN_LINES false
 #define COLUMNS_IN_LINES true

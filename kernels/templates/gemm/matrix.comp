@@ -108,14 +108,8 @@ uint64_t a_next, b_next;  // this thread's first chunk of the K step to load nex
 #include "gemm/matrix_loader.glsl"
 
 void load(uint k0, uint k_end) {
-  const bool whole = row0 + BM <= args.m && col0 + BN <= args.n && k0 + BK <= k_end;
-  if (whole) {
-    load_a(k0, k_end, true);
-    load_b(k0, k_end, true);
-  } else {
-    load_a(k0, k_end, false);
-    load_b(k0, k_end, false);
-  }
+  load_a(k0, k_end);
+  load_b(k0, k_end);
   a_next += uint64_t(BK) * (A_ALONG_K != 0 ? 1 : A_STRIDE) * 2;
   b_next += uint64_t(BK) * (B_ALONG_K != 0 ? 1 : B_STRIDE) * 2;
 }
@@ -197,8 +191,7 @@ void main() {
     store_a(stage);
     store_b(stage);
     barrier();
-    // The next step's loads are in flight while this one is multiplied.
-    if (k + BK < k_end) load(k + BK, k_end);
+    load(k + BK, k_end);  // in flight while this step is multiplied
     multiply(stage);
     stage = STAGES - 1 - stage;
   }

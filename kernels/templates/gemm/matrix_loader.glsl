@@ -32,21 +32,22 @@ uint64_t FIRST_CHUNK(uint64_t base, uint k0) {
 #endif
 }
 
-// `whole`: no element of the K step lies outside the matrix. Others are 0.
-void LOAD(uint k0, uint k_end, bool whole) {
+// Elements outside the matrix are 0. There is no branch, as NVIDIA's compiler copies what branches
+// have loaded into registers of its own, and waits for it.
+void LOAD(uint k0, uint k_end) {
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {
     const uint64_t skip = uint64_t(i * THREADS / GROUPS) * STRIDE + i * THREADS % GROUPS * 8;
     const uint64_t at = BASE + skip * 2;
 #if ALONG_K
-    const bool line = whole || START + LINE(i) < EXTENT;
+    const bool line = START + LINE(i) < EXTENT;
     const uint left = k_end - min(k_end, k0 + OFFSET(i));
 #else
-    const bool line = whole || k0 + LINE(i) < k_end;
+    const bool line = k0 + LINE(i) < k_end;
     const uint left = EXTENT - min(EXTENT, START + OFFSET(i));
 #endif
     CHUNK[i] = uvec4(0);
     // Elements from the e-th on, as many as one load gives, are inside or outside together.
-#define INSIDE(e) (whole || (line && e < left))
+#define INSIDE(e) (line && e < left)
 #if VEC == 8
     if (INSIDE(0)) CHUNK[i] = U32x4(at).v;
 #elif VEC == 4

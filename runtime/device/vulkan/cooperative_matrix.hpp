@@ -54,8 +54,7 @@ struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
 
 namespace greta::vulkan {
 
-/// The extension through which kernels reach a device's matrix cores: the device has it, and the
-/// GLSL compiler knows it.
+/// The extension through which kernels reach a device's matrix cores.
 enum class CooperativeMatrix { none, nv, khr };
 
 /// The macro that tells kernels which one it is (common/cooperative_matrix.glsl); empty for none.

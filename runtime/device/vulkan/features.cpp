@@ -104,15 +104,16 @@ void Features::enable_matrices(bool nv, bool khr, bool bf16) {
       v12_.shaderFloat16 == VK_FALSE) {
     return;
   }
-  if (khr && glsl_knows("GL_KHR_cooperative_matrix")) {
+  if (!glsl_knows("GL_NV_cooperative_matrix")) return;  // KHR's are made of it
+  if (khr) {
     khr_matrix_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
     khr_matrix_.cooperativeMatrix = VK_TRUE;
     enable(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, khr_matrix_);
-    if (!bf16 || !glsl_knows("GL_EXT_bfloat16")) return;
+    if (!bf16) return;
     bf16_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR;
     bf16_.shaderBFloat16Type = bf16_.shaderBFloat16CooperativeMatrix = VK_TRUE;
     enable(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, bf16_);
-  } else if (nv && glsl_knows("GL_NV_cooperative_matrix")) {
+  } else if (nv) {
     nv_matrix_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV;
     nv_matrix_.cooperativeMatrix = VK_TRUE;
     enable(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, nv_matrix_);

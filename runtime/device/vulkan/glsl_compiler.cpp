@@ -7,10 +7,14 @@
 #include <glslang/build_info.h>
 #include <spirv-tools/libspirv.h>
 
+#include <algorithm>
 #include <mutex>
 #include <spirv-tools/optimizer.hpp>
 #include <sstream>
 #include <utility>
+
+#include "runtime/device/vulkan/cooperative_matrix.hpp"
+#include "runtime/device/vulkan/khr_matrices.hpp"
 
 namespace greta::vulkan {
 
@@ -110,13 +114,11 @@ void register_passes(spvtools::Optimizer& optimizer) {
 
 bool uses_cooperative_matrices(const Spirv& spirv) {
   constexpr std::uint32_t capability = 2U << 16 | 17U;  // OpCapability: two words, opcode 17
-  constexpr std::uint32_t cooperative_matrix_nv = 5357, cooperative_matrix_khr = 6022;
+  constexpr std::uint32_t cooperative_matrix_nv = 5357;
   constexpr std::size_t header_words = 5;
   // Capabilities come first in a module.
   for (std::size_t at = header_words; at + 1 < spirv.size() && spirv[at] == capability; at += 2) {
-    if (spirv[at + 1] == cooperative_matrix_nv || spirv[at + 1] == cooperative_matrix_khr) {
-      return true;
-    }
+    if (spirv[at + 1] == cooperative_matrix_nv) return true;
   }
   return false;
 }
@@ -161,8 +163,6 @@ const std::string& glsl_compiler_version() {
 }
 
 bool glsl_knows(std::string_view extension) {
-  // Release 13 writes numbers of this extension's draft.
-  if (extension == "GL_KHR_cooperative_matrix" && GLSLANG_VERSION_MAJOR < 14) return false;
   KernelSource probe;
   probe.name = "probe";
   probe.text = fmt::format("#version 460\n#extension {} : require\nvoid main() {{}}\n", extension);
@@ -178,7 +178,11 @@ Result<Spirv> compile_glsl(const KernelSource& source) {
   }
   auto spirv = translate(source);
   if (!spirv) return spirv;
-  return finish(source, *spirv);
+  auto finished = finish(source, *spirv);
+  const std::string khr = "-D" + matrix_macro(CooperativeMatrix::khr);
+  const auto& options = source.options;
+  if (!finished || std::find(options.begin(), options.end(), khr) == options.end()) return finished;
+  return to_khr_matrices(*finished);
 }
 
 }  // namespace greta::vulkan
