@@ -66,7 +66,7 @@ struct LayerNorm {
         count(float(args.cols)),
         epsilon(args.factor) {}
 
-  GRETA_DEVICE Raw load(u32 col) const { return {load_vector(in + col)}; }
+  GRETA_DEVICE Raw load(u32 col) const { return {load_before_writing(in + col)}; }
   static GRETA_DEVICE float padding() { return 0.0f; }
   static GRETA_DEVICE Fixed fixed(const Arguments& args, u32 col) {
     Fixed fixed = {};

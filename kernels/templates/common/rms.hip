@@ -35,9 +35,9 @@ struct RmsNorm {
 
   GRETA_DEVICE Raw load(u32 col) const {
     Raw raw = {};
-    raw.in = load_vector(in + col);
+    raw.in = load_before_writing(in + col);
 #if RESIDUAL
-    raw.residual = load_vector(residual + col);
+    raw.residual = load_before_writing(residual + col);
 #endif
     return raw;
   }

@@ -49,7 +49,7 @@ struct Softmax {
   GRETA_DEVICE Raw load(u32 col) const {
     Raw raw = {};
     if (MASK == 1 && col >= visible) return raw;
-    raw.in = load_vector(in + col);
+    raw.in = load_before_writing(in + col);
 #if MASK == 2
     raw.mask = load_vector(mask + col);
 #endif
