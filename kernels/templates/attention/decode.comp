@@ -2,14 +2,15 @@
 // Few queries: bound by reading the keys and values once. A workgroup has the ROWS queries that
 // share a KV head (GROUP heads of each query) and a slice of the keys, one of SPLIT. LANES threads
 // share a key, each with every LANES-th piece of VEC elements; each such slot of threads walks
-// through the slice with UNROLL keys and values in flight, and keeps its own greatest score, sum of
-// exponentials and sums of values. Slots are joined through shared memory; slices through the
-// workspace, by the last one to arrive, in their order whatever the order of arrival.
+// through the slice with UNROLL keys and values in flight, with AHEAD those of its next step, and
+// keeps its own greatest score, sum of exponentials and sums of values. Slots are joined through
+// shared memory; slices through the workspace, by the last one to arrive, in their order whatever the
+// order of arrival.
 
 #if !defined(ROWS) || !defined(GROUP) || !defined(THREADS) || !defined(LANES) || \
-    !defined(VEC) || !defined(UNROLL) || !defined(SPLIT) || !defined(IN_PACK) || \
-    !defined(IN_RAW)
-#error "ROWS GROUP THREADS LANES VEC UNROLL SPLIT IN_PACK and IN_RAW must be defined"
+    !defined(VEC) || !defined(UNROLL) || !defined(AHEAD) || !defined(SPLIT) || \
+    !defined(IN_PACK) || !defined(IN_RAW)
+#error "ROWS GROUP THREADS LANES VEC UNROLL AHEAD SPLIT IN_PACK and IN_RAW must be defined"
 #endif
 #if ROWS < 1 || GROUP < 1 || ROWS % GROUP != 0 || UNROLL < 1 || SPLIT < 1
 #error "GROUP divides ROWS; UNROLL and SPLIT are at least 1"
@@ -56,7 +57,8 @@ uint pair;  // of sequence and KV head
 uint tid;   // threads of a subgroup are neighbours
 float query[ROWS * ELEMENTS];  // scaled
 float greatest[ROWS], sum[ROWS], value[ROWS * ELEMENTS];
-IN_RAW k_raw[UNROLL * PIECES], v_raw[UNROLL * PIECES];
+IN_RAW k_raw[UNROLL * PIECES], v_raw[UNROLL * PIECES];  // those that scores are made of
+IN_RAW k_next[UNROLL * PIECES], v_next[UNROLL * PIECES];
 
 // The first dimension of a thread's piece.
 uint piece_start(uint piece) { return (piece * LANES + tid % LANES) * VEC; }
@@ -88,8 +90,8 @@ void load_keys(uint64_t start, uint first, uint end) {
     const uint64_t at = start + uint64_t(min(first + u * SLOTS, end - 1)) * DIM;
     [[unroll]] for (uint p = 0; p < PIECES; ++p) {
       const uint64_t offset = (at + piece_start(p)) * IN_BYTES;
-      k_raw[u * PIECES + p] = IN_RAW(IN_PACK(args.k + offset).v);
-      v_raw[u * PIECES + p] = IN_RAW(IN_PACK(args.v + offset).v);
+      k_next[u * PIECES + p] = IN_RAW(IN_PACK(args.k + offset).v);
+      v_next[u * PIECES + p] = IN_RAW(IN_PACK(args.v + offset).v);
     }
   }
 }
@@ -225,8 +227,12 @@ void main() {
   const uint slot = tid / LANES;
   load_queries();
 
+  if (AHEAD != 0 && begin < end) load_keys(start, begin + slot, end);
   [[dont_unroll]] for (uint first = begin; first < end; first += SLOTS * UNROLL) {
-    load_keys(start, first + slot, end);
+    if (AHEAD == 0) load_keys(start, first + slot, end);
+    k_raw = k_next;
+    v_raw = v_next;
+    if (AHEAD != 0) load_keys(start, first + SLOTS * UNROLL + slot, end);
     [[unroll]] for (uint r = 0; r < ROWS; ++r)
       add_keys(r, first + slot, min(end, visible_keys(count, r / GROUP)));
   }

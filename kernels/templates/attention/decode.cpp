@@ -38,7 +38,8 @@ std::int64_t shared_bytes(const Shape& shape, const Config& c) {
 std::int64_t registers_of(const Shape& shape, const Config& c) {
   const std::int64_t elements = elements_of(shape, c);
   const std::int64_t loads = ceil_div(elements, c["VEC"]) * shape.load_registers(c["VEC"]);
-  return rows_of(shape) * (2 * elements + 2) + c["UNROLL"] * (2 * loads + elements + 1) + 24;
+  return rows_of(shape) * (2 * elements + 2) +
+         c["UNROLL"] * (2 * (1 + c["AHEAD"]) * loads + elements + 1) + 24;
 }
 
 std::uint64_t counter_bytes(const Shape& shape) {
@@ -103,7 +104,7 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
        fmt::format("{} queries, their sums, and UNROLL keys need more than 255 registers of a "
                    "thread, or {} of a workgroup",
                    rows_of(shape), file),
-       {"THREADS", "LANES", "VEC", "UNROLL"},
+       {"THREADS", "LANES", "VEC", "UNROLL", "AHEAD"},
        [=](const Config& c) {
          const std::int64_t registers = registers_of(shape, c);
          return registers <= 255 && registers * c["THREADS"] <= file;
@@ -134,10 +135,14 @@ Alternative space(const Problem& problem, const DeviceInfo& device) {
   const Shape shape = shape_of(problem);
   Alternative a{"decode", {}, {}};
   // LANES of a workgroup's THREADS share a key, in pieces of VEC elements; UNROLL keys and values
-  // of each are in flight; SPLIT workgroups share the keys of a KV head.
+  // of each are in flight, with AHEAD while those before them are worked on; SPLIT workgroups share
+  // the keys of a KV head.
   a.parameters = {
-      {"THREADS", {64, 128, 256, 512}},    {"LANES", {1, 2, 4, 8, 16, 32}},
-      {"VEC", vector_widths(shape.in)},    {"UNROLL", {1, 2, 4, 8}},
+      {"THREADS", {64, 128, 256, 512}},
+      {"LANES", {1, 2, 4, 8, 16, 32}},
+      {"VEC", vector_widths(shape.in)},
+      {"UNROLL", {1, 2, 4, 8}},
+      {"AHEAD", {0, 1}},
       {"SPLIT", {1, 2, 4, 8, 16, 32, 64}},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
@@ -174,6 +179,7 @@ std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
                               {"LANES", lanes},
                               {"VEC", vec},
                               {"UNROLL", most},
+                              {"AHEAD", 0},
                               {"SPLIT", split_for(shape, device)}}});
         }
       }

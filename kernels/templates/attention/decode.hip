@@ -1,13 +1,14 @@
 // Few queries: bound by reading the keys and values once. A workgroup has the ROWS queries that
 // share a KV head (GROUP heads of each query) and a slice of the keys, one of SPLIT. LANES threads
 // share a key, each with every LANES-th piece of VEC elements; each such slot of threads walks
-// through the slice with UNROLL keys and values in flight, and keeps its own greatest score, sum of
-// exponentials and sums of values. Slots are joined through shared memory; slices through the
-// workspace, by the last one to arrive, in their order whatever the order of arrival.
+// through the slice with UNROLL keys and values in flight, with AHEAD those of its next step, and
+// keeps its own greatest score, sum of exponentials and sums of values. Slots are joined through
+// shared memory; slices through the workspace, by the last one to arrive, in their order whatever the
+// order of arrival.
 
 #if !defined(ROWS) || !defined(GROUP) || !defined(THREADS) || !defined(LANES) || \
-    !defined(VEC) || !defined(UNROLL) || !defined(SPLIT)
-#error "ROWS GROUP THREADS LANES VEC UNROLL and SPLIT must be defined"
+    !defined(VEC) || !defined(UNROLL) || !defined(AHEAD) || !defined(SPLIT)
+#error "ROWS GROUP THREADS LANES VEC UNROLL AHEAD and SPLIT must be defined"
 #endif
 #if ROWS < 1 || GROUP < 1 || ROWS % GROUP != 0 || UNROLL < 1 || SPLIT < 1
 #error "GROUP divides ROWS; UNROLL and SPLIT are at least 1"
@@ -207,10 +208,13 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
   }
 
   const u32 slot = thread_index() / LANES;
+  Keys next;
+  if (AHEAD && begin < end) next.load(k + start, v + start, begin + slot, end);
   GRETA_NO_UNROLL
   for (u32 first = begin; first < end; first += SLOTS * UNROLL) {
-    Keys keys;
-    keys.load(k + start, v + start, first + slot, end);
+    if (!AHEAD) next.load(k + start, v + start, first + slot, end);
+    const Keys keys = next;
+    if (AHEAD) next.load(k + start, v + start, first + SLOTS * UNROLL + slot, end);
     GRETA_UNROLL
     for (u32 r = 0; r < ROWS; ++r) {
       keys.add_to(rows[r], first + slot, smaller(end, visible_keys(count, queries, r / GROUP)));
