@@ -151,20 +151,22 @@ std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
   const Kernel kernel(shape, device);
   std::vector<Config> configs;
   if (!kernel.offered()) return configs;
-  // Large tiles where they fill the device, else whatever fills it most.
+  const bool async = kernel.copies();
+  // What waits in registers leaves room for fewer keys where a wave has 32 lanes.
+  const bool few_keys = !async && kernel.wave() == 32;
+  // Large tiles where they fill the device, else whatever fills it most. The more waves, the less
+  // of a tile waits in a thread.
   struct Tile {
     int wq, waves;
   };
   std::vector<Tile> order, few;
-  for (const Tile& tile : {Tile{32, 4}, Tile{16, 4}, Tile{16, 2}, Tile{16, 1}}) {
+  for (const Tile& tile : {Tile{32, 4}, Tile{16, 8}, Tile{16, 4}, Tile{16, 2}, Tile{16, 1}}) {
+    if (tile.waves == 8 && !(few_keys && shape.in == DType::bf16)) continue;
     const std::int64_t count =
         ceil_div(shape.queries, tile.wq * tile.waves) * shape.batch * shape.heads;
     (count >= busy_workgroups(device) ? order : few).push_back(tile);
   }
   order.insert(order.end(), few.rbegin(), few.rend());
-  const bool async = kernel.copies();
-  // What waits in registers leaves room for fewer keys where a wave has 32 lanes.
-  const bool few_keys = !async && kernel.wave() == 32;
   for (const Tile& tile : order) {
     for (const int bk : {few_keys ? 32 : 64, few_keys ? 64 : 32}) {
       configs.push_back({"matrix",
@@ -178,8 +180,8 @@ std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
     }
   }
   if (few_keys) {  // what needs more spills: other variants are better defaults then
-    constexpr std::int64_t room = 192;
-    std::erase_if(configs, [&kernel](const Config& c) { return kernel.registers(c) > room; });
+    const std::int64_t room = shape.in == DType::bf16 ? 176 : 192;  // conversions take some
+    std::erase_if(configs, [=](const Config& c) { return kernel.registers(c) > room; });
   }
   if (async) {  // of what fits more tightly, NVIDIA's compiler keeps some in memory
     constexpr std::int64_t room = 240;
