@@ -20,16 +20,17 @@ typedef Pack<In, VEC> Vector;
 GRETA_DEVICE Vector load_vector(const In* first) { return load_pack<VEC>(first); }
 
 // Of inputs of which as much is written again: NVIDIA's second-level cache is told to drop outputs
-// before them. Outputs then leave while inputs come, instead of all at once.
+// before them. Outputs then leave while inputs come, instead of all at once. NVIDIA's assembler
+// doesn't spread such loads among the arithmetic: only where their registers are few.
 template <typename T = Vector>
 GRETA_DEVICE T load_before_writing(const In* first) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  if constexpr (sizeof(T) == 16) {
+  if constexpr (sizeof(T) == 16 && ITEMS <= 4) {
     T vector;
     u32(&word)[4] = vector.raw.word;
     u64 policy;
     asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
-    asm volatile("ld.global.L1::evict_last.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
+    asm("ld.global.L1::evict_last.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
                  : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
                  : "l"(first), "l"(policy));
     return vector;
