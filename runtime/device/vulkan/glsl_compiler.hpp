@@ -21,9 +21,9 @@ constexpr std::string_view glsl_passes = "passes 2";
 /// Whether the compiler knows a language extension, e.g. "GL_NV_cooperative_matrix". Thread-safe.
 bool glsl_knows(std::string_view extension);
 
-/// Compiles a compute shader to optimised SPIR-V 1.6, with KHR cooperative matrices where it is told
-/// that the device has them. Thread-safe. Fails with `compile`: the first
-/// error is the message, everything the compiler said is the log.
+/// Compiles a compute shader to optimised SPIR-V 1.6, with KHR cooperative matrices where it is
+/// told that the device has them. Thread-safe. Fails with `compile`: the first error is the
+/// message, everything the compiler said is the log.
 Result<Spirv> compile_glsl(const KernelSource& source);
 
 }  // namespace greta::vulkan
