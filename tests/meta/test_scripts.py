@@ -150,6 +150,83 @@ class MeasureGpu(ScriptTest):
         self.assertFalse(self.out.exists())
 
 
+class RunPresets(ScriptTest):
+    """greta-bench is a stand-in that writes what it was asked for, ssh one that stays on this machine."""
+
+    def setUp(self):
+        super().setUp()
+        self.build = self.folder / "build"
+        (self.build / "bin").mkdir(parents=True)
+        self.bench = self.build / "bin/greta-bench"
+        self.bench.write_text(f"""#!{BASH}
+while (($#)); do
+  case $1 in --preset) preset=$2 ;; --export) file=$2 ;; --db) db=$2 ;; --fail) exit 1 ;; esac
+  shift
+done
+[[ -f $preset ]] || {{ echo "no $preset"; exit 2; }}
+[[ $preset != *bad* ]] || exit 1
+mkdir -p "$(dirname "$file")"
+echo "op,us" >"$file"
+echo "in $PWD with $LD_LIBRARY_PATH and database $(cat "$db" 2>/dev/null)"
+""")
+        self.bench.chmod(0o755)
+        (self.build / "bin/libbenchmark.so.1").write_text("")
+        self.host_files = self.folder / "host"
+        self.host_files.mkdir()
+        self.program("ssh", f'[[ $1 == there ]] || exit 255; shift\n'
+                            f'TMPDIR={self.host_files} exec {BASH} -c "$*"')
+
+    def test_local_runs_every_preset(self):
+        bad = self.folder / "bad.json"
+        bad.write_text("{}")
+        out = self.folder / "out"
+        result = self.run_script("run_presets_local.sh", "--bin", self.build / "bin", "--out", out,
+                                 "--presets", f"{bad},smoke,device", path="/usr/bin:/bin")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("preset bad failed", result.stderr)
+        self.assertEqual(sorted(file.name.split("_")[1] for file in out.iterdir()),
+                         ["device.csv", "smoke.csv"])
+
+    def test_local_usage(self):
+        for words, expected in ((("--bin", self.folder), "no greta-bench"), (("--bin",), "a value"),
+                                (("--nonsense", "x"), "--nonsense"), (("--lib", "/none"), "--lib")):
+            result = self.run_script("run_presets_local.sh", *words, path="/usr/bin:/bin")
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(expected, result.stderr)
+
+    def remote(self, *arguments):
+        return self.run_script("run_presets_remote.sh", *arguments,
+                               path=f"{self.bin}:/usr/bin:/bin")
+
+    def test_remote_brings_the_figures_back_and_leaves_nothing(self):
+        database, out = self.folder / "t.db", self.folder / "out"
+        database.write_text("of winners")
+        result = self.remote("there", "--build", self.build, "--out", out, "--db", database,
+                             "--presets", "smoke,verify", "--", "--device", "a b")
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        names = sorted(file.name.split("_")[-1] for file in out.iterdir())
+        self.assertEqual(names, ["output.txt", "smoke.csv", "verify.csv"])
+        self.assertIn(f"in {self.host_files}", result.stdout)
+        self.assertIn("database of winners", result.stdout)
+        self.assertEqual(list(self.host_files.iterdir()), [])
+
+    def test_remote_failures(self):
+        out = self.folder / "out"
+        failing = self.remote("there", "--build", self.build, "--out", out, "--presets", "smoke",
+                              "--", "--fail")
+        self.assertEqual(failing.returncode, 1, failing.stderr)
+        self.assertIn("preset smoke failed", (out / "output.txt").read_text())
+        self.assertEqual(list(self.host_files.iterdir()), [])
+        elsewhere = self.remote("elsewhere", "--build", self.build, "--out", out)
+        self.assertEqual(elsewhere.returncode, 1)
+        self.assertIn("can't reach elsewhere", elsewhere.stderr)
+        for words, expected in (((), "no HOST"), (("there", "--build", "/none"), "--build"),
+                                (("there", "--build", self.build, "--presets", "none"), "'none'")):
+            result = self.remote(*words)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(expected, result.stderr)
+
+
 class EmulateAmd(ScriptTest):
     # Writes as many cases as it is told.
     TUNE = """
