@@ -185,6 +185,37 @@ void TunedDb::set_ceilings(const DeviceInfo& device, const std::vector<Ceiling>&
   });
 }
 
+void TunedDb::set_unsafe(const DeviceInfo& device, const UnsafePart& part) {
+  impl_->connection.write([&](SQLite::Database& database) {
+    UnsafePart stored = part;
+    stored.driver = device.driver;
+    put_unsafe(database, put_device(database, device), stored);
+  });
+}
+
+void TunedDb::clear_unsafe(const DeviceInfo& device, const std::string& check) {
+  impl_->connection.write([&](SQLite::Database& database) {
+    SQLite::Statement remove(database, R"(
+      DELETE FROM unsafe WHERE driver = :driver AND health_check = :check
+        AND device IN (SELECT id FROM devices WHERE fingerprint = :fingerprint))");
+    remove.bind(":driver", device.driver);
+    remove.bind(":check", check);
+    remove.bind(":fingerprint", device.fingerprint());
+    remove.exec();
+  });
+}
+
+std::vector<UnsafePart> TunedDb::unsafe(const DeviceInfo& device) const {
+  std::vector<UnsafePart> parts;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, select_unsafe);
+    select.bind(":fingerprint", device.fingerprint());
+    select.bind(":driver", device.driver);
+    while (select.executeStep()) parts.push_back(read_unsafe(select));
+  });
+  return parts;
+}
+
 std::vector<Ceiling> TunedDb::ceilings(const std::string& device_fingerprint) const {
   std::vector<Ceiling> all;
   impl_->connection.read([&](SQLite::Database& database) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "db/comparison.hpp"
+#include "db/safety.hpp"
 #include "db/trial.hpp"
 #include "kernels/model/problem.hpp"
 #include "runtime/device/device_info.hpp"
@@ -185,6 +186,14 @@ class TunedDb {
 
   void set_ceilings(const DeviceInfo& device, const std::vector<Ceiling>& ceilings);
   std::vector<Ceiling> ceilings(const std::string& device_fingerprint) const;
+
+  /// Health checks that a device fails with the driver it has; `check` and what it says replace
+  /// what was stored of it.
+  void set_unsafe(const DeviceInfo& device, const UnsafePart& part);
+  /// The device passes this check with the driver it has.
+  void clear_unsafe(const DeviceInfo& device, const std::string& check);
+  /// What failed on this device with the driver it has.
+  std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
 
   /// The fastest configurations of all sessions for a device, problem and cold/warm, best first;
   /// what ran on a stand-in counts only where nothing ran at full size.

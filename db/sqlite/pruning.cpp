@@ -57,7 +57,8 @@ Pruned remove_rows(SQLite::Database& database, const PruneRequest& request) {
   pruned.devices = database.exec(R"(
     DELETE FROM devices WHERE id NOT IN (SELECT device FROM sessions)
       AND id NOT IN (SELECT device FROM circumstances)
-      AND id NOT IN (SELECT device FROM ceilings))");
+      AND id NOT IN (SELECT device FROM ceilings)
+      AND id NOT IN (SELECT device FROM unsafe))");
   return pruned;
 }
 

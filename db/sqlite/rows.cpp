@@ -221,6 +221,29 @@ Ceiling read_ceiling(SQLite::Statement& row) {
           text(row, "measured_utc")};
 }
 
+void put_unsafe(SQLite::Database& database, std::int64_t device, const UnsafePart& part) {
+  SQLite::Statement insert(database, R"(
+    INSERT OR REPLACE INTO unsafe (device, driver, health_check, status, message, recorded_utc)
+    VALUES (:device, :driver, :health_check, :status, :message, :recorded_utc))");
+  insert.bind(":device", device);
+  insert.bind(":driver", part.driver);
+  insert.bind(":health_check", part.check);
+  insert.bind(":status", part.status);
+  insert.bind(":message", part.message);
+  insert.bind(":recorded_utc", part.recorded_utc);
+  insert.exec();
+  seal(database, "unsafe", "checksum IS NULL");
+}
+
+const char* const select_unsafe = R"(
+    SELECT u.* FROM unsafe u JOIN devices d ON d.id = u.device
+    WHERE d.fingerprint = :fingerprint AND u.driver = :driver ORDER BY u.health_check)";
+
+UnsafePart read_unsafe(SQLite::Statement& row) {
+  return {text(row, "health_check"), text(row, "status"), text(row, "message"), text(row, "driver"),
+          text(row, "recorded_utc")};
+}
+
 const char* const select_sessions = R"(
     SELECT s.*, p.key, d.fingerprint,
       (SELECT count(*) FROM trials t WHERE t.session = s.id) AS trials

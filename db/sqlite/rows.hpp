@@ -31,6 +31,10 @@ void put_ceiling(SQLite::Database& database, std::int64_t device, const Ceiling&
 extern const char* const select_ceilings;  ///< those of the device `:fingerprint`
 Ceiling read_ceiling(SQLite::Statement& row);
 
+void put_unsafe(SQLite::Database& database, std::int64_t device, const UnsafePart& part);
+extern const char* const select_unsafe;  ///< those of the device `:fingerprint` with `:driver`
+UnsafePart read_unsafe(SQLite::Statement& row);
+
 extern const char* const select_sessions;  ///< all, in order
 StoredSession read_session(SQLite::Statement& row);
 extern const char* const select_devices;  ///< all, by name

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import unittest
@@ -123,6 +124,25 @@ class Run(BenchCase):
         listed = self.bench("--preset", preset, "--benchmark_list_tests=true")
         self.assertEqual(len(listed.stdout.splitlines()), 3, listed.stdout)
 
+    def test_trace_has_host_and_device_on_one_clock(self):
+        preset = self.preset(iterations=2, batch=3, problems=[GEMM])
+        file = self.folder / "trace.json"
+        result = self.bench("--preset", preset, "--trace", file, "--device", "vulkan:0")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        trace = json.loads(file.read_text())
+        spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+        device = [span for span in spans if span["pid"] == 1]
+        self.assertGreaterEqual(len(device), 6)
+        self.assertEqual({span["name"] for span in device}, {"gemm dtype=f32 out=f32 m=32 n=32 k=32"})
+        slack = trace["otherData"]["alignment_error_us"]["vulkan:0"] + 200
+        first = min(span["ts"] for span in spans if span["name"] == "device.wait")
+        last = max(span["ts"] + span["dur"] for span in spans if span["name"] == "device.wait")
+        for span in device:
+            self.assertGreater(span["ts"], first - slack)
+            self.assertLess(span["ts"] + span["dur"], last + slack)
+        self.assertIn("device.compile", {span["name"] for span in spans})
+        self.refused(self.bench("--preset", preset, "--trace", "/nonexistent/t.json"), 2, "--trace")
+
     def test_compute_only_and_filter(self):
         preset = self.preset(iterations=1, batch=1, runtime=["allocate"], platform=["empty_launch"],
                              problems=[GEMM])
@@ -241,6 +261,64 @@ class CompareFiles(BenchCase):
         self.refused(self.bench("compare", base, text), 2, "text.csv", "other columns")
         self.refused(self.bench("compare", base, "none.csv"), 2, "none.csv")
         self.refused(self.bench("compare", base, base, "--threshold", "-3"), 2, "--threshold")
+
+
+class Doctor(BenchCase):
+    def setUp(self):
+        super().setUp()
+        self.db = self.folder / "own.db"
+
+    def doctor(self, *arguments):
+        return self.bench("doctor", "--db", self.db, "--no-lock", *arguments)
+
+    def test_a_healthy_device(self):
+        result = self.doctor("--device", "vulkan:0")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        for check, outcome in (("fill", "passed"), ("ultrasafe", "passed"), ("default", "passed"),
+                               ("f16", "passed"), ("matrix", "does not apply")):
+            self.assertRegex(result.stdout, rf"(?m)^  {check} +{outcome}")
+        self.assertEqual(self.query("SELECT count(*) FROM unsafe"), [(0,)])
+
+    def test_what_does_not_end_is_recorded_and_avoided(self):
+        # Compiling for this device takes longer than a second without a cache.
+        self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        tune = ("gemm", "--m", 16, "--n", 16, "--k", 16, "--device", "hip-host:0", "--budget", 1,
+                "--db", self.db)
+        result = self.doctor("--device", "hip-host:0", "--timeout", 1)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("FAILED, timeout", result.stdout)
+        self.assertIn("left out", result.stdout)
+        failed = self.query("SELECT health_check, status FROM unsafe")
+        self.assertEqual([status for _, status in failed], ["timeout"])
+        self.refused(self.run_tune(*tune), 3, "hip-host:0", failed[0][0], "--allow-unsafe")
+        preset = self.preset(iterations=1, batch=1, problems=[GEMM])
+        self.refused(self.bench("--preset", preset, "--device", "hip-host:0"), 3, "--allow-unsafe")
+        self.assertEqual(self.run_tune(*tune, "--allow-unsafe").returncode, 0)
+
+    def test_unsafe_types_are_not_used(self):
+        self.assertEqual(self.doctor("--device", "vulkan:0").returncode, 0)
+        self.plant("f16")
+        tune = ("gemm", "--m", 16, "--n", 16, "--k", 16, "--device", "vulkan:0", "--budget", 1,
+                "--db", self.db)
+        result = self.run_tune(*tune)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("health check f16 failed", result.stderr)
+        half = self.run_tune(*tune, "--dtype", "f16")
+        self.assertEqual(half.returncode, 1, half.stderr)
+        self.assertEqual(self.run_tune(*tune, "--dtype", "f16", "--allow-unsafe").returncode, 0)
+        # A check that passes is not held against the device any more.
+        self.assertEqual(self.doctor("--device", "vulkan:0").returncode, 0)
+        self.assertEqual(self.query("SELECT count(*) FROM unsafe"), [(0,)])
+
+    def plant(self, check):
+        """A failure as doctor would have recorded it."""
+        self.run_tune("gemm", "--m", 8, "--n", 8, "--k", 8, "--device", "vulkan:0", "--budget", 1,
+                      "--db", self.db)
+        with sqlite3.connect(self.db) as connection:
+            connection.execute(
+                "INSERT INTO unsafe (device, driver, health_check, status, message, recorded_utc)"
+                " SELECT id, driver, ?, 'crash', 'planted', '2026-11-20T12:00:00Z' FROM devices",
+                [check])
 
 
 class Schema(BenchCase):

@@ -13,7 +13,7 @@ namespace {
 constexpr double confidence_of_all = 0.95;
 // A group of blocks has at least so many samples, of which the fastest counts.
 constexpr std::size_t group_samples = 10;
-constexpr std::size_t most_groups = 40;  // so that counting stays cheap
+constexpr std::size_t most_groups = 18;  // more samples make groups larger
 
 /// The largest rank r for which the r-th smallest of the m n differences is a lower bound of the
 /// shift with this one-sided error; nothing where even the smallest is not. Exact: the number of

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tuner/bench/undisturbed.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta {
@@ -25,7 +26,7 @@ Result<std::vector<double>> HostTimer::take(int count, const Run& run) {
   }
   std::vector<double> samples;
   for (int i = 0; i < count; ++i) {
-    const auto us = time_us(calls_, run);
+    const auto us = undisturbed([&] { return time_us(calls_, run); }, Waiting::all_threads);
     if (!us) return us.failure();
     samples.push_back(*us / calls_);
   }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "kernels/catalog.hpp"
+#include "tuner/bench/undisturbed.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
@@ -31,7 +32,12 @@ KernelBenchmarks::KernelBenchmarks(Device& device, Evaluator& checker, const Opt
     : device_(device), checker_(checker), options_(options) {
   const std::uint64_t flush =
       options.flush_bytes > 0 ? options.flush_bytes : default_flush_bytes(device.info());
-  timer_.emplace(std::move(LaunchTimer::create(device, options.cold ? flush : 0).value()));
+  const bool one_by_one = device.info().is_cpu();
+  timer_.emplace(
+      std::move(LaunchTimer::create(device, options.cold && !one_by_one ? flush : 0).value()));
+  if (options.cold && one_by_one)
+    flush_.emplace(std::move(CacheFlush::create(device, flush).value()));
+  if (options.trace != nullptr) trace_.emplace(device, *options.trace);
 }
 
 KernelBenchmarks::~KernelBenchmarks() = default;
@@ -41,7 +47,7 @@ Benchmark KernelBenchmarks::make(const Problem& problem, const Config& config,
   Benchmark benchmark;
   benchmark.kind = "kernel";
   benchmark.row.set_problem(problem);
-  benchmark.row.set_device(device_.info());
+  benchmark.row.set_device(checker_.device());
   benchmark.row.config = config.text();
   benchmark.row.origin = origin;
   benchmark.row.cache = options_.cold ? "cold" : "warm";
@@ -101,7 +107,8 @@ Result<KernelBenchmarks::Loaded*> KernelBenchmarks::load(const Problem& problem)
 Result<KernelBenchmarks::Plan*> KernelBenchmarks::prepare(Loaded& loaded, const Config& config) {
   const std::string key = config.text();
   if (const auto found = loaded.plans.find(key); found != loaded.plans.end()) return &found->second;
-  const auto plan = find_template(loaded.problem.op)->plan(loaded.problem, device_.info(), config);
+  const auto plan =
+      find_template(loaded.problem.op)->plan(loaded.problem, checker_.device(), config);
   if (!plan) return plan.failure();
   auto prepared =
       PreparedPlan::create(device_, *plan, loaded.operands,
@@ -110,26 +117,57 @@ Result<KernelBenchmarks::Plan*> KernelBenchmarks::prepare(Loaded& loaded, const 
   return &loaded.plans.emplace(key, Plan{*std::move(prepared), 0}).first->second;
 }
 
+// What computes on the CPU shares it with other programs: there each sample is a submission of its
+// own, behind the one that flushes the caches, so that what was disturbed can be taken again.
+Result<std::vector<double>> KernelBenchmarks::take_samples(const LaunchTimer::Record& record,
+                                                           int count, int batch,
+                                                           std::uint64_t written) {
+  const auto deadline = deadline_of(options_.timeout_s * count * batch + 10);
+  timer_->set_written_bytes(written);
+  if (!device_.info().is_cpu()) return timer_->take(record, count, batch, deadline);
+  const auto flush = [&]() -> Result<void> {
+    if (!flush_) return {};
+    if (auto r = flush_->record(timer_->stream(), written); !r) return r;
+    return timer_->stream().synchronize(deadline);
+  };
+  const auto one = [&]() -> Result<double> {
+    const auto taken = timer_->take(record, 1, 1, deadline);
+    if (!taken) return taken.failure();
+    return taken->front();
+  };
+  std::vector<double> samples;
+  for (int i = 0; i < count * batch; ++i) {
+    const auto us = undisturbed(flush, one, Waiting::other_threads);
+    if (!us) return us.failure();
+    if (i % batch == 0) samples.push_back(0);
+    samples.back() += *us / batch;
+  }
+  return samples;
+}
+
 Result<std::vector<double>> KernelBenchmarks::take(const Problem& problem, const Config& config,
                                                    int count) {
   const auto loaded = load(problem);
   if (!loaded) return loaded.failure();
   const auto plan = prepare(**loaded, config);
   if (!plan) return plan.failure();
-  timer_->set_written_bytes((*loaded)->operands.written_bytes());
+  const std::uint64_t written = (*loaded)->operands.written_bytes();
   const LaunchTimer::Record record = [&](Stream& stream) { return (*plan)->plan.record(stream); };
-  const auto samples = [&](int wanted, int batch) {
-    return timer_->take(record, wanted, batch,
-                        deadline_of(options_.timeout_s * wanted * batch + 10));
-  };
   if (auto awake = timer_->reach_pace(); !awake) return awake.failure();
+  if (trace_) {
+    if (auto aligned = trace_->align(); !aligned) return aligned.failure();
+    timer_->set_observer([&](const Event& start, const Event& stop) {
+      return trace_->add(problem.key(), start, stop);
+    });
+  }
   int& batch = (*plan)->batch;
   if (batch == 0) {
-    const auto first = samples(2, 1);
+    const auto first = take_samples(record, 2, 1, written);
     if (!first) return first.failure();
     batch = batch_for(first->back(), device_.info().timestamp_period_ns);
   }
-  auto taken = samples(count + 1, batch);
+  auto taken = take_samples(record, count + 1, batch, written);
+  timer_->set_observer(nullptr);
   if (taken) taken->erase(taken->begin());  // warms up what the flush leaves alone
   return taken;
 }

@@ -10,6 +10,7 @@
 #include "kernels/launch/prepared_plan.hpp"
 #include "runtime/device/device.hpp"
 #include "tuner/bench/benchmark.hpp"
+#include "tuner/bench/trace.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
@@ -26,6 +27,7 @@ class KernelBenchmarks {
     std::uint64_t flush_bytes = 0;  ///< CacheFlush's, for cold samples; 0: by the device's table
     std::uint64_t seed = 0;         ///< of inputs; a run's are drawn from seed + run
     std::vector<Ceiling> ceilings;
+    Trace* trace = nullptr;  ///< told of every timed launch; may be null
   };
 
   /// Compiles the kernels that timing needs. Device and evaluator must outlive this, and this its
@@ -47,11 +49,15 @@ class KernelBenchmarks {
   Result<Loaded*> load(const Problem& problem);
   Result<Plan*> prepare(Loaded& loaded, const Config& config);
   Result<std::vector<double>> take(const Problem& problem, const Config& config, int count);
+  Result<std::vector<double>> take_samples(const LaunchTimer::Record& record, int count, int batch,
+                                           std::uint64_t written);
 
   Device& device_;
   Evaluator& checker_;
   Options options_;
   std::optional<LaunchTimer> timer_;
+  std::optional<CacheFlush> flush_;  // of a CPU, whose samples are taken one by one
+  std::optional<DeviceTrace> trace_;
   std::list<std::unique_ptr<Loaded>> loaded_;  // the last used in front
 };
 

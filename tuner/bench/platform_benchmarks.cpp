@@ -10,6 +10,7 @@
 
 #include "tuner/bench/host_timer.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
+#include "tuner/bench/undisturbed.hpp"
 #include "tuner/measure/ceiling_kernels.hpp"
 #include "tuner/measure/launch_timer.hpp"
 #include "tuner/measure/stopwatch.hpp"
@@ -100,6 +101,24 @@ struct DeviceWork {
 
 using MakeWork = std::function<Result<void>(Device&, DeviceWork&)>;
 
+// On a CPU one by one, so that what was disturbed can be taken again.
+Result<std::vector<double>> take_samples(Device& device, LaunchTimer& timer,
+                                         const LaunchTimer::Record& record, int count) {
+  if (!device.info().is_cpu()) return timer.take(record, count, 1, deadline_of(patience_s));
+  std::vector<double> samples;
+  const auto one = [&]() -> Result<double> {
+    const auto taken = timer.take(record, 1, 1, deadline_of(patience_s));
+    if (!taken) return taken.failure();
+    return taken->front();
+  };
+  for (int i = 0; i < count; ++i) {
+    const auto us = undisturbed(one, Waiting::other_threads);
+    if (!us) return us.failure();
+    samples.push_back(*us);
+  }
+  return samples;
+}
+
 Result<std::vector<double>> take_on_device(Device& device, DeviceWork& work, int count,
                                            const MakeWork& make) {
   if (!work.timer) {
@@ -109,7 +128,7 @@ Result<std::vector<double>> take_on_device(Device& device, DeviceWork& work, int
     work.timer.emplace(*std::move(timer));
   }
   if (auto awake = work.timer->reach_pace(); !awake) return awake.failure();
-  auto samples = work.timer->take(work.record, count + 1, 1, deadline_of(patience_s));
+  auto samples = take_samples(device, *work.timer, work.record, count + 1);
   if (!samples) return samples;
   samples->erase(samples->begin());  // warms up
   for (double& us : *samples) us /= work.parts;

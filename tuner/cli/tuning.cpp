@@ -11,6 +11,7 @@
 #include "tuner/cli/locks.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
+#include "tuner/cli/safety.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/report/progress.hpp"
@@ -66,6 +67,10 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       .add_flag("--no-lock", options.no_lock,
                 "Don't wait for another greta-tune that measures on the same card")
       ->group(group);
+  command
+      .add_flag("--allow-unsafe", options.allow_unsafe,
+                "Also use what failed its health check (greta-bench doctor)")
+      ->group(group);
   command.add_option("--db", options.db, "Database of trials and winners")
       ->group("Output")
       ->capture_default_str();
@@ -116,8 +121,10 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
   check_csv("--csv", options.csv);
   catch_interrupts();
   if (!options.no_lock) locks_ = lock_cards(devices, "greta-tune");
+  db_ = open_database(options.db, TunedDb::Mode::read_write);
   for (const auto& device : devices) {
     evaluator.device = device.info.id();
+    evaluator.avoid = avoided_on(device.info, *db_, options.allow_unsafe);
     if (options.in_process) {
       evaluators_.push_back(std::make_unique<LocalEvaluator>(evaluator));
     } else {
@@ -125,7 +132,6 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
           std::vector<std::string>{"/proc/self/exe", "worker"}, evaluator));
     }
   }
-  db_ = open_database(options.db, TunedDb::Mode::read_write);
 }
 
 SessionOptions Tuning::session_options() const {

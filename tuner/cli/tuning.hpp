@@ -33,6 +33,7 @@ struct TuningOptions {
   bool in_process = false;
   bool reject_spills = false;
   bool no_lock = false;
+  bool allow_unsafe = false;
 };
 
 /// Adds them to a subcommand.

@@ -74,7 +74,7 @@ void LocalEvaluator::open() {
   device_options.cache_directory = options_.cache_directory;
   device_options.sanitize = options_.sanitize;
   opened->device = open_device(options_.device, device_options).value();
-  info_ = opened->device->info();
+  info_ = without(opened->device->info(), options_.avoid);
   options_.device = info_.id();  // opening again must find the same one
   if (options_.flush_bytes == 0) options_.flush_bytes = default_flush_bytes(info_);
   opened->compiler = std::make_unique<CompileAhead>(*opened->device);

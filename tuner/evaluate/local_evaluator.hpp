@@ -23,6 +23,7 @@ struct EvaluatorOptions {
   std::uint64_t seed = 0;         ///< of the inputs
   std::uint64_t flush_bytes = 0;  ///< CacheFlush's, for cold samples; 0: by the device's table
   int compile_threads = 0;        ///< candidates compiled ahead; 0: chosen for the device
+  Avoided avoid;                  ///< features of the device that are not used
   bool sanitize = false;          ///< OpenOptions::sanitize; the process must be started for it
   bool reopen = true;  ///< open the device again after it was lost; a worker exits instead
 };

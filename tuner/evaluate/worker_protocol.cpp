@@ -53,7 +53,9 @@ json to_json(const EvaluatorOptions& options) {
           {"seed", options.seed},
           {"flush_bytes", options.flush_bytes},
           {"compile_threads", options.compile_threads},
-          {"sanitize", options.sanitize}};
+          {"sanitize", options.sanitize},
+          {"avoid_f16", options.avoid.f16},
+          {"avoid_matrix", options.avoid.matrix}};
 }
 
 EvaluatorOptions evaluator_options_from_json(const json& in) {
@@ -64,6 +66,8 @@ EvaluatorOptions evaluator_options_from_json(const json& in) {
   options.flush_bytes = in.at("flush_bytes").get<std::uint64_t>();
   options.compile_threads = in.at("compile_threads").get<int>();
   options.sanitize = in.at("sanitize").get<bool>();
+  options.avoid.f16 = in.at("avoid_f16").get<bool>();
+  options.avoid.matrix = in.at("avoid_matrix").get<bool>();
   return options;
 }
 

@@ -83,6 +83,8 @@ Result<std::vector<double>> LaunchTimer::take_each(const std::vector<const Recor
     auto us = device_->elapsed_us(*events_[2 * i], *events_[2 * i + 1]);
     if (!us) return us.failure();
     samples.push_back(*us);
+    if (!observer_) continue;
+    if (auto told = observer_(*events_[2 * i], *events_[2 * i + 1]); !told) return told.failure();
   }
   return samples;
 }

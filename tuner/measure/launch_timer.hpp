@@ -35,6 +35,9 @@ class LaunchTimer {
   /// where samples are cold).
   Result<std::vector<double>> take(const Record& record, int count, int batch, Deadline deadline);
 
+  /// Told of each timed launch by the events around it, once it is done.
+  using Observer = std::function<Result<void>(const Event& start, const Event& stop)>;
+  void set_observer(Observer observer) { observer_ = std::move(observer); }
   /// What each of the launches to come writes, for cold samples (CacheFlush).
   void set_written_bytes(std::uint64_t bytes) { written_bytes_ = bytes; }
   std::uint64_t flush_bytes() const { return flush_ ? flush_->bytes() : 0; }
@@ -56,6 +59,7 @@ class LaunchTimer {
   std::shared_ptr<const ReferenceKernel> reference_kernel_;
   std::vector<std::unique_ptr<Event>> events_;
   Pace pace_;
+  Observer observer_;
 };
 
 /// Iterations of the reference kernel in front of so many samples of one submission. They bring a

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "runtime/device/telemetry.hpp"
 #include "runtime/device/utc.hpp"
 #include "tuner/bench/compare.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/cli/bench/device_bench.hpp"
+#include "tuner/cli/bench/doctor.hpp"
 #include "tuner/cli/bench/google_run.hpp"
 #include "tuner/cli/bench/options.hpp"
 #include "tuner/cli/bench/table.hpp"
@@ -24,7 +26,8 @@
 namespace greta {
 namespace {
 
-constexpr double confidence = 0.95;  // of what --both says
+constexpr std::chrono::seconds check_deadline{120};  // of a health check
+constexpr double confidence = 0.95;                  // of what --both says
 
 void tell(const std::string& line) {
   static_cast<void>(std::fputs((line + "\n").c_str(), stderr));
@@ -51,7 +54,7 @@ class Bench {
   int run();
 
  private:
-  DeviceBench::Options device_options() const;
+  DeviceBench::Options device_options();
   std::filesystem::path export_file(const DeviceInfo& device) const;
   void add_entries();
   int measure();
@@ -59,6 +62,7 @@ class Bench {
   std::vector<TableRow> finished();
   void add_speedups(std::vector<TableRow>& rows) const;
   void write(const std::vector<TableRow>& rows) const;
+  void write_trace() const;
   int conclude(const std::vector<TableRow>& rows) const;
 
   BenchOptions options_;
@@ -66,6 +70,8 @@ class Bench {
   std::vector<ProbedDevice> selected_;
   std::uint64_t seed_ = 0;
   double timeout_s_ = 0;
+  int failed_checks_ = 0;
+  std::optional<Trace> trace_;
   std::string date_ = utc_now();
   std::vector<CardLock> locks_;
   std::vector<std::unique_ptr<DeviceBench>> devices_;
@@ -90,6 +96,11 @@ Bench::Bench(const BenchOptions& options)
     preset_.platform.clear();
     preset_.runtime.clear();
   }
+  if (!options.trace.empty()) {
+    if (!preset_.measure) throw CommandError(exit_usage, "--trace: this preset times nothing");
+    trace_.emplace();
+    write_trace();  // refused before anything is measured
+  }
   selected_ = select_devices(options.device);
   read_flush(options.flush);
   if (options_.exporting) {
@@ -105,14 +116,16 @@ std::filesystem::path Bench::export_file(const DeviceInfo& device) const {
          fmt::format("{}_{}.csv", date, preset_.name);
 }
 
-DeviceBench::Options Bench::device_options() const {
+DeviceBench::Options Bench::device_options() {
   DeviceBench::Options options;
   options.winners = !options_.untuned;
   options.defaults = options_.both;
+  options.allow_unsafe = options_.allow_unsafe;
   options.kernels.cold = !options_.warm;
   options.kernels.timeout_s = timeout_s_;
   options.kernels.flush_bytes = read_flush(options_.flush);
   options.kernels.seed = seed_;
+  options.kernels.trace = options_.trace.empty() ? nullptr : &*trace_;
   return options;
 }
 
@@ -138,6 +151,9 @@ int Bench::run() {
   if (!options_.no_lock) locks_ = lock_cards(selected_, "greta-bench");
   TunedDb db = open_database(options_.db, TunedDb::Mode::read_write);
   for (const auto& device : selected_) {
+    if (!preset_.checks.empty()) {
+      failed_checks_ += run_doctor(device, db, preset_.checks, check_deadline, stderr);
+    }
     devices_.push_back(std::make_unique<DeviceBench>(device, db, device_options()));
   }
   add_entries();
@@ -154,11 +170,20 @@ int Bench::measure() {
   if (google_.entries.empty()) {
     throw CommandError(exit_failed, "nothing of the preset runs on this device");
   }
+  telemetry::set_sink(trace_ ? &*trace_ : nullptr);
   const bool own_output = google_.run();
+  telemetry::set_sink(nullptr);
+  write_trace();
   auto rows = finished();
   add_speedups(rows);
   if (own_output) fmt::print("{}", bench_table(rows));
   return conclude(rows);
+}
+
+void Bench::write_trace() const {
+  if (!trace_) return;
+  const auto written = trace_->write(options_.trace);
+  if (!written) throw CommandError(exit_usage, "--trace " + written.failure().message);
 }
 
 int Bench::verify() {
@@ -232,6 +257,11 @@ int Bench::conclude(const std::vector<TableRow>& rows) const {
   if (failed > 0) {
     throw CommandError(exit_failed, fmt::format("{} of {} failed", failed, rows.size()));
   }
+  if (failed_checks_ > 0) {
+    throw CommandError(
+        exit_failed, fmt::format("{} failed", format_count(static_cast<std::size_t>(failed_checks_),
+                                                           "health check")));
+  }
   if (preset_.repeat > 1) tell(fmt::format("{0} of {0} runs clean", preset_.repeat));
   return exit_done;
 }
@@ -256,11 +286,15 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
   app.add_option("--flush", options->flush,
                  "MiB that flush the caches before each sample; default: by their size");
   app.add_option("--seed", options->seed, "Of inputs; random when left out");
+  app.add_option("--trace", options->trace,
+                 "Write what host and device do as a trace for Perfetto (JSON)");
   app.add_flag("--untuned", options->untuned, "Run default configurations, not winners");
   app.add_flag("--both", options->both, "Run both, and say what tuning gives");
   app.add_flag("--compute-only", options->compute_only,
                "Kernels only: nothing of the platform and the runtime");
   app.add_flag("--warm", options->warm, "Don't flush the caches before each sample");
+  app.add_flag("--allow-unsafe", options->allow_unsafe,
+               "Also use what failed its health check (greta-bench doctor)");
   app.add_flag("--no-lock", options->no_lock,
                "Don't wait for another tool that measures on the same card");
   auto* exporting = app.add_option("--export", options->export_file,

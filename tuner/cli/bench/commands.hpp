@@ -13,6 +13,9 @@ namespace greta {
 /// that are Google Benchmark's.
 void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> google_flags);
 void add_compare_command(CLI::App& app, Action& action);
+void add_doctor_command(CLI::App& app, Action& action);
+/// The hidden command by which doctor starts each check as a process of its own.
+void add_check_command(CLI::App& app, Action& action);
 void add_schema_command(CLI::App& app, Action& action);
 
 }  // namespace greta

@@ -6,6 +6,7 @@
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/paths.hpp"
+#include "tuner/cli/safety.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/measure/ceilings.hpp"
 
@@ -17,6 +18,7 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   evaluator.device = device.info.id();
   evaluator.cache_directory = default_cache_directory();
   evaluator.seed = options.kernels.seed;
+  evaluator.avoid = avoided_on(device.info, db, options.allow_unsafe);
   checker_ = std::make_unique<WorkerEvaluator>(std::vector<std::string>{"/proc/self/exe", "worker"},
                                                evaluator);
   OpenOptions open;

@@ -19,6 +19,7 @@ class DeviceBench {
   struct Options {
     bool winners = true;    ///< the database's, else a problem's default
     bool defaults = false;  ///< defaults, besides or instead
+    bool allow_unsafe = false;
     KernelBenchmarks::Options kernels;
   };
 
@@ -30,7 +31,8 @@ class DeviceBench {
   /// notes().
   std::vector<Benchmark> benchmarks(const Preset& preset);
 
-  const DeviceInfo& info() const { return device_->info(); }
+  /// As it may be used: without what failed its health check.
+  const DeviceInfo& info() const { return checker_->device(); }
   Evaluator& checker() { return *checker_; }
   const std::vector<std::string>& notes() const { return notes_; }
 

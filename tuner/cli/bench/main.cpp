@@ -12,6 +12,7 @@ constexpr auto examples = R"(Examples:
   greta-bench --preset standard --export          # and keep the figures in results/
   greta-bench --preset perf --both --device hip:0 --filter gemm/f16
   greta-bench --preset my.json --repeat 10 --benchmark_out=figures.json
+  greta-bench doctor                              # what must not be used on these devices
   greta-bench compare results/lavapipe/old.csv results/lavapipe/new.csv
 
 Google Benchmark's own flags (--benchmark_…) are taken as well; docs/benchmarks.md has the rest.)";
@@ -27,7 +28,9 @@ int run(int argc, char** argv) {
   const auto add_commands = [&](CLI::App& app, Action& action) {
     add_bench_options(app, action, google_flags);
     add_compare_command(app, action);
+    add_doctor_command(app, action);
     add_schema_command(app, action);
+    add_check_command(app, action);
     add_worker_command(app, action);
   };
   return run_tool({"greta-bench",

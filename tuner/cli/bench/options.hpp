@@ -17,12 +17,14 @@ struct BenchOptions {
   std::string flush;           ///< MiB; empty: by the device's table
   std::string seed;            ///< empty: random
   bool exporting = false;
-  std::string export_file;  ///< where `exporting`; empty: by device, date and preset
-  bool untuned = false;     ///< defaults instead of the database's winners
-  bool both = false;        ///< defaults as well
+  std::string export_file;      ///< where `exporting`; empty: by device, date and preset
+  std::filesystem::path trace;  ///< empty: none
+  bool untuned = false;         ///< defaults instead of the database's winners
+  bool both = false;            ///< defaults as well
   bool compute_only = false;
   bool warm = false;
   bool no_lock = false;
+  bool allow_unsafe = false;
   std::vector<std::string> google_flags;
 };
 

@@ -1,0 +1,201 @@
+#include "tuner/bench/health.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "db/values.hpp"
+#include "kernels/catalog.hpp"
+#include "kernels/choices.hpp"
+#include "runtime/device/process.hpp"
+#include "tuner/bench/kernel_benchmarks.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta {
+namespace {
+
+constexpr double launch_s = 30;
+constexpr std::size_t matrix_configs = 6;  // of each type of input
+
+Health passed(const std::string& message) {
+  return {{}, std::nullopt, message, true};
+}
+Health failed(const Failure& failure) {
+  return {{}, failure.status, failure.message, true};
+}
+Health nothing(const std::string& message) {
+  return {{}, std::nullopt, message, false};
+}
+
+Result<void> fill_and_copy(Device& device) {
+  constexpr std::size_t bytes = 1 << 20;
+  constexpr std::uint32_t pattern = 0xA5C3F00D;
+  auto first = device.allocate(bytes), second = device.allocate(bytes);
+  auto stream = device.create_stream();
+  if (!first) return first.failure();
+  if (!second) return second.failure();
+  if (!stream) return stream.failure();
+  if (auto r = (*stream)->fill(**first, 0, bytes, pattern); !r) return r;
+  if (auto r = (*stream)->copy(**second, 0, **first, 0, bytes); !r) return r;
+  if (auto r = (*stream)->synchronize(std::chrono::seconds(30)); !r) return r;
+  std::vector<std::uint32_t> words(bytes / sizeof pattern);
+  const auto view = std::as_writable_bytes(std::span(words));
+  if (auto r = device.download(**second, 0, view); !r) return r;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == pattern) continue;
+    return Failure{Status::correctness,
+                   fmt::format("word {} of a filled and copied buffer is {:#x}, not {:#x}", i,
+                               words[i], pattern),
+                   {}};
+  }
+  for (std::size_t i = 0; i < words.size(); ++i)
+    words[i] = static_cast<std::uint32_t>(i * 2654435761U);
+  const auto sent = words;
+  if (auto r = device.upload(**first, 0, view); !r) return r;
+  if (auto r = device.download(**first, 0, view); !r) return r;
+  if (words != sent) return Failure{Status::correctness, "an upload does not come back", {}};
+  return {};
+}
+
+Health check_fill(const EvaluatorOptions& options) {
+  auto device = open_device(options.device, {});
+  if (!device) return failed(device.failure());
+  const auto right = fill_and_copy(**device);
+  return right ? passed("1 MiB filled, copied and read back") : failed(right.failure());
+}
+
+// Failures of all of these as one, the first; how many were right otherwise.
+Health verify_all(LocalEvaluator& evaluator, const std::vector<Choice>& choices) {
+  TrialLimits limits;
+  limits.run_s = launch_s;
+  for (const auto& [problem, config] : choices) {
+    const Trial trial = evaluator.verify(problem, config, 1, limits);
+    if (trial.ok()) continue;
+    return failed({*trial.failure,
+                   fmt::format("{} | {}: {}", problem.key(), config.text(), trial.message),
+                   {}});
+  }
+  return passed(format_count(choices.size(), "configuration") + " right");
+}
+
+Health check_ultrasafe(const EvaluatorOptions& options) {
+  LocalEvaluator evaluator(options);
+  const KernelTemplate& gemm = *find_template("gemm");
+  const auto problem =
+      make_problem(gemm, {{{"m", "33"}, {"n", "17"}, {"k", "19"}}, "f32", "f32"}).value();
+  const Config config = *gemm.naive;
+  if (!gemm.space(problem, evaluator.device()).valid(config)) {
+    return failed({Status::constraints, "the plainest kernel is not valid on this device", {}});
+  }
+  return verify_all(evaluator, {{problem, config}});
+}
+
+// The smallest of the sizes that an operation names, of these types.
+Problem small_problem(const KernelTemplate& kernel_template, const DTypes& types) {
+  Problem smallest = typical_problem(kernel_template, types);
+  for (const auto& size : kernel_template.sizes) {
+    Problem problem = smallest;
+    for (std::size_t i = 0; i < size.size(); ++i) problem.dims[i].second = size[i];
+    if (operand_bytes(problem) < operand_bytes(smallest)) smallest = problem;
+  }
+  return smallest;
+}
+
+Health check_defaults(const EvaluatorOptions& options, const std::vector<DType>& inputs) {
+  LocalEvaluator evaluator(options);
+  std::vector<Choice> choices;
+  for (const auto* kernel_template : catalog()) {
+    for (const auto& types : kernel_template->dtypes) {
+      if (std::find(inputs.begin(), inputs.end(), types.in) == inputs.end()) continue;
+      const Problem problem = small_problem(*kernel_template, types);
+      if (kernel_template->space(problem, evaluator.device()).count() == 0) continue;
+      choices.push_back({problem, kernel_template->default_config(problem, evaluator.device())});
+      break;  // the first output type of an input type
+    }
+  }
+  if (choices.empty()) return nothing("the device has none of these types");
+  return verify_all(evaluator, choices);
+}
+
+Health check_matrix(const EvaluatorOptions& options) {
+  LocalEvaluator evaluator(options);
+  const DeviceInfo& device = evaluator.device();
+  const KernelTemplate& gemm = *find_template("gemm");
+  std::vector<Choice> choices;
+  for (const char* type : {"f32", "f16", "bf16"}) {
+    const auto problem =
+        make_problem(gemm, {{{"m", "128"}, {"n", "128"}, {"k", "128"}}, type, ""}).value();
+    if (gemm.space(problem, device).count() == 0) continue;
+    for (auto& choice : sample_choices(gemm, problem, device, "matrix", matrix_configs, 1)) {
+      choices.push_back(std::move(choice));
+    }
+  }
+  if (choices.empty()) return nothing("the device has no matrix operations");
+  return verify_all(evaluator, choices);
+}
+
+Health run_check(const std::string& check, const EvaluatorOptions& options) {
+  if (check == "fill") return check_fill(options);
+  if (check == "ultrasafe") return check_ultrasafe(options);
+  if (check == "default") return check_defaults(options, {DType::f32});
+  if (check == "f16") return check_defaults(options, {DType::f16, DType::bf16});
+  if (check == "matrix") return check_matrix(options);
+  throw Error("no health check " + check);
+}
+
+// The last line that is an object: drivers may have written something as well.
+std::optional<nlohmann::json> result_of(const std::string& output) {
+  const auto start = output.rfind("{\"health\":");
+  if (start == std::string::npos) return std::nullopt;
+  auto object = nlohmann::json::parse(output.substr(start), nullptr, false);
+  if (object.is_discarded() || !object.is_object()) return std::nullopt;
+  return object;
+}
+
+}  // namespace
+
+Health check_health(const std::string& check, const EvaluatorOptions& options) {
+  Health health;
+  try {
+    health = run_check(check, options);
+  } catch (const Error& error) {
+    health = failed({error.status(), error.what(), {}});
+  }
+  health.check = check;
+  return health;
+}
+
+int serve_health_check(const std::string& check, const EvaluatorOptions& options) {
+  const Health health = check_health(check, options);
+  const nlohmann::ordered_json object{{"health", check},
+                                      {"status", status_text(health.failure)},
+                                      {"message", health.message},
+                                      {"applies", health.applies}};
+  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  return health.failure ? 1 : 0;
+}
+
+Health check_health_apart(const std::vector<std::string>& command, const std::string& check,
+                          const std::string& device, const std::string& cache_directory,
+                          std::chrono::seconds deadline) {
+  std::vector<std::string> words = command;
+  words.insert(words.end(), {check, device, cache_directory});
+  const auto ended = run_process(words, {}, deadline);
+  if (!ended) throw Error(ended.failure());
+  Health health{check, std::nullopt, {}, true};
+  if (const auto result = result_of(ended->output);
+      result && !ended->timed_out && ended->signal == 0) {
+    health.failure = status_from_text(result->value("status", ""));
+    health.message = result->value("message", "");
+    health.applies = result->value("applies", true);
+    return health;
+  }
+  health.failure = ended->timed_out ? Status::timeout : Status::crash;
+  health.message = "its process " + ended->how_it_ended(deadline);
+  return health;
+}
+
+}  // namespace greta

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <functional>
+
+#include "runtime/device/result.hpp"
+
+namespace greta {
+
+/// Whose waiting for a processor disturbs a sample: a device that computes on the CPU has threads
+/// of its own, and the calling thread matters where the host's clock is read.
+enum class Waiting { other_threads, all_threads };
+
+/// Takes a sample, and takes it again while some thread of this process had to wait for a processor
+/// meanwhile, a few times at most; the one with the least waiting counts. `take` returns what it
+/// lasted, µs. Where the system does not tell (/proc/self/task/…/schedstat), the first one counts.
+Result<double> undisturbed(const std::function<Result<double>()>& take, Waiting waiting);
+/// The same; `prepare` is done before each attempt, and may be disturbed.
+Result<double> undisturbed(const std::function<Result<void>()>& prepare,
+                           const std::function<Result<double>()>& take, Waiting waiting);
+
+}  // namespace greta
