@@ -221,7 +221,7 @@ class CompareFiles(BenchCase):
         file = self.folder / name
         columns = ("op,dtype,out_dtype,problem,attributes,backend,device,config,origin,status,us,low_us,"
                    "high_us,p99_us,spread_pct,tflops,gbps,roofline,error,bound,speedup,speedup_low,"
-                   "speedup_high,cache,samples,driver,compiler,greta_version,date,clocks,samples_us")
+                   "speedup_high,cache,samples,driver,compiler,greta_version,date,clocks,samples_us,control_us")
         with file.open("w") as out:
             writer = csv.DictWriter(out, columns.split(","), restval="", lineterminator="\n")
             writer.writeheader()

@@ -11,6 +11,8 @@
 namespace greta {
 namespace {
 
+using Blocks = std::vector<std::vector<double>>;
+
 constexpr int rows = 20;
 constexpr int blocks = 24;
 constexpr int samples = 5;
@@ -98,14 +100,14 @@ TEST(BenchCompare, SteadyTimesAreTheSameAndSmallChangesDontCount) {
   const std::vector<double> around{100, 101, 100.5, 102, 100, 101, 101, 100, 100, 100};
   std::vector<double> later;
   for (const double us : around) later.push_back(1.03 * us);
-  const Blocks base(10, around), fresh(10, later);
+  const Samples base{Blocks(10, around)}, fresh{Blocks(10, later)};
   const auto change = change_of(base, fresh, 0.99);
   EXPECT_EQ(judge(change, 0.05), Finding::same);
   EXPECT_EQ(judge(change, 0.02), Finding::slower);
 }
 
 TEST(BenchCompare, FewBlocksTellNothing) {
-  const Blocks base(3, {100, 100, 100}), fresh(3, {200, 200, 200});
+  const Samples base{Blocks(3, {100, 100, 100})}, fresh{Blocks(3, {200, 200, 200})};
   const auto change = change_of(base, fresh, 0.95);
   EXPECT_EQ(judge(change, 0.05), Finding::unsure);
   EXPECT_EQ(change.low, 0);
@@ -116,10 +118,10 @@ TEST(BenchCompare, FewBlocksTellNothing) {
 // The ranks of Wilcoxon's two samples: 4 and 4 values have 70 orders, so that the extreme pair is
 // outside with 1/70 on each side.
 TEST(BenchCompare, IntervalsAreExact) {
-  Blocks base, fresh;
+  Samples base, fresh;
   for (const double us : {1.0, 2.0, 3.0, 4.0}) {
-    base.emplace_back(10, us);
-    fresh.emplace_back(10, 10 * us);
+    base.blocks_us.emplace_back(10, us);
+    fresh.blocks_us.emplace_back(10, 10 * us);
   }
   EXPECT_GT(change_of(base, fresh, 1 - 2.0 / 70 - 1e-9).low, 0);
   EXPECT_EQ(change_of(base, fresh, 1 - 2.0 / 70 + 1e-6).low, 0);
@@ -131,9 +133,19 @@ TEST(BenchCompare, IntervalsAreExact) {
 TEST(BenchCompare, FastestSamplesAndMediansMustAgree) {
   std::vector<double> often(20, 100.0), now_and_then(20, 150.0);
   now_and_then[3] = 100;
-  const Blocks base(10, often), fresh(10, now_and_then);
+  const Samples base{Blocks(10, often)}, fresh{Blocks(10, now_and_then)};
   EXPECT_EQ(change_of(base, fresh, 0.99).estimate, 1);
   EXPECT_NE(judge(change_of(base, fresh, 0.99), 0.05), Finding::slower);
+}
+
+// A machine that was slower all the time is no regression: the controls were slower as well.
+TEST(BenchCompare, ControlsTellTheMachineFromTheCode) {
+  const std::vector<double> us(20, 100.0), later(20, 130.0);
+  const std::vector<double> steady(10, 50.0), slower(10, 65.0);
+  const Samples base{Blocks(10, us), steady};
+  EXPECT_EQ(judge(change_of(base, {Blocks(10, later), steady}, 0.99), 0.05), Finding::slower);
+  EXPECT_NE(judge(change_of(base, {Blocks(10, later), slower}, 0.99), 0.05), Finding::slower);
+  EXPECT_NE(judge(change_of(base, {Blocks(10, us), slower}, 0.99), 0.05), Finding::faster);
 }
 
 TEST(BenchCompare, RowsThatFailAndRowsOfOneSideAreTold) {

@@ -29,6 +29,7 @@ CsvRow example() {
   row.driver = "two\nlines";
   row.date = "2026-11-20T12:00:00Z";
   row.blocks_us = {{12.5, 12.25}, {13, 12.375, 1e6}};
+  row.control_us = {3.5, 3.25};
   return row;
 }
 
@@ -47,6 +48,7 @@ TEST(ReportCsv, RowsComeBackAsTheyWere) {
   EXPECT_EQ(row.us, 12.5);
   EXPECT_EQ(row.samples, 5U);
   EXPECT_EQ(row.blocks_us, example().blocks_us);
+  EXPECT_EQ(row.control_us, example().control_us);
   EXPECT_EQ(csv_line(row), csv_line(rows->front()));
   EXPECT_TRUE(rows->back().blocks_us.empty());
 }
@@ -62,7 +64,7 @@ TEST(ReportCsv, DamageIsToldWithItsLine) {
   };
   EXPECT_EQ(failure(good), "");
   EXPECT_NE(failure(good + "gemm,f16\n").find("line 3: has 2 fields"), std::string::npos);
-  EXPECT_NE(failure(good.substr(0, good.size() - 4) + "x\n").find("line 2: samples_us: "),
+  EXPECT_NE(failure(good.substr(0, good.size() - 4) + "x\n").find("line 2: control_us: "),
             std::string::npos);
   EXPECT_NE(failure(csv_header() + "\"open\n").find("line 2: a quote"), std::string::npos);
   EXPECT_NE(failure("op,us\n").find("other columns"), std::string::npos);

@@ -41,6 +41,7 @@ CsvRow finished_row(const Benchmark& benchmark, const BenchmarkOutcome& outcome,
   CsvRow row = benchmark.row;
   row.set_measurement(measurement);
   row.blocks_us = outcome.blocks_us;
+  row.control_us = outcome.control_us;
   row.set_work(benchmark.work);
   if (row.us > 0) row.roofline = benchmark.roofline_us / row.us;
   row.status = outcome.status;

@@ -21,6 +21,8 @@ struct Benchmark {
   std::function<Result<void>(CsvRow& row, int run)> check{};
   /// Takes so many samples, µs. The first call gets everything ready.
   std::function<Result<std::vector<double>>(int count)> take{};
+  /// Time of steady work beside a block, µs: what became of the machine. Null: none.
+  std::function<Result<double>()> control{};
   double roofline_us = 0;  ///< the shortest time that the device's ceilings allow; 0: unknown
   std::uint64_t device_bytes = 0;  ///< of memory that is held between calls
 
@@ -32,6 +34,7 @@ struct Benchmark {
 /// What became of a benchmark.
 struct BenchmarkOutcome {
   std::vector<std::vector<double>> blocks_us;  ///< each taken at another time
+  std::vector<double> control_us;              ///< beside each block; empty: none
   std::string failure;                         ///< one line; empty: none
   std::string status = "ok";                   ///< the failure's kind, as CsvRow::status
   int clean_runs = 0;                          ///< runs that were checked and found right

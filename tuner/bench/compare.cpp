@@ -43,26 +43,35 @@ std::optional<std::size_t> bounding_rank(std::size_t m, std::size_t n, double er
   return rank;
 }
 
-// Logarithms of the fastest sample of each group of blocks that follow each other.
-std::vector<double> fastest(const Blocks& blocks) {
-  std::size_t samples = 0;
-  for (const auto& block : blocks) samples += block.size();
-  const std::size_t least = std::max(group_samples, (samples + most_groups - 1) / most_groups);
-  std::vector<double> values;
-  double best = std::numeric_limits<double>::infinity();
+// Logarithms of the fastest sample of each group of blocks that follow each other, and of the same
+// over the fastest control beside them.
+struct Groups {
+  std::vector<double> own, relative;
+};
+
+Groups groups_of(const Samples& samples) {
+  std::size_t total = 0;
+  for (const auto& block : samples.blocks_us) total += block.size();
+  const std::size_t least = std::max(group_samples, (total + most_groups - 1) / most_groups);
+  const bool controlled = samples.control_us.size() == samples.blocks_us.size();
+  constexpr double none = std::numeric_limits<double>::infinity();
+  Groups groups;
+  double best = none, control = none;
   std::size_t count = 0;
-  for (const auto& block : blocks) {
-    for (const double us : block) best = us > 0 ? std::min(best, us) : best;
-    count += block.size();
-    if (count < least || !std::isfinite(best)) continue;
-    values.push_back(std::log(best));
-    best = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < samples.blocks_us.size(); ++i) {
+    for (const double us : samples.blocks_us[i]) best = us > 0 ? std::min(best, us) : best;
+    if (controlled && samples.control_us[i] > 0) control = std::min(control, samples.control_us[i]);
+    count += samples.blocks_us[i].size();
+    if (count < least || best == none) continue;
+    groups.own.push_back(std::log(best));
+    if (control < none) groups.relative.push_back(std::log(best / control));
+    best = control = none;
     count = 0;
   }
-  return values;
+  return groups;
 }
 
-double median_of_all(const Blocks& blocks) {
+double median_of_all(const std::vector<std::vector<double>>& blocks) {
   std::vector<double> all;
   for (const auto& block : blocks) all.insert(all.end(), block.begin(), block.end());
   return median(std::move(all));
@@ -95,8 +104,11 @@ std::map<Key, CsvRow> by_key(const std::vector<CsvRow>& rows) {
                   row.attributes, row.backend, row.origin,    row.cache};
     const auto [entry, fresh] = found.try_emplace(key, row);
     if (fresh) continue;
-    auto& blocks = entry->second.blocks_us;
-    blocks.insert(blocks.end(), row.blocks_us.begin(), row.blocks_us.end());
+    const auto append = [](auto& to, const auto& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(entry->second.blocks_us, row.blocks_us);
+    append(entry->second.control_us, row.control_us);
     if (row.status != "ok") entry->second.status = row.status;
   }
   return found;
@@ -125,18 +137,24 @@ std::string_view to_string(Finding finding) {
   return "unknown";
 }
 
-Interval change_of(const Blocks& base, const Blocks& fresh, double confidence) {
-  const auto before = fastest(base), after = fastest(fresh);
-  Interval change = shift_of(before, after, confidence);
-  const double medians = median_of_all(fresh) / median_of_all(base);
-  if (!(medians > 0) || !std::isfinite(medians)) return change;
-  if (before.empty() || after.empty()) change.estimate = medians;
-  // Of the two the one that changed less, and 1 where they disagree on the direction.
-  const bool slower = change.estimate > 1 && medians > 1;
-  const bool faster = change.estimate < 1 && medians < 1;
-  change.estimate = slower   ? std::min(change.estimate, medians)
-                    : faster ? std::max(change.estimate, medians)
-                             : 1;
+Interval change_of(const Samples& base, const Samples& fresh, double confidence) {
+  const Groups before = groups_of(base), after = groups_of(fresh);
+  Interval change = shift_of(before.own, after.own, confidence);
+  std::vector<double> ratios;
+  const double medians = median_of_all(fresh.blocks_us) / median_of_all(base.blocks_us);
+  if (medians > 0 && std::isfinite(medians)) ratios.push_back(medians);
+  if (!before.own.empty() && !after.own.empty()) ratios.push_back(change.estimate);
+  if (!before.relative.empty() && !after.relative.empty()) {
+    const Interval relative = shift_of(before.relative, after.relative, confidence);
+    ratios.push_back(relative.estimate);
+    change.low = std::min(change.low, relative.low);
+    change.high = std::max(change.high, relative.high);
+  }
+  change.estimate = 1;
+  if (ratios.empty()) return change;
+  const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+  if (*least > 1) change.estimate = *least;
+  if (*most < 1) change.estimate = *most;
   return change;
 }
 
@@ -174,11 +192,15 @@ BaselineComparison compare_baselines(const std::vector<CsvRow>& base,
   result.confidence = 1 - (1 - confidence_of_all) /
                               static_cast<double>(std::max<std::size_t>(1, result.rows.size()));
   for (auto& row : result.rows) {
-    row.change = change_of(row.base.blocks_us, row.fresh.blocks_us, result.confidence);
+    row.change = change_of(samples_of(row.base), samples_of(row.fresh), result.confidence);
     if (!row.broke) row.finding = judge(row.change, margin);
   }
   std::stable_sort(result.rows.begin(), result.rows.end(), matters_more);
   return result;
+}
+
+Samples samples_of(const CsvRow& row) {
+  return {row.blocks_us, row.control_us};
 }
 
 std::string row_name(const CsvRow& row) {

@@ -8,8 +8,13 @@
 
 namespace greta {
 
-/// Samples in blocks that were taken apart in time, µs.
-using Blocks = std::vector<std::vector<double>>;
+/// Samples in blocks that were taken apart in time, µs, and beside each block the time of work that
+/// stays the same, if there is any.
+struct Samples {
+  std::vector<std::vector<double>> blocks_us;
+  std::vector<double> control_us{};
+};
+Samples samples_of(const CsvRow& row);
 
 /// What two measurements of the same thing say of it.
 enum class Finding { slower, faster, same, unsure };
@@ -22,10 +27,11 @@ std::string_view to_string(Finding finding);
 /// fastest sample: load on the machine makes most samples slower, but hardly all of a group. The
 /// interval of the typical ratio comes from all pairs of an old and a new group (Hodges and
 /// Lehmann, with Wilcoxon's exact ranks; Hollander, Wolfe & Chicken, Nonparametric Statistical
-/// Methods, 4.2). The estimate is that, or the ratio of the medians of all samples where that
-/// changed less; 1 where they disagree on the direction. Where there are too few groups for the
-/// confidence the interval is [0, infinity).
-Interval change_of(const Blocks& base, const Blocks& fresh, double confidence);
+/// Methods, 4.2). The same is done with the fastest samples over the fastest controls beside them,
+/// where there are controls, and the interval holds both. The estimate is of these ratios, and of
+/// that of the medians of all samples, the one that is closest to 1; 1 where they disagree on the
+/// direction. Where there are too few groups for the confidence the interval is [0, infinity).
+Interval change_of(const Samples& base, const Samples& fresh, double confidence);
 
 /// `margin`: changes up to this (0.05) count as none. Slower is what has changed by more, and by
 /// more than half of it for sure.

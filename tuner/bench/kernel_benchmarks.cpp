@@ -58,6 +58,7 @@ Benchmark KernelBenchmarks::make(const Problem& problem, const Config& config,
     return check(problem, config, row, run);
   };
   benchmark.take = [this, problem, config](int count) { return take(problem, config, count); };
+  benchmark.control = [this] { return steady_us(*timer_); };
   return benchmark;
 }
 

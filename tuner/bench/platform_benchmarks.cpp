@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "tuner/bench/control.hpp"
 #include "tuner/bench/host_timer.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/bench/undisturbed.hpp"
@@ -142,6 +143,7 @@ Benchmark device_benchmark(Device& device, const std::string& op, const std::str
   benchmark.take = [&device, work, make](int count) {
     return take_on_device(device, *work, count, make);
   };
+  benchmark.control = [work] { return steady_us(*work->timer); };
   return benchmark;
 }
 
@@ -225,13 +227,16 @@ Benchmark device_chase(Device& device, const std::string& op, std::uint64_t byte
 }
 
 Benchmarks empty_launch(Device& device) {
-  return {device_benchmark(
+  auto benchmark = device_benchmark(
       device, "empty_launch", "", 0, [](Device& on, DeviceWork& work) -> Result<void> {
         const auto kernel = add_kernel(on, work, empty_kernel(on.info()));
         if (!kernel) return kernel.failure();
         work.record = [k = *kernel](Stream& stream) { return stream.launch(*k, {1, 1, 1}, {}); };
         return {};
-      })};
+      });
+  // On a CPU a launch is mostly waking threads.
+  if (device.info().is_cpu()) benchmark.control = [] { return Result<double>(wake_us()); };
+  return {benchmark};
 }
 
 struct HostWork {
@@ -244,6 +249,7 @@ struct HostWork {
 
 Benchmarks synchronise(Device& device) {
   auto benchmark = machine_benchmark(device, "platform", "synchronise", "", 0);
+  benchmark.control = [] { return Result<double>(wake_us()); };
   auto work = std::make_shared<HostWork>();
   benchmark.take = [&device, work](int count) -> Result<std::vector<double>> {
     if (!work->kernel) {
@@ -300,6 +306,7 @@ Benchmark machine_benchmark(const Device& device, const std::string& kind, const
   benchmark.row.origin = "measured";
   benchmark.row.cache = "warm";
   benchmark.work.bytes = bytes;
+  benchmark.control = [] { return Result<double>(spin_us()); };
   return benchmark;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/device/telemetry.hpp"
+#include "tuner/bench/control.hpp"
 #include "tuner/bench/host_timer.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/bench/undisturbed.hpp"
@@ -96,6 +97,7 @@ struct EmptyLaunches {
 // Time for one launch: of recording it, or of a submission with all of them until it is done.
 Benchmarks dispatch(Device& device, const std::string& op) {
   auto benchmark = runtime_benchmark(device, op, fmt::format("launches={}", launches));
+  benchmark.control = [] { return Result<double>(wake_us()); };
   auto work = std::make_shared<EmptyLaunches>();
   benchmark.take = [&device, op, work](int count) -> Samples {
     work->open(device);

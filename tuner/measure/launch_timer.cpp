@@ -101,4 +101,13 @@ Result<std::vector<double>> LaunchTimer::take(const Record& record, int count, i
   return samples;
 }
 
+Result<double> steady_us(LaunchTimer& timer) {
+  const LaunchTimer::Record steady = [&](Stream& stream) {
+    return timer.reference_kernel()->record(stream, ReferenceKernel::steady);
+  };
+  const auto samples = timer.take(steady, 3, 1, std::chrono::seconds(30));
+  if (!samples) return samples.failure();
+  return *std::min_element(samples->begin(), samples->end());
+}
+
 }  // namespace greta

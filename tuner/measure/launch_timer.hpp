@@ -62,6 +62,9 @@ class LaunchTimer {
   Observer observer_;
 };
 
+/// What the reference kernel takes now: the fastest of three, µs.
+Result<double> steady_us(LaunchTimer& timer);
+
 /// Iterations of the reference kernel in front of so many samples of one submission. They bring a
 /// GPU's clocks up; and since HIP takes commands one by one, they last until the host is far enough
 /// ahead that no sample waits for it between its two timestamps.

@@ -127,6 +127,11 @@ const std::vector<Column>& columns() {
       text("clocks", &CsvRow::clocks),
       {"samples_us", [](const CsvRow& row) { return blocks_text(row.blocks_us); },
        [](CsvRow& row, const std::string& field) { row.blocks_us = read_blocks(field); }},
+      {"control_us", [](const CsvRow& row) { return blocks_text({row.control_us}); },
+       [](CsvRow& row, const std::string& field) {
+         const auto blocks = read_blocks(field);
+         if (!blocks.empty()) row.control_us = blocks.front();
+       }},
   };
   return list;
 }

@@ -26,6 +26,8 @@ struct CsvRow {
   std::string driver, compiler, greta_version, date, clocks;
   /// Every timed sample, in blocks that were taken apart in time, in the order taken; µs.
   std::vector<std::vector<double>> blocks_us;
+  /// Beside each block, the time of work that stays the same; µs. Empty where there was none.
+  std::vector<double> control_us;
 
   void set_problem(const Problem& what);
   void set_device(const DeviceInfo& where);

@@ -226,7 +226,7 @@ void Bench::add_speedups(std::vector<TableRow>& rows) const {
         fallback.us <= 0) {
       continue;
     }
-    const auto speedup = change_of(winner.blocks_us, fallback.blocks_us, confidence);
+    const auto speedup = change_of(samples_of(winner), samples_of(fallback), confidence);
     winner.speedup = speedup.estimate;
     winner.speedup_low = speedup.low;
     if (std::isfinite(speedup.high)) winner.speedup_high = speedup.high;

@@ -117,6 +117,10 @@ void run_block(benchmark::State& state, GoogleRun& run, GoogleRun::Entry& entry,
     return;
   }
   entry.outcome.blocks_us.push_back(*samples);
+  if (entry.benchmark.control) {
+    const auto steady = caught([&] { return entry.benchmark.control(); });
+    if (steady) entry.outcome.control_us.push_back(*steady);
+  }
   std::size_t at = 0;
   for (auto _ : state) state.SetIterationTime((*samples)[at++ % samples->size()] * 1e-6);
   set_counters(state, entry.benchmark, *samples);
