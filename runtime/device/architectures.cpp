@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace greta {
 namespace {
@@ -65,6 +66,15 @@ const Architecture* find(std::string_view name) {
 MatrixCores matrix_cores(std::string_view architecture) {
   const Architecture* const known = find(architecture);
   return known != nullptr ? known->cores : MatrixCores::none;
+}
+
+bool has_clusters(std::string_view architecture) {
+  constexpr std::string_view prefix = "sm_";
+  int number = 0;
+  if (!architecture.starts_with(prefix)) return false;
+  const std::string_view digits = architecture.substr(prefix.size());
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number >= 90;
 }
 
 std::vector<std::string> known_architectures() {

@@ -22,6 +22,10 @@ enum class MatrixCores {
 /// unknown names.
 MatrixCores matrix_cores(std::string_view architecture);
 
+/// Whether workgroups can run together as a cluster and read each other's shared memory: NVIDIA's
+/// from sm_90 on. hip-host imitates none.
+bool has_clusters(std::string_view architecture);
+
 /// Architectures of the table, for messages: "gfx906", "gfx908", …
 std::vector<std::string> known_architectures();
 

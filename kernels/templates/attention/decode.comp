@@ -2,10 +2,10 @@
 // Few queries: bound by reading the keys and values once. A workgroup has the ROWS queries that
 // share a KV head (GROUP heads of each query) and a slice of the keys, one of SPLIT. LANES threads
 // share a key, each with every LANES-th piece of VEC elements; each such slot of threads walks
-// through the slice with UNROLL keys and values in flight, with AHEAD those of its next step, and
-// keeps its own greatest score, sum of exponentials and sums of values. Slots are joined through
-// shared memory; slices through the workspace, by the last one to arrive, in their order whatever the
-// order of arrival.
+// through the slice with UNROLL keys and values in flight, with AHEAD while it works on those before
+// them, and keeps its own greatest score, sum of exponentials and sums of values. Slots are joined
+// through shared memory; slices through the workspace, by the last one to arrive, in their order
+// whatever the order of arrival.
 
 #if !defined(ROWS) || !defined(GROUP) || !defined(THREADS) || !defined(LANES) || \
     !defined(VEC) || !defined(UNROLL) || !defined(AHEAD) || !defined(SPLIT) || \
@@ -57,8 +57,8 @@ uint pair;  // of sequence and KV head
 uint tid;   // threads of a subgroup are neighbours
 float query[ROWS * ELEMENTS];  // scaled
 float greatest[ROWS], sum[ROWS], value[ROWS * ELEMENTS];
-IN_RAW k_raw[UNROLL * PIECES], v_raw[UNROLL * PIECES];  // those that scores are made of
-IN_RAW k_next[UNROLL * PIECES], v_next[UNROLL * PIECES];
+IN_RAW k_raw[UNROLL * PIECES], v_raw[UNROLL * PIECES];  // of this step
+IN_RAW k_next[UNROLL * PIECES], v_next[UNROLL * PIECES];  // and of the next
 
 // The first dimension of a thread's piece.
 uint piece_start(uint piece) { return (piece * LANES + tid % LANES) * VEC; }

@@ -1,10 +1,10 @@
 // Few queries: bound by reading the keys and values once. A workgroup has the ROWS queries that
 // share a KV head (GROUP heads of each query) and a slice of the keys, one of SPLIT. LANES threads
 // share a key, each with every LANES-th piece of VEC elements; each such slot of threads walks
-// through the slice with UNROLL keys and values in flight, with AHEAD those of its next step, and
-// keeps its own greatest score, sum of exponentials and sums of values. Slots are joined through
-// shared memory; slices through the workspace, by the last one to arrive, in their order whatever the
-// order of arrival.
+// through the slice with UNROLL keys and values in flight, with AHEAD while it works on those before
+// them, and keeps its own greatest score, sum of exponentials and sums of values. Slots are joined
+// through shared memory; slices through the workspace, by the last one to arrive, in their order
+// whatever the order of arrival.
 
 #if !defined(ROWS) || !defined(GROUP) || !defined(THREADS) || !defined(LANES) || \
     !defined(VEC) || !defined(UNROLL) || !defined(AHEAD) || !defined(SPLIT)

@@ -4,8 +4,8 @@
 // as matrices. Scores go through shared memory, where lanes have whole rows or parts of them: they
 // come back as weights, an operand of the second product. A row's outputs are divided by a number of
 // its own as matrices are, element by element: by a matrix that has it in every column. That happens
-// for every tile, as a branch around it costs as many copies. Keys
-// and values have a tile each in shared memory, and the next one waits in registers. With QREG
+// for every tile, as a branch around it makes NVIDIA's compiler copy all outputs, which costs as much.
+// Keys and values have a tile each in shared memory, and the next one waits in registers. With QREG
 // queries stay in registers, else they are read from shared memory for each tile.
 
 #if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(QREG) || !defined(TOGETHER) || \
@@ -136,11 +136,11 @@ void add_scores() {
 #if !QREG
     MatrixA q[ROW_BLOCKS];
     [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i)
-      load_matrix(q[i], query_place(i, d), LINE, ROWS_IN_LINES);
+      load_matrix(q[i], query_place(i, d), LINE, ROW_MAJOR);
 #endif
     [[unroll]] for (uint j = 0; j < KEY_BLOCKS; ++j) {
       MatrixB k;
-      load_matrix(k, KEYS_PLACE + j * INSTR_N * LINE + d * (INSTR_K / 8), LINE, COLUMNS_IN_LINES);
+      load_matrix(k, KEYS_PLACE + j * INSTR_N * LINE + d * (INSTR_K / 8), LINE, COLUMN_MAJOR);
       [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
         const uint to = i * KEY_BLOCKS + j;
 #if QREG
@@ -227,10 +227,10 @@ void add_values() {
     [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i)
       load_matrix(weights[i],
                   scores_place() + i * INSTR_M * WEIGHT_LINE + j * (INSTR_K / 8), WEIGHT_LINE,
-                  ROWS_IN_LINES);
+                  ROW_MAJOR);
     [[unroll]] for (uint c = 0; c < DIM_BLOCKS; ++c) {
       MatrixB v;
-      load_matrix(v, VALUES_PLACE + j * INSTR_K * LINE + c * (INSTR_N / 8), LINE, ROWS_IN_LINES);
+      load_matrix(v, VALUES_PLACE + j * INSTR_K * LINE + c * (INSTR_N / 8), LINE, ROW_MAJOR);
       [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
         const uint to = i * DIM_BLOCKS + c;
         outputs[to] = multiply_add(weights[i], v, outputs[to]);
@@ -299,7 +299,7 @@ void main() {
   barrier();
   [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
     [[unroll]] for (uint d = 0; d < DEPTHS; ++d)
-      load_matrix(queries[i * DEPTHS + d], query_place(i, d), LINE, ROWS_IN_LINES);
+      load_matrix(queries[i * DEPTHS + d], query_place(i, d), LINE, ROW_MAJOR);
   }
   barrier();
 #endif

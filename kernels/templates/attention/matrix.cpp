@@ -155,7 +155,7 @@ std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
   // What waits in registers leaves room for fewer keys where a wave has 32 lanes.
   const bool few_keys = !async && kernel.wave() == 32;
   // Large tiles where they fill the device, else whatever fills it most. The more waves, the less
-  // of a tile waits in a thread.
+  // of a tile waits in a thread: for bf16, whose conversions need registers where there are few.
   struct Tile {
     int wq, waves;
   };

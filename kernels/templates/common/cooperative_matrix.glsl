@@ -1,8 +1,8 @@
 // Matrices that a subgroup holds together: MatrixA with INSTR_M x INSTR_K elements of the operands'
 // type, MatrixB with INSTR_K x INSTR_N, and MatrixC with INSTR_M x INSTR_N sums in f32. They are
 // loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. divide(c, d)
-// divides sums by sums, each by its own. To be included before everything else. What the compiler
-// and the device have is one of
+// divides sums by sums, each by its own. To be included before everything else. What the
+// device has is one of
 //   GRETA_MATRIX_KHR       SPV_KHR_cooperative_matrix, made of GL_NV_cooperative_matrix
 //   GRETA_MATRIX_NV        GL_NV_cooperative_matrix, which has no bf16
 //   GRETA_MATRIX_EMULATED  neither: plain arithmetic, for tests. A MatrixA or MatrixB stays in
@@ -27,11 +27,11 @@ layout(constant_id = 2 + 2 * IN_BF16) const uint COLUMNS_OF_B = INSTR_N;
 #define MatrixA fcoopmatNV<16, gl_ScopeSubgroup, ROWS_OF_A, INSTR_K>
 #define MatrixB fcoopmatNV<16, gl_ScopeSubgroup, INSTR_K, COLUMNS_OF_B>
 #define MatrixC fcoopmatNV<32, gl_ScopeSubgroup, INSTR_M, INSTR_N>
-#define ROWS_IN_LINES false
-#define COLUMNS_IN_LINES true
+#define ROW_MAJOR false
+#define COLUMN_MAJOR true
 #define load_matrix(to, at, pitch, order) coopMatLoadNV(to, matrix_memory, at, pitch, order)
-#define store_matrix(from, at, pitch) coopMatStoreNV(from, matrix_memory, at, pitch, ROWS_IN_LINES)
-#define load_sums(to, at, pitch) coopMatLoadNV(to, matrix_memory, at, pitch, ROWS_IN_LINES)
+#define store_matrix(from, at, pitch) coopMatStoreNV(from, matrix_memory, at, pitch, ROW_MAJOR)
+#define load_sums(to, at, pitch) coopMatLoadNV(to, matrix_memory, at, pitch, ROW_MAJOR)
 #define divide(c, d) ((c) / (d))
 #define multiply_add(a, b, c) coopMatMulAddNV(a, b, c)
 #define zero_matrix() MatrixC(0.0)
@@ -47,12 +47,12 @@ shared uvec4 matrix_memory[MATRIX_CHUNKS];
 
 #if defined(GRETA_MATRIX_EMULATED)
 
-#define ROWS_IN_LINES false
-#define COLUMNS_IN_LINES true
+#define ROW_MAJOR false
+#define COLUMN_MAJOR true
 #define MatrixB MatrixA
 struct MatrixA {
   uint at, pitch;
-  bool columns_in_lines;
+  bool column_major;
 };
 // An invocation has each SUBGROUP-th of the sums.
 struct MatrixC {
@@ -64,12 +64,12 @@ uint matrix_column(uint i) { return (i * SUBGROUP + gl_SubgroupInvocationID) % I
 vec2 halves(uint word);  // memory.glsl
 
 float matrix_element(MatrixA m, uint row, uint column) {
-  const uint line = m.columns_in_lines ? column : row, e = m.columns_in_lines ? row : column;
+  const uint line = m.column_major ? column : row, e = m.column_major ? row : column;
   return halves(matrix_memory[m.at + line * m.pitch + e / 8][e % 8 / 2])[e % 2];
 }
 
-void load_matrix(out MatrixA to, uint at, uint pitch, bool columns_in_lines) {
-  to = MatrixA(at, pitch, columns_in_lines);
+void load_matrix(out MatrixA to, uint at, uint pitch, bool column_major) {
+  to = MatrixA(at, pitch, column_major);
 }
 
 void store_matrix(MatrixC from, uint at, uint pitch) {

@@ -20,8 +20,10 @@ typedef Pack<In, VEC> Vector;
 GRETA_DEVICE Vector load_vector(const In* first) { return load_pack<VEC>(first); }
 
 // Of inputs of which as much is written again: NVIDIA's second-level cache is told to drop outputs
-// before them. Outputs then leave while inputs come, instead of all at once. NVIDIA's assembler
-// doesn't spread such loads among the arithmetic: only where their registers are few.
+// before them. Outputs then leave while inputs come, instead of all at once. Only for at most four
+// loads of 16 bytes, as NVIDIA's assembler doesn't spread these among the arithmetic to save
+// registers. The compiler may move them across stores: each element is stored by the thread that
+// has loaded it, from what it has loaded. T is a parameter so that narrower vectors have no word[4].
 template <typename T = Vector>
 GRETA_DEVICE T load_before_writing(const In* first) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -31,8 +33,8 @@ GRETA_DEVICE T load_before_writing(const In* first) {
     u64 policy;
     asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
     asm("ld.global.L1::evict_last.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
-                 : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
-                 : "l"(first), "l"(policy));
+        : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+        : "l"(first), "l"(policy));
     return vector;
   }
 #endif

@@ -125,18 +125,18 @@ void multiply(uint stage) {
     [[unroll]] for (uint i = 0; i < WM / INSTR_M; ++i) {
       const uint row = part_row() + i * INSTR_M;
 #if A_ALONG_K
-      load_matrix(a[i], a_place + row * A_PITCH + k / 8, A_PITCH, ROWS_IN_LINES);
+      load_matrix(a[i], a_place + row * A_PITCH + k / 8, A_PITCH, ROW_MAJOR);
 #else
-      load_matrix(a[i], a_place + k * A_PITCH + row / 8, A_PITCH, COLUMNS_IN_LINES);
+      load_matrix(a[i], a_place + k * A_PITCH + row / 8, A_PITCH, COLUMN_MAJOR);
 #endif
     }
     [[unroll]] for (uint j = 0; j < WN / INSTR_N; ++j) {
       const uint col = part_column() + j * INSTR_N;
       MatrixB b;
 #if B_ALONG_K
-      load_matrix(b, b_place + col * B_PITCH + k / 8, B_PITCH, COLUMNS_IN_LINES);
+      load_matrix(b, b_place + col * B_PITCH + k / 8, B_PITCH, COLUMN_MAJOR);
 #else
-      load_matrix(b, b_place + k * B_PITCH + col / 8, B_PITCH, ROWS_IN_LINES);
+      load_matrix(b, b_place + k * B_PITCH + col / 8, B_PITCH, ROW_MAJOR);
 #endif
       [[unroll]] for (uint i = 0; i < WM / INSTR_M; ++i)
         sums[i * (WN / INSTR_N) + j] = multiply_add(a[i], b, sums[i * (WN / INSTR_N) + j]);

@@ -16,7 +16,7 @@ std::uint64_t rounded(std::uint64_t bytes) {
   return ceil_div(bytes, 256) * 256;
 }
 
-/// One launch, in which the last slice of a tile to arrive adds them all.
+/// One launch, in which slices are added.
 LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Config& config,
                        KernelSource source) {
   const int split = config["SPLIT"];
@@ -25,11 +25,14 @@ LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Confi
   tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, config["BN"]));
   tiles.slice = slice_length(shape, split, config["BK"]);
   LaunchPlan plan;
-  plan.zeroed_bytes = rounded(tiles.m * tiles.n * 4);
-  plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
+  const bool by_the_last = config["FOLD"] == 1;  // in memory
+  if (by_the_last) {
+    plan.zeroed_bytes = rounded(tiles.m * tiles.n * 4);
+    plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
+  }
   plan.sources.push_back(std::move(source));
   plan.launches.push_back({0, grid(device, plan.sources[0], tiles.m * tiles.n, split),
-                           arguments(shape, tiles, true, plan.zeroed_bytes)});
+                           arguments(shape, tiles, by_the_last, plan.zeroed_bytes)});
   return plan;
 }
 
@@ -98,6 +101,14 @@ int load_width(const Shape& shape, bool turned, std::int64_t stride, std::int64_
   return widest_vector(shape.in, stride, std::max<std::int64_t>(1, of_thread / lines));
 }
 
+/// A cluster adds its slices soonest. Else an addition in the launch is done by fewer workgroups,
+/// and a second launch is late.
+int default_fold(const DeviceInfo& device, const Tile& tile, int split) {
+  if (split == 1) return 0;
+  if (has_clusters(device.architecture) && split <= most_in_cluster) return 2;
+  return split * tile.bm * tile.bn <= 32768 ? 1 : 0;
+}
+
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   const MatrixKernel kernel(shape, device);
   Config config{"matrix",
@@ -115,8 +126,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"FRAGMENTS", tile.fragments},
                  {"SWIZZLE", 8},
                  {"SPLIT", split},
-                 // An addition in the launch is done by fewer workgroups, a second launch is late.
-                 {"FOLD", split > 1 && split * tile.bm * tile.bn <= 32768},
+                 {"FOLD", default_fold(device, tile, split)},
                  {"ALIGN", 0}}};
   const auto set = [&config](std::string_view name, int value) {
     std::find_if(config.values.begin(), config.values.end(), [&](const auto& v) {

@@ -2,9 +2,10 @@
 // products of INSTR x INSTR. It walks K in steps of BK: both operands' parts lie in shared memory
 // in their own type, in STAGES buffers. With ASYNC, copies for STAGES - 1 steps are under way;
 // without, the next step waits in registers. With SPLIT > 1 the workgroup's z picks a slice of K;
-// with FOLD the last slice of a tile to arrive adds them all, in the order of K whatever the order
-// of arrival, and else the sums go to the workspace for reduce.hip. With ALIGN_A or ALIGN_B that
-// operand is a copy made by align.hip.
+// with FOLD=1 the last slice of a tile to arrive adds them all, in the order of K whatever the order
+// of arrival, with FOLD=2 the slices' workgroups are a cluster, and each adds its share of the rows;
+// else the sums go to the workspace for reduce.hip. With ALIGN_A or ALIGN_B that operand is a copy
+// made by align.hip.
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(WM) || !defined(WN) ||             \
     !defined(INSTR) || !defined(VA) || !defined(VB) || !defined(PAD) || !defined(STAGES) ||     \
@@ -33,8 +34,10 @@
 #include "gemm/matrix_loader.hip"
 #include "gemm/operands.hip"
 #include "gemm/tile_order.hip"
-#if FOLD
+#if FOLD == 1
 #include "gemm/slices.hip"
+#elif FOLD == 2
+#include "common/cluster.hip"
 #endif
 
 typedef MatrixCore<In, INSTR> Core;
@@ -248,7 +251,7 @@ GRETA_DEVICE void hand_out(float* shared, Position tile, const Sums& sums, Take 
   }
 }
 
-#if FOLD
+#if FOLD == 1
 // Adds the slices' sums of the whole tile. A thread has several loads in flight.
 GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
   constexpr u32 fours = BM * BN / 4 / THREADS;  // of a thread
@@ -280,7 +283,46 @@ GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
 }
 #endif
 
-GRETA_KERNEL(THREADS) gemm_matrix(GEMM_PARAMETERS) {
+#if FOLD == 2
+#define MATRIX_KERNEL GRETA_CLUSTER_KERNEL(THREADS, SPLIT)
+
+// Adds the sums of the cluster's blocks, which have a slice each; this block has a share of the rows.
+GRETA_DEVICE void add_in_cluster(const Arguments& args, float* shared, Position tile,
+                                 const Sums& sums) {
+  constexpr u32 pitch = Core::pitch(BN), share = BM / SPLIT;
+  static_assert(BM % SPLIT == 0, "blocks of a cluster have the same number of rows");
+  const Position wave = wave_position();
+  GRETA_UNROLL
+  for (u32 i = 0; i < rows; ++i) {
+    GRETA_UNROLL
+    for (u32 j = 0; j < columns; ++j) {
+      float* const to = shared + (wave.row + i * INSTR) * pitch + wave.col + j * INSTR;
+      Core::store(sums[i][j], to, pitch);
+    }
+  }
+  cluster_barrier();
+  GRETA_UNROLL
+  for (u32 e = 0; e < share * (BN / 4); e += THREADS) {
+    const u32 at = e + thread_index();
+    if (share * (BN / 4) % THREADS != 0 && at >= share * (BN / 4)) break;
+    const u32 row = block_z() * share + at / (BN / 4), col = at % (BN / 4) * 4;
+    float part[SPLIT][4];
+    GRETA_UNROLL
+    for (u32 s = 0; s < SPLIT; ++s) load_from_block(s, shared + row * pitch + col, part[s]);
+    GRETA_UNROLL
+    for (u32 s = 1; s < SPLIT; ++s) {
+      GRETA_UNROLL
+      for (u32 j = 0; j < 4; ++j) part[0][j] += part[s][j];
+    }
+    if (tile.row + row < args.m) put4(args, tile.row + row, tile.col + col, part[0]);
+  }
+  cluster_barrier();  // a block's memory is there until all have read it
+}
+#else
+#define MATRIX_KERNEL GRETA_KERNEL(THREADS)
+#endif
+
+MATRIX_KERNEL gemm_matrix(GEMM_PARAMETERS) {
   GRETA_DYNAMIC_SHARED(u8, shared);
   const Arguments args = GEMM_ARGUMENTS;
   if (block_index<THREADS>() >= tiles_m * tiles_n) return;
@@ -295,6 +337,9 @@ GRETA_KERNEL(THREADS) gemm_matrix(GEMM_PARAMETERS) {
   Sums sums = {};
   pipeline.walk(k_end - k_begin, sums);
 
+#if FOLD == 2
+  add_in_cluster(args, reinterpret_cast<float*>(shared), tile, sums);
+#else
   hand_out(reinterpret_cast<float*>(shared), tile, sums,
            [&](u32 row, u32 col, const float(&four)[4]) {
 #if SPLIT > 1
@@ -303,7 +348,8 @@ GRETA_KERNEL(THREADS) gemm_matrix(GEMM_PARAMETERS) {
              if (row < m) put4(args, row, col, four);
 #endif
            });
-#if FOLD
+#endif
+#if FOLD == 1
   u32* const counter = counters + block_index<THREADS>();
   block_barrier();
   if (!last_to_arrive(counter, SPLIT, reinterpret_cast<u32*>(shared))) return;

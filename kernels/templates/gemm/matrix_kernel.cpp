@@ -85,12 +85,14 @@ std::int64_t MatrixKernel::tile_bytes(const Config& c, bool along_k, const char*
 std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
   const std::int64_t stage =
       tile_bytes(c, shape_.a_along_k, "BM") + tile_bytes(c, shape_.b_along_k, "BN");
-  const std::int64_t width = std::min(c["WN"], 64);
+  const bool together = c["FOLD"] == 2;  // in a cluster, all sums at once
+  const std::int64_t width = together ? c["BN"] : std::min(c["WN"], 64);
+  const std::int64_t lines = together ? c["BM"] : threads(c) / wave_ * c["INSTR"];
   const std::int64_t pitch = cores_ == MatrixCores::mma      ? width + 8
                              : cores_ != MatrixCores::wmma11 ? width + 4
                              : width % 32 == 0               ? width + 16
                                                              : width;
-  return std::max(c["STAGES"] * stage, threads(c) / wave_ * c["INSTR"] * pitch * 4);
+  return std::max(c["STAGES"] * stage, lines * pitch * 4);
 }
 
 std::int64_t MatrixKernel::registers(const Config& c) const {

@@ -10,6 +10,8 @@
 
 namespace greta::gemm {
 
+constexpr int most_in_cluster = 8;  ///< workgroups, on every device that has clusters
+
 /// What matrix.hip makes of a configuration: which of its branches a device and a problem take, and
 /// what a workgroup needs. The comments there say why.
 class MatrixKernel {

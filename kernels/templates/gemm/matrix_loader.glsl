@@ -32,8 +32,8 @@ uint64_t FIRST_CHUNK(uint64_t base, uint k0) {
 #endif
 }
 
-// Elements outside the matrix are 0. There is no branch, as NVIDIA's compiler copies what branches
-// have loaded into registers of its own, and waits for it.
+// Elements outside the matrix are 0. Each load has a condition of its own, and no branch goes around
+// several: NVIDIA's compiler copies what those have loaded into other registers, and waits for it.
 void LOAD(uint k0, uint k_end) {
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {
     const uint64_t skip = uint64_t(i * THREADS / GROUPS) * STRIDE + i * THREADS % GROUPS * 8;

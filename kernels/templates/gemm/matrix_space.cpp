@@ -73,9 +73,10 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixK
        {"BK", "INSTR", "FRAGMENTS"},
        [=](const Config& c) { return c["BK"] % (kernel.depth(c["INSTR"]) * c["FRAGMENTS"]) == 0; }},
       {"shared_memory",
-       fmt::format("STAGES of both tiles must fit {} KiB, as must INSTR rows of each wave's sums",
+       fmt::format("STAGES of both tiles must fit {} KiB, as must INSTR rows of each wave's sums, "
+                   "and with FOLD=2 all sums",
                    shared / 1024),
-       {"BM", "BN", "BK", "WM", "WN", "INSTR", "PAD", "STAGES"},
+       {"BM", "BN", "BK", "WM", "WN", "INSTR", "PAD", "STAGES", "FOLD"},
        [=](const Config& c) { return kernel.shared_bytes(c) <= shared; }},
       {"code_size",
        "a K step of more than 512 matrix instructions compiles slowly",
@@ -124,10 +125,14 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
   };
 }
 
-/// The last slice can add them all where there are slices.
+/// Slices can be added in the launch where there are some.
 Constraint fold_constraint() {
-  return {"fold", "there are no slices to FOLD", {"SPLIT", "FOLD"}, [](const Config& c) {
-            return c["SPLIT"] > 1 || c["FOLD"] == 0;
+  return {"fold",
+          fmt::format("there are no slices to FOLD, or more than {} in a cluster", most_in_cluster),
+          {"SPLIT", "FOLD"},
+          [](const Config& c) {
+            return c["FOLD"] == 0 ||
+                   (c["SPLIT"] > 1 && (c["FOLD"] == 1 || c["SPLIT"] <= most_in_cluster));
           }};
 }
 
@@ -146,7 +151,9 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   // FRAGMENTS 2: products' operands are read while others are multiplied
   // SWIZZLE   rows of tiles that are walked together: what neighbours share in the cache
   // SPLIT     slices of K: workgroups for small C
-  // FOLD      the last slice to arrive adds them all, instead of a second launch
+  // FOLD      instead of a second launch: 1: the last slice to arrive adds them all; 2: the slices
+  // of
+  //           a tile are a cluster, whose workgroups read each other's shared memory
   // ALIGN     operands with odd lines are copied first, so that wide loads can read them
   Alternative a{"matrix", {}, {}};
   a.parameters = {
@@ -164,7 +171,8 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
       {"FRAGMENTS", {1, 2}},
       {"SWIZZLE", {1, 4, 8, 16}},
       {"SPLIT", {1, 2, 4, 8, 16, 32}},
-      {"FOLD", {0, 1}},
+      {"FOLD",
+       has_clusters(device.architecture) ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1}},
       {"ALIGN", {0, 1}},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
