@@ -11,6 +11,12 @@ import unittest
 TUNE = os.environ["GRETA_TUNE"]
 DB = os.environ["GRETA_DB"]
 SOURCE = pathlib.Path(os.environ["GRETA_SOURCE"])
+PATIENCE = float(os.environ.get("GRETA_PATIENCE", "1"))  # more for builds with sanitizers
+
+
+def patient(seconds):
+    """How long to wait for what takes an ordinary build at most so many seconds."""
+    return seconds * PATIENCE
 
 
 class Case(unittest.TestCase):
@@ -35,13 +41,13 @@ class Case(unittest.TestCase):
 
     def run_tune(self, *arguments, timeout=120, lock=False, **options):
         return subprocess.run(self.command(arguments, lock), env=options.pop("env", self.env),
-                              capture_output=True, text=True, timeout=timeout,
+                              capture_output=True, text=True, timeout=patient(timeout),
                               stdin=subprocess.DEVNULL, **options)
 
     def run_db(self, command, *arguments, timeout=120, db=None):
         words = [DB, command, *map(str, arguments), "--db", str(db or self.db)]
         return subprocess.run(words, env=self.env, capture_output=True, text=True,
-                              timeout=timeout, stdin=subprocess.DEVNULL)
+                              timeout=patient(timeout), stdin=subprocess.DEVNULL)
 
     def start(self, *arguments, lock=False):
         return subprocess.Popen(self.command(arguments, lock), env=self.env, text=True,
@@ -61,7 +67,7 @@ class Case(unittest.TestCase):
             return connection.execute(sql).fetchall()
 
     def wait_for_trials(self, count, seconds=60):
-        end = time.time() + seconds
+        end = time.time() + patient(seconds)
         while time.time() < end:
             try:
                 if self.query("SELECT count(*) FROM trials")[0][0] >= count:

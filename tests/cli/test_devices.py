@@ -5,7 +5,7 @@ import json
 import signal
 import unittest
 
-from cli_case import Case
+from cli_case import Case, patient
 
 SMALL = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
 
@@ -69,7 +69,7 @@ class Lock(Case):
         self.assertIsNone(second.poll())
         first.kill()  # a dead process holds nothing
         first.communicate()
-        output, errors = second.communicate(timeout=120)
+        output, errors = second.communicate(timeout=patient(120))
         self.assertEqual(second.returncode, 0, errors)
         self.assertIn("winner", output)
 
@@ -80,7 +80,7 @@ class Lock(Case):
         second = self.start(*SMALL, "--db", self.folder / "c.db", lock=True)
         second.stderr.readline()
         second.send_signal(signal.SIGINT)
-        output, errors = second.communicate(timeout=60)
+        output, errors = second.communicate(timeout=patient(60))
         self.assertEqual(second.returncode, 1)
         self.assertEqual(errors, "greta-tune: interrupted; nothing was measured\n")
         self.assertFalse((self.folder / "c.db").exists())

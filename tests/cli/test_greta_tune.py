@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from cli_case import SOURCE, TUNE, Case
+from cli_case import SOURCE, TUNE, Case, patient
 
 SMALL = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
 
@@ -224,7 +224,7 @@ class Tune(Case):
         runs = [self.start("gemm", "--m", 32 + i, "--n", 32, "--k", 32, "--budget", "10", "--db",
                            self.db) for i in range(2)]
         for run in runs:
-            output, errors = run.communicate(timeout=200)
+            output, errors = run.communicate(timeout=patient(200))
             self.assertEqual(run.returncode, 0, errors)
         self.assertEqual(self.query("SELECT count(*) FROM trials"), [(20,)])
         self.assertEqual(self.query("SELECT count(*) FROM winners"), [(2,)])
@@ -293,7 +293,7 @@ class Damage(Case):
         self.wait_for_trials(3)
         children = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)
-        output, errors = run.communicate(timeout=200)
+        output, errors = run.communicate(timeout=patient(200))
         self.assertEqual(run.returncode, 0, errors)
         crashes = self.query("SELECT count(*) FROM trials WHERE status = 'crash'")[0][0]
         self.assertLessEqual(crashes, 1)
@@ -312,7 +312,7 @@ class Interrupt(Case):
         run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
         self.wait_for_trials(2)
         run.terminate()
-        output, errors = run.communicate(timeout=60)
+        output, errors = run.communicate(timeout=patient(60))
         self.assertEqual(run.returncode, 1, errors)
         self.assertIn("interrupted", output)
 
@@ -320,7 +320,7 @@ class Interrupt(Case):
         run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
         self.wait_for_trials(3)
         run.send_signal(signal.SIGINT)
-        output, errors = run.communicate(timeout=60)
+        output, errors = run.communicate(timeout=patient(60))
         self.assertEqual(run.returncode, 1, errors)
         self.assertIn("interrupted", output)
         self.assertIn(str(self.db), output)
@@ -334,7 +334,7 @@ class Interrupt(Case):
         first = run.stderr.readline()
         self.assertIn("ceilings", first)  # what a session begins with
         run.send_signal(signal.SIGINT)
-        output, errors = run.communicate(timeout=60)
+        output, errors = run.communicate(timeout=patient(60))
         self.assertEqual(run.returncode, 1, errors)
         self.assertRegex(output, "interrupted +before the first trial")
         self.assertNotIn("rejected by", output)

@@ -4,7 +4,7 @@ import json
 import os
 import unittest
 
-from cli_case import Case
+from cli_case import Case, patient
 
 GPUS = 4
 PROBLEM = ["--m", 33, "--n", 17, "--k", 40]
@@ -13,7 +13,7 @@ PROBLEM = ["--m", 33, "--n", 17, "--k", 40]
 class SanitizeCase(Case):
     def verify(self, *arguments, operation="gemm", code=0, env=None):
         result = self.run_tune("verify", operation, "--sanitize", "--json", *arguments,
-                               env=env or self.env, timeout=280)
+                               env=env or self.env, timeout=patient(280))
         self.assertEqual(result.returncode, code, result.stderr)
         report = json.loads(result.stdout)
         self.assertTrue(report["device"]["compiler"].endswith("with sanitizers"), report["device"])

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 
@@ -53,11 +54,6 @@ TEST(CooperativeMatrixTest, ProductsOfASubgroupWithF32SumsAreUsedKhr) {
   EXPECT_EQ(usable(listed, true), (Operations{of_f16, of_bf16}));
 }
 
-TEST(GlslCompiler, KnowsExtensions) {
-  EXPECT_TRUE(glsl_knows("GL_NV_cooperative_matrix")) << "every release since 2019 does";
-  EXPECT_FALSE(glsl_knows("GL_GRETA_nonexistent"));
-}
-
 // A product of two matrices whose roles begin at this number.
 std::string product_text(int first_role) {
   return fmt::format(R"(#version 460
@@ -100,6 +96,20 @@ std::vector<Spirv> operands(const Spirv& spirv, std::uint32_t op) {
   return found;
 }
 
+std::multiset<std::uint32_t> capabilities(const Spirv& spirv) {
+  std::multiset<std::uint32_t> list;
+  for (const Spirv& w : operands(spirv, 17)) list.insert(w[0]);
+  return list;
+}
+
+std::multiset<std::string> extensions(const Spirv& spirv) {
+  std::multiset<std::string> list;
+  for (const Spirv& w : operands(spirv, 10)) {
+    list.insert(reinterpret_cast<const char*>(w.data()));  // ends with a zero
+  }
+  return list;
+}
+
 std::map<std::uint32_t, std::uint32_t> constants(const Spirv& spirv) {
   std::map<std::uint32_t, std::uint32_t> values;
   for (const Spirv& w : operands(spirv, 43)) values[w[1]] = w[2];  // OpConstant
@@ -113,10 +123,10 @@ TEST(KhrMatrices, AreMadeOfNvMatricesByTheirRoles) {
   ASSERT_TRUE(spirv) << spirv.failure().log;
   for (std::uint32_t nv = 5358; nv <= 5362; ++nv) EXPECT_TRUE(operands(*spirv, nv).empty()) << nv;
   EXPECT_TRUE(operands(*spirv, 50).empty()) << "specialisation constants";
-  std::vector<std::uint32_t> capabilities;
-  for (const Spirv& w : operands(*spirv, 17)) capabilities.push_back(w[0]);
-  EXPECT_EQ(std::count(capabilities.begin(), capabilities.end(), 6022U), 1);
-  EXPECT_EQ(std::count(capabilities.begin(), capabilities.end(), 5357U), 0);
+  EXPECT_EQ(capabilities(*spirv).count(6022), 1U) << "CooperativeMatrixKHR";
+  EXPECT_EQ(capabilities(*spirv).count(5357), 0U) << "CooperativeMatrixNV";
+  EXPECT_EQ(capabilities(*spirv).count(5116), 0U) << "BFloat16TypeKHR";
+  EXPECT_EQ(extensions(*spirv), std::multiset<std::string>{"SPV_KHR_cooperative_matrix"});
 
   auto values = constants(*spirv);
   std::map<std::uint32_t, std::uint32_t> use;  // of each type
@@ -142,6 +152,12 @@ TEST(KhrMatrices, AreMadeOfNvMatricesByTheirRoles) {
   const auto products = operands(*spirv, 4459);
   ASSERT_EQ(products.size(), 1U);
   EXPECT_EQ(use[products[0][0]], 2U) << "sums";
+  // What is loaded goes through a variable: operands are loads of it, of the same types.
+  std::map<std::uint32_t, std::uint32_t> type_of;
+  for (const Spirv& w : operands(*spirv, 61)) type_of[w[1]] = w[0];  // OpLoad
+  for (const Spirv& w : loads) type_of[w[1]] = w[0];
+  EXPECT_EQ(use[type_of[products[0][2]]], 0U) << "a";
+  EXPECT_EQ(use[type_of[products[0][3]]], 1U) << "b";
 }
 
 TEST(KhrMatrices, Bf16IsATypeOfItsOwn) {
@@ -153,6 +169,10 @@ TEST(KhrMatrices, Bf16IsATypeOfItsOwn) {
   }
   ASSERT_NE(bf16, 0U);
   EXPECT_LT(bf16, (*spirv)[3]) << "the bound";
+  EXPECT_EQ(capabilities(*spirv).count(5116), 1U) << "BFloat16TypeKHR";
+  EXPECT_EQ(capabilities(*spirv).count(5118), 1U) << "BFloat16CooperativeMatrixKHR";
+  EXPECT_EQ(extensions(*spirv),
+            (std::multiset<std::string>{"SPV_KHR_bfloat16", "SPV_KHR_cooperative_matrix"}));
   int of_bf16 = 0;
   for (const Spirv& w : operands(*spirv, 4456)) of_bf16 += w[1] == bf16 ? 1 : 0;
   EXPECT_EQ(of_bf16, 2);
@@ -165,15 +185,23 @@ TEST(KhrMatrices, OnlyWhereTheDeviceHasThem) {
   EXPECT_TRUE(operands(*spirv, 4456).empty());
 }
 
+TEST(KhrMatrices, AModuleWithoutThemStaysAsItIs) {
+  const std::string text =
+      "#version 460\nlayout(local_size_x = 32) in;\nshared uint x;\nvoid main() { x = 1; }\n";
+  EXPECT_EQ(compiled(text, {"-DGRETA_MATRIX_KHR"}).value(), compiled(text, {}).value());
+}
+
 TEST(KhrMatrices, AMatrixWithoutARoleIsRefused) {
-  std::string text = product_text(1);
-  for (std::size_t at; (at = text.find("COLUMNS_OF_B>")) != std::string::npos;) {
-    text.replace(at, 12, "16");
+  std::string without = product_text(1);
+  for (std::size_t at; (at = without.find("COLUMNS_OF_B>")) != std::string::npos;) {
+    without.replace(at, 12, "16");
   }
-  const auto spirv = compiled(text, {"-DGRETA_MATRIX_KHR"});
-  ASSERT_FALSE(spirv);
-  EXPECT_EQ(spirv.failure().status, Status::compile);
-  EXPECT_NE(spirv.failure().message.find("without a role"), std::string::npos);
+  for (const std::string& text : {without, product_text(7)}) {
+    const auto spirv = compiled(text, {"-DGRETA_MATRIX_KHR"});
+    ASSERT_FALSE(spirv);
+    EXPECT_EQ(spirv.failure().status, Status::compile);
+    EXPECT_NE(spirv.failure().message.find("one role"), std::string::npos);
+  }
 }
 
 }  // namespace

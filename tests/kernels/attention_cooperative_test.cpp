@@ -39,7 +39,7 @@ Problem random_problem(Random& random, DType in, const std::vector<std::int64_t>
 
 /// Products of a subgroup in a tile, each of which is compiled.
 std::int64_t products(const Problem& problem, const Config& c) {
-  return c["WQ"] / c["INSTR"] * (c["BK"] / 16) * (problem.dim("dim") / 16) * 2;
+  return c["WQ"] / 16 * (c["BK"] / c["INSTR"]) * (problem.dim("dim") / 16) * 2;
 }
 
 /// Emulated matrices stay in shared memory, so queries never leave theirs.
@@ -47,6 +47,22 @@ bool fits(const Problem& problem, const Config& c, const DeviceInfo& info) {
   const std::int64_t line = problem.dim("dim") / 8 + 1, queries = c["WQ"] * c["WAVES"];
   const std::int64_t rows = queries * (c["BK"] / 4 + 5);
   return 16 * ((queries + 2 * c["BK"]) * line + rows) <= info.shared_memory_bytes;
+}
+
+/// Of each sequence's keys `length` are valid.
+void expect_right_emulated(Device& device, const DeviceInfo& info, const Problem& problem,
+                           const Config& config, std::int64_t length) {
+  SCOPED_TRACE(problem.key() + " | " + config.text());
+  auto plan = find_template("attention")->plan(problem, info, config).value();
+  plan.sources[0].options = {"-DGRETA_MATRIX_EMULATED"};
+  const auto inputs = test::attention_inputs(problem, 5, {length});
+  const auto run =
+      test::run_plan(device, plan, find_template("attention")->tensors(problem), inputs);
+  ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
+  EXPECT_EQ(run->overrun, "");
+  const Verdict verdict =
+      find_template("attention")->reference(problem, inputs, 5)->check(run->outputs);
+  EXPECT_TRUE(verdict.passed) << verdict.detail;
 }
 
 TEST(AttentionCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
@@ -61,19 +77,31 @@ TEST(AttentionCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
     if (space.count("matrix") == 0) continue;  // eight lanes have too few registers
     const Config config = space.sample("matrix", random);
     if (products(problem, config) > 8 || !fits(problem, config, info)) continue;
-    SCOPED_TRACE(problem.key() + " | " + config.text());
-    auto plan = find_template("attention")->plan(problem, info, config).value();
-    plan.sources[0].options = {"-DGRETA_MATRIX_EMULATED"};
     const auto length = problem.dim("kv") - below(random, problem.dim("kv") - problem.dim("q") + 1);
-    const auto inputs = test::attention_inputs(problem, 5, {length});
-    const auto run =
-        test::run_plan(*device, plan, find_template("attention")->tensors(problem), inputs);
-    ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
-    EXPECT_EQ(run->overrun, "");
-    const Verdict verdict =
-        find_template("attention")->reference(problem, inputs, 5)->check(run->outputs);
-    EXPECT_TRUE(verdict.passed) << verdict.detail;
+    expect_right_emulated(*device, info, problem, config, length);
     ++done;
+  }
+}
+
+/// Outputs leave in pieces of BK dimensions.
+TEST(AttentionCooperative, HeadsNeedNotBeWholePiecesOfOutputs) {
+  const auto device = open_device("vulkan:0", {}).value();
+  DeviceInfo info = device->info();
+  info.matrix_operations = nvidia_products;
+  struct Case {
+    int dim, bk, wq, waves;
+  };
+  for (const auto& [dim, bk, wq, waves] : {Case{48, 32, 16, 1}, {16, 64, 16, 2}, {16, 16, 32, 1}}) {
+    const Problem problem = attention_problem({1, 2, 1, 37, 70, dim, true}, DType::f16, DType::f16);
+    const Config config{"matrix",
+                        {{"BK", bk},
+                         {"WQ", wq},
+                         {"WAVES", waves},
+                         {"INSTR", 16},
+                         {"QREG", 0},
+                         {"TOGETHER", 1},
+                         {"SUBGROUP", static_cast<int>(info.subgroup_size)}}};
+    expect_right_emulated(*device, info, problem, config, 65);
   }
 }
 

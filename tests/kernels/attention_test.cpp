@@ -151,11 +151,23 @@ class AttentionKernel : public ::testing::TestWithParam<std::string> {
 
 // Without keys there is nothing to attend to; with one, its value is the result.
 TEST_P(AttentionKernel, LengthsOfNothingAndOfOneKey) {
-  const Problem problem = attention_problem({3, 2, 1, 2, 70, 64, false}, DType::f16, DType::f16);
-  for (const Variant& variant : find_template("attention")->variants) {
-    const auto config = default_of(variant, problem);
-    if (config) expect_right(device_, problem, *config, {0, 1, 70});
+  for (const bool causal :
+       {false, true}) {  // with fewer keys than queries, the first ones see none
+    const Problem problem = attention_problem({3, 2, 1, 2, 70, 64, causal}, DType::f16, DType::f16);
+    for (const Variant& variant : find_template("attention")->variants) {
+      const auto config = default_of(variant, problem);
+      if (config) expect_right(device_, problem, *config, {0, 1, 70});
+    }
   }
+}
+
+/// The loads that run ahead of decode's loop have nothing to load for a slice without keys.
+TEST_P(AttentionKernel, DecodeLoadsAheadOfAnyLength) {
+  const Problem problem = attention_problem({3, 2, 1, 1, 170, 64, false}, DType::f16, DType::f16);
+  const Config config{
+      "decode",
+      {{"THREADS", 64}, {"LANES", 8}, {"VEC", 8}, {"UNROLL", 1}, {"AHEAD", 1}, {"SPLIT", 8}}};
+  expect_right(device_, problem, config, {0, 1, 170});
 }
 
 // Scores of several hundred: exponentials of which only the greatest are not 0, and that overflow

@@ -77,6 +77,13 @@ TEST(CeilingKernels, CooperativeMatricesOfEitherKindAndEmulated) {
     return source;
   };
   EXPECT_TRUE(vulkan::compile_glsl(with("GRETA_MATRIX_NV")));
+  for (const char* type : {"f16", "bf16"}) {
+    info.matrix_operations[0].input = type;
+    KernelSource khr = matrix_kernel(info, info.matrix_operations[0]);
+    khr.options = {"-DGRETA_MATRIX_KHR"};
+    EXPECT_TRUE(vulkan::compile_glsl(khr)) << type;
+  }
+  info.matrix_operations[0].input = "f16";
   auto emulated = with("GRETA_MATRIX_EMULATED");
   emulated.text += "vec2 halves(uint word) { return unpackHalf2x16(word); }\n";
   const auto compiled = device->compile(emulated);

@@ -104,7 +104,6 @@ void Features::enable_matrices(bool nv, bool khr, bool bf16) {
       v12_.shaderFloat16 == VK_FALSE) {
     return;
   }
-  if (!glsl_knows("GL_NV_cooperative_matrix")) return;  // KHR's are made of it
   if (khr) {
     khr_matrix_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
     khr_matrix_.cooperativeMatrix = VK_TRUE;

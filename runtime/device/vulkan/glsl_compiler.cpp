@@ -162,13 +162,6 @@ const std::string& glsl_compiler_version() {
   return version;
 }
 
-bool glsl_knows(std::string_view extension) {
-  KernelSource probe;
-  probe.name = "probe";
-  probe.text = fmt::format("#version 460\n#extension {} : require\nvoid main() {{}}\n", extension);
-  return bool{translate(probe)};
-}
-
 Result<Spirv> compile_glsl(const KernelSource& source) {
   if (source.language != "glsl") {
     return refused(source, fmt::format("ERROR: the language {} is not glsl", source.language));
@@ -181,7 +174,8 @@ Result<Spirv> compile_glsl(const KernelSource& source) {
   auto finished = finish(source, *spirv);
   const std::string khr = "-D" + matrix_macro(CooperativeMatrix::khr);
   const auto& options = source.options;
-  if (!finished || std::find(options.begin(), options.end(), khr) == options.end()) return finished;
+  const bool has_khr = std::find(options.begin(), options.end(), khr) != options.end();
+  if (!finished || !has_khr || !uses_cooperative_matrices(*finished)) return finished;
   return to_khr_matrices(*finished);
 }
 

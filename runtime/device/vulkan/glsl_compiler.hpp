@@ -15,15 +15,13 @@ using Spirv = std::vector<std::uint32_t>;
 /// "glslang 12.0.0, SPIRV-Tools v2023.1"
 const std::string& glsl_compiler_version();
 
-/// To be raised whenever the choice of optimisation passes changes; part of the kernels' cache key.
+/// To be raised whenever the choice of optimisation passes changes, or what is made of cooperative
+/// matrices; part of the kernels' cache key.
 constexpr std::string_view glsl_passes = "passes 2";
 
-/// Whether the compiler knows a language extension, e.g. "GL_NV_cooperative_matrix". Thread-safe.
-bool glsl_knows(std::string_view extension);
-
-/// Compiles a compute shader to optimised SPIR-V 1.6, with KHR cooperative matrices where it is
-/// told that the device has them. Thread-safe. Fails with `compile`: the first error is the
-/// message, everything the compiler said is the log.
+/// Compiles a compute shader to optimised SPIR-V 1.6. Its cooperative matrices are NV's, or KHR's
+/// with the option that defines matrix_macro(CooperativeMatrix::khr). Thread-safe. Fails with
+/// `compile`: the first error is the message, everything the compiler said is the log.
 Result<Spirv> compile_glsl(const KernelSource& source);
 
 }  // namespace greta::vulkan

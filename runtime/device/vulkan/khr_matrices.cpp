@@ -5,7 +5,6 @@
 #include <array>
 #include <glslang/SPIRV/spirv.hpp>
 #include <map>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -30,8 +29,8 @@ enum Khr : std::uint32_t {
   use_a = 0,
   use_b = 1,
   use_accumulator = 2,
-  rows_in_lines = 0,
-  columns_in_lines = 1,
+  row_major = 0,
+  column_major = 1,
 };
 
 constexpr std::size_t header_words = 5;
@@ -100,13 +99,14 @@ class Translation {
         return {};
       case spv::OpTypeFloat:
         if (w[1] == 32) f32_ = w[0];
+        if (w[1] == 16) f16_ = w[0];
         return {};
       case spv::OpSpecConstant:
         write(spv::OpConstant, {w.begin(), w.end()});
         return {};
       case spv::OpConstantTrue:
       case spv::OpConstantFalse:
-        orders_[w[1]] = op == spv::OpConstantTrue ? columns_in_lines : rows_in_lines;
+        layouts_[w[1]] = op == spv::OpConstantTrue ? column_major : row_major;
         return {};
       default:
         return translate_matrices(op, w);
@@ -132,8 +132,8 @@ class Translation {
     }
   }
 
-  /// Whether matrices are of bf16 is known only later, from decorations; capabilities and
-  /// extensions of both are asked for where the module has a role of bf16.
+  /// Roles are decorations, which come after capabilities and extensions: the module is searched
+  /// ahead.
   bool has_bf16() const {
     for (std::size_t at = header_words; at < in_.size() && in_[at] >> 16U != 0;
          at += in_[at] >> 16U) {
@@ -165,31 +165,33 @@ class Translation {
     }
   }
 
-  std::optional<MatrixRole> role_of(std::uint32_t rows, std::uint32_t columns) const {
-    for (const std::uint32_t id : {rows, columns}) {
-      if (const auto found = roles_.find(id); found != roles_.end()) return found->second;
-    }
-    return std::nullopt;
+  bool has_role(std::uint32_t constant, MatrixRole f16, MatrixRole bf16) const {
+    const auto found = roles_.find(constant);
+    return found != roles_.end() && (found->second == f16 || found->second == bf16);
   }
 
   Result<void> write_type(Words w) {  // id, element, scope, rows, columns
-    const auto role = role_of(w[3], w[4]);
-    if (!role && w[1] != f32_) return refuse("a matrix without a role that is not of f32");
-    const bool bf16 = role == MatrixRole::a_bf16 || role == MatrixRole::b_bf16;
+    const bool is_a = has_role(w[3], MatrixRole::a_f16, MatrixRole::a_bf16);
+    const bool is_b = has_role(w[4], MatrixRole::b_f16, MatrixRole::b_bf16);
+    if (is_a == is_b ? is_a || w[1] != f32_ : w[1] != f16_) {
+      return refuse(
+          "a matrix that is neither an operand of 16 bits with one role nor a sum of f32");
+    }
+    const bool bf16 = (is_a && roles_[w[3]] == MatrixRole::a_bf16) ||
+                      (is_b && roles_[w[4]] == MatrixRole::b_bf16);
     if (bf16 && bf16_ == 0) {
       bf16_ = new_id();
       write(spv::OpTypeFloat, {bf16_, 16, encoding_bf16});
     }
-    std::uint32_t use = use_accumulator;
-    if (role) use = role == MatrixRole::a_f16 || role == MatrixRole::a_bf16 ? use_a : use_b;
+    const std::uint32_t use = is_a ? use_a : is_b ? use_b : use_accumulator;
     write(op_type_matrix, {w[0], bf16 ? bf16_ : w[1], w[2], w[3], w[4], constants_[use]});
     return {};
   }
 
   Result<void> write_access(std::uint32_t op, Words first, std::uint32_t stride,
                             std::uint32_t order, Words access) {
-    const auto found = orders_.find(order);
-    if (found == orders_.end()) return refuse("an order of elements that is not constant");
+    const auto found = layouts_.find(order);
+    if (found == layouts_.end()) return refuse("an order of elements that is not constant");
     std::vector<std::uint32_t> operands(first.begin(), first.end());
     operands.push_back(constants_[found->second]);
     operands.push_back(stride);
@@ -201,10 +203,10 @@ class Translation {
   const std::vector<std::uint32_t>& in_;
   std::vector<std::uint32_t> out_;
   bool written_ = false;
-  std::uint32_t f32_ = 0, bf16_ = 0;               // types
-  std::array<std::uint32_t, 3> constants_{};       // the numbers 0, 1 and 2
-  std::map<std::uint32_t, MatrixRole> roles_;      // of constants
-  std::map<std::uint32_t, std::uint32_t> orders_;  // what a boolean says
+  std::uint32_t f32_ = 0, f16_ = 0, bf16_ = 0;      // types
+  std::array<std::uint32_t, 3> constants_{};        // the numbers 0, 1 and 2
+  std::map<std::uint32_t, MatrixRole> roles_;       // of constants
+  std::map<std::uint32_t, std::uint32_t> layouts_;  // what a boolean says
 };
 
 }  // namespace

@@ -334,8 +334,9 @@ void BlockRunner::stop(Fault fault) {
 void BlockRunner::fail(greta_host::Thread& thread, greta_host::Site site, const char* why) {
   BlockRunner& runner = *self(thread).runner;
   const Outside outside(runner);
-  runner.stop({false, fmt::format("{}: {}, by thread {} of block {}", text(site), why,
-                                  text(thread.index), text(thread.block))});
+  Fault fault{false, fmt::format("{}: {}, by thread {} of block {}", text(site), why,
+                                 text(thread.index), text(thread.block))};
+  runner.stop(std::move(fault));  // nothing on this stack is destroyed any more
 }
 
 void BlockRunner::check_same(const Thread& thread, const char* group,
@@ -344,9 +345,10 @@ void BlockRunner::check_same(const Thread& thread, const char* group,
   const bool same = theirs.line == mine.line && std::strcmp(theirs.what, mine.what) == 0 &&
                     std::strcmp(theirs.file, mine.file) == 0;
   if (same) return;
-  stop({false,
-        fmt::format("thread {} of block {} comes to {} while others of {} wait in {}",
-                    text(thread.index), text(thread.block), text(mine), group, text(theirs))});
+  Fault fault{false,
+              fmt::format("thread {} of block {} comes to {} while others of {} wait in {}",
+                          text(thread.index), text(thread.block), text(mine), group, text(theirs))};
+  stop(std::move(fault));
 }
 
 std::string BlockRunner::describe(State state) const {
