@@ -16,7 +16,8 @@ extern const std::vector<MatrixOperation> nvidia_products;
 extern const std::vector<MatrixOperation> intel_products;
 
 /// Compiles every kernel of a plan with this macro, as a device with that extension does. Expects
-/// SPIR-V that needs what the plan says, and that SPIRV-Tools find valid where they know the extension.
+/// SPIR-V that needs what the plan says, and that SPIRV-Tools find valid where they know the
+/// extension.
 void expect_valid(const DeviceInfo& info, const LaunchPlan& plan, const std::string& macro);
 
 }  // namespace greta::test
