@@ -27,10 +27,10 @@ std::string_view to_string(Finding finding);
 /// fastest sample: load on the machine makes most samples slower, but hardly all of a group. The
 /// interval of the typical ratio comes from all pairs of an old and a new group (Hodges and
 /// Lehmann, with Wilcoxon's exact ranks; Hollander, Wolfe & Chicken, Nonparametric Statistical
-/// Methods, 4.2). The same is done with the fastest samples over the fastest controls beside them,
-/// where there are controls, and the interval holds both. The estimate is of these ratios, and of
-/// that of the medians of all samples, the one that is closest to 1; 1 where they disagree on the
-/// direction. Where there are too few groups for the confidence the interval is [0, infinity).
+/// Methods, 4.2). The estimate is of that and of the ratio of the medians of all samples the one
+/// that is closer to 1; 1 where they disagree on the direction. Where the controls' medians changed
+/// in the same direction, that much is taken off. Where there are too few groups for the confidence
+/// the interval is [0, infinity).
 Interval change_of(const Samples& base, const Samples& fresh, double confidence);
 
 /// `margin`: changes up to this (0.05) count as none. Slower is what has changed by more, and by
@@ -55,6 +55,7 @@ struct BaselineComparison {
 /// Compares rows of the same operation, types, problem, attributes, backend, origin and cache.
 /// Rows of a search (origins trial, stand_in) don't count; rows that are there twice are taken
 /// together. All findings together are wrong in 5 % of comparisons at most (Bonferroni).
+/// What changed by less than 20 ns is the same.
 BaselineComparison compare_baselines(const std::vector<CsvRow>& base,
                                      const std::vector<CsvRow>& fresh, double margin);
 

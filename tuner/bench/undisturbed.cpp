@@ -14,6 +14,8 @@ namespace {
 
 constexpr int most_attempts = 4;
 constexpr double tolerable = 0.02;  // waiting, of what a sample lasts
+// A sample that is longer than a scheduler's slice is hardly ever undisturbed; once is enough.
+constexpr double longest_us = 5000;
 
 // What threads of this process waited for a processor so far, µs; 0 where nobody knows.
 double waited_us(Waiting waiting) {
@@ -49,7 +51,7 @@ Result<double> undisturbed(const std::function<Result<void>()>& prepare,
       least = waited;
       best_us = *us;
     }
-    if (waited <= tolerable * *us) break;
+    if (waited <= tolerable * *us || *us > longest_us) break;
   }
   return best_us;
 }

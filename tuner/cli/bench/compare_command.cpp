@@ -9,6 +9,7 @@
 #include "tuner/bench/compare.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/table.hpp"
 
 namespace greta {
 namespace {
@@ -81,24 +82,34 @@ std::string percent(double ratio) {
   return std::isfinite(ratio) && ratio > 0 ? fmt::format("{:+.1f} %", 100 * (ratio - 1)) : "?";
 }
 
-std::string change_text(const RowChange& row) {
-  if (row.broke) return fmt::format("{}", row.fresh.status);
-  std::string text = fmt::format("{:>8}", percent(row.change.estimate));
-  if (row.change.low > 0) {
-    text += fmt::format("  ({} to {})", percent(row.change.low), percent(row.change.high));
-  }
-  if (row.base.config != row.fresh.config) text += "  another configuration";
-  return text;
+std::string interval_text(const RowChange& row) {
+  if (row.broke) return std::string(row.fresh.status);
+  if (row.change.low <= 0) return "too few samples";
+  return fmt::format("{} to {}", percent(row.change.low), percent(row.change.high));
 }
 
 void print_rows(const BaselineComparison& comparison) {
+  using enum Table::Align;
+  Table table({{"finding"},
+               {"before", right},
+               {"now", right},
+               {"change", right},
+               {"interval"},
+               {"benchmark"}});
   for (const auto& row : comparison.rows) {
-    const std::string finding = row.broke ? "fails" : std::string(to_string(row.finding));
-    fmt::print("{:<10} {:>9} → {:>9}  {:<44}  {}\n", finding, format_time(row.base.us),
-               format_time(row.fresh.us), change_text(row), row_name(row.fresh));
+    const bool other = row.base.config != row.fresh.config;
+    table.add({row.broke ? "fails" : std::string(to_string(row.finding)), format_time(row.base.us),
+               format_time(row.fresh.us), row.broke ? "" : percent(row.change.estimate),
+               interval_text(row),
+               row_name(row.fresh) + (other ? " (another configuration)" : "")});
   }
-  for (const auto& row : comparison.only_base) fmt::print("only before  {}\n", row_name(row));
-  for (const auto& row : comparison.only_fresh) fmt::print("only now     {}\n", row_name(row));
+  for (const auto& row : comparison.only_base) {
+    table.add({"only before", format_time(row.us), "", "", "", row_name(row)});
+  }
+  for (const auto& row : comparison.only_fresh) {
+    table.add({"only now", "", format_time(row.us), "", "", row_name(row)});
+  }
+  fmt::print("{}", table.text());
 }
 
 void print_summary(const BaselineComparison& comparison, double margin) {

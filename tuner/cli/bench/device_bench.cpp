@@ -9,6 +9,7 @@
 #include "tuner/cli/safety.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/measure/ceilings.hpp"
+#include "tuner/report/format.hpp"
 
 namespace greta {
 
@@ -45,9 +46,12 @@ void DeviceBench::learn_ceilings(TunedDb& db) {
 std::optional<Config> DeviceBench::winner_of(const Problem& problem, const Space& space) {
   const auto found = db_.find_winner(info().fingerprint(), problem.key(), options_.kernels.cold);
   if (found && space.valid(found->winner.config)) return found->winner.config;
-  notes_.push_back(fmt::format("{}: {} on {}; its default runs", problem.key(),
-                               found ? "its winner is not valid any more" : "is not tuned",
-                               info().id()));
+  if (found) {
+    notes_.push_back(fmt::format("{}: its winner is not valid on {} any more; its default runs",
+                                 problem.key(), info().id()));
+  } else {
+    ++untuned_;
+  }
   return std::nullopt;
 }
 
@@ -76,6 +80,10 @@ std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
     list.push_back(std::move(benchmark));
   }
   for (const auto& listed : preset.problems) add_problem(listed, list);
+  if (untuned_ > 0) {
+    notes_.push_back(fmt::format("{} of {} not tuned on {}; defaults run", untuned_,
+                                 format_count(preset.problems.size(), "problem"), info().id()));
+  }
   return list;
 }
 

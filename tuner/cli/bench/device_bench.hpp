@@ -47,6 +47,7 @@ class DeviceBench {
   std::unique_ptr<WorkerEvaluator> checker_;
   std::optional<KernelBenchmarks> kernels_;
   std::vector<std::string> notes_;
+  std::size_t untuned_ = 0;  // problems
 };
 
 }  // namespace greta

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "tuner/report/format.hpp"
+#include "tuner/report/table.hpp"
 
 namespace greta {
 namespace {
@@ -21,21 +20,24 @@ std::string error_text(const CsvRow& row) {
 }  // namespace
 
 std::string bench_table(const std::vector<TableRow>& rows) {
-  std::size_t width = 9;
-  for (const auto& row : rows) width = std::max(width, row.name.size());
-  std::string text = fmt::format("{:<{}} {:>9} {:>9} {:>7} {:>12} {:>8}  {}\n", "benchmark", width,
-                                 "median", "p99", "spread", "rate", "roofline", "error");
+  using enum Table::Align;
+  Table table({{"benchmark"},
+               {"median", right},
+               {"p99", right},
+               {"spread", right},
+               {"rate", right},
+               {"roofline", right},
+               {"error"}});
   for (const auto& [name, row, failure] : rows) {
     if (!failure.empty()) {
-      text += fmt::format("{:<{}} {}: {}\n", name, width, row.status, failure);
+      table.add({name, "", "", "", "", "", fmt::format("{}: {}", row.status, failure)});
       continue;
     }
-    const std::string share = row.roofline > 0 ? format_share(row.roofline) : "";
-    text += fmt::format("{:<{}} {:>9} {:>9} {:>5.1f} % {:>12} {:>8}  {}\n", name, width,
-                        format_time(row.us), format_time(row.p99_us), row.spread_pct,
-                        rate_text(row), share, error_text(row));
+    table.add({name, format_time(row.us), format_time(row.p99_us),
+               fmt::format("{:.1f} %", row.spread_pct), rate_text(row),
+               row.roofline > 0 ? format_share(row.roofline) : "", error_text(row)});
   }
-  return text;
+  return table.text();
 }
 
 }  // namespace greta

@@ -9,6 +9,7 @@
 #include "kernels/choices.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/table.hpp"
 
 namespace greta {
 
@@ -77,20 +78,14 @@ void VerifyRun::check_random(Evaluator& evaluator, std::vector<TableRow>& rows,
 }
 
 std::string verify_table(const std::vector<TableRow>& rows) {
-  std::size_t width = 9;
-  for (const auto& row : rows) width = std::max(width, row.name.size());
-  std::string text;
+  Table table({{"benchmark"}, {"right", Table::Align::right}, {"error"}});
   for (const auto& [name, row, failure] : rows) {
-    const std::string found =
-        failure.empty()
-            ? fmt::format("{} right{}", row.samples,
-                          row.bound > 0 ? fmt::format(", at most {} of the bound",
-                                                      format_share(row.error / row.bound))
-                                        : "")
-            : fmt::format("{}: {}", row.status, failure);
-    text += fmt::format("{:<{}}  {}\n", name, width, found);
+    const std::string share =
+        row.bound > 0 ? fmt::format("{} of bound", format_share(row.error / row.bound)) : "";
+    table.add({name, std::to_string(row.samples),
+               failure.empty() ? share : fmt::format("{}: {}", row.status, failure)});
   }
-  return text;
+  return table.text();
 }
 
 }  // namespace greta
