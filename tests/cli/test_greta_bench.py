@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from cli_case import SOURCE, Case
+from cli_case import SOURCE, Case, patient
 
 BENCH = os.environ["GRETA_BENCH"]
 GEMM = {"op": "gemm", "m": 32, "n": 32, "k": 32}
@@ -43,14 +43,14 @@ class BenchCase(Case):
 
     def bench(self, *arguments, timeout=120, lock=False):
         return subprocess.run(self.bench_words(arguments, lock), env=self.env, text=True,
-                              capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=patient(timeout), stdin=subprocess.DEVNULL,
                               cwd=self.folder)
 
     def rows(self, file):
         return list(csv.DictReader(file.read_text().splitlines()))
 
 
-class Run(BenchCase):
+class BenchRun(BenchCase):
     def test_figures_of_every_kind_in_table_and_csv(self):
         preset = self.preset(iterations=2, batch=3, platform=["empty_launch", "upload"],
                              runtime=["allocate", "dispatch", "event_pair"],
@@ -173,14 +173,14 @@ class Run(BenchCase):
             if "%" in line:
                 break
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=patient(60))
         self.assertEqual(process.returncode, 1, errors)
         rows = self.rows(file)
         self.assertEqual(rows[0]["status"], "unavailable")
         self.assertGreater(int(rows[0]["samples"]), 1000)
 
 
-class BadBench(BenchCase):
+class BenchBadInput(BenchCase):
     def test_usage(self):
         preset = self.preset(problems=[GEMM])
         for words, expected in (
@@ -212,7 +212,7 @@ class BadBench(BenchCase):
                           result.stdout)
 
 
-class CompareFiles(BenchCase):
+class BenchCompare(BenchCase):
     """On files made here: what the statistics do is tested with the library."""
 
     def baseline(self, name, factor=1.0, device="card"):
@@ -263,7 +263,7 @@ class CompareFiles(BenchCase):
         self.refused(self.bench("compare", base, base, "--threshold", "-3"), 2, "--threshold")
 
 
-class Doctor(BenchCase):
+class BenchDoctor(BenchCase):
     def setUp(self):
         super().setUp()
         self.db = self.folder / "own.db"
@@ -321,7 +321,7 @@ class Doctor(BenchCase):
                 [check])
 
 
-class Schema(BenchCase):
+class BenchSchema(BenchCase):
     """Needs the Python package jsonschema."""
 
     def test_shipped_presets_follow_it_and_mistakes_do_not(self):

@@ -7,6 +7,7 @@ endfunction()
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 run(${WORK}/prefix/bin/greta-tune --help)
+run(${WORK}/prefix/bin/greta-bench --version)
 run(${WORK}/prefix/libexec/greta/greta-compile-helper hiprtc --version)
 
 # Installed headers include installed headers only.

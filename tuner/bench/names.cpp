@@ -21,7 +21,7 @@ const std::vector<Named>& platform_names() {
 const std::vector<Named>& runtime_names() {
   static const std::vector<Named> list{
       {"allocate", "memory from the pool and back, 256 B and 1 MiB"},
-      {"allocate_new", "16 MiB from the driver and back"},
+      {"allocate_new", "96 MiB from the driver and back"},
       {"record_launch", "the host's side of recording one launch"},
       {"dispatch", "one launch of 256 in a submission, empty kernels"},
       {"graph_replay", "one launch of 256 in a graph that is replayed, empty kernels"},
