@@ -11,8 +11,6 @@ namespace greta {
 namespace {
 
 constexpr double confidence_of_all = 0.95;
-// A group of blocks has at least so many samples, of which the fastest counts.
-constexpr std::size_t group_samples = 10;
 // Code that lies elsewhere in another process makes calls of some nanoseconds slower by a tenth.
 constexpr double least_us = 0.02;
 constexpr std::size_t most_groups = 18;  // more samples make groups larger
@@ -49,7 +47,7 @@ std::optional<std::size_t> bounding_rank(std::size_t m, std::size_t n, double er
 std::vector<double> fastest(const std::vector<std::vector<double>>& blocks) {
   std::size_t samples = 0;
   for (const auto& block : blocks) samples += block.size();
-  const std::size_t least = std::max(group_samples, (samples + most_groups - 1) / most_groups);
+  const std::size_t least = (samples + most_groups - 1) / most_groups;
   constexpr double none = std::numeric_limits<double>::infinity();
   std::vector<double> values;
   double best = none;

@@ -22,10 +22,10 @@ std::string_view to_string(Finding finding);
 
 /// How the time of something changed: an interval of the ratio of the new time to the old one.
 ///
-/// Samples that follow each other share what disturbs them, so they are taken together in groups of
-/// ten and more, whole blocks that follow each other, and each group stands for itself by its
-/// fastest sample: load on the machine makes most samples slower, but hardly all of a group. The
-/// interval of the typical ratio comes from all pairs of an old and a new group (Hodges and
+/// Samples that follow each other share what disturbs them, so they are taken together in groups,
+/// at most eighteen, of whole blocks that follow each other, and each group stands for itself by
+/// its fastest sample: load on the machine makes most samples slower, but hardly all of a group.
+/// The interval of the typical ratio comes from all pairs of an old and a new group (Hodges and
 /// Lehmann, with Wilcoxon's exact ranks; Hollander, Wolfe & Chicken, Nonparametric Statistical
 /// Methods, 4.2). The estimate is of that and of the ratio of the medians of all samples the one
 /// that is closer to 1; 1 where they disagree on the direction. Where the controls' medians changed

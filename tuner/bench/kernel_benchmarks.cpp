@@ -9,6 +9,11 @@
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta {
+namespace {
+
+constexpr double block_us = 3e6;  // device time of a block, about
+
+}  // namespace
 
 struct KernelBenchmarks::Plan {
   PreparedPlan plan;
@@ -161,16 +166,25 @@ Result<std::vector<double>> KernelBenchmarks::take(const Problem& problem, const
       return trace_->add(problem.key(), start, stop);
     });
   }
-  int& batch = (*plan)->batch;
+  auto taken = take_block(record, (*plan)->batch, count, written);
+  timer_->set_observer(nullptr);
+  return taken;
+}
+
+// The first sample warms up what the flush leaves alone, and tells how many more there is time for.
+Result<std::vector<double>> KernelBenchmarks::take_block(const LaunchTimer::Record& record,
+                                                         int& batch, int count,
+                                                         std::uint64_t written) {
   if (batch == 0) {
     const auto first = take_samples(record, 2, 1, written);
     if (!first) return first.failure();
     batch = batch_for(first->back(), device_.info().timestamp_period_ns);
   }
-  auto taken = take_samples(record, count + 1, batch, written);
-  timer_->set_observer(nullptr);
-  if (taken) taken->erase(taken->begin());  // warms up what the flush leaves alone
-  return taken;
+  const auto first = take_samples(record, 1, batch, written);
+  if (!first) return first;
+  const double possible = block_us / (first->front() * batch);
+  const int affordable = static_cast<int>(std::clamp(possible, 1.0, static_cast<double>(count)));
+  return take_samples(record, affordable, batch, written);
 }
 
 }  // namespace greta

@@ -49,6 +49,8 @@ class KernelBenchmarks {
   Result<Loaded*> load(const Problem& problem);
   Result<Plan*> prepare(Loaded& loaded, const Config& config);
   Result<std::vector<double>> take(const Problem& problem, const Config& config, int count);
+  Result<std::vector<double>> take_block(const LaunchTimer::Record& record, int& batch, int count,
+                                         std::uint64_t written);
   Result<std::vector<double>> take_samples(const LaunchTimer::Record& record, int count, int batch,
                                            std::uint64_t written);
 
