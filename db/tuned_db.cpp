@@ -7,10 +7,10 @@
 
 #include "db/cards.hpp"
 #include "db/sqlite/checksums.hpp"
-#include "db/sqlite/connection.hpp"
 #include "db/sqlite/pruning.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/winner_rows.hpp"
+#include "db/tuned_db_impl.hpp"
 #include "db/values.hpp"
 
 namespace greta {
@@ -32,10 +32,6 @@ std::vector<Comparison> read_comparisons(SQLite::Database& database,
 }
 
 }  // namespace
-
-struct TunedDb::Impl {
-  Connection connection;
-};
 
 TunedDb::TunedDb(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TunedDb::TunedDb(TunedDb&&) noexcept = default;

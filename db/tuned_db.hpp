@@ -15,6 +15,8 @@
 
 namespace greta {
 
+struct Merge;
+
 /// Where a result came from; stored with every session.
 struct Provenance {
   std::string greta_version;
@@ -66,7 +68,7 @@ struct Regret {
   enum class Source {
     same,     ///< it is this problem's winner as well
     tie,      ///< it is one of its ties
-    trials,   ///< from times of a search, both in one session where possible
+    trials,   ///< from recorded times of searches in the same circumstances
     measured  ///< in interleaved rounds with the winner
   };
   std::string neighbour;  ///< dimensions of the other shape: "m=4096 n=4096 k=2048"
@@ -122,6 +124,28 @@ struct Ceiling {
   double spread_percent = 0;
   std::string driver;
   std::string measured_utc;
+};
+
+/// What another library needs for a problem.
+struct Peer {
+  Problem problem;
+  std::string library;        ///< "PyTorch TunableOp"
+  std::string circumstances;  ///< its versions and device, in its words
+  std::string solution;       ///< its name for the kernel it chose; empty where it chose none yet
+  double us = 0;              ///< NaN where it says none
+  std::string imported_utc;
+};
+
+/// Everything of a database but its raw trials and sessions: what is merged, and what ships.
+struct Contents {
+  struct DeviceCeiling {
+    std::string device;  ///< fingerprint
+    Ceiling ceiling;
+  };
+  std::vector<StoredDevice> devices;
+  std::vector<StoredWinner> results;  ///< of all circumstances
+  std::vector<DeviceCeiling> ceilings;
+  std::vector<Peer> peers;
 };
 
 /// What to remove from a database.
@@ -200,8 +224,27 @@ class TunedDb {
   std::vector<Config> fastest_configs(const std::string& device_fingerprint,
                                       const std::string& problem_key, bool cold, int most) const;
 
+  /// Content keys of a configuration's kernels when it was last tried for a result's problem in its
+  /// circumstances, as Trial::content_keys; nothing where no trial is recorded.
+  std::optional<std::string> content_keys(const StoredWinner& result, const Config& config) const;
+  /// The recorded time of a configuration for a result's problem in its circumstances, at full
+  /// size: the least median of all trials; nothing where there is none.
+  std::optional<double> recorded_us(const StoredWinner& result, const Config& config) const;
+  /// Stores the regrets of these results, which must be there.
+  void set_regrets(const std::vector<StoredWinner>& results);
+
   /// All trials of a session, in order.
   std::vector<Trial> trials(std::int64_t session) const;
+
+  Contents contents() const;
+  /// Writes rows, in one transaction; each replaces what has its key. Devices that results and
+  /// ceilings name must be among them or in the database.
+  void write(const Contents& contents);
+  /// Joins the other database's contents into this one, in one transaction; see db/merge.hpp.
+  Merge merge(const Contents& theirs);
+  /// Writes a compact database that is only read, without raw samples, to `file`, which appears
+  /// complete or not at all and replaces what was there. Throws Error.
+  static void ship(const Contents& contents, const std::filesystem::path& file);
 
   /// Removes rows. `rehearse`: only says what would go.
   Pruned prune(const PruneRequest& request, bool rehearse);

@@ -65,7 +65,8 @@ CREATE TABLE certified (
   PRIMARY KEY (problem, circumstances, cold)
 ) STRICT, WITHOUT ROWID;
 
--- Names of a shipped configuration's variant and parameters: "tiled BM BN".
+-- Of a shipped database: names of a configuration's variant and parameters, "tiled BM BN", and other
+-- texts that rows share; "#3" stands for the third.
 CREATE TABLE config_forms (
   id INTEGER PRIMARY KEY,
   names TEXT NOT NULL UNIQUE,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 
@@ -17,20 +18,9 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-}  // namespace
-
-ConfigForms::ConfigForms(SQLite::Database& database) : database_(database) {
-  SQLite::Statement select(database, "SELECT id, names FROM config_forms");
-  while (select.executeStep()) {
-    const auto names = select.getColumn(1).getString();
-    names_.emplace(select.getColumn(0).getInt64(), words_of(names));
-    ids_.emplace(names, select.getColumn(0).getInt64());
-  }
-}
-
-Config ConfigForms::read(std::string_view stored) const {
-  if (!stored.starts_with('#')) return config_from_text(stored);
-  std::vector<std::int64_t> numbers;
+/// The numbers behind the first character, separated by single spaces.
+std::vector<int> read_numbers(std::string_view stored) {
+  std::vector<int> numbers;
   const char* next = stored.data() + 1;
   const char* const end = stored.data() + stored.size();
   while (next < end) {
@@ -40,35 +30,94 @@ Config ConfigForms::read(std::string_view stored) const {
     }
     next = stop + (stop < end ? 1 : 0);
   }
-  const auto form = numbers.empty() ? names_.end() : names_.find(numbers.front());
-  if (form == names_.end() || form->second.size() != numbers.size()) {
+  return numbers;
+}
+
+bool same_names(const Config& a, const Config& b) {
+  return a.variant == b.variant &&
+         std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(),
+                    [](const auto& x, const auto& y) { return x.first == y.first; });
+}
+
+std::string difference(const Config& config, const Config& base) {
+  std::string text = "~";
+  for (std::size_t i = 0; i < config.values.size(); ++i) {
+    const int value = config.values[i].second;
+    if (value == base.values[i].second) continue;
+    text += fmt::format("{}{} {}", text.size() > 1 ? " " : "", i, value);
+  }
+  return text;
+}
+
+Config changed(Config base, std::string_view stored) {
+  const auto numbers = read_numbers(stored);
+  for (std::size_t i = 0; i < numbers.size(); i += 2) {
+    if (i + 1 == numbers.size() || numbers[i] < 0 ||
+        static_cast<std::size_t>(numbers[i]) >= base.values.size()) {
+      throw Error(fmt::format("\"{}\" is no difference from \"{}\"", stored, base.text()));
+    }
+    base.values[static_cast<std::size_t>(numbers[i])].second = numbers[i + 1];
+  }
+  return base;
+}
+
+}  // namespace
+
+ConfigForms::ConfigForms(SQLite::Database& database) : database_(database) {
+  SQLite::Statement select(database, "SELECT id, names FROM config_forms");
+  while (select.executeStep()) {
+    const auto names = select.getColumn(1).getString();
+    texts_.emplace(select.getColumn(0).getInt64(), names);
+    ids_.emplace(names, select.getColumn(0).getInt64());
+  }
+}
+
+Config ConfigForms::read(std::string_view stored, const Config* base) const {
+  if (base != nullptr && stored.starts_with('~')) return changed(*base, stored);
+  if (!stored.starts_with('#')) return config_from_text(stored);
+  const auto numbers = read_numbers(stored);
+  const auto form = numbers.empty() ? texts_.end() : texts_.find(numbers.front());
+  const auto names = form == texts_.end() ? std::vector<std::string>() : words_of(form->second);
+  if (names.empty() || names.size() != numbers.size()) {
     throw Error(fmt::format("\"{}\" is packed by a form that is not there", stored));
   }
-  Config config{form->second.front(), {}};
-  for (std::size_t i = 1; i < numbers.size(); ++i) {
-    if (!std::in_range<int>(numbers[i])) {
-      throw Error(fmt::format("\"{}\": a value is out of range", stored));
-    }
-    config.values.emplace_back(form->second[i], static_cast<int>(numbers[i]));
-  }
+  Config config{names.front(), {}};
+  for (std::size_t i = 1; i < numbers.size(); ++i) config.values.emplace_back(names[i], numbers[i]);
   return config;
 }
 
-std::string ConfigForms::pack(const Config& config) {
+std::string ConfigForms::pack(const Config& config, const Config* base) {
+  if (base != nullptr && same_names(config, *base)) return difference(config, *base);
   std::string names = config.variant;
   for (const auto& [name, value] : config.values) names += " " + name;
-  auto found = ids_.find(names);
-  if (found == ids_.end()) {
-    SQLite::Statement insert(database_, "INSERT INTO config_forms (names) VALUES (?) RETURNING id");
-    insert.bind(1, names);
-    insert.executeStep();
-    const auto id = insert.getColumn(0).getInt64();
-    found = ids_.emplace(names, id).first;
-    names_.emplace(id, words_of(names));
-  }
-  std::string packed = fmt::format("#{}", found->second);
+  std::string packed = fmt::format("#{}", add(names));
   for (const auto& [name, value] : config.values) packed += fmt::format(" {}", value);
   return packed;
+}
+
+std::int64_t ConfigForms::add(const std::string& text) {
+  const auto found = ids_.find(text);
+  if (found != ids_.end()) return found->second;
+  SQLite::Statement insert(database_, "INSERT INTO config_forms (names) VALUES (?) RETURNING id");
+  insert.bind(1, text);
+  insert.executeStep();
+  const auto id = insert.getColumn(0).getInt64();
+  ids_.emplace(text, id);
+  texts_.emplace(id, text);
+  return id;
+}
+
+std::string ConfigForms::share(const std::string& text) {
+  return text.empty() ? text : fmt::format("#{}", add(text));
+}
+
+std::string ConfigForms::expand(std::string stored) const {
+  if (!stored.starts_with('#')) return stored;
+  std::int64_t id = 0;
+  const char* const end = stored.data() + stored.size();
+  const auto [stop, error] = std::from_chars(stored.data() + 1, end, id);
+  const auto found = texts_.find(id);
+  return error == std::errc() && stop == end && found != texts_.end() ? found->second : stored;
 }
 
 }  // namespace greta

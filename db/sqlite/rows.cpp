@@ -30,6 +30,13 @@ std::int64_t sealed_id(SQLite::Database& database, const std::string& table,
   return id;
 }
 
+void bind_device(SQLite::Statement& insert, const DeviceInfo& device) {
+  insert.bind(":fingerprint", device.fingerprint());
+  insert.bind(":name", device.name);
+  insert.bind(":driver", device.driver);
+  insert.bind(":info", to_json(device).dump());
+}
+
 }  // namespace
 
 std::int64_t put_device(SQLite::Database& database, const DeviceInfo& device) {
@@ -39,12 +46,23 @@ std::int64_t put_device(SQLite::Database& database, const DeviceInfo& device) {
     ON CONFLICT (fingerprint) DO UPDATE SET name = excluded.name, driver = excluded.driver,
       info = excluded.info, last_seen_utc = excluded.last_seen_utc
     RETURNING id)");
-  insert.bind(":fingerprint", device.fingerprint());
-  insert.bind(":name", device.name);
-  insert.bind(":driver", device.driver);
-  insert.bind(":info", to_json(device).dump());
+  bind_device(insert, device);
   insert.bind(":now", utc_now());
   return sealed_id(database, "devices", insert);
+}
+
+void put_device(SQLite::Database& database, const StoredDevice& device) {
+  SQLite::Statement insert(database, R"(
+    INSERT INTO devices (fingerprint, name, driver, info, first_seen_utc, last_seen_utc)
+    VALUES (:fingerprint, :name, :driver, :info, :first_seen, :last_seen)
+    ON CONFLICT (fingerprint) DO UPDATE SET name = excluded.name, driver = excluded.driver,
+      info = excluded.info, first_seen_utc = excluded.first_seen_utc,
+      last_seen_utc = excluded.last_seen_utc
+    RETURNING id)");
+  bind_device(insert, device.info);
+  insert.bind(":first_seen", device.first_seen_utc);
+  insert.bind(":last_seen", device.last_seen_utc);
+  sealed_id(database, "devices", insert);
 }
 
 std::int64_t put_problem(SQLite::Database& database, const Problem& problem) {
@@ -264,6 +282,30 @@ StoredSession read_session(SQLite::Statement& row) {
   if (!row.getColumn("outcome").isNull()) session.outcome = text(row, "outcome");
   session.trials = row.getColumn("trials").getInt64();
   return session;
+}
+
+void put_peer(SQLite::Database& database, const Peer& peer) {
+  SQLite::Statement insert(database, R"(
+    INSERT OR REPLACE INTO peers (problem, library, circumstances, solution, us, imported_utc)
+    VALUES (:problem, :library, :circumstances, :solution, :us, :imported_utc))");
+  insert.bind(":problem", peer.problem.key());
+  insert.bind(":library", peer.library);
+  insert.bind(":circumstances", peer.circumstances);
+  insert.bind(":solution", peer.solution);
+  insert.bind(":us", peer.us);
+  insert.bind(":imported_utc", peer.imported_utc);
+  insert.exec();
+}
+
+const char* const select_peers = "SELECT * FROM peers ORDER BY problem, library, circumstances";
+
+Peer read_peer(SQLite::Statement& row) {
+  return {Problem::parse(text(row, "problem")).value(),
+          text(row, "library"),
+          text(row, "circumstances"),
+          text(row, "solution"),
+          real(row, "us"),
+          text(row, "imported_utc")};
 }
 
 const char* const select_devices = "SELECT * FROM devices ORDER BY name, id";

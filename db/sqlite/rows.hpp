@@ -14,6 +14,8 @@ namespace greta {
 
 /// Inserts or refreshes; returns the row's id.
 std::int64_t put_device(SQLite::Database& database, const DeviceInfo& device);
+/// As it was seen by another database.
+void put_device(SQLite::Database& database, const StoredDevice& device);
 std::int64_t put_problem(SQLite::Database& database, const Problem& problem);
 
 std::int64_t insert_session(SQLite::Database& database, const SessionRecord& session);
@@ -26,6 +28,10 @@ Trial read_trial(SQLite::Statement& row);
 void put_comparison(SQLite::Database& database, const Comparison& comparison);
 extern const char* const select_comparisons;  ///< those of the session `:session`
 Comparison read_comparison(SQLite::Statement& row);
+
+void put_peer(SQLite::Database& database, const Peer& peer);
+extern const char* const select_peers;  ///< all, by problem
+Peer read_peer(SQLite::Statement& row);
 
 void put_ceiling(SQLite::Database& database, std::int64_t device, const Ceiling& ceiling);
 extern const char* const select_ceilings;  ///< those of the device `:fingerprint`

@@ -10,23 +10,24 @@
 namespace greta {
 namespace {
 
-std::string ties_json(const std::vector<Tie>& ties, ConfigForms* pack) {
+std::string ties_json(const Winner& winner, ConfigForms* pack) {
   auto list = nlohmann::json::array();
-  for (const auto& tie : ties) {
-    list.push_back({pack != nullptr ? pack->pack(tie.config) : tie.config.text(),
+  for (const auto& tie : winner.ties) {
+    list.push_back({pack != nullptr ? pack->pack(tie.config, &winner.config) : tie.config.text(),
                     json_number(tie.ratio_to_winner)});
   }
   return list.dump();
 }
 
-std::vector<Tie> ties_from_json(const nlohmann::json& list, const ConfigForms& forms) {
+std::vector<Tie> ties_from_json(const nlohmann::json& list, const ConfigForms& forms,
+                                const Config& winner) {
   std::vector<Tie> ties;
   if (!list.is_array()) throw Error("ties: not an array");
   for (const auto& tie : list) {
     if (!tie.is_array() || tie.size() != 2 || !tie[0].is_string()) {
       throw Error("ties: not a list of [configuration, ratio]");
     }
-    ties.push_back({forms.read(tie[0].get_ref<const std::string&>()),
+    ties.push_back({forms.read(tie[0].get_ref<const std::string&>(), &winner),
                     number_from_json(tie[1], "ties: ratio")});
   }
   return ties;
@@ -79,9 +80,19 @@ void bind_winner(SQLite::Statement& insert, const Winner& winner, ConfigForms* p
   insert.bind(":rounds", winner.rounds);
   insert.bind(":roofline", winner.roofline);
   bind_verdict(insert, winner.verdict);
-  insert.bind(":ties", ties_json(winner.ties, pack));
+  insert.bind(":ties", ties_json(winner, pack));
   insert.bind(":default_samples_us", json_numbers(winner.default_samples_us).dump());
   insert.bind(":kernels", to_json(winner.kernels).dump());
+  if (pack == nullptr) return;
+  insert.bind(":clocks", pack->share(winner.measurement.clocks));
+  insert.bind(":method", pack->share(winner.verdict.method));
+}
+
+void bind_regret(SQLite::Statement& statement, const std::optional<Regret>& regret) {
+  if (!regret) return;  // NULL
+  statement.bind(":neighbour", regret->neighbour);
+  statement.bind(":regret", regret->ratio);
+  statement.bind(":regret_source", std::string(to_string(regret->source)));
 }
 
 /// Key, circumstances and origin of a result, and its regret where it has one.
@@ -93,10 +104,7 @@ void bind_result(SQLite::Database& database, SQLite::Statement& insert,
   insert.bind(":session", result.session);
   insert.bind(":greta_version", result.provenance.greta_version);
   insert.bind(":started_utc", result.provenance.started_utc);
-  if (!result.regret) return;
-  insert.bind(":neighbour", result.regret->neighbour);
-  insert.bind(":regret", result.regret->ratio);
-  insert.bind(":regret_source", std::string(to_string(result.regret->source)));
+  bind_regret(insert, result.regret);
 }
 
 std::string select_winners(const std::string& condition) {
@@ -145,6 +153,39 @@ void ResultWriter::write(const StoredWinner& result) {
   insert_.exec();
 }
 
+void put_regret(SQLite::Database& database, const StoredWinner& result) {
+  SQLite::Statement update(database, R"(
+    UPDATE winners SET neighbour = :neighbour, regret = :regret, regret_source = :regret_source,
+      checksum = NULL
+    WHERE problem = :problem AND circumstances = :circumstances AND cold = :cold)");
+  bind_regret(update, result.regret);
+  update.bind(":problem", result.problem.key());
+  update.bind(":circumstances",
+              put_circumstances(database, result.device.fingerprint(), result.provenance));
+  update.bind(":cold", result.winner.cold);
+  if (update.exec() == 0) throw Error("there is no result of " + result.problem.key());
+}
+
+std::string select_trials_like(const std::string& columns, const std::string& order) {
+  return "SELECT " + columns + R"(
+    FROM sessions s JOIN trials t ON t.session = s.id
+      JOIN devices d ON d.id = s.device JOIN problems p ON p.id = s.problem
+    WHERE d.fingerprint = :fingerprint AND p.key = :key AND s.cold = :cold AND s.driver = :driver
+      AND s.compiler = :compiler AND s.template_key = :template_key AND t.stand_in IS NULL
+      AND t.config = :config AND )" +
+         order;
+}
+
+void bind_trials_like(SQLite::Statement& select, const StoredWinner& result, const Config& config) {
+  select.bind(":fingerprint", result.device.fingerprint());
+  select.bind(":key", result.problem.key());
+  select.bind(":cold", result.winner.cold);
+  select.bind(":driver", result.provenance.driver);
+  select.bind(":compiler", result.provenance.compiler);
+  select.bind(":template_key", result.provenance.template_key);
+  select.bind(":config", config.text());
+}
+
 const std::string& select_winner() {
   static const std::string query = select_winners(
       "WHERE d.fingerprint = :fingerprint AND w.problem = :key AND w.cold = :cold ORDER BY");
@@ -190,9 +231,11 @@ StoredWinner WinnerReader::read(SQLite::Statement& row) {
       numbers_from_json(json(row, "default_samples_us"), "default_samples_us");
   winner.roofline = real(row, "roofline");
   winner.verdict = read_verdict(row);
+  winner.verdict.method = forms_.expand(std::move(winner.verdict.method));
+  winner.measurement.clocks = forms_.expand(std::move(winner.measurement.clocks));
   winner.kernels = kernels_from_json(json(row, "kernels"));
   winner.cold = winner.measurement.cold = boolean(row, "cold");
-  winner.ties = ties_from_json(json(row, "ties"), forms_);
+  winner.ties = ties_from_json(json(row, "ties"), forms_, winner.config);
   if (!row.getColumn("neighbour").isNull()) {
     stored.regret = {text(row, "neighbour"), real(row, "regret"),
                      regret_source_from_text(text(row, "regret_source"))};

@@ -37,6 +37,14 @@ const std::string& select_winner();           ///< those of `:fingerprint`, `:ke
 const std::string& select_all_winners();      ///< by problem and device
 const std::string& select_problem_winners();  ///< those of `:key` and `:cold` on any device
 
+/// Writes a result's regret; throws Error where there is no such result. Seals nothing.
+void put_regret(SQLite::Database& database, const StoredWinner& result);
+
+/// A condition on trials t and sessions s, and its values: trials of `:config`, for a result's
+/// problem at full size, in its circumstances.
+std::string select_trials_like(const std::string& columns, const std::string& order);
+void bind_trials_like(SQLite::Statement& select, const StoredWinner& result, const Config& config);
+
 /// Reads rows of these.
 class WinnerReader {
  public:

@@ -44,10 +44,13 @@ class Case(unittest.TestCase):
                               capture_output=True, text=True, timeout=patient(timeout),
                               stdin=subprocess.DEVNULL, **options)
 
-    def run_db(self, command, *arguments, timeout=120, db=None):
-        words = [DB, command, *map(str, arguments), "--db", str(db or self.db)]
-        return subprocess.run(words, env=self.env, capture_output=True, text=True,
-                              timeout=patient(timeout), stdin=subprocess.DEVNULL)
+    def run_words(self, *words, timeout=120):
+        """A program as it is, in the test's folder."""
+        return subprocess.run(words, env=self.env, capture_output=True, text=True, errors="replace",
+                              timeout=patient(timeout), stdin=subprocess.DEVNULL, cwd=self.folder)
+
+    def run_db(self, command, *arguments, db=None):
+        return self.run_words(DB, command, *map(str, arguments), "--db", str(db or self.db))
 
     def start(self, *arguments, lock=False):
         return subprocess.Popen(self.command(arguments, lock), env=self.env, text=True,

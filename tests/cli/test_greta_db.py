@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import unittest
 
-from cli_case import Case
+from cli_case import SOURCE, Case
 
 GEMM = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
 SOFTMAX = ["softmax", "--rows", "8", "--cols", "64"]
@@ -66,7 +66,8 @@ class DatabaseBadInput(Tuned):
     def test_a_database_that_is_not_there(self):
         for command in ("info", "list", "show", "verify"):
             self.refused(self.run_db(command, db=self.folder / "none.db"), 2, "none.db")
-        self.refused(self.run_db("prune", "--trials", db=self.folder / "none.db"), 2, "none.db")
+        for command in (["prune", "--trials"], ["regret"], ["requalify"], ["upgrade"]):
+            self.refused(self.run_db(*command, db=self.folder / "none.db"), 2, "none.db")
         self.assertFalse((self.folder / "none.db").exists())
 
     def test_prune_wants_to_know_what(self):
@@ -150,6 +151,17 @@ class DatabaseCare(Tuned):
                 self.assertTrue(result.stdout.strip())
                 self.assertEqual(self.db.read_bytes(), content)
 
+    def test_an_older_schema_is_brought_up_to_date(self):
+        newest = self.load("info")["schema"]
+        for step in sorted((SOURCE / "db" / "schema").glob("*.sql"))[:1]:
+            self.db.unlink()
+            with sqlite3.connect(self.db) as connection:
+                connection.executescript(step.read_text() + "PRAGMA application_id = 0x47524554;"
+                                                            "PRAGMA user_version = 1;")
+        self.refused(self.run_db("list"), 2, "older GRETA (schema 1)")
+        self.assertIn(f"schema {newest}", self.done("upgrade"))
+        self.done("list")
+
     def test_prune_of_trials_keeps_winners(self):
         shown = self.done("list")
         trials = self.query("SELECT count(*) FROM trials")[0][0]
@@ -171,6 +183,136 @@ class DatabaseCare(Tuned):
     def test_prune_leaves_what_runs(self):
         self.change("UPDATE sessions SET outcome = NULL, ended_utc = NULL")
         self.assertEqual(self.load("prune", "--trials")["trials"], 0)
+
+
+class DatabaseExchange(Tuned):
+    def test_ship_merge_and_back(self):
+        shipped = self.folder / "shipped.db"
+        self.assertIn("2 results of 1 device", self.done("export", "--ship", "--out", shipped))
+        self.assertLess(shipped.stat().st_size, self.db.stat().st_size)
+        self.assertEqual(self.run_db("verify", db=shipped).returncode, 0)
+        self.assertIn("shipped", self.run_db("info", db=shipped).stdout)
+        own = json.loads(self.run_db("list", "--json").stdout)
+        theirs = json.loads(self.run_db("list", "--json", db=shipped).stdout)
+        self.assertEqual([entry["winner"]["config_text"] for entry in own],
+                         [entry["winner"]["config_text"] for entry in theirs])
+        self.refused(self.run_tune(*GEMM, "--budget", "1", "--db", shipped), 2, "shipped")
+        # Into a new database, and once more, which changes nothing.
+        merged = self.folder / "merged.db"
+        first = json.loads(self.run_db("merge", shipped, "--json", db=merged).stdout)
+        self.assertEqual((first[0]["added"], first[0]["same"]), (2, 0))
+        again = json.loads(self.run_db("merge", shipped, "--json", db=merged).stdout)
+        self.assertEqual((again[0]["added"], again[0]["same"]), (0, 2))
+        self.assertIn("2 worse", self.done("merge", shipped))  # the raw samples are here
+
+    def test_merge_refuses_before_anything_is_written(self):
+        self.refused(self.run_db("merge", self.folder / "none.db"), 2, "none.db")
+        self.refused(self.run_db("merge", self.db), 2, "merged into")
+        damaged = self.folder / "damaged.db"
+        shutil.copy(self.db, damaged)
+        with sqlite3.connect(damaged) as connection:
+            connection.execute("UPDATE winners SET speedup = 99")
+        target = self.folder / "target.db"
+        self.refused(self.run_db("merge", damaged, db=target), 1, "damaged")
+        self.assertFalse(target.exists())
+
+    def test_export_keeps_files_that_are_there(self):
+        out = self.folder / "out"
+        out.write_text("mine")
+        for how in (["--ship"], ["--format", "csv"], ["--format", "t4"]):
+            self.refused(self.run_db("export", *how, "--out", out), 2, "exists", "--force")
+        self.refused(self.run_db("export", "--ship", "--force", "--out", self.db), 2, "itself")
+        self.refused(self.run_db("export", "--format", "xml", "--out", "x"), 2, "xml", "t4")
+        self.refused(self.run_db("export", "--out", "x"), 2, "--ship")
+        self.assertEqual(out.read_text(), "mine")
+        self.done("export", "--ship", "--force", "--out", out)
+
+    def test_t4_and_csv(self):
+        out = self.folder / "t4.json"
+        self.refused(self.run_db("export", "--format", "t4", "--out", out), 2, "choose 2")
+        self.done("export", "--format", "t4", "--op", "gemm", "--out", out)
+        t4 = json.loads(out.read_text())
+        self.assertEqual(t4["schema_version"], "1.0.0")
+        trials = self.query("SELECT count(*) FROM trials WHERE session = 1 AND stand_in IS NULL")
+        self.assertEqual(len(t4["results"]), trials[0][0])
+        for result in t4["results"]:
+            self.assertIn(result["invalidity"], ("timeout", "compile", "runtime", "correctness",
+                                                 "constraints", "correct"))
+            self.assertTrue(all(isinstance(us, float) for us in result["times"]["runtimes"]))
+        out = self.folder / "all.csv"
+        self.done("export", "--format", "csv", "--out", out)
+        rows = list(csv.DictReader(out.read_text().splitlines()))
+        origins = [row["origin"] for row in rows]
+        self.assertEqual(origins.count("winner"), 2)
+        self.assertEqual(origins.count("trial"), self.query("SELECT count(*) FROM trials")[0][0])
+
+    def test_tunableop_in_and_out(self):
+        file = self.folder / "tunableop_results0.csv"
+        file.write_text("Validator,PT_VERSION,2.8.0\nValidator,GCN_ARCH_NAME,gfx942\n"
+                        "GemmTunableOp_float_NN,nn_48_64_40_ld_48_40_48,Gemm_Rocblas_7,0.25\n"
+                        "GemmTunableOp_double_NN,nn_8_8_8,Default,1\n")
+        preset = self.folder / "gemms.json"
+        text = self.done("import", file, "--preset", preset)
+        self.assertIn("line 4 does not carry over: no type double here", text)
+        self.assertIn("1 GEMM", text)
+        self.assertEqual(json.loads(preset.read_text())["problems"],
+                         [{"op": "gemm", "dtype": "f32", "m": 64, "n": 48, "k": 40}])
+        out = self.folder / "out.csv"
+        text = self.done("export", "--format", "tunableop", "--out", out)
+        self.assertIn("softmax dtype=f32 out=f32 rows=8 cols=64 does not carry over", text)
+        self.assertEqual(out.read_text().splitlines(), file.read_text().splitlines()[:3])
+        self.done("export", "--format", "tunableop-untuned", "--out", out, "--force")
+        self.assertEqual(out.read_text(), "GemmTunableOp_float_NN,nn_48_64_40_ld_48_40_48\n")
+        file.write_text("a,b,c\n")
+        self.refused(self.run_db("import", file), 2, "no row carries over", "line 1")
+        self.refused(self.run_db("import", self.folder / "none.csv"), 2, "none.csv")
+
+
+class DatabaseRenewal(Tuned):
+    def test_requalify_times_anew_what_changed(self):
+        self.assertIn("0 of 0 results requalified", self.done("requalify"))
+        self.change("UPDATE circumstances SET template_key = 'earlier' WHERE id = 1")
+        self.change("UPDATE sessions SET template_key = 'earlier' WHERE problem = 1")
+        done = json.loads(self.run_db("requalify", "--no-lock", "--json", "--seed", "1").stdout)
+        self.assertEqual(len(done), 1)
+        # Nothing but the templates' key is another one: the kernels are what they were.
+        self.assertEqual(done[0]["outcome"], "stands")
+        self.assertEqual(done[0]["compiled"], done[0]["unchanged"])
+        self.assertEqual(self.query("SELECT count(*) FROM winners"), [(3,)])
+        self.assertEqual([entry["stale"] for entry in self.load("list", "--op", "gemm")],
+                         [[], ["the templates changed"]])
+        # A driver that compiles by itself may have made something else of the same kernels.
+        self.change("UPDATE circumstances SET driver = 'older' WHERE id IN (2, 3)")
+        self.change("UPDATE sessions SET driver = 'older'")
+        done = json.loads(self.run_db("requalify", "--no-lock", "--json", "--op", "softmax").stdout)
+        self.assertEqual(done[0]["outcome"], "timed anew")
+
+    def test_requalify_without_the_device(self):
+        info = json.loads(self.query("SELECT info FROM devices")[0][0])
+        info["uuid"] = "0123"
+        self.change(f"UPDATE devices SET info = '{json.dumps(info)}', driver = 'gone'")
+        self.change("UPDATE circumstances SET driver = 'gone'")
+        result = self.run_db("requalify")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("not on this machine", result.stdout)
+
+    def test_regret_is_measured_and_stored(self):
+        result = self.run_tune("gemm", "--m", "64", "--n", "48", "--k", "80", "--budget", "2",
+                               "--db", self.db, "--no-lock", "--device", "vulkan:0", "--seed", "1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.run_db("regret", "--measure", "--no-lock", "--op", "gemm", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = json.loads(result.stdout)
+        self.assertEqual([entry["regret"]["neighbour"] for entry in found],
+                         ["m=64 n=48 k=80", "m=64 n=48 k=40"])
+        self.assertTrue(all(entry["regret"]["ratio"] > 0 for entry in found))
+        listed = self.load("list", "--op", "gemm")
+        self.assertEqual([entry["regret"] for entry in listed],
+                         [entry["regret"] for entry in found])
+        alone = json.loads(self.run_db("regret", "--op", "softmax", "--json").stdout)
+        self.assertIsNone(alone[0]["regret"])
+        self.assertIn("no other shape", alone[0]["unknown"])
+        self.done("verify")
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ class FakeEvaluator : public Evaluator {
     trial.config = config;
     trial.problem_key = problem.key();
     trial.kernels = kernels_of(config);
+    trial.content_keys = content_keys(config);
     if (limits.reject_spills && !check_spills(trial.kernels)) {
       rejected_.push_back(config);
       trial.failure = Status::constraints;
@@ -117,6 +118,9 @@ class FakeEvaluator : public Evaluator {
   }
 
   // What a test plants.
+  std::function<std::string(const Config&)> content_keys = [](const Config& config) {
+    return config.text();
+  };
   std::function<double(const Config&)> factor = [](const Config& config) {
     return 1.0 + 0.5 * static_cast<double>(config.hash() % 1000) / 1000;
   };

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "kernels/catalog.hpp"
 #include "tuner/cli/tool.hpp"
+#include "tuner/cli/tuning.hpp"
 
 namespace greta {
 namespace {
@@ -94,6 +96,24 @@ void check_device_is_known(const TunedDb& db, const ResultFilter& filter) {
   refuse("--device", filter.device,
          names.empty() ? "no winner of any device is known"
                        : fmt::format("must be one of, or a part of, {}", fmt::join(names, ", ")));
+}
+
+TunedDb open_existing(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) refuse("--db", file.string(), "there is no such file");
+  return open_database(file, TunedDb::Mode::read_write);
+}
+
+std::vector<std::pair<StoredSession, DeviceInfo>> select_sessions(const TunedDb& db,
+                                                                  const ResultFilter& filter) {
+  std::map<std::string, DeviceInfo> devices;
+  for (const auto& device : db.devices()) devices.emplace(device.info.fingerprint(), device.info);
+  std::vector<std::pair<StoredSession, DeviceInfo>> selected;
+  for (const auto& session : db.sessions()) {
+    const auto device = devices.find(session.device_fingerprint);
+    if (device == devices.end()) throw Error("there is no device " + session.device_fingerprint);
+    if (filter.matches(session, device->second)) selected.emplace_back(session, device->second);
+  }
+  return selected;
 }
 
 std::vector<StoredWinner> select_results(const TunedDb& db, const ResultFilter& filter,

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/filter.hpp"
@@ -25,6 +26,14 @@ ResultFilter read_filter(const ResultOptions& options);
 
 /// Throws CommandError where no device of the database answers to --device.
 void check_device_is_known(const TunedDb& db, const ResultFilter& filter);
+
+/// Opens a database that must exist for writing, and so brings an older schema up to date. Throws
+/// CommandError.
+TunedDb open_existing(const std::filesystem::path& file);
+
+/// The sessions that match, with their devices.
+std::vector<std::pair<StoredSession, DeviceInfo>> select_sessions(const TunedDb& db,
+                                                                  const ResultFilter& filter);
 
 /// The results that match, of all circumstances.
 std::vector<StoredWinner> select_results(const TunedDb& db, const ResultFilter& filter,

@@ -113,7 +113,11 @@ int show(const ShowOptions& options) {
       fmt::format("{} shown; {} holds {} and {} of {}\n", format_count(list.size(), "winner"),
                   db.file().string(), format_count(counts.winners, "winner"),
                   format_count(counts.trials, "trial"), format_count(counts.sessions, "session"));
-  fmt::print("{}", options.json ? list.dump(2) + "\n" : text);
+  if (options.json) {
+    print_json(list);
+  } else {
+    fmt::print("{}", text);
+  }
   return exit_done;
 }
 

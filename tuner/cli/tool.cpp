@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <vector>
 
@@ -153,6 +154,10 @@ int run_tool(const Tool& tool, int argc, char** argv) {
   } catch (const std::exception& error) {
     return complain(exit_failed, error.what());
   }
+}
+
+void print_json(const nlohmann::json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void add_worker_command(CLI::App& app, Action& action) {

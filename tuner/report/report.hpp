@@ -41,6 +41,9 @@ nlohmann::json contest_json(const std::vector<const SessionResult*>& sessions,
 
 /// A row for each trial, then the default and the winner as certified.
 std::vector<CsvRow> csv_rows(const SessionResult& result, bool cold, const std::string& date);
+/// A row for each trial of a stored session.
+std::vector<CsvRow> csv_rows(const StoredSession& session, const DeviceInfo& device,
+                             const std::vector<Trial>& trials);
 /// The default, whose configuration is not stored where it is not the winner, and the winner.
 std::vector<CsvRow> csv_rows(const StoredWinner& stored);
 

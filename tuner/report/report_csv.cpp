@@ -3,16 +3,17 @@
 namespace greta {
 namespace {
 
-CsvRow trial_row(const SessionResult& result, const Trial& trial) {
-  const bool stand_in = result.stand_in && trial.problem_key == result.stand_in->problem.key();
+CsvRow trial_row(const Problem& problem, const Work& work, const Trial& trial) {
+  const bool stand_in = trial.problem_key != problem.key();
+  const auto ran = stand_in ? Problem::parse(trial.problem_key) : problem;
   CsvRow row;
-  row.set_problem(stand_in ? result.stand_in->problem : result.problem);
+  row.set_problem(ran ? *ran : problem);
   row.origin = stand_in ? "stand_in" : "trial";
   row.config = trial.config.text();
   row.status = trial.ok() ? "ok" : to_string(*trial.failure);
   row.set_measurement(trial.measurement);
   row.set_verdict(trial.verdict);
-  if (!stand_in) row.set_work(result.work);
+  if (!stand_in) row.set_work(work);
   return row;
 }
 
@@ -53,11 +54,26 @@ void add_certified(std::vector<CsvRow>& rows, const Problem& problem, const Work
   rows.push_back(winner_row(problem, work, winner));
 }
 
+// Where stored rows come from.
+void set_origin(std::vector<CsvRow>& rows, const DeviceInfo& device, const Provenance& provenance,
+                bool cold) {
+  for (auto& row : rows) {
+    row.set_device(device);
+    row.driver = provenance.driver;
+    row.compiler = provenance.compiler;
+    row.greta_version = provenance.greta_version;
+    row.cache = cold ? "cold" : "warm";
+    row.date = provenance.started_utc;
+  }
+}
+
 }  // namespace
 
 std::vector<CsvRow> csv_rows(const SessionResult& result, bool cold, const std::string& date) {
   std::vector<CsvRow> rows;
-  for (const auto& trial : result.trials) rows.push_back(trial_row(result, trial));
+  for (const auto& trial : result.trials) {
+    rows.push_back(trial_row(result.problem, result.work, trial));
+  }
   if (result.winner) {
     add_certified(rows, result.problem, result.work, *result.winner, result.default_config.text());
   }
@@ -69,18 +85,20 @@ std::vector<CsvRow> csv_rows(const SessionResult& result, bool cold, const std::
   return rows;
 }
 
+std::vector<CsvRow> csv_rows(const StoredSession& session, const DeviceInfo& device,
+                             const std::vector<Trial>& trials) {
+  std::vector<CsvRow> rows;
+  const Work work = work_of(session.problem);
+  for (const auto& trial : trials) rows.push_back(trial_row(session.problem, work, trial));
+  set_origin(rows, device, session.provenance, session.cold);
+  return rows;
+}
+
 std::vector<CsvRow> csv_rows(const StoredWinner& stored) {
   std::vector<CsvRow> rows;
   add_certified(rows, stored.problem, work_of(stored.problem), stored.winner,
                 stored.winner.is_default ? stored.winner.config.text() : "");
-  for (auto& row : rows) {
-    row.set_device(stored.device);
-    row.driver = stored.provenance.driver;
-    row.compiler = stored.provenance.compiler;
-    row.greta_version = stored.provenance.greta_version;
-    row.cache = stored.winner.cold ? "cold" : "warm";
-    row.date = stored.provenance.started_utc;
-  }
+  set_origin(rows, stored.device, stored.provenance, stored.winner.cold);
   return rows;
 }
 

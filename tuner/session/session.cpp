@@ -82,17 +82,7 @@ SessionResult Session::run() {
       db_.find_winner(result_.device.fingerprint(), result_.problem.key(), options_.cold);
   if (known && space.valid(known->winner.config)) result_.known_winner = known->winner.config;
 
-  SessionRecord about;
-  about.device = result_.device;
-  about.problem = result_.problem;
-  about.provenance = {std::string(version()), template_.key(), result_.device.driver,
-                      result_.device.compiler, options_.started_utc};
-  about.strategy = options_.strategy;
-  about.budget = options_.budget.text();
-  about.seed = options_.seed;
-  about.cold = options_.cold;
-  about.command = options_.command;
-  result_.id = db_.begin_session(about);
+  result_.id = db_.begin_session(session_record(result_.device, result_.problem, options_));
 
   learn_ceilings();
   budget_.start(result_.space_count);
@@ -296,6 +286,21 @@ void Session::time_naive() {
 }
 
 }  // namespace
+
+SessionRecord session_record(const DeviceInfo& device, const Problem& problem,
+                             const SessionOptions& options) {
+  SessionRecord about;
+  about.device = device;
+  about.problem = problem;
+  about.provenance = {std::string(version()), find_template(problem.op)->key(), device.driver,
+                      device.compiler, options.started_utc};
+  about.strategy = options.strategy;
+  about.budget = options.budget.text();
+  about.seed = options.seed;
+  about.cold = options.cold;
+  about.command = options.command;
+  return about;
+}
 
 SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,

@@ -69,6 +69,10 @@ class SessionObserver {
   virtual void on_trial(const SessionResult& result, const Budget& budget) = 0;
 };
 
+/// What is stored of a session before it begins.
+SessionRecord session_record(const DeviceInfo& device, const Problem& problem,
+                             const SessionOptions& options);
+
 /// Tunes one problem: measures ceilings if they are not known for this driver, searches (on a
 /// stand-in where one launch of the problem would take a large part of the budget), confirms the
 /// finalists at full size, certifies the winner against the default in interleaved rounds, checks

@@ -34,9 +34,11 @@ std::vector<DeviceSummary> summarise(const TunedDb& db) {
     all.push_back({std::move(device), 0, 0, 0, db.ceilings(fingerprint).size()});
   }
   const auto find = [&](const std::string& fingerprint) -> DeviceSummary& {
-    return *std::find_if(all.begin(), all.end(), [&](const DeviceSummary& one) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const DeviceSummary& one) {
       return one.device.info.fingerprint() == fingerprint;
     });
+    if (found == all.end()) throw Error("there is no device " + fingerprint);
+    return *found;
   };
   StalenessJudge judge;
   for (const auto& result : db.results()) {
@@ -118,7 +120,11 @@ std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devic
 int info(const InfoOptions& options) {
   const TunedDb db = open_database(options.db, TunedDb::Mode::read_only);
   const auto devices = summarise(db);
-  fmt::print("{}", options.json ? info_json(db, devices).dump(2) + "\n" : info_text(db, devices));
+  if (options.json) {
+    print_json(info_json(db, devices));
+  } else {
+    fmt::print("{}", info_text(db, devices));
+  }
   return exit_done;
 }
 

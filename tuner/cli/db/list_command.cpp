@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/measuring.hpp"
 #include "tuner/cli/result_options.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
@@ -23,9 +24,7 @@ struct ListOptions {
 StalenessJudge make_judge(bool probe) {
   std::vector<DeviceInfo> present;
   if (probe) {
-    for (Backend* backend : backends()) {
-      for (const auto& device : backend->probe().devices) present.push_back(device.info);
-    }
+    for (const auto& device : present_devices()) present.push_back(device.info);
   }
   return StalenessJudge(present);
 }
@@ -83,7 +82,7 @@ int list(const ListOptions& options) {
     }
   }
   if (options.json) {
-    fmt::print("{}\n", objects.dump(2));
+    print_json(objects);
   } else if (options.csv) {
     fmt::print("{}", csv);
   } else {

@@ -64,13 +64,8 @@ PruneRequest make_request(const TunedDb& db, const PruneOptions& options,
   }
   request.only_failed = !options.trials;
   if (!options.trials && !options.failed) return request;
-  std::map<std::string, DeviceInfo> devices;
-  for (const auto& device : db.devices()) devices.emplace(device.info.fingerprint(), device.info);
-  for (const auto& session : db.sessions()) {
-    const bool ended = session.outcome.has_value();  // else somebody may be at work
-    if (ended && filter.matches(session, devices.at(session.device_fingerprint))) {
-      request.trials_of.push_back(session.id);
-    }
+  for (const auto& [session, device] : select_sessions(db, filter)) {
+    if (session.outcome) request.trials_of.push_back(session.id);  // else somebody may be at work
   }
   return request;
 }
@@ -78,25 +73,20 @@ PruneRequest make_request(const TunedDb& db, const PruneOptions& options,
 int prune(const PruneOptions& options) {
   const ResultFilter filter = read_filter(options.results);
   check(options, filter);
-  if (!std::filesystem::exists(options.results.db)) {
-    throw CommandError(exit_usage,
-                       fmt::format("--db {}: there is no such file", options.results.db.string()));
-  }
-  TunedDb db = open_database(options.results.db, TunedDb::Mode::read_write);
+  TunedDb db = open_existing(options.results.db);
   check_device_is_known(db, filter);
   const auto before = std::filesystem::file_size(db.file());
   const Pruned pruned = db.prune(make_request(db, options, filter), options.rehearse);
   if (!options.rehearse) db.compact();
   const auto after = std::filesystem::file_size(db.file());
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"rehearsed", options.rehearse},
-                                      {"results", pruned.winners},
-                                      {"trials", pruned.trials},
-                                      {"sessions", pruned.sessions},
-                                      {"devices", pruned.devices},
-                                      {"bytes_before", before},
-                                      {"bytes_after", after}}
-                           .dump(2));
+    print_json(nlohmann::json{{"rehearsed", options.rehearse},
+                              {"results", pruned.winners},
+                              {"trials", pruned.trials},
+                              {"sessions", pruned.sessions},
+                              {"devices", pruned.devices},
+                              {"bytes_before", before},
+                              {"bytes_after", after}});
     return exit_done;
   }
   fmt::print("{} {}, {}, {} and {}{}\n", options.rehearse ? "would remove" : "removed",

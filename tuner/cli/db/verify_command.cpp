@@ -39,13 +39,12 @@ int verify(const VerifyOptions& options) {
   TunedDb::Counts counts;
   const auto findings = find_damage(options.db, counts);
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"file", options.db.string()},
-                                      {"sound", findings.empty()},
-                                      {"findings", findings},
-                                      {"results", counts.winners},
-                                      {"trials", counts.trials},
-                                      {"sessions", counts.sessions}}
-                           .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(nlohmann::json{{"file", options.db.string()},
+                              {"sound", findings.empty()},
+                              {"findings", findings},
+                              {"results", counts.winners},
+                              {"trials", counts.trials},
+                              {"sessions", counts.sessions}});
   } else if (findings.empty()) {
     fmt::print("{} is sound: {}, {}, {}\n", options.db.string(),
                format_count(counts.winners, "result"), format_count(counts.trials, "trial"),

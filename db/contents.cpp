@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "db/merge.hpp"
+#include "db/sqlite/checksums.hpp"
+#include "db/sqlite/connection.hpp"
+#include "db/sqlite/rows.hpp"
+#include "db/sqlite/winner_rows.hpp"
+#include "db/tuned_db_impl.hpp"
+
+namespace greta {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `packed`: the form that ships.
+void write_contents(SQLite::Database& database, const Contents& contents, bool packed) {
+  for (const auto& device : contents.devices) put_device(database, device);
+  ResultWriter writer(database, packed);
+  for (auto result : contents.results) {
+    result.session = 0;  // sessions are another database's
+    writer.write(result);
+  }
+  SQLite::Statement find(database, "SELECT id FROM devices WHERE fingerprint = ?");
+  for (const auto& [fingerprint, ceiling] : contents.ceilings) {
+    find.bind(1, fingerprint);
+    if (!find.executeStep()) throw Error("there is no device " + fingerprint);
+    put_ceiling(database, find.getColumn(0).getInt64(), ceiling);
+    find.reset();
+  }
+  for (const auto& peer : contents.peers) put_peer(database, peer);
+  seal_missing(database);
+}
+
+Contents read_contents(SQLite::Database& database) {
+  Contents contents;
+  SQLite::Statement devices(database, select_devices);
+  while (devices.executeStep()) contents.devices.push_back(read_device(devices));
+  SQLite::Statement results(database, select_all_winners());
+  contents.results = WinnerReader(database).read_all(results);
+  for (const auto& device : contents.devices) {
+    const auto fingerprint = device.info.fingerprint();
+    SQLite::Statement ceilings(database, select_ceilings);
+    ceilings.bind(":fingerprint", fingerprint);
+    while (ceilings.executeStep()) {
+      contents.ceilings.push_back({fingerprint, read_ceiling(ceilings)});
+    }
+  }
+  SQLite::Statement peers(database, select_peers);
+  while (peers.executeStep()) contents.peers.push_back(read_peer(peers));
+  return contents;
+}
+
+Contents without_raw_data(Contents contents) {
+  for (auto& result : contents.results) {
+    result.winner.measurement.samples_us.clear();
+    result.winner.default_samples_us.clear();
+    result.winner.kernels.clear();
+    // Digits beyond these are noise.
+    for (auto& tie : result.winner.ties) {
+      tie.ratio_to_winner = std::stod(fmt::format("{:.6g}", tie.ratio_to_winner));
+    }
+  }
+  return contents;
+}
+
+/// A name beside a file for what is not complete yet; removed at the end, with SQLite's own files.
+class Draft {
+ public:
+  Draft(const fs::path& file, std::string_view what)
+      : path_(file.string() + "." + std::string(what) + std::to_string(getpid())) {
+    remove();
+  }
+  ~Draft() { remove(); }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  void remove() const {
+    std::error_code ignored;
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+      fs::remove(path_.string() + suffix, ignored);
+    }
+  }
+  fs::path path_;
+};
+
+}  // namespace
+
+Contents TunedDb::contents() const {
+  Contents contents;
+  impl_->connection.read([&](SQLite::Database& database) { contents = read_contents(database); });
+  return contents;
+}
+
+Merge TunedDb::merge(const Contents& theirs) {
+  Merge merged;
+  impl_->connection.write([&](SQLite::Database& database) {
+    merged = greta::merge(read_contents(database), theirs);
+    write_contents(database, merged.write, false);
+  });
+  return merged;
+}
+
+void TunedDb::write(const Contents& contents) {
+  impl_->connection.write(
+      [&](SQLite::Database& database) { write_contents(database, contents, false); });
+}
+
+std::optional<std::string> TunedDb::content_keys(const StoredWinner& result,
+                                                 const Config& config) const {
+  std::optional<std::string> keys;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(
+        database,
+        select_trials_like("t.content_keys", "t.content_keys <> '' ORDER BY t.id DESC LIMIT 1"));
+    bind_trials_like(select, result, config);
+    if (select.executeStep()) keys = select.getColumn(0).getString();
+  });
+  return keys;
+}
+
+std::optional<double> TunedDb::recorded_us(const StoredWinner& result, const Config& config) const {
+  std::optional<double> us;
+  impl_->connection.read([&](SQLite::Database& database) {
+    SQLite::Statement select(
+        database, select_trials_like("min(t.median_us)", "t.status = 'ok' AND t.median_us > 0"));
+    bind_trials_like(select, result, config);
+    if (select.executeStep() && !select.getColumn(0).isNull()) us = select.getColumn(0).getDouble();
+  });
+  return us;
+}
+
+void TunedDb::set_regrets(const std::vector<StoredWinner>& results) {
+  impl_->connection.write([&](SQLite::Database& database) {
+    for (const auto& result : results) put_regret(database, result);
+    seal_missing(database);
+  });
+}
+
+void TunedDb::ship(const Contents& contents, const fs::path& file) {
+  const Draft loose(file, "loose");
+  const Draft compact(file, "compact");
+  {
+    Connection connection(loose.path(), Mode::read_write);
+    connection.write([&](SQLite::Database& database) {
+      write_contents(database, without_raw_data(contents), true);
+      write_manifest(database);
+    });
+    connection.write_shipped(compact.path());
+  }
+  std::error_code error;
+  fs::permissions(compact.path(),
+                  fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read, error);
+  if (!error) fs::rename(compact.path(), file, error);
+  if (error) throw Error(file.string() + ": " + error.message());
+}
+
+}  // namespace greta

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "db/sqlite/connection.hpp"
+#include "db/tuned_db.hpp"
+
+namespace greta {
+
+/// For the files that implement TunedDb.
+struct TunedDb::Impl {
+  Connection connection;
+};
+
+}  // namespace greta

@@ -1,0 +1,131 @@
+// Protects: which shape counts as the nearest, what its winner costs as recorded, and that a regret
+// belongs to one result.
+#include "db/regret.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/catalog.hpp"
+#include "tests/db/fixture.hpp"
+
+namespace greta {
+namespace {
+
+Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {"gemm", DType::f32, DType::f32, {}, {{"m", m}, {"n", n}, {"k", k}}};
+}
+
+DeviceInfo device() {
+  auto info = sample_device();
+  info.language = "glsl";
+  return info;
+}
+
+class RegretTest : public ::testing::Test {
+ protected:
+  /// A winner that is `config` in a session which timed `trials`, in microseconds.
+  void add(const Problem& problem, const Config& config,
+           const std::vector<std::pair<Config, double>>& trials = {}) {
+    SessionRecord session = sample_session();
+    session.device = device();
+    session.problem = problem;
+    session.provenance.driver = driver_;
+    const auto id = db_.begin_session(session);
+    for (const auto& [tried, us] : trials) {
+      Trial trial = sample_trial("x");
+      trial.config = tried;
+      trial.problem_key = problem.key();
+      trial.measurement.median_us = us;
+      db_.add_trial(id, trial);
+    }
+    Winner winner = sample_winner();
+    winner.config = config;
+    db_.set_winner(id, winner);
+  }
+  const StoredWinner* nearest(const Problem& problem) {
+    winners_ = db_.winners();
+    return nearest_neighbour(of(problem), winners_);
+  }
+  const StoredWinner& of(const Problem& problem) {
+    return *std::find_if(winners_.begin(), winners_.end(),
+                         [&](const StoredWinner& one) { return one.problem == problem; });
+  }
+
+  TemporaryFolder folder_;
+  TunedDb db_ = TunedDb::open(folder_ / "t.db", TunedDb::Mode::read_write);
+  std::vector<StoredWinner> winners_;
+  std::string driver_ = "driver 1";
+  Config a_ = find_template("gemm")->default_config(gemm(512, 512, 512), device());
+  Config b_ = find_template("gemm")->default_config(gemm(4096, 4096, 4096), device());
+};
+
+TEST(ShapeDistance, IsOfRatiosAndOnlyBetweenLikes) {
+  EXPECT_EQ(shape_distance(gemm(8, 8, 8), gemm(8, 8, 8)), 0);
+  EXPECT_DOUBLE_EQ(shape_distance(gemm(8, 8, 8), gemm(16, 4, 8)), 2 * std::log(2.0));
+  auto half = gemm(8, 8, 8);
+  half.dtype = DType::f16;
+  EXPECT_TRUE(std::isinf(shape_distance(gemm(8, 8, 8), half)));
+  auto turned = gemm(8, 8, 8);
+  turned.attributes = {{"layout", "nt"}};
+  EXPECT_TRUE(std::isinf(shape_distance(gemm(8, 8, 8), turned)));
+}
+
+TEST_F(RegretTest, TheNearestValidNeighbourCounts) {
+  add(gemm(512, 512, 512), a_);
+  winners_ = db_.winners();
+  EXPECT_EQ(nearest(gemm(512, 512, 512)), nullptr);
+  add(gemm(4096, 512, 512), a_);
+  add(gemm(1024, 512, 512), a_);
+  EXPECT_EQ(nearest(gemm(512, 512, 512))->problem, gemm(1024, 512, 512));
+  add(gemm(768, 512, 512), {"tiled", {{"BM", 3}}});  // nearer, but not valid here
+  EXPECT_EQ(nearest(gemm(512, 512, 512))->problem, gemm(1024, 512, 512));
+}
+
+TEST_F(RegretTest, ComesFromTheWinnerItsTiesOrTrials) {
+  ASSERT_NE(a_, b_);
+  add(gemm(512, 512, 512), a_, {{a_, 10}, {b_, 13}});
+  add(gemm(1024, 512, 512), b_);
+  nearest(gemm(512, 512, 512));
+  auto regret = recorded_regret(db_, of(gemm(512, 512, 512)), of(gemm(1024, 512, 512)));
+  ASSERT_TRUE(regret);
+  EXPECT_DOUBLE_EQ(regret->ratio, 1.3);
+  EXPECT_EQ(regret->source, Regret::Source::trials);
+  EXPECT_EQ(regret->neighbour, "m=1024 n=512 k=512");
+  // The other way round nothing is recorded.
+  EXPECT_FALSE(recorded_regret(db_, of(gemm(1024, 512, 512)), of(gemm(512, 512, 512))));
+
+  auto tied = of(gemm(512, 512, 512));
+  tied.winner.ties = {{b_, 1.02}};
+  EXPECT_EQ(recorded_regret(db_, tied, of(gemm(1024, 512, 512)))->source, Regret::Source::tie);
+  tied.winner.config = b_;
+  EXPECT_EQ(recorded_regret(db_, tied, of(gemm(1024, 512, 512)))->source, Regret::Source::same);
+}
+
+TEST_F(RegretTest, TimesOfOtherCircumstancesDoNotCount) {
+  add(gemm(512, 512, 512), a_, {{b_, 13}});
+  driver_ = "driver 2";
+  add(gemm(512, 512, 512), a_, {{a_, 10}});
+  add(gemm(1024, 512, 512), b_);
+  nearest(gemm(512, 512, 512));
+  EXPECT_FALSE(recorded_regret(db_, of(gemm(512, 512, 512)), of(gemm(1024, 512, 512))));
+}
+
+TEST_F(RegretTest, IsStoredWithTheResultAndGoesWithIt) {
+  add(gemm(512, 512, 512), a_);
+  auto result = db_.winners().front();
+  result.regret = Regret{"m=1 n=2 k=3", 1.25, Regret::Source::measured};
+  db_.set_regrets({result});
+  ASSERT_TRUE(db_.winners().front().regret);
+  EXPECT_EQ(db_.winners().front().regret->ratio, 1.25);
+  EXPECT_EQ(db_.winners().front().session, 1);
+  EXPECT_TRUE(db_.check().empty());
+  result.regret.reset();
+  db_.set_regrets({result});
+  EXPECT_FALSE(db_.winners().front().regret);
+  result.provenance.driver = "another";
+  EXPECT_THROW(db_.set_regrets({result}), Error);
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,204 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/result_options.hpp"
+#include "tuner/cli/tuning.hpp"
+#include "tuner/interchange/t4.hpp"
+#include "tuner/interchange/tunableop.hpp"
+#include "tuner/report/format.hpp"
+#include "tuner/report/report.hpp"
+
+namespace greta {
+namespace {
+
+struct ExportOptions {
+  ResultOptions results;
+  bool ship = false;
+  std::string format;
+  std::filesystem::path out;
+  bool force = false;
+};
+
+void write_file(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out)
+    throw CommandError(exit_failed, fmt::format("--out {}: can't be written", file.string()));
+}
+
+void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
+  StalenessJudge judge;
+  Contents contents = db.contents();
+  check_device_is_known(db, filter);
+  std::set<std::string> devices;
+  std::erase_if(contents.results, [&](const StoredWinner& result) {
+    if (!filter.matches(result, judge)) return true;
+    devices.insert(result.device.fingerprint());
+    return false;
+  });
+  std::erase_if(contents.devices, [&](const StoredDevice& device) {
+    return devices.count(device.info.fingerprint()) == 0;
+  });
+  std::erase_if(contents.ceilings, [&](const Contents::DeviceCeiling& ceiling) {
+    return devices.count(ceiling.device) == 0;
+  });
+  contents.peers.clear();
+  TunedDb::ship(contents, options.out);
+  fmt::print("{}: {} of {}, {}\n", options.out.string(),
+             format_count(static_cast<std::int64_t>(contents.results.size()), "result"),
+             format_count(static_cast<std::int64_t>(contents.devices.size()), "device"),
+             format_bytes(static_cast<double>(std::filesystem::file_size(options.out))));
+}
+
+void export_csv(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
+  StalenessJudge judge;
+  std::string text = csv_header();
+  for (const auto& [session, device] : select_sessions(db, filter)) {
+    for (const auto& row : csv_rows(session, device, db.trials(session.id))) text += csv_line(row);
+  }
+  for (const auto& result : select_results(db, filter, judge)) {
+    for (const auto& row : csv_rows(result)) text += csv_line(row);
+  }
+  write_file(options.out, text);
+}
+
+/// T4 files are about one problem on one device: several sessions of one are one file.
+void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
+  nlohmann::json file;
+  std::set<std::string> subjects;
+  for (const auto& [session, device] : select_sessions(db, filter)) {
+    subjects.insert(fmt::format("{} on {}{}", session.problem.key(), session.device_id,
+                                session.cold ? "" : " (warm)"));
+    auto part = t4_json(session, db.trials(session.id));
+    if (file.is_null()) {
+      file = std::move(part);
+    } else {
+      for (auto& result : part["results"]) file["results"].push_back(std::move(result));
+    }
+  }
+  if (subjects.size() != 1) {
+    throw CommandError(
+        exit_usage,
+        fmt::format("--format t4: such a file is about one problem on one device; the options "
+                    "choose {}{}",
+                    subjects.size(),
+                    subjects.empty()
+                        ? ""
+                        : fmt::format(", as {} and {}", *subjects.begin(), *subjects.rbegin())));
+  }
+  write_file(options.out, file.dump(1) + "\n");
+  fmt::print("{}: {}; stand-ins are left out\n", options.out.string(),
+             format_count(static_cast<std::int64_t>(file["results"].size()), "trial"));
+}
+
+/// Solutions that PyTorch chose before, or (`untuned`) which GEMMs there are to tune.
+void export_tunableop(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter,
+                      bool untuned) {
+  StalenessJudge judge;
+  const auto results = select_results(db, filter, judge);
+  std::map<std::string, Peer> peers;
+  for (const auto& peer : db.contents().peers) {
+    if (peer.library == tunableop_library && !peer.solution.empty()) {
+      peers.insert_or_assign(peer.problem.key(), peer);
+    }
+  }
+  std::string rows;
+  std::set<std::string> seen, circumstances;
+  std::int64_t written = 0;
+  for (const auto& result : results) {
+    const auto key = result.problem.key();
+    if (!seen.insert(key).second) continue;
+    const auto fields = tunableop_fields(result.problem);
+    const auto peer = peers.find(key);
+    if (!fields || (!untuned && peer == peers.end())) {
+      fmt::print("{} does not carry over: {}\n", key,
+                 fields ? "its kernel is GRETA's, no solution that PyTorch knows"
+                        : fields.failure().message);
+      continue;
+    }
+    rows += fmt::format("{},{}", fields->first, fields->second);
+    if (!untuned) {
+      rows += fmt::format(",{},{:.6g}", peer->second.solution, peer->second.us * 1e-3);
+      circumstances.insert(peer->second.circumstances);
+    }
+    rows += "\n";
+    ++written;
+  }
+  if (circumstances.size() > 1) {
+    throw CommandError(exit_usage, fmt::format("--format tunableop: the solutions are of {} "
+                                               "versions of PyTorch; a file holds one",
+                                               circumstances.size()));
+  }
+  std::string head;
+  for (const auto& text : circumstances) {
+    for (const auto& [name, value] : validators_from_text(text)) {
+      head += fmt::format("Validator,{},{}\n", name, value);
+    }
+  }
+  write_file(options.out, head + rows);
+  fmt::print("{}: {}\n", options.out.string(), format_count(written, "GEMM"));
+}
+
+void check(const ExportOptions& options) {
+  constexpr std::string_view formats = "csv, t4, tunableop or tunableop-untuned";
+  if (options.ship != options.format.empty()) {
+    throw CommandError(exit_usage,
+                       fmt::format("export: needs either --ship or --format {}", formats));
+  }
+  const bool known = options.ship || options.format == "csv" || options.format == "t4" ||
+                     options.format == "tunableop" || options.format == "tunableop-untuned";
+  if (!known) {
+    throw CommandError(exit_usage, fmt::format("--format {}: must be {}", options.format, formats));
+  }
+  if (!options.force && std::filesystem::exists(options.out)) {
+    throw CommandError(exit_usage,
+                       fmt::format("--out {}: exists; --force replaces it", options.out.string()));
+  }
+  if (std::filesystem::weakly_canonical(options.out) ==
+      std::filesystem::weakly_canonical(options.results.db)) {
+    throw CommandError(exit_usage,
+                       fmt::format("--out {}: is the database itself", options.out.string()));
+  }
+}
+
+int export_results(const ExportOptions& options) {
+  const ResultFilter filter = read_filter(options.results);
+  check(options);
+  const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
+  if (options.ship) {
+    ship(db, options, filter);
+  } else if (options.format == "csv") {
+    export_csv(db, options, filter);
+  } else if (options.format == "t4") {
+    export_t4(db, options, filter);
+  } else {
+    export_tunableop(db, options, filter, options.format == "tunableop-untuned");
+  }
+  return exit_done;
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("export", "Write results for a runtime, or for other tools");
+  auto options = std::make_shared<ExportOptions>();
+  add_result_options(*command, options->results);
+  command->add_flag("--ship", options->ship,
+                    "A compact database that is only read: winners, ties, defaults, regrets");
+  command->add_option("--format", options->format,
+                      "csv (docs/csv.md), t4 (Kernel Tuner's JSON), tunableop (solutions that were "
+                      "imported) or tunableop-untuned (GEMMs for PyTorch to tune)");
+  command->add_option("--out", options->out, "The file")->required();
+  command->add_flag("--force", options->force, "Replace a file that is there");
+  command->footer("Example: greta-db export --ship --fresh --out tuned.db");
+  command->callback(
+      [&action, options] { action = [options] { return export_results(*options); }; });
+}
+
+}  // namespace greta

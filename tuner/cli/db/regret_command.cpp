@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "db/regret.hpp"
+#include "db/values.hpp"
+#include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/interrupt.hpp"
+#include "tuner/cli/measuring.hpp"
+#include "tuner/cli/numbers.hpp"
+#include "tuner/cli/result_options.hpp"
+#include "tuner/report/format.hpp"
+#include "tuner/report/report.hpp"
+#include "tuner/report/table.hpp"
+#include "tuner/session/regret_rounds.hpp"
+
+namespace greta {
+namespace {
+
+struct RegretOptions {
+  ResultOptions results;
+  std::string seed;
+  bool measure = false;
+  bool no_lock = false;
+  bool json = false;
+};
+
+/// A winner and what its neighbour costs, or why nobody knows.
+struct Finding {
+  StoredWinner result;
+  std::string unknown;
+};
+
+Finding find_regret(const TunedDb& db, const StoredWinner& result,
+                    const std::vector<StoredWinner>& winners, Workbench* bench,
+                    std::uint64_t seed) {
+  Finding finding{result, {}};
+  finding.result.regret.reset();
+  const auto* neighbour = nearest_neighbour(result, winners);
+  if (neighbour == nullptr) {
+    finding.unknown = "no other shape's winner is valid here";
+    return finding;
+  }
+  finding.result.regret = recorded_regret(db, result, *neighbour);
+  if (finding.result.regret) return finding;
+  finding.unknown = neighbour->problem.dims_text() + ": not recorded here; --measure times it";
+  if (bench == nullptr) return finding;
+  auto* evaluator = bench->evaluator(result.device.fingerprint());
+  if (evaluator == nullptr) {
+    finding.unknown = "the device is not on this machine";
+    return finding;
+  }
+  static_cast<void>(std::fputs(("timing " + result.problem.key() + "\n").c_str(), stderr));
+  const auto regret = measure_regret(*evaluator, result, *neighbour, seed);
+  finding.unknown = regret ? "" : regret.failure().message;
+  if (regret) finding.result.regret = *regret;
+  return finding;
+}
+
+void print_findings(const std::vector<Finding>& findings, bool json) {
+  auto objects = nlohmann::json::array();
+  using Align = Table::Align;
+  Table table(
+      {{"problem"}, {"device"}, {"nearest shape"}, {"costs", Align::right}, {"known from"}});
+  std::int64_t known = 0;
+  for (const auto& [result, unknown] : findings) {
+    const auto& regret = result.regret;
+    known += regret ? 1 : 0;
+    objects.push_back(result_json(result));
+    objects.back()["unknown"] = unknown;
+    table.add({result.problem.key() + (result.winner.cold ? "" : " (warm)"), result.device_id,
+               regret ? regret->neighbour : "",
+               regret ? fmt::format("{:+.1f} %", 100 * (regret->ratio - 1)) : "",
+               regret ? std::string(to_string(regret->source)) : unknown});
+  }
+  if (json) {
+    print_json(objects);
+    return;
+  }
+  if (!table.empty()) fmt::print("{}", table.text());
+  fmt::print("{} of {}\n", format_count(known, "regret"),
+             format_count(static_cast<std::int64_t>(findings.size()), "winner"));
+}
+
+int regret(const RegretOptions& options) {
+  const ResultFilter filter = read_filter(options.results);
+  const auto seed = read_seed(options.seed);
+  TunedDb db = open_existing(options.results.db);
+  check_device_is_known(db, filter);
+  std::optional<Workbench> bench;
+  EvaluatorOptions evaluator;
+  evaluator.seed = seed;
+  if (options.measure) bench.emplace(evaluator, "greta-db", !options.no_lock);
+  if (bench) catch_interrupts();
+  const auto winners = db.winners();
+  auto chosen = winners;
+  StalenessJudge judge;
+  std::erase_if(chosen, [&](const StoredWinner& one) { return !filter.matches(one, judge); });
+  std::stable_sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) {
+    return a.device.fingerprint() < b.device.fingerprint();  // one device after the other
+  });
+  std::vector<Finding> findings;
+  for (const auto& result : chosen) {
+    if (stop_requested()) break;
+    findings.push_back(find_regret(db, result, winners, bench ? &*bench : nullptr, seed));
+    db.set_regrets({findings.back().result});
+  }
+  print_findings(findings, options.json);
+  return stop_requested() ? exit_failed : exit_done;
+}
+
+}  // namespace
+
+void add_regret_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "regret", "Find out what the nearest other shape's winner costs for each problem");
+  auto options = std::make_shared<RegretOptions>();
+  add_result_options(*command, options->results);
+  command->add_flag("--measure", options->measure,
+                    "Time what is not recorded, in rounds with the winner");
+  command->add_option("--seed", options->seed, "Of inputs; random when left out");
+  command->add_flag("--no-lock", options->no_lock,
+                    "Don't wait for another tool that measures on the same card");
+  command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
+  command->footer("It is stored with the winner. Example: greta-db regret --op gemm --measure");
+  command->callback([&action, options] { action = [options] { return regret(*options); }; });
+}
+
+}  // namespace greta

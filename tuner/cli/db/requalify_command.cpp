@@ -1,0 +1,179 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/utc.hpp"
+#include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/interrupt.hpp"
+#include "tuner/cli/measuring.hpp"
+#include "tuner/cli/numbers.hpp"
+#include "tuner/cli/result_options.hpp"
+#include "tuner/report/format.hpp"
+#include "tuner/report/progress.hpp"
+#include "tuner/report/report.hpp"
+#include "tuner/session/requalify.hpp"
+
+namespace greta {
+namespace {
+
+struct RequalifyOptions {
+  ResultOptions results;
+  std::string seed;
+  bool no_lock = false;
+  bool json = false;
+};
+
+/// What happened to one result.
+struct Outcome {
+  StoredWinner result;
+  std::vector<std::string> reasons;  ///< why it was stale
+  std::string skipped;               ///< why nothing was done; empty where it was requalified
+  Requalification requalification;
+};
+
+std::string outcome_name(const Outcome& outcome) {
+  if (!outcome.skipped.empty()) return "skipped";
+  if (outcome.requalification.stands) return "stands";
+  return outcome.requalification.winner ? "timed anew" : "nothing is right any more";
+}
+
+std::string outcome_text(const Outcome& outcome) {
+  const Requalification& done = outcome.requalification;
+  std::string text = fmt::format("{}{} on {}: {}", outcome.result.problem.key(),
+                                 outcome.result.winner.cold ? "" : " (warm)",
+                                 outcome.result.device_id, outcome_name(outcome));
+  if (!outcome.skipped.empty()) return text + ": " + outcome.skipped + "\n";
+  text +=
+      fmt::format(" ({} of {} kernels as before; {})\n", done.unchanged, done.compiled,
+                  outcome.reasons.empty() ? "it was fresh"
+                                          : fmt::format("{}", fmt::join(outcome.reasons, "; ")));
+  if (done.winner && !done.stands) {
+    text += fmt::format("  {} {}, was {} {}\n", format_time(done.winner->measurement.median_us),
+                        done.winner->config.text(),
+                        format_time(outcome.result.winner.measurement.median_us),
+                        outcome.result.winner.config.text());
+  }
+  return text;
+}
+
+nlohmann::json outcome_json(const Outcome& outcome) {
+  const Requalification& done = outcome.requalification;
+  auto object = result_json(outcome.result);
+  object["stale"] = outcome.reasons;
+  object["outcome"] = outcome_name(outcome);
+  object["skipped"] = outcome.skipped;
+  object["compiled"] = done.compiled;
+  object["unchanged"] = done.unchanged;
+  object["now"] = nullptr;
+  if (done.winner) {
+    object["now"] = {{"config_text", done.winner->config.text()},
+                     {"median_us", done.winner->measurement.median_us}};
+  }
+  return object;
+}
+
+class Requalifier {
+ public:
+  explicit Requalifier(const RequalifyOptions& options)
+      : options_(options), seed_(read_seed(options.seed)), filter_(read_filter(options.results)) {
+    if (!filter_.stale) filter_.stale = true;
+    db_ = open_existing(options.results.db);
+    check_device_is_known(*db_, filter_);
+    EvaluatorOptions evaluator;
+    evaluator.seed = seed_;
+    bench_.emplace(evaluator, "greta-db", !options.no_lock);
+    judge_ = StalenessJudge(bench_->devices());
+  }
+
+  /// The latest result of each problem that the options choose, one device after the other.
+  std::vector<StoredWinner> chosen() {
+    auto results = db_->winners();
+    std::erase_if(results, [&](const StoredWinner& one) { return !filter_.matches(one, judge_); });
+    std::stable_sort(results.begin(), results.end(), [](const auto& a, const auto& b) {
+      return a.device.fingerprint() < b.device.fingerprint();
+    });
+    return results;
+  }
+
+  Outcome run(const StoredWinner& result) {
+    Outcome outcome{result, judge_.reasons(result), {}, {}};
+    if (find_template(result.problem.op) == nullptr) {
+      outcome.skipped = "this build has no such operation";
+      return outcome;
+    }
+    auto* evaluator = bench_->evaluator(result.device.fingerprint());
+    if (evaluator == nullptr) {
+      outcome.skipped = "the device is not on this machine";
+      return outcome;
+    }
+    SessionOptions session;
+    session.seed = seed_;
+    session.started_utc = utc_now();
+    session.command = "greta-db requalify";
+    Progress progress(stderr, isatty(STDERR_FILENO) != 0);
+    outcome.requalification =
+        requalify(*evaluator, *db_, result, session, progress, stop_requested());
+    return outcome;
+  }
+
+ private:
+  const RequalifyOptions& options_;
+  std::uint64_t seed_;
+  ResultFilter filter_;
+  std::optional<TunedDb> db_;
+  std::optional<Workbench> bench_;
+  StalenessJudge judge_;
+};
+
+int requalify_results(const RequalifyOptions& options) {
+  Requalifier requalifier(options);
+  catch_interrupts();
+  auto objects = nlohmann::json::array();
+  std::int64_t done = 0, failed = 0;
+  const auto results = requalifier.chosen();
+  for (const auto& result : results) {
+    if (stop_requested()) break;
+    const Outcome outcome = requalifier.run(result);
+    done += outcome.skipped.empty() ? 1 : 0;
+    failed += outcome.skipped.empty() && !outcome.requalification.winner ? 1 : 0;
+    objects.push_back(outcome_json(outcome));
+    if (!options.json) fmt::print("{}", outcome_text(outcome));
+  }
+  if (options.json) {
+    print_json(objects);
+  } else {
+    fmt::print("{} of {} requalified\n", done,
+               format_count(static_cast<std::int64_t>(results.size()), "result"));
+  }
+  if (stop_requested()) throw CommandError(exit_failed, "interrupted; what was done is stored");
+  if (!results.empty() && done == 0) {
+    throw CommandError(exit_no_device, "none of the results' devices is on this machine");
+  }
+  return failed == 0 ? exit_done : exit_failed;
+}
+
+}  // namespace
+
+void add_requalify_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "requalify", "Bring stale results up to date: compile again, time again where that changed");
+  auto options = std::make_shared<RequalifyOptions>();
+  add_result_options(*command, options->results);
+  command->add_option("--seed", options->seed, "Of inputs; random when left out");
+  command->add_flag("--no-lock", options->no_lock,
+                    "Don't wait for another tool that measures on the same card");
+  command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
+  command->footer(
+      "The default, the winner and the five best that are recorded are compiled and checked. Where "
+      "all\ncome out as before, the result stands; otherwise they are timed in rounds. --fresh "
+      "does "
+      "the same\nto results that are not stale. Example: greta-db requalify --device vulkan:0");
+  command->callback(
+      [&action, options] { action = [options] { return requalify_results(*options); }; });
+}
+
+}  // namespace greta

@@ -1,0 +1,24 @@
+#include <fmt/format.h>
+
+#include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/paths.hpp"
+#include "tuner/cli/result_options.hpp"
+
+namespace greta {
+
+void add_upgrade_command(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("upgrade", "Bring a database of an older GRETA to this one's schema");
+  auto file = std::make_shared<std::filesystem::path>(default_database());
+  command->add_option("--db", *file, "Database of trials and winners")->capture_default_str();
+  command->footer("Example: greta-db upgrade --db tuned.db");
+  command->callback([&action, file] {
+    action = [file]() -> int {
+      const TunedDb db = open_existing(*file);
+      fmt::print("{} has schema {}\n", db.file().string(), TunedDb::schema_version());
+      return exit_done;
+    };
+  });
+}
+
+}  // namespace greta

@@ -1,0 +1,91 @@
+#include "tuner/session/requalify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/catalog.hpp"
+
+namespace greta {
+namespace {
+
+constexpr int most_remembered = 5;
+
+/// The default, the winner and the best of what is recorded, as far as they are valid here.
+std::vector<Config> candidates(const TunedDb& db, const StoredWinner& result,
+                               const DeviceInfo& device) {
+  const auto* kernel_template = find_template(result.problem.op);
+  const Space space = kernel_template->space(result.problem, device);
+  std::vector<Config> configs{kernel_template->default_config(result.problem, device)};
+  const auto add = [&](const Config& config) {
+    const bool known = std::find(configs.begin(), configs.end(), config) != configs.end();
+    if (!known && space.valid(config)) configs.push_back(config);
+  };
+  add(result.winner.config);
+  for (const auto& config : db.fastest_configs(device.fingerprint(), result.problem.key(),
+                                               result.winner.cold, most_remembered)) {
+    add(config);
+  }
+  return configs;
+}
+
+/// Stores the old winner as that of a session of now.
+void keep(TunedDb& db, const StoredWinner& result, const DeviceInfo& device,
+          const SessionOptions& options, const Winner& winner) {
+  SessionOptions about = options;
+  about.strategy = "requalify";
+  about.command = fmt::format("as certified on {} with {}", result.provenance.started_utc,
+                              result.provenance.driver);
+  const auto session = db.begin_session(session_record(device, result.problem, about));
+  db.set_winner(session, winner);
+  db.end_session(session, "requalified");
+}
+
+}  // namespace
+
+bool keys_outlive_drivers(const DeviceInfo& device) {
+  return device.language != "glsl";
+}
+
+Requalification requalify(Evaluator& evaluator, TunedDb& db, const StoredWinner& result,
+                          const SessionOptions& options, SessionObserver& observer,
+                          const std::atomic<bool>& stop) {
+  const DeviceInfo& device = evaluator.device();
+  const auto configs = candidates(db, result, device);
+  SessionOptions now = options;
+  now.cold = result.winner.cold;
+  TrialLimits limits;
+  limits.cold = now.cold;
+  limits.run_s = std::max(60.0, 20e-6 * result.winner.measurement.median_us);
+  Requalification outcome;
+  Winner winner = result.winner;
+  const bool driver_compiles =
+      result.provenance.driver != device.driver && !keys_outlive_drivers(device);
+  observer.on_phase(fmt::format("compiling {} configurations", configs.size()));
+  bool winner_is_right = false;
+  for (const auto& config : configs) {
+    if (stop) return outcome;
+    const Trial trial = evaluator.verify(result.problem, config, options.seed, limits);
+    const auto before = db.content_keys(result, config);
+    ++outcome.compiled;
+    outcome.unchanged += trial.ok() && before == trial.content_keys ? 1 : 0;
+    if (config != winner.config || !trial.ok()) continue;
+    winner_is_right = true;
+    winner.verdict = trial.verdict;
+    winner.kernels = trial.kernels;
+  }
+  outcome.stands = winner_is_right && !driver_compiles && outcome.unchanged == outcome.compiled;
+  if (outcome.stands) {
+    keep(db, result, device, now, winner);
+    outcome.winner = std::move(winner);
+    return outcome;
+  }
+  now.budget = Budget::parse("1").value();  // those that are tried first are tried anyway
+  now.try_first.assign(configs.begin() + 1, configs.end());
+  auto session = tune(evaluator, db, result.problem, now, observer, stop);
+  outcome.winner = std::move(session.winner);
+  outcome.notes = std::move(session.notes);
+  return outcome;
+}
+
+}  // namespace greta
