@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -120,7 +121,10 @@ void open_standard_streams() {
 
 int run_tool(const Tool& tool, int argc, char** argv) {
   open_standard_streams();
-  const auto complain = [&](int code, const std::string& message) {
+  const auto complain = [&](int code, std::string message) {
+    for (char& c : message) {  // it may repeat what the user wrote
+      if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
+    }
     static_cast<void>(std::fputs((tool.name + ": " + message + "\n").c_str(), stderr));
     return code;
   };
