@@ -108,12 +108,14 @@ Health check_defaults(const EvaluatorOptions& options, const std::vector<DType>&
   LocalEvaluator evaluator(options);
   std::vector<Choice> choices;
   for (const auto* kernel_template : catalog()) {
-    for (const auto& types : kernel_template->dtypes) {
-      if (std::find(inputs.begin(), inputs.end(), types.in) == inputs.end()) continue;
-      const Problem problem = small_problem(*kernel_template, types);
+    for (const DType input : inputs) {
+      const auto& all = kernel_template->dtypes;
+      const auto types = std::find_if(all.begin(), all.end(),
+                                      [&](const DTypes& pair) { return pair.in == input; });
+      if (types == all.end()) continue;
+      const Problem problem = small_problem(*kernel_template, *types);
       if (kernel_template->space(problem, evaluator.device()).count() == 0) continue;
       choices.push_back({problem, kernel_template->default_config(problem, evaluator.device())});
-      break;  // the first output type of an input type
     }
   }
   if (choices.empty()) return nothing("the device has none of these types");
