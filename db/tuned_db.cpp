@@ -298,7 +298,8 @@ std::vector<std::string> TunedDb::check() const {
                                        references.getColumn(2).getString()));
       }
       constexpr std::size_t most_rows = 20;
-      for (const auto& lines : {broken_rows(database, most_rows), check_manifest(database)}) {
+      for (const auto& lines :
+           {check_schema(database), broken_rows(database, most_rows), check_manifest(database)}) {
         problems.insert(problems.end(), lines.begin(), lines.end());
       }
     } catch (const SQLite::Exception& error) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,5 +21,9 @@ const std::vector<EmbeddedFile>& schema_files();
 
 /// All steps, first to last. 0001_init.sql is step 1.
 const std::vector<Migration>& migrations();
+
+/// One line for each table or index of a database of the newest schema that is not as the steps
+/// make it: a name or a rule was changed, or it is not there.
+std::vector<std::string> check_schema(SQLite::Database& database);
 
 }  // namespace greta

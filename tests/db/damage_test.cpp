@@ -130,6 +130,17 @@ TEST(Damage, AChangedValueIsFoundInEveryTable) {
   }
 }
 
+TEST(Damage, AChangedSchemaIsFound) {
+  const TemporaryFolder folder;
+  real_file(folder);
+  SQLite::Database(folder / "real.db", SQLite::OPEN_READWRITE)
+      .exec("ALTER TABLE config_forms RENAME COLUMN names TO nbmes; DROP INDEX trials_by_session");
+  const auto found = TunedDb::open(folder / "real.db", Mode::read_only).check();
+  ASSERT_GE(found.size(), 2U);
+  EXPECT_EQ(found[0], "schema: there is no index trials_by_session of trials");
+  EXPECT_NE(found[1].find("config_forms"), std::string::npos) << found[1];
+}
+
 TEST(Damage, CheckReportsIt) {
   const TemporaryFolder folder;
   auto bad = real_file(folder);
