@@ -6,6 +6,7 @@
 #include <random>
 
 #include "db/overlay.hpp"
+#include "db/sqlite/connection.hpp"
 #include "tests/db/fixture.hpp"
 #include "tests/db/random_contents.hpp"
 
@@ -107,6 +108,17 @@ TEST(Ship, IsNeverWritten) {
   TunedDb::open(folder / "tuned.db", Mode::read_only).winners();
   EXPECT_EQ(read_file(folder / "tuned.db"), before);
   EXPECT_EQ(folder.listing(), "tuned.db");
+}
+
+TEST(Ship, OneOfAnOlderSchemaIsStillRead) {
+  const TemporaryFolder folder;
+  ConnectionOptions older;
+  older.migrations.resize(2);
+  Connection(folder / "loose.db", Mode::read_write, older).write_shipped(folder / "tuned.db");
+  const auto db = TunedDb::open(folder / "tuned.db", Mode::read_only);
+  EXPECT_TRUE(db.shipped());
+  EXPECT_TRUE(db.contents().results.empty());
+  EXPECT_TRUE(db.check().empty()) << db.check().front();
 }
 
 TEST(Ship, MissingAndExchangedRowsAreFound) {
