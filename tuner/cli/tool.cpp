@@ -14,6 +14,7 @@
 
 #include "runtime/device/result.hpp"
 #include "runtime/device/version.hpp"
+#include "tuner/cli/manual.hpp"
 #include "tuner/evaluate/worker.hpp"
 
 namespace greta {
@@ -117,6 +118,19 @@ void open_standard_streams() {
   }
 }
 
+// What the build installs beside the program, printed by options that only it uses.
+bool print_documentation(const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.size() == 1 && words[0] == "--manual") {
+    fmt::print("{}", manual_page(app));
+  } else if (words.size() == 2 && words[0] == "--completion") {
+    fmt::print("{}", completion(app, words[1]));
+  } else {
+    return false;
+  }
+  if (std::fflush(stdout) != 0) throw CommandError(exit_failed, "can't write the output");
+  return true;
+}
+
 }  // namespace
 
 int run_tool(const Tool& tool, int argc, char** argv) {
@@ -136,8 +150,9 @@ int run_tool(const Tool& tool, int argc, char** argv) {
   Action action;
   tool.add_commands(app, action);
   try {
-    check_words(app, tool.needs_command,
-                std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    if (print_documentation(app, words)) return exit_done;
+    check_words(app, tool.needs_command, words);
     app.parse(argc, argv);
     const int code = action();
     if (std::fflush(stdout) != 0) throw CommandError(exit_failed, "can't write the output");
