@@ -7,8 +7,8 @@
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/rows.hpp"
+#include "db/sqlite/tuned_db_impl.hpp"
 #include "db/sqlite/winner_rows.hpp"
-#include "db/tuned_db_impl.hpp"
 
 namespace greta {
 namespace {
