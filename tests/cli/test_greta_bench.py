@@ -46,6 +46,10 @@ class BenchCase(Case):
                               capture_output=True, timeout=patient(timeout), stdin=subprocess.DEVNULL,
                               cwd=self.folder)
 
+    def bench_run(self, *words):
+        return subprocess.run([BENCH, *map(str, words)], env=self.env, text=True,
+                              capture_output=True, timeout=patient(60), cwd=self.folder)
+
     def rows(self, file):
         return list(csv.DictReader(file.read_text().splitlines()))
 
@@ -261,6 +265,9 @@ class BenchCompare(BenchCase):
         self.refused(self.bench("compare", base, text), 2, "text.csv", "other columns")
         self.refused(self.bench("compare", base, "none.csv"), 2, "none.csv")
         self.refused(self.bench("compare", base, base, "--threshold", "-3"), 2, "--threshold")
+        self.refused(self.bench("compare", base, base, "--benchmark_format=json"), 2,
+                     "--benchmark_format")
+        self.refused(self.bench_run("--untuned", "compare", base, base), 2, "--untuned", "compare")
 
 
 class BenchDoctor(BenchCase):

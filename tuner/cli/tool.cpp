@@ -96,6 +96,17 @@ std::string similar_option(const CLI::App& command, std::string name) {
   return {};
 }
 
+// Options of the program itself say nothing to a command.
+void check_own_options(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty()) return;
+  for (const auto* option : app.get_options()) {
+    if (option->count() == 0) continue;
+    refuse_words(
+        fmt::format("{}: not with the command {}", option->get_name(), chosen.front()->get_name()));
+  }
+}
+
 // Words that no option takes, the first of them.
 std::string unexpected(const CLI::App& app) {
   const CLI::App& command = *chosen_command(app);
@@ -154,6 +165,7 @@ int run_tool(const Tool& tool, int argc, char** argv) {
     if (print_documentation(app, words)) return exit_done;
     check_words(app, tool.needs_command, words);
     app.parse(argc, argv);
+    check_own_options(app);
     const int code = action();
     if (std::fflush(stdout) != 0) throw CommandError(exit_failed, "can't write the output");
     return code;

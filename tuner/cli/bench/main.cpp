@@ -22,7 +22,10 @@ bool is_google_flag(std::string_view word) {
 }
 
 int run(int argc, char** argv) {
-  const auto own = std::stable_partition(argv + std::min(argc, 1), argv + argc,
+  // A command has none of them, and says so.
+  const bool command = argc > 1 && !std::string_view(argv[1]).starts_with("-");
+  const auto first = command ? argv + argc : argv + std::min(argc, 1);
+  const auto own = std::stable_partition(first, argv + argc,
                                          [](const char* word) { return !is_google_flag(word); });
   const std::vector<std::string> google_flags(own, argv + argc);
   const auto add_commands = [&](CLI::App& app, Action& action) {
