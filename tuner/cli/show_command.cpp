@@ -74,7 +74,18 @@ std::string winner_rows(const StoredWinner& stored) {
          format_row("", stored.provenance.driver + ", " + stored.provenance.started_utc, indent);
 }
 
-std::string card_text(const Card& card) {
+/// What other libraries need for a problem.
+std::string peer_rows(const std::vector<Peer>& peers, const Problem& problem) {
+  std::string text;
+  for (const auto& peer : peers) {
+    if (peer.problem != problem || !(peer.us > 0)) continue;
+    text += format_row(
+        "peer", fmt::format("{}, {}, {}", format_time(peer.us), peer.solution, peer.library), 4);
+  }
+  return text;
+}
+
+std::string card_text(const Card& card, const std::vector<Peer>& peers) {
   std::string text = card.devices.front().name + "\n";
   for (const auto& problem : card.problems) {
     const StoredWinner& first = problem.winners.front();
@@ -84,6 +95,7 @@ std::string card_text(const Card& card) {
       text += comparison_row(first.device_id, problem.winners[i + 1].device_id,
                              problem.comparisons[i], 4);
     }
+    text += peer_rows(peers, first.problem);
   }
   return text;
 }
@@ -100,8 +112,9 @@ int show(const ShowOptions& options) {
   });
   nlohmann::json list = nlohmann::json::array();
   std::string text;
+  const auto peers = db.contents().peers;
   for (const auto& card : by_card(std::move(all))) {
-    text += card_text(card);
+    text += card_text(card, peers);
     for (const auto& problem : card.problems) {
       for (std::size_t i = 0; i < problem.winners.size(); ++i) {
         list.push_back(winner_json(card, problem, i));
