@@ -49,7 +49,6 @@ done
 [[ -z $lib || -d $lib ]] || usage "--lib '$lib': no such folder"
 [[ -z $db || -f $db ]] || usage "--db '$db': no such file"
 [[ -n $out ]] || out=$root/results/${host##*@}
-mkdir -p "$out" || exit 1
 
 pack=$(mktemp -d) || exit 1
 there=""
@@ -80,6 +79,7 @@ for preset in ${presets//,/ }; do
   names+=("$(basename "$file" .json)")
 done
 list=$(IFS=,; echo "${names[*]}")
+mkdir -p "$out" || exit 1
 
 # Words for the other machine's shell.
 quoted=""
