@@ -83,21 +83,21 @@ TEST(AttentionCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
   }
 }
 
-/// Outputs leave in pieces of BK dimensions.
-TEST(AttentionCooperative, HeadsNeedNotBeWholePiecesOfOutputs) {
+/// Outputs leave in pieces of BK dimensions: heads may be smaller, and lanes may have several rows.
+TEST(AttentionCooperative, PiecesOfOutputsNeedNotBeFull) {
   const auto device = open_device("vulkan:0", {}).value();
   DeviceInfo info = device->info();
   info.matrix_operations = nvidia_products;
   struct Case {
-    int dim, bk, wq, waves;
+    int dim, bk, wq, waves, columns;
   };
-  for (const auto& [dim, bk, wq, waves] : {Case{48, 32, 16, 1}, {16, 64, 16, 2}, {16, 16, 32, 1}}) {
+  for (const auto& [dim, bk, wq, waves, columns] : {Case{16, 64, 16, 4, 8}, {16, 16, 32, 2, 16}}) {
     const Problem problem = attention_problem({1, 2, 1, 37, 70, dim, true}, DType::f16, DType::f16);
     const Config config{"matrix",
                         {{"BK", bk},
                          {"WQ", wq},
                          {"WAVES", waves},
-                         {"INSTR", 16},
+                         {"INSTR", columns},
                          {"QREG", 0},
                          {"TOGETHER", 1},
                          {"SUBGROUP", static_cast<int>(info.subgroup_size)}}};

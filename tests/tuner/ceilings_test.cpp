@@ -76,7 +76,8 @@ TEST(CeilingKernels, CooperativeMatricesOfEitherKindAndEmulated) {
     source.text.insert(source.text.find('\n') + 1, fmt::format("#define {}\n", define));
     return source;
   };
-  EXPECT_TRUE(vulkan::compile_glsl(with("GRETA_MATRIX_NV")));
+  const auto nv = vulkan::compile_glsl(with("GRETA_MATRIX_NV"));
+  EXPECT_TRUE(nv) << nv.failure().log;
   for (const char* type : {"f16", "bf16"}) {
     info.matrix_operations[0].input = type;
     KernelSource khr = matrix_kernel(info, info.matrix_operations[0]);

@@ -192,8 +192,8 @@ void main() {
   barrier();
   MatrixA a;
   MatrixB b;
-  load_matrix(a, 0, INSTR_K / 8, ROWS_IN_LINES);
-  load_matrix(b, 0, INSTR_K / 8, COLUMNS_IN_LINES);
+  load_matrix(a, 0, INSTR_K / 8, ROW_MAJOR);
+  load_matrix(b, 0, INSTR_K / 8, COLUMN_MAJOR);
   MatrixC sums[CHAINS];
   [[unroll]] for (uint i = 0; i < CHAINS; ++i) sums[i] = zero_matrix();
   for (uint k = 0; k < length; k += INSTR_K) {
