@@ -66,13 +66,6 @@ std::string roff_options(const CLI::App& command) {
   return text;
 }
 
-/// "a b" for two names.
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : " ") + name;
-  return text;
-}
-
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const auto* command : visible_commands(app)) names.push_back(command->get_name());
@@ -100,7 +93,8 @@ std::string bash_completion(const CLI::App& app) {
   for_each_command(app, "", [&](const CLI::App& command, const std::string& path) {
     auto words = command_names(command);
     for (const auto& option : option_names(command)) words.push_back(option);
-    cases += fmt::format("    {}) words={} ;;\n", shell_quoted(path), shell_quoted(joined(words)));
+    cases += fmt::format("    {}) words={} ;;\n", shell_quoted(path),
+                         shell_quoted(fmt::format("{}", fmt::join(words, " "))));
   });
   return fmt::format(
       "_{0}_words() {{\n  case \"$1\" in\n{1}    *) return 1 ;;\n  esac\n}}\n"
@@ -135,7 +129,7 @@ std::string fish_completion(const CLI::App& app) {
     }
     if (const auto names = command_names(command); !names.empty()) {
       where += fmt::format("{}not __fish_seen_subcommand_from {}", where.empty() ? "" : "; and ",
-                           joined(names));
+                           fmt::join(names, " "));
     }
     const std::string start = fmt::format("complete -c {} -n {}", tool, shell_quoted(where));
     for (const auto* below : visible_commands(command)) {

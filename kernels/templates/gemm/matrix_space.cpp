@@ -151,9 +151,8 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   // FRAGMENTS 2: products' operands are read while others are multiplied
   // SWIZZLE   rows of tiles that are walked together: what neighbours share in the cache
   // SPLIT     slices of K: workgroups for small C
-  // FOLD      instead of a second launch: 1: the last slice to arrive adds them all; 2: the slices
-  // of
-  //           a tile are a cluster, whose workgroups read each other's shared memory
+  // FOLD      instead of a second launch: 1: the last slice to arrive adds them all; 2: the
+  //           slices of a tile are a cluster, whose workgroups read each other's shared memory
   // ALIGN     operands with odd lines are copied first, so that wide loads can read them
   Alternative a{"matrix", {}, {}};
   a.parameters = {

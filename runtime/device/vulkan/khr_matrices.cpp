@@ -134,7 +134,7 @@ class Translation {
 
   /// Roles are decorations, which come after capabilities and extensions: the module is searched
   /// ahead.
-  bool has_bf16() const {
+  bool find_bf16() const {
     for (std::size_t at = header_words; at < in_.size() && in_[at] >> 16U != 0;
          at += in_[at] >> 16U) {
       if (in_[at] == (4U << 16U | spv::OpDecorate) && in_[at + 2] == spv::DecorationSpecId &&
@@ -147,13 +147,13 @@ class Translation {
 
   void write_capabilities() {
     write(spv::OpCapability, {capability_matrix});
-    if (!has_bf16()) return;
+    if (!has_bf16_) return;
     write(spv::OpCapability, {capability_bf16_type});
     write(spv::OpCapability, {capability_bf16_matrix});
   }
   void write_extensions() {
     write_extension("SPV_KHR_cooperative_matrix");
-    if (has_bf16()) write_extension("SPV_KHR_bfloat16");
+    if (has_bf16_) write_extension("SPV_KHR_bfloat16");
   }
 
   /// The type of unsigned numbers, and the ones that instructions name.
@@ -201,6 +201,7 @@ class Translation {
   }
 
   const std::vector<std::uint32_t>& in_;
+  const bool has_bf16_ = find_bf16();
   std::vector<std::uint32_t> out_;
   bool written_ = false;
   std::uint32_t f32_ = 0, f16_ = 0, bf16_ = 0;      // types
