@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <span>
+
+namespace greta {
+
+struct SamplerOptions {
+  double temperature = 0;  ///< 0: always the largest logit
+  double top_p = 1;        ///< 0 < top_p <= 1: among the likeliest tokens that have this much
+  std::uint64_t seed = 0;
+
+  /// Throws Error `invalid_argument` that names the value.
+  void check() const;
+};
+
+/// Chooses tokens by their logits. Equal logits and seeds give equal tokens on every machine:
+/// probabilities are 64-bit integers, computed without the C library's functions.
+class Sampler {
+ public:
+  /// Throws as SamplerOptions::check().
+  explicit Sampler(const SamplerOptions& options);
+
+  /// The next token. Of equal logits the lowest index is the largest, and comes first in top_p.
+  /// Throws Error for logits that hold NaN or +infinity, or nothing but -infinity.
+  std::int32_t next(std::span<const float> logits);
+
+ private:
+  SamplerOptions options_;
+  std::mt19937_64 random_;
+};
+
+/// The lowest index of the largest logit; throws as Sampler::next().
+std::int32_t largest(std::span<const float> logits);
+
+}  // namespace greta
