@@ -6,11 +6,12 @@ include(CMakePackageConfigHelpers)
 add_library(greta_runtime INTERFACE)
 add_library(greta::runtime ALIAS greta_runtime)
 set_target_properties(greta_runtime PROPERTIES EXPORT_NAME runtime)
-target_link_libraries(greta_runtime INTERFACE greta::db greta::kernels greta::device)
+target_link_libraries(greta_runtime INTERFACE greta::pipeline)
 
-install(TARGETS greta_device greta_kernels greta_db greta_runtime EXPORT greta ARCHIVE)
+install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime EXPORT greta ARCHIVE)
 # Public headers lie directly in these folders; deeper ones are the implementation's.
-foreach(folder runtime/device kernels kernels/model kernels/launch db)
+foreach(folder runtime/device kernels kernels/model kernels/launch db runtime/pipeline/lookup
+        runtime/pipeline/compute)
   file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta/${folder})
 endforeach()

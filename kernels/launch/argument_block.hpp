@@ -10,11 +10,13 @@ namespace greta {
 /// A kernel's argument block: values in order, each at its natural alignment.
 class ArgumentBlock {
  public:
+  /// Returns where in the block the value begins.
   template <typename T>
-  void add(T value) {
+  std::size_t add(T value) {
     const std::size_t at = (bytes_.size() + sizeof(T) - 1) / sizeof(T) * sizeof(T);
     bytes_.resize(at + sizeof(T));
     std::memcpy(bytes_.data() + at, &value, sizeof(T));
+    return at;
   }
   std::vector<std::byte> take() { return std::move(bytes_); }
 

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "kernels/launch/compiled_plan.hpp"
 #include "kernels/launch/guarded_buffer.hpp"
 #include "kernels/launch/operands.hpp"
 #include "kernels/model/kernel_template.hpp"
@@ -13,7 +16,7 @@
 
 namespace greta {
 
-/// A launch plan ready to run on a device: compiled kernels, workspace and packed arguments.
+/// A launch plan ready to run on a device: compiled kernels, operands, and a workspace of its own.
 class PreparedPlan {
  public:
   using Compile = std::function<Result<std::unique_ptr<Kernel>>(const KernelSource&)>;
@@ -31,23 +34,17 @@ class PreparedPlan {
   /// Which guard zone of the workspace was written, and where first; nothing when it has none or
   /// they are intact.
   Result<std::optional<std::string>> broken_guard(Device& device) const;
-  /// Content keys of the kernels, comma-separated.
-  std::string content_keys() const;
-  /// Of the kernels, in the order of the plan's sources.
-  std::vector<KernelStatistics> statistics() const;
+  /// As CompiledPlan's.
+  std::string content_keys() const { return plan_.content_keys(); }
+  std::vector<KernelStatistics> statistics() const { return plan_.statistics(); }
 
  private:
-  Result<std::uint64_t> make_workspace(Device& device, const LaunchPlan& plan);
+  explicit PreparedPlan(CompiledPlan plan) : plan_(std::move(plan)) {}
+  Result<void> make_workspace(Device& device);
 
-  std::vector<Launch> launches_;
-  std::vector<std::unique_ptr<Kernel>> kernels_;
-  std::vector<std::vector<std::byte>> arguments_;  // of each launch
-  std::optional<GuardedBuffer> workspace_;         // none where none is needed
-  std::uint64_t zeroed_bytes_ = 0;                 // its first part
+  CompiledPlan plan_;
+  std::vector<std::uint64_t> addresses_;    // of the operands
+  std::optional<GuardedBuffer> workspace_;  // none where none is needed
 };
-
-/// Packs launch arguments in order, each at its natural alignment.
-std::vector<std::byte> pack_arguments(const std::vector<Argument>& arguments,
-                                      const Operands& operands, std::uint64_t workspace_address);
 
 }  // namespace greta

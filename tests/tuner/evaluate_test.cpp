@@ -95,17 +95,6 @@ TEST(CheckSpills, NamesTheFirstKernelThatSpillsWithItsFigures) {
             "gemm/tiled spills 12 registers, 64 B of scratch memory per thread");
 }
 
-TEST(PackArguments, UsesNaturalAlignment) {
-  const std::vector<Argument> arguments{std::uint32_t{1}, std::uint64_t{2}, 3.0F, std::uint32_t{4},
-                                        WorkspaceArgument{}};
-  const auto block = pack_arguments(arguments, Operands{}, 5);
-  ASSERT_EQ(block.size(), 32U);
-  EXPECT_EQ(static_cast<int>(block[0]), 1);
-  EXPECT_EQ(static_cast<int>(block[8]), 2);
-  EXPECT_EQ(static_cast<int>(block[20]), 4);
-  EXPECT_EQ(static_cast<int>(block[24]), 5);
-}
-
 TEST(LocalEvaluator, VerifiesAndMeasuresTheDefault) {
   LocalEvaluator evaluator({});
   const auto problem = small_problem();

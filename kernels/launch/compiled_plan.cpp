@@ -1,0 +1,94 @@
+#include "kernels/launch/compiled_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/launch/argument_block.hpp"
+
+namespace greta {
+namespace {
+
+constexpr std::size_t most_argument_bytes = 1024;
+
+}  // namespace
+
+CompiledPlan::PackedLaunch CompiledPlan::pack(const Launch& launch, const Kernel& kernel) {
+  PackedLaunch packed;
+  packed.kernel = &kernel;
+  packed.grid = launch.grid;
+  ArgumentBlock block;
+  for (const Argument& argument : launch.arguments) {
+    std::visit(
+        [&](auto value) {
+          using T = decltype(value);
+          if constexpr (std::is_same_v<T, OperandArgument>) {
+            packed.patches.push_back({block.add(std::uint64_t{0}), value.tensor, 0});
+          } else if constexpr (std::is_same_v<T, WorkspaceArgument>) {
+            packed.patches.push_back(
+                {block.add(std::uint64_t{0}), workspace_operand, value.offset});
+          } else {
+            block.add(value);
+          }
+        },
+        argument);
+  }
+  packed.arguments = block.take();
+  return packed;
+}
+
+Result<CompiledPlan> CompiledPlan::create(const LaunchPlan& plan, const Compile& compile) {
+  CompiledPlan compiled;
+  compiled.workspace_bytes_ = plan.workspace_bytes;
+  compiled.zeroed_bytes_ = plan.zeroed_bytes;
+  for (const KernelSource& source : plan.sources) {
+    auto kernel = compile(source);
+    if (!kernel) return kernel.failure();
+    compiled.kernels_.push_back(*std::move(kernel));
+  }
+  for (const Launch& launch : plan.launches) {
+    compiled.launches_.push_back(pack(launch, *compiled.kernels_[launch.source]));
+    const std::size_t bytes = compiled.launches_.back().arguments.size();
+    if (bytes > most_argument_bytes) {
+      return Failure{Status::compile,
+                     fmt::format("{}: {} bytes of arguments, a launch has room for {}",
+                                 plan.sources[launch.source].name, bytes, most_argument_bytes),
+                     {}};
+    }
+  }
+  return compiled;
+}
+
+Result<void> CompiledPlan::record(Stream& stream, std::span<const std::uint64_t> operands,
+                                  std::uint64_t workspace) const {
+  std::array<std::byte, most_argument_bytes> block;
+  for (const PackedLaunch& launch : launches_) {
+    std::memcpy(block.data(), launch.arguments.data(), launch.arguments.size());
+    for (const Patch& patch : launch.patches) {
+      const std::uint64_t base =
+          patch.operand == workspace_operand ? workspace : operands[patch.operand];
+      const std::uint64_t address = base + patch.offset;
+      std::memcpy(block.data() + patch.at, &address, sizeof address);
+    }
+    auto launched =
+        stream.launch(*launch.kernel, launch.grid, {block.data(), launch.arguments.size()});
+    if (!launched) return launched;
+  }
+  return {};
+}
+
+std::string CompiledPlan::content_keys() const {
+  std::string keys;
+  for (const auto& kernel : kernels_) keys += (keys.empty() ? "" : ",") + kernel->content_key();
+  return keys;
+}
+
+std::vector<KernelStatistics> CompiledPlan::statistics() const {
+  std::vector<KernelStatistics> all;
+  for (const auto& kernel : kernels_) all.push_back(kernel->statistics());
+  return all;
+}
+
+}  // namespace greta

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/model/kernel_template.hpp"
+#include "runtime/device/device.hpp"
+
+namespace greta {
+
+/// A launch plan whose kernels are compiled, ready to run on any operands of its problem's shapes.
+class CompiledPlan {
+ public:
+  using Compile = std::function<Result<std::shared_ptr<const Kernel>>(const KernelSource&)>;
+
+  static Result<CompiledPlan> create(const LaunchPlan& plan, const Compile& compile);
+
+  /// Records the launches. `operands`: device addresses, by position in KernelTemplate::tensors;
+  /// `workspace`: of workspace_bytes(), 256-aligned, anything where they are 0.
+  Result<void> record(Stream& stream, std::span<const std::uint64_t> operands,
+                      std::uint64_t workspace) const;
+
+  std::uint64_t workspace_bytes() const { return workspace_bytes_; }
+  /// As LaunchPlan::zeroed_bytes.
+  std::uint64_t zeroed_bytes() const { return zeroed_bytes_; }
+  std::size_t launches() const { return launches_.size(); }
+  /// In the order of the plan's sources.
+  const std::vector<std::shared_ptr<const Kernel>>& kernels() const { return kernels_; }
+  /// Content keys of the kernels, comma-separated.
+  std::string content_keys() const;
+  /// Of the kernels, in the order of the plan's sources.
+  std::vector<KernelStatistics> statistics() const;
+
+ private:
+  /// An address that a launch fills into its argument block.
+  struct Patch {
+    std::size_t at = 0;        ///< byte of the block
+    std::size_t operand = 0;   ///< position; `workspace_operand` for the workspace
+    std::uint64_t offset = 0;  ///< added to the address
+  };
+  struct PackedLaunch {
+    const Kernel* kernel = nullptr;
+    Grid grid{1, 1, 1};
+    std::vector<std::byte> arguments;  ///< addresses are filled in
+    std::vector<Patch> patches;
+  };
+  static constexpr std::size_t workspace_operand = SIZE_MAX;
+
+  static PackedLaunch pack(const Launch& launch, const Kernel& kernel);
+
+  std::vector<std::shared_ptr<const Kernel>> kernels_;
+  std::vector<PackedLaunch> launches_;
+  std::uint64_t workspace_bytes_ = 0, zeroed_bytes_ = 0;
+};
+
+}  // namespace greta

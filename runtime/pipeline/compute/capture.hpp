@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "kernels/model/problem.hpp"
+#include "runtime/device/device_info.hpp"
+#include "runtime/device/result.hpp"
+
+namespace greta {
+
+/// A problem that an application asked for.
+struct CapturedProblem {
+  Problem problem;
+  std::uint64_t count = 0;  ///< how often it ran
+  double device_us = 0;     ///< all runs together; 0 where it was not timed
+
+  bool operator==(const CapturedProblem&) const = default;
+};
+
+/// What an application asked a device for.
+struct Capture {
+  std::string device;       ///< name
+  std::string fingerprint;  ///< DeviceInfo::fingerprint()
+  std::string greta_version;
+  std::vector<CapturedProblem> problems;
+};
+
+/// Version of the file's form: its first line is {"greta_capture": 1, "device": …, "fingerprint":
+/// …, "greta": …}, each further line {"problem": key, "count": n, "device_us": t}.
+constexpr int capture_version = 1;
+
+/// Writes a capture as JSON lines, the whole file at once by a rename. Fails with `io`.
+Result<void> write_capture(const std::filesystem::path& file, const Capture& capture);
+/// Reads a capture. Every line is checked; a failure names the file, the line and what is wrong
+/// there. Problems must be such as the catalog's operations take.
+Result<Capture> read_capture(const std::filesystem::path& file);
+
+}  // namespace greta

@@ -1,0 +1,281 @@
+#include "runtime/pipeline/compute/operations.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "kernels/catalog.hpp"
+
+namespace greta {
+namespace {
+
+using Dims = std::initializer_list<std::pair<const char*, std::int64_t>>;
+
+Problem problem_of(const char* op, DType in, DType out, Dims dims) {
+  Problem problem{op, in, out, {}, {}};
+  problem.dims.reserve(dims.size());
+  for (const auto& [name, extent] : dims) problem.dims.emplace_back(name, extent);
+  return problem;
+}
+
+void set(Problem& problem, const char* attribute, std::string value) {
+  problem.attributes.emplace_back(attribute, std::move(value));
+}
+
+/// A number's one spelling, as canonical_number() has it.
+std::string number(float value) {
+  return fmt::format("{}", value == 0 ? 0.0F : value);
+}
+
+std::int64_t rows_of(const Tensor& tensor) {
+  return tensor.shape().elements() / tensor.shape().last();
+}
+std::int64_t cols_of(const Tensor& tensor) {
+  return tensor.shape().last();
+}
+
+Problem rows_problem(const char* op, const Tensor& x, const Tensor& out) {
+  return problem_of(op, x.dtype(), out.dtype(), {{"rows", rows_of(x)}, {"cols", cols_of(x)}});
+}
+
+Failure refusal(const char* op, std::string_view why) {
+  return {Status::invalid_argument, fmt::format("{}: {}", op, why), {}};
+}
+
+/// "rope: x is f32 [2, 4], but it must be [tokens, heads, dim]"
+Failure bad_rank(const char* op, const char* name, const Tensor& tensor, const char* form) {
+  return refusal(op, fmt::format("{} is {}, but it must be {}", name, tensor.text(), form));
+}
+
+/// Operands in order, of which those that were not given are left out.
+class Given {
+ public:
+  void add(const Tensor& tensor) { list_[count_++] = tensor; }
+  void add_if(const Tensor& tensor) {
+    if (tensor) add(tensor);
+  }
+  operator std::span<const Tensor>() const { return {list_.data(), count_}; }  // NOLINT
+
+ private:
+  std::array<Tensor, 6> list_;
+  std::size_t count_ = 0;
+};
+
+std::string epilogue(const GemmOptions& options) {
+  std::string list;
+  const auto add = [&list](const char* word) {
+    list += (list.empty() ? "" : ",") + std::string(word);
+  };
+  if (options.bias) add("bias");
+  if (options.residual) add("residual");
+  if (options.activation == Activation::silu) add("silu");
+  if (options.activation == Activation::gelu) add("gelu");
+  return list;
+}
+
+/// Sets what scales and shifts; `full`: the operation's default. A failure for a bias alone.
+Result<void> set_affine(Problem& problem, const NormOptions& options, std::string_view full) {
+  if (options.bias && (!options.weight || full == "weight")) {
+    return refusal(problem.op.c_str(),
+                   full == "weight" ? "it takes no bias" : "a bias needs a weight beside it");
+  }
+  const std::string_view affine = options.bias ? "weight_bias" : options.weight ? "weight" : "none";
+  if (affine != full) set(problem, "affine", std::string(affine));
+  if (options.epsilon != 1e-5F) set(problem, "epsilon", number(options.epsilon));
+  return {};
+}
+
+}  // namespace
+
+Result<void> Operations::start(const Problem& problem, std::span<const Tensor> operands) {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i]) continue;
+    const auto specs = find_template(problem.op)->tensors(problem);
+    return refusal(problem.op.c_str(), specs.at(i).name + " is missing");
+  }
+  return run(problem, operands);
+}
+
+Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
+                              const GemmOptions& options) {
+  const bool a_transposed = options.layout == Layout::tn;
+  const bool b_transposed = options.layout == Layout::nt;
+  if (a && a_transposed && a.shape().rank() != 2) return bad_rank("gemm", "A", a, "[k, m]");
+  if (b && b.shape().rank() != 2) {
+    return bad_rank("gemm", "B", b, b_transposed ? "[n, k]" : "[k, n]");
+  }
+  const std::int64_t n = !b ? 1 : b.shape()[b_transposed ? 0 : 1];
+  Problem problem = problem_of("gemm", a.dtype(), c.dtype(),
+                               {{"m", a_transposed ? cols_of(a) : rows_of(a)},
+                                {"n", n},
+                                {"k", a_transposed ? rows_of(a) : cols_of(a)}});
+  if (options.layout != Layout::nn) set(problem, "layout", b_transposed ? "nt" : "tn");
+  if (std::string list = epilogue(options); !list.empty())
+    set(problem, "epilogue", std::move(list));
+  if (options.alpha != 1) set(problem, "alpha", number(options.alpha));
+  if (options.beta != 0) set(problem, "beta", number(options.beta));
+  Given given;
+  given.add(a);
+  given.add(b);
+  given.add_if(options.bias);
+  given.add_if(options.residual);
+  given.add(c);
+  return start(problem, given);
+}
+
+Result<void> Operations::add(const Tensor& a, const Tensor& b, const Tensor& out) {
+  return start(rows_problem("add", a, out), std::array{a, b, out});
+}
+
+Result<void> Operations::silu_mul(const Tensor& gate, const Tensor& up, const Tensor& out) {
+  return start(rows_problem("silu_mul", gate, out), std::array{gate, up, out});
+}
+
+Result<void> Operations::silu_mul(const Tensor& x, const Tensor& out) {
+  Problem problem = problem_of("silu_mul", x.dtype(), out.dtype(),
+                               {{"rows", rows_of(out)}, {"cols", cols_of(out)}});
+  set(problem, "layout", "packed");
+  return start(problem, std::array{x, out});
+}
+
+Result<void> Operations::gelu(const Tensor& x, const Tensor& out, GeluForm form) {
+  Problem problem = rows_problem("gelu", x, out);
+  if (form == GeluForm::erf) set(problem, "form", "erf");
+  return start(problem, std::array{x, out});
+}
+
+Result<void> Operations::rope(const Tensor& x, const Tensor& positions, const Tensor& table,
+                              const Tensor& out, RopePairs pairs) {
+  if (x && x.shape().rank() != 3) return bad_rank("rope", "x", x, "[tokens, heads, dim]");
+  if (!x) return refusal("rope", "x is missing");
+  Problem problem = problem_of("rope", x.dtype(), out.dtype(),
+                               {{"tokens", x.shape()[0]},
+                                {"heads", x.shape()[1]},
+                                {"dim", x.shape()[2]},
+                                {"positions", rows_of(table)}});
+  if (pairs == RopePairs::half) set(problem, "style", "half");
+  const bool in_place = out.same_view(x);
+  if (in_place) set(problem, "output", "in_place");
+  const std::array operands{x, positions, table, out};
+  return start(problem, std::span(operands).first(in_place ? 3 : 4));
+}
+
+Result<void> Operations::kv_update(const Tensor& k, const Tensor& v, const Tensor& position,
+                                   const Tensor& k_cache, const Tensor& v_cache) {
+  if (k_cache.shape().rank() != 3) {
+    return bad_rank("kv_update", "K_cache", k_cache, "[kv_heads, capacity, dim]");
+  }
+  if (k.shape().rank() != 3) return bad_rank("kv_update", "K", k, "[tokens, kv_heads, dim]");
+  const Problem problem = problem_of("kv_update", k.dtype(), k_cache.dtype(),
+                                     {{"tokens", k.shape()[0]},
+                                      {"kv_heads", k_cache.shape()[0]},
+                                      {"dim", k_cache.shape()[2]},
+                                      {"capacity", k_cache.shape()[1]}});
+  return start(problem, std::array{k, v, position, k_cache, v_cache});
+}
+
+Result<void> Operations::embedding(const Tensor& ids, const Tensor& table, const Tensor& out) {
+  const Problem problem = problem_of("embedding", table.dtype(), out.dtype(),
+                                     {{"tokens", ids.shape().elements()},
+                                      {"vocabulary", rows_of(table)},
+                                      {"dim", cols_of(table)}});
+  return start(problem, std::array{ids, table, out});
+}
+
+Result<void> Operations::argmax(const Tensor& x, const Tensor& index) {
+  return start(
+      problem_of("argmax", x.dtype(), DType::i32, {{"rows", rows_of(x)}, {"cols", cols_of(x)}}),
+      std::array{x, index});
+}
+
+Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                   const Tensor& lengths, const Tensor& out,
+                                   const AttentionOptions& options) {
+  constexpr const char* queries = "[batch, q, heads, dim]";
+  constexpr const char* keys = "[batch, kv_heads, capacity, dim]";
+  const std::size_t rank = q.shape().rank(), key_rank = k.shape().rank();
+  if (rank < 3) return bad_rank("attention", "Q", q, queries);
+  if (key_rank < 3) return bad_rank("attention", "K", k, keys);
+  Problem problem = problem_of("attention", q.dtype(), out.dtype(),
+                               {{"batch", rank == 4 ? q.shape()[0] : 1},
+                                {"heads", q.shape()[rank - 2]},
+                                {"kv_heads", k.shape()[key_rank - 3]},
+                                {"q", q.shape()[rank - 3]},
+                                {"kv", k.shape()[key_rank - 2]},
+                                {"dim", q.shape()[rank - 1]},
+                                {"causal", options.causal ? 1 : 0}});
+  if (options.scale) set(problem, "scale", number(*options.scale));
+  return start(problem, std::array{q, k, v, lengths, out});
+}
+
+Result<void> Operations::softmax(const Tensor& x, const Tensor& y, const SoftmaxOptions& options) {
+  if (options.added && options.mask != SoftmaxMask::none) {
+    return refusal("softmax", "a mask that is added, or a causal one, not both");
+  }
+  Problem problem = rows_problem("softmax", x, y);
+  if (options.scale != 1) set(problem, "scale", number(options.scale));
+  if (options.mask == SoftmaxMask::causal) set(problem, "mask", "causal");
+  if (options.added) set(problem, "mask", "additive");
+  const bool in_place = x && y.same_view(x);
+  if (in_place) set(problem, "place", "in");
+  Given given;
+  given.add(x);
+  given.add_if(options.added);
+  if (!in_place) given.add(y);
+  return start(problem, given);
+}
+
+Result<void> Operations::layernorm(const Tensor& x, const Tensor& y, const NormOptions& options) {
+  Problem problem = rows_problem("layernorm", x, y);
+  if (auto done = set_affine(problem, options, "weight_bias"); !done) return done;
+  Given given;
+  given.add(x);
+  given.add_if(options.weight);
+  given.add_if(options.bias);
+  given.add(y);
+  return start(problem, given);
+}
+
+Result<void> Operations::rmsnorm(const Tensor& x, const Tensor& y, const NormOptions& options) {
+  Problem problem = rows_problem("rmsnorm", x, y);
+  if (auto done = set_affine(problem, options, "weight"); !done) return done;
+  Given given;
+  given.add(x);
+  given.add_if(options.weight);
+  given.add(y);
+  return start(problem, given);
+}
+
+Result<void> Operations::add_rmsnorm(const Tensor& x, const Tensor& residual, const Tensor& sum,
+                                     const Tensor& y, const NormOptions& options) {
+  Problem problem = rows_problem("add_rmsnorm", x, y);
+  if (auto done = set_affine(problem, options, "weight"); !done) return done;
+  Given given;
+  given.add(x);
+  given.add(residual);
+  given.add_if(options.weight);
+  given.add(sum);
+  given.add(y);
+  return start(problem, given);
+}
+
+Result<void> Operations::layernorm_rmsnorm(const Tensor& x, const Tensor& y, const Tensor& gain,
+                                           const NormOptions& options) {
+  Problem problem = rows_problem("layernorm_rmsnorm", x, y);
+  if (auto done = set_affine(problem, options, "weight_bias"); !done) return done;
+  if (static_cast<bool>(gain) != static_cast<bool>(options.weight)) {
+    return refusal("layernorm_rmsnorm", "a gain, exactly where there is a weight");
+  }
+  Given given;
+  given.add(x);
+  given.add_if(options.weight);
+  given.add_if(options.bias);
+  given.add_if(gain);
+  given.add(y);
+  return start(problem, given);
+}
+
+}  // namespace greta

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kernels/launch/compiled_plan.hpp"
+#include "kernels/model/kernel_template.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/pipeline/compute/tensor.hpp"
+#include "runtime/pipeline/lookup/answer.hpp"
+
+namespace greta {
+
+/// What telemetry counts of an operation.
+struct OperationCounts {
+  std::uint64_t runs = 0;        ///< launched one by one, or within replays
+  std::uint64_t timed_runs = 0;  ///< of these, with device time
+  double device_us = 0;          ///< of the timed ones together
+};
+
+/// A problem that is ready to run on operands of its shapes: which configuration, why, and its
+/// compiled kernels. Made once for each problem by Runtime::prepare.
+struct PreparedOperation {
+  Problem problem;
+  std::string key;  ///< of the problem
+  std::vector<TensorSpec> operands;
+  Answer answer;         ///< what runs; a fallback where what was looked up did not compile
+  std::string replaced;  ///< why what was looked up does not run here; empty where it does
+  CompiledPlan plan;
+  mutable OperationCounts counts{};  ///< only while telemetry is on
+
+  /// Whether these tensors can be its operands: see why_not(), and none that is written overlaps
+  /// another. A failure names the operation and the operand.
+  Result<void> check(std::span<const Tensor> tensors) const;
+};
+
+/// Compiled kernels, each once for what reaches its binary and its launches. Thread-safe.
+class KernelStore {
+ public:
+  explicit KernelStore(Device& device) : device_(device) {}
+
+  Result<std::shared_ptr<const Kernel>> compile(const KernelSource& source);
+  std::size_t size() const;
+  /// Of all kernels here, how many the disk cache had.
+  std::size_t from_cache() const;
+
+ private:
+  Device& device_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const Kernel>> kernels_;
+};
+
+}  // namespace greta

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/device/backend.hpp"
+#include "runtime/pipeline/compute/prepared.hpp"
+#include "runtime/pipeline/compute/problem_hash.hpp"
+#include "runtime/pipeline/compute/telemetry.hpp"
+#include "runtime/pipeline/compute/tensor.hpp"
+#include "runtime/pipeline/lookup/lookup.hpp"
+
+namespace greta {
+
+class Queue;
+
+struct RuntimeOptions {
+  std::string device = "auto";  ///< as select_device()
+  OpenOptions open{};
+  LookupFiles databases{};  ///< none: every operation runs its default configuration
+  LookupOptions lookup{};   ///< which of their results are used
+};
+
+/// What became of one problem of Runtime::precompile.
+struct Precompiled {
+  std::string problem;             ///< key
+  std::size_t kernels = 0;         ///< that it launches
+  std::size_t compiled = 0;        ///< of these, the disk cache did not have
+  std::optional<Failure> failure;  ///< why it can't run
+};
+
+/// A device with what is known of it: memory, look-up, and operations that were prepared. Belongs
+/// to one thread at a time, and outlives what it made.
+class Runtime {
+ public:
+  /// Opens a device and databases. Fails as open_device() and Lookup::open() do.
+  static Result<std::unique_ptr<Runtime>> open(const RuntimeOptions& options);
+  /// A runtime of a device that is open already.
+  static Result<std::unique_ptr<Runtime>> of(std::unique_ptr<Device> device,
+                                             const LookupFiles& databases = {},
+                                             const LookupOptions& lookup = {});
+
+  Device& device() { return *device_; }
+  const Lookup& lookup() const { return lookup_; }
+  /// Counts what runs, where it is switched on.
+  Telemetry& telemetry() { return telemetry_; }
+
+  /// Fresh memory; its contents are anything.
+  Result<Tensor> allocate(DType dtype, const Shape& shape, Memory memory = Memory::device);
+  /// Blocking copies from and to packed elements of the host; the tensor is contiguous, and the
+  /// bytes are exactly its. Work in flight is not waited for: see Device::upload.
+  Result<void> upload(const Tensor& to, std::span<const std::byte> from);
+  Result<void> download(const Tensor& from, std::span<std::byte> to);
+
+  /// A queue of operations that run at once, in order. Queues run beside each other.
+  Result<std::unique_ptr<Queue>> queue();
+
+  /// The problem made ready: looked up, rendered and compiled the first time, then at hand. Where
+  /// the configuration that was looked up does not compile or launch on this driver, that is said
+  /// once, and the default is used. Valid as long as the runtime.
+  Result<const PreparedOperation*> prepare(const Problem& problem);
+  /// Prepares many problems with `jobs` threads, so that nothing compiles later.
+  std::vector<Precompiled> precompile(std::span<const Problem> problems, unsigned jobs);
+  /// Everything that was prepared, in no order.
+  std::vector<const PreparedOperation*> prepared() const;
+  const KernelStore& kernels() const { return *kernels_; }
+
+ private:
+  Runtime(std::unique_ptr<Device> device, Lookup lookup);
+  Result<std::unique_ptr<PreparedOperation>> make(const Problem& problem);
+
+  std::unique_ptr<Device> device_;
+  Lookup lookup_;
+  std::unique_ptr<KernelStore> kernels_;
+  std::unordered_map<Problem, std::unique_ptr<PreparedOperation>, ProblemHash> prepared_;
+  Telemetry telemetry_;
+};
+
+}  // namespace greta

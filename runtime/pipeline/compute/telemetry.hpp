@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/pipeline/compute/prepared.hpp"
+
+namespace greta {
+
+class PipelineGraph;
+
+/// What was counted of one problem.
+struct OperationReport {
+  std::string problem;  ///< key
+  std::string config;
+  LookupOrigin origin = LookupOrigin::fallback;
+  OperationCounts counts;
+};
+
+/// What was counted of one operation of the catalog, over all its problems.
+struct OperationTotals {
+  std::string op;
+  std::uint64_t hits[4] = {};  ///< runs by LookupOrigin
+  std::uint64_t prepared = 0;  ///< problems that had to be looked up and compiled
+  std::uint64_t replaced = 0;  ///< of these, ran another configuration than looked up
+  OperationCounts counts;
+};
+
+/// Counts of a runtime's operations. Off at first, and then costs one branch for each operation.
+class Telemetry {
+ public:
+  struct Options {
+    bool count = false;
+    /// Time each operation on the device as well. Operations of graphs are then launched one by
+    /// one, with events between them.
+    bool device_time = false;
+  };
+
+  void set(const Options& options) { options_ = options; }
+  bool counts() const { return options_.count; }
+  bool times() const { return options_.device_time; }
+
+  /// A graph's replays are counted here; they count for each of its operations.
+  std::shared_ptr<std::uint64_t> add_graph(std::vector<const PreparedOperation*> operations);
+
+  /// By problem, the longest time first, then the most runs. `prepared`: Runtime::prepared().
+  std::vector<OperationReport> report(std::span<const PreparedOperation* const> prepared) const;
+  /// By operation, in the catalog's order; those that ran or were prepared.
+  std::vector<OperationTotals> totals(std::span<const PreparedOperation* const> prepared) const;
+
+ private:
+  struct GraphCounts {
+    std::vector<const PreparedOperation*> operations;
+    std::shared_ptr<std::uint64_t> replays;
+  };
+  OperationCounts counts_of(const PreparedOperation& operation) const;
+
+  Options options_;
+  std::vector<GraphCounts> graphs_;
+};
+
+}  // namespace greta

@@ -1,0 +1,168 @@
+#include "runtime/pipeline/compute/tensor.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/device/result.hpp"
+
+namespace greta {
+namespace {
+
+constexpr std::size_t element_alignment = 16;  // the widest load of any kernel
+constexpr std::int64_t most_elements = std::int64_t{1} << 62;
+
+[[noreturn]] void refuse(std::string message) {
+  throw Error(Failure{Status::invalid_argument, std::move(message), {}});
+}
+
+}  // namespace
+
+Shape::Shape(std::initializer_list<std::int64_t> extents)
+    : Shape(std::span(extents.begin(), extents.size())) {}
+
+Shape::Shape(std::span<const std::int64_t> extents) : rank_(extents.size()) {
+  if (rank_ > most_dims) {
+    refuse(fmt::format("a shape of {} dimensions: at most {}", rank_, most_dims));
+  }
+  std::int64_t left = most_elements;
+  for (std::size_t i = 0; i < rank_; ++i) {
+    const std::int64_t extent = extents[i];
+    if (extent < 1 || extent > left) {
+      refuse(
+          fmt::format("a shape of [{}]: each extent must be at least 1, and at most 2^62 all "
+                      "together",
+                      fmt::join(extents, ", ")));
+    }
+    left /= extent;
+    extents_[i] = extent;
+  }
+}
+
+std::int64_t Shape::elements() const {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : extents()) count *= extent;
+  return count;
+}
+
+std::string Shape::text() const {
+  return fmt::format("[{}]", fmt::join(extents(), ", "));
+}
+
+Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape,
+               std::size_t offset)
+    : storage_(std::move(storage)), dtype_(dtype), shape_(shape), offset_(offset) {
+  std::int64_t step = 1;
+  for (std::size_t i = shape_.rank(); i-- > 0;) {
+    strides_[i] = step;
+    step *= shape_[i];
+  }
+  if (!storage_) refuse("a tensor without memory");
+  if (offset > storage_->bytes ||
+      static_cast<std::size_t>(step) > (storage_->bytes - offset) / size_of(dtype)) {
+    refuse(fmt::format("{} from byte {} on does not fit memory of {} bytes", text(), offset,
+                       storage_->bytes));
+  }
+}
+
+std::size_t Tensor::bytes() const {
+  return static_cast<std::size_t>(shape_.elements()) * size_of(dtype_);
+}
+
+bool Tensor::contiguous() const {
+  std::int64_t step = 1;
+  for (std::size_t i = shape_.rank(); i-- > 0;) {
+    if (shape_[i] != 1 && strides_[i] != step) return false;
+    step *= shape_[i];
+  }
+  return true;
+}
+
+Tensor Tensor::slice(std::size_t dim, std::int64_t first, std::int64_t count) const {
+  if (dim >= shape_.rank() || first < 0 || count < 1 || first > shape_[dim] - count) {
+    refuse(
+        fmt::format("indices {} to {} of dimension {} of {}", first, first + count, dim, text()));
+  }
+  std::array<std::int64_t, Shape::most_dims> extents{};
+  std::copy_n(shape_.extents().begin(), shape_.rank(), extents.begin());
+  extents[dim] = count;
+  Tensor part = *this;
+  part.shape_ = Shape(std::span<const std::int64_t>(extents.data(), shape_.rank()));
+  part.offset_ += static_cast<std::size_t>(first * strides_[dim]) * size_of(dtype_);
+  return part;
+}
+
+Tensor Tensor::reshape(const Shape& shape) const {
+  if (!contiguous() || shape.elements() != shape_.elements()) {
+    refuse(fmt::format("{} as {}: {}", text(), shape.text(),
+                       contiguous() ? "not as many elements" : "it is not contiguous"));
+  }
+  return {storage_, dtype_, shape, offset_};
+}
+
+std::uint64_t Tensor::address() const {
+  if (!storage_ || !storage_->buffer) {
+    refuse(storage_ ? "a temporary has no address before its pipeline is finished"
+                    : "a tensor without memory");
+  }
+  return storage_->buffer->address() + storage_->offset + offset_;
+}
+
+std::byte* Tensor::host() const {
+  if (!storage_ || !storage_->buffer) return nullptr;
+  std::byte* const mapped = storage_->buffer->host();
+  return mapped == nullptr ? nullptr : mapped + storage_->offset + offset_;
+}
+
+bool Tensor::same_view(const Tensor& other) const {
+  return storage_ == other.storage_ && offset_ == other.offset_ && dtype_ == other.dtype_ &&
+         shape_ == other.shape_ && strides_ == other.strides_;
+}
+
+bool Tensor::overlaps(const Tensor& other) const {
+  if (!storage_ || storage_ != other.storage_) return false;
+  const auto end = [](const Tensor& tensor) {
+    std::int64_t last = 0;
+    for (std::size_t i = 0; i < tensor.shape_.rank(); ++i) {
+      last += (tensor.shape_[i] - 1) * tensor.strides_[i];
+    }
+    return tensor.offset_ + static_cast<std::size_t>(last + 1) * size_of(tensor.dtype_);
+  };
+  return offset_ < end(other) && other.offset_ < end(*this);
+}
+
+std::string Tensor::text() const {
+  if (!storage_) return "no tensor";
+  std::string text = fmt::format("{} {}", to_string(dtype_), shape_.text());
+  if (contiguous()) return text;
+  return text + fmt::format(" with strides [{}]",
+                            fmt::join(strides_.begin(), strides_.begin() + shape_.rank(), ", "));
+}
+
+std::string why_not(const Tensor& tensor, const TensorSpec& operand) {
+  const auto takes = [&](std::string_view but) {
+    return fmt::format("{} is {}, but it must be {} of {} x {}{}", operand.name, tensor.text(),
+                       to_string(operand.dtype), operand.rows, operand.cols, but);
+  };
+  if (!tensor) return fmt::format("{} is missing", operand.name);
+  if (tensor.dtype() != operand.dtype) return takes("");
+  std::int64_t rows = 1;
+  std::size_t dim = 0;
+  const Shape& shape = tensor.shape();
+  while (dim < shape.rank() && rows < operand.rows) rows *= shape[dim++];
+  std::int64_t cols = 1;
+  for (; dim < shape.rank(); ++dim) cols *= shape[dim];
+  if (rows != operand.rows || cols != operand.cols) return takes("");
+  if (!tensor.contiguous()) return takes(", contiguous");
+  const std::size_t alignment = operand.dtype == DType::i32 ? 4 : element_alignment;
+  const std::size_t base = tensor.storage()->buffer ? tensor.storage()->offset : 0;
+  if ((base + tensor.offset()) % alignment != 0) {
+    return fmt::format("{} begins at byte {} of its memory, but it must be at a multiple of {}",
+                       operand.name, base + tensor.offset(), alignment);
+  }
+  return {};
+}
+
+}  // namespace greta
