@@ -17,6 +17,9 @@ find_package(benchmark REQUIRED)
 find_package(Eigen3 3.3 REQUIRED NO_MODULE)
 find_package(SPIRV-Tools-opt REQUIRED)
 find_package(glslang REQUIRED CONFIG)
+# PCRE2 comes with no CMake package where it is built by autoconf, as Debian's.
+find_path(GRETA_PCRE2_INCLUDE_DIR pcre2.h REQUIRED)
+find_library(GRETA_PCRE2 pcre2-8 REQUIRED)
 
 # glslang's exported targets carry different names in its releases 11 to 15. Plain lists of imported
 # targets, so that the exported package names them too.

@@ -66,6 +66,8 @@ std::optional<LlamaConfig> named_llama(std::string_view name);
 LlamaConfig llama_config_from_file(const std::filesystem::path& path);
 /// The same from its text; `name` is used in messages.
 LlamaConfig llama_config_from_json(std::string_view text, const std::string& name);
+/// eos_token_id of a config.json or generation_config.json: one id, a list of them, or none.
+std::vector<std::int32_t> end_tokens_from_json(std::string_view text, const std::string& name);
 
 /// Radians by which a position turns each of the head_dim / 2 pairs, scaling included:
 /// theta^(-2i / head_dim). Source of `llama3`: Meta, llama-models, apply_scaling().

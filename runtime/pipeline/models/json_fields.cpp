@@ -1,0 +1,106 @@
+#include "runtime/pipeline/models/json_fields.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/device/result.hpp"
+
+namespace greta {
+namespace {
+
+/// A value for messages, cut to a few words.
+std::string shown(const nlohmann::json& value) {
+  if (value.is_structured()) return value.is_array() ? "a list" : "an object";
+  std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+}  // namespace
+
+nlohmann::json parse_json(std::string_view text, const std::string& name) {
+  std::vector<std::unordered_set<std::string>> keys;
+  const auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    if (event == nlohmann::json::parse_event_t::object_start) keys.emplace_back();
+    if (event == nlohmann::json::parse_event_t::object_end) keys.pop_back();
+    if (event == nlohmann::json::parse_event_t::key &&
+        !keys.back().insert(parsed.get<std::string>()).second) {
+      throw Error(fmt::format("{}: the key {} is there twice", name, shown(parsed)));
+    }
+    return true;
+  };
+  try {
+    return nlohmann::json::parse(text, watch);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw Error(fmt::format("{}: isn't JSON (at byte {})", name, error.byte));
+  } catch (const nlohmann::json::exception&) {
+    throw Error(fmt::format("{}: isn't JSON (a number is too large)", name));
+  }
+}
+
+JsonFields::JsonFields(const nlohmann::json& object, std::string name)
+    : object_(object), name_(std::move(name)) {
+  if (!object_.is_object()) refuse("is no JSON object");
+}
+
+void JsonFields::refuse(const std::string& what) const {
+  throw Error(fmt::format("{}: {}", name_, what));
+}
+
+bool JsonFields::has(const std::string& key) const {
+  const auto found = object_.find(key);
+  return found != object_.end() && !found->is_null();
+}
+
+const nlohmann::json& JsonFields::at(const std::string& key) const {
+  if (!has(key)) refuse(fmt::format("has no {}", key));
+  return object_.at(key);
+}
+
+JsonFields JsonFields::object(const std::string& key) const {
+  return {at(key), fmt::format("{}: {}", name_, key)};
+}
+
+std::int64_t JsonFields::integer(const std::string& key, std::int64_t least, std::int64_t most,
+                                 std::optional<std::int64_t> fallback) const {
+  if (fallback && !has(key)) return *fallback;
+  const nlohmann::json& value = at(key);
+  const bool fits = value.is_number_unsigned()
+                        ? value.get<std::uint64_t>() <=
+                              static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())
+                        : value.is_number_integer();
+  if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
+    refuse(fmt::format("{} is {}; allowed: {} to {}", key, shown(value), least, most));
+  }
+  return value.get<std::int64_t>();
+}
+
+double JsonFields::number(const std::string& key, std::optional<double> fallback) const {
+  if (fallback && !has(key)) return *fallback;
+  const nlohmann::json& value = at(key);
+  if (!value.is_number() || !std::isfinite(value.get<double>())) {
+    refuse(fmt::format("{} is {}; allowed: a number", key, shown(value)));
+  }
+  return value.get<double>();
+}
+
+bool JsonFields::flag(const std::string& key, bool fallback) const {
+  if (!has(key)) return fallback;
+  const nlohmann::json& value = at(key);
+  if (!value.is_boolean()) refuse(fmt::format("{} is {}; allowed: true, false", key, shown(value)));
+  return value.get<bool>();
+}
+
+std::string JsonFields::text(const std::string& key,
+                             const std::optional<std::string>& fallback) const {
+  if (fallback && !has(key)) return *fallback;
+  const nlohmann::json& value = at(key);
+  if (!value.is_string()) refuse(fmt::format("{} is {}; allowed: a text", key, shown(value)));
+  return value.get<std::string>();
+}
+
+}  // namespace greta

@@ -1,0 +1,154 @@
+#include "runtime/pipeline/models/llama_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/device/result.hpp"
+
+namespace greta {
+namespace {
+
+/// Extents and their limits. With these, no product of extents that a model is made of overflows:
+/// max_positions * kv_dim * layers is at most 2^59.
+struct Limit {
+  const char* name;
+  std::int64_t LlamaConfig::*extent;
+  std::int64_t most;
+};
+constexpr Limit limits[] = {
+    {"dim", &LlamaConfig::dim, 1 << 18},
+    {"hidden_dim", &LlamaConfig::hidden_dim, 1 << 20},
+    {"layers", &LlamaConfig::layers, 1 << 12},
+    {"heads", &LlamaConfig::heads, 1 << 12},
+    {"kv_heads", &LlamaConfig::kv_heads, 1 << 12},
+    {"head_dim", &LlamaConfig::head_dim, 1 << 12},
+    {"vocab", &LlamaConfig::vocab, 1 << 24},
+    {"max_positions", &LlamaConfig::max_positions, 1 << 27},
+};
+constexpr std::int64_t most_q_dim = 1 << 20;
+
+void require(bool holds, const std::string& otherwise) {
+  if (!holds) throw Error(otherwise);
+}
+
+void check_rope(const LlamaConfig& config) {
+  const RopeScaling& scaling = config.rope_scaling;
+  require(std::isfinite(config.rope_theta) && config.rope_theta >= 1,
+          fmt::format("rope_theta is {}; allowed: 1 and more", config.rope_theta));
+  if (scaling.kind == RopeScaling::Kind::none) return;
+  require(std::isfinite(scaling.factor) && scaling.factor >= 1,
+          fmt::format("rope_scaling's factor is {}; allowed: 1 and more", scaling.factor));
+  if (scaling.kind == RopeScaling::Kind::linear) return;
+  const double low = scaling.low_frequency_factor, high = scaling.high_frequency_factor;
+  require(
+      std::isfinite(high) && low > 0 && low < high,
+      fmt::format("rope_scaling's low_freq_factor is {} and high_freq_factor {}; allowed: above "
+                  "0, the first below the second",
+                  low, high));
+  require(scaling.original_positions >= 1,
+          fmt::format("rope_scaling's original_max_position_embeddings is {}; allowed: 1 and more",
+                      scaling.original_positions));
+}
+
+}  // namespace
+
+std::string_view to_string(RopeStyle style) {
+  return style == RopeStyle::interleaved ? "interleaved" : "half";
+}
+
+std::int64_t LlamaConfig::parameters() const {
+  const std::int64_t layer =
+      2 * dim + 2 * q_dim() * dim + 2 * kv_dim() * dim + 3 * hidden_dim * dim;
+  return (tied_embeddings ? 1 : 2) * vocab * dim + layers * layer + dim;
+}
+
+void LlamaConfig::check() const {
+  for (const Limit& limit : limits) {
+    const std::int64_t extent = this->*limit.extent;
+    require(extent >= 1 && extent <= limit.most,
+            fmt::format("{} is {}; allowed: 1 to {}", limit.name, extent, limit.most));
+  }
+  require(head_dim % 2 == 0, fmt::format("head_dim is {}; allowed: even numbers", head_dim));
+  require(q_dim() <= most_q_dim,
+          fmt::format("heads times head_dim is {}; allowed: up to {}", q_dim(), most_q_dim));
+  require(heads % kv_heads == 0,
+          fmt::format("heads is {} and kv_heads {}; the second must divide the first", heads,
+                      kv_heads));
+  require(norm_epsilon > 0 && norm_epsilon < 1,
+          fmt::format("norm_epsilon is {}; allowed: above 0, below 1", norm_epsilon));
+  check_rope(*this);
+  require(bos >= -1 && bos < vocab,
+          fmt::format("the token of the beginning is {} of {}", bos, vocab));
+  for (const std::int32_t id : eos) {
+    require(id >= 0 && id < vocab, fmt::format("a token of the end is {} of {}", id, vocab));
+  }
+}
+
+const std::vector<std::string>& llama_names() {
+  static const std::vector<std::string> names{"llama-2-7b", "llama-3-8b"};
+  return names;
+}
+
+std::optional<LlamaConfig> named_llama(std::string_view name) {
+  LlamaConfig config;
+  config.dim = 4096;
+  config.layers = 32;
+  config.heads = 32;
+  config.head_dim = 128;
+  if (name == "llama-2-7b") {
+    config.hidden_dim = 11008;
+    config.kv_heads = 32;
+    config.vocab = 32000;
+    config.max_positions = 4096;
+    config.eos = {2};
+    return config;
+  }
+  if (name == "llama-3-8b") {
+    config.hidden_dim = 14336;
+    config.kv_heads = 8;
+    config.vocab = 128256;
+    config.max_positions = 8192;
+    config.rope_theta = 500000;
+    config.bos = 128000;
+    config.eos = {128001, 128009};
+    return config;
+  }
+  return std::nullopt;
+}
+
+std::vector<double> rope_frequencies(const LlamaConfig& config) {
+  const RopeScaling& scaling = config.rope_scaling;
+  const auto original = static_cast<double>(scaling.original_positions);
+  std::vector<double> frequencies(static_cast<std::size_t>(config.head_dim / 2));
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim);
+    double& frequency = frequencies[i];
+    frequency = std::pow(config.rope_theta, exponent);
+    if (scaling.kind == RopeScaling::Kind::linear) frequency /= scaling.factor;
+    if (scaling.kind != RopeScaling::Kind::llama3) continue;
+    // 0 for waves that are too long, 1 for short ones.
+    constexpr double two_pi = 6.283185307179586;
+    const double low = scaling.low_frequency_factor, high = scaling.high_frequency_factor;
+    const double kept = std::clamp((original * frequency / two_pi - low) / (high - low), 0.0, 1.0);
+    frequency = (1 - kept) * frequency / scaling.factor + kept * frequency;
+  }
+  return frequencies;
+}
+
+std::vector<float> rope_table(const LlamaConfig& config, std::int64_t positions) {
+  const std::vector<double> frequencies = rope_frequencies(config);
+  std::vector<float> table;
+  table.reserve(static_cast<std::size_t>(positions * config.head_dim));
+  for (std::int64_t position = 0; position < positions; ++position) {
+    for (const double frequency : frequencies) {
+      const double angle = static_cast<double>(position) * frequency;
+      table.push_back(static_cast<float>(std::cos(angle)));
+      table.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+  return table;
+}
+
+}  // namespace greta

@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "runtime/device/result.hpp"
+#include "runtime/pipeline/models/json_fields.hpp"
+#include "runtime/pipeline/models/llama_config.hpp"
+#include "runtime/pipeline/models/mapped_file.hpp"
+
+namespace greta {
+namespace {
+
+constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+
+/// What a Llama of Hugging Face may have and this architecture doesn't.
+void refuse_extras(const JsonFields& fields) {
+  const std::string type = fields.text("model_type");
+  if (type != "llama") fields.refuse(fmt::format("model_type is '{}'; allowed: llama", type));
+  const std::string activation = fields.text("hidden_act", "silu");
+  if (activation != "silu") {
+    fields.refuse(fmt::format("hidden_act is '{}'; allowed: silu", activation));
+  }
+  for (const char* bias : {"attention_bias", "mlp_bias"}) {
+    if (fields.flag(bias, false)) fields.refuse(fmt::format("{} is true; allowed: false", bias));
+  }
+  if (fields.has("quantization_config")) {
+    fields.refuse("has a quantization_config; allowed: weights in f32, f16 or bf16");
+  }
+  if (fields.number("partial_rotary_factor", 1) != 1) {
+    fields.refuse("partial_rotary_factor isn't 1: heads that are rotated in part");
+  }
+}
+
+RopeScaling scaling_of(const JsonFields& fields) {
+  RopeScaling scaling;
+  const std::string kind = fields.text("rope_type", fields.text("type", "default"));
+  if (kind == "default") return scaling;
+  scaling.factor = fields.number("factor");
+  if (kind == "linear") {
+    scaling.kind = RopeScaling::Kind::linear;
+    return scaling;
+  }
+  if (kind != "llama3") {
+    fields.refuse(fmt::format("the kind is '{}'; allowed: default, linear, llama3", kind));
+  }
+  scaling.kind = RopeScaling::Kind::llama3;
+  scaling.low_frequency_factor = fields.number("low_freq_factor");
+  scaling.high_frequency_factor = fields.number("high_freq_factor");
+  scaling.original_positions = fields.integer("original_max_position_embeddings", 1, most);
+  return scaling;
+}
+
+void read_rope(const JsonFields& fields, LlamaConfig& config) {
+  config.rope_style = RopeStyle::half;
+  config.rope_theta = fields.number("rope_theta", config.rope_theta);
+  // Later versions of the library keep all of it in rope_parameters.
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!fields.has(key)) continue;
+    const JsonFields rope = fields.object(key);
+    config.rope_theta = rope.number("rope_theta", config.rope_theta);
+    config.rope_scaling = scaling_of(rope);
+  }
+}
+
+/// Ids of eos_token_id: one or a list.
+std::vector<std::int32_t> ends_of(const JsonFields& fields) {
+  constexpr const char* key = "eos_token_id";
+  if (!fields.has(key)) return {};
+  const nlohmann::json& value = fields.at(key);
+  if (!value.is_array()) return {static_cast<std::int32_t>(fields.integer(key, 0, most))};
+  std::vector<std::int32_t> ids;
+  for (const nlohmann::json& id : value) {
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() > std::uint64_t{most}) {
+      fields.refuse(fmt::format("{} holds what is no token", key));
+    }
+    ids.push_back(id.get<std::int32_t>());
+  }
+  return ids;
+}
+
+}  // namespace
+
+LlamaConfig llama_config_from_json(std::string_view text, const std::string& name) {
+  const nlohmann::json json = parse_json(text, name);
+  const JsonFields fields(json, name);
+  refuse_extras(fields);
+  LlamaConfig config;
+  const auto extent = [&](const char* key, std::optional<std::int64_t> fallback = std::nullopt) {
+    return fields.integer(key, 1, most, fallback);
+  };
+  config.dim = extent("hidden_size");
+  config.hidden_dim = extent("intermediate_size");
+  config.layers = extent("num_hidden_layers");
+  config.heads = extent("num_attention_heads");
+  config.kv_heads = extent("num_key_value_heads", config.heads);
+  if (!fields.has("head_dim") && config.dim % config.heads != 0) {
+    fields.refuse(
+        fmt::format("hidden_size is {} and num_attention_heads {}; the second must divide "
+                    "the first, where there is no head_dim",
+                    config.dim, config.heads));
+  }
+  config.head_dim = extent("head_dim", config.dim / config.heads);
+  config.vocab = extent("vocab_size");
+  config.max_positions = extent("max_position_embeddings", 2048);
+  config.norm_epsilon = fields.number("rms_norm_eps", 1e-6);
+  config.tied_embeddings = fields.flag("tie_word_embeddings", false);
+  config.bos = static_cast<std::int32_t>(fields.integer("bos_token_id", 0, most, -1));
+  config.eos = ends_of(fields);
+  read_rope(fields, config);
+  try {
+    config.check();
+  } catch (const Error& error) {
+    fields.refuse(error.what());
+  }
+  return config;
+}
+
+std::vector<std::int32_t> end_tokens_from_json(std::string_view text, const std::string& name) {
+  const nlohmann::json json = parse_json(text, name);
+  return ends_of(JsonFields(json, name));
+}
+
+LlamaConfig llama_config_from_file(const std::filesystem::path& path) {
+  const auto file = MappedFile::open(path);
+  return llama_config_from_json(file->text(), path.string());
+}
+
+}  // namespace greta

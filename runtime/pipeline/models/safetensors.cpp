@@ -1,0 +1,129 @@
+#include "runtime/pipeline/models/safetensors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/device/result.hpp"
+#include "runtime/pipeline/models/json_fields.hpp"
+
+namespace greta {
+namespace {
+
+constexpr std::uint64_t longest_header = 100'000'000;
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+
+/// Bytes of an element.
+std::optional<std::int64_t> size_of_type(const std::string& type) {
+  static const std::map<std::string, std::int64_t> sizes{
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
+      {"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},
+      {"I32", 4},  {"F32", 4}, {"U64", 8}, {"I64", 8},     {"F64", 8}};
+  const auto found = sizes.find(type);
+  if (found == sizes.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<DType> dtype_of(const std::string& type) {
+  if (type == "F32") return DType::f32;
+  if (type == "F16") return DType::f16;
+  if (type == "BF16") return DType::bf16;
+  return std::nullopt;
+}
+
+/// A list of whole numbers of 0 and more.
+std::vector<std::int64_t> numbers(const JsonFields& fields, const char* key) {
+  const nlohmann::json& list = fields.at(key);
+  if (!list.is_array()) fields.refuse(fmt::format("{} is no list", key));
+  std::vector<std::int64_t> values;
+  for (const nlohmann::json& value : list) {
+    if (!value.is_number_unsigned() ||
+        value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
+      fields.refuse(fmt::format("{} holds what is no number of 0 and more", key));
+    }
+    values.push_back(value.get<std::int64_t>());
+  }
+  return values;
+}
+
+/// One entry of the header; `data`: all tensors' bytes.
+SafeTensor tensor_of(const JsonFields& fields, std::span<const std::byte> data) {
+  SafeTensor tensor;
+  tensor.type = fields.text("dtype");
+  tensor.dtype = dtype_of(tensor.type);
+  const auto size = size_of_type(tensor.type);
+  if (!size) fields.refuse(fmt::format("dtype '{}' isn't known", tensor.type.substr(0, 40)));
+  tensor.shape = numbers(fields, "shape");
+  const std::vector<std::int64_t> offsets = numbers(fields, "data_offsets");
+  if (offsets.size() != 2 || offsets[0] > offsets[1] ||
+      static_cast<std::uint64_t>(offsets[1]) > data.size()) {
+    fields.refuse(fmt::format("data_offsets aren't two offsets of the {} bytes that the file has",
+                              data.size()));
+  }
+  std::int64_t bytes = *size;
+  for (const std::int64_t extent : tensor.shape) {
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) fields.refuse("its shape is too large");
+  }
+  if (bytes != offsets[1] - offsets[0]) {
+    fields.refuse(fmt::format("its shape takes {} bytes, its data_offsets {}", bytes,
+                              offsets[1] - offsets[0]));
+  }
+  tensor.data = data.subspan(static_cast<std::size_t>(offsets[0]), static_cast<std::size_t>(bytes));
+  return tensor;
+}
+
+/// No byte belongs to two tensors, or to none.
+void check_cover(const std::map<std::string, SafeTensor>& tensors, std::span<const std::byte> data,
+                 const std::string& name) {
+  std::vector<std::pair<const SafeTensor*, const std::string*>> order;
+  for (const auto& [key, tensor] : tensors) order.emplace_back(&tensor, &key);
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first->data.data(), a.first->data.size()) <
+           std::pair(b.first->data.data(), b.first->data.size());
+  });
+  const std::byte* end = data.data();
+  for (const auto& [tensor, key] : order) {
+    if (tensor->data.data() != end) {
+      throw Error(fmt::format("{}: tensor '{}' {} the one before it", name, *key,
+                              tensor->data.data() < end ? "overlaps" : "leaves a gap behind"));
+    }
+    end += tensor->data.size();
+  }
+  if (end != data.data() + data.size()) {
+    throw Error(
+        fmt::format("{}: {} bytes behind the last tensor", name, data.data() + data.size() - end));
+  }
+}
+
+}  // namespace
+
+SafeTensors SafeTensors::open(const std::filesystem::path& path) {
+  SafeTensors result;
+  result.file_ = MappedFile::open(path);
+  const std::string name = path.string();
+  const std::span<const std::byte> bytes = result.file_->bytes();
+  constexpr std::size_t prefix = 8;
+  if (bytes.size() < prefix)
+    throw Error(fmt::format("{}: is no safetensors file: too short", name));
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < prefix; ++i) {
+    length |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
+  }
+  if (length > longest_header || length > bytes.size() - prefix) {
+    throw Error(fmt::format("{}: its header has {} bytes, of {} in the file (and {} at most)", name,
+                            length, bytes.size() - prefix, longest_header));
+  }
+  const nlohmann::json header = parse_json(result.file_->text().substr(prefix, length), name);
+  const JsonFields fields(header, name);
+  const auto data = bytes.subspan(prefix + length);
+  for (const auto& [key, entry] : header.items()) {
+    if (key == "__metadata__") continue;
+    const JsonFields one(entry, fmt::format("{}: tensor '{}'", name, key.substr(0, 100)));
+    result.tensors_.emplace(key, tensor_of(one, data));
+  }
+  check_cover(result.tensors_, data, name);
+  return result;
+}
+
+}  // namespace greta

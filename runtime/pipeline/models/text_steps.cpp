@@ -1,0 +1,207 @@
+#include "runtime/pipeline/models/text_steps.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "runtime/device/result.hpp"
+#include "runtime/pipeline/models/tokenizers.hpp"
+
+namespace greta {
+namespace {
+
+constexpr const char* gpt2_words =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  std::string result;
+  std::size_t at = 0;
+  for (std::size_t found = text.find(from); found != std::string::npos;
+       found = text.find(from, at)) {
+    result.append(text, at, found - at).append(to);
+    at = found + from.size();
+  }
+  text = result.append(text, at);
+}
+
+/// The steps of a part: those of a Sequence, or the part itself.
+template <typename Use>
+void for_each_step(const JsonFields& file, const char* key, const char* list, const Use& use) {
+  if (!file.has(key)) return;
+  const JsonFields part = file.object(key);
+  if (part.text("type") != "Sequence") return use(part);
+  const nlohmann::json& steps = part.at(list);
+  if (!steps.is_array()) part.refuse(fmt::format("{} is no list", list));
+  for (const nlohmann::json& step : steps) use(JsonFields(step, part.name()));
+}
+
+[[noreturn]] void refuse_type(const JsonFields& step, const char* allowed) {
+  step.refuse(
+      fmt::format("'{}' isn't known; allowed: {}", step.text("type").substr(0, 100), allowed));
+}
+
+/// The text of pattern: {"String": …}.
+std::string string_pattern(const JsonFields& step) {
+  const std::string text = step.object("pattern").text("String");
+  if (text.empty()) step.refuse("its pattern is empty");
+  return text;
+}
+
+}  // namespace
+
+TextSteps::TextSteps(const JsonFields& fields) {
+  for_each_step(fields, "normalizer", "normalizers",
+                [this](const JsonFields& step) { read_normalizer(step); });
+  for_each_step(fields, "pre_tokenizer", "pretokenizers",
+                [this](const JsonFields& step) { read_pre_tokenizer(step); });
+  for_each_step(fields, "post_processor", "processors",
+                [this](const JsonFields& step) { read_post_processor(step); });
+  if (!fields.has("decoder")) fields.refuse("has no decoder");
+  for_each_step(fields, "decoder", "decoders",
+                [this](const JsonFields& step) { read_decoder(step); });
+}
+
+void TextSteps::read_normalizer(const JsonFields& step) {
+  const std::string type = step.text("type");
+  if (type == "Prepend") {
+    replacements_.push_back({"", step.text("prepend")});
+  } else if (type == "Replace") {
+    replacements_.push_back({string_pattern(step), step.text("content")});
+  } else {
+    refuse_type(step, "Prepend, Replace");
+  }
+}
+
+void TextSteps::read_metaspace(const JsonFields& step) {
+  space_ = step.text("replacement");
+  if (space_.empty()) step.refuse("its replacement is empty");
+  const std::string scheme =
+      step.text("prepend_scheme", step.flag("add_prefix_space", true) ? "always" : "never");
+  if (scheme != "always" && scheme != "first" && scheme != "never") {
+    step.refuse(fmt::format("prepend_scheme is '{}'; allowed: always, first, never", scheme));
+  }
+  prefix_ = scheme == "always" ? Prefix::always : scheme == "first" ? Prefix::first : Prefix::never;
+  splits_at_spaces_ = step.flag("split", true);
+}
+
+void TextSteps::read_pre_tokenizer(const JsonFields& step) {
+  const std::string type = step.text("type");
+  try {
+    if (type == "Split") {
+      if (step.text("behavior") != "Isolated" || step.flag("invert", false)) {
+        step.refuse("a Split must be Isolated and not inverted");
+      }
+      splitters_.emplace_back(step.object("pattern").text("Regex"));
+    } else if (type == "ByteLevel") {
+      byte_level_ = true;
+      space_ = " ";
+      if (step.flag("add_prefix_space", true)) {
+        if (!splitters_.empty()) step.refuse("add_prefix_space behind a Split isn't known");
+        prefix_ = Prefix::always;
+      }
+      if (step.flag("use_regex", true)) splitters_.emplace_back(gpt2_words);
+    } else if (type == "Metaspace") {
+      read_metaspace(step);
+    } else {
+      refuse_type(step, "Split, ByteLevel, Metaspace");
+    }
+  } catch (const Error& error) {
+    if (std::string_view(error.what()).starts_with(step.name())) throw;
+    step.refuse(error.what());
+  }
+}
+
+void TextSteps::read_post_processor(const JsonFields& step) {
+  const std::string type = step.text("type");
+  if (type == "ByteLevel") return;
+  if (type != "TemplateProcessing") refuse_type(step, "TemplateProcessing, ByteLevel");
+  const nlohmann::json& items = step.at("single");
+  if (!items.is_array()) step.refuse("single is no list");
+  for (const nlohmann::json& item : items) {
+    const JsonFields fields(item, step.name() + ": single");
+    // What follows a text is left away: prompts are continued.
+    if (!fields.has("SpecialToken")) return;
+    if (bos_) step.refuse("more than one token in front of a text");
+    const std::string name = fields.object("SpecialToken").text("id");
+    const JsonFields token = step.object("special_tokens").object(name);
+    const nlohmann::json& ids = token.at("ids");
+    if (!ids.is_array() || ids.size() != 1) token.refuse("ids is no list of one id");
+    const nlohmann::json& id = ids[0];
+    constexpr auto most = std::uint64_t{std::numeric_limits<std::int32_t>::max()};
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() > most) token.refuse("ids has no id");
+    bos_ = id.get<std::int32_t>();
+  }
+}
+
+void TextSteps::read_decoder(const JsonFields& step) {
+  const std::string type = step.text("type");
+  if (type == "Replace") {
+    undone_.push_back({string_pattern(step), step.text("content")});
+  } else if (type == "ByteFallback") {
+    bytes_ = true;
+  } else if (type == "Strip") {
+    if (step.text("content") != " " || step.integer("start", 0, 1) != 1 ||
+        step.integer("stop", 0, 0) != 0) {
+      step.refuse("a Strip must take one space from the start");
+    }
+    strips_first_ = true;
+  } else if (type == "Metaspace") {
+    undone_.push_back({step.text("replacement"), " "});
+    if (undone_.back().from.empty()) step.refuse("its replacement is empty");
+    const bool prefix = step.flag("add_prefix_space", true);
+    strips_first_ = step.text("prepend_scheme", prefix ? "always" : "never") != "never";
+  } else if (type == "ByteLevel") {
+    if (!byte_level_) step.refuse("decodes bytes, which the pre_tokenizer doesn't encode");
+  } else if (type != "Fuse") {
+    refuse_type(step, "Replace, ByteFallback, Fuse, Strip, Metaspace, ByteLevel");
+  }
+}
+
+std::string TextSteps::normalise(std::string_view text, bool first) const {
+  std::string result(text);
+  for (const Replacement& step : replacements_) {
+    if (!step.from.empty()) {
+      replace_all(result, step.from, step.to);
+    } else if (!result.empty()) {
+      result.insert(0, step.to);
+    }
+  }
+  if (space_.empty()) return result;
+  if (space_ != " ") replace_all(result, " ", space_);
+  const bool wanted = prefix_ == Prefix::always || (prefix_ == Prefix::first && first);
+  if (wanted && !result.empty() && !result.starts_with(space_)) result.insert(0, space_);
+  return result;
+}
+
+std::vector<std::string_view> TextSteps::words(std::string_view text) const {
+  std::vector<std::string_view> words{text};
+  for (const WordSplitter& splitter : splitters_) {
+    std::vector<std::string_view> shorter;
+    for (const std::string_view word : words) {
+      const auto parts = splitter.split(word);
+      shorter.insert(shorter.end(), parts.begin(), parts.end());
+    }
+    words = std::move(shorter);
+  }
+  if (!splits_at_spaces_) return words;
+  // Each space begins a word.
+  words.clear();
+  std::size_t begin = 0;
+  for (std::size_t at = text.find(space_, 1); begin < text.size();
+       at = text.find(space_, begin + 1)) {
+    const std::size_t end = std::min(at, text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
+}
+
+std::string TextSteps::decode(const std::string& token) const {
+  if (byte_level_) return token;
+  if (const auto byte = byte_of_token(token); bytes_ && byte) return {static_cast<char>(*byte)};
+  std::string text = token;
+  for (const Replacement& step : undone_) replace_all(text, step.from, step.to);
+  return text;
+}
+
+}  // namespace greta

@@ -1,0 +1,81 @@
+#include "runtime/pipeline/models/tokenizer.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "runtime/device/result.hpp"
+#include "runtime/pipeline/models/mapped_file.hpp"
+#include "runtime/pipeline/models/tokenizers.hpp"
+#include "runtime/pipeline/models/utf8.hpp"
+
+namespace greta {
+
+std::string TextStream::push(std::int32_t id) {
+  held_ += tokenizer_.decode(id, previous_);
+  previous_ = id;
+  std::string text;
+  std::size_t at = 0;
+  while (at < held_.size()) {
+    const Utf8Start start = first_character(std::string_view(held_).substr(at));
+    if (start.kind == Utf8Start::Kind::incomplete) break;
+    if (start.kind == Utf8Start::Kind::character) {
+      text.append(held_, at, start.bytes);
+    } else {
+      text += replacement_character;
+    }
+    at += start.bytes;
+  }
+  held_.erase(0, at);
+  return text;
+}
+
+std::string TextStream::finish() {
+  const bool incomplete = !held_.empty();
+  held_.clear();
+  return incomplete ? std::string(replacement_character) : std::string();
+}
+
+std::optional<unsigned char> byte_of_token(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
+  unsigned char byte = 0;
+  const char* end = token.data() + 5;
+  const auto [rest, error] = std::from_chars(token.data() + 3, end, byte, 16);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return byte;
+}
+
+void check_prompt(std::string_view text) {
+  if (const auto at = invalid_utf8(text)) {
+    throw Error(fmt::format("the text isn't UTF-8 from byte {} on", *at));
+  }
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
+                                          const LlamaConfig& config) {
+  std::error_code none;
+  const bool folder = std::filesystem::is_directory(path, none);
+  const auto file = MappedFile::open(folder ? path / "tokenizer.json" : path);
+  const std::string_view text = file->text();
+  const std::size_t start = text.find_first_not_of(" \t\r\n");
+  const bool json = start != std::string_view::npos && text[start] == '{';
+  return json ? load_json_tokenizer(*file, config) : load_score_tokenizer(file, config);
+}
+
+std::filesystem::path find_tokenizer(const std::filesystem::path& model,
+                                     const LlamaConfig& config) {
+  std::error_code none;
+  const bool is_folder = std::filesystem::is_directory(model, none);
+  const std::filesystem::path folder = is_folder ? model : model.parent_path();
+  const std::string numbered = fmt::format("tok{}.bin", config.vocab);
+  const std::vector<std::string> names = is_folder
+                                             ? std::vector<std::string>{"tokenizer.json"}
+                                             : std::vector<std::string>{"tokenizer.bin", numbered};
+  for (const std::string& name : names) {
+    if (std::filesystem::exists(folder / name, none)) return folder / name;
+  }
+  throw Error(fmt::format("{}: found no tokenizer: no {} in {}", model.string(),
+                          fmt::join(names, " or "), folder.empty() ? "." : folder.string()));
+}
+
+}  // namespace greta

@@ -1,0 +1,67 @@
+#include "runtime/pipeline/models/word_splitter.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/device/result.hpp"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+namespace greta {
+namespace {
+
+constexpr std::size_t longest_pattern = 4096;
+
+std::string message(int code) {
+  PCRE2_UCHAR text[256];
+  if (pcre2_get_error_message(code, text, sizeof(text)) < 0) return fmt::format("error {}", code);
+  return reinterpret_cast<const char*>(text);
+}
+
+const pcre2_code* code_of(const std::shared_ptr<const void>& code) {
+  return static_cast<const pcre2_code*>(code.get());
+}
+
+}  // namespace
+
+WordSplitter::WordSplitter(const std::string& pattern) {
+  if (pattern.size() > longest_pattern) throw Error("the pattern is longer than 4096 bytes");
+  int error = 0;
+  PCRE2_SIZE at = 0;
+  constexpr std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                   options, &error, &at, nullptr);
+  if (code == nullptr) {
+    throw Error(fmt::format("the pattern is wrong at byte {}: {}", at, message(error)));
+  }
+  code_ = std::shared_ptr<const void>(code, [code](const void*) { pcre2_code_free(code); });
+  // Machines without a just-in-time compiler match by interpretation.
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
+}
+
+std::vector<std::string_view> WordSplitter::split(std::string_view text) const {
+  const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(
+      pcre2_match_data_create(1, nullptr), pcre2_match_data_free);
+  std::vector<std::string_view> words;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    // The text was checked before.
+    const int found =
+        pcre2_match(code_of(code_), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
+                    PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match.get(), nullptr);
+    if (found == PCRE2_ERROR_NOMATCH) break;
+    if (found < 0) {
+      throw Error(fmt::format("the tokenizer's pattern can't split the text: {}", message(found)));
+    }
+    const PCRE2_SIZE* span = pcre2_get_ovector_pointer(match.get());
+    // \K may move a match's start anywhere.
+    if (span[0] < at || span[1] <= span[0]) throw Error("the tokenizer's pattern goes backwards");
+    if (span[0] > at) words.push_back(text.substr(at, span[0] - at));
+    words.push_back(text.substr(span[0], span[1] - span[0]));
+    at = span[1];
+  }
+  if (at < text.size()) words.push_back(text.substr(at));
+  return words;
+}
+
+}  // namespace greta

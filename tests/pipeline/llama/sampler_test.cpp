@@ -1,0 +1,103 @@
+#include "runtime/pipeline/llama/sampler.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tests/pipeline/model_files.hpp"
+
+namespace greta {
+namespace {
+
+using test::expect_refused;
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+const std::vector<float> some{1.5F, -0.25F, 3.0F, 2.0F, 3.0F, -infinity, 0.0F};
+
+std::vector<int> counts(const SamplerOptions& options, int draws) {
+  Sampler sampler(options);
+  std::vector<int> seen(some.size());
+  for (int i = 0; i < draws; ++i) ++seen[static_cast<std::size_t>(sampler.next(some))];
+  return seen;
+}
+
+TEST(Sampler, WithoutTemperatureTheLowestOfTheLargestIsTaken) {
+  Sampler sampler({});
+  EXPECT_EQ(sampler.next(some), 2);
+  EXPECT_EQ(largest(std::vector<float>{-infinity, -7}), 1);
+  EXPECT_EQ(largest(std::vector<float>{5, 5, 5}), 0);
+}
+
+// Pearson's statistic of 100,000 draws against softmax: 5 degrees of freedom exceed 25.7 once in
+// ten thousand times; equal seeds give equal draws, so that this passes always or never.
+TEST(Sampler, DrawsHaveTheDistributionOfSoftmax) {
+  for (const double temperature : {0.5, 1.0, 3.0}) {
+    constexpr int draws = 100000;
+    const std::vector<int> seen = counts({temperature, 1, 11}, draws);
+    double total = 0, statistic = 0;
+    for (const float logit : some) total += std::exp(logit / temperature);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const double expected = draws * std::exp(some[i] / temperature) / total;
+      if (expected > 0) statistic += (seen[i] - expected) * (seen[i] - expected) / expected;
+    }
+    EXPECT_LT(statistic, 25.7) << temperature;
+    EXPECT_EQ(seen[5], 0);
+  }
+}
+
+// The probabilities are 0.35, 0.35, 0.13, 0.08, …
+TEST(Sampler, TopPKeepsTheLikeliest) {
+  const auto kept = [](double p) {
+    std::string indices;
+    const std::vector<int> seen = counts({1, p, 3}, 20000);
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      if (seen[i] > 0) indices += std::to_string(i);
+    }
+    return indices;
+  };
+  EXPECT_EQ(kept(1e-9), "2");
+  EXPECT_EQ(kept(0.3), "2");
+  EXPECT_EQ(kept(0.6), "24");
+  EXPECT_EQ(kept(0.75), "234");
+  EXPECT_EQ(kept(1), "012346");
+}
+
+// These draws are the same on every machine and with every compiler; if they change, so does the
+// text that users' seeds give.
+TEST(Sampler, SeedsRepeatDraws) {
+  const auto draws = [](std::uint64_t seed) {
+    Sampler sampler({1.0, 0.95, seed});
+    std::string text;
+    for (int i = 0; i < 24; ++i) text += std::to_string(sampler.next(some));
+    return text;
+  };
+  EXPECT_EQ(draws(1), draws(1));
+  EXPECT_NE(draws(1), draws(2));
+  EXPECT_EQ(draws(20261120), "223023422224223230243324");
+}
+
+TEST(Sampler, ExtremesAreNoTrouble) {
+  EXPECT_EQ(Sampler({1e-300, 1, 1}).next(std::vector<float>{1, 2, 1}), 1);
+  const std::vector<float> wide{-3e38F, 3e38F};
+  EXPECT_EQ(Sampler({1, 1, 1}).next(wide), 1);
+  EXPECT_EQ(Sampler({1, 1, 1}).next(std::vector<float>{-5}), 0);
+}
+
+TEST(Sampler, RefusesWhatMakesNoSense) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  expect_refused([] { Sampler({-1, 1, 0}); }, "temperature is -1");
+  expect_refused([] { Sampler({infinity, 1, 0}); }, "temperature is inf");
+  expect_refused([] { Sampler({1, 0, 0}); }, "top-p is 0");
+  expect_refused([] { Sampler({1, 1.5, 0}); }, "top-p is 1.5");
+  expect_refused([&] { Sampler({1, std::nan(""), 0}); }, "top-p is nan");
+  Sampler sampler({1, 1, 0});
+  expect_refused([&] { sampler.next(std::vector<float>{0, nan}); }, "logit of token 1 is nan");
+  expect_refused([&] { sampler.next(std::vector<float>{infinity, 0}); }, "logit of token 0 is inf");
+  expect_refused([&] { sampler.next(std::vector<float>{-infinity}); }, "no token has");
+  expect_refused([&] { sampler.next({}); }, "no token has");
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,219 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/model/dtype.hpp"
+#include "kernels/model/random.hpp"
+#include "runtime/device/result.hpp"
+#include "runtime/pipeline/models/llama_config.hpp"
+
+/// Files of models, made small for tests.
+namespace greta::test {
+
+inline void write_file(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::remove(path);  // file systems that write truncated files out at once are slow
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Expects f to throw an Error of one line that holds `words`.
+template <typename F>
+void expect_refused(const F& f, const std::string& words) {
+  try {
+    f();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find(words), std::string::npos) << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    return;
+  }
+  ADD_FAILURE() << "nothing was refused, where a message was expected with: " << words;
+}
+
+/// A tensor to be written.
+struct FileTensor {
+  std::string name;
+  std::string type;  ///< "F16"
+  std::vector<std::int64_t> shape;
+  std::string data;
+};
+
+inline std::string safetensors_of(const nlohmann::json& header, const std::string& data) {
+  const std::string text = header.dump();
+  std::string bytes(8, '\0');
+  const auto length = static_cast<std::uint64_t>(text.size());
+  std::memcpy(bytes.data(), &length, sizeof(length));
+  return bytes + text + data;
+}
+inline std::string safetensors_of(const std::vector<FileTensor>& tensors) {
+  nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
+  std::string data;
+  for (const FileTensor& tensor : tensors) {
+    header[tensor.name] = {{"dtype", tensor.type},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {data.size(), data.size() + tensor.data.size()}}};
+    data += tensor.data;
+  }
+  return safetensors_of(header, data);
+}
+
+/// Random numbers around 0, about as large as a model's weights, as bytes of a type.
+inline std::string random_weights(DType type, std::int64_t count, double size, std::uint64_t seed) {
+  std::string bytes(static_cast<std::size_t>(count) * size_of(type), '\0');
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const double unit = static_cast<double>(mix64(seed + i) >> 11) * 0x1p-53;
+    store_element(type, reinterpret_cast<std::byte*>(bytes.data()), i, (2 * unit - 1) * size);
+  }
+  return bytes;
+}
+
+/// A Llama of Hugging Face that takes a few kilobytes, with grouped KV heads.
+struct TinyLlama {
+  std::int64_t dim = 16, hidden = 24, layers = 2, heads = 4, kv_heads = 2, vocab = 300;
+  DType dtype = DType::f32;
+  bool tied = false;
+  nlohmann::json more = nlohmann::json::object();  ///< of config.json
+
+  nlohmann::json config() const {
+    nlohmann::json json = {{"model_type", "llama"},
+                           {"hidden_size", dim},
+                           {"intermediate_size", hidden},
+                           {"num_hidden_layers", layers},
+                           {"num_attention_heads", heads},
+                           {"num_key_value_heads", kv_heads},
+                           {"vocab_size", vocab},
+                           {"max_position_embeddings", 32},
+                           {"rms_norm_eps", 1e-5},
+                           {"tie_word_embeddings", tied},
+                           {"bos_token_id", 1},
+                           {"eos_token_id", 2}};
+    json.update(more);
+    return json;
+  }
+  std::vector<FileTensor> tensors() const {
+    const std::string type = dtype == DType::f32 ? "F32" : dtype == DType::f16 ? "F16" : "BF16";
+    std::vector<FileTensor> list;
+    const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
+      std::int64_t count = 1;
+      for (const std::int64_t extent : shape) count *= extent;
+      const double size = 2 / std::sqrt(static_cast<double>(shape.back()));
+      list.push_back({name + ".weight", type, shape,
+                      random_weights(dtype, count, size, 1000000 * list.size())});
+    };
+    const std::int64_t kv_dim = dim / heads * kv_heads;
+    add("model.embed_tokens", {vocab, dim});
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+      add(prefix + "input_layernorm", {dim});
+      add(prefix + "self_attn.q_proj", {dim, dim});
+      add(prefix + "self_attn.k_proj", {kv_dim, dim});
+      add(prefix + "self_attn.v_proj", {kv_dim, dim});
+      add(prefix + "self_attn.o_proj", {dim, dim});
+      add(prefix + "post_attention_layernorm", {dim});
+      add(prefix + "mlp.gate_proj", {hidden, dim});
+      add(prefix + "mlp.up_proj", {hidden, dim});
+      add(prefix + "mlp.down_proj", {dim, hidden});
+    }
+    add("model.norm", {dim});
+    if (!tied) add("lm_head", {vocab, dim});
+    return list;
+  }
+  /// Writes the folder with one file of weights.
+  void write(const std::filesystem::path& folder) const {
+    write_file(folder / "config.json", config().dump());
+    write_file(folder / "model.safetensors", safetensors_of(tensors()));
+  }
+  /// Writes it with every other tensor in the second of two files.
+  void write_sharded(const std::filesystem::path& folder) const {
+    write_file(folder / "config.json", config().dump());
+    std::vector<FileTensor> shards[2];
+    nlohmann::json map;
+    const std::string names[] = {"model-00001-of-00002.safetensors",
+                                 "model-00002-of-00002.safetensors"};
+    const std::vector<FileTensor> all = tensors();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      shards[i % 2].push_back(all[i]);
+      map[all[i].name] = names[i % 2];
+    }
+    for (std::size_t i = 0; i < 2; ++i) write_file(folder / names[i], safetensors_of(shards[i]));
+    write_file(folder / "model.safetensors.index.json", nlohmann::json{{"weight_map", map}}.dump());
+  }
+};
+
+/// Changes a file's bytes as damage and malice do: other bytes, other digits, parts that are gone
+/// or there twice.
+inline std::string mutated(std::string bytes, std::mt19937_64& random) {
+  const auto below = [&](std::size_t bound) {
+    return static_cast<std::size_t>(uniform_below(random, bound));
+  };
+  static const std::string likely = std::string("\0\xff\x7f\x80{}[]\",:-9", 13);
+  for (std::size_t change = 0; change < 1 + below(3); ++change) {
+    const std::size_t at = below(bytes.size());
+    const std::size_t some = 1 + below(std::min<std::size_t>(16, bytes.size() - at));
+    switch (below(6)) {
+      case 0:
+        bytes[at] = static_cast<char>(below(256));
+        break;
+      case 1:
+        bytes[at] = likely[below(likely.size())];
+        break;
+      case 2:
+        bytes[at] = static_cast<char>('0' + below(10));
+        break;
+      case 3:
+        bytes.insert(at, bytes.substr(at, some));
+        break;
+      case 4:
+        bytes.insert(at, std::string(some, '9'));
+        break;
+      default:
+        if (bytes.size() > some) bytes.erase(at, some);
+    }
+  }
+  return bytes;
+}
+
+/// Runs `load` on `times` mutations of a file in `folder`, and on each of its beginnings where
+/// `beginnings` says so: it succeeds or throws an Error of one line. Gives how many it refused.
+template <typename Load>
+int refused_mutations(const std::filesystem::path& file, int times, bool beginnings,
+                      const Load& load) {
+  const std::string original = read_file(file);
+  std::mt19937_64 random(20261120);
+  int refused = 0;
+  const auto attempt = [&](const std::string& bytes) {
+    write_file(file, bytes);
+    try {
+      load();
+    } catch (const Error& error) {
+      const std::string_view text = error.what();
+      EXPECT_NE(text, "");
+      EXPECT_EQ(text.find('\n'), std::string_view::npos) << text;
+      EXPECT_LT(text.size(), 1000U) << text;
+      ++refused;
+    }
+  };
+  for (int i = 0; i < times; ++i) attempt(mutated(original, random));
+  for (std::size_t length = 0; beginnings && length < original.size(); ++length) {
+    attempt(original.substr(0, length));
+  }
+  write_file(file, original);
+  return refused;
+}
+
+}  // namespace greta::test

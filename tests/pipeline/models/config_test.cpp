@@ -1,0 +1,151 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/pipeline/models/llama_config.hpp"
+#include "tests/pipeline/model_files.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace greta {
+namespace {
+
+using test::expect_refused;
+using test::TinyLlama;
+
+LlamaConfig read(const nlohmann::json& json) {
+  return llama_config_from_json(json.dump(), "config.json");
+}
+LlamaConfig read_with(const nlohmann::json& more) {
+  TinyLlama tiny;
+  tiny.more = more;
+  return read(tiny.config());
+}
+
+// The numbers that Meta publishes.
+TEST(LlamaConfig, NamedOnesHaveTheirNumberOfParameters) {
+  EXPECT_EQ(named_llama("llama-2-7b")->parameters(), 6738415616);
+  EXPECT_EQ(named_llama("llama-3-8b")->parameters(), 8030261248);
+  EXPECT_FALSE(named_llama("llama-1"));
+  for (const std::string& name : llama_names()) named_llama(name)->check();
+}
+
+TEST(LlamaConfig, IsReadFromHuggingFace) {
+  const LlamaConfig config = read_with({{"eos_token_id", {2, 7}}, {"head_dim", 6}});
+  EXPECT_EQ(config.dim, 16);
+  EXPECT_EQ(config.hidden_dim, 24);
+  EXPECT_EQ(config.q_dim(), 24);
+  EXPECT_EQ(config.kv_dim(), 12);
+  EXPECT_EQ(config.max_positions, 32);
+  EXPECT_EQ(config.rope_style, RopeStyle::half);
+  EXPECT_EQ(config.rope_theta, 10000);
+  EXPECT_EQ(config.eos, (std::vector<std::int32_t>{2, 7}));
+  EXPECT_FALSE(config.tied_embeddings);
+}
+
+TEST(LlamaConfig, RopeScalingIsReadInBothForms) {
+  const nlohmann::json llama3 = {{"rope_type", "llama3"},
+                                 {"factor", 8.0},
+                                 {"low_freq_factor", 1.0},
+                                 {"high_freq_factor", 4.0},
+                                 {"original_max_position_embeddings", 8192}};
+  const LlamaConfig older = read_with({{"rope_theta", 500000.0}, {"rope_scaling", llama3}});
+  nlohmann::json parameters = llama3;
+  parameters["rope_theta"] = 500000.0;
+  const LlamaConfig newer = read_with({{"rope_parameters", parameters}});
+  for (const LlamaConfig& config : {older, newer}) {
+    EXPECT_EQ(config.rope_theta, 500000);
+    EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::llama3);
+    EXPECT_EQ(config.rope_scaling.factor, 8);
+    EXPECT_EQ(config.rope_scaling.original_positions, 8192);
+  }
+  const LlamaConfig linear = read_with({{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}});
+  EXPECT_EQ(linear.rope_scaling.kind, RopeScaling::Kind::linear);
+  const LlamaConfig none = read_with({{"rope_scaling", nullptr}});
+  EXPECT_EQ(none.rope_scaling.kind, RopeScaling::Kind::none);
+}
+
+// A model that would be run as another one is refused, by the name of what differs.
+TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
+  const std::pair<nlohmann::json, const char*> cases[] = {
+      {{{"model_type", "mistral"}}, "model_type is 'mistral'"},
+      {{{"hidden_act", "gelu"}}, "hidden_act is 'gelu'"},
+      {{{"attention_bias", true}}, "attention_bias"},
+      {{{"mlp_bias", true}}, "mlp_bias"},
+      {{{"quantization_config", {{"bits", 4}}}}, "quantization_config"},
+      {{{"partial_rotary_factor", 0.5}}, "partial_rotary_factor"},
+      {{{"rope_scaling", {{"type", "dynamic"}, {"factor", 2}}}}, "dynamic"},
+      {{{"rope_scaling", {{"type", "linear"}}}}, "has no factor"},
+      {{{"rope_scaling", {{"type", "linear"}, {"factor", 0}}}}, "factor is 0"},
+      {{{"hidden_size", 18}}, "must divide"},
+      {{{"hidden_size", -16}}, "hidden_size is -16"},
+      {{{"hidden_size", 16.5}}, "hidden_size is 16.5"},
+      {{{"hidden_size", "16"}}, "hidden_size is \"16\""},
+      {{{"hidden_size", nullptr}}, "has no hidden_size"},
+      {{{"hidden_size", 1ULL << 63}}, "hidden_size"},
+      {{{"vocab_size", 2000000000}}, "vocab is 2000000000"},
+      {{{"num_key_value_heads", 3}}, "kv_heads 3"},
+      {{{"head_dim", 5}}, "head_dim is 5"},
+      {{{"rms_norm_eps", 0}}, "norm_epsilon is 0"},
+      {{{"rope_theta", -1}}, "rope_theta is -1"},
+      {{{"bos_token_id", 300}}, "300 of 300"},
+      {{{"eos_token_id", {1, 300}}}, "300 of 300"},
+      {{{"eos_token_id", {-1}}}, "eos_token_id"},
+      {{{"tie_word_embeddings", 1}}, "tie_word_embeddings is 1"},
+  };
+  for (const auto& [more, words] : cases) {
+    expect_refused([&, &json = more] { read_with(json); }, words);
+  }
+  const auto text = [](const char* json) {
+    return [json] { llama_config_from_json(json, "config.json"); };
+  };
+  expect_refused(text(""), "config.json: isn't JSON");
+  expect_refused(text("[1]"), "no JSON object");
+  expect_refused(text("{\"rms_norm_eps\": NaN}"), "isn't JSON");
+  expect_refused(text("{\"rms_norm_eps\": 1e999}"), "too large");
+  expect_refused(text("{\"a\": 1, \"a\": 2}"), "\"a\" is there twice");
+}
+
+TEST(LlamaConfig, DeepNestingIsNoTrouble) {
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  std::string json = TinyLlama().config().dump();
+  json.pop_back();
+  for (const char* key : {"hidden_act", "head_dim", "rope_scaling"}) {
+    const std::string text = json + ",\"" + key + "\":" + deep + "}";
+    expect_refused([&] { llama_config_from_json(text, "config.json"); }, key);
+  }
+  expect_refused([&] { llama_config_from_json(deep, "config.json"); }, "no JSON object");
+}
+
+TEST(Rope, FrequenciesAreThoseOfTheirFormulas) {
+  LlamaConfig config;
+  config.head_dim = 4;
+  config.rope_theta = 10000;
+  EXPECT_EQ(rope_frequencies(config), (std::vector<double>{1, 0.01}));
+  config.rope_scaling = {RopeScaling::Kind::linear, 4, 1, 4, 8192};
+  EXPECT_EQ(rope_frequencies(config), (std::vector<double>{0.25, 0.0025}));
+  // Waves of 2 pi, 2 pi 1000 and 2 pi 10^6 positions; 8192 / 4 and 8192 are the limits. Between
+  // them lies 6283: 8192 / 6283.185 = 1.3037973, of which (1.3037973 - 1) / 3 is kept.
+  config.head_dim = 6;
+  config.rope_theta = 1e9;
+  config.rope_scaling = {RopeScaling::Kind::llama3, 8, 1, 4, 8192};
+  const std::vector<double> scaled = rope_frequencies(config);
+  const double kept = 0.10126576;
+  EXPECT_DOUBLE_EQ(scaled[0], 1);
+  EXPECT_NEAR(scaled[1], 0.001 * (kept + (1 - kept) / 8), 1e-11);
+  EXPECT_NEAR(scaled[2], 1e-6 / 8, 1e-18);
+}
+
+TEST(Rope, TableHoldsCosinesAndSines) {
+  LlamaConfig config;
+  config.head_dim = 4;
+  const std::vector<float> table = rope_table(config, 3);
+  ASSERT_EQ(table.size(), 12U);
+  EXPECT_EQ(table[0], 1);
+  EXPECT_EQ(table[1], 0);
+  EXPECT_FLOAT_EQ(table[8], -0.41614684F);    // cos 2
+  EXPECT_FLOAT_EQ(table[9], 0.90929743F);     // sin 2
+  EXPECT_FLOAT_EQ(table[11], 0.0199986667F);  // sin 0.02
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,305 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "runtime/pipeline/models/bpe_model.hpp"
+#include "runtime/pipeline/models/tokenizer.hpp"
+#include "runtime/pipeline/models/word_splitter.hpp"
+#include "tests/pipeline/model_files.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace greta {
+namespace {
+
+using nlohmann::json;
+using test::expect_refused;
+using test::refused_mutations;
+using test::TemporaryFolder;
+using test::write_file;
+using Ids = std::vector<std::int32_t>;
+
+const char* const llama3_words =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+json special(int id, const char* content) {
+  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
+          {"rstrip", false}, {"normalized", false}, {"special", true}};
+}
+json beginning(const char* token, int id) {
+  return {{"type", "TemplateProcessing"},
+          {"single",
+           {{{"SpecialToken", {{"id", token}, {"type_id", 0}}}},
+            {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+          {"special_tokens", {{token, {{"id", token}, {"ids", {id}}, {"tokens", {token}}}}}}};
+}
+
+json pair(const char* left, const char* right) {
+  return json::array({left, right});
+}
+
+/// As Llama 2's: tokens of bytes at 3 … 258, then "\u2581" 259, "h" 260, "e", "l", "o" 263, "he"
+/// 264, "ll" 265, "hell" 266, "hello" 267, "\u2581hello" 268.
+json llama2() {
+  json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}};
+  for (int byte = 0; byte < 256; ++byte) vocab[fmt::format("<0x{:02X}>", byte)] = byte + 3;
+  int id = 259;
+  for (const char* token :
+       {"\u2581", "h", "e", "l", "o", "he", "ll", "hell", "hello", "\u2581hello"}) {
+    vocab[token] = id++;
+  }
+  const json replace = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}};
+  const json restore = {{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}};
+  return {{"added_tokens", {special(0, "<unk>"), special(1, "<s>"), special(2, "</s>")}},
+          {"normalizer",
+           {{"type", "Sequence"},
+            {"normalizers", {{{"type", "Prepend"}, {"prepend", "\u2581"}}, replace}}}},
+          {"pre_tokenizer", nullptr},
+          {"post_processor", beginning("<s>", 1)},
+          {"decoder",
+           {{"type", "Sequence"},
+            {"decoders",
+             {restore,
+              {{"type", "ByteFallback"}},
+              {{"type", "Fuse"}},
+              {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}}},
+          {"model",
+           {{"type", "BPE"},
+            {"unk_token", "<unk>"},
+            {"fuse_unk", true},
+            {"byte_fallback", true},
+            {"vocab", vocab},
+            {"merges", {"h e", "l l", "he ll", "hell o", "\u2581 hello"}}}}};
+}
+
+/// The character of a byte in a byte-level vocabulary, of bytes that aren't beyond ASCII.
+std::string character(int byte) {
+  for (int point = 0; point < 0x180; ++point) {
+    const std::string text = point < 0x80 ? std::string(1, static_cast<char>(point))
+                                          : std::string{static_cast<char>(0xc0 | (point >> 6)),
+                                                        static_cast<char>(0x80 | (point & 0x3f))};
+    const auto bytes = byte_level_bytes(text);
+    if (bytes && *bytes == std::string(1, static_cast<char>(byte))) return text;
+  }
+  return {};
+}
+
+/// As Llama 3's: a token's id is its byte, then "he" 256, "ll" 257, "hell" 258, "hello" 259,
+/// " hello" 260, "123" 261 without a merge; <|begin|> 262, <|end|> 263.
+json llama3() {
+  json vocab;
+  for (int byte = 0; byte < 256; ++byte) vocab[character(byte)] = byte;
+  int id = 256;
+  for (const char* token : {"he", "ll", "hell", "hello", "\u0120hello", "123"}) vocab[token] = id++;
+  const json split = {{"type", "Split"},
+                      {"pattern", {{"Regex", llama3_words}}},
+                      {"behavior", "Isolated"},
+                      {"invert", false}};
+  const json bytes = {{"type", "ByteLevel"},
+                      {"add_prefix_space", false},
+                      {"trim_offsets", true},
+                      {"use_regex", false}};
+  return {{"added_tokens", {special(262, "<|begin|>"), special(263, "<|end|>")}},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {split, bytes}}}},
+          {"post_processor",
+           {{"type", "Sequence"}, {"processors", {bytes, beginning("<|begin|>", 262)}}}},
+          {"decoder", bytes},
+          {"model",
+           {{"type", "BPE"},
+            {"unk_token", nullptr},
+            {"fuse_unk", false},
+            {"byte_fallback", false},
+            {"ignore_merges", true},
+            {"vocab", vocab},
+            {"merges", json::array({pair("h", "e"), pair("l", "l"), pair("he", "ll"),
+                                    pair("hell", "o"), pair("\u0120", "hello")})}}}};
+}
+
+class JsonTokenizer : public testing::Test {
+ protected:
+  std::unique_ptr<Tokenizer> load(const json& file) {
+    write_file(folder_ / "tokenizer.json", file.dump());
+    LlamaConfig config;
+    config.vocab = 300;
+    return load_tokenizer(folder_.path(), config);
+  }
+  static std::string decoded(const Tokenizer& tokenizer, const Ids& ids) {
+    TextStream stream(tokenizer);
+    std::string text;
+    for (const std::int32_t id : ids) text += stream.push(id);
+    return text + stream.finish();
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(JsonTokenizer, Llama2MergesByRank) {
+  const auto tokenizer = load(llama2());
+  EXPECT_EQ(tokenizer->bos(), 1);
+  EXPECT_EQ(tokenizer->encode("hello", true), (Ids{1, 268}));
+  EXPECT_EQ(tokenizer->encode("hello hello", false), (Ids{268, 268}));
+  EXPECT_EQ(tokenizer->encode("hellhe", false), (Ids{259, 266, 264}));
+  EXPECT_EQ(tokenizer->encode("", true), (Ids{1}));
+  EXPECT_EQ(tokenizer->encode(" ", false), (Ids{259, 259}));
+}
+
+TEST_F(JsonTokenizer, Llama2FallsBackToBytes) {
+  const auto tokenizer = load(llama2());
+  const Ids ids = tokenizer->encode("hello \u00e9x", false);
+  EXPECT_EQ(ids, (Ids{268, 259, 0xc3 + 3, 0xa9 + 3, 'x' + 3}));
+  EXPECT_EQ(decoded(*tokenizer, ids), "hello \u00e9x");
+}
+
+// Unknown characters in a row are one token where the file says so.
+TEST_F(JsonTokenizer, UnknownCharactersAreFused) {
+  json file = llama2();
+  file["model"]["byte_fallback"] = false;
+  EXPECT_EQ(load(file)->encode("hello\u00e9\u00e9h", false), (Ids{268, 0, 260}));
+  file["model"]["fuse_unk"] = false;
+  EXPECT_EQ(load(file)->encode("hello\u00e9\u00e9h", false), (Ids{268, 0, 0, 260}));
+  file["model"]["unk_token"] = nullptr;
+  expect_refused([&] { load(file)->encode("\u00e9", false); }, "no token for '\u00e9'");
+}
+
+TEST_F(JsonTokenizer, SpecialTokensAreFoundInTexts) {
+  const auto tokenizer = load(llama2());
+  const Ids ids = tokenizer->encode("hello</s>hello<s>", true);
+  EXPECT_EQ(ids, (Ids{1, 268, 2, 268, 1}));
+  EXPECT_EQ(decoded(*tokenizer, ids), "hello hello");
+  const auto other = load(llama3());
+  EXPECT_EQ(other->encode("<|end|>hello<|end", false), (Ids{263, 259, '<', '|', 'e', 'n', 'd'}));
+}
+
+TEST_F(JsonTokenizer, MetaspaceIsTheSameWithAPreTokenizer) {
+  json file = llama2();
+  file["normalizer"] = nullptr;
+  file["pre_tokenizer"] = {{"type", "Metaspace"},
+                           {"replacement", "\u2581"},
+                           {"prepend_scheme", "first"},
+                           {"split", false}};
+  file["decoder"] = file["pre_tokenizer"];
+  auto tokenizer = load(file);
+  EXPECT_EQ(tokenizer->encode("hello hello", true), (Ids{1, 268, 268}));
+  EXPECT_EQ(tokenizer->encode(" hello", true), (Ids{1, 268}));
+  // Only the first part of a text gets a space.
+  EXPECT_EQ(tokenizer->encode("hello</s>hello", false), (Ids{268, 2, 267}));
+  EXPECT_EQ(decoded(*tokenizer, {1, 268, 268}), "hello hello");
+  file["pre_tokenizer"]["split"] = true;
+  file["model"]["merges"].push_back(pair("o", "\u2581"));  // never within a word
+  file["model"]["vocab"]["o\u2581"] = 269;
+  tokenizer = load(file);
+  EXPECT_EQ(tokenizer->encode("o o  hello", false), (Ids{259, 263, 259, 263, 259, 268}));
+}
+
+TEST_F(JsonTokenizer, Llama3MergesWithinWords) {
+  const auto tokenizer = load(llama3());
+  EXPECT_EQ(tokenizer->bos(), 262);
+  EXPECT_EQ(tokenizer->encode("hello hello", true), (Ids{262, 259, 260}));
+  EXPECT_EQ(tokenizer->encode("", true), (Ids{262}));
+  // Digits by threes; "123" is a token as a whole, though no merge leads there.
+  EXPECT_EQ(tokenizer->encode("1234", false), (Ids{261, '4'}));
+  const std::string text = "\u00e9 \U0001f600\n";
+  const Ids ids = tokenizer->encode(text, false);
+  EXPECT_EQ(ids, (Ids{0xc3, 0xa9, ' ', 0xf0, 0x9f, 0x98, 0x80, '\n'}));
+  EXPECT_EQ(decoded(*tokenizer, ids), text);
+}
+
+TEST_F(JsonTokenizer, IgnoreMergesIsAnOption) {
+  json file = llama3();
+  file["model"]["ignore_merges"] = false;
+  EXPECT_EQ(load(file)->encode("123", false), (Ids{'1', '2', '3'}));
+}
+
+TEST(WordSplitter, SplitsAsLlama3) {
+  const WordSplitter splitter(llama3_words);
+  const auto words = [&](std::string_view text) {
+    std::string all;
+    for (const std::string_view word : splitter.split(text)) all += std::string(word) + "|";
+    return all;
+  };
+  EXPECT_EQ(words("I'll SAY'LL it's"), "I|'ll| SAY|'LL| it|'s|");
+  EXPECT_EQ(words("a   b"), "a|  | b|");
+  EXPECT_EQ(words("a  \n\n  b "), "a|  \n\n| | b| |");
+  EXPECT_EQ(words("x=12345;"), "x|=|123|45|;|");
+  EXPECT_EQ(words("(hi)!?\n..."), "(hi|)!?\n|...|");
+  EXPECT_EQ(words("\u4f60\u597d \u00c9t\u00e9 \u0662\u0663"),
+            "\u4f60\u597d| \u00c9t\u00e9| |\u0662\u0663|");
+  EXPECT_EQ(words(""), "");
+  EXPECT_EQ(words(std::string(300000, ' ') + "a"), std::string(299999, ' ') + "| a|");
+}
+
+TEST(WordSplitter, KeepsWhatLiesBetweenMatches) {
+  const auto words = WordSplitter("b+|").split("abba");
+  EXPECT_EQ(words, (std::vector<std::string_view>{"a", "bb", "a"}));
+}
+
+TEST(WordSplitter, RefusesPatternsThatTakeForever) {
+  expect_refused([] { WordSplitter("(a"); }, "wrong at byte 2");
+  expect_refused([] { WordSplitter(std::string(5000, 'a')); }, "longer than");
+  const WordSplitter slow("(a|aa)+$");
+  expect_refused([&] { slow.split(std::string(5000, 'a') + '!'); }, "can't split");
+}
+
+TEST_F(JsonTokenizer, LongTextsAreNoTrouble) {
+  std::string text;
+  while (text.size() < 1000000) text += "hellohello\u00e9";
+  for (const json& file : {llama2(), llama3()}) {
+    const auto tokenizer = load(file);
+    EXPECT_EQ(decoded(*tokenizer, tokenizer->encode(text, true)), text);
+  }
+}
+
+// What is not known is refused by its name; it is never left out.
+TEST_F(JsonTokenizer, RefusesWhatItDoesNotKnow) {
+  const auto with = [&](const json& base, const char* path, const json& value) {
+    return [this, base, path, value] {
+      json file = base;
+      file[json::json_pointer(path)] = value;
+      load(file);
+    };
+  };
+  const json two = llama2(), three = llama3();
+  expect_refused(with(two, "/model/type", "Unigram"), "'Unigram'; allowed: BPE");
+  expect_refused(with(two, "/model/end_of_word_suffix", "</w>"), "end_of_word_suffix");
+  expect_refused(with(two, "/model/unk_token", "<none>"), "'<none>' isn't in vocab");
+  expect_refused(with(two, "/model/vocab/h", 300), "the id of 'h'");
+  expect_refused(with(two, "/model/vocab/h", -1), "the id of 'h'");
+  expect_refused(with(two, "/model/vocab/h", 5), "two tokens have id 5");
+  expect_refused(with(two, "/model/merges/0", "h x"), "merge 0 has a token");
+  expect_refused(with(two, "/model/merges/0", "h e l"), "merge 0 is neither");
+  expect_refused(with(two, "/model/merges/0", json::array({"h"})), "merge 0 is neither");
+  expect_refused(with(two, "/model/merges", "h e"), "merges is no list");
+  expect_refused(with(two, "/normalizer/normalizers/0/type", "NFKC"), "'NFKC' isn't known");
+  expect_refused(with(two, "/normalizer/normalizers/1/pattern", {{"Regex", "a"}}), "no String");
+  expect_refused(with(two, "/pre_tokenizer", {{"type", "Whitespace"}}), "'Whitespace' isn't known");
+  expect_refused(with(two, "/decoder", nullptr), "has no decoder");
+  expect_refused(with(two, "/decoder/decoders/3/start", 0), "take one space");
+  expect_refused(with(two, "/added_tokens/1/id", 5), "'<s>' is token 5");
+  expect_refused(with(two, "/added_tokens/1/lstrip", true), "lstrip is true");
+  expect_refused(with(two, "/added_tokens/1/content", ""), "token 1 is empty");
+  expect_refused(with(three, "/added_tokens/1/id", 300), "id is 300");
+  expect_refused(with(three, "/pre_tokenizer/pretokenizers/0/behavior", "Removed"), "Isolated");
+  expect_refused(with(three, "/pre_tokenizer/pretokenizers/0/pattern/Regex", "("), "wrong at byte");
+  expect_refused(with(three, "/post_processor/processors/1/type", "Bert"), "'Bert' isn't known");
+}
+
+TEST_F(JsonTokenizer, EveryByteHasAToken) {
+  json file = llama3();
+  file["model"]["vocab"].erase(character(0x00));
+  expect_refused([&] { load(file); }, "no token for byte 0x00");
+}
+
+TEST_F(JsonTokenizer, MutationsAreReadOrRefused) {
+  for (const json& file : {llama2(), llama3()}) {
+    load(file);
+    LlamaConfig config;
+    config.vocab = 300;
+    const auto load_again = [&] {
+      const auto tokenizer = load_tokenizer(folder_.path(), config);
+      decoded(*tokenizer, tokenizer->encode("hello </s>1234<|end|> \u00e9", true));
+    };
+    EXPECT_GT(refused_mutations(folder_ / "tokenizer.json", 1000, false, load_again), 500);
+  }
+}
+
+}  // namespace
+}  // namespace greta
