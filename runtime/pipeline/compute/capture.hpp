@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "kernels/model/problem.hpp"
-#include "runtime/device/device_info.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta {
+
+class Runtime;
 
 /// A problem that an application asked for.
 struct CapturedProblem {
   Problem problem;
   std::uint64_t count = 0;  ///< how often it ran
-  double device_us = 0;     ///< all runs together; 0 where it was not timed
+  double device_us = 0;     ///< all runs together, by the mean of those timed; 0 where none was
 
   bool operator==(const CapturedProblem&) const = default;
 };
@@ -32,6 +33,8 @@ struct Capture {
 /// …, "greta": …}, each further line {"problem": key, "count": n, "device_us": t}.
 constexpr int capture_version = 1;
 
+/// What ran on a runtime while its telemetry was on, the longest time first.
+Capture captured(Runtime& runtime);
 /// Writes a capture as JSON lines, the whole file at once by a rename. Fails with `io`.
 Result<void> write_capture(const std::filesystem::path& file, const Capture& capture);
 /// Reads a capture. Every line is checked; a failure names the file, the line and what is wrong

@@ -278,4 +278,22 @@ Result<void> Operations::layernorm_rmsnorm(const Tensor& x, const Tensor& y, con
   return start(problem, given);
 }
 
+Result<void> check_copy(const Tensor& to, const Tensor& from) {
+  if (!to || !from) return refusal("copy", to ? "from is missing" : "to is missing");
+  const bool alike = to.dtype() == from.dtype() && to.shape().elements() == from.shape().elements();
+  if (!alike || !to.contiguous() || !from.contiguous()) {
+    return refusal("copy", fmt::format("{} to {}: {}", from.text(), to.text(),
+                                       alike ? "both must be contiguous"
+                                             : "types and numbers of elements must agree"));
+  }
+  if (to.overlaps(from)) return refusal("copy", "source and target overlap");
+  return {};
+}
+
+Result<void> record_copy(Stream& stream, const Tensor& to, const Tensor& from) {
+  const Storage &target = *to.storage(), &origin = *from.storage();
+  return stream.copy(*target.buffer, target.offset + to.offset(), *origin.buffer,
+                     origin.offset + from.offset(), from.bytes());
+}
+
 }  // namespace greta

@@ -102,4 +102,9 @@ class Operations {
   Result<void> start(const Problem& problem, std::span<const Tensor> operands);
 };
 
+/// Whether `from` can be copied to `to`.
+Result<void> check_copy(const Tensor& to, const Tensor& from);
+/// Records a copy of tensors that have memory.
+Result<void> record_copy(Stream& stream, const Tensor& to, const Tensor& from);
+
 }  // namespace greta

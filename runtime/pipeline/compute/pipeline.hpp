@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/pipeline/compute/operations.hpp"
+#include "runtime/pipeline/compute/queue.hpp"
 #include "runtime/pipeline/compute/runtime.hpp"
 
 namespace greta {
@@ -86,7 +87,7 @@ struct PipelineOptions {
 /// are part of the graph. A failure leaves what was recorded before as it was.
 class Pipeline final : public Operations {
  public:
-  explicit Pipeline(Runtime& runtime) : runtime_(runtime) {}
+  explicit Pipeline(Runtime& runtime);
 
   /// A tensor that lives from the first operation that writes it to the last that uses it, within a
   /// replay. Its memory is shared with others that live at other times.
@@ -106,8 +107,12 @@ class Pipeline final : public Operations {
 
  private:
   Result<void> check_storage(std::span<const Tensor> operands) const;
+  /// Gives temporaries their places in an arena of the graph, and the graph its workspace.
+  Result<void> place(PipelineGraph& graph);
+  Result<void> add_workspace(PipelineGraph& graph);
 
   Runtime& runtime_;
+  std::uint64_t number_;  ///< of this recording, of all there are
   std::string label_;
   std::vector<RecordedOperation> operations_;
   std::vector<std::shared_ptr<Storage>> temporaries_;

@@ -21,6 +21,11 @@ struct OperationCounts {
   std::uint64_t runs = 0;        ///< launched one by one, or within replays
   std::uint64_t timed_runs = 0;  ///< of these, with device time
   double device_us = 0;          ///< of the timed ones together
+
+  /// Of a timed run; 0 where none was.
+  double mean_us() const {
+    return timed_runs == 0 ? 0 : device_us / static_cast<double>(timed_runs);
+  }
 };
 
 /// A problem that is ready to run on operands of its shapes: which configuration, why, and its
@@ -45,6 +50,9 @@ class KernelStore {
   explicit KernelStore(Device& device) : device_(device) {}
 
   Result<std::shared_ptr<const Kernel>> compile(const KernelSource& source);
+  /// Compiles with up to `jobs` threads what is not here yet. Failures are left for compile() to
+  /// tell.
+  void warm(std::span<const KernelSource> sources, unsigned jobs);
   std::size_t size() const;
   /// Of all kernels here, how many the disk cache had.
   std::size_t from_cache() const;

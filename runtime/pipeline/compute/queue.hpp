@@ -41,9 +41,18 @@ class Queue final : public Operations {
   Stream& stream() { return *stream_; }
 
  private:
-  friend class PipelineGraph;
-
   void keep(const std::shared_ptr<Storage>& storage);
+  /// Counts an operation, null for a copy, and times it where telemetry asks for that.
+  template <typename Record>
+  Result<void> timed(const PreparedOperation* operation, const Record& record) {
+    const Telemetry& telemetry = runtime_.telemetry();
+    if (!telemetry.counts()) return record();
+    if (operation != nullptr) ++operation->counts.runs;
+    if (!telemetry.times()) return record();
+    if (auto started = timer_.start(runtime_.device(), *stream_); !started) return started;
+    if (auto done = record(); !done) return done;
+    return timer_.stop(runtime_.device(), *stream_, operation);
+  }
   Result<void> launched();
 
   Runtime& runtime_;

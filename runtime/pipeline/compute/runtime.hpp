@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -29,7 +30,7 @@ struct RuntimeOptions {
 struct Precompiled {
   std::string problem;             ///< key
   std::size_t kernels = 0;         ///< that it launches
-  std::size_t compiled = 0;        ///< of these, the disk cache did not have
+  std::size_t from_cache = 0;      ///< of these, the disk cache had
   std::optional<Failure> failure;  ///< why it can't run
 };
 
@@ -43,6 +44,7 @@ class Runtime {
   static Result<std::unique_ptr<Runtime>> of(std::unique_ptr<Device> device,
                                              const LookupFiles& databases = {},
                                              const LookupOptions& lookup = {});
+  ~Runtime();
 
   Device& device() { return *device_; }
   const Lookup& lookup() const { return lookup_; }
@@ -70,10 +72,12 @@ class Runtime {
   const KernelStore& kernels() const { return *kernels_; }
 
  private:
-  Runtime(std::unique_ptr<Device> device, Lookup lookup);
+  Runtime(std::unique_ptr<Device> device, std::unique_ptr<Stream> probe, Lookup lookup);
   Result<std::unique_ptr<PreparedOperation>> make(const Problem& problem);
+  Result<CompiledPlan> compile(const Problem& problem, const Config& config);
 
   std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> probe_;  ///< records launches to see whether they are taken; runs nothing
   Lookup lookup_;
   std::unique_ptr<KernelStore> kernels_;
   std::unordered_map<Problem, std::unique_ptr<PreparedOperation>, ProblemHash> prepared_;

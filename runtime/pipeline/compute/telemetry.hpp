@@ -1,7 +1,7 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,11 +11,10 @@
 
 namespace greta {
 
-class PipelineGraph;
-
 /// What was counted of one problem.
 struct OperationReport {
-  std::string problem;  ///< key
+  Problem problem;
+  std::string key;  ///< of the problem
   std::string config;
   LookupOrigin origin = LookupOrigin::fallback;
   OperationCounts counts;
@@ -24,9 +23,9 @@ struct OperationReport {
 /// What was counted of one operation of the catalog, over all its problems.
 struct OperationTotals {
   std::string op;
-  std::uint64_t hits[4] = {};  ///< runs by LookupOrigin
-  std::uint64_t prepared = 0;  ///< problems that had to be looked up and compiled
-  std::uint64_t replaced = 0;  ///< of these, ran another configuration than looked up
+  std::array<std::uint64_t, 4> hits{};  ///< runs by LookupOrigin
+  std::uint64_t prepared = 0;           ///< problems that had to be looked up and compiled
+  std::uint64_t replaced = 0;           ///< of these, ran another configuration than looked up
   OperationCounts counts;
 };
 
@@ -35,14 +34,14 @@ class Telemetry {
  public:
   struct Options {
     bool count = false;
-    /// Time each operation on the device as well. Operations of graphs are then launched one by
-    /// one, with events between them.
+    /// With `count`, also time each operation on the device. Operations of graphs are then launched
+    /// one by one, with events between them.
     bool device_time = false;
   };
 
   void set(const Options& options) { options_ = options; }
   bool counts() const { return options_.count; }
-  bool times() const { return options_.device_time; }
+  bool times() const { return options_.count && options_.device_time; }
 
   /// A graph's replays are counted here; they count for each of its operations.
   std::shared_ptr<std::uint64_t> add_graph(std::vector<const PreparedOperation*> operations);

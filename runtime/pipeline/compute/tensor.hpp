@@ -48,8 +48,8 @@ struct Storage {
   std::shared_ptr<Buffer> buffer;  ///< null: a temporary that has no place yet
   std::size_t offset = 0;          ///< of byte 0 within the buffer
   std::size_t bytes = 0;
-  const void* pipeline = nullptr;  ///< whose temporary it is; null: nobody's
-  std::uint64_t kept_by = 0;       ///< the last batch of work that was told to keep it
+  std::uint64_t pipeline = 0;  ///< number of the recording whose temporary it is; 0: nobody's
+  std::uint64_t kept_by = 0;   ///< the last batch of work that was told to keep it
 };
 
 /// A view of device memory: element type, shape and strides. Cheap to copy; copies view the same

@@ -1,0 +1,93 @@
+#include "runtime/pipeline/compute/prepared.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <unordered_set>
+#include <utility>
+
+namespace greta {
+namespace {
+
+Failure refusal(const PreparedOperation& operation, std::string_view why) {
+  return {Status::invalid_argument, fmt::format("{}: {}", operation.key, why), {}};
+}
+
+/// What makes two kernels one: what reaches the binary, and what their launches are given.
+std::string identity(const KernelSource& source) {
+  return fmt::format("{} {} {}x{}x{} {}", source.content_key({}, {}), source.language,
+                     source.block[0], source.block[1], source.block[2],
+                     source.dynamic_shared_bytes);
+}
+
+}  // namespace
+
+Result<void> PreparedOperation::check(std::span<const Tensor> tensors) const {
+  if (tensors.size() != operands.size()) {
+    return refusal(*this, fmt::format("{} operands, it has {}", tensors.size(), operands.size()));
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (std::string why = why_not(tensors[i], operands[i]); !why.empty())
+      return refusal(*this, why);
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].role == Role::input) continue;
+    for (std::size_t j = 0; j < operands.size(); ++j) {
+      if (i == j || !tensors[i].overlaps(tensors[j])) continue;
+      return refusal(
+          *this, fmt::format("{} is written and overlaps {}", operands[i].name, operands[j].name));
+    }
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const Kernel>> KernelStore::compile(const KernelSource& source) {
+  const std::string name = identity(source);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = kernels_.find(name); found != kernels_.end()) return found->second;
+  }
+  auto compiled = device_.compile(source);
+  if (!compiled) return compiled.failure();
+  const std::lock_guard lock(mutex_);
+  return kernels_.try_emplace(name, *std::move(compiled)).first->second;
+}
+
+void KernelStore::warm(std::span<const KernelSource> sources, unsigned jobs) {
+  std::vector<const KernelSource*> missing;
+  {
+    const std::lock_guard lock(mutex_);
+    std::unordered_set<std::string> seen;
+    for (const KernelSource& source : sources) {
+      const std::string name = identity(source);
+      if (!kernels_.contains(name) && seen.insert(name).second) missing.push_back(&source);
+    }
+  }
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < missing.size(); i = next++) {
+      static_cast<void>(compile(*missing[i]));
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 1; i < std::min<std::size_t>(jobs, missing.size()); ++i) {
+    threads.emplace_back(work);
+  }
+  work();
+}
+
+std::size_t KernelStore::size() const {
+  const std::lock_guard lock(mutex_);
+  return kernels_.size();
+}
+
+std::size_t KernelStore::from_cache() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& entry : kernels_) count += entry.second->from_cache() ? 1 : 0;
+  return count;
+}
+
+}  // namespace greta

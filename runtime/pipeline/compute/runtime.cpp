@@ -1,0 +1,195 @@
+#include "runtime/pipeline/compute/runtime.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/log.hpp"
+#include "runtime/device/telemetry.hpp"
+#include "runtime/pipeline/compute/queue.hpp"
+
+namespace greta {
+namespace {
+
+Failure refusal(std::string message) {
+  return {Status::invalid_argument, std::move(message), {}};
+}
+
+/// A failure of what was looked up, which the default configuration may not have.
+bool of_the_configuration(Status status) {
+  switch (status) {
+    case Status::constraints:
+    case Status::compile:
+    case Status::launch:
+    case Status::timeout:
+    case Status::crash:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Result<void> check_transfer(const char* what, const Tensor& tensor, std::size_t bytes) {
+  if (!tensor || !tensor.storage()->buffer) {
+    return refusal(fmt::format("{}: {}", what,
+                               tensor ? "a temporary that has no memory before its "
+                                        "pipeline is finished"
+                                      : "no tensor"));
+  }
+  if (!tensor.contiguous() || tensor.bytes() != bytes) {
+    return refusal(fmt::format("{}: {} has {} bytes{}, not {}", what, tensor.text(), tensor.bytes(),
+                               tensor.contiguous() ? "" : " in pieces", bytes));
+  }
+  return {};
+}
+
+}  // namespace
+
+Runtime::Runtime(std::unique_ptr<Device> device, std::unique_ptr<Stream> probe, Lookup lookup)
+    : device_(std::move(device)),
+      probe_(std::move(probe)),
+      lookup_(std::move(lookup)),
+      kernels_(std::make_unique<KernelStore>(*device_)) {}
+
+Runtime::~Runtime() = default;
+
+Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions& options) {
+  auto device = open_device(options.device, options.open);
+  if (!device) return device.failure();
+  return of(*std::move(device), options.databases, options.lookup);
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::of(std::unique_ptr<Device> device,
+                                             const LookupFiles& databases,
+                                             const LookupOptions& lookup) {
+  try {
+    Lookup opened = Lookup::open(device->info(), databases, lookup);
+    auto probe = device->create_stream();
+    if (!probe) return probe.failure();
+    return std::unique_ptr<Runtime>(
+        new Runtime(std::move(device), *std::move(probe), std::move(opened)));
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+Result<Tensor> Runtime::allocate(DType dtype, const Shape& shape, Memory memory) {
+  auto storage = std::make_shared<Storage>();
+  storage->bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  auto buffer = device_->allocate(storage->bytes, memory);
+  if (!buffer) return buffer.failure();
+  storage->buffer = *std::move(buffer);
+  return Tensor(std::move(storage), dtype, shape);
+}
+
+Result<void> Runtime::upload(const Tensor& to, std::span<const std::byte> from) {
+  if (auto good = check_transfer("upload", to, from.size()); !good) return good;
+  return device_->upload(*to.storage()->buffer, to.storage()->offset + to.offset(), from);
+}
+
+Result<void> Runtime::download(const Tensor& from, std::span<std::byte> to) {
+  if (auto good = check_transfer("download", from, to.size()); !good) return good;
+  return device_->download(*from.storage()->buffer, from.storage()->offset + from.offset(), to);
+}
+
+Result<std::unique_ptr<Queue>> Runtime::queue() {
+  auto stream = device_->create_stream();
+  if (!stream) return stream.failure();
+  return std::make_unique<Queue>(*this, *std::move(stream));
+}
+
+Result<const PreparedOperation*> Runtime::prepare(const Problem& problem) {
+  if (const auto found = prepared_.find(problem); found != prepared_.end()) {
+    return found->second.get();
+  }
+  telemetry::count("runtime.misses");
+  auto made = make(problem);
+  if (!made) return made.failure();
+  return prepared_.emplace(problem, *std::move(made)).first->second.get();
+}
+
+Result<std::unique_ptr<PreparedOperation>> Runtime::make(const Problem& problem) {
+  const KernelTemplate* const kernel = find_template(problem.op);
+  if (kernel == nullptr) return refusal(fmt::format("no operation {}", problem.op));
+  if (auto good = check_problem(*kernel, problem); !good) {
+    return refusal(fmt::format("{}: {}", problem.op, good.failure().message));
+  }
+  try {
+    Answer answer = lookup_.find(problem);
+    auto plan = compile(problem, answer.config);
+    std::string replaced;
+    if (!plan && answer.origin != LookupOrigin::fallback &&
+        of_the_configuration(plan.failure().status)) {
+      replaced = fmt::format("{}: {}", answer.config.text(), plan.failure().message);
+      log(LogLevel::warning, "{}: the {} configuration can't run, the default is used: {}",
+          problem.key(), to_string(answer.origin), replaced);
+      telemetry::count("runtime.replaced");
+      answer = {};
+      answer.config = kernel->default_config(problem, lookup_.device());
+      plan = compile(problem, answer.config);
+    }
+    if (!plan) return plan.failure();
+    auto made = std::make_unique<PreparedOperation>(
+        PreparedOperation{problem, problem.key(), kernel->tensors(problem), std::move(answer),
+                          std::move(replaced), *std::move(plan)});
+    return made;
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+Result<CompiledPlan> Runtime::compile(const Problem& problem, const Config& config) {
+  const KernelTemplate& kernel = *find_template(problem.op);
+  auto plan = kernel.plan(problem, lookup_.device(), config);
+  if (!plan) return plan.failure();
+  auto compiled = CompiledPlan::create(
+      *plan, [&](const KernelSource& source) { return kernels_->compile(source); });
+  if (!compiled) return compiled.failure();
+  // Whether the device takes the launches; nothing of this runs.
+  const std::vector<std::uint64_t> nowhere(kernel.tensors(problem).size());
+  const auto taken = compiled->record(*probe_, nowhere, 0);
+  probe_->discard();
+  if (!taken) return taken.failure();
+  return compiled;
+}
+
+std::vector<Precompiled> Runtime::precompile(std::span<const Problem> problems, unsigned jobs) {
+  std::vector<KernelSource> sources;
+  for (const Problem& problem : problems) {
+    const KernelTemplate* const kernel = find_template(problem.op);
+    if (kernel == nullptr || !check_problem(*kernel, problem)) continue;
+    try {
+      const auto plan = kernel->plan(problem, lookup_.device(), lookup_.find(problem).config);
+      if (!plan) continue;
+      sources.insert(sources.end(), plan->sources.begin(), plan->sources.end());
+    } catch (const Error&) {
+      continue;  // prepare() says why
+    }
+  }
+  kernels_->warm(sources, jobs);
+  std::vector<Precompiled> outcome;
+  for (const Problem& problem : problems) {
+    Precompiled& one = outcome.emplace_back();
+    one.problem = problem.key();
+    const auto prepared = prepare(problem);
+    if (!prepared) {
+      one.failure = prepared.failure();
+      continue;
+    }
+    const auto& kernels = (*prepared)->plan.kernels();
+    one.kernels = kernels.size();
+    one.from_cache = static_cast<std::size_t>(std::count_if(
+        kernels.begin(), kernels.end(), [](const auto& kernel) { return kernel->from_cache(); }));
+  }
+  return outcome;
+}
+
+std::vector<const PreparedOperation*> Runtime::prepared() const {
+  std::vector<const PreparedOperation*> all;
+  for (const auto& entry : prepared_) all.push_back(entry.second.get());
+  return all;
+}
+
+}  // namespace greta
