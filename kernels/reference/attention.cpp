@@ -12,6 +12,7 @@
 
 #include "kernels/model/random.hpp"
 #include "kernels/reference/findings.hpp"
+#include "kernels/reference/gemm_error.hpp"
 
 namespace greta {
 namespace {
@@ -21,12 +22,6 @@ using Row = Eigen::Array<double, 1, Eigen::Dynamic>;
 
 constexpr double u = 0x1p-24;
 constexpr double slack = 1.001;  // second-order terms
-
-/// Relative to the norm of the products, of a dot product in f32; see GemmErrorModel.
-double gamma(std::int64_t length) {
-  const auto n = static_cast<double>(length);
-  return u * std::min(n + 2, 8.0) * std::sqrt(n);
-}
 
 const HostTensor& tensor(const std::vector<HostTensor>& inputs, std::string_view name) {
   const auto found = std::find_if(inputs.begin(), inputs.end(),
@@ -167,7 +162,7 @@ class Group {
     const Row s = a_.scale * weights_.row(i).head(n).array();
     const double most = s.maxCoeff();
     const Row p = (s - most).exp();
-    Row e = std::abs(a_.scale) * gamma(a_.dim) * errors_.row(i).head(n).array().sqrt();
+    Row e = std::abs(a_.scale) * dot_product_error(a_.dim) * errors_.row(i).head(n).array().sqrt();
     e += 3 * u * (s.abs() + std::abs(most));
     e += 4 * u * (3 + 2 * std::log2(std::exp(1.0)) * (most - s)) + 16 * u;
     if (a_.in == DType::f16) e += (p < 0x1p-14).cast<double>();
@@ -193,7 +188,7 @@ class Group {
   Expected judge(std::int64_t i, std::int64_t d) const {
     const double o = values_(i, d), size = std::abs(o), norm = std::sqrt(squares_(i, d));
     double error = spread_(i, d) + size * errors_of_rows_(i);
-    error += gamma(visible(i)) * (size + norm) + 4 * u * size;
+    error += dot_product_error(visible(i)) * (size + norm) + 4 * u * size;
     if (size_of(a_.in) == 2) error += unit_roundoff(a_.in) * (size + 6 * norm);
     error *= slack;
     const double least = a_.out == DType::f16 ? 0x1p-25 : smallest_normal(a_.out);

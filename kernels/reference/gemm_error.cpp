@@ -14,6 +14,11 @@ constexpr double slack = 1.001;
 
 }  // namespace
 
+double dot_product_error(std::int64_t length) {
+  const auto n = static_cast<double>(length);
+  return u * std::min(n + 2, 8.0) * std::sqrt(n);
+}
+
 GemmErrorModel::GemmErrorModel(const Problem& problem) : out_(problem.out_dtype) {
   const std::string epilogue = problem.attribute("epilogue", "none");
   const auto contains = [&](const char* word) { return epilogue.find(word) != std::string::npos; };
@@ -24,8 +29,7 @@ GemmErrorModel::GemmErrorModel(const Problem& problem) : out_(problem.out_dtype)
   // The factors are f32 numbers.
   alpha_ = std::strtof(problem.attribute("alpha", "1").c_str(), nullptr);
   beta_ = std::strtof(problem.attribute("beta", "0").c_str(), nullptr);
-  const auto k = static_cast<double>(problem.dim("k"));
-  gamma_ = u * std::min(k + 2, 8.0) * std::sqrt(k);
+  gamma_ = dot_product_error(problem.dim("k"));
   roundings_ = (alpha_ != 1) + bias_ + residual_ + 2 * (beta_ != 0);
 }
 

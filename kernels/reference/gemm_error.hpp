@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "kernels/model/kernel_template.hpp"
@@ -13,6 +14,10 @@ struct GemmTerms {
   double norm = 0;     ///< root of the sum of (a b)^2
   double bias = 0, residual = 0, old = 0;
 };
+
+/// How far a dot product that is accumulated in f32 may be off, relative to the root of the sum of
+/// its squared products: gamma of GemmErrorModel.
+double dot_product_error(std::int64_t length);
 
 /// Value and error bound of one element of C = act(alpha * product + bias + residual + beta * old).
 ///

@@ -5,14 +5,15 @@
 #include <span>
 #include <vector>
 
+#include "runtime/pipeline/llama/stages.hpp"
 #include "runtime/pipeline/llama/trace.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
 
 namespace greta {
 
 /// A Llama in FP64 on the CPU, for one sequence: what devices' runs are compared with. Shares no
-/// code with kernels or their references. Weights are read where they are mapped, so that it takes
-/// little memory; it runs on all cores, some 10^9 multiplications a second.
+/// arithmetic with kernels or their references. Weights are read where they are mapped, so that it
+/// takes little memory; it runs on all cores, some 10^9 multiplications a second.
 class LlamaReference {
  public:
   /// `weights`: round all of them to this type first, as a device may keep them. The model must
@@ -33,8 +34,13 @@ class LlamaReference {
     std::vector<double> keys, values;  ///< [positions, kv_dim]
   };
 
+  TraceMatrix embed(std::span<const std::int32_t> ids) const;
+  LlamaLayerTrace layer(std::size_t index, const TraceMatrix& x);
+  /// Of queries at position_ …
+  TraceMatrix attend(const TraceMatrix& q, const Cache& cache) const;
+
   const LlamaModel& model_;
-  std::optional<DType> weights_;
+  stages::Weights weights_;
   std::vector<double> frequencies_;
   std::vector<Cache> caches_;  ///< of each layer
   std::int64_t position_ = 0;

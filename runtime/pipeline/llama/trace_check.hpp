@@ -65,6 +65,8 @@ class LlamaTraceCheck {
                                  const TraceMatrix& logits) const;
 
  private:
+  void check_input(std::int64_t layer, const TraceMatrix& input) const;
+
   const LlamaModel& model_;
   TraceTypes types_;
 };

@@ -1,0 +1,157 @@
+#include "runtime/pipeline/llama/stages.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels/reference/parallel.hpp"
+
+namespace greta::stages {
+namespace {
+
+template <DType type>
+void decode(const std::byte* data, std::vector<double>& to) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<double>(load<type>(data, i));
+}
+
+double rounded_to(DType type, double value) {
+  std::array<std::byte, 8> stored{};
+  store_element(type, stored.data(), 0, value);
+  return load_element(type, stored.data(), 0);
+}
+
+/// body(i) for 0 … count-1; on all cores where each takes `work` multiplications and that is much.
+template <typename Body>
+void for_each(std::int64_t count, std::int64_t work, const Body& body) {
+  const auto part = [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) body(i);
+  };
+  if (count * work < 1 << 20) return part(0, count);
+  parallel_parts(count, part);
+}
+
+}  // namespace
+
+std::vector<double> Weights::row(const WeightView& weights, std::int64_t row) const {
+  std::vector<double> values(static_cast<std::size_t>(weights.cols));
+  const std::byte* data =
+      weights.data + static_cast<std::size_t>(row) * values.size() * size_of(weights.dtype);
+  switch (weights.dtype) {
+    case DType::f16:
+      decode<DType::f16>(data, values);
+      break;
+    case DType::bf16:
+      decode<DType::bf16>(data, values);
+      break;
+    default:
+      decode<DType::f32>(data, values);
+  }
+  const bool exact = !rounding_ || *rounding_ == weights.dtype || *rounding_ == DType::f32;
+  if (exact) return values;
+  for (double& value : values) value = rounded_to(*rounding_, value);
+  return values;
+}
+
+TraceMatrix multiply(const Weights& weights, const WeightView& matrix, const TraceMatrix& x,
+                     TraceMatrix* norms) {
+  TraceMatrix result(x.rows, matrix.rows);
+  if (norms != nullptr) *norms = TraceMatrix(x.rows, matrix.rows);
+  for_each(matrix.rows, x.rows * matrix.cols, [&](std::int64_t col) {
+    const std::vector<double> w = weights.row(matrix, col);
+    for (std::int64_t row = 0; row < x.rows; ++row) {
+      const double* values = x.row(row);
+      double sum = 0, squares = 0;
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        const double product = values[i] * w[i];
+        sum += product;
+        squares += product * product;
+      }
+      result.row(row)[col] = sum;
+      if (norms != nullptr) norms->row(row)[col] = std::sqrt(squares);
+    }
+  });
+  return result;
+}
+
+double rms_factor(const TraceMatrix& x, std::int64_t row, double epsilon) {
+  double squares = 0;
+  for (std::int64_t col = 0; col < x.cols; ++col) squares += x.row(row)[col] * x.row(row)[col];
+  return 1 / std::sqrt(squares / static_cast<double>(x.cols) + epsilon);
+}
+
+TraceMatrix rms_norm(const Weights& weights, const WeightView& gains, const TraceMatrix& x,
+                     double epsilon) {
+  const std::vector<double> gain = weights.row(gains, 0);
+  TraceMatrix result(x.rows, x.cols);
+  for (std::int64_t row = 0; row < x.rows; ++row) {
+    const double factor = rms_factor(x, row, epsilon);
+    for (std::int64_t col = 0; col < x.cols; ++col) {
+      result.row(row)[col] = x.row(row)[col] * factor * gain[static_cast<std::size_t>(col)];
+    }
+  }
+  return result;
+}
+
+std::int64_t rope_partner(const LlamaConfig& config, std::int64_t index) {
+  if (config.rope_style == RopeStyle::interleaved) return index ^ 1;
+  const std::int64_t half = config.head_dim / 2;
+  return index < half ? index + half : index - half;
+}
+
+TraceMatrix rope(const LlamaConfig& config, const std::vector<double>& frequencies,
+                 const TraceMatrix& x, std::int64_t first, TraceMatrix* sizes) {
+  TraceMatrix result(x.rows, x.cols);
+  if (sizes != nullptr) *sizes = TraceMatrix(x.rows, x.cols);
+  for (std::int64_t row = 0; row < x.rows; ++row) {
+    for (std::int64_t col = 0; col < x.cols; ++col) {
+      const std::int64_t index = col % config.head_dim, partner = rope_partner(config, index);
+      const bool interleaved = config.rope_style == RopeStyle::interleaved;
+      const std::int64_t pair = interleaved ? index / 2 : std::min(index, partner);
+      const double angle =
+          static_cast<double>(first + row) * frequencies[static_cast<std::size_t>(pair)];
+      // The pair's first element becomes a cos - b sin, its second b cos + a sin.
+      const double sign = index < partner ? -1 : 1;
+      const double own = x.row(row)[col] * std::cos(angle);
+      const double other = x.row(row)[col - index + partner] * std::sin(angle);
+      result.row(row)[col] = own + sign * other;
+      if (sizes != nullptr) sizes->row(row)[col] = std::abs(own) + std::abs(other);
+    }
+  }
+  return result;
+}
+
+Attended attend(const double* query, const double* keys, const double* values, std::int64_t stride,
+                std::int64_t n, std::int64_t dim) {
+  const double scale = 1 / std::sqrt(static_cast<double>(dim));
+  const auto count = static_cast<std::size_t>(n);
+  Attended a{std::vector<double>(count), std::vector<double>(count), std::vector<double>(count),
+             std::vector<double>(static_cast<std::size_t>(dim))};
+  for (std::size_t j = 0; j < count; ++j) {
+    const double* key = keys + static_cast<std::int64_t>(j) * stride;
+    double sum = 0, squares = 0;
+    for (std::int64_t d = 0; d < dim; ++d) {
+      const double product = query[d] * key[d];
+      sum += product;
+      squares += product * product;
+    }
+    a.scores[j] = scale * sum;
+    a.norms[j] = scale * std::sqrt(squares);
+  }
+  const double most = *std::max_element(a.scores.begin(), a.scores.end());
+  double total = 0;
+  for (std::size_t j = 0; j < count; ++j) total += a.weights[j] = std::exp(a.scores[j] - most);
+  for (std::size_t j = 0; j < count; ++j) {
+    a.weights[j] /= total;
+    const double* value = values + static_cast<std::int64_t>(j) * stride;
+    for (std::int64_t d = 0; d < dim; ++d) {
+      a.result[static_cast<std::size_t>(d)] += a.weights[j] * value[d];
+    }
+  }
+  return a;
+}
+
+double silu_mul(double gate, double up) {
+  return gate / (1 + std::exp(-gate)) * up;
+}
+
+}  // namespace greta::stages
