@@ -11,7 +11,7 @@ target_link_libraries(greta_runtime INTERFACE greta::pipeline)
 install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime EXPORT greta ARCHIVE)
 # Public headers lie directly in these folders; deeper ones are the implementation's.
 foreach(folder runtime/device kernels kernels/model kernels/launch db runtime/pipeline/lookup
-        runtime/pipeline/compute)
+        runtime/pipeline/compute runtime/pipeline/models runtime/pipeline/llama)
   file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta/${folder})
 endforeach()

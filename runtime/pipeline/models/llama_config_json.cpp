@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "runtime/device/result.hpp"
-#include "runtime/pipeline/models/json_fields.hpp"
+#include "runtime/pipeline/models/formats/json_fields.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 

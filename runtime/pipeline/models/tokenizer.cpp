@@ -6,8 +6,8 @@
 
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
-#include "runtime/pipeline/models/tokenizers.hpp"
-#include "runtime/pipeline/models/utf8.hpp"
+#include "runtime/pipeline/models/text/tokenizers.hpp"
+#include "runtime/pipeline/models/text/utf8.hpp"
 
 namespace greta {
 

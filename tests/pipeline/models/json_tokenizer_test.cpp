@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "runtime/pipeline/models/bpe_model.hpp"
+#include "runtime/pipeline/models/text/bpe_model.hpp"
+#include "runtime/pipeline/models/text/word_splitter.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
-#include "runtime/pipeline/models/word_splitter.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "runtime/pipeline/models/llama_weights.hpp"
-#include "runtime/pipeline/models/merges.hpp"
+#include "runtime/pipeline/models/text/merges.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "runtime/pipeline/models/formats/safetensors.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
-#include "runtime/pipeline/models/safetensors.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/pipeline/models/json_fields.hpp"
-#include "runtime/pipeline/models/merges.hpp"
-#include "runtime/pipeline/models/tokenizers.hpp"
+#include "runtime/pipeline/models/formats/json_fields.hpp"
+#include "runtime/pipeline/models/text/merges.hpp"
+#include "runtime/pipeline/models/text/tokenizers.hpp"
 
 namespace greta {
 

@@ -1,4 +1,4 @@
-#include "runtime/pipeline/models/safetensors.hpp"
+#include "runtime/pipeline/models/formats/safetensors.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "runtime/device/result.hpp"
-#include "runtime/pipeline/models/json_fields.hpp"
+#include "runtime/pipeline/models/formats/json_fields.hpp"
 
 namespace greta {
 namespace {

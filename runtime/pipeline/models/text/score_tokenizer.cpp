@@ -1,13 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
 
 #include "runtime/device/result.hpp"
-#include "runtime/pipeline/models/merges.hpp"
-#include "runtime/pipeline/models/tokenizers.hpp"
-#include "runtime/pipeline/models/utf8.hpp"
+#include "runtime/pipeline/models/text/merges.hpp"
+#include "runtime/pipeline/models/text/tokenizers.hpp"
+#include "runtime/pipeline/models/text/utf8.hpp"
 
 namespace greta {
 namespace {
@@ -75,10 +76,11 @@ class ScoreTokenizer : public Tokenizer {
     const std::string spaced = " " + std::string(text);
     const std::string_view all = spaced;
     const auto find = [&](const TextSymbol& a, const TextSymbol& b) -> std::optional<TextMerge> {
-      if (is_byte(a.id) || is_byte(b.id)) return std::nullopt;
+      const bool short_enough = b.end - a.begin <= longest_;
+      if (!short_enough || !merges_[index(a.id)] || !merges_[index(b.id)]) return std::nullopt;
       const auto found = ids_.find(all.substr(a.begin, b.end - a.begin));
       if (found == ids_.end()) return std::nullopt;
-      return TextMerge{-double{scores_[static_cast<std::size_t>(found->second)]}, found->second};
+      return TextMerge{-double{scores_[index(found->second)]}, found->second};
     };
     for (const TextSymbol& symbol : merge_symbols(characters(all), find)) ids.push_back(symbol.id);
     return ids;
@@ -87,7 +89,7 @@ class ScoreTokenizer : public Tokenizer {
   std::string decode(std::int32_t id, std::int32_t previous) const override {
     if (id < 0 || id >= vocab_size()) return std::string(replacement_character);
     if (id == beginning || id == end_of_text) return {};
-    std::string_view token = tokens_[static_cast<std::size_t>(id)];
+    std::string_view token = tokens_[index(id)];
     if (const auto byte = byte_of_token(token)) return {static_cast<char>(*byte)};
     const bool first = previous < 0 || previous == beginning;
     if (first && token.starts_with(' ')) token.remove_prefix(1);
@@ -102,16 +104,14 @@ class ScoreTokenizer : public Tokenizer {
     const auto id = static_cast<std::int32_t>(tokens_.size());
     tokens_.push_back(token);
     scores_.push_back(score);
-    if (const auto byte = byte_of_token(token)) {
-      bytes_[*byte] = id;
-    } else if (id >= controls) {
-      ids_.emplace(token, id);
-    }
+    const auto byte = byte_of_token(token);
+    merges_.push_back(!byte && id >= controls);
+    longest_ = std::max(longest_, token.size());
+    if (byte) bytes_[*byte] = id;
+    if (merges_.back()) ids_.emplace(token, id);
   }
 
-  bool is_byte(std::int32_t id) const {
-    return id == unknown || byte_of_token(tokens_[static_cast<std::size_t>(id)]).has_value();
-  }
+  static std::size_t index(std::int32_t id) { return static_cast<std::size_t>(id); }
 
   /// A token for each character, or tokens for its bytes.
   std::vector<TextSymbol> characters(std::string_view text) const {
@@ -136,6 +136,8 @@ class ScoreTokenizer : public Tokenizer {
   std::shared_ptr<const MappedFile> file_;
   std::vector<std::string_view> tokens_;  ///< in the file
   std::vector<float> scores_;
+  std::vector<bool> merges_;  ///< false: bytes and controls, which stay alone
+  std::size_t longest_ = 0;
   std::unordered_map<std::string_view, std::int32_t> ids_;  ///< of what text may become
   ByteTokens bytes_{};
 };

@@ -1,4 +1,4 @@
-#include "runtime/pipeline/models/bpe_model.hpp"
+#include "runtime/pipeline/models/text/bpe_model.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/device/result.hpp"
-#include "runtime/pipeline/models/utf8.hpp"
+#include "runtime/pipeline/models/text/utf8.hpp"
 
 namespace greta {
 namespace {

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "runtime/device/result.hpp"
-#include "runtime/pipeline/models/json_fields.hpp"
-#include "runtime/pipeline/models/llama_files.hpp"
-#include "runtime/pipeline/models/safetensors.hpp"
+#include "runtime/pipeline/models/formats/json_fields.hpp"
+#include "runtime/pipeline/models/formats/llama_files.hpp"
+#include "runtime/pipeline/models/formats/safetensors.hpp"
 
 namespace greta {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/pipeline/models/word_splitter.hpp"
+#include "runtime/pipeline/models/text/word_splitter.hpp"
 
 #include <fmt/format.h>
 

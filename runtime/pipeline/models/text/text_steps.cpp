@@ -1,11 +1,11 @@
-#include "runtime/pipeline/models/text_steps.hpp"
+#include "runtime/pipeline/models/text/text_steps.hpp"
 
 #include <fmt/format.h>
 
 #include <limits>
 
 #include "runtime/device/result.hpp"
-#include "runtime/pipeline/models/tokenizers.hpp"
+#include "runtime/pipeline/models/text/tokenizers.hpp"
 
 namespace greta {
 namespace {

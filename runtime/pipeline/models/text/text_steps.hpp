@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/pipeline/models/json_fields.hpp"
-#include "runtime/pipeline/models/word_splitter.hpp"
+#include "runtime/pipeline/models/formats/json_fields.hpp"
+#include "runtime/pipeline/models/text/word_splitter.hpp"
 
 namespace greta {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "runtime/device/result.hpp"
-#include "runtime/pipeline/models/llama_files.hpp"
+#include "runtime/pipeline/models/formats/llama_files.hpp"
 
 namespace greta {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/pipeline/models/json_fields.hpp"
+#include "runtime/pipeline/models/formats/json_fields.hpp"
 
 #include <fmt/format.h>
 
