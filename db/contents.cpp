@@ -6,6 +6,7 @@
 #include "db/merge.hpp"
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/connection.hpp"
+#include "db/sqlite/migrations.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/tuned_db_impl.hpp"
 #include "db/sqlite/winner_rows.hpp"
@@ -149,6 +150,7 @@ void TunedDb::ship(const Contents& contents, const fs::path& file) {
     connection.write([&](SQLite::Database& database) {
       write_contents(database, without_raw_data(contents), true);
       write_manifest(database);
+      database.exec(fmt::format("DROP INDEX {}", unshipped_index));
     });
     connection.write_shipped(compact.path());
   }

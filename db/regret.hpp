@@ -7,14 +7,10 @@
 
 namespace greta {
 
-/// How far two problems are from each other: the sum of |ln| of the ratios of their dimensions.
-/// Infinite where they differ in more than dimensions, or a dimension is 0 in one of them.
-double shape_distance(const Problem& a, const Problem& b);
-
 /// What a look-up would answer if the problem of `result` were not known: among `winners`, the one
 /// of the nearest other shape on the same device, cold or warm alike, whose configuration is valid
-/// here. Of equally near ones the first by key. nullptr where there is none, or this build has no
-/// such operation.
+/// here. Of equally near ones the smaller, by the first dimension that differs. nullptr where there
+/// is none, or this build has no such operation.
 const StoredWinner* nearest_neighbour(const StoredWinner& result,
                                       const std::vector<StoredWinner>& winners);
 

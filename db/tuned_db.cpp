@@ -105,12 +105,7 @@ std::optional<StoredWinner> TunedDb::find_winner(const std::string& device_finge
                                                  const std::string& problem_key, bool cold) const {
   std::optional<StoredWinner> found;
   impl_->connection.read([&](SQLite::Database& database) {
-    SQLite::Statement select(database, select_winner());
-    select.bind(":fingerprint", device_fingerprint);
-    select.bind(":key", problem_key);
-    select.bind(":cold", cold);
-    WinnerReader reader(database);
-    if (select.executeStep()) found = reader.read(select);
+    found = read_winner(database, device_fingerprint, problem_key, cold);
   });
   return found;
 }
@@ -203,12 +198,8 @@ void TunedDb::clear_unsafe(const DeviceInfo& device, const std::string& check) {
 
 std::vector<UnsafePart> TunedDb::unsafe(const DeviceInfo& device) const {
   std::vector<UnsafePart> parts;
-  impl_->connection.read([&](SQLite::Database& database) {
-    SQLite::Statement select(database, select_unsafe);
-    select.bind(":fingerprint", device.fingerprint());
-    select.bind(":driver", device.driver);
-    while (select.executeStep()) parts.push_back(read_unsafe(select));
-  });
+  impl_->connection.read(
+      [&](SQLite::Database& database) { parts = read_unsafe_parts(database, device); });
   return parts;
 }
 
@@ -298,8 +289,8 @@ std::vector<std::string> TunedDb::check() const {
                                        references.getColumn(2).getString()));
       }
       constexpr std::size_t most_rows = 20;
-      for (const auto& lines :
-           {check_schema(database), broken_rows(database, most_rows), check_manifest(database)}) {
+      for (const auto& lines : {check_schema(database, shipped()), broken_rows(database, most_rows),
+                                check_manifest(database)}) {
         problems.insert(problems.end(), lines.begin(), lines.end());
       }
     } catch (const SQLite::Exception& error) {

@@ -262,8 +262,10 @@ void Connection::choose_journal() {
   database_->exec(mode == "wal" ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL");
 }
 
-/// SQLite would go on writing to a deleted file, whose content nobody will see again.
+/// SQLite would go on writing to a deleted file, whose content nobody will see again. A shipped one
+/// is replaced by the next version of its application: what was opened stays whole.
 void Connection::check_in_place() const {
+  if (shipped_) return;
   int moved = 0;
   sqlite3_file_control(database_->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
   if (moved != 0) fail("deleted or replaced while it was open");

@@ -31,12 +31,13 @@ const std::vector<Migration>& migrations() {
   return list;
 }
 
-std::vector<std::string> check_schema(SQLite::Database& database) {
+std::vector<std::string> check_schema(SQLite::Database& database, bool shipped) {
   SQLite::Database fresh(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   const int schema = database.execAndGet("PRAGMA user_version").getInt();
   for (const auto& step : migrations()) {
     if (step.version <= schema) fresh.exec(std::string(step.sql));
   }
+  if (shipped) fresh.exec(fmt::format("DROP INDEX IF EXISTS {}", unshipped_index));
   const auto expected = schema_of(fresh);
   const auto found = schema_of(database);
   std::vector<std::string> lines;

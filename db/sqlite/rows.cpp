@@ -253,13 +253,18 @@ void put_unsafe(SQLite::Database& database, std::int64_t device, const UnsafePar
   seal(database, "unsafe", "checksum IS NULL");
 }
 
-const char* const select_unsafe = R"(
+std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database, const DeviceInfo& device) {
+  SQLite::Statement select(database, R"(
     SELECT u.* FROM unsafe u JOIN devices d ON d.id = u.device
-    WHERE d.fingerprint = :fingerprint AND u.driver = :driver ORDER BY u.health_check)";
-
-UnsafePart read_unsafe(SQLite::Statement& row) {
-  return {text(row, "health_check"), text(row, "status"), text(row, "message"), text(row, "driver"),
-          text(row, "recorded_utc")};
+    WHERE d.fingerprint = :fingerprint AND u.driver = :driver ORDER BY u.health_check)");
+  select.bind(":fingerprint", device.fingerprint());
+  select.bind(":driver", device.driver);
+  std::vector<UnsafePart> parts;
+  while (select.executeStep()) {
+    parts.push_back({text(select, "health_check"), text(select, "status"), text(select, "message"),
+                     text(select, "driver"), text(select, "recorded_utc")});
+  }
+  return parts;
 }
 
 const char* const select_sessions = R"(

@@ -38,8 +38,8 @@ extern const char* const select_ceilings;  ///< those of the device `:fingerprin
 Ceiling read_ceiling(SQLite::Statement& row);
 
 void put_unsafe(SQLite::Database& database, std::int64_t device, const UnsafePart& part);
-extern const char* const select_unsafe;  ///< those of the device `:fingerprint` with `:driver`
-UnsafePart read_unsafe(SQLite::Statement& row);
+/// As TunedDb::unsafe.
+std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database, const DeviceInfo& device);
 
 extern const char* const select_sessions;  ///< all, in order
 StoredSession read_session(SQLite::Statement& row);

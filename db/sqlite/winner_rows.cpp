@@ -249,6 +249,17 @@ std::vector<StoredWinner> WinnerReader::read_all(SQLite::Statement& rows) {
   return all;
 }
 
+std::optional<StoredWinner> read_winner(SQLite::Database& database,
+                                        const std::string& device_fingerprint,
+                                        const std::string& problem_key, bool cold) {
+  SQLite::Statement select(database, select_winner());
+  select.bind(":fingerprint", device_fingerprint);
+  select.bind(":key", problem_key);
+  select.bind(":cold", cold);
+  if (!select.executeStep()) return std::nullopt;
+  return WinnerReader(database).read(select);
+}
+
 std::vector<StoredWinner> latest(std::vector<StoredWinner> winners) {
   std::vector<StoredWinner> first;
   for (auto& winner : winners) {

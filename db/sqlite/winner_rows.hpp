@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,11 @@ class WinnerReader {
   ConfigForms forms_;
   std::map<std::int64_t, DeviceInfo> devices_;
 };
+
+/// The latest one, as TunedDb::find_winner.
+std::optional<StoredWinner> read_winner(SQLite::Database& database,
+                                        const std::string& device_fingerprint,
+                                        const std::string& problem_key, bool cold);
 
 /// The first of each problem, device and cold/warm; they stand together.
 std::vector<StoredWinner> latest(std::vector<StoredWinner> winners);

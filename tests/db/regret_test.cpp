@@ -1,10 +1,8 @@
-// Protects: which shape counts as the nearest, what its winner costs as recorded, and that a regret
-// belongs to one result.
+// Protects: which winner counts as the nearest, what its winner costs as recorded, and that a
+// regret belongs to one result.
 #include "db/regret.hpp"
 
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 #include "kernels/catalog.hpp"
 #include "tests/db/fixture.hpp"
@@ -59,17 +57,6 @@ class RegretTest : public ::testing::Test {
   Config a_ = find_template("gemm")->default_config(gemm(512, 512, 512), device());
   Config b_ = find_template("gemm")->default_config(gemm(4096, 4096, 4096), device());
 };
-
-TEST(ShapeDistance, IsOfRatiosAndOnlyBetweenLikes) {
-  EXPECT_EQ(shape_distance(gemm(8, 8, 8), gemm(8, 8, 8)), 0);
-  EXPECT_DOUBLE_EQ(shape_distance(gemm(8, 8, 8), gemm(16, 4, 8)), 2 * std::log(2.0));
-  auto half = gemm(8, 8, 8);
-  half.dtype = DType::f16;
-  EXPECT_TRUE(std::isinf(shape_distance(gemm(8, 8, 8), half)));
-  auto turned = gemm(8, 8, 8);
-  turned.attributes = {{"layout", "nt"}};
-  EXPECT_TRUE(std::isinf(shape_distance(gemm(8, 8, 8), turned)));
-}
 
 TEST_F(RegretTest, TheNearestValidNeighbourCounts) {
   add(gemm(512, 512, 512), a_);

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "kernels/model/problem.hpp"
 #include "runtime/device/device_info.hpp"
@@ -48,6 +50,9 @@ class Lookup {
   /// The device as it may be used: without the features that failed their health checks. Answers
   /// are valid for it, and plans are to be made with it.
   const DeviceInfo& device() const;
+  /// What of the databases could not be read so far and was left out, a line each; empty for sound
+  /// ones.
+  std::vector<std::string> unreadable() const;
 
  private:
   struct Impl;

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "db/distance_evaluation.hpp"
 #include "db/regret.hpp"
 #include "db/values.hpp"
 #include "tuner/cli/db/commands.hpp"
@@ -11,6 +14,7 @@
 #include "tuner/cli/measuring.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/result_options.hpp"
+#include "tuner/measure/statistics.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/report.hpp"
 #include "tuner/report/table.hpp"
@@ -23,6 +27,7 @@ struct RegretOptions {
   ResultOptions results;
   std::string seed;
   bool measure = false;
+  bool distances = false;
   bool no_lock = false;
   bool json = false;
 };
@@ -84,6 +89,67 @@ void print_findings(const std::vector<Finding>& findings, bool json) {
              format_count(static_cast<std::int64_t>(findings.size()), "winner"));
 }
 
+/// The results that options choose, one device after the other.
+std::vector<StoredWinner> choose(std::vector<StoredWinner> winners, const ResultFilter& filter) {
+  StalenessJudge judge;
+  std::erase_if(winners, [&](const StoredWinner& one) { return !filter.matches(one, judge); });
+  std::stable_sort(winners.begin(), winners.end(), [](const auto& a, const auto& b) {
+    return a.device.fingerprint() < b.device.fingerprint();
+  });
+  return winners;
+}
+
+std::string percent(double ratio) {
+  return std::isfinite(ratio) ? fmt::format("{:+.1f} %", 100 * (ratio - 1)) : "";
+}
+
+double mean_of(const std::vector<double>& values) {
+  if (values.empty()) return std::nan("");
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double quantile_of(const std::vector<double>& values, double at) {
+  return values.empty() ? std::nan("") : quantile(values, at);
+}
+
+int print_choices(const ChoiceComparison& comparison, bool json) {
+  auto objects = nlohmann::json::array();
+  using Align = Table::Align;
+  Table table({{"nearest by"},
+               {"known", Align::right},
+               {"mean", Align::right},
+               {"median", Align::right},
+               {"p90", Align::right},
+               {"max", Align::right},
+               {"mean of shared", Align::right},
+               {"which is"}});
+  for (const auto& [name, summary, regrets, shared] : comparison.scores) {
+    const double mean = mean_of(regrets), middle = quantile_of(regrets, 0.5),
+                 p90 = quantile_of(regrets, 0.9), most = quantile_of(regrets, 1),
+                 mean_shared = mean_of(shared);
+    table.add({name, fmt::format("{}", regrets.size()), percent(mean), percent(middle),
+               percent(p90), percent(most), percent(mean_shared), summary});
+    objects.push_back({{"name", name},
+                       {"summary", summary},
+                       {"known", regrets.size()},
+                       {"mean", json_number(mean)},
+                       {"median", json_number(middle)},
+                       {"p90", json_number(p90)},
+                       {"max", json_number(most)},
+                       {"shared", shared.size()},
+                       {"mean_shared", json_number(mean_shared)}});
+  }
+  if (json) {
+    print_json({{"problems", comparison.problems}, {"choices", objects}});
+    return exit_done;
+  }
+  fmt::print("{}", table.text());
+  fmt::print("{} of other shapes' winners; shared: {} for which every cost is known\n",
+             format_count(static_cast<std::int64_t>(comparison.problems), "problem"),
+             comparison.scores.front().shared.size());
+  return exit_done;
+}
+
 int regret(const RegretOptions& options) {
   const ResultFilter filter = read_filter(options.results);
   const auto seed = read_seed(options.seed);
@@ -95,12 +161,8 @@ int regret(const RegretOptions& options) {
   if (options.measure) bench.emplace(evaluator, "greta-db", !options.no_lock);
   if (bench) catch_interrupts();
   const auto winners = db.winners();
-  auto chosen = winners;
-  StalenessJudge judge;
-  std::erase_if(chosen, [&](const StoredWinner& one) { return !filter.matches(one, judge); });
-  std::stable_sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) {
-    return a.device.fingerprint() < b.device.fingerprint();  // one device after the other
-  });
+  const auto chosen = choose(winners, filter);
+  if (options.distances) return print_choices(compare_choices(db, chosen, winners), options.json);
   std::vector<Finding> findings;
   for (const auto& result : chosen) {
     if (stop_requested()) break;
@@ -120,6 +182,10 @@ void add_regret_command(CLI::App& app, Action& action) {
   add_result_options(*command, options->results);
   command->add_flag("--measure", options->measure,
                     "Time what is not recorded, in rounds with the winner");
+  command
+      ->add_flag("--distances", options->distances,
+                 "Compare ways to tell which shape is the nearest; stores nothing")
+      ->excludes("--measure");
   command->add_option("--seed", options->seed, "Of inputs; random when left out");
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for another tool that measures on the same card");

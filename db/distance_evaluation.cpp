@@ -1,0 +1,123 @@
+#include "db/distance_evaluation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "db/regret.hpp"
+#include "kernels/validity.hpp"
+
+namespace greta {
+namespace {
+
+constexpr std::size_t voters = 3;
+
+std::vector<std::int64_t> extents_of(const Problem& problem) {
+  std::vector<std::int64_t> extents;
+  for (const auto& [name, extent] : problem.dims) extents.push_back(extent);
+  return extents;
+}
+
+/// The other shapes' winners that are valid for a problem.
+std::vector<const StoredWinner*> neighbours(const StoredWinner& result,
+                                            const std::vector<StoredWinner>& winners) {
+  std::vector<const StoredWinner*> valid;
+  for (const auto& other : winners) {
+    const double distance = shape_distance(result.problem, other.problem);
+    if (distance > 0 && std::isfinite(distance) && other.winner.cold == result.winner.cold &&
+        other.device.fingerprint() == result.device.fingerprint() &&
+        is_valid(result.problem, result.device, other.winner.config)) {
+      valid.push_back(&other);
+    }
+  }
+  return valid;
+}
+
+void sort_by(const ShapeDistance& distance, const Problem& wanted,
+             std::vector<const StoredWinner*>& winners) {
+  std::map<const StoredWinner*, double> distances;
+  for (const auto* winner : winners) {
+    distances[winner] = distance.between(wanted, extents_of(winner->problem));
+  }
+  std::sort(winners.begin(), winners.end(), [&](const auto* a, const auto* b) {
+    if (distances[a] != distances[b]) return distances[a] < distances[b];
+    return a->problem.dims < b->problem.dims;
+  });
+}
+
+/// Of the nearest three the one whose configuration most of them have; of as many the nearest.
+const StoredWinner* elect(const std::vector<const StoredWinner*>& nearest) {
+  const auto count = std::min(voters, nearest.size());
+  const StoredWinner* elected = nullptr;
+  std::ptrdiff_t most = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto votes = std::count_if(
+        nearest.begin(), nearest.begin() + static_cast<std::ptrdiff_t>(count),
+        [&](const auto* one) { return one->winner.config == nearest[i]->winner.config; });
+    if (votes <= most) continue;
+    most = votes;
+    elected = nearest[i];
+  }
+  return elected;
+}
+
+std::optional<double> cost_of(const TunedDb& db, const StoredWinner& result,
+                              const StoredWinner& neighbour) {
+  const auto regret = recorded_regret(db, result, neighbour);
+  if (!regret || !std::isfinite(regret->ratio)) return std::nullopt;
+  return regret->ratio;
+}
+
+std::vector<ChoiceScore> new_scores() {
+  std::vector<ChoiceScore> scores;
+  for (const auto& distance : shape_distances()) {
+    scores.push_back({std::string(distance.name), std::string(distance.summary), {}, {}});
+  }
+  const auto& first = shape_distances().front();
+  scores.push_back(
+      {"votes_3", "the most frequent of the three nearest by " + std::string(first.name), {}, {}});
+  scores.push_back({"default", "the operation's default", {}, {}});
+  return scores;
+}
+
+/// What each way costs for one problem, in the order of new_scores().
+std::vector<std::optional<double>> costs_of(const TunedDb& db, const StoredWinner& result,
+                                            std::vector<const StoredWinner*> others) {
+  std::vector<std::optional<double>> costs;
+  for (const auto& distance : shape_distances()) {
+    sort_by(distance, result.problem, others);
+    costs.push_back(cost_of(db, result, *others.front()));
+  }
+  sort_by(shape_distances().front(), result.problem, others);
+  costs.push_back(cost_of(db, result, *elect(others)));
+  const auto& winner = result.winner;
+  const double fallback = winner.is_default ? 1 : winner.speedup;
+  costs.push_back(std::isfinite(fallback) ? std::optional(fallback) : std::nullopt);
+  return costs;
+}
+
+}  // namespace
+
+ChoiceComparison compare_choices(const TunedDb& db, const std::vector<StoredWinner>& results,
+                                 const std::vector<StoredWinner>& winners) {
+  ChoiceComparison comparison{0, new_scores()};
+  for (const auto& result : results) {
+    auto others = neighbours(result, winners);
+    if (others.empty()) continue;
+    ++comparison.problems;
+    const auto costs = costs_of(db, result, std::move(others));
+    const bool all = std::all_of(costs.begin(), costs.end(), [](const auto& c) { return c; });
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      if (costs[i]) comparison.scores[i].regrets.push_back(*costs[i]);
+      if (all) comparison.scores[i].shared.push_back(*costs[i]);
+    }
+  }
+  for (auto& score : comparison.scores) {
+    std::sort(score.regrets.begin(), score.regrets.end());
+    std::sort(score.shared.begin(), score.shared.end());
+  }
+  return comparison;
+}
+
+}  // namespace greta

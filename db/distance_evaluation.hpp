@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "db/distance.hpp"
+#include "db/tuned_db.hpp"
+
+namespace greta {
+
+/// What one way to choose among other shapes' winners would have cost, had each problem been
+/// unknown.
+struct ChoiceScore {
+  std::string name;     ///< a distance's, "votes_3" or "default"
+  std::string summary;  ///< one line
+  /// Regrets, as far as recorded: the time of what was chosen over the winner's, in ascending
+  /// order.
+  std::vector<double> regrets;
+  /// Of the problems for which every way's regret is known.
+  std::vector<double> shared;
+};
+
+struct ChoiceComparison {
+  std::size_t problems = 0;  ///< that have another shape's winner which is valid for them
+  std::vector<ChoiceScore> scores;
+};
+
+/// Leaves one out: for each of `results`, what each distance's nearest neighbour among `winners`
+/// costs, as recorded_regret() says; beside them what a vote of the three nearest costs, and the
+/// operation's default. Of equally near winners the one that nearest_neighbour() takes.
+ChoiceComparison compare_choices(const TunedDb& db, const std::vector<StoredWinner>& results,
+                                 const std::vector<StoredWinner>& winners);
+
+}  // namespace greta

@@ -1,0 +1,115 @@
+#include "db/winner_source.hpp"
+
+#include <unordered_map>
+
+#include "db/json.hpp"
+#include "db/sqlite/columns.hpp"
+#include "db/sqlite/connection.hpp"
+#include "db/sqlite/rows.hpp"
+#include "db/sqlite/winner_rows.hpp"
+
+namespace greta {
+namespace {
+
+/// The devices of circumstances, by their ids; null where what is stored can't be read.
+using Devices = std::unordered_map<std::int64_t, std::shared_ptr<const DeviceInfo>>;
+
+std::shared_ptr<const DeviceInfo> read_info(SQLite::Statement& row) {
+  try {
+    return std::make_shared<const DeviceInfo>(device_from_json(json(row, "info")));
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+Devices read_devices(SQLite::Database& database) {
+  std::unordered_map<std::int64_t, std::shared_ptr<const DeviceInfo>> by_id;
+  Devices devices;
+  SQLite::Statement select(database, R"(
+    SELECT c.id, c.device, d.info FROM circumstances c JOIN devices d ON d.id = c.device)");
+  while (select.executeStep()) {
+    const auto [found, is_new] = by_id.try_emplace(select.getColumn(1).getInt64());
+    if (is_new) found->second = read_info(select);
+    devices.emplace(select.getColumn(0).getInt64(), found->second);
+  }
+  return devices;
+}
+
+}  // namespace
+
+WinnerSource::WinnerSource(const std::filesystem::path& file)
+    : connection_(std::make_unique<Connection>(file, TunedDb::Mode::read_only)) {}
+WinnerSource::WinnerSource(WinnerSource&&) noexcept = default;
+WinnerSource& WinnerSource::operator=(WinnerSource&&) noexcept = default;
+WinnerSource::~WinnerSource() = default;
+
+const std::filesystem::path& WinnerSource::file() const {
+  return connection_->file();
+}
+
+bool WinnerSource::shipped() const {
+  return connection_->shipped();
+}
+
+void WinnerSource::for_each(bool cold, const std::function<void(const WinnerPlace&)>& visit) const {
+  connection_->read([&](SQLite::Database& database) {
+    const Devices devices = read_devices(database);
+    SQLite::Statement select(database, "SELECT circumstances, problem FROM winners WHERE cold = ?");
+    select.bind(1, cold);
+    std::optional<std::int64_t> last;
+    const DeviceInfo* device = nullptr;
+    while (select.executeStep()) {
+      const auto circumstances = select.getColumn(0).getInt64();
+      if (circumstances != last) {
+        const auto found = devices.find(circumstances);
+        device = found == devices.end() ? nullptr : found->second.get();
+        last = circumstances;
+      }
+      const auto problem = select.getColumn(1);
+      visit({{problem.getText(), static_cast<std::size_t>(problem.getBytes())}, device});
+    }
+  });
+}
+
+std::optional<StoredWinner> WinnerSource::find(const std::string& device_fingerprint,
+                                               const std::string& problem_key, bool cold) const {
+  std::optional<StoredWinner> found;
+  connection_->read([&](SQLite::Database& database) {
+    found = read_winner(database, device_fingerprint, problem_key, cold);
+  });
+  return found;
+}
+
+std::vector<RecordedCost> WinnerSource::recorded_costs(const std::string& device_fingerprint,
+                                                       const std::string& op, bool cold) const {
+  std::vector<RecordedCost> costs;
+  connection_->read([&](SQLite::Database& database) {
+    SQLite::Statement select(database, R"(
+      SELECT w.problem, w.regret, w.speedup, w.is_default
+      FROM winners w JOIN circumstances c ON c.id = w.circumstances
+        JOIN devices d ON d.id = c.device
+      WHERE d.fingerprint = :fingerprint AND w.cold = :cold
+        AND w.problem > :op || ' ' AND w.problem < :op || '!')");  // '!' follows ' '
+    select.bind(":fingerprint", device_fingerprint);
+    select.bind(":cold", cold);
+    select.bind(":op", op);
+    while (select.executeStep()) {
+      RecordedCost cost;
+      cost.problem = text(select, "problem");
+      if (!select.getColumn("regret").isNull()) cost.neighbour = real(select, "regret");
+      cost.fallback = boolean(select, "is_default") ? 1 : real(select, "speedup");
+      costs.push_back(std::move(cost));
+    }
+  });
+  return costs;
+}
+
+std::vector<UnsafePart> WinnerSource::unsafe(const DeviceInfo& device) const {
+  std::vector<UnsafePart> parts;
+  if (shipped()) return parts;  // an older one lacks the table
+  connection_->read(
+      [&](SQLite::Database& database) { parts = read_unsafe_parts(database, device); });
+  return parts;
+}
+
+}  // namespace greta

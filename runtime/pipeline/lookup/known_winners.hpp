@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/winner_source.hpp"
+#include "runtime/pipeline/lookup/lookup.hpp"
+#include "runtime/pipeline/lookup/winner_index.hpp"
+
+namespace greta {
+
+/// The winners of a device and of others of its architecture, in the user's database and in the
+/// shipped one. Which there are is read at once; each one itself when it is first wanted.
+class KnownWinners {
+ public:
+  KnownWinners(const DeviceInfo& device, const LookupFiles& files, const LookupOptions& options);
+
+  struct Found {
+    StoredWinner winner;
+    LookupOrigin origin = LookupOrigin::exact;
+    bool shipped = false;
+  };
+  /// The first of the nearest winners that `is_valid`: this device's before other devices', then by
+  /// distance, the same problem first; then the smaller shape, by the first dimension that differs;
+  /// then the user's before the shipped one. Nothing where none of the nearest 64 serves.
+  std::optional<Found> find(const Problem& problem,
+                            const std::function<bool(const Config&)>& is_valid);
+
+  /// As WinnerSource::recorded_costs on this device, of both databases.
+  std::vector<RecordedCost> recorded_costs(const std::string& op) const;
+  /// As TunedDb::unsafe.
+  std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
+  /// What could not be read and was left out, a line each.
+  const std::vector<std::string>& unreadable() const { return unreadable_; }
+
+ private:
+  struct Device {
+    std::string fingerprint;
+    bool is_this_one = false;
+  };
+  struct Candidate;
+  void read_index(std::size_t layer, const DeviceInfo& device);
+  std::vector<Candidate> nearest(const Problem& problem, const WinnerIndex::Family& family) const;
+  std::optional<StoredWinner> read(const Problem& problem, WinnerIndex::Place place);
+
+  bool cold_;
+  std::vector<WinnerSource> layers_;  // the first one wins
+  std::vector<Device> devices_;       // the first one is this one
+  WinnerIndex index_;
+  std::vector<std::string> unreadable_;
+};
+
+}  // namespace greta

@@ -1,0 +1,97 @@
+#include "runtime/pipeline/lookup/lookup.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "kernels/catalog.hpp"
+#include "kernels/validity.hpp"
+#include "runtime/pipeline/lookup/answer_table.hpp"
+#include "runtime/pipeline/lookup/expected_regret.hpp"
+#include "runtime/pipeline/lookup/known_winners.hpp"
+#include "runtime/pipeline/lookup/problem_words.hpp"
+
+namespace greta {
+namespace {
+
+/// The device without what failed its health checks there.
+DeviceInfo usable(const DeviceInfo& device, const KnownWinners& known) {
+  const Avoided parts = avoided(known.unsafe(device));
+  if (!parts.device) return without(device, parts);
+  throw Error(Failure{Status::unavailable,
+                      fmt::format("{}, {}: failed its health checks with {} (greta-bench doctor)",
+                                  device.id(), device.name, device.driver),
+                      {}});
+}
+
+}  // namespace
+
+struct Lookup::Impl {
+  DeviceInfo device;
+  mutable AnswerTable answers;
+  mutable std::mutex mutex;  // of all below, and of additions to the table
+  mutable KnownWinners known;
+  mutable ExpectedRegret expected;
+
+  Impl(const DeviceInfo& device_as_it_is, KnownWinners known_winners, const LookupOptions& options)
+      : device(options.allow_unsafe ? device_as_it_is : usable(device_as_it_is, known_winners)),
+        known(std::move(known_winners)) {}
+
+  const Answer& compute(const Problem& problem, const ProblemWords& words,
+                        std::uint64_t hash) const {
+    const std::lock_guard lock(mutex);
+    // Another thread may have been faster.
+    if (const auto* answer = answers.find(hash, words.span())) return *answer;
+    return answers.insert(hash, words.span(), decide(problem));
+  }
+
+  Answer decide(const Problem& problem) const {
+    const auto* kernel = find_template(problem.op);
+    if (kernel == nullptr) throw Error(fmt::format("there is no operation {}", problem.op));
+    check_problem(*kernel, problem).value();
+    Answer answer;
+    const auto found = known.find(
+        problem, [&](const Config& config) { return is_valid(problem, device, config); });
+    if (found) {
+      answer.config = found->winner.winner.config;
+      answer.origin = found->origin;
+      answer.speedup = {found->winner.winner.speedup, found->winner.winner.speedup_low,
+                        found->winner.winner.speedup_high};
+      answer.problem = found->winner.problem.key();
+      answer.device = found->winner.device.name;
+      answer.shipped = found->shipped;
+    } else {
+      answer.config = kernel->default_config(problem, device);
+    }
+    answer.expected_regret = expected.of(known, problem, answer.origin);
+    return answer;
+  }
+};
+
+Lookup::Lookup(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Lookup::Lookup(Lookup&&) noexcept = default;
+Lookup& Lookup::operator=(Lookup&&) noexcept = default;
+Lookup::~Lookup() = default;
+
+Lookup Lookup::open(const DeviceInfo& device, const LookupFiles& files,
+                    const LookupOptions& options) {
+  return Lookup(std::make_unique<Impl>(device, KnownWinners(device, files, options), options));
+}
+
+const Answer& Lookup::find(const Problem& problem) const {
+  const ProblemWords words(problem);
+  const std::uint64_t hash = words.hash();
+  if (const auto* answer = impl_->answers.find(hash, words.span())) return *answer;
+  return impl_->compute(problem, words, hash);
+}
+
+const DeviceInfo& Lookup::device() const {
+  return impl_->device;
+}
+
+std::vector<std::string> Lookup::unreadable() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->known.unreadable();
+}
+
+}  // namespace greta

@@ -1,0 +1,150 @@
+// Protects: a second look-up finds the same answer without allocation, from any thread, however
+// many problems there are; and the table that holds answers.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <random>
+#include <thread>
+
+#include "runtime/pipeline/lookup/answer_table.hpp"
+#include "runtime/pipeline/lookup/problem_words.hpp"
+#include "tests/pipeline/lookup/known.hpp"
+
+namespace {
+
+thread_local std::size_t allocations = 0;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace greta {
+namespace {
+
+using test::card;
+using test::config_of;
+using test::gemm;
+using test::winner;
+
+std::vector<Problem> many_problems(int count) {
+  std::vector<Problem> problems;
+  for (int i = 0; i < count; ++i) problems.push_back(gemm(1 + i % 700, 64, 8 * (1 + i / 700)));
+  return problems;
+}
+
+TEST(ProblemWords, AreEqualForEqualProblemsOnly) {
+  std::vector<Problem> problems = many_problems(1500);
+  problems.push_back(gemm(1, 64, 8));
+  for (const char* text :
+       {"", "a", "ab", "abc", "abcd", "abcdefg", "abcdefgh", "abcdefghi", "abcdefghijklmnopq"}) {
+    for (const char* name : {"x", "epilogue"}) {
+      auto problem = gemm(1, 64, 8);
+      problem.attributes = {{name, text}};
+      problems.push_back(problem);
+      problem.attributes = {{text, name}};
+      problems.push_back(problem);
+    }
+  }
+  problems.push_back(gemm(1, 64, 8));
+  problems.back().attributes = {{"long", std::string(2000, 'x')}};
+  problems.push_back(problems.back());
+  problems.back().attributes[0].second.back() = 'y';
+  problems.push_back(gemm(1, 64, 8));
+  problems.back().out_dtype = DType::f16;
+  problems.push_back(gemm(1, 64, 8));
+  problems.back().op = "gemm2";
+  std::size_t equal_hashes = 0;
+  for (const auto& a : problems) {
+    const ProblemWords x(a);
+    for (const auto& b : problems) {
+      const ProblemWords y(b);
+      const bool same = x.span().size() == y.span().size() &&
+                        std::equal(x.span().begin(), x.span().end(), y.span().begin());
+      ASSERT_EQ(same, a == b) << a.key() << " and " << b.key();
+      if (!same && x.hash() == y.hash()) ++equal_hashes;
+    }
+  }
+  EXPECT_EQ(equal_hashes, 0U);
+}
+
+TEST(AnswerTable, KeepsProblemsOfOneHashApart) {
+  AnswerTable table;
+  const auto problems = many_problems(1000);
+  std::vector<const Answer*> answers;
+  for (const auto& problem : problems) {
+    const ProblemWords words(problem);
+    EXPECT_EQ(table.find(7, words.span()), nullptr);
+    Answer answer;
+    answer.problem = problem.key();
+    answers.push_back(&table.insert(7, words.span(), answer));
+  }
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    const ProblemWords words(problems[i]);
+    EXPECT_EQ(table.find(7, words.span()), answers[i]);
+    EXPECT_EQ(answers[i]->problem, problems[i].key());
+    EXPECT_EQ(table.find(8, words.span()), nullptr);
+  }
+}
+
+TEST(HotLookup, AllocatesNothing) {
+  const auto here = card("gfx942", "aa");
+  test::Databases databases;
+  databases.add(winner(gemm(64, 64, 64), here, config_of(gemm(64, 64, 64), here, 1)));
+  const auto lookup = databases.open(here);
+  auto half = gemm(64, 64, 64);
+  half.dtype = half.out_dtype = DType::f16;
+  half.attributes = {{"layout", "nt"}, {"epilogue", "bias,residual,silu"}};
+  for (const auto& problem : {gemm(64, 64, 64), gemm(63, 64, 64), half}) {
+    const Answer& first = lookup.find(problem);
+    const auto before = allocations;
+    const Answer& second = lookup.find(problem);
+    EXPECT_EQ(allocations, before) << problem.key();
+    EXPECT_EQ(&first, &second);
+  }
+}
+
+TEST(HotLookup, ThreadsFindTheSameAnswersWhileTheTableGrows) {
+  const auto here = card("gfx942", "aa");
+  test::Databases databases;
+  databases.add(winner(gemm(64, 64, 64), here, config_of(gemm(64, 64, 64), here, 1)));
+  const auto lookup = databases.open(here);
+  const auto problems = many_problems(1200);
+  constexpr std::size_t thread_count = 4;
+  std::vector<std::vector<const Answer*>> found(thread_count);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < thread_count; ++t) {
+    threads.emplace_back([&, t] {
+      found[t].resize(problems.size());
+      std::mt19937_64 random(t);
+      std::vector<std::size_t> order(problems.size());
+      for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+      std::shuffle(order.begin(), order.end(), random);
+      for (const std::size_t i : order) found[t][i] = &lookup.find(problems[i]);
+      for (const std::size_t i : order) {
+        if (found[t][i] != &lookup.find(problems[i])) found[t][i] = nullptr;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    ASSERT_NE(found[0][i], nullptr);
+    EXPECT_EQ(found[0][i]->origin,
+              problems[i] == gemm(64, 64, 64) ? LookupOrigin::exact : LookupOrigin::nearest_shape);
+    for (std::size_t t = 1; t < thread_count; ++t) EXPECT_EQ(found[t][i], found[0][i]);
+  }
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,95 @@
+// Protects: among random databases of two layers and two cards, a look-up answers what its rules
+// say, written down once more here without an index.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <tuple>
+
+#include "db/distance.hpp"
+#include "kernels/catalog.hpp"
+#include "kernels/validity.hpp"
+#include "tests/pipeline/lookup/known.hpp"
+
+namespace greta {
+namespace {
+
+using test::card;
+using test::gemm;
+using test::winner;
+
+struct Expected {
+  Config config;
+  LookupOrigin origin = LookupOrigin::fallback;
+};
+
+/// `layers`: the winners of each database, the user's first.
+Expected by_the_rules(const Problem& asked, const DeviceInfo& here,
+                      const std::vector<std::vector<StoredWinner>>& layers) {
+  using Rank = std::tuple<bool, double, std::vector<std::pair<std::string, std::int64_t>>,
+                          std::size_t, std::string>;
+  std::vector<std::pair<Rank, const StoredWinner*>> order;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    for (const auto& one : layers[layer]) {
+      const auto fingerprint = one.device.fingerprint();
+      order.push_back({{fingerprint != here.fingerprint(), shape_distance(asked, one.problem),
+                        one.problem.dims, layer, fingerprint},
+                       &one});
+    }
+  }
+  std::sort(order.begin(), order.end());
+  for (const auto& [rank, one] : order) {
+    if (!is_valid(asked, here, one->winner.config)) continue;
+    const auto origin = std::get<0>(rank)        ? LookupOrigin::same_architecture
+                        : std::get<1>(rank) != 0 ? LookupOrigin::nearest_shape
+                                                 : LookupOrigin::exact;
+    return {one->winner.config, origin};
+  }
+  return {find_template(asked.op)->default_config(asked, here), LookupOrigin::fallback};
+}
+
+Problem random_problem(std::mt19937_64& random) {
+  const auto extent = [&] { return std::int64_t{4} << random() % 6; };
+  return gemm(extent(), extent(), extent());
+}
+
+TEST(LookupProperty, AnswersByTheRules) {
+  const std::vector<DeviceInfo> cards = {card("gfx942", "aa"), card("gfx942", "bb")};
+  std::mt19937_64 random(11);
+  std::array<int, 4> seen{};
+  for (int round = 0; round < 30; ++round) {
+    test::Databases databases;
+    std::vector<StoredWinner> shipped;
+    const auto random_winner = [&] {
+      const Problem problem = random_problem(random);
+      const DeviceInfo& device = cards[random() % 3 == 0];
+      auto one =
+          winner(problem, device, find_template("gemm")->space(problem, device).sample(random));
+      one.provenance.driver = random() % 2 ? "driver 1" : "driver 2";
+      one.provenance.started_utc = "2026-11-0" + std::to_string(1 + random() % 9) + "T00:00:00Z";
+      return one;
+    };
+    for (auto left = random() % 8; left > 0; --left) databases.add(random_winner());
+    for (auto left = random() % 8; left > 0; --left) shipped.push_back(random_winner());
+    databases.ship(shipped);
+    std::vector<std::vector<StoredWinner>> layers;
+    for (const auto& file : {databases.files().own, databases.files().shipped}) {
+      if (!file) continue;
+      layers.push_back(TunedDb::open(*file, TunedDb::Mode::read_only).winners());
+    }
+    const auto lookup = databases.open(cards[0]);
+    for (int i = 0; i < 20; ++i) {
+      const Problem asked = random_problem(random);
+      const Expected expected = by_the_rules(asked, cards[0], layers);
+      const Answer& answer = lookup.find(asked);
+      ASSERT_EQ(answer.origin, expected.origin) << asked.key();
+      ASSERT_EQ(answer.config, expected.config) << asked.key();
+      ++seen[static_cast<std::size_t>(answer.origin)];
+    }
+    EXPECT_TRUE(lookup.unreadable().empty());
+  }
+  for (const int count : seen) EXPECT_GT(count, 5);  // every kind of answer was among them
+}
+
+}  // namespace
+}  // namespace greta
