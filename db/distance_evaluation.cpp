@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 
-#include "db/regret.hpp"
 #include "kernels/validity.hpp"
 
 namespace greta {
@@ -62,13 +60,6 @@ const StoredWinner* elect(const std::vector<const StoredWinner*>& nearest) {
   return elected;
 }
 
-std::optional<double> cost_of(const TunedDb& db, const StoredWinner& result,
-                              const StoredWinner& neighbour) {
-  const auto regret = recorded_regret(db, result, neighbour);
-  if (!regret || !std::isfinite(regret->ratio)) return std::nullopt;
-  return regret->ratio;
-}
-
 std::vector<ChoiceScore> new_scores() {
   std::vector<ChoiceScore> scores;
   for (const auto& distance : shape_distances()) {
@@ -82,31 +73,40 @@ std::vector<ChoiceScore> new_scores() {
 }
 
 /// What each way costs for one problem, in the order of new_scores().
-std::vector<std::optional<double>> costs_of(const TunedDb& db, const StoredWinner& result,
-                                            std::vector<const StoredWinner*> others) {
+std::vector<std::optional<double>> costs_of(const StoredWinner& result,
+                                            std::vector<const StoredWinner*> others,
+                                            const ChoiceCost& cost) {
+  std::map<Config, std::optional<double>> known;
+  const auto cost_of = [&](const StoredWinner& neighbour) {
+    const auto [found, is_new] = known.try_emplace(neighbour.winner.config);
+    if (is_new) found->second = cost(result, neighbour);
+    return found->second;
+  };
   std::vector<std::optional<double>> costs;
   for (const auto& distance : shape_distances()) {
     sort_by(distance, result.problem, others);
-    costs.push_back(cost_of(db, result, *others.front()));
+    costs.push_back(cost_of(*others.front()));
   }
   sort_by(shape_distances().front(), result.problem, others);
-  costs.push_back(cost_of(db, result, *elect(others)));
+  costs.push_back(cost_of(*elect(others)));
   const auto& winner = result.winner;
-  const double fallback = winner.is_default ? 1 : winner.speedup;
-  costs.push_back(std::isfinite(fallback) ? std::optional(fallback) : std::nullopt);
+  costs.push_back(winner.is_default ? 1 : winner.speedup);
+  for (auto& one : costs) {
+    if (one && !std::isfinite(*one)) one.reset();
+  }
   return costs;
 }
 
 }  // namespace
 
-ChoiceComparison compare_choices(const TunedDb& db, const std::vector<StoredWinner>& results,
-                                 const std::vector<StoredWinner>& winners) {
+ChoiceComparison compare_choices(const std::vector<StoredWinner>& results,
+                                 const std::vector<StoredWinner>& winners, const ChoiceCost& cost) {
   ChoiceComparison comparison{0, new_scores()};
   for (const auto& result : results) {
     auto others = neighbours(result, winners);
     if (others.empty()) continue;
     ++comparison.problems;
-    const auto costs = costs_of(db, result, std::move(others));
+    const auto costs = costs_of(result, std::move(others), cost);
     const bool all = std::all_of(costs.begin(), costs.end(), [](const auto& c) { return c; });
     for (std::size_t i = 0; i < costs.size(); ++i) {
       if (costs[i]) comparison.scores[i].regrets.push_back(*costs[i]);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +27,16 @@ struct ChoiceComparison {
   std::vector<ChoiceScore> scores;
 };
 
+/// The time of a neighbour's configuration for a result's problem over its winner's; nothing where
+/// nobody knows.
+using ChoiceCost =
+    std::function<std::optional<double>(const StoredWinner& result, const StoredWinner& neighbour)>;
+
 /// Leaves one out: for each of `results`, what each distance's nearest neighbour among `winners`
-/// costs, as recorded_regret() says; beside them what a vote of the three nearest costs, and the
-/// operation's default. Of equally near winners the one that nearest_neighbour() takes.
-ChoiceComparison compare_choices(const TunedDb& db, const std::vector<StoredWinner>& results,
-                                 const std::vector<StoredWinner>& winners);
+/// costs; beside them what a vote of the three nearest costs, and the operation's default. Of
+/// equally near winners the one that nearest_neighbour() takes. `cost` is asked once for each
+/// configuration of a result.
+ChoiceComparison compare_choices(const std::vector<StoredWinner>& results,
+                                 const std::vector<StoredWinner>& winners, const ChoiceCost& cost);
 
 }  // namespace greta

@@ -1,21 +1,24 @@
 // Protects: what is unsafe, unreadable or gone is not used, and said; everything else still is.
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "kernels/catalog.hpp"
 #include "tests/pipeline/lookup/known.hpp"
 
 namespace greta {
 namespace {
 
 using test::card;
-using test::config_of;
 using test::gemm;
+using test::plain_config;
 using test::winner;
 
 class LookupDamage : public ::testing::Test {
  protected:
   void SetUp() override {
-    databases_.add(winner(asked_, here_, config_of(asked_, here_, 1)));
-    databases_.add(winner(near_, here_, config_of(near_, here_, 2)));
+    databases_.add(winner(asked_, here_, plain_config(1)));
+    databases_.add(winner(near_, here_, plain_config(2)));
   }
 
   const DeviceInfo here_ = card("gfx942", "aa"), beside_ = card("gfx942", "bb");
@@ -52,7 +55,7 @@ TEST_F(LookupDamage, AKeyThatIsNoneIsPassedOverAndSaid) {
 }
 
 TEST_F(LookupDamage, AnUnreadableDeviceTakesOnlyItsOwnWinnersAlong) {
-  databases_.add(winner(asked_, beside_, config_of(asked_, here_, 3)));
+  databases_.add(winner(asked_, beside_, plain_config(3)));
   databases_.damage("UPDATE devices SET info = '{}' WHERE fingerprint = '" + beside_.fingerprint() +
                     "'");
   const auto lookup = databases_.open(here_);
@@ -68,11 +71,11 @@ TEST_F(LookupDamage, AResultThatIsRemovedMeanwhileIsPassedOver) {
 
 TEST_F(LookupDamage, AShippedFileMayBeReplacedWhileItIsOpen) {
   test::Databases databases;
-  databases.ship({winner(asked_, here_, config_of(asked_, here_, 1))});
+  databases.ship({winner(asked_, here_, plain_config(1))});
   const auto lookup = databases.open(here_);
-  databases.ship({winner(asked_, here_, config_of(asked_, here_, 2))});
-  EXPECT_EQ(lookup.find(asked_).config, config_of(asked_, here_, 1));
-  EXPECT_EQ(databases.open(here_).find(asked_).config, config_of(asked_, here_, 2));
+  databases.ship({winner(asked_, here_, plain_config(2))});
+  EXPECT_EQ(lookup.find(asked_).config, plain_config(1));
+  EXPECT_EQ(databases.open(here_).find(asked_).config, plain_config(2));
 }
 
 TEST_F(LookupDamage, AnUnsafeDeviceIsRefusedUnlessTheUserInsists) {
@@ -91,23 +94,8 @@ TEST_F(LookupDamage, AnUnsafeDeviceIsRefusedUnlessTheUserInsists) {
 TEST_F(LookupDamage, UnsafePartsAreNotUsed) {
   auto half = gemm(512, 512, 512);
   half.dtype = half.out_dtype = DType::f16;
-  const Config matrix{"matrix",
-                      {{"BM", 64},
-                       {"BN", 64},
-                       {"WM", 32},
-                       {"WN", 32},
-                       {"BK", 32},
-                       {"INSTR", 16},
-                       {"VA", 1},
-                       {"VB", 1},
-                       {"PAD", 0},
-                       {"STAGES", 1},
-                       {"ASYNC", 0},
-                       {"FRAGMENTS", 1},
-                       {"SWIZZLE", 1},
-                       {"SPLIT", 1},
-                       {"FOLD", 0},
-                       {"ALIGN", 0}}};
+  std::mt19937_64 random(1);
+  const auto matrix = find_template("gemm")->space(half, here_).sample("matrix", random);
   databases_.add(winner(half, here_, matrix));
   ASSERT_EQ(databases_.open(here_).find(half).origin, LookupOrigin::exact);
   databases_.own().set_unsafe(here_, {"matrix", "correctness", "wrong", "", ""});

@@ -34,8 +34,8 @@ namespace greta {
 namespace {
 
 using test::card;
-using test::config_of;
 using test::gemm;
+using test::plain_config;
 using test::winner;
 
 std::vector<Problem> many_problems(int count) {
@@ -101,7 +101,7 @@ TEST(AnswerTable, KeepsProblemsOfOneHashApart) {
 TEST(HotLookup, AllocatesNothing) {
   const auto here = card("gfx942", "aa");
   test::Databases databases;
-  databases.add(winner(gemm(64, 64, 64), here, config_of(gemm(64, 64, 64), here, 1)));
+  databases.add(winner(gemm(64, 64, 64), here, plain_config(1)));
   const auto lookup = databases.open(here);
   auto half = gemm(64, 64, 64);
   half.dtype = half.out_dtype = DType::f16;
@@ -118,7 +118,7 @@ TEST(HotLookup, AllocatesNothing) {
 TEST(HotLookup, ThreadsFindTheSameAnswersWhileTheTableGrows) {
   const auto here = card("gfx942", "aa");
   test::Databases databases;
-  databases.add(winner(gemm(64, 64, 64), here, config_of(gemm(64, 64, 64), here, 1)));
+  databases.add(winner(gemm(64, 64, 64), here, plain_config(1)));
   const auto lookup = databases.open(here);
   const auto problems = many_problems(1200);
   constexpr std::size_t thread_count = 4;

@@ -8,14 +8,12 @@ namespace greta {
 namespace {
 
 using test::card;
-using test::config_of;
 using test::gemm;
+using test::plain_config;
 using test::winner;
 
 class LookupOrder : public ::testing::Test {
  protected:
-  Config any(const Problem& problem, int number) const { return config_of(problem, here_, number); }
-
   const DeviceInfo here_ = card("gfx942", "aa"), beside_ = card("gfx942", "bb");
   test::Databases databases_;
 };
@@ -32,13 +30,13 @@ TEST_F(LookupOrder, WithoutADatabaseTheDefaultAnswers) {
 
 TEST_F(LookupOrder, TheProblemItselfComesFirst) {
   const Problem asked = gemm(64, 64, 64);
-  databases_.add(winner(asked, here_, any(asked, 1)));
-  databases_.add(winner(gemm(64, 64, 65), here_, any(asked, 2)));
-  databases_.add(winner(asked, beside_, any(asked, 3)));
+  databases_.add(winner(asked, here_, plain_config(1)));
+  databases_.add(winner(gemm(64, 64, 65), here_, plain_config(2)));
+  databases_.add(winner(asked, beside_, plain_config(3)));
   const auto lookup = databases_.open(here_);
   const Answer& answer = lookup.find(asked);
   EXPECT_EQ(answer.origin, LookupOrigin::exact);
-  EXPECT_EQ(answer.config, any(asked, 1));
+  EXPECT_EQ(answer.config, plain_config(1));
   EXPECT_EQ(answer.expected_regret, 1);
   ASSERT_TRUE(answer.speedup);
   EXPECT_EQ(answer.speedup->ratio, 1.5);
@@ -51,29 +49,29 @@ TEST_F(LookupOrder, TheProblemItselfComesFirst) {
 
 TEST_F(LookupOrder, ThenTheNearestShapeOnThisDevice) {
   const Problem asked = gemm(64, 64, 64), far = gemm(4096, 64, 64), near = gemm(96, 64, 64);
-  databases_.add(winner(far, here_, any(far, 1)));
-  databases_.add(winner(near, here_, any(near, 2)));
-  databases_.add(winner(asked, beside_, any(asked, 3)));
+  databases_.add(winner(far, here_, plain_config(1)));
+  databases_.add(winner(near, here_, plain_config(2)));
+  databases_.add(winner(asked, beside_, plain_config(3)));
   const auto lookup = databases_.open(here_);
   const Answer& answer = lookup.find(asked);
   EXPECT_EQ(answer.origin, LookupOrigin::nearest_shape);
   EXPECT_EQ(answer.problem, near.key());
-  EXPECT_EQ(answer.config, any(near, 2));
+  EXPECT_EQ(answer.config, plain_config(2));
 }
 
 TEST_F(LookupOrder, ThenOtherDevicesOfTheArchitecture) {
   const Problem asked = gemm(64, 64, 64);
   auto other = card("gfx90a", "cc");
-  databases_.add(winner(asked, other, any(asked, 1)));
+  databases_.add(winner(asked, other, plain_config(1)));
   EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
   auto vulkan = beside_;  // what it runs is no HIP kernel
   vulkan.backend = "vulkan";
   vulkan.language = "glsl";
-  databases_.add(winner(asked, vulkan, any(asked, 1)));
+  databases_.add(winner(asked, vulkan, plain_config(1)));
   EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
-  databases_.add(winner(gemm(64, 64, 32), beside_, any(asked, 2)));
+  databases_.add(winner(gemm(64, 64, 32), beside_, plain_config(2)));
   EXPECT_EQ(databases_.open(here_).find(asked).problem, gemm(64, 64, 32).key());
-  databases_.add(winner(asked, beside_, any(asked, 3)));
+  databases_.add(winner(asked, beside_, plain_config(3)));
   const auto lookup = databases_.open(here_);
   const Answer& answer = lookup.find(asked);
   EXPECT_EQ(answer.origin, LookupOrigin::same_architecture);
@@ -87,8 +85,8 @@ TEST_F(LookupOrder, WhatIsOfOtherTypesOrAttributesDoesNotCount) {
   half.dtype = half.out_dtype = DType::f16;
   auto turned = gemm(64, 64, 64);
   turned.attributes = {{"layout", "nt"}};
-  databases_.add(winner(half, here_, any(half, 1)));
-  databases_.add(winner(turned, here_, any(turned, 1)));
+  databases_.add(winner(half, here_, plain_config(1)));
+  databases_.add(winner(turned, here_, plain_config(1)));
   EXPECT_EQ(databases_.open(here_).find(gemm(64, 64, 64)).origin, LookupOrigin::fallback);
   EXPECT_EQ(databases_.open(here_).find(turned).origin, LookupOrigin::exact);
 }
@@ -98,7 +96,7 @@ TEST_F(LookupOrder, ConstraintsAreCheckedAgain) {
   const Config gemv{
       "gemv", {{"THREADS", 64}, {"COLS", 1}, {"VB", 1}, {"VA", 1}, {"UNROLL", 1}, {"SPLIT", 1}}};
   databases_.add(winner(gemm(8, 64, 64), here_, gemv));  // the nearest, but for few rows alone
-  databases_.add(winner(gemm(64, 4096, 4096), here_, any(asked, 2)));
+  databases_.add(winner(gemm(64, 4096, 4096), here_, plain_config(2)));
   const auto lookup = databases_.open(here_);
   EXPECT_EQ(lookup.find(asked).problem, gemm(64, 4096, 4096).key());
   EXPECT_EQ(lookup.find(gemm(8, 64, 64)).origin, LookupOrigin::exact);
@@ -117,28 +115,29 @@ TEST_F(LookupOrder, OfEquallyNearShapesTheSmallerAnswersHoweverTheyAreStored) {
   const Problem asked = gemm(64, 64, 64), small = gemm(32, 64, 64), large = gemm(128, 64, 64);
   for (const bool small_first : {true, false}) {
     test::Databases databases;
-    databases.add(winner(small_first ? small : large, here_, any(asked, 1)));
-    databases.add(winner(small_first ? large : small, here_, any(asked, 1)));
+    databases.add(winner(small_first ? small : large, here_, plain_config(1)));
+    databases.add(winner(small_first ? large : small, here_, plain_config(1)));
     EXPECT_EQ(databases.open(here_).find(asked).problem, small.key());
   }
 }
 
 TEST_F(LookupOrder, TheUsersResultWinsAndTheShippedOneFillsGaps) {
   const Problem both = gemm(64, 64, 64), shipped_only = gemm(96, 64, 64);
-  databases_.add(winner(both, here_, any(both, 1)));
-  databases_.ship({winner(both, here_, any(both, 2)), winner(shipped_only, here_, any(both, 3))});
+  databases_.add(winner(both, here_, plain_config(1)));
+  databases_.ship(
+      {winner(both, here_, plain_config(2)), winner(shipped_only, here_, plain_config(3))});
   const auto lookup = databases_.open(here_);
-  EXPECT_EQ(lookup.find(both).config, any(both, 1));
+  EXPECT_EQ(lookup.find(both).config, plain_config(1));
   EXPECT_FALSE(lookup.find(both).shipped);
   const Answer& exact = lookup.find(shipped_only);  // although the user's own is near
   EXPECT_EQ(exact.origin, LookupOrigin::exact);
-  EXPECT_EQ(exact.config, any(both, 3));
+  EXPECT_EQ(exact.config, plain_config(3));
   EXPECT_TRUE(exact.shipped);
 }
 
 TEST_F(LookupOrder, ColdAndWarmResultsAreApart) {
   const Problem asked = gemm(64, 64, 64);
-  auto warm = winner(asked, here_, any(asked, 1));
+  auto warm = winner(asked, here_, plain_config(1));
   warm.winner.cold = warm.winner.measurement.cold = false;
   databases_.add(warm);
   EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
@@ -147,19 +146,19 @@ TEST_F(LookupOrder, ColdAndWarmResultsAreApart) {
 
 TEST_F(LookupOrder, TheLatestCircumstancesAnswer) {
   const Problem asked = gemm(64, 64, 64);
-  auto early = winner(asked, here_, any(asked, 1)), late = winner(asked, here_, any(asked, 2));
+  auto early = winner(asked, here_, plain_config(1)), late = winner(asked, here_, plain_config(2));
   ASSERT_NE(early.winner.config, late.winner.config);
   early.provenance.started_utc = "2026-11-01T00:00:00Z";
   late.provenance.driver = "driver 2";
   databases_.add(late);
   databases_.add(early);
-  EXPECT_EQ(databases_.open(here_).find(asked).config, any(asked, 2));
+  EXPECT_EQ(databases_.open(here_).find(asked).config, plain_config(2));
 }
 
 TEST_F(LookupOrder, ExpectedRegretIsWhatIsRecordedOfTheOperation) {
-  auto one = winner(gemm(64, 64, 64), here_, any(gemm(64, 64, 64), 1));
-  auto two = winner(gemm(64, 64, 4096), here_, any(gemm(64, 64, 64), 1));
-  auto unknown = winner(gemm(64, 64, 65536), here_, any(gemm(64, 64, 64), 1));
+  auto one = winner(gemm(64, 64, 64), here_, plain_config(1));
+  auto two = winner(gemm(64, 64, 4096), here_, plain_config(1));
+  auto unknown = winner(gemm(64, 64, 65536), here_, plain_config(1));
   one.regret = Regret{"k=64", 1.25, Regret::Source::trials};
   two.regret = Regret{"k=64", 1.75, Regret::Source::measured};
   two.winner.speedup = 3.5;

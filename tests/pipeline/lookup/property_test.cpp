@@ -53,24 +53,42 @@ Problem random_problem(std::mt19937_64& random) {
   return gemm(extent(), extent(), extent());
 }
 
+/// Configurations of all variants, each of which is valid for some problems.
+std::vector<Config> random_configs(const DeviceInfo& device, std::mt19937_64& random) {
+  std::vector<Config> configs;
+  for (const Problem& problem : {gemm(4, 64, 64), gemm(32, 32, 128), gemm(128, 128, 128)}) {
+    const Space space = find_template("gemm")->space(problem, device);
+    for (int i = 0; i < 8; ++i) configs.push_back(space.sample(random));
+  }
+  return configs;
+}
+
+/// A random one, or one that has a winner.
+Problem next_problem(const std::vector<std::vector<StoredWinner>>& layers,
+                     std::mt19937_64& random) {
+  const auto& layer = layers[random() % layers.size()];
+  if (layer.empty() || random() % 2 == 0) return random_problem(random);
+  return layer[random() % layer.size()].problem;
+}
+
 TEST(LookupProperty, AnswersByTheRules) {
   const std::vector<DeviceInfo> cards = {card("gfx942", "aa"), card("gfx942", "bb")};
   std::mt19937_64 random(11);
+  const auto configs = random_configs(cards[0], random);
   std::array<int, 4> seen{};
   for (int round = 0; round < 30; ++round) {
     test::Databases databases;
     std::vector<StoredWinner> shipped;
     const auto random_winner = [&] {
       const Problem problem = random_problem(random);
-      const DeviceInfo& device = cards[random() % 3 == 0];
-      auto one =
-          winner(problem, device, find_template("gemm")->space(problem, device).sample(random));
+      const DeviceInfo& device = cards[random() % 3 != 0];
+      auto one = winner(problem, device, configs[random() % configs.size()]);
       one.provenance.driver = random() % 2 ? "driver 1" : "driver 2";
       one.provenance.started_utc = "2026-11-0" + std::to_string(1 + random() % 9) + "T00:00:00Z";
       return one;
     };
-    for (auto left = random() % 8; left > 0; --left) databases.add(random_winner());
-    for (auto left = random() % 8; left > 0; --left) shipped.push_back(random_winner());
+    for (auto left = random() % 5; left > 0; --left) databases.add(random_winner());
+    for (auto left = random() % 5; left > 0; --left) shipped.push_back(random_winner());
     databases.ship(shipped);
     std::vector<std::vector<StoredWinner>> layers;
     for (const auto& file : {databases.files().own, databases.files().shipped}) {
@@ -78,8 +96,8 @@ TEST(LookupProperty, AnswersByTheRules) {
       layers.push_back(TunedDb::open(*file, TunedDb::Mode::read_only).winners());
     }
     const auto lookup = databases.open(cards[0]);
-    for (int i = 0; i < 20; ++i) {
-      const Problem asked = random_problem(random);
+    for (int i = 0; i < 12; ++i) {
+      const Problem asked = next_problem(layers, random);
       const Expected expected = by_the_rules(asked, cards[0], layers);
       const Answer& answer = lookup.find(asked);
       ASSERT_EQ(answer.origin, expected.origin) << asked.key();

@@ -38,6 +38,22 @@ struct Finding {
   std::string unknown;
 };
 
+/// As recorded, else as measured where there is a bench; a failure says why neither.
+Result<Regret> cost_of(const TunedDb& db, const StoredWinner& result, const StoredWinner& neighbour,
+                       Workbench* bench, std::uint64_t seed) {
+  if (const auto regret = recorded_regret(db, result, neighbour)) return *regret;
+  const auto unknown = [](std::string why) {
+    return Failure{Status::unavailable, std::move(why), {}};
+  };
+  if (bench == nullptr) {
+    return unknown(neighbour.problem.dims_text() + ": not recorded here; --measure times it");
+  }
+  auto* evaluator = bench->evaluator(result.device.fingerprint());
+  if (evaluator == nullptr) return unknown("the device is not on this machine");
+  static_cast<void>(std::fputs(("timing " + result.problem.key() + "\n").c_str(), stderr));
+  return measure_regret(*evaluator, result, neighbour, seed);
+}
+
 Finding find_regret(const TunedDb& db, const StoredWinner& result,
                     const std::vector<StoredWinner>& winners, Workbench* bench,
                     std::uint64_t seed) {
@@ -48,17 +64,7 @@ Finding find_regret(const TunedDb& db, const StoredWinner& result,
     finding.unknown = "no other shape's winner is valid here";
     return finding;
   }
-  finding.result.regret = recorded_regret(db, result, *neighbour);
-  if (finding.result.regret) return finding;
-  finding.unknown = neighbour->problem.dims_text() + ": not recorded here; --measure times it";
-  if (bench == nullptr) return finding;
-  auto* evaluator = bench->evaluator(result.device.fingerprint());
-  if (evaluator == nullptr) {
-    finding.unknown = "the device is not on this machine";
-    return finding;
-  }
-  static_cast<void>(std::fputs(("timing " + result.problem.key() + "\n").c_str(), stderr));
-  const auto regret = measure_regret(*evaluator, result, *neighbour, seed);
+  const auto regret = cost_of(db, result, *neighbour, bench, seed);
   finding.unknown = regret ? "" : regret.failure().message;
   if (regret) finding.result.regret = *regret;
   return finding;
@@ -112,7 +118,7 @@ double quantile_of(const std::vector<double>& values, double at) {
   return values.empty() ? std::nan("") : quantile(values, at);
 }
 
-int print_choices(const ChoiceComparison& comparison, bool json) {
+void print_choices(const ChoiceComparison& comparison, bool json) {
   auto objects = nlohmann::json::array();
   using Align = Table::Align;
   Table table({{"nearest by"},
@@ -141,13 +147,12 @@ int print_choices(const ChoiceComparison& comparison, bool json) {
   }
   if (json) {
     print_json({{"problems", comparison.problems}, {"choices", objects}});
-    return exit_done;
+    return;
   }
   fmt::print("{}", table.text());
   fmt::print("{} of other shapes' winners; shared: {} for which every cost is known\n",
              format_count(static_cast<std::int64_t>(comparison.problems), "problem"),
              comparison.scores.front().shared.size());
-  return exit_done;
 }
 
 int regret(const RegretOptions& options) {
@@ -162,11 +167,20 @@ int regret(const RegretOptions& options) {
   if (bench) catch_interrupts();
   const auto winners = db.winners();
   const auto chosen = choose(winners, filter);
-  if (options.distances) return print_choices(compare_choices(db, chosen, winners), options.json);
+  auto* const at_hand = bench ? &*bench : nullptr;
+  if (options.distances) {
+    const auto cost = [&](const StoredWinner& result, const StoredWinner& neighbour) {
+      if (stop_requested()) return std::optional<double>();
+      const auto known = cost_of(db, result, neighbour, at_hand, seed);
+      return known ? std::optional(known->ratio) : std::nullopt;
+    };
+    print_choices(compare_choices(chosen, winners, cost), options.json);
+    return stop_requested() ? exit_failed : exit_done;
+  }
   std::vector<Finding> findings;
   for (const auto& result : chosen) {
     if (stop_requested()) break;
-    findings.push_back(find_regret(db, result, winners, bench ? &*bench : nullptr, seed));
+    findings.push_back(find_regret(db, result, winners, at_hand, seed));
     db.set_regrets({findings.back().result});
   }
   print_findings(findings, options.json);
@@ -182,10 +196,8 @@ void add_regret_command(CLI::App& app, Action& action) {
   add_result_options(*command, options->results);
   command->add_flag("--measure", options->measure,
                     "Time what is not recorded, in rounds with the winner");
-  command
-      ->add_flag("--distances", options->distances,
-                 "Compare ways to tell which shape is the nearest; stores nothing")
-      ->excludes("--measure");
+  command->add_flag("--distances", options->distances,
+                    "Compare ways to tell which shape is the nearest; stores nothing");
   command->add_option("--seed", options->seed, "Of inputs; random when left out");
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for another tool that measures on the same card");
