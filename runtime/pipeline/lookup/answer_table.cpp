@@ -1,6 +1,6 @@
 #include "runtime/pipeline/lookup/answer_table.hpp"
 
-#include <algorithm>
+#include <utility>
 
 namespace greta {
 
@@ -10,19 +10,12 @@ AnswerTable::AnswerTable() {
   current_.store(tables_.back().get(), std::memory_order_release);
 }
 
-bool AnswerTable::Entry::is(std::span<const std::uint64_t> other) const noexcept {
-  if (other.size() != count) return false;
-  const std::size_t here = std::min(count, at_hand);
-  return std::equal(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(here),
-                    words.begin()) &&
-         std::equal(more.begin(), more.end(), other.begin() + static_cast<std::ptrdiff_t>(here));
-}
-
-void AnswerTable::put(const Slots& slots, const Entry& entry) {
-  std::size_t i = entry.hash & slots.mask;
-  while (slots.slots[i].entry.load(std::memory_order_relaxed) != nullptr) i = (i + 1) & slots.mask;
-  slots.slots[i].hash.store(entry.hash, std::memory_order_relaxed);
-  slots.slots[i].entry.store(&entry, std::memory_order_release);  // publishes the hash as well
+void AnswerTable::put(const Slots& table, const Entry& entry) {
+  std::size_t i = entry.problem.slot & table.mask;
+  while (table.slots[i].answer.load(std::memory_order_relaxed) != nullptr) i = (i + 1) & table.mask;
+  table.slots[i].low.store(entry.problem.slot, std::memory_order_relaxed);
+  table.slots[i].high.store(entry.problem.check, std::memory_order_relaxed);
+  table.slots[i].answer.store(&entry.answer, std::memory_order_release);  // publishes all three
 }
 
 void AnswerTable::grow() {
@@ -32,16 +25,9 @@ void AnswerTable::grow() {
   current_.store(tables_.back().get(), std::memory_order_release);
 }
 
-const Answer& AnswerTable::insert(std::uint64_t hash, std::span<const std::uint64_t> words,
-                                  Answer answer) {
-  if (2 * (entries_.size() + 1) > tables_.back()->mask + 1) grow();
-  Entry& entry = entries_.emplace_back();
-  entry.count = words.size();
-  const std::size_t here = std::min(words.size(), Entry::at_hand);
-  std::copy_n(words.begin(), here, entry.words.begin());
-  entry.more.assign(words.begin() + static_cast<std::ptrdiff_t>(here), words.end());
-  entry.hash = hash;
-  entry.answer = std::move(answer);
+const Answer& AnswerTable::insert(const Fingerprint& problem, Answer answer) {
+  if (3 * (entries_.size() + 1) > 2 * (tables_.back()->mask + 1)) grow();
+  const Entry& entry = entries_.emplace_back(Entry{problem, std::move(answer)});
   put(*tables_.back(), entry);
   return entry.answer;
 }

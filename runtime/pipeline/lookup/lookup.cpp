@@ -8,8 +8,8 @@
 #include "kernels/validity.hpp"
 #include "runtime/pipeline/lookup/answer_table.hpp"
 #include "runtime/pipeline/lookup/expected_regret.hpp"
+#include "runtime/pipeline/lookup/fingerprint.hpp"
 #include "runtime/pipeline/lookup/known_winners.hpp"
-#include "runtime/pipeline/lookup/problem_words.hpp"
 
 namespace greta {
 namespace {
@@ -37,12 +37,11 @@ struct Lookup::Impl {
       : device(options.allow_unsafe ? device_as_it_is : usable(device_as_it_is, known_winners)),
         known(std::move(known_winners)) {}
 
-  const Answer& compute(const Problem& problem, const ProblemWords& words,
-                        std::uint64_t hash) const {
+  const Answer& compute(const Problem& problem, const Fingerprint& fingerprint) const {
     const std::lock_guard lock(mutex);
     // Another thread may have been faster.
-    if (const auto* answer = answers.find(hash, words.span())) return *answer;
-    return answers.insert(hash, words.span(), decide(problem));
+    if (const auto* answer = answers.find(fingerprint)) return *answer;
+    return answers.insert(fingerprint, decide(problem));
   }
 
   Answer decide(const Problem& problem) const {
@@ -79,10 +78,9 @@ Lookup Lookup::open(const DeviceInfo& device, const LookupFiles& files,
 }
 
 const Answer& Lookup::find(const Problem& problem) const {
-  const ProblemWords words(problem);
-  const std::uint64_t hash = words.hash();
-  if (const auto* answer = impl_->answers.find(hash, words.span())) return *answer;
-  return impl_->compute(problem, words, hash);
+  const Fingerprint fingerprint = fingerprint_of(problem);
+  if (const auto* answer = impl_->answers.find(fingerprint)) return *answer;
+  return impl_->compute(problem, fingerprint);
 }
 
 const DeviceInfo& Lookup::device() const {
