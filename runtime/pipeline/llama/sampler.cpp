@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "kernels/model/random.hpp"
@@ -20,28 +20,52 @@ constexpr int point = 60;  ///< fractional bits of fixed-point numbers
 constexpr std::uint64_t one = std::uint64_t{1} << point;
 constexpr std::uint64_t ln2 = 0xb17217f7d1cf79aULL;  ///< of 2^60
 
-/// 2^f of a fraction with 32 bits, 1 <= 2^f < 2: its Taylor series by Horner's rule, exact to some
-/// 2^-57.
-std::uint64_t exp2_fraction(std::uint32_t fraction) {
-  const auto y = static_cast<std::uint64_t>((Uint128{fraction} * ln2) >> 32);
+/// Products of numbers with `point` fractional bits.
+std::uint64_t times(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::uint64_t>((Uint128{a} * b) >> point);
+}
+
+/// e^y of 0 <= y < 1: its Taylor series by Horner's rule.
+std::uint64_t series(std::uint64_t y) {
   std::uint64_t sum = one;
-  for (std::uint64_t k = 18; k > 0; --k) {
-    sum = one + static_cast<std::uint64_t>((Uint128{sum} * y) >> point) / k;
-  }
+  for (std::uint64_t k = 18; k > 0; --k) sum = one + times(sum, y) / k;
   return sum;
 }
 
-/// e^x of x <= 0 as a number of 0 … most. A product and a rounding: nothing that a compiler could
-/// fuse into other bits.
-std::uint64_t weight(double x, std::uint64_t most) {
-  constexpr double log2_e = 1.4426950408889634;
-  const double powers = x * (log2_e * 0x1p32);
-  if (!(powers > -0x1p38)) return 0;
-  const auto fixed = static_cast<std::int64_t>(std::floor(powers));
-  const auto fraction = static_cast<std::uint32_t>(fixed & 0xffffffff);
-  const Uint128 scaled = (Uint128{exp2_fraction(fraction)} * most) >> point;
-  return static_cast<std::uint64_t>(scaled >> -(fixed >> 32));
-}
+/// Probabilities that aren't normalised, in integers.
+class Weights {
+ public:
+  Weights() {
+    for (std::size_t i = 0; i < first_.size(); ++i) {
+      first_[i] = series((ln2 >> 8) * i);
+      second_[i] = series((ln2 >> 16) * i);
+    }
+  }
+
+  /// e^x of x <= 0 as a number of 0 … most. A product and a conversion: nothing that a compiler
+  /// could fuse into other bits.
+  std::uint64_t operator()(double x, std::uint64_t most) const {
+    constexpr double log2_e = 1.4426950408889634;
+    const double powers = x * (log2_e * 0x1p32);
+    if (!(powers > -0x1p38)) return 0;
+    const auto fixed = static_cast<std::int64_t>(powers);
+    const std::uint64_t scaled = times(power(static_cast<std::uint32_t>(fixed & 0xffffffff)), most);
+    return scaled >> std::min<std::int64_t>(-(fixed >> 32), 63);
+  }
+
+ private:
+  using Table = std::array<std::uint64_t, 256>;
+
+  /// 2^f of a fraction of 2^32, 1 <= 2^f < 2, exact to some 2^-55: a table for each of the first
+  /// two times eight bits, and the series for the others.
+  std::uint64_t power(std::uint32_t fraction) const {
+    const auto y = static_cast<std::uint64_t>((Uint128{fraction & 0xffffU} * ln2) >> 32);
+    const std::uint64_t rest = one + times(y, one + times(y, one + y / 3) / 2);
+    return times(times(first_[fraction >> 24], second_[fraction >> 16 & 0xffU]), rest);
+  }
+
+  Table first_{}, second_{};
+};
 
 }  // namespace
 
@@ -77,29 +101,42 @@ std::int32_t Sampler::next(std::span<const float> logits) {
   if (options_.temperature == 0) return best;
   const double most = logits[static_cast<std::size_t>(best)];
   const std::uint64_t unit = (std::uint64_t{1} << 62) / logits.size();  // so that sums fit
-  std::vector<std::uint64_t> weights(logits.size());
+  static const Weights weight;
+  weights_.resize(logits.size());
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    weights[i] = weight((logits[i] - most) / options_.temperature, unit);
-    total += weights[i];
+    weights_[i] = weight((logits[i] - most) / options_.temperature, unit);
+    total += weights_[i];
   }
-  std::vector<std::size_t> order(logits.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  if (options_.top_p < 1) {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
-    const auto enough = static_cast<std::uint64_t>(static_cast<double>(total) * options_.top_p);
-    total = 0;
-    std::size_t kept = 0;
-    while (kept < order.size() && (kept == 0 || total < enough)) total += weights[order[kept++]];
-    order.resize(kept);
-  }
+  if (options_.top_p < 1) total = keep_likeliest(total);
   std::uint64_t draw = uniform_below(random_, total);
-  for (const std::size_t i : order) {
-    if (draw < weights[i]) return static_cast<std::int32_t>(i);
-    draw -= weights[i];
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (draw < weights_[i]) return static_cast<std::int32_t>(i);
+    draw -= weights_[i];
   }
   throw Error("the weights of a draw don't add up");  // draw < total, their sum
+}
+
+std::uint64_t Sampler::keep_likeliest(std::uint64_t total) {
+  const auto enough = static_cast<std::uint64_t>(static_cast<double>(total) * options_.top_p);
+  if (enough >= total) return total;
+  // All that weigh less than this are together less than what is left out.
+  const std::uint64_t least = (total - enough) / weights_.size();
+  order_.clear();
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (weights_[i] >= least) order_.push_back({weights_[i], i});
+    weights_[i] = 0;
+  }
+  std::sort(order_.begin(), order_.end(), [](const Ranked& a, const Ranked& b) {
+    return a.weight != b.weight ? a.weight > b.weight : a.index < b.index;
+  });
+  std::uint64_t kept = 0;
+  for (const Ranked& one : order_) {
+    if (kept >= enough && kept > 0) break;
+    weights_[one.index] = one.weight;
+    kept += one.weight;
+  }
+  return kept;
 }
 
 }  // namespace greta

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <span>
+#include <vector>
 
 namespace greta {
 
@@ -27,8 +29,18 @@ class Sampler {
   std::int32_t next(std::span<const float> logits);
 
  private:
+  struct Ranked {
+    std::uint64_t weight;
+    std::size_t index;
+  };
+
+  /// Leaves the weights of the likeliest alone, which have top_p of `total`; gives their sum.
+  std::uint64_t keep_likeliest(std::uint64_t total);
+
   SamplerOptions options_;
   std::mt19937_64 random_;
+  std::vector<std::uint64_t> weights_;  ///< of the last draw; kept for their memory
+  std::vector<Ranked> order_;
 };
 
 /// The lowest index of the largest logit; throws as Sampler::next().
