@@ -77,6 +77,10 @@ bool has_clusters(std::string_view architecture) {
   return number >= 90;
 }
 
+bool has_warpgroup_products(std::string_view architecture) {
+  return architecture == "sm_90";
+}
+
 std::vector<std::string> known_architectures() {
   std::vector<std::string> names;
   for (const auto& architecture : table) names.emplace_back(architecture.name);
@@ -101,6 +105,12 @@ std::vector<MatrixOperation> hip_matrix_operations(std::string_view architecture
     case MatrixCores::wmma12:
       return {{"f16", "f32", 16, 16, 16}, {"bf16", "f32", 16, 16, 16}};
     case MatrixCores::mma:
+      if (has_warpgroup_products(architecture)) {
+        return {{"f16", "f32", 16, 8, 16},
+                {"bf16", "f32", 16, 8, 16},
+                {"f16", "f32", 64, 256, 16},
+                {"bf16", "f32", 64, 256, 16}};
+      }
       return {{"f16", "f32", 16, 8, 16}, {"bf16", "f32", 16, 8, 16}};
   }
   return {};

@@ -26,6 +26,10 @@ MatrixCores matrix_cores(std::string_view architecture);
 /// from sm_90 on. hip-host imitates none.
 bool has_clusters(std::string_view architecture);
 
+/// Whether warpgroups can multiply matrices of 16-bit elements straight from shared memory (PTX:
+/// wgmma): NVIDIA's sm_90 alone, in code that is compiled for sm_90a.
+bool has_warpgroup_products(std::string_view architecture);
+
 /// Architectures of the table, for messages: "gfx906", "gfx908", …
 std::vector<std::string> known_architectures();
 

@@ -98,7 +98,8 @@ std::vector<Operand> operands_of(const Problem& problem, const DeviceInfo& devic
   return list;
 }
 
-/// Configurations that swizzle tiles: the default, and some of these random ones.
+/// Configurations that swizzle tiles: the default, and some of these random ones. Products of
+/// warpgroups read shared memory by themselves, in the swizzle that they demand.
 std::vector<Config> configs_of(const Problem& problem, const DeviceInfo& device, int samples) {
   std::vector<Config> list{find_template("gemm")->default_config(problem, device)};
   if (samples > 0) {
@@ -106,7 +107,9 @@ std::vector<Config> configs_of(const Problem& problem, const DeviceInfo& device,
     std::mt19937_64 random(1);
     for (int i = 0; i < samples; ++i) list.push_back(space.sample(random));
   }
-  std::erase_if(list, [](const Config& c) { return c.variant != "matrix" || c["PAD"] != 0; });
+  std::erase_if(list, [](const Config& c) {
+    return c.variant != "matrix" || c["PAD"] != 0 || c["INSTR"] == gemm::warpgroup_rows;
+  });
   return list;
 }
 

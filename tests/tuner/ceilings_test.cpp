@@ -64,6 +64,9 @@ TEST_P(CeilingKernels, CompileWithoutSpillsForGpusThatAreNotHere) {
 
 INSTANTIATE_TEST_SUITE_P(Architectures, CeilingKernels, ::testing::Values("gfx942", "gfx1100"),
                          name_of);
+#ifdef GRETA_TEST_NVRTC
+INSTANTIATE_TEST_SUITE_P(Nvidia, CeilingKernels, ::testing::Values("sm_80", "sm_90"), name_of);
+#endif
 
 // Compiled as the Vulkan backend does for devices of either extension; one that multiplies itself
 // runs on any.

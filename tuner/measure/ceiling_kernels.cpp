@@ -181,6 +181,44 @@ GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
 }
 )";
 
+// A warpgroup's sums fill its registers; while its products wait for each other, the other's run.
+constexpr std::string_view warpgroup_matrix_hip = R"(
+GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
+  typedef PanelTile<64, 8> A;
+  typedef PanelTile<256, 8> B;
+  GRETA_PANELS_SHARED(u8, shared);
+  const SharedMemory memory = shared_memory(shared);
+  for (u32 i = thread_index() * 16; i < A::bytes + B::bytes; i += 256 * 16) {
+    store_words<16>(shared + i, {{inputs, inputs ^ 1, inputs, inputs ^ 1}});
+  }
+  show_to_products();
+  block_barrier();
+  WarpgroupSums<256> sums[1] = {};
+  for (u32 k = 0; k < length; k += 128) {
+    products_begin();
+    GRETA_UNROLL
+    for (u32 step = 0; step < 128; step += 16) {
+      const u32 a = A::part<true>(0, step % 64), b = A::bytes + B::part<true>(0, step % 64);
+      multiply_async<INPUT, true, true>(sums[0], operand_place<A, true>(memory, a),
+                                        operand_place<B, true>(memory, b));
+    }
+    close_products();
+    wait_for_products<1>();
+  }
+  finish_products(sums);
+  float sum = 0.0f;
+  GRETA_UNROLL
+  for (int i = 0; i < 32; ++i) sum += sums[0].eight[i][0];
+  if (sum == -12345.678f) sink[thread_index()] = sum;
+}
+)";
+constexpr std::uint32_t warpgroup_matrix_bytes = (64 + 256) * 128;
+
+/// The only operations with so many rows.
+bool of_warpgroup(const MatrixOperation& operation) {
+  return operation.m == 64;
+}
+
 // The matrices come from shared memory and leave through it, each subgroup's by its own place.
 constexpr std::string_view matrix_glsl = R"(
 layout(local_size_x = 256) in;
@@ -232,6 +270,9 @@ std::string matrix_text_hip(const MatrixOperation& operation) {
   const Defines defines{{"INPUT", operation.input == "f32" ? "float" : operation.input},
                         {"SPAN", std::to_string(operation.m)},
                         {"CHAINS", std::to_string(matrix_chains)}};
+  if (of_warpgroup(operation)) {
+    return render("common/warpgroup_matrix.hip", defines) + std::string(warpgroup_matrix_hip);
+  }
   return render("common/matrix.hip", defines) + std::string(matrix_hip);
 }
 
@@ -287,12 +328,18 @@ KernelSource empty_kernel(const DeviceInfo& device) {
 }
 
 KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& operation) {
-  return make_source(
-      device, "matrix",
-      device.language == "glsl" ? matrix_text_glsl(device, operation) : matrix_text_hip(operation));
+  const bool glsl = device.language == "glsl";
+  auto source = make_source(
+      device, "matrix", glsl ? matrix_text_glsl(device, operation) : matrix_text_hip(operation));
+  if (!glsl && of_warpgroup(operation)) {
+    source.options.emplace_back("--gpu-architecture=sm_90a");
+    source.dynamic_shared_bytes = warpgroup_matrix_bytes;
+  }
+  return source;
 }
 
 double matrix_flops(const DeviceInfo& device, const MatrixOperation& operation) {
+  if (of_warpgroup(operation)) return 2.0 * operation.m * operation.n / 4;  // of one of four waves
   const std::uint32_t columns = device.language == "glsl" ? operation.n : operation.m;
   return 2.0 * operation.m * columns * matrix_chains;
 }

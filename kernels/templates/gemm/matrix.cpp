@@ -43,6 +43,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   defines.emplace_back("WAVE", std::to_string(kernel.wave()));
   add_alignment(defines, shape, config);
   KernelSource source = kernel_source(device, "matrix", defines, kernel.threads(config));
+  if (kernel.by_warpgroups(config) && has_warpgroup_products(device.architecture)) {
+    source.options.emplace_back("--gpu-architecture=sm_90a");
+  }
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
   LaunchPlan plan = config["FOLD"] != 0 ? folded_plan(shape, device, config, std::move(source))
                                         : plan_of_tiles(shape, device, config, std::move(source));
@@ -51,11 +54,28 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }
 
 struct Tile {
-  int bm, bn, bk, wm, wn, stages, fragments;
+  int bm, bn, bk, wm, wn, stages, fragments, instr = 16;
 };
 
+/// Of warpgroups, one after the other along m.
+Tile warpgroup_tile(int bm, int bn, int stages) {
+  return {bm, bn, 64, 64, bn, stages, 1, warpgroup_rows};
+}
+
 /// For 16-bit inputs; f32 takes half of BK. Large tiles first.
-std::vector<Tile> tiles_for(const DeviceInfo& device) {
+std::vector<Tile> tiles_for(const DeviceInfo& device, bool by_warpgroups) {
+  if (by_warpgroups) {
+    return {warpgroup_tile(128, 256, 4),
+            warpgroup_tile(256, 192, 4),
+            warpgroup_tile(256, 128, 4),
+            warpgroup_tile(128, 192, 5),
+            warpgroup_tile(128, 128, 6),
+            warpgroup_tile(128, 64, 6),
+            warpgroup_tile(64, 128, 6),
+            warpgroup_tile(64, 64, 6),
+            {32, 64, 128, 32, 64, 6, 1, warpgroup_rows},
+            {16, 64, 128, 16, 64, 6, 1, warpgroup_rows}};
+  }
   switch (matrix_cores(device.architecture)) {
     case MatrixCores::mma:
       return {
@@ -82,11 +102,21 @@ std::vector<Tile> tiles_for(const DeviceInfo& device) {
   return {};
 }
 
+/// A cluster adds its slices soonest. Else an addition in the launch is done by fewer workgroups,
+/// and a second launch is late.
+int default_fold(const DeviceInfo& device, const Tile& tile, int split) {
+  if (split == 1) return 0;
+  if (has_clusters(device.architecture) && split <= most_in_cluster) return 2;
+  return split * tile.bm * tile.bn <= 32768 ? 1 : 0;
+}
+
 /// How long the device is busy with tiles of this size and `split` slices of K, in multiplications
 /// of a compute unit: those of whole rounds of tiles, moving the tiles' edges, and adding slices.
 double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   constexpr double moved = 64, added = 512;  // worth of multiplications, for an element
-  const std::int64_t units = busy_workgroups(device);
+  // Clusters lie within parts of the device, where some compute units are left over.
+  const bool clusters = split > 2 && default_fold(device, tile, split) == 2;
+  const std::int64_t units = busy_workgroups(device) * (clusters ? 7 : 8) / 8;
   const std::int64_t tiles = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
   const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
   const auto length = static_cast<double>(slice_length(shape, split, tile.bk));
@@ -101,14 +131,6 @@ int load_width(const Shape& shape, bool turned, std::int64_t stride, std::int64_
   return widest_vector(shape.in, stride, std::max<std::int64_t>(1, of_thread / lines));
 }
 
-/// A cluster adds its slices soonest. Else an addition in the launch is done by fewer workgroups,
-/// and a second launch is late.
-int default_fold(const DeviceInfo& device, const Tile& tile, int split) {
-  if (split == 1) return 0;
-  if (has_clusters(device.architecture) && split <= most_in_cluster) return 2;
-  return split * tile.bm * tile.bn <= 32768 ? 1 : 0;
-}
-
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   const MatrixKernel kernel(shape, device);
   Config config{"matrix",
@@ -117,7 +139,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"WM", tile.wm},
                  {"WN", tile.wn},
                  {"BK", size_of(shape.in) == 4 ? tile.bk / 2 : tile.bk},
-                 {"INSTR", 16},
+                 {"INSTR", tile.instr},
                  {"VA", 1},
                  {"VB", 1},
                  {"PAD", 0},
@@ -135,12 +157,15 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   };
   constexpr std::int64_t large = 1024;  // enough products for each element that is copied
   const bool align = (has_odd_a(shape) || has_odd_b(shape)) && std::min(shape.m, shape.n) >= large;
-  const std::int64_t threads = kernel.threads(config), bk = config["BK"];
+  const std::int64_t bk = config["BK"];
+  const auto of_thread = [&](int span) -> std::int64_t {
+    return kernel.by_warpgroups(config) ? 8 : span * bk / kernel.threads(config);
+  };
   set("ALIGN", align);
   set("VA", load_width(shape, kernel.turned(shape.a_along_k), align ? 8 : shape.a_stride(),
-                       tile.bm * bk / threads));
+                       of_thread(tile.bm)));
   set("VB", load_width(shape, kernel.turned(shape.b_along_k), align ? 8 : shape.b_stride(),
-                       tile.bn * bk / threads));
+                       of_thread(tile.bn)));
   const auto& widths = kernel.copies();
   const auto copied = [&](int width) {
     return std::find(widths.begin(), widths.end(), width) != widths.end();
@@ -158,11 +183,15 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     int split;
   };
   std::vector<Choice> choices;
-  for (const Tile& tile : tiles_for(device)) {
-    for (const int split : {1, 2, 4, 8, 16, 32}) {
-      choices.push_back({cost(shape, device, tile, split), tile, split});
+  const auto add = [&](bool by_warpgroups) {
+    for (const Tile& tile : tiles_for(device, by_warpgroups)) {
+      for (const int split : {1, 2, 4, 8, 16, 32}) {
+        choices.push_back({cost(shape, device, tile, split), tile, split});
+      }
     }
-  }
+  };
+  if (MatrixKernel(shape, device).offers_warpgroups()) add(true);
+  add(false);
   std::stable_sort(choices.begin(), choices.end(),
                    [](const Choice& x, const Choice& y) { return x.cost < y.cost; });
   std::vector<Config> configs;

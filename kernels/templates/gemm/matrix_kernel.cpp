@@ -37,8 +37,16 @@ MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
   }
 }
 
+bool MatrixKernel::offers_warpgroups() const {
+  return !products_.empty() && products_.back() == warpgroup_rows;
+}
+
+std::int64_t MatrixKernel::part_threads(const Config& c) const {
+  return by_warpgroups(c) ? 4 * wave_ : wave_;
+}
+
 std::int64_t MatrixKernel::threads(const Config& c) const {
-  return std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]) * wave_;
+  return std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]) * part_threads(c);
 }
 
 int MatrixKernel::depth(int product) const {
@@ -47,6 +55,9 @@ int MatrixKernel::depth(int product) const {
 
 std::int64_t MatrixKernel::instructions(const Config& c) const {
   const int product = c["INSTR"];
+  if (by_warpgroups(c)) {
+    return std::int64_t{c[swapped(c) ? "WN" : "WM"]} / product * (c["BK"] / depth(product));
+  }
   const std::int64_t products =
       std::int64_t{c["WM"]} / product * (c["WN"] / product) * (c["BK"] / depth(product));
   if (cores_ == MatrixCores::mfma) return products * (element_bytes_ == 4 ? 4 : 2);
@@ -85,9 +96,11 @@ std::int64_t MatrixKernel::tile_bytes(const Config& c, bool along_k, const char*
 std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
   const std::int64_t stage =
       tile_bytes(c, shape_.a_along_k, "BM") + tile_bytes(c, shape_.b_along_k, "BN");
-  const bool together = c["FOLD"] == 2;  // in a cluster, all sums at once
-  const std::int64_t width = together ? c["BN"] : std::min(c["WN"], 64);
-  const std::int64_t lines = together ? c["BM"] : threads(c) / wave_ * c["INSTR"];
+  const bool together = c["FOLD"] == 2;      // in a cluster, all sums at once
+  constexpr int share = warpgroup_rows / 4;  // of a wave in a product
+  const std::int64_t width = together ? c["BN"] : swapped(c) ? share : std::min(c["WN"], 64);
+  const std::int64_t piece = swapped(c) ? c["WM"] : by_warpgroups(c) ? share : c["INSTR"];
+  const std::int64_t lines = together ? c["BM"] : threads(c) / wave_ * piece;
   const std::int64_t pitch = cores_ == MatrixCores::mma      ? width + 8
                              : cores_ != MatrixCores::wmma11 ? width + 4
                              : width % 32 == 0               ? width + 16
@@ -97,7 +110,8 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
 
 std::int64_t MatrixKernel::registers(const Config& c) const {
   const int product = c["INSTR"];
-  const std::int64_t sums = std::int64_t{c["WM"]} * c["WN"] / wave_;
+  const std::int64_t sums = std::int64_t{c["WM"]} * c["WN"] / part_threads(c);
+  if (by_warpgroups(c)) return sums + 44;
   const std::int64_t fragments = std::int64_t{c["WM"] + c["WN"]} / product * c["FRAGMENTS"] *
                                  (cores_ == MatrixCores::wmma11 ? 8 : 4);
   const auto words = [this](int vec) {

@@ -11,6 +11,7 @@
 namespace greta::gemm {
 
 constexpr int most_in_cluster = 8;  ///< workgroups, on every device that has clusters
+constexpr int warpgroup_rows = 64;  ///< INSTR of products of warpgroups
 
 /// What matrix.hip makes of a configuration: which of its branches a device and a problem take, and
 /// what a workgroup needs. The comments there say why.
@@ -19,7 +20,15 @@ class MatrixKernel {
   MatrixKernel(const Shape& shape, const DeviceInfo& device);
 
   /// INSTR: extents of a product on the device's matrix cores; none without such for these inputs.
+  /// The largest is that of warpgroups, where the device has such products.
   const std::vector<int>& products() const { return products_; }
+  /// Whether warpgroups multiply straight from shared memory in this configuration, or could; and
+  /// whether their products have 64 columns instead of rows.
+  bool by_warpgroups(const Config& config) const { return config["INSTR"] == warpgroup_rows; }
+  bool offers_warpgroups() const;
+  bool swapped(const Config& config) const {
+    return by_warpgroups(config) && config["WM"] < warpgroup_rows;
+  }
   /// Whether an operand's tile is turned on its way, to lie along k in shared memory.
   bool turned(bool along_k) const { return !along_k && cores_ != MatrixCores::mma; }
   /// Elements of the loads that can go to shared memory past the registers; none where the device
@@ -29,6 +38,8 @@ class MatrixKernel {
   bool counts_copies() const { return cores_ == MatrixCores::mfma; }
 
   int wave() const { return wave_; }
+  /// Threads that have a WM x WN part of the tile together.
+  std::int64_t part_threads(const Config& config) const;
   std::int64_t threads(const Config& config) const;
   /// Elements along k of a product.
   int depth(int product) const;

@@ -23,9 +23,12 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        {},
        [offered = !kernel.products().empty()](const Config&) { return offered; }},
       {"many_rows",
-       fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
-       {},
-       [m = shape.m](const Config&) { return m >= least_tiled_rows; }},
+       fmt::format("tiles need m >= {} or INSTR=64, m is {}; gemv serves fewer", least_tiled_rows,
+                   shape.m),
+       {"INSTR"},
+       [m = shape.m, kernel](const Config& c) {
+         return m >= least_tiled_rows || kernel.by_warpgroups(c);
+       }},
       {"offsets",
        "256 lines of A or B are more than 2 GiB",
        {},
@@ -53,20 +56,22 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixK
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
   return {
       {"waves",
-       "INSTR must not exceed WM and WN, nor these BM and BN",
+       "WM and WN must divide BM and BN; INSTR, but for 64, must divide these",
        {"BM", "BN", "WM", "WN", "INSTR"},
-       [](const Config& c) {
-         return c["WM"] <= c["BM"] && c["WN"] <= c["BN"] && c["INSTR"] <= c["WM"] &&
-                c["INSTR"] <= c["WN"];
+       [=](const Config& c) {
+         return c["BM"] % c["WM"] == 0 && c["BN"] % c["WN"] == 0 &&
+                (kernel.by_warpgroups(c) ||
+                 (c["WM"] % c["INSTR"] == 0 && c["WN"] % c["INSTR"] == 0));
        }},
       {"long_waves",
        "WM and WN must not differ by a factor of more than 4: such waves read too much",
        {"WM", "WN"},
        [](const Config& c) { return c["WM"] <= 4 * c["WN"] && c["WN"] <= 4 * c["WM"]; }},
       {"workgroup_threads",
-       fmt::format("BM/WM x BN/WN waves of {} must not be more than {} threads", kernel.wave(),
-                   threads),
-       {"BM", "BN", "WM", "WN"},
+       fmt::format(
+           "BM/WM x BN/WN waves of {}, with INSTR=64 of {}, must not be more than {} threads",
+           kernel.wave(), 4 * kernel.wave(), threads),
+       {"BM", "BN", "WM", "WN", "INSTR"},
        [=](const Config& c) { return kernel.threads(c) <= threads; }},
       {"depth",
        "BK must be a multiple of the k of a product, with FRAGMENTS=2 an even one",
@@ -107,14 +112,14 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
        }},
       {"equal_copies",
        "ASYNC needs the same number of copies in every thread",
-       {"BM", "BN", "BK", "WM", "WN", "VA", "VB", "ASYNC"},
+       {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"},
        [=](const Config& c) {
          return c["ASYNC"] == 0 || !kernel.counts_copies() ||
                 (whole(kernel.units_a(c)) && whole(kernel.units_b(c)));
        }},
       {"loads",
        fmt::format("a thread must not have more than {} loads of A or B in a K step", most_loads),
-       {"BM", "BN", "BK", "WM", "WN", "VA", "VB"},
+       {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB"},
        [=](const Config& c) {
          return kernel.loads_a(c) <= most_loads && kernel.loads_b(c) <= most_loads;
        }},
@@ -122,6 +127,38 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
        "sums, fragments and what is loaded need more registers than a thread has",
        {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC", "FRAGMENTS"},
        [=](const Config& c) { return kernel.registers(c) <= kernel.register_limit(c); }},
+  };
+}
+
+/// What products of warpgroups need, and what only they can have.
+std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
+  if (!kernel.offers_warpgroups()) return {};
+  return {
+      {"warpgroup_copies",
+       "INSTR=64 needs VA=8 VB=8 PAD=0 ASYNC=1 FRAGMENTS=1: products read shared memory where "
+       "copies put it",
+       {"INSTR", "VA", "VB", "PAD", "ASYNC", "FRAGMENTS"},
+       [=](const Config& c) {
+         return !kernel.by_warpgroups(c) || (c["VA"] == 8 && c["VB"] == 8 && c["PAD"] == 0 &&
+                                             c["ASYNC"] == 1 && c["FRAGMENTS"] == 1);
+       }},
+      {"warpgroup_tiles",
+       "INSTR=64 needs BK of 64 or 128; and a WM of 64 or 128, where WN is BN or a power of two "
+       "from "
+       "64 on, or a WM of BM, where WN is the latter",
+       {"INSTR", "BM", "BN", "WM", "WN", "BK"},
+       [=](const Config& c) {
+         const bool panels = c["WN"] >= 64 && c["WN"] != 192 && c["BN"] != 192;
+         return !kernel.by_warpgroups(c) ||
+                (c["BK"] >= 64 &&
+                 (kernel.swapped(c) ? c["WM"] == c["BM"] && panels : c["WN"] == c["BN"] || panels));
+       }},
+      {"wave_tiles",
+       "BN=192, WN of more than 128 and 6 STAGES need INSTR=64",
+       {"INSTR", "BN", "WN", "STAGES"},
+       [=](const Config& c) {
+         return kernel.by_warpgroups(c) || (c["BN"] != 192 && c["WN"] <= 128 && c["STAGES"] <= 5);
+       }},
   };
 }
 
@@ -141,9 +178,12 @@ Constraint fold_constraint() {
 Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   const MatrixKernel kernel(shape, device);
   // BM x BN   tile of C of a workgroup: reuse of A and B against the number of workgroups
-  // WM x WN   of them in a wave's registers: reuse of what it reads from shared memory
+  // WM x WN   of them in a wave's registers: reuse of what it reads from shared memory; with
+  //           INSTR=64 in those of four waves
   // BK        K steps in shared memory at a time: fewer barriers against more memory
-  // INSTR     extent of a product: larger ones read less, smaller ones leave the compiler freedom
+  // INSTR     extent of a product: larger ones read less, smaller ones leave the compiler freedom;
+  //           64: products of warpgroups, which read shared memory themselves; they have 64 rows
+  //           and WN columns, or with WM < 64 64 columns and WM rows
   // VA, VB    elements of A and B in one load
   // PAD       16-byte chunks behind each line in shared memory; 0 swizzles them instead
   // STAGES    K steps in shared memory: loads in flight, and barriers in a step
@@ -155,17 +195,22 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   //           slices of a tile are a cluster, whose workgroups read each other's shared memory
   // ALIGN     operands with odd lines are copied first, so that wide loads can read them
   Alternative a{"matrix", {}, {}};
+  const auto values = [&](std::vector<int> every, const std::vector<int>& warpgroups) {
+    if (kernel.offers_warpgroups()) every.insert(every.end(), warpgroups.begin(), warpgroups.end());
+    std::sort(every.begin(), every.end());
+    return every;
+  };
   a.parameters = {
       {"BM", {16, 32, 64, 128, 256}},
-      {"BN", {16, 32, 64, 128, 256}},
+      {"BN", values({16, 32, 64, 128, 256}, {192})},
       {"WM", {16, 32, 64, 128}},
-      {"WN", {16, 32, 64, 128}},
+      {"WN", values({16, 32, 64, 128}, {192, 256})},
       {"BK", {16, 32, 64, 128}},
       {"INSTR", kernel.products().empty() ? std::vector<int>{16} : kernel.products()},
       {"VA", vector_widths(shape.in)},
       {"VB", vector_widths(shape.in)},
       {"PAD", {0, 1}},
-      {"STAGES", {1, 2, 3, 4, 5}},
+      {"STAGES", values({1, 2, 3, 4, 5}, {6})},
       {"ASYNC", {0, 1}},
       {"FRAGMENTS", {1, 2}},
       {"SWIZZLE", {1, 4, 8, 16}},
@@ -179,6 +224,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   append(a.constraints, alignment_constraints(shape));
   append(a.constraints, width_constraints(shape, kernel));
   append(a.constraints, tile_constraints(device, kernel));
+  append(a.constraints, warpgroup_constraints(kernel));
   append(a.constraints, load_constraints(kernel));
   append(a.constraints, slice_constraints(shape, device));
   a.constraints.push_back(fold_constraint());

@@ -89,7 +89,11 @@ Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSour
     return Failure{Status::compile, fmt::format("the language {} is not hip", source.language), {}};
   }
   auto command = program.command;
-  command.push_back(program.architecture_option + architecture);
+  // A kernel that needs what only "sm_90a" has names its architecture itself.
+  const bool named = std::any_of(
+      source.options.begin(), source.options.end(),
+      [&](const auto& option) { return option.starts_with(program.architecture_option); });
+  if (!named) command.push_back(program.architecture_option + architecture);
   command.insert(command.end(), source.options.begin(), source.options.end());
   // Errors name the kernel instead of a temporary file.
   const std::string text = fmt::format("#line 1 \"{}\"\n{}", source.name, source.text);

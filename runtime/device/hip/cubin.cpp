@@ -69,11 +69,12 @@ struct Cubin {
   }
 };
 
-/// HMMA, IMMA or DMMA, whatever its operands are. The opcode is in the first nine bits.
+/// HMMA, IMMA, DMMA or HGMMA (of warpgroups), whatever its operands are. The opcode is in the first
+/// nine bits.
 bool is_matrix_instruction(std::uint16_t start) {
-  constexpr unsigned hmma = 0x3c, imma = 0x37, dmma = 0x3f;
+  constexpr unsigned hmma = 0x3c, imma = 0x37, dmma = 0x3f, hgmma = 0x1f0;
   const unsigned opcode = start & 0x1ffU;
-  return opcode == hmma || opcode == imma || opcode == dmma;
+  return opcode == hmma || opcode == imma || opcode == dmma || opcode == hgmma;
 }
 
 std::uint32_t count_matrix_instructions(Bytes code) {

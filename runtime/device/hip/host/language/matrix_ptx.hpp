@@ -89,6 +89,57 @@ inline void mma_m16n8k8_bf16(float (&d)[4], const uint32_t (&a)[2], const uint32
   mma_m16n8<Bf16, 8>(d, a, b, c, site);
 }
 
+/// A matrix descriptor of sm_90's wgmma, whose tile has panels of `width` chunks of 16 bytes;
+/// `memory` stands for address 0 of shared memory, a multiple of 1024. Offsets and strides are
+/// bytes.
+struct MatrixDescriptor {
+  const unsigned char* memory;
+  unsigned start, leading, stride, width;
+
+  /// Where a row of A or column of B has its element k. The canonical layouts of the PTX manual:
+  /// K-major, or `turned` MN-major; eight lines are `stride` apart from the next eight, panels of
+  /// turned tiles `leading`. Chunks are swizzled by their line's address.
+  const uint16_t* element(unsigned span, unsigned k, bool turned) const {
+    const unsigned line = turned ? k : span, along = turned ? span : k;
+    const unsigned chunk = along / 8;
+    unsigned at = start + chunk / width * leading + chunk % width * 16 + along % 8 * 2 +
+                  line / 8 * stride + line % 8 * (width * 16);
+    at ^= (at >> 7 & (width - 1)) << 4;
+    return reinterpret_cast<const uint16_t*>(memory + at);
+  }
+};
+
+template <typename Format, int sums>
+void wgmma_m64k16(float (&d)[sums], const MatrixDescriptor& a, const MatrixDescriptor& b,
+                  bool a_turned, bool b_turned, Site site) {
+  const unsigned lane = current->lane, wave = threadIdx.x / 32 % 4;
+  const auto value = [site](const uint16_t* element) {
+    if (!is_shared(element)) fail(site, "an operand is not in shared memory");
+    return Format::value(*element);
+  };
+  for (unsigned i = 0; i < unsigned(sums); ++i) {
+    const unsigned row = 16 * wave + lane / 4 + i / 2 % 2 * 8;
+    const unsigned column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+    for (unsigned k = 0; k < 16; ++k) {
+      d[i] += value(a.element(row, k, a_turned)) * value(b.element(column, k, b_turned));
+    }
+  }
+}
+
+/// wgmma.mma_async.sync.aligned.m64nNk16.f32.{f16,bf16}.{f16,bf16}, N twice the number of sums:
+/// d += a b, both operands in shared memory. It is done at once: what may run later may also run
+/// now; and every thread computes its own sums, so nobody has to wait.
+template <int sums>
+void wgmma_m64k16_f16(float (&d)[sums], const MatrixDescriptor& a, const MatrixDescriptor& b,
+                      bool a_turned, bool b_turned, Site site = here("wgmma.m64k16")) {
+  wgmma_m64k16<F16>(d, a, b, a_turned, b_turned, site);
+}
+template <int sums>
+void wgmma_m64k16_bf16(float (&d)[sums], const MatrixDescriptor& a, const MatrixDescriptor& b,
+                       bool a_turned, bool b_turned, Site site = here("wgmma.m64k16")) {
+  wgmma_m64k16<Bf16>(d, a, b, a_turned, b_turned, site);
+}
+
 }  // namespace greta_host
 
 #endif

@@ -1,0 +1,254 @@
+// Matrix cores that read their operands from shared memory: D += A B by a warpgroup, four waves of
+// sm_90. A has 64 rows, B 8 to 256 columns, the dot products are 16 long; the sums stay in registers
+// and the products run beside the threads, which must not touch either until they waited.
+//
+//   PanelTile                  how an operand's tile lies in shared memory
+//   OperandPlace               a part of such a tile, as the instruction names it
+//   WarpgroupSums<columns>     D, spread over the registers of four waves
+//   multiply_async<T>(…)       sums += a b, started; of several, in order
+//   show_to_products()         in front of a barrier: this thread's copies can be read by products
+//   products_begin()           in front of the first of a group: registers and memory are ready
+//   close_products()           the products started since are a group
+//   wait_for_products<n>()     all groups but the latest n are done
+//   finish_products(sums)      all are, and the sums may be read
+//
+// Source: PTX ISA, "Asynchronous warpgroup level matrix instructions": wgmma.mma_async, its matrix
+// descriptor, and the layouts of the tiles, which are called K-major and MN-major there.
+#pragma once
+
+#include "common/matrix.hip"
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || (defined(GRETA_HOST) && GRETA_HOST == 80)
+#define GRETA_WARPGROUP_MATRIX 1
+#else
+#error "only sm_90a has matrix instructions of warpgroups"
+#endif
+
+// In a kernel's body: dynamic shared memory that starts where a PanelTile can.
+#if defined(GRETA_HOST)
+#define GRETA_PANELS_SHARED GRETA_DYNAMIC_SHARED
+#else
+#define GRETA_PANELS_SHARED(type, name) extern __shared__ __attribute__((aligned(1024))) type name[]
+#endif
+
+constexpr u32 warpgroup_size = 4 * wave_size;
+
+// Which warpgroup of the block this is; the compiler is told that it is the same for a whole wave.
+GRETA_DEVICE u32 warpgroup_index() {
+#if defined(GRETA_NVIDIA)
+  return shuffle(thread_index() / warpgroup_size, 0);
+#else
+  return thread_index() / warpgroup_size;
+#endif
+}
+
+// Lines of 16-byte chunks, in panels of `width` chunks: all lines of one panel lie behind each other.
+// In a panel, chunks trade places so that eight lines of one chunk hit all banks: the 128, 64 or 32
+// byte swizzle of the instruction. A tile starts at a multiple of 1024 bytes.
+template <u32 lines, u32 line_chunks>
+struct PanelTile {
+  static constexpr u32 width = line_chunks < 8 ? line_chunks : 8;
+  static_assert(width == 8 || width == 4 || width == 2, "panels of 128, 64 or 32 bytes");
+  static_assert(lines % 8 == 0 && line_chunks % width == 0, "whole panels, whole groups of lines");
+  static constexpr u32 bytes = lines * line_chunks * 16;
+  static constexpr u32 line_bytes = width * 16;
+  static constexpr u32 group_bytes = 8 * line_bytes;  // of eight lines
+  static constexpr u32 panel_bytes = lines * line_bytes;
+
+  // Bytes to the line that a row or column `span` has, or is on, at element k: along_k says which of
+  // both is the line.
+  template <bool along_k>
+  static GRETA_DEVICE constexpr u32 part(u32 span, u32 k) {
+    const u32 line = along_k ? span : k, byte = (along_k ? k : span) * 2;
+    return byte / line_bytes * panel_bytes + byte % line_bytes + line * line_bytes;
+  }
+
+  // The chunk of its panel that belongs to a place of a line.
+  static GRETA_DEVICE constexpr u32 chunk_at(u32 line, u32 place) {
+    return place ^ line * width / 8 % width;
+  }
+};
+
+#if defined(GRETA_HOST)
+typedef greta_host::MatrixDescriptor OperandPlace;
+#else
+typedef u64 OperandPlace;
+#endif
+
+// A part of a tile, from byte `start` of shared memory on. Lines along k: rows of A or columns of B
+// are lines, a multiple of 8 into the tile, and k starts a multiple of 16 into a panel. Lines across
+// k: rows or columns start with a panel, and k a multiple of 16 lines into it.
+template <typename Tile, bool along_k>
+GRETA_DEVICE OperandPlace operand_place(SharedMemory shared, u32 start) {
+  // From one panel to the next along the line, and from eight lines to the next eight.
+  constexpr u32 leading = along_k ? 16 : Tile::panel_bytes, stride = Tile::group_bytes;
+#if defined(GRETA_HOST)
+  return {shared.bytes, start, leading, stride, Tile::width};
+#else
+  constexpr u32 swizzle = Tile::width == 8 ? 1 : Tile::width == 4 ? 2 : 3;
+  // An address has 18 bits; those above are the block's number in its cluster.
+  const u32 low = ((shared.address & 0x3ffff) + start) / 16 | leading / 16 << 16;
+  return u64(stride / 16 | swizzle << 30) << 32 | low;
+#endif
+}
+
+// Wave w of the warpgroup has rows 16 w to 16 w + 15, a lane of them two, eight apart.
+template <u32 columns>
+struct WarpgroupSums {
+  float eight[columns / 8][4];  // of eight columns: two neighbours of each row
+};
+
+// `width` columns of the wave's 16 rows, from column `first` on, as rows `pitch` floats apart.
+template <u32 width, u32 columns>
+GRETA_DEVICE void store_sums(const WarpgroupSums<columns>& sums, u32 first, float* to, u32 pitch) {
+  const u32 lane = lane_index();
+  GRETA_UNROLL
+  for (u32 c = 0; c < width; c += 8) {
+    const float(&eight)[4] = sums.eight[(first + c) / 8];
+    GRETA_UNROLL
+    for (u32 half = 0; half < 2; ++half) {
+      float* const at = to + (lane / 4 + half * 8) * pitch + c + lane % 4 * 2;
+      store_words<8>(at, {{bits_of(eight[half * 2]), bits_of(eight[half * 2 + 1])}});
+    }
+  }
+}
+
+// All columns of the wave's 16 rows turned: a column becomes a row, and these are `pitch` floats apart.
+template <u32 columns>
+GRETA_DEVICE void store_turned_sums(const WarpgroupSums<columns>& sums, float* to, u32 pitch) {
+  const u32 lane = lane_index();
+  GRETA_UNROLL
+  for (u32 c = 0; c < columns; c += 8) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < 4; ++i) {
+      to[(c + lane % 4 * 2 + i % 2) * pitch + lane / 4 + i / 2 * 8] = sums.eight[c / 8][i];
+    }
+  }
+}
+
+#if defined(GRETA_HOST)
+
+GRETA_DEVICE void products_begin() {}
+GRETA_DEVICE void close_products() {}
+GRETA_DEVICE void show_to_products() {}
+template <int pending>
+GRETA_DEVICE void wait_for_products() {}
+template <u32 rows, u32 columns>
+GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&)[rows]) {}
+
+// Done at once: what is asynchronous may be.
+template <typename T, bool a_along_k, bool b_along_k, u32 columns>
+GRETA_DEVICE void multiply_async(WarpgroupSums<columns>& sums, OperandPlace a, OperandPlace b) {
+  auto& d = reinterpret_cast<float(&)[columns / 2]>(sums);
+  if constexpr (same_type<T, f16>) {
+    greta_host::wgmma_m64k16_f16(d, a, b, !a_along_k, !b_along_k);
+  } else {
+    greta_host::wgmma_m64k16_bf16(d, a, b, !a_along_k, !b_along_k);
+  }
+}
+
+#else
+
+GRETA_DEVICE void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+GRETA_DEVICE void close_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// What this thread wrote or copied to shared memory can be read by products, behind the next barrier.
+GRETA_DEVICE void show_to_products() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+template <int pending>
+GRETA_DEVICE void wait_for_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+}
+
+template <u32 rows, u32 columns>
+GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&sums)[rows]) {
+  wait_for_products<0>();
+  GRETA_UNROLL
+  for (u32 i = 0; i < rows; ++i) {
+    GRETA_UNROLL
+    for (u32 c = 0; c < columns / 8; ++c) {
+      float(&d)[4] = sums[i].eight[c];  // nothing reads them ahead of this
+      asm volatile("" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory");
+    }
+  }
+}
+
+// Names of the operands that hold the sums, and the operands: 8, 16, 32, 64, 96 and 128 of them.
+#define GRETA_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define GRETA_NAMES_16 GRETA_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define GRETA_NAMES_32                                          \
+  GRETA_NAMES_16                                                \
+  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27" \
+  ", %28, %29, %30, %31"
+#define GRETA_NAMES_64                                           \
+  GRETA_NAMES_32                                                 \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43" \
+  ", %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55" \
+  ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define GRETA_NAMES_96                                           \
+  GRETA_NAMES_64                                                 \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75" \
+  ", %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87" \
+  ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define GRETA_NAMES_128                                                      \
+  GRETA_NAMES_96                                                             \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107"     \
+  ", %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119" \
+  ", %120, %121, %122, %123, %124, %125, %126, %127"
+
+#define GRETA_SUMS_8(s, c)                                                                \
+  "+f"(s[c][0]), "+f"(s[c][1]), "+f"(s[c][2]), "+f"(s[c][3]), "+f"(s[c + 1][0]),          \
+      "+f"(s[c + 1][1]), "+f"(s[c + 1][2]), "+f"(s[c + 1][3])
+#define GRETA_SUMS_16(s, c) GRETA_SUMS_8(s, c), GRETA_SUMS_8(s, c + 2)
+#define GRETA_SUMS_32(s, c) GRETA_SUMS_16(s, c), GRETA_SUMS_16(s, c + 4)
+#define GRETA_SUMS_64(s, c) GRETA_SUMS_32(s, c), GRETA_SUMS_32(s, c + 8)
+#define GRETA_SUMS_96(s, c) GRETA_SUMS_64(s, c), GRETA_SUMS_32(s, c + 16)
+#define GRETA_SUMS_128(s, c) GRETA_SUMS_64(s, c), GRETA_SUMS_64(s, c + 16)
+
+// `count` sums of a lane: half as many as there are columns. The next operands are a, b, and whether
+// they lie across k.
+#define GRETA_PRODUCT(type, columns, count, a_name, b_name, a_turned, b_turned)             \
+  asm volatile("{\n.reg .pred add;\nsetp.eq.u32 add, 0, 0;\n"                               \
+               "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." type "." type "\n"   \
+               "{" GRETA_NAMES_##count "}, %" #a_name ", %" #b_name ", add, 1, 1, %"        \
+               #a_turned ", %" #b_turned ";\n}"                                             \
+               : GRETA_SUMS_##count(sums.eight, 0)                                          \
+               : "l"(a), "l"(b), "n"(int(!a_along_k)), "n"(int(!b_along_k)))
+#define GRETA_PRODUCTS(columns, count, a_name, b_name, a_turned, b_turned)                     \
+  template <typename T, bool a_along_k, bool b_along_k>                                        \
+  GRETA_DEVICE void multiply_async(WarpgroupSums<columns>& sums, OperandPlace a,               \
+                                   OperandPlace b) {                                           \
+    if constexpr (same_type<T, f16>) {                                                         \
+      GRETA_PRODUCT("f16", columns, count, a_name, b_name, a_turned, b_turned);                \
+    } else {                                                                                   \
+      static_assert(same_type<T, bf16>, "of f16 or bf16");                                     \
+      GRETA_PRODUCT("bf16", columns, count, a_name, b_name, a_turned, b_turned);               \
+    }                                                                                          \
+  }
+GRETA_PRODUCTS(16, 8, 8, 9, 10, 11)
+GRETA_PRODUCTS(32, 16, 16, 17, 18, 19)
+GRETA_PRODUCTS(64, 32, 32, 33, 34, 35)
+GRETA_PRODUCTS(128, 64, 64, 65, 66, 67)
+GRETA_PRODUCTS(192, 96, 96, 97, 98, 99)
+GRETA_PRODUCTS(256, 128, 128, 129, 130, 131)
+#undef GRETA_PRODUCTS
+#undef GRETA_PRODUCT
+#undef GRETA_SUMS_128
+#undef GRETA_SUMS_96
+#undef GRETA_SUMS_64
+#undef GRETA_SUMS_32
+#undef GRETA_SUMS_16
+#undef GRETA_SUMS_8
+#undef GRETA_NAMES_128
+#undef GRETA_NAMES_96
+#undef GRETA_NAMES_64
+#undef GRETA_NAMES_32
+#undef GRETA_NAMES_16
+#undef GRETA_NAMES_8
+
+#endif

@@ -1,0 +1,54 @@
+// Copies one operand's part of a K step into a PanelTile, 16 bytes at a time and asynchronously.
+// Neighbouring threads write neighbouring places; a panel's lines are read one behind the other.
+#pragma once
+
+#include "common/warpgroup_matrix.hip"
+
+template <typename T, bool along_k, u32 span>
+struct PanelLoader {
+  static constexpr u32 vec = chunk_elements<T>;
+  static constexpr u32 lines = along_k ? span : BK;
+  typedef PanelTile<lines, (along_k ? BK : span) / vec> Tile;
+
+  static constexpr u32 count = BK * span / vec;
+  static constexpr u32 units = (count + THREADS - 1) / THREADS;  // copies of a thread
+  // From a thread's copy to its next one, counting the lines of all panels.
+  static constexpr u32 unit_lines = THREADS / Tile::width;
+  static_assert(lines % unit_lines == 0 || unit_lines % lines == 0,
+                "from copy to copy, the line within a group of eight stays the same");
+
+  const u8* base;  // of the K step to be loaded next; the same for all threads
+  u64 step_bytes;  // from one K step to the next
+  u32 line_bytes;  // from one line to the next
+  u32 span_left;   // rows or columns of the tile that can be loaded
+
+  // `first`: the tile's first row or column, of `extent`; `stride`: elements of a line.
+  GRETA_DEVICE void start(const void* operand, u32 first, u32 extent, u32 stride, u32 k) {
+    const u64 lines = along_k ? first : k, elements = along_k ? k : first;
+    base = static_cast<const u8*>(operand) + (lines * stride + elements) * sizeof(T);
+    line_bytes = stride * u32(sizeof(T));
+    step_bytes = along_k ? BK * sizeof(T) : u64(BK) * line_bytes;
+    span_left = smaller((along_k ? extent : (extent + vec - 1) / vec * vec) - first, span);
+  }
+
+  // Starts copy i into the tile at `start`; zeros outside of the operand and past the end of K.
+  GRETA_DEVICE void copy(u32 i, SharedMemory shared, u32 start, u32 k_left) const {
+    const u32 place = thread_index() + i * THREADS;
+    if (count % THREADS != 0 && place >= count) return;
+    // Of the first copy, which differ between threads; and what the others add, which does not.
+    const u32 first_line = thread_index() / Tile::width % lines;
+    const u32 first_element = (thread_index() / Tile::width / lines * Tile::width +
+                               Tile::chunk_at(first_line, thread_index() % Tile::width)) *
+                              vec;
+    const u32 more_lines = i * unit_lines % lines;
+    const u32 more_elements = i * unit_lines / lines * Tile::width * vec;
+    const u32 line = first_line + more_lines, element = first_element + more_elements;
+    const bool inside = line < (along_k ? span_left : k_left) &&
+                        element < (along_k ? k_left : span_left);
+    const u8* const further = base + (u64(more_lines) * line_bytes + more_elements * sizeof(T));
+    const u32 offset = first_line * line_bytes + first_element * u32(sizeof(T));
+    copy_lane_async<16>(shared, start + place * 16, further + offset, inside);
+  }
+
+  GRETA_DEVICE void next_step() { base += step_bytes; }
+};

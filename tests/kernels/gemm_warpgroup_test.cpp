@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/architectures.hpp"
+#include "tests/kernels/gemm_cpu.hpp"
+#include "tests/kernels/plan_runner.hpp"
+
+// Products of warpgroups (INSTR=64 of `matrix`): kernels for sm_90, run on the sm_80 that hip-host
+// imitates, where wgmma reads shared memory by its descriptors as the PTX manual says. Tiles of all
+// swizzles, both roles of the operands, edges everywhere, slices of which one is empty.
+namespace greta {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* layout;
+  DType in, out;
+  std::array<std::int64_t, 3> extents;
+  std::vector<std::pair<std::string, std::string>> epilogue;
+  const char* tile;
+  const char* slices;
+};
+
+void PrintTo(const Case& c, std::ostream* to) {
+  *to << c.name;
+}
+
+std::vector<Case> cases() {
+  const auto f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
+  return {
+      {"two_along_m",
+       "nn",
+       f16,
+       f16,
+       {130, 72, 152},
+       {{"epilogue", "bias,residual,gelu"}, {"beta", "2"}},
+       "BM=128 BN=64 WM=64 WN=64 BK=64 STAGES=3",
+       "SPLIT=1 FOLD=0 ALIGN=0"},
+      {"two_products_along_m",
+       "nt",
+       bf16,
+       bf16,
+       {120, 70, 200},
+       {{"epilogue", "silu"}},
+       "BM=128 BN=64 WM=128 WN=64 BK=128 STAGES=2",
+       "SPLIT=1 FOLD=0 ALIGN=0"},
+      {"three_panels_across_k",
+       "tn",
+       f16,
+       f32,
+       {72, 200, 136},
+       {},
+       "BM=64 BN=192 WM=64 WN=192 BK=64 STAGES=4",
+       "SPLIT=1 FOLD=0 ALIGN=0"},
+      {"panels_of_64_bytes_aligned",
+       "nn",
+       f16,
+       f16,
+       {70, 91, 150},
+       {{"alpha", "-0.5"}},
+       "BM=64 BN=32 WM=64 WN=32 BK=64 STAGES=3",
+       "SPLIT=2 FOLD=0 ALIGN=1"},
+      {"panels_of_32_bytes",
+       "nn",
+       bf16,
+       f32,
+       {80, 24, 72},
+       {},
+       "BM=64 BN=16 WM=64 WN=16 BK=64 STAGES=3",
+       "SPLIT=1 FOLD=0 ALIGN=0"},
+      {"swapped_with_an_empty_slice",
+       "nt",
+       bf16,
+       f32,
+       {13, 100, 264},
+       {{"epilogue", "bias"}},
+       "BM=16 BN=64 WM=16 WN=64 BK=64 STAGES=3",
+       "SPLIT=4 FOLD=1 ALIGN=0"},
+      {"swapped_across_k_two_along_n",
+       "tn",
+       f16,
+       f16,
+       {24, 136, 264},
+       {{"epilogue", "residual,silu"}},
+       "BM=32 BN=128 WM=32 WN=64 BK=128 STAGES=2",
+       "SPLIT=2 FOLD=0 ALIGN=0"},
+      {"swapped_two_products_along_n",
+       "nn",
+       f16,
+       f16,
+       {1, 136, 80},
+       {},
+       "BM=32 BN=128 WM=32 WN=128 BK=64 STAGES=6",
+       "SPLIT=1 FOLD=0 ALIGN=0"},
+  };
+}
+
+class GemmWarpgroups : public ::testing::TestWithParam<Case> {};
+
+TEST_P(GemmWarpgroups, AreRight) {
+  const Case& c = GetParam();
+  auto attributes = c.epilogue;
+  if (c.layout != std::string("nn")) attributes.insert(attributes.begin(), {"layout", c.layout});
+  const auto& [m, n, k] = c.extents;
+  const Problem problem = test::gemm_problem(m, n, k, c.in, c.out, attributes);
+  const DeviceInfo hopper = architecture_info("sm_90").value();
+  const KernelTemplate& gemm = *find_template("gemm");
+  const auto config = gemm.space(problem, hopper)
+                          .parse(fmt::format("matrix {} INSTR=64 VA=8 VB=8 PAD=0 ASYNC=1 "
+                                             "FRAGMENTS=1 SWIZZLE=4 {}",
+                                             c.tile, c.slices));
+  ASSERT_TRUE(config) << config.failure().message;
+  auto plan = gemm.plan(problem, hopper, *config);
+  ASSERT_TRUE(plan) << plan.failure().message;
+  for (KernelSource& source : plan->sources) source.options.clear();  // for NVRTC
+  test::expect_right(gemm, problem, plan, config->text(), 1, test::device("hip-host:0"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, GemmWarpgroups, ::testing::ValuesIn(cases()),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+/// INSTR=64 among the values that the space of a problem has for it.
+bool offered(const char* architecture, DType type) {
+  const Space space = find_template("gemm")->space(test::gemm_problem(256, 256, 256, type, type),
+                                                   architecture_info(architecture).value());
+  for (const Alternative& alternative : space.alternatives()) {
+    if (alternative.variant != "matrix") continue;
+    for (const Parameter& parameter : alternative.parameters) {
+      if (parameter.name != "INSTR") continue;
+      return std::count(parameter.values.begin(), parameter.values.end(), 64) > 0;
+    }
+  }
+  return false;
+}
+
+TEST(GemmWarpgroupSpace, IsThatOfHopperAloneAndOfHalves) {
+  EXPECT_TRUE(offered("sm_90", DType::f16));
+  EXPECT_TRUE(offered("sm_90", DType::bf16));
+  EXPECT_FALSE(offered("sm_90", DType::f32));
+  for (const char* other : {"sm_80", "sm_100", "sm_120", "gfx942"}) {
+    EXPECT_FALSE(offered(other, DType::f16)) << other;
+  }
+}
+
+// NVRTC knows wgmma only under this name; what is not a product of warpgroups runs on newer GPUs
+// too.
+TEST(GemmWarpgroupSpace, OnlyTheseKernelsNameTheirArchitecture) {
+  const DeviceInfo hopper = architecture_info("sm_90").value();
+  const KernelTemplate& gemm = *find_template("gemm");
+  const Problem problem = test::gemm_problem(4095, 4095, 4095, DType::f16, DType::f16);
+  const Config config = gemm.default_config(problem, hopper);
+  EXPECT_EQ(config["INSTR"], 64) << config.text();
+  const auto plan = gemm.plan(problem, hopper, config).value();
+  ASSERT_EQ(plan.sources.size(), 2U);  // the product, and copies with even lines
+  EXPECT_EQ(plan.sources[0].options, std::vector<std::string>{"--gpu-architecture=sm_90a"});
+  EXPECT_TRUE(plan.sources[1].options.empty());
+}
+
+}  // namespace
+}  // namespace greta
