@@ -111,7 +111,7 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
 std::int64_t MatrixKernel::registers(const Config& c) const {
   const int product = c["INSTR"];
   const std::int64_t sums = std::int64_t{c["WM"]} * c["WN"] / part_threads(c);
-  if (by_warpgroups(c)) return sums + 44;
+  if (by_warpgroups(c)) return sums + 32;
   const std::int64_t fragments = std::int64_t{c["WM"] + c["WN"]} / product * c["FRAGMENTS"] *
                                  (cores_ == MatrixCores::wmma11 ? 8 : 4);
   const auto words = [this](int vec) {
