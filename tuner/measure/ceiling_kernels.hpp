@@ -34,7 +34,8 @@ KernelSource empty_kernel(const DeviceInfo& device);
 
 /// Independent products of this kind in registers, matrix_chains of them in a subgroup; those of
 /// warpgroups, which have one from shared memory, in a row. Arguments: address of 4 KiB that are
-/// never written, u32 length of the dot products (a multiple of 128), u32 two inputs of equal value.
+/// never written, u32 length of the dot products (a multiple of 128), u32 two inputs of equal
+/// value.
 KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& operation);
 inline constexpr std::uint32_t matrix_chains = 8;
 /// FLOPs of a subgroup for each unit of that length.
