@@ -1,10 +1,13 @@
 """Manual pages and completions know every command and option that --help knows."""
 import os
+import pty
 import re
+import select
 import subprocess
+import time
 import unittest
 
-from cli_case import DB, TUNE, Case
+from cli_case import DB, TUNE, Case, patient
 
 TOOLS = {"greta-tune": TUNE, "greta-bench": os.environ["GRETA_BENCH"], "greta-db": DB}
 
@@ -54,6 +57,65 @@ class Manual(Case):
     def test_other_shells_are_refused(self):
         result = self.run_tune("--completion", "tcsh")
         self.refused(result, 2, "tcsh", "bash, zsh, fish")
+
+
+class ManualFish(Case):
+    """Needs fish."""
+
+    def complete(self, line):
+        tool = line.split()[0]
+        script = self.folder / "completion.fish"
+        script.write_text(said(TOOLS[tool], "--completion", "fish"))
+        answer = said("fish", "--no-config", "-c", f"source {script}; complete -C '{line}'")
+        return [row.split("\t")[0] for row in answer.splitlines()]
+
+    def test_commands_and_their_options_once_each(self):
+        self.assertEqual(self.complete("greta-tune verif"), ["verify"])
+        self.assertIn("gemm", self.complete("greta-tune verify "))
+        self.assertNotIn("preset", self.complete("greta-tune verify "))
+        for line in ("greta-tune --", "greta-tune gemm --", "greta-tune verify gemm --",
+                     "greta-tune compile gemm --", "greta-db list --", "greta-bench compare a b --"):
+            offered = self.complete(line)
+            self.assertEqual(len(offered), len(set(offered)), f"{line}: {sorted(offered)}")
+        below = self.complete("greta-tune verify gemm --")
+        self.assertIn("--problems", below)
+        self.assertNotIn("--budget", below)
+        self.assertEqual(self.complete("greta-tune gemm --dtype f16 --lay"), ["--layout"])
+
+
+class ManualZsh(Case):
+    """Needs zsh: on a terminal, as completion works nowhere else."""
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "_greta-tune").write_text(said(TUNE, "--completion", "zsh"))
+        home = dict(self.env, HOME=str(self.folder), TERM="dumb")
+        process, self.terminal = pty.fork()
+        if process == 0:
+            os.execvpe("zsh", ["zsh", "-f", "-i"], home)
+        self.addCleanup(os.waitpid, process, 0)
+        self.addCleanup(os.close, self.terminal)
+        # The tool is a stand-in that says what it was called with.
+        self.answer(f"fpath=({self.folder} $fpath); autoload -U compinit; compinit -u -D; "
+                    "greta-tune() { print -r -- G''OT:$*: }; greta-tune\n")
+
+    def answer(self, keys):
+        os.write(self.terminal, keys.encode())
+        said_so_far, end = "", time.time() + patient(30)
+        while time.time() < end:
+            if select.select([self.terminal], [], [], 0.1)[0]:
+                said_so_far += os.read(self.terminal, 65536).decode(errors="replace")
+            found = re.search(r"GOT:(.*):\r", said_so_far)
+            if found:
+                return found.group(1)
+        self.fail(f"no answer to {keys!r}: {said_so_far!r}")
+
+    def test_commands_and_their_options(self):
+        self.assertEqual(self.answer("greta-tune verif\t\n"), "verify")  # the first one as well
+        self.assertEqual(self.answer("greta-tune verify gem\t\n"), "verify gemm")
+        self.assertEqual(self.answer("greta-tune verify gemm --prob\t\n"), "verify gemm --problems")
+        self.assertEqual(self.answer("greta-tune gemm --dtype f16 --lay\t\n"),
+                         "gemm --dtype f16 --layout")
 
 
 if __name__ == "__main__":

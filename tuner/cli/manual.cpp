@@ -85,66 +85,90 @@ std::string shell_quoted(const std::string& text) {
   return "'" + replaced(replaced(text, "'", "'\\''"), "\n", " ") + "'";
 }
 
-/// Of bash, and of zsh through its bashcompinit. The longest path of words that is a command
-/// decides.
-std::string bash_completion(const CLI::App& app) {
-  const std::string tool = app.get_name(), name = replaced(tool, "-", "_");
-  std::string cases;
+/// Every command with the words that reach it.
+std::vector<std::pair<std::string, const CLI::App*>> all_commands(const CLI::App& app) {
+  std::vector<std::pair<std::string, const CLI::App*>> commands;
   for_each_command(app, "", [&](const CLI::App& command, const std::string& path) {
-    auto words = command_names(command);
-    for (const auto& option : option_names(command)) words.push_back(option);
-    cases += fmt::format("    {}) words={} ;;\n", shell_quoted(path),
-                         shell_quoted(fmt::format("{}", fmt::join(words, " "))));
+    commands.emplace_back(path, &command);
   });
+  return commands;
+}
+
+/// "greta_tune": of which names of functions are made.
+std::string function_name(const CLI::App& app) {
+  return replaced(app.get_name(), "-", "_");
+}
+
+/// Functions of bash, which zsh takes as well. The longest path of words that is a command decides.
+std::string bash_functions(const CLI::App& app) {
+  std::string cases;
+  for (const auto& [path, command] : all_commands(app)) {
+    auto words = command_names(*command);
+    for (const auto& option : option_names(*command)) words.push_back(option);
+    cases += fmt::format("    {}) offered={} ;;\n", shell_quoted(path),
+                         shell_quoted(fmt::format("{}", fmt::join(words, " "))));
+  }
   return fmt::format(
       "_{0}_words() {{\n  case \"$1\" in\n{1}    *) return 1 ;;\n  esac\n}}\n"
       "_{0}() {{\n"
-      "  local words path='' next word current=\"${{COMP_WORDS[COMP_CWORD]}}\"\n"
+      "  local offered command='' next word current=\"${{COMP_WORDS[COMP_CWORD]}}\"\n"
       "  _{0}_words ''\n"
-      "  for word in \"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\"; do\n"
-      "    next=\"${{path:+$path }}$word\"\n"
-      "    if _{0}_words \"$next\"; then path=\"$next\"; fi\n"
+      "  for word in \"${{COMP_WORDS[@]:1:$((COMP_CWORD - 1))}}\"; do\n"
+      "    next=\"${{command:+$command }}$word\"\n"
+      "    if _{0}_words \"$next\"; then command=\"$next\"; fi\n"
       "  done\n"
-      "  _{0}_words \"$path\"\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-      "}}\n"
-      "complete -o default -F _{0} {2}\n",
-      name, cases, tool);
+      "  _{0}_words \"$command\"\n"
+      "  COMPREPLY=($(compgen -W \"$offered\" -- \"$current\"))\n"
+      "}}\n",
+      function_name(app), cases);
 }
 
+std::string bash_completion(const CLI::App& app) {
+  return fmt::format("{}complete -o default -F _{} {}\n", bash_functions(app), function_name(app),
+                     app.get_name());
+}
+
+/// Through bashcompinit. As a file of zsh's function path it is read when the first completion asks
+/// for it, and completes that as well.
 std::string zsh_completion(const CLI::App& app) {
-  return fmt::format("#compdef {}\nautoload -U +X bashcompinit && bashcompinit\n{}", app.get_name(),
-                     bash_completion(app));
+  return fmt::format(
+      "#compdef {0}\nautoload -U +X bashcompinit && bashcompinit\n{1}"
+      "complete -o default -F _{2} {0}\n"
+      "if [[ ${{funcstack[1]-}} = _{0} ]]; then _bash_complete -o default -F _{2}; fi\n",
+      app.get_name(), bash_functions(app), function_name(app));
 }
 
 std::string fish_completion(const CLI::App& app) {
-  const std::string tool = app.get_name();
-  std::string text;
-  for_each_command(app, "", [&](const CLI::App& command, const std::string& path) {
-    // All words of the path are there, and of the commands below it none.
-    std::string where;
-    std::istringstream words(path);
-    for (std::string word; words >> word;) {
-      where += fmt::format("{}__fish_seen_subcommand_from {}", where.empty() ? "" : "; and ", word);
-    }
-    if (const auto names = command_names(command); !names.empty()) {
-      where += fmt::format("{}not __fish_seen_subcommand_from {}", where.empty() ? "" : "; and ",
-                           fmt::join(names, " "));
-    }
-    const std::string start = fmt::format("complete -c {} -n {}", tool, shell_quoted(where));
-    for (const auto* below : visible_commands(command)) {
+  const std::string tool = app.get_name(), at = "__" + function_name(app) + "_at";
+  std::string paths, text;
+  for (const auto& [path, command] : all_commands(app)) {
+    if (!path.empty()) paths += " " + shell_quoted(path);
+    const std::string start =
+        fmt::format("complete -c {} -n {}", tool, shell_quoted(fmt::format("{} {}", at, path)));
+    for (const auto* below : visible_commands(*command)) {
       text += fmt::format("{} -f -a {} -d {}\n", start, below->get_name(),
                           shell_quoted(below->get_description()));
     }
-    for (const auto* option : visible_options(command)) {
+    for (const auto* option : visible_options(*command)) {
       for (const auto& name : option->get_lnames()) {
         text += fmt::format("{} -l {}{} -d {}\n", start, name,
                             option->get_expected_max() > 0 ? " -r" : "",
                             shell_quoted(option->get_description()));
       }
     }
-  });
-  return text;
+  }
+  // Whether the words so far lead to this command: the longest path of them that is one.
+  return fmt::format(
+             "function {0}\n"
+             "  set -l command ''\n"
+             "  for word in (commandline -opc)[2..-1]\n"
+             "    set -l next (string trim -- \"$command $word\")\n"
+             "    contains -- \"$next\"{1}; and set command \"$next\"\n"
+             "  end\n"
+             "  test \"$command\" = \"$argv\"\n"
+             "end\n",
+             at, paths) +
+         text;
 }
 
 }  // namespace
