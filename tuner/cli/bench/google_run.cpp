@@ -141,12 +141,14 @@ void register_entries(GoogleRun& run, BlockProgress& progress) {
 }
 
 void initialize(const GoogleRun& run) {
-  std::vector<std::string> words{"greta-bench"};
+  // Google Benchmark keeps the pointer to the first word for its reports.
+  static std::string tool = "greta-bench";
+  std::vector<std::string> words;
   if (!given(run.flags, "--benchmark_enable_random_interleaving")) {
     words.push_back(fmt::format("--benchmark_enable_random_interleaving={}", run.interleave));
   }
   words.insert(words.end(), run.flags.begin(), run.flags.end());
-  std::vector<char*> pointers;
+  std::vector<char*> pointers{tool.data()};
   for (auto& word : words) pointers.push_back(word.data());
   int count = static_cast<int>(pointers.size());
   // Called for values that it does not understand, before it would end the process.
