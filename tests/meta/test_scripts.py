@@ -1,8 +1,13 @@
 """The scripts do what they say, with stand-ins for other programs."""
 
+import getpass
+import os
 import pathlib
+import shutil
+import socket
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -225,6 +230,45 @@ echo "in $PWD with $LD_LIBRARY_PATH and database $(cat "$db" 2>/dev/null)"
             result = self.remote(*words)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(expected, result.stderr)
+
+
+class RunPresetsOverSsh(RunPresets):
+    """The same through a real sshd on this machine, with a port and keys of its own."""
+
+    def setUp(self):
+        super().setUp()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        for key in ("host_key", "user_key"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key],
+                           check=True)
+        if os.geteuid() == 0:
+            os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # as its service does
+        server, client = self.folder / "sshd_config", self.folder / "ssh_config"
+        server.write_text(f"Port {port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host_key\n"
+                          f"AuthorizedKeysFile {self.folder}/user_key.pub\nStrictModes no\n"
+                          f"UsePAM no\nPidFile none\nSetEnv TMPDIR={self.host_files}\n")
+        client.write_text(f"Host there\nHostName 127.0.0.1\nPort {port}\nUser {getpass.getuser()}\n"
+                          f"IdentityFile {self.folder}/user_key\nIdentitiesOnly yes\n"
+                          "Host *\nBatchMode yes\nStrictHostKeyChecking no\nLogLevel ERROR\n"
+                          "UserKnownHostsFile /dev/null\nGlobalKnownHostsFile /dev/null\n")
+        sshd = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin:/bin")
+        self.server = subprocess.Popen([sshd, "-D", "-e", "-f", server], stdin=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.stop)
+        self.program("ssh", f'exec {shutil.which("ssh")} -F {client} "$@"')
+        end = time.time() + 30
+        while subprocess.run([self.bin / "ssh", "there", "true"], stdin=subprocess.DEVNULL,
+                             capture_output=True).returncode != 0:
+            if self.server.poll() is not None or time.time() > end:
+                self.server.kill()
+                self.fail(f"sshd does not answer: {self.server.stderr.read()}")
+            time.sleep(0.1)
+
+    def stop(self):
+        self.server.terminate()
+        self.server.communicate()
 
 
 class EmulateAmd(ScriptTest):
