@@ -118,6 +118,7 @@ class BenchRun(BenchCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         for text in (result.stdout, out.read_text()):
             report = json.loads(text)
+            self.assertEqual(report["context"]["executable"], "greta-bench")
             runs = [run for run in report["benchmarks"] if run["run_type"] == "iteration"]
             self.assertEqual(len(runs), 2)
             self.assertEqual(runs[0]["iterations"], 2)
@@ -316,6 +317,17 @@ class BenchDoctor(BenchCase):
         # A check that passes is not held against the device any more.
         self.assertEqual(self.doctor("--device", "vulkan:0").returncode, 0)
         self.assertEqual(self.query("SELECT count(*) FROM unsafe"), [(0,)])
+
+    def test_the_next_device_is_used_where_the_best_is_unsafe(self):
+        tune = ("gemm", "--m", 16, "--n", 16, "--k", 16, "--budget", 1, "--db", self.db, "--json")
+        self.plant("default")
+        best = self.run_tune(*tune, "--allow-unsafe")
+        self.assertEqual(json.loads(best.stdout)["device"]["id"], "vulkan:0")
+        result = self.run_tune(*tune)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, "(?m)^vulkan:0: .* default failed .*; hip-host:0 is used")
+        self.assertEqual(json.loads(result.stdout)["device"]["id"], "hip-host:0")
+        self.refused(self.run_tune(*tune, "--device", "vulkan:0"), 3, "--allow-unsafe")
 
     def plant(self, check):
         """A failure as doctor would have recorded it."""

@@ -111,7 +111,7 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
   if (options.warm && !options.flush.empty()) {
     throw CommandError(exit_usage, "--flush: flushes caches, which --warm leaves alone");
   }
-  const auto devices = select_devices(options.device);
+  const auto devices = select_safe_devices(options.device, options.db, options.allow_unsafe);
   for (const auto& task : tasks) {
     for (const auto& device : devices) {
       check_fits(task.problem, device.info, task.where);

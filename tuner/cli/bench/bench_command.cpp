@@ -19,6 +19,7 @@
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/presets.hpp"
+#include "tuner/cli/safety.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/report/format.hpp"
@@ -101,7 +102,7 @@ Bench::Bench(const BenchOptions& options)
     trace_.emplace();
     write_trace();  // refused before anything is measured
   }
-  selected_ = select_devices(options.device);
+  selected_ = select_safe_devices(options.device, options.db, options.allow_unsafe);
   read_flush(options.flush);
   if (options_.exporting) {
     for (const auto& device : selected_) check_csv("--export", export_file(device.info));
