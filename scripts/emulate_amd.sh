@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Runs HIP kernels as compiled for AMD GPUs in an instruction emulator, on random problems with
-# random configurations, and checks what they compute.
+# random configurations and on given problems with their default ones, and checks what they compute.
 #
 #   scripts/emulate_amd.sh EMULATOR_DIR [options]
 #
 #   EMULATOR_DIR  holds run_case.py, set up and ready to run
-#   --cases N     problems for each architecture; default: 50
+#   --cases N     random problems for each architecture and operation; default: 50
 #   --arch LIST   architectures; default: gfx90a,gfx942,gfx1100,gfx1201
-#   --op NAME     the operation; default: gemm
-#   --variant V   of its variants this one only
+#   --op LIST     operations; default: gemm
+#   --variant V   of their variants this one only
+#   --problems F  the problems of this file as well, a line each: an operation and its options
 #   --seed S      of problems, configurations, inputs and schedules; default: 1
 #   --out DIR     an empty or new folder that keeps cases and logs; default: one that is removed
 #   --tune FILE   greta-tune; default: the one on PATH
@@ -27,13 +28,14 @@ usage() {
 (($#)) || usage "no EMULATOR_DIR given"
 emulator=$1
 shift
-cases=50 architectures=gfx90a,gfx942,gfx1100,gfx1201 op=gemm variant="" seed=1 out="" tune=greta-tune
+cases=50 architectures=gfx90a,gfx942,gfx1100,gfx1201 op=gemm variant="" seed=1 out="" tune=greta-tune problems=/dev/null
 while (($#)); do
   (($# > 1)) || usage "$1 needs a value"
   case $1 in
     --cases) cases=$2 ;;
     --arch) architectures=$2 ;;
     --op) op=$2 ;;
+    --problems) problems=$2 ;;
     --variant) variant=$2 ;;
     --seed) seed=$2 ;;
     --out) out=$2 ;;
@@ -44,6 +46,7 @@ while (($#)); do
 done
 [[ -x $emulator/run_case.py ]] || usage "EMULATOR_DIR '$emulator': no run_case.py there"
 command -v "$tune" >/dev/null || usage "--tune '$tune': no such program"
+[[ -r $problems ]] || usage "--problems '$problems': can't be read"
 [[ -z $out || ! -e $out || (-d $out && -z $(ls -A "$out")) ]] || usage "--out '$out': is not empty"
 if [[ -z $out ]]; then
   out=$(mktemp -d) || exit 1
@@ -52,17 +55,31 @@ fi
 failed=0
 
 mkdir -p "$out/cases" && out=$(cd "$out" && pwd) || exit 1
-for architecture in ${architectures//,/ }; do
-  "$tune" compile "$op" --arch "$architecture" --random "$cases" --seed "$seed" \
-    ${variant:+--variant "$variant"} --emit-case "$out/cases/$architecture" \
-    >"$out/compile-$architecture.txt"
-  code=$?
+
+# emit ARCHITECTURE NAME OPTION…: cases in a folder of that name, and what the compiler says beside.
+emit() {
+  mkdir -p "$out/cases/$1"
+  "$tune" compile "${@:3}" --arch "$1" --seed "$seed" --emit-case "$out/cases/$1/$2" \
+    >"$out/cases/$1/$2.txt" </dev/null
+  local code=$?
   ((code != 2)) || exit 2
-  ((code == 0)) && continue
+  ((code == 0)) && return
   failed=1
-  echo "$architecture: some did not compile"
+  echo "$1: some did not compile: ${*:3}"
+}
+for architecture in ${architectures//,/ }; do
+  for one in ${op//,/ }; do
+    ((cases == 0)) ||
+      emit "$architecture" "$one" "$one" --random "$cases" ${variant:+--variant "$variant"}
+  done
+  line=0
+  while read -ra words; do
+    ((++line))
+    [[ ${words[0]:-#} == \#* ]] || emit "$architecture" "line-$line" "${words[@]}"
+  done <"$problems"
 done
-folders=("$out"/cases/*/*/)
+# Folders of cases have numbers, beside those of defaults, which are a case themselves.
+mapfile -t folders < <(find "$out/cases" -name case.json -printf '%h\n' | sort)
 
 # round NAME OPTION…: all cases, spread over the cores; each process leaves its command and its log.
 # Cases of one architecture stay together, as a process prepares each instruction once.
@@ -70,7 +87,7 @@ cores=$(nproc)
 round() {
   mkdir -p "$out/$1"
   # shellcheck disable=SC2016  # the inner shell expands
-  printf '%s\0' "${folders[@]%/}" |
+  printf '%s\0' "${folders[@]}" |
     xargs -0 -P "$cores" -n $(((${#folders[@]} + cores - 1) / cores)) \
       bash -c 'to=$1/$$; shift; printf "%s\n" "$@" >"$to.command"; exec "$@" >"$to.log" 2>&1' \
       run "$out/$1" \
@@ -84,10 +101,11 @@ import collections, json, pathlib, re, sys
 
 out = pathlib.Path(sys.argv[1])
 cases = {}
-for file in sorted(out.glob("cases/*/*/case.json")):
+for file in sorted(out.glob("cases/**/case.json")):
     case = json.loads(file.read_text())
     types = dict(re.findall(r"\b(dtype|out)=(\w+)", case["problem"]))
-    kind = (case["arch"], case["config"].split()[0], f"{types.get('dtype')} to {types.get('out')}")
+    kind = (case["arch"], case["op"], case["config"].split()[0],
+            f"{types.get('dtype')} to {types.get('out')}")
     cases[str(file.parent)] = kind
 rounds = ("in-order", "random-order")
 passed = {name: collections.Counter() for name in rounds}
@@ -105,12 +123,14 @@ for name in rounds:
         bad.append(f"{name}: {len(missing)} cases have no verdict")
     passed[name].update(cases[folder] for folder in (cases.keys() & judged) - wrong)
 kinds = collections.Counter(cases.values())
-print(f"{'arch':<9} {'variant':<10} {'types':<13} {'cases':>5} {'in order':>9} {'random':>7}")
+print(f"{'arch':<9} {'operation':<17} {'variant':<10} {'types':<13} {'cases':>5} {'in order':>9} "
+      f"{'random':>7}")
 for kind in [*sorted(kinds), None]:
-    row = kind or ("all", "", "")
+    row = kind or ("all", "", "", "")
     figures = [counter[kind] if kind else sum(counter.values()) for counter in
                (kinds, passed["in-order"], passed["random-order"])]
-    print(f"{row[0]:<9} {row[1]:<10} {row[2]:<13} {figures[0]:>5} {figures[1]:>9} {figures[2]:>7}")
+    print(f"{row[0]:<9} {row[1]:<17} {row[2]:<10} {row[3]:<13} {figures[0]:>5} {figures[1]:>9} "
+          f"{figures[2]:>7}")
 print(*bad, sep="\n", end="\n" if bad else "")
 sys.exit(1 if bad or not cases else 0)
 EOF

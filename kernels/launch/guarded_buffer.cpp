@@ -58,12 +58,14 @@ std::uint64_t GuardedBuffer::address() const {
   return buffer_->address() + guard_bytes_;
 }
 
-Result<void> GuardedBuffer::upload(Device& device, std::span<const std::byte> from) {
-  return device.upload(*buffer_, guard_bytes_, from);
+Result<void> GuardedBuffer::upload(Device& device, std::span<const std::byte> from,
+                                   std::size_t first) {
+  return device.upload(*buffer_, guard_bytes_ + first, from);
 }
 
-Result<void> GuardedBuffer::download(Device& device, std::span<std::byte> to) const {
-  return device.download(*buffer_, guard_bytes_, to);
+Result<void> GuardedBuffer::download(Device& device, std::span<std::byte> to,
+                                     std::size_t first) const {
+  return device.download(*buffer_, guard_bytes_ + first, to);
 }
 
 Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first) const {

@@ -21,9 +21,9 @@ class GuardedBuffer {
   std::uint64_t address() const;  ///< of byte 0, 256-aligned
   std::size_t size() const { return bytes_; }
 
-  /// From byte 0 on; at most size() bytes.
-  Result<void> upload(Device& device, std::span<const std::byte> from);
-  Result<void> download(Device& device, std::span<std::byte> to) const;
+  /// From byte `first` on; at most size() - first bytes.
+  Result<void> upload(Device& device, std::span<const std::byte> from, std::size_t first = 0);
+  Result<void> download(Device& device, std::span<std::byte> to, std::size_t first = 0) const;
   /// Records filling everything from byte `first`, a multiple of 4, on with NaN of every type.
   Result<void> poison(Stream& stream, std::size_t first = 0) const;
   /// Which guard zone of this buffer, called `name`, was written, and where first; nothing when

@@ -34,6 +34,16 @@ Result<void> Operands::upload(Device& device, std::size_t tensor, const HostTens
   return buffers_[tensor].upload(device, data.data);
 }
 
+Result<void> Operands::upload_part(Device& device, std::size_t tensor, std::size_t first,
+                                   std::span<const std::byte> from) {
+  return buffers_.at(tensor).upload(device, from, first);
+}
+
+Result<void> Operands::download_part(Device& device, std::size_t tensor, std::size_t first,
+                                     std::span<std::byte> to) const {
+  return buffers_.at(tensor).download(device, to, first);
+}
+
 Result<void> Operands::poison_outputs(Stream& stream) {
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     if (specs_[i].role != Role::output) continue;

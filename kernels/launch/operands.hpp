@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,11 @@ class Operands {
 
   /// Uploads one tensor's data; sizes must agree.
   Result<void> upload(Device& device, std::size_t tensor, const HostTensor& data);
+  /// A part of one tensor, from its byte `first` on.
+  Result<void> upload_part(Device& device, std::size_t tensor, std::size_t first,
+                           std::span<const std::byte> from);
+  Result<void> download_part(Device& device, std::size_t tensor, std::size_t first,
+                             std::span<std::byte> to) const;
   /// Records filling the outputs with NaN.
   Result<void> poison_outputs(Stream& stream);
   /// Everything the kernels wrote: the tensors whose role is not input. Memory that `outputs` holds

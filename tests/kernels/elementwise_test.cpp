@@ -167,44 +167,6 @@ TEST(ElementwisePlan, HugeProblemsHaveAllTheirWorkgroups) {
   EXPECT_EQ(refused.failure().message.substr(0, 5), "grid:") << refused.failure().message;
 }
 
-/// A table of 4.3 GB, whose last rows begin behind 2^31 elements and 2^32 bytes, on every device
-/// that takes an allocation of that size. ctest -L long
-TEST(ElementwiseIndices, OfManyElementsAreRight) {
-  const std::int64_t rows = 66000, dim = 32768;
-  const Problem problem{"embedding",
-                        DType::bf16,
-                        DType::f32,
-                        {},
-                        {{"tokens", 4}, {"vocabulary", rows}, {"dim", dim}}};
-  const KernelTemplate& kernel = *find_template("embedding");
-  const auto specs = kernel.tensors(problem);
-  const std::vector<double> ids{65999, 32768, 65536, 0};
-  HostTensor table{specs[1], std::vector<std::byte>(specs[1].bytes())};
-  for (const double id : ids) {
-    for (std::int64_t col = 0; col < dim; ++col) {
-      const auto at = static_cast<std::size_t>(static_cast<std::int64_t>(id) * dim + col);
-      store_element(DType::bf16, table.data.data(), at, id + static_cast<double>(col % 7) * 1e-3);
-    }
-  }
-  const std::vector<HostTensor> inputs{test::filled(specs[0], ids), std::move(table)};
-  int taken = 0;
-  for (const std::string& id : test::usable_devices()) {
-    Device& device = test::device(id);
-    if (device.info().max_allocation_bytes < specs[1].bytes() + (1U << 20)) continue;
-    const Config config = kernel.default_config(problem, device.info());
-    const auto plan = kernel.plan(problem, device.info(), config).value();
-    const auto run = test::run_plan(device, plan, specs, inputs).value();
-    for (std::size_t token = 0; token < ids.size(); ++token) {
-      for (std::size_t col = 0; col < 32768; col += 101) {
-        const auto from = static_cast<std::size_t>(ids[token]) * 32768 + col;
-        ASSERT_EQ(run.outputs[0].at(token * 32768 + col), inputs[1].at(from)) << id << ' ' << token;
-      }
-    }
-    ++taken;
-  }
-  EXPECT_GT(taken, 0);
-}
-
 TEST(ElementwiseSpace, ConstraintsSayWhy) {
   const DeviceInfo device = architecture_info("gfx942").value();
   const auto why = [&](const char* key, const Config& config) {

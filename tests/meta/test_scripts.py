@@ -272,15 +272,17 @@ class RunPresetsOverSsh(RunPresets):
 
 
 class EmulateAmd(ScriptTest):
-    # Writes as many cases as it is told.
+    # Writes as many cases as it is told: of defaults the case itself, of others folders of cases.
     TUNE = """
 import json, pathlib, sys
 value = dict(zip(sys.argv[3::2], sys.argv[4::2]))
-for i in range(int(value["--random"])):
-    folder = pathlib.Path(value["--emit-case"]) / f"{i:04}"
+count = int(value.get("--random", 0))
+for i in range(count or 1):
+    folder = pathlib.Path(value["--emit-case"]) / (f"{i:04}" if count else "")
     folder.mkdir(parents=True)
     (folder / "case.json").write_text(json.dumps(
-        {"arch": value["--arch"], "config": "tiled BM=64", "problem": "gemm dtype=f16 out=f32 layout=tn"}))
+        {"arch": value["--arch"], "op": sys.argv[2], "config": "tiled BM=64",
+         "problem": f"{sys.argv[2]} dtype=f16 out=f32 layout=tn"}))
 sys.exit(value["--arch"] == "gfx000")
 """
     def setUp(self):
@@ -311,18 +313,29 @@ cases = [word for word in sys.argv[1:] if "/cases/" in word]
         self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
         for architecture in ("gfx90a", "gfx1100"):
             self.assertRegex(result.stdout,
-                             rf"(?m)^{architecture} +tiled +f16 to f32 +3 +3 +3$")
+                             rf"(?m)^{architecture} +gemm +tiled +f16 to f32 +3 +3 +3$")
         self.assertRegex(result.stdout, r"(?m)^all +6 +6 +6$")
+
+    def test_counts_operations_and_given_problems(self):
+        problems = self.folder / "problems.txt"
+        problems.write_text("# both\n\nrope --dim 8\nadd --rows 3 --cols 4\n")
+        result = self.emulate('print(f"{len(cases)} passed, 0 failed, 0 unusable")', "--op",
+                              "add,gelu", "--problems", problems)
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        for operation, count in (("add", 4), ("gelu", 3), ("rope", 1)):
+            self.assertRegex(result.stdout,
+                             rf"(?m)^gfx90a +{operation} +tiled +f16 to f32 +{count} +{count} +{count}$")
+        self.assertRegex(result.stdout, r"(?m)^all +16 +16 +16$")
 
     def test_names_what_failed(self):
         result = self.emulate("""
-bad = [case for case in cases if case.endswith("gfx1100/0001") and order == "rand"]
+bad = [case for case in cases if case.endswith("gfx1100/gemm/0001") and order == "rand"]
 for case in bad: print(f"{case}: C: 3 of 9 outside the bound")
 print(f"{len(cases) - len(bad)} passed, {len(bad)} failed, 0 unusable")
 sys.exit(len(bad))""")
         self.assertEqual(result.returncode, 1, result.stderr + result.stdout)
-        self.assertRegex(result.stdout, r"(?m)^gfx1100 +tiled +f16 to f32 +3 +3 +2$")
-        self.assertIn("gfx1100/0001: C: 3 of 9 outside the bound", result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^gfx1100 +gemm +tiled +f16 to f32 +3 +3 +2$")
+        self.assertIn("gfx1100/gemm/0001: C: 3 of 9 outside the bound", result.stdout)
 
     def test_an_emulator_that_dies_is_no_pass(self):
         result = self.emulate('sys.exit("Segmentation fault")')
@@ -337,7 +350,8 @@ sys.exit(len(bad))""")
         self.assertIn("gfx000: some did not compile", result.stdout)
 
     def test_bad_usage(self):
-        for arguments in (["--cases"], ["--speed", "1"], ["--tune", "/nowhere"]):
+        for arguments in (["--cases"], ["--speed", "1"], ["--tune", "/nowhere"],
+                          ["--problems", "/nowhere"]):
             with self.subTest(arguments):
                 self.assertEqual(self.emulate("", *arguments).returncode, 2)
         self.out.mkdir()
