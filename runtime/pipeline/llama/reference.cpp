@@ -139,7 +139,7 @@ std::vector<double> LlamaReference::run(std::span<const std::int32_t> ids, Llama
   const TraceMatrix normed =
       stages::rms_norm(weights_, model_.weights.final_norm, x, c.norm_epsilon);
   TraceMatrix logits = stages::multiply(weights_, model_.weights.head, normed);
-  const std::vector<double> last = last_row(logits).values;
+  std::vector<double> last = last_row(logits).values;
   if (trace != nullptr) {
     trace->final_norm = normed;
     trace->logits = std::move(logits);

@@ -131,10 +131,10 @@ std::uint64_t Sampler::keep_likeliest(std::uint64_t total) {
     return a.weight != b.weight ? a.weight > b.weight : a.index < b.index;
   });
   std::uint64_t kept = 0;
-  for (const Ranked& one : order_) {
+  for (const Ranked& token : order_) {
     if (kept >= enough && kept > 0) break;
-    weights_[one.index] = one.weight;
-    kept += one.weight;
+    weights_[token.index] = token.weight;
+    kept += token.weight;
   }
   return kept;
 }

@@ -60,7 +60,7 @@ class AddedTokens {
   std::set<std::int32_t> special_;
 };
 
-class JsonTokenizer : public Tokenizer {
+class JsonTokenizer final : public Tokenizer {
  public:
   JsonTokenizer(const JsonFields& file, const LlamaConfig& config)
       : steps_(file),

@@ -43,7 +43,7 @@ class Reader {
   std::string name_;
 };
 
-class ScoreTokenizer : public Tokenizer {
+class ScoreTokenizer final : public Tokenizer {
  public:
   ScoreTokenizer(std::shared_ptr<const MappedFile> file, const LlamaConfig& config)
       : file_(std::move(file)) {

@@ -42,7 +42,7 @@ void for_each_step(const JsonFields& file, const char* key, const char* list, co
 
 /// The text of pattern: {"String": …}.
 std::string string_pattern(const JsonFields& step) {
-  const std::string text = step.object("pattern").text("String");
+  std::string text = step.object("pattern").text("String");
   if (text.empty()) step.refuse("its pattern is empty");
   return text;
 }
