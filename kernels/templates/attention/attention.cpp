@@ -123,7 +123,7 @@ KernelTemplate make_attention() {
       {"kv_heads", "heads of keys and values", 1, most, "heads", {1, 2}},
       {"q", "queries of a sequence", 1, most, "", {1, 40}},
       {"kv", "keys of a sequence that there is room for", 1, most, "q", {1, 70}},
-      {"dim", "elements of a head: a multiple of 8", 8, 256, "", {64, 80}},
+      {"dim", "elements of a head: a multiple of 8", 8, 256, "", {8, 64, 80}},
       {"causal", "1: a query sees only the keys up to its own", 0, 1, "0", {0, 1}},
   };
   t.attributes = {{"scale",

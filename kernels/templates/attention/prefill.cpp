@@ -24,8 +24,10 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
                                          std::vector<std::string> parameters,
                                          std::function<std::int64_t(const Config&)> queries) {
   const std::int64_t groups = most_workgroups(device);
+  // Heads of few elements are shared by as few as two threads, and still a subgroup must be full.
+  const std::uint64_t least = std::max(16U, device.max_subgroup_size / 2);
   const auto most = static_cast<std::int64_t>(
-      std::max<std::uint64_t>(16, std::bit_ceil(static_cast<std::uint64_t>(shape.queries))));
+      std::max(least, std::bit_ceil(static_cast<std::uint64_t>(shape.queries))));
   return {
       {"tile",
        fmt::format("tiles of more than {} queries are mostly idle: q is {}", most, shape.queries),
