@@ -47,11 +47,12 @@ Result<void> check_transfer(const char* what, const Tensor& tensor, std::size_t 
 
 }  // namespace
 
-Runtime::Runtime(std::unique_ptr<Device> device, std::unique_ptr<Stream> probe, Lookup lookup)
+Runtime::Runtime(std::shared_ptr<Device> device, std::shared_ptr<KernelStore> kernels,
+                 std::unique_ptr<Stream> probe, Lookup lookup)
     : device_(std::move(device)),
       probe_(std::move(probe)),
       lookup_(std::move(lookup)),
-      kernels_(std::make_unique<KernelStore>(*device_)) {}
+      kernels_(std::move(kernels)) {}
 
 Runtime::~Runtime() = default;
 
@@ -64,12 +65,26 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions& options) {
 Result<std::unique_ptr<Runtime>> Runtime::of(std::unique_ptr<Device> device,
                                              const LookupFiles& databases,
                                              const LookupOptions& lookup) {
+  std::shared_ptr<Device> shared = std::move(device);
+  auto kernels = std::make_shared<KernelStore>(*shared);
+  return make(std::move(shared), std::move(kernels), databases, lookup);
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::beside(const Runtime& other, const LookupFiles& databases,
+                                                 const LookupOptions& lookup) {
+  return make(other.device_, other.kernels_, databases, lookup);
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::make(std::shared_ptr<Device> device,
+                                               std::shared_ptr<KernelStore> kernels,
+                                               const LookupFiles& databases,
+                                               const LookupOptions& lookup) {
   try {
     Lookup opened = Lookup::open(device->info(), databases, lookup);
     auto probe = device->create_stream();
     if (!probe) return probe.failure();
     return std::unique_ptr<Runtime>(
-        new Runtime(std::move(device), *std::move(probe), std::move(opened)));
+        new Runtime(std::move(device), std::move(kernels), *std::move(probe), std::move(opened)));
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   }

@@ -44,6 +44,9 @@ class Runtime {
   static Result<std::unique_ptr<Runtime>> of(std::unique_ptr<Device> device,
                                              const LookupFiles& databases = {},
                                              const LookupOptions& lookup = {});
+  /// A runtime of the same open device with other databases: tensors of the one serve the other.
+  static Result<std::unique_ptr<Runtime>> beside(const Runtime& other, const LookupFiles& databases,
+                                                 const LookupOptions& lookup = {});
   ~Runtime();
 
   Device& device() { return *device_; }
@@ -72,14 +75,19 @@ class Runtime {
   const KernelStore& kernels() const { return *kernels_; }
 
  private:
-  Runtime(std::unique_ptr<Device> device, std::unique_ptr<Stream> probe, Lookup lookup);
+  Runtime(std::shared_ptr<Device> device, std::shared_ptr<KernelStore> kernels,
+          std::unique_ptr<Stream> probe, Lookup lookup);
+  static Result<std::unique_ptr<Runtime>> make(std::shared_ptr<Device> device,
+                                               std::shared_ptr<KernelStore> kernels,
+                                               const LookupFiles& databases,
+                                               const LookupOptions& lookup);
   Result<std::unique_ptr<PreparedOperation>> make(const Problem& problem);
   Result<CompiledPlan> compile(const Problem& problem, const Config& config);
 
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
   std::unique_ptr<Stream> probe_;  ///< records launches to see whether they are taken; runs nothing
   Lookup lookup_;
-  std::unique_ptr<KernelStore> kernels_;
+  std::shared_ptr<KernelStore> kernels_;
   std::unordered_map<Problem, std::unique_ptr<PreparedOperation>, ProblemHash> prepared_;
   Telemetry telemetry_;
 };

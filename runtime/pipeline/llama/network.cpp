@@ -1,0 +1,259 @@
+#include "runtime/pipeline/llama/network.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace greta {
+namespace {
+
+/// One pass through the network, in the order of its operations.
+class PassRecorder {
+ public:
+  PassRecorder(Pipeline& pipeline, const LlamaDeviceWeights& weights, const LlamaMemory& memory,
+               const LlamaPassShape& shape, const LlamaTap& tap)
+      : pipeline_(pipeline),
+        weights_(weights),
+        config_(weights.config),
+        memory_(memory),
+        shape_(shape),
+        inputs_(memory.inputs, shape),
+        tap_(tap) {}
+
+  void record() {
+    Tensor x = embed();
+    for (layer_ = 0; layer_ < config_.layers; ++layer_) x = feed_forward(attend(x));
+    layer_ = -1;
+    classify(x);
+  }
+
+ private:
+  const LlamaDeviceLayer& layer() const {
+    return weights_.layers[static_cast<std::size_t>(layer_)];
+  }
+
+  void label(const char* what) {
+    pipeline_.label(layer_ < 0 ? std::string(what) : fmt::format("layer {} {}", layer_, what));
+  }
+  Tensor temporary(std::int64_t cols) {
+    return pipeline_.temporary(weights_.dtype, {shape_.rows(), cols});
+  }
+  void tell(LlamaStage stage, const Tensor& result) {
+    if (tap_) tap_(layer_, stage, result);
+  }
+
+  Tensor embed() {
+    label("inputs");
+    pipeline_.copy(inputs_.all, LlamaInputs(memory_.staged_inputs, shape_).all).value();
+    label("embedding");
+    const Tensor x = temporary(config_.dim);
+    pipeline_.embedding(inputs_.ids, weights_.embedding, x).value();
+    tell(LlamaStage::embedding, x);
+    return x;
+  }
+
+  Tensor norm(const char* what, LlamaStage stage, const Tensor& x, const Tensor& weight) {
+    label(what);
+    const Tensor y = pipeline_.temporary(weights_.dtype, x.shape());
+    NormOptions options;
+    options.weight = weight;
+    options.epsilon = static_cast<float>(config_.norm_epsilon);
+    pipeline_.rmsnorm(x, y, options).value();
+    tell(stage, y);
+    return y;
+  }
+
+  /// x times the transposed weights, plus `residual` where there is one.
+  Tensor product(const char* what, const Tensor& x, const Tensor& weights,
+                 const Tensor& residual = {}) {
+    label(what);
+    const Tensor y = temporary(weights.shape()[0]);
+    GemmOptions options;
+    options.layout = Layout::nt;
+    options.residual = residual;
+    pipeline_.gemm(x, weights, y, options).value();
+    return y;
+  }
+
+  Tensor heads(const Tensor& x, std::int64_t count) const {
+    return x.reshape({shape_.rows(), count, config_.head_dim});
+  }
+
+  void rotate(const Tensor& x, std::int64_t count) {
+    const auto pairs =
+        config_.rope_style == RopeStyle::half ? RopePairs::half : RopePairs::interleaved;
+    const Tensor y = heads(x, count);
+    label("rope");
+    pipeline_.rope(y, inputs_.positions, memory_.rope_table, y, pairs).value();
+  }
+
+  struct Projected {
+    Tensor q, k, v;
+  };
+
+  /// Queries and keys are rotated already. Of one token they stand in one row.
+  Projected project(const Tensor& x) {
+    const std::int64_t q = config_.q_dim(), kv = config_.kv_dim();
+    const Tensor& weights = layer().qkv;
+    Projected all;
+    if (shape_.rows() == 1) {
+      const Tensor row = product("qkv", x, weights).reshape({q + 2 * kv});
+      const auto part = [&row](std::int64_t first, std::int64_t count) {
+        return row.slice(0, first, count).reshape({1, count});
+      };
+      all = {part(0, q), part(q, kv), part(q + kv, kv)};
+      tell_projected(all);
+      rotate(part(0, q + kv), config_.heads + config_.kv_heads);
+    } else {
+      all.q = product("q", x, weights.slice(0, 0, q));
+      all.k = product("k", x, weights.slice(0, q, kv));
+      all.v = product("v", x, weights.slice(0, q + kv, kv));
+      tell_projected(all);
+      rotate(all.q, config_.heads);
+      rotate(all.k, config_.kv_heads);
+    }
+    tell(LlamaStage::q_rope, all.q);
+    tell(LlamaStage::k_rope, all.k);
+    return all;
+  }
+
+  void tell_projected(const Projected& all) {
+    tell(LlamaStage::q, all.q);
+    tell(LlamaStage::k, all.k);
+    tell(LlamaStage::v, all.v);
+  }
+
+  void append(const Projected& all) {
+    const auto index = static_cast<std::size_t>(layer_);
+    const Tensor k = heads(all.k, config_.kv_heads), v = heads(all.v, config_.kv_heads);
+    const Shape cache{config_.kv_heads, memory_.capacity, config_.head_dim};
+    label("kv_update");
+    for (std::int64_t b = 0; b < shape_.batch; ++b) {
+      const auto tokens = [&](const Tensor& x) {
+        return x.slice(0, b * shape_.tokens, shape_.tokens);
+      };
+      pipeline_
+          .kv_update(tokens(k), tokens(v), inputs_.slot.slice(0, b, 1),
+                     memory_.keys[index].slice(0, b, 1).reshape(cache),
+                     memory_.values[index].slice(0, b, 1).reshape(cache))
+          .value();
+    }
+  }
+
+  /// The first half of a layer.
+  Tensor attend(const Tensor& x) {
+    const Tensor normed = norm("attn_norm", LlamaStage::attn_norm, x, layer().attn_norm);
+    const Projected all = project(normed);
+    append(all);
+    label("attention");
+    const auto index = static_cast<std::size_t>(layer_);
+    const Tensor out = temporary(config_.q_dim());
+    const Shape shape{shape_.batch, shape_.tokens, config_.heads, config_.head_dim};
+    AttentionOptions options;
+    options.causal = shape_.tokens > 1;
+    pipeline_
+        .attention(all.q.reshape(shape), memory_.keys[index], memory_.values[index],
+                   inputs_.lengths, out.reshape(shape), options)
+        .value();
+    tell(LlamaStage::attention, out);
+    const Tensor sum = product("attn_out", out, layer().wo, x);
+    tell(LlamaStage::attn_out, sum);
+    return sum;
+  }
+
+  /// The second half.
+  Tensor feed_forward(const Tensor& x) {
+    const Tensor normed = norm("ffn_norm", LlamaStage::ffn_norm, x, layer().ffn_norm);
+    const Tensor packed = product("gate_up", normed, layer().gate_up);
+    tell(LlamaStage::gate, packed);
+    label("silu_mul");
+    const Tensor hidden = temporary(config_.hidden_dim);
+    pipeline_.silu_mul(packed, hidden).value();
+    tell(LlamaStage::silu_mul, hidden);
+    const Tensor sum = product("ffn_out", hidden, layer().down, x);
+    tell(LlamaStage::ffn_out, sum);
+    return sum;
+  }
+
+  /// Of each sequence's last token.
+  void classify(Tensor x) {
+    if (shape_.tokens > 1) {
+      label("last tokens");
+      const Tensor rows = pipeline_.temporary(weights_.dtype, {shape_.batch, config_.dim});
+      pipeline_.embedding(inputs_.last, x, rows).value();
+      x = rows;
+    }
+    const Tensor normed = norm("final_norm", LlamaStage::final_norm, x, weights_.final_norm);
+    label("head");
+    GemmOptions options;
+    options.layout = Layout::nt;
+    pipeline_.gemm(normed, weights_.head, memory_.logits, options).value();
+    tell(LlamaStage::logits, memory_.logits);
+    label("argmax");
+    pipeline_.argmax(memory_.logits, memory_.likeliest).value();
+    label("outputs");
+    pipeline_.copy(memory_.staged_likeliest, memory_.likeliest).value();
+  }
+
+  Pipeline& pipeline_;
+  const LlamaDeviceWeights& weights_;
+  const LlamaConfig& config_;
+  const LlamaMemory& memory_;
+  LlamaPassShape shape_;
+  LlamaInputs inputs_;
+  const LlamaTap& tap_;
+  std::int64_t layer_ = -1;  ///< the one that is recorded
+};
+
+}  // namespace
+
+LlamaInputs::LlamaInputs(const Tensor& memory, const LlamaPassShape& shape)
+    : all(memory.slice(0, 0, shape.inputs())) {
+  std::int64_t first = 0;
+  const auto next = [&](std::int64_t count) {
+    first += count;
+    return all.slice(0, first - count, count);
+  };
+  ids = next(shape.rows());
+  positions = next(shape.rows());
+  slot = next(shape.batch);
+  lengths = next(shape.batch);
+  last = next(shape.batch);
+}
+
+std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t batch,
+                          std::int64_t capacity) {
+  return static_cast<std::uint64_t>(2 * config.layers * batch * capacity * config.kv_dim()) *
+         size_of(dtype);
+}
+
+LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                            std::int64_t batch, std::int64_t capacity, std::int64_t most_tokens) {
+  const auto tensor = [&](DType type, const Shape& shape, Memory where = Memory::device) {
+    return runtime.allocate(type, shape, where).value();
+  };
+  LlamaMemory memory;
+  memory.capacity = capacity;
+  const Shape cache{batch, config.kv_heads, capacity, config.head_dim};
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    memory.keys.push_back(tensor(dtype, cache));
+    memory.values.push_back(tensor(dtype, cache));
+  }
+  const std::vector<float> table = rope_table(config, capacity);
+  memory.rope_table = tensor(DType::f32, {capacity, config.head_dim});
+  runtime.upload(memory.rope_table, std::as_bytes(std::span(table))).value();
+  const std::int64_t inputs = LlamaPassShape{batch, most_tokens}.inputs();
+  memory.inputs = tensor(DType::i32, {inputs});
+  memory.staged_inputs = tensor(DType::i32, {inputs}, Memory::staging);
+  memory.logits = tensor(DType::f32, {batch, config.vocab});
+  memory.likeliest = tensor(DType::i32, {batch});
+  memory.staged_likeliest = tensor(DType::i32, {batch}, Memory::staging);
+  return memory;
+}
+
+void record_llama(Pipeline& pipeline, const LlamaDeviceWeights& weights, const LlamaMemory& memory,
+                  const LlamaPassShape& shape, const LlamaTap& tap) {
+  PassRecorder(pipeline, weights, memory, shape, tap).record();
+}
+
+}  // namespace greta

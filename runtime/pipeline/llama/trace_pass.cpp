@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/pipeline/llama/runner.hpp"
+
+/// A pass whose stages are kept.
+namespace greta {
+namespace {
+
+/// The first rows of a tensor, at most `most`.
+TraceMatrix matrix(Runtime& runtime, const Tensor& tensor, std::int64_t most) {
+  std::vector<std::byte> bytes(tensor.bytes());
+  runtime.download(tensor, bytes).value();
+  const std::int64_t cols = tensor.shape().last();
+  TraceMatrix all(std::min(most, tensor.shape().elements() / cols), cols);
+  for (std::size_t i = 0; i < all.values.size(); ++i) {
+    all.values[i] = load_element(tensor.dtype(), bytes.data(), i);
+  }
+  return all;
+}
+
+/// Columns [first, first + count).
+TraceMatrix columns(const TraceMatrix& from, std::int64_t first, std::int64_t count) {
+  TraceMatrix part(from.rows, count);
+  for (std::int64_t row = 0; row < from.rows; ++row) {
+    std::copy_n(from.row(row) + first, count, part.row(row));
+  }
+  return part;
+}
+
+/// Copies of stages' results, which are overwritten later in the pass.
+struct Copies {
+  struct Copy {
+    std::int64_t layer;
+    LlamaStage stage;
+    Tensor tensor;
+  };
+  std::vector<Copy> all;
+
+  LlamaTap tap(Runtime& runtime, Pipeline& pipeline) {
+    return [this, &runtime, &pipeline](std::int64_t layer, LlamaStage stage, const Tensor& result) {
+      const Tensor kept = runtime.allocate(result.dtype(), result.shape()).value();
+      pipeline.copy(kept, result).value();
+      all.push_back({layer, stage, kept});
+    };
+  }
+
+  void put(Runtime& runtime, LlamaTrace& trace) const {
+    const auto tokens = static_cast<std::int64_t>(trace.ids.size());
+    for (const auto& [layer, stage, tensor] : all) {
+      TraceMatrix result = matrix(runtime, tensor, tokens);
+      if (layer < 0) {
+        (stage == LlamaStage::embedding    ? trace.embedding
+         : stage == LlamaStage::final_norm ? trace.final_norm
+                                           : trace.logits) = std::move(result);
+        continue;
+      }
+      LlamaLayerTrace& to = trace.layers[static_cast<std::size_t>(layer)];
+      if (stage == LlamaStage::gate) {
+        const std::int64_t half = result.cols / 2;
+        to[LlamaStage::gate] = columns(result, 0, half);
+        to[LlamaStage::up] = columns(result, half, half);
+      } else {
+        to[stage] = std::move(result);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+/// The tokens so far of a sequence's cache: [kv_heads * length, head_dim].
+TraceMatrix LlamaRunner::cached(const Tensor& cache) const {
+  const std::int64_t heads = weights_.config.kv_heads;
+  const TraceMatrix all = matrix(runtime_, cache, heads * memory_.capacity);
+  TraceMatrix used(heads * position_, all.cols);
+  for (std::int64_t head = 0; head < heads; ++head) {
+    std::copy_n(all.row(head * memory_.capacity), position_ * all.cols, used.row(head * position_));
+  }
+  return used;
+}
+
+LlamaTrace LlamaRunner::trace(std::span<const std::int32_t> ids) {
+  if (options_.batch != 1) {
+    throw Error(Failure{Status::invalid_argument,
+                        fmt::format("a trace is of one sequence, not of {}", options_.batch),
+                        {}});
+  }
+  check_ids(ids);
+  const auto count = static_cast<std::int64_t>(ids.size());
+  const LlamaPassShape shape{1, passes(count).front()};
+  if (count > shape.tokens) {
+    throw Error(
+        Failure{Status::invalid_argument,
+                fmt::format("a trace of {} tokens: the next pass takes {}", count, shape.tokens),
+                {}});
+  }
+  LlamaTrace trace;
+  trace.first = position_;
+  trace.ids.assign(ids.begin(), ids.end());
+  trace.layers.resize(weights_.layers.size());
+  Pipeline pipeline(runtime_);
+  Copies copies;
+  record_llama(pipeline, weights_, memory_, shape, copies.tap(runtime_, pipeline));
+  const auto graph = pipeline.finish().value();
+  run_pass(*graph, ids, count, shape, count);
+  copies.put(runtime_, trace);
+  for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+    trace.layers[i][LlamaStage::k_cache] = cached(memory_.keys[i]);
+    trace.layers[i][LlamaStage::v_cache] = cached(memory_.values[i]);
+  }
+  return trace;
+}
+
+}  // namespace greta

@@ -1,0 +1,228 @@
+// What a Llama on a device must give: the text that its weights' authors published, the same logits
+// every time, and the same whether tokens come together or one by one; every stage within its
+// bound, and a broken stage named.
+#include "runtime/pipeline/llama/runner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "runtime/pipeline/llama/trace_check.hpp"
+#include "runtime/pipeline/models/llama_weights.hpp"
+
+namespace greta {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+// The first 60 tokens behind each prompt, as in tests/data/stories260K's origin.
+const Ids from_bos{403, 407, 261, 378, 432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 426,
+                   338, 401, 396, 267, 337, 410, 408, 419, 292, 411, 322, 265, 282, 295, 433,
+                   426, 385, 328, 432, 358, 394, 261, 370, 432, 352, 266, 268, 388, 426, 338,
+                   391, 266, 267, 337, 335, 312, 432, 398, 312, 286, 267, 414, 270, 333, 415};
+const Ids once{1, 403, 407, 261, 378};  // "Once upon a time"
+const Ids from_once{432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 426, 338, 401, 396, 267,
+                    337, 410, 408, 419, 292, 411, 322, 265, 282, 295, 433, 426, 385, 328, 432,
+                    358, 394, 261, 370, 432, 352, 266, 268, 388, 426, 338, 391, 266, 267, 337,
+                    335, 312, 432, 398, 312, 286, 267, 414, 270, 333, 415, 426, 13,  438, 310};
+
+/// Each language and each width of a subgroup once.
+std::vector<std::string> devices() {
+  std::vector<std::string> ids;
+  std::vector<std::string> kinds;
+  for (Backend* backend : backends()) {
+    for (const ProbedDevice& device : backend->probe().devices) {
+      const std::string kind =
+          device.info.language + std::to_string(device.info.subgroup_size) + device.info.name;
+      const bool known = std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+      if (!device.usable || known) continue;
+      kinds.push_back(kind);
+      ids.push_back(device.info.id());
+    }
+  }
+  return ids;
+}
+
+class Llama : public ::testing::TestWithParam<std::string> {
+ protected:
+  static const LlamaModel& model() {
+    static const LlamaModel loaded = load_llama(GRETA_TEST_DATA "/stories260K/stories260K.bin");
+    return loaded;
+  }
+
+  void SetUp() override {
+    RuntimeOptions options;
+    options.device = GetParam();
+    options.open.cache_directory = std::filesystem::temp_directory_path() / "greta_test_cache";
+    runtime_ = Runtime::open(options).value();
+  }
+
+  std::unique_ptr<LlamaRunner> runner(DType dtype = DType::f32, std::int64_t capacity = 128,
+                                      bool graph = true) {
+    LlamaOptions options;
+    options.capacity = capacity;
+    options.graph = graph;
+    return std::make_unique<LlamaRunner>(*runtime_, upload_weights(*runtime_, model(), dtype),
+                                         options);
+  }
+
+  static Ids generate(LlamaRunner& llama, const Ids& prompt, std::size_t count) {
+    Ids ids;
+    llama.feed(prompt);
+    while (ids.size() < count) {
+      ids.push_back(llama.likeliest().front());
+      if (ids.size() < count) llama.feed({&ids.back(), 1});
+    }
+    return ids;
+  }
+
+  /// So many tokens of a story, fewer on the second and later devices of an API: they take long.
+  static std::size_t some(std::size_t tokens) {
+    return GetParam().ends_with(":0") ? tokens : std::min<std::size_t>(tokens, 12);
+  }
+  static Ids first(const Ids& ids, std::size_t count) {
+    return {ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count)};
+  }
+
+  std::unique_ptr<Runtime> runtime_;
+};
+
+TEST_P(Llama, TellsThePublishedStory) {
+  const auto llama = runner();
+  EXPECT_EQ(generate(*llama, {1}, some(60)), first(from_bos, some(60)));
+  llama->reset();
+  EXPECT_EQ(generate(*llama, once, some(60)), first(from_once, some(60)));
+}
+
+TEST_P(Llama, TellsItWithoutGraphsAsWell) {
+  EXPECT_EQ(generate(*runner(DType::f32, 64, false), once, 12), first(from_once, 12));
+}
+
+TEST_P(Llama, TellsTheSameInHalfPrecision) {
+  if (!runtime_->device().info().f16_storage) GTEST_SKIP() << "the device can't store f16";
+  EXPECT_EQ(generate(*runner(DType::f16), once, some(40)), first(from_once, some(40)));
+}
+
+TEST_P(Llama, FiveRunsGiveEqualBits) {
+  const auto llama = runner(DType::f32, 64);
+  std::vector<std::vector<float>> all;
+  for (int run = 0; run < 5; ++run) {
+    llama->reset();
+    generate(*llama, once, 4);
+    all.push_back(llama->logits());
+  }
+  for (const auto& logits : all) EXPECT_EQ(logits, all.front());
+}
+
+TEST_P(Llama, TokensTogetherAndOneByOneGiveTheSame) {
+  const auto together = runner(DType::f32, 64), apart = runner(DType::f32, 64);
+  Ids ids = once;
+  ids.insert(ids.end(), from_once.begin(), from_once.begin() + 15);
+  for (std::size_t count = 1; count <= ids.size(); ++count) {
+    together->reset();
+    together->feed({ids.data(), count});
+    apart->feed({&ids[count - 1], 1});
+    ASSERT_EQ(together->likeliest().front(), apart->likeliest().front()) << count << " tokens";
+    const auto a = together->logits(), b = apart->logits();
+    double worst = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      worst = std::max(worst, static_cast<double>(std::abs(a[i] - b[i])));
+    }
+    EXPECT_LT(worst, 2e-4) << count << " tokens";  // logits are up to 20
+  }
+}
+
+TEST_P(Llama, FillsItsCacheToTheLastToken) {
+  const auto llama = runner(DType::f32, 24);
+  const Ids ids = generate(*llama, once, 20);
+  EXPECT_EQ(llama->position(), 24);
+  EXPECT_TRUE(std::equal(ids.begin(), ids.end(), from_once.begin()));
+  const std::int32_t more = 1;
+  EXPECT_THROW(llama->feed({&more, 1}), Error);
+  EXPECT_EQ(llama->position(), 24);
+  // A prompt whose pass is filled up must not be filled up beyond the end.
+  llama->reset();
+  Ids prompt = once;
+  prompt.insert(prompt.end(), from_once.begin(), from_once.begin() + 18);
+  llama->feed(prompt);
+  EXPECT_EQ(llama->likeliest().front(), from_once[18]);
+}
+
+TEST_P(Llama, RefusesWhatItCannotFeed) {
+  const auto llama = runner(DType::f32, 24);
+  for (const Ids& bad : {Ids{}, Ids{512}, Ids{-1}, Ids(25, 1)}) {
+    EXPECT_THROW(llama->feed(bad), Error);
+    EXPECT_EQ(llama->position(), 0);
+  }
+  EXPECT_THROW(runner(DType::f32, 513), Error);  // the model has 512 positions
+}
+
+TEST_P(Llama, EveryStageIsWithinItsBound) {
+  const auto llama = runner(DType::f32, 64);
+  TraceTypes types;
+  const LlamaTraceCheck check(model(), types);
+  for (const Ids& ids : {once, Ids{432}, Ids{383}}) {
+    const auto findings = check.check(llama->trace(ids));
+    EXPECT_GT(findings.size(), 5U * 14);
+    const auto failure = first_failure(findings);
+    EXPECT_FALSE(failure) << failure->text();
+  }
+}
+
+TEST_P(Llama, ABrokenWeightIsFoundWhereItIs) {
+  LlamaDeviceWeights weights = upload_weights(*runtime_, model(), DType::f32);
+  const Tensor gate = weights.layers[3].gate_up.slice(0, 5, 1);
+  std::vector<float> row(static_cast<std::size_t>(gate.shape().elements()), 0.5F);
+  runtime_->upload(gate.reshape({gate.shape().elements()}), std::as_bytes(std::span(row))).value();
+  LlamaOptions options;
+  options.capacity = 64;
+  LlamaRunner llama(*runtime_, weights, options);
+  const auto failure = first_failure(LlamaTraceCheck(model(), {}).check(llama.trace(once)));
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->layer, 3);
+  EXPECT_EQ(failure->stage, LlamaStage::gate);
+  EXPECT_EQ(failure->col, 5);
+}
+
+TEST_P(Llama, SequencesOfABatchDontTouchEachOther) {
+  LlamaOptions options;
+  options.capacity = 64;
+  options.batch = 2;
+  LlamaRunner llama(*runtime_, upload_weights(*runtime_, model(), DType::f32), options);
+  Ids both = once;
+  both.insert(both.end(), {1, 403, 407, 261, 378});
+  both[9] = 432;  // the second one differs in its last token
+  llama.feed(both);
+  EXPECT_EQ(llama.likeliest()[0], from_once[0]);
+  const auto alone = runner(DType::f32, 64);
+  alone->feed(Ids(both.begin() + 5, both.end()));
+  EXPECT_EQ(llama.likeliest()[1], alone->likeliest().front());
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Llama, ::testing::ValuesIn(devices()), [](const auto& tested) {
+  std::string name = tested.param;
+  std::replace_if(
+      name.begin(), name.end(),
+      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+});
+
+TEST(LlamaMemory, AModelThatDoesNotFitIsRefusedWithItsSize) {
+  DeviceInfo device;
+  device.backend = "vulkan";
+  device.memory_bytes = std::uint64_t{8} << 30;
+  try {
+    LlamaRunner::check_memory(device, *named_llama("llama-2-7b"), DType::f16, {});
+    FAIL() << "13.5 GB in 8 GiB";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::out_of_memory);
+    EXPECT_NE(std::string(error.what()).find("12.55 GiB"), std::string::npos) << error.what();
+  }
+  device.memory_bytes = std::uint64_t{80} << 30;
+  LlamaRunner::check_memory(device, *named_llama("llama-2-7b"), DType::f16, {});
+}
+
+}  // namespace
+}  // namespace greta
