@@ -18,7 +18,7 @@ LAYERS = {
     "db": ["kernels", "runtime/device"],
     "runtime/pipeline": ["db", "kernels", "runtime/device"],
     "tuner": ["db", "kernels", "runtime/device"],
-    "tuner/cli": ["tuner", "db", "kernels", "runtime/device"],
+    "tuner/cli": ["tuner", "runtime/pipeline", "db", "kernels", "runtime/device"],
 }
 ENVIRONMENT_READERS = ["tuner/cli"]
 ROOTS = sorted({layer.split("/")[0] for layer in LAYERS})

@@ -153,6 +153,7 @@ SessionOptions Tuning::session_options() const {
 TaskResult Tuning::run(const TuningTask& task) {
   SessionOptions options = session_options();
   options.command = "greta-tune " + task.problem.key();
+  if (task.share < 1) options.budget = options.budget.part(task.share);
   TaskResult result;
   for (const auto& evaluator : evaluators_) {
     if (stop_requested()) break;

@@ -44,6 +44,7 @@ struct TuningTask {
   Problem problem;
   std::vector<std::string> try_first;
   std::string where;  ///< what lists it, for messages: "smoke.json: problems[1]"
+  double share = 1;   ///< of the budget, which it has for itself
 };
 
 /// What a task gave.

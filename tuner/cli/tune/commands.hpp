@@ -10,6 +10,8 @@ void add_devices_command(CLI::App& app, Action& action);
 void add_operations_command(CLI::App& app, Action& action);
 void add_tune_commands(CLI::App& app, Action& action);
 void add_preset_command(CLI::App& app, Action& action);
+void add_from_capture_command(CLI::App& app, Action& action);
+void add_model_command(CLI::App& app, Action& action);
 void add_verify_command(CLI::App& app, Action& action);
 void add_compile_command(CLI::App& app, Action& action);
 void add_run_case_command(CLI::App& app, Action& action);

@@ -9,6 +9,7 @@ constexpr auto examples = R"(Examples:
   greta-tune gemm --m 1 --n 4096 --k 4096 --dtype f16 --device vulkan:0 --budget 2m
   greta-tune gemm --m 512 --n 512 --k 512 --json > winner.json
   greta-tune preset smoke
+  greta-tune model --config llama-2-7b --budget 10m
   greta-tune show)";
 
 void add_commands(CLI::App& app, Action& action) {
@@ -16,6 +17,8 @@ void add_commands(CLI::App& app, Action& action) {
   add_operations_command(app, action);
   add_tune_commands(app, action);
   add_preset_command(app, action);
+  add_from_capture_command(app, action);
+  add_model_command(app, action);
   add_show_command(app, action);
   add_verify_command(app, action);
   add_compile_command(app, action);

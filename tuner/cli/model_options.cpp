@@ -1,0 +1,139 @@
+#include "tuner/cli/model_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tuner/cli/checks.hpp"
+#include "tuner/cli/paths.hpp"
+#include "tuner/cli/tool.hpp"
+
+namespace greta {
+namespace {
+
+bool stores(const DeviceInfo& device, DType type) {
+  return size_of(type) == 4 || device.f16_storage;
+}
+
+/// A database that was named must be there.
+std::filesystem::path named_database(const char* option, const std::string& file) {
+  if (!std::filesystem::exists(file)) {
+    throw CommandError(exit_usage, fmt::format("{} {}: there is no such file", option, file));
+  }
+  return file;
+}
+
+}  // namespace
+
+void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
+  command.add_option("--device", choice.device, "auto, an id as vulkan:0, or a part of a name")
+      ->capture_default_str();
+  command.add_option("--db", choice.db,
+                     fmt::format("Database whose winners run [{}]", default_database().string()));
+  command.add_option("--shipped", choice.shipped,
+                     "A database that came with an application, below your own");
+  command.add_option("--dtype", choice.dtype,
+                     "f32, f16 or bf16: of weights, activations and the cache [the model's]");
+  command.add_flag("--untuned", choice.untuned, "Run default configurations, not winners");
+  command.add_flag("--allow-unsafe", choice.allow_unsafe,
+                   "Also use what failed its health check (greta-bench doctor)");
+}
+
+LookupFiles lookup_files(const RuntimeChoice& choice) {
+  LookupFiles files;
+  if (choice.untuned) return files;
+  if (!choice.db.empty()) {
+    files.own = named_database("--db", choice.db);
+  } else if (std::filesystem::exists(default_database())) {
+    files.own = default_database();
+  }
+  if (!choice.shipped.empty()) files.shipped = named_database("--shipped", choice.shipped);
+  return files;
+}
+
+std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
+  const auto selected = select_devices(choice.device);
+  if (selected.size() != 1) {
+    throw CommandError(exit_usage, fmt::format("--device {}: must be one", choice.device));
+  }
+  RuntimeOptions options;
+  options.device = selected.front().info.id();
+  options.open.cache_directory = default_cache_directory();
+  options.databases = lookup_files(choice);
+  options.lookup.allow_unsafe = choice.allow_unsafe;
+  auto runtime = Runtime::open(options);
+  if (!runtime) throw CommandError(exit_failed, runtime.failure().message);
+  return *std::move(runtime);
+}
+
+std::unique_ptr<Runtime> open_beside(Runtime& runtime, const LookupFiles& files,
+                                     const RuntimeChoice& choice) {
+  LookupOptions options;
+  options.allow_unsafe = choice.allow_unsafe;
+  auto beside = Runtime::beside(runtime, files, options);
+  if (!beside) throw CommandError(exit_failed, beside.failure().message);
+  return *std::move(beside);
+}
+
+DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& device) {
+  if (choice.dtype.empty()) {
+    if (stores(device, model)) return model;
+    static_cast<void>(std::fputs(
+        fmt::format("{} can't store {}: running in f32\n", device.id(), to_string(model)).c_str(),
+        stderr));
+    return DType::f32;
+  }
+  const auto type = dtype_from_string(choice.dtype);
+  if (!type || *type == DType::i32) {
+    throw CommandError(exit_usage,
+                       fmt::format("--dtype {}: must be f32, f16 or bf16", choice.dtype));
+  }
+  if (!stores(device, *type)) {
+    throw CommandError(exit_usage,
+                       fmt::format("--dtype {}: {} can't store it", choice.dtype, device.id()));
+  }
+  return *type;
+}
+
+void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
+  command.add_option("--config", choice.config,
+                     fmt::format("{}, or a config.json", fmt::join(llama_names(), ", ")));
+  command.add_option("--prompt-len", choice.load.prompt_tokens, "Tokens of a prompt")
+      ->capture_default_str();
+  command.add_option("--gen-len", choice.load.generated_tokens, "Tokens behind it")
+      ->capture_default_str();
+  command.add_option("--batch", choice.load.batch, "Sequences at once")->capture_default_str();
+  command.add_option("--layers", choice.layers, "Only so many layers [all]");
+}
+
+LlamaConfig read_architecture(const ArchitectureChoice& choice) {
+  if (const auto named = named_llama(choice.config)) return *named;
+  if (!std::filesystem::exists(choice.config)) {
+    throw CommandError(exit_usage, fmt::format("--config {}: must be {}, or a config.json",
+                                               choice.config, fmt::join(llama_names(), ", ")));
+  }
+  return llama_config_from_file(choice.config);
+}
+
+void apply_load(const ArchitectureChoice& choice, LlamaConfig& config) {
+  const ModelLoad& load = choice.load;
+  for (const auto& [name, value] : {std::pair{"--prompt-len", load.prompt_tokens},
+                                    {"--gen-len", load.generated_tokens},
+                                    {"--batch", load.batch}}) {
+    if (value < 1) {
+      throw CommandError(exit_usage, fmt::format("{} {}: must be at least 1", name, value));
+    }
+  }
+  if (choice.layers < 0 || choice.layers > config.layers) {
+    throw CommandError(exit_usage, fmt::format("--layers {}: must be between 1 and {}",
+                                               choice.layers, config.layers));
+  }
+  if (choice.layers > 0) config.layers = choice.layers;
+  const std::int64_t most = config.max_positions;
+  if (load.prompt_tokens > most || load.generated_tokens > most - load.prompt_tokens) {
+    throw CommandError(exit_usage,
+                       fmt::format("--prompt-len {} and --gen-len {}: the model has {} positions",
+                                   load.prompt_tokens, load.generated_tokens, most));
+  }
+}
+
+}  // namespace greta

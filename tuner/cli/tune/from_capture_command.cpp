@@ -1,0 +1,42 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/pipeline/compute/capture.hpp"
+#include "tuner/cli/tune/commands.hpp"
+#include "tuner/cli/tune/task_list.hpp"
+
+namespace greta {
+namespace {
+
+int tune_capture(const std::string& file, const TuningOptions& options) {
+  const auto capture = read_capture(file);
+  if (!capture) throw CommandError(exit_usage, capture.failure().message);
+  std::vector<WeightedProblem> problems;
+  for (const CapturedProblem& each : capture->problems) {
+    // Where nothing was timed, what ran more often comes first.
+    const double us = each.device_us > 0 ? each.device_us : static_cast<double>(each.count);
+    problems.push_back({each.problem, us});
+  }
+  if (problems.empty()) throw CommandError(exit_usage, file + ": has no problems to tune");
+  nlohmann::json report{{"capture", file}};
+  const bool all = tune_tasks(tasks_by_time(std::move(problems), options.budget), options, report);
+  if (options.json) fmt::print("{}\n", report.dump(2));
+  return all ? exit_done : exit_failed;
+}
+
+}  // namespace
+
+void add_from_capture_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "from-capture", "Tune what an application ran, as greta-run --capture recorded it");
+  auto file = std::make_shared<std::string>();
+  auto options = std::make_shared<TuningOptions>();
+  command->add_option("file", *file, "The capture")->required();
+  add_tuning_options(*command, *options, "10m");
+  command->callback([&action, file, options] {
+    action = [file, options] { return tune_capture(*file, *options); };
+  });
+}
+
+}  // namespace greta

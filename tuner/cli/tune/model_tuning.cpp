@@ -1,0 +1,279 @@
+#include "tuner/cli/tune/model_tuning.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "db/merge.hpp"
+#include "tuner/cli/checks.hpp"
+#include "tuner/cli/interrupt.hpp"
+#include "tuner/cli/tool.hpp"
+#include "tuner/report/format.hpp"
+#include "tuner/report/table.hpp"
+
+namespace greta {
+namespace {
+
+// Two ways to run a model are compared after so many rounds, until one is faster for sure: each
+// look may be wrong, so each must be surer.
+constexpr std::array looks{6, 12, 24};
+constexpr double confidence = 1 - 0.05 / looks.size();
+constexpr std::uint64_t seed = 1;  ///< of random weights and prompts
+
+void tell(const std::string& line) {
+  static_cast<void>(std::fputs((line + "\n").c_str(), stderr));
+}
+
+std::string ratio_text(const Interval& ratio) {
+  return fmt::format("{:.3f}x ({:.3f} to {:.3f})", ratio.estimate, ratio.low, ratio.high);
+}
+
+/// A database that is gone with this, together with SQLite's files beside it.
+class ScratchDatabase {
+ public:
+  explicit ScratchDatabase(std::filesystem::path file) : file_(std::move(file)) { remove(); }
+  ~ScratchDatabase() { remove(); }
+  ScratchDatabase(const ScratchDatabase&) = delete;
+  ScratchDatabase& operator=(const ScratchDatabase&) = delete;
+
+  const std::filesystem::path& file() const { return file_; }
+  void write(const Contents& contents) const {
+    TunedDb::open(file_, TunedDb::Mode::read_write).write(contents);
+  }
+
+ private:
+  void remove() const {
+    for (const char* suffix : {"", "-wal", "-shm"}) {
+      std::error_code ignored;
+      std::filesystem::remove(file_.string() + suffix, ignored);
+    }
+  }
+  std::filesystem::path file_;
+};
+
+Contents contents_of(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return {};
+  return open_database(file, TunedDb::Mode::read_only).contents();
+}
+
+/// A database's contents and one more result.
+Contents with(Contents contents, const StoredWinner& winner) {
+  contents.results.push_back(winner);
+  const auto same = [&](const StoredDevice& known) {
+    return known.info.fingerprint() == winner.device.fingerprint();
+  };
+  if (std::none_of(contents.devices.begin(), contents.devices.end(), same)) {
+    const std::string& now = winner.provenance.started_utc;
+    contents.devices.push_back({winner.device, now, now});
+  }
+  return contents;
+}
+
+}  // namespace
+
+ModelTuning::ModelTuning(const ModelTuningOptions& options) : options_(options) {
+  if (options.path.empty() == options.model.config.empty()) {
+    throw CommandError(exit_usage, "a model is needed: its folder or file, or --config");
+  }
+  if (read_budget(options.tuning.budget).kind() != Budget::Kind::seconds) {
+    throw CommandError(exit_usage,
+                       fmt::format("--budget {}: must be a time, as 10m", options.tuning.budget));
+  }
+  if (!options.path.empty()) files_ = load_llama(options.path);
+  config_ = files_ ? files_->config : read_architecture(options.model);
+  apply_load(options.model, config_);
+  if (files_) files_->weights.layers.resize(static_cast<std::size_t>(config_.layers));
+  if (files_) files_->config = config_;
+  choice_.device = options.tuning.device;
+  choice_.dtype = options.dtype;
+  choice_.allow_unsafe = options.tuning.allow_unsafe;
+  const auto devices = select_devices(options.tuning.device);
+  if (devices.size() != 1) {
+    throw CommandError(exit_usage,
+                       fmt::format("--device {}: a model is tuned on one", options.tuning.device));
+  }
+  device_ = devices.front().info;
+  choice_.device = options_.tuning.device = device_.id();
+  catch_interrupts();
+  if (!options.tuning.no_lock) locks_ = lock_cards(devices, "greta-tune");
+  options_.tuning.no_lock = true;  // it is ours
+  // Made, or refused, before anything runs.
+  static_cast<void>(open_database(options.tuning.db, TunedDb::Mode::read_write));
+  choice_.db = options.tuning.db.string();
+}
+
+std::filesystem::path ModelTuning::beside_database(const char* what) const {
+  return options_.tuning.db.string() + "." + what;
+}
+
+LlamaOptions ModelTuning::llama_options() const {
+  LlamaOptions llama;
+  llama.batch = options_.model.load.batch;
+  llama.capacity = LlamaRunner::capacity_for(config_, options_.model.load.tokens());
+  return llama;
+}
+
+ModelTuning::Bench ModelTuning::open_model() const {
+  Bench bench;
+  bench.runtime = open_runtime(choice_);
+  const DType own = files_ ? files_->weights.embedding.dtype : DType::f16;
+  const DType dtype = run_dtype(choice_, own, device_);
+  LlamaRunner::check_memory(device_, config_, dtype, llama_options());
+  bench.weights = files_ ? upload_weights(*bench.runtime, *files_, dtype)
+                         : random_weights(*bench.runtime, config_, dtype, seed);
+  return bench;
+}
+
+std::unique_ptr<ModelTimer> ModelTuning::timer(Runtime& runtime, const Bench& bench) const {
+  return std::make_unique<ModelTimer>(runtime, *bench.weights, llama_options(), options_.model.load,
+                                      seed);
+}
+
+/// What the model runs, and how much of its time each problem takes.
+void ModelTuning::find_problems() {
+  const Bench bench = open_model();
+  const auto model = timer(*bench.runtime, bench);
+  model->warm_up(1);
+  LlamaRunner& runner = model->runner();
+  runner.reset();
+  double total = 0;
+  const auto add = [&](std::int64_t tokens, double times) {
+    const PipelineGraph& pass = runner.pass(tokens);
+    const auto spent = pass.time(runner.queue()).value();
+    for (std::size_t i = 0; i < spent.size(); ++i) {
+      const PreparedOperation* operation = pass.operations()[i].prepared;
+      if (operation == nullptr) continue;
+      auto known = std::find_if(changes_.begin(), changes_.end(), [&](const ModelChange& change) {
+        return change.problem == operation->problem;
+      });
+      if (known == changes_.end()) {
+        changes_.push_back({operation->problem, 0, {}, {}, false});
+        known = changes_.end() - 1;
+      }
+      known->share += times * spent[i].us;
+      total += times * spent[i].us;
+    }
+  };
+  for (const std::int64_t tokens : runner.passes(options_.model.load.prompt_tokens)) add(tokens, 1);
+  add(1, static_cast<double>(options_.model.load.generated_tokens));
+  for (ModelChange& change : changes_) change.share /= total;
+  std::stable_sort(changes_.begin(), changes_.end(),
+                   [](const auto& a, const auto& b) { return a.share > b.share; });
+  tell(fmt::format("{} of a prompt of {} tokens and {} behind it",
+                   format_count(static_cast<std::int64_t>(changes_.size()), "problem"),
+                   options_.model.load.prompt_tokens, options_.model.load.generated_tokens));
+}
+
+/// Into the database of candidates, which knows what the user's knows.
+void ModelTuning::tune_problems() {
+  TuningOptions tuning = options_.tuning;
+  tuning.db = beside_database("candidates");
+  {
+    TunedDb candidates = open_database(tuning.db, TunedDb::Mode::read_write);
+    static_cast<void>(candidates.merge(contents_of(options_.tuning.db)));
+  }
+  std::vector<WeightedProblem> problems;
+  for (const ModelChange& change : changes_) problems.push_back({change.problem, change.share});
+  tuning.json = true;  // the model's own report is what is printed
+  nlohmann::json ignored;
+  static_cast<void>(tune_tasks(tasks_by_time(problems, tuning.budget), tuning, ignored));
+  if (stop_requested()) {
+    throw CommandError(exit_failed,
+                       fmt::format("interrupted; what was tuned is in {}, and the same "
+                                   "command goes on from there",
+                                   tuning.db.string()));
+  }
+  const TunedDb candidates = open_database(tuning.db, TunedDb::Mode::read_only);
+  for (ModelChange& change : changes_) {
+    change.winner =
+        candidates.find_winner(device_.fingerprint(), change.problem.key(), !options_.tuning.warm);
+  }
+}
+
+/// The model's time with `base` over that with `changed`, in rounds that take turns, until one is
+/// faster for sure.
+Interval ModelTuning::compare(ModelTimer& base, ModelTimer& changed) const {
+  const std::int64_t steps = std::min<std::int64_t>(options_.model.load.generated_tokens, 16);
+  for (ModelTimer* timer : {&base, &changed}) timer->warm_up(2);
+  std::vector<double> before, after;
+  Interval ratio;
+  for (int round = 0; round < looks.back() && !stop_requested(); ++round) {
+    // Who goes first changes, too.
+    ModelTimer* const order[] = {round % 2 == 0 ? &base : &changed,
+                                 round % 2 == 0 ? &changed : &base};
+    for (ModelTimer* timer : order) timer->round(steps);
+    before.push_back(base.last_load_us());
+    after.push_back(changed.last_load_us());
+    if (std::find(looks.begin(), looks.end(), round + 1) == looks.end()) continue;
+    ratio = ratio_interval(before, after, confidence);
+    if (ratio.low > 1 || ratio.high < 1) break;
+  }
+  return ratio;
+}
+
+void ModelTuning::judge_changes() {
+  const Bench bench = open_model();
+  std::unique_ptr<Runtime> best = open_beside(*bench.runtime, lookup_files(choice_), choice_);
+  std::unique_ptr<ModelTimer> base = timer(*best, bench);
+  for (ModelChange& change : changes_) {
+    if (!change.winner || stop_requested()) continue;
+    const Answer& now = best->lookup().find(change.problem);
+    if (now.config == change.winner->winner.config) continue;
+    tell(fmt::format("trying {} in the model", change.problem.key()));
+    const ScratchDatabase scratch(beside_database("step"));
+    scratch.write(with(contents_of(options_.tuning.db), *change.winner));
+    auto runtime = open_beside(*bench.runtime, {scratch.file(), {}}, choice_);
+    auto changed = timer(*runtime, bench);
+    change.end_to_end = compare(*base, *changed);
+    change.kept = change.end_to_end->low > 1;
+    if (!change.kept) continue;
+    keep(change);
+    base = std::move(changed);
+    best = std::move(runtime);
+  }
+  const auto plain = open_beside(*bench.runtime, {}, choice_);
+  const bool changed =
+      std::any_of(changes_.begin(), changes_.end(), [&](const ModelChange& change) {
+        return plain->lookup().find(change.problem).config !=
+               best->lookup().find(change.problem).config;
+      });
+  if (changed) whole_ = compare(*timer(*plain, bench), *base);
+}
+
+void ModelTuning::keep(const ModelChange& change) const {
+  TunedDb own = open_database(options_.tuning.db, TunedDb::Mode::read_write);
+  Contents add = with({}, *change.winner);
+  own.write(add);
+}
+
+std::string ModelTuning::report() const {
+  constexpr auto right = Table::Align::right;
+  Table table({{"problem"}, {"share", right}, {"micro", right}, {"end to end", right}, {"kept"}});
+  for (const ModelChange& change : changes_) {
+    const auto micro = change.winner ? fmt::format("{:.2f}x", change.winner->winner.speedup) : "-";
+    table.add({change.problem.key(), format_share(change.share), micro,
+               change.end_to_end ? ratio_text(*change.end_to_end) : "-",
+               change.kept         ? "yes"
+               : change.end_to_end ? "no"
+                                   : "as it was"});
+  }
+  return table.text() +
+         (whole_ ? fmt::format("the model: {} the speed of default configurations\n",
+                               ratio_text(*whole_))
+                 : "the model: runs default configurations, nothing makes it faster for sure\n") +
+         fmt::format("kept in {}\n", options_.tuning.db.string());
+}
+
+int ModelTuning::run() {
+  find_problems();
+  tune_problems();
+  judge_changes();
+  if (stop_requested()) throw CommandError(exit_failed, "interrupted; what was kept is stored");
+  const ScratchDatabase done(beside_database("candidates"));
+  fmt::print("{}", report());
+  return exit_done;
+}
+
+}  // namespace greta

@@ -1,0 +1,90 @@
+#include "tuner/cli/tune/task_list.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/checks.hpp"
+#include "tuner/report/format.hpp"
+#include "tuner/report/report.hpp"
+
+namespace greta {
+namespace {
+
+constexpr double least_s = 3;  ///< in which a problem can be tuned at all
+
+std::string summary_line(const SessionResult& result) {
+  const std::string what = fmt::format("{} {}", result.device.id(), result.problem.key());
+  if (!result.winner) return fmt::format("{:<58} no winner\n", what);
+  const Winner& winner = *result.winner;
+  return fmt::format("{:<58} {:>9} {:>12} {:>5} of roofline, {:.2f}× the default\n", what,
+                     format_time(winner.measurement.median_us),
+                     format_rate(result.work, winner.measurement.median_us),
+                     format_share(winner.roofline), winner.speedup) +
+         format_row("", winner.config.text());
+}
+
+}  // namespace
+
+bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
+                nlohmann::json& report) {
+  Tuning tuning(options, tasks);
+  auto& results = report["results"] = nlohmann::json::array();
+  auto& comparisons = report["comparisons"] = nlohmann::json::array();
+  bool all = true;
+  for (const auto& task : tasks) {
+    if (tuning.interrupted()) break;
+    static_cast<void>(std::fputs(("\n" + task.problem.key() + "\n").c_str(), stderr));
+    const TaskResult result = tuning.run(task);
+    all = all && result.won();
+    tuning.write_csv(result);
+    for (const auto& session : result.sessions) {
+      results.push_back(report_json(session, tuning.database().string()));
+      if (!options.json) fmt::print("{}", summary_line(session));
+    }
+    if (result.contest) {
+      comparisons.push_back(contest_json(result.entrants(), *result.contest));
+      if (!options.json) fmt::print("{}", contest_text(result.entrants(), *result.contest));
+    }
+    std::fflush(stdout);
+  }
+  return all && !tuning.interrupted();
+}
+
+std::vector<TuningTask> tasks_by_time(std::vector<WeightedProblem> problems,
+                                      const std::string& budget) {
+  std::stable_sort(problems.begin(), problems.end(),
+                   [](const auto& a, const auto& b) { return a.us > b.us; });
+  const Budget whole = read_budget(budget);
+  const bool timed = whole.kind() == Budget::Kind::seconds;
+  std::size_t served = problems.size();
+  const auto total_of = [&problems](std::size_t count) {
+    double us = 0;
+    for (std::size_t i = 0; i < count; ++i) us += problems[i].us;
+    return us;
+  };
+  // The last one has the least.
+  while (timed && served > 1 &&
+         whole.amount() * problems[served - 1].us < least_s * total_of(served)) {
+    --served;
+  }
+  const double total = total_of(served);
+  std::vector<TuningTask> tasks;
+  for (std::size_t i = 0; i < served; ++i) {
+    tasks.push_back({problems[i].problem, {}, {}, 1});
+    if (timed && total > 0) tasks.back().share = problems[i].us / total;
+  }
+  if (served < problems.size()) {
+    const double left = 100 * (1 - total / total_of(problems.size()));
+    static_cast<void>(std::fputs(
+        fmt::format("{} with {:.1f} % of the time left out: --budget {} is too short for them\n",
+                    format_count(static_cast<std::int64_t>(problems.size() - served), "problem"),
+                    left, budget)
+            .c_str(),
+        stderr));
+  }
+  return tasks;
+}
+
+}  // namespace greta
