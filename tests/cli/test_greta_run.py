@@ -1,0 +1,203 @@
+"""greta-run as a user runs it: text from a real model, what runs and why, and what must be refused."""
+import json
+import os
+import pathlib
+import shutil
+import unittest
+
+from cli_case import SOURCE, Case
+
+RUN = os.environ["GRETA_RUN"]
+MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
+STORY = [432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 426, 338, 401, 396, 267, 337, 410, 408,
+         419, 292, 411, 322, 265, 282, 295, 433, 426, 385, 328, 432, 358, 394, 261, 370, 432, 352,
+         266, 268, 388, 426, 338, 391, 266, 267, 337, 335, 312, 432, 398, 312, 286, 267, 414, 270,
+         333, 415, 426, 13, 438, 310]
+TINY = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+        "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "vocab_size": 256, "max_position_embeddings": 256,
+        "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+        "tie_word_embeddings": False}
+
+
+class RunCase(Case):
+    def run_greta(self, *words, timeout=120):
+        return self.run_words(RUN, *map(str, words), timeout=timeout)
+
+    def story(self, *words, prompt="Once upon a time", device="lavapipe"):
+        return self.run_greta("--model", MODEL, "--prompt", prompt, "--device", device, *words)
+
+    def told(self, *words, **options):
+        result = self.story("--json", *words, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def config(self, **changes):
+        file = self.folder / "config.json"
+        file.write_text(json.dumps({**TINY, **changes}))
+        return file
+
+
+class Run(RunCase):
+    def test_the_published_story_on_two_apis(self):
+        for device in ("lavapipe", "hip-host:0"):
+            told = self.told("--tokens", 60, device=device)
+            self.assertEqual(told["prompt_ids"], [1, 403, 407, 261, 378])
+            self.assertEqual(told["ids"], STORY)
+            self.assertTrue(told["text"].startswith(", there was a little girl named Lily."))
+
+    def test_the_text_streams_and_standard_error_has_the_times(self):
+        result = self.story("--tokens", 10)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout, "Once upon a time, there was a little girl named Lily\n")
+        self.assertIn("tokens/s", result.stderr)
+
+    def test_an_empty_prompt_begins_at_the_beginning(self):
+        told = self.told("--tokens", 4, prompt="")
+        self.assertEqual(told["prompt_ids"], [1])
+        self.assertEqual(told["ids"], [403, 407, 261, 378])
+
+    def test_seeds_make_texts_repeat(self):
+        options = ("--tokens", 24, "--temperature", 1.1, "--top-p", 0.9, "--seed")
+        first, again, other = (self.told(*options, seed)["ids"] for seed in (3, 3, 4))
+        self.assertEqual(first, again)
+        self.assertNotEqual(first, other)
+
+    def test_a_full_cache_ends_the_text_and_says_so(self):
+        result = self.story("--tokens", 60, "--capacity", 16)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("the cache of 16 tokens is full", result.stderr)
+        self.assertEqual(len(self.told("--tokens", 60, "--capacity", 16)["ids"]), 12)
+
+    def test_half_precision_tells_the_same(self):
+        self.assertEqual(self.told("--tokens", 40, "--dtype", "f16")["ids"], STORY[:40])
+
+    def test_explain_names_every_operation_and_its_origin(self):
+        result = self.story("--explain")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for word in ("prefill of 16 tokens", "decode of 1 token", "embedding", "qkv", "attention",
+                     "ffn_out", "head", "argmax", "default", "memory:"):
+            self.assertIn(word, result.stdout)
+
+    def test_what_is_tuned_is_found_and_explained(self):
+        tuned = self.run_tune("gemm", "--m", 1, "--n", 128, "--k", 64, "--layout", "nt", "--device",
+                              "lavapipe", "--budget", 8, "--db", self.db)
+        self.assertEqual(tuned.returncode, 0, tuned.stderr)
+        result = self.story("--explain", "--db", self.db)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        qkv = [line for line in result.stdout.splitlines() if line.startswith("qkv")]
+        self.assertEqual(len(qkv), 1, result.stdout)
+        self.assertIn("exact", qkv[0])
+        self.assertEqual(self.told("--tokens", 20, "--db", self.db)["ids"], STORY[:20])
+
+    def test_layers_are_checked_against_fp64(self):
+        result = self.story("--trace-layers")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("all within their bounds", result.stdout)
+
+    def test_precompiled_kernels_are_not_compiled_again(self):
+        self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        first, again = (self.story("--precompile") for _ in range(2))
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertNotIn(" 0 of them new", first.stdout)
+        self.assertIn(" 0 of them new", again.stdout)
+
+    def test_a_trace_has_host_and_device(self):
+        file = self.folder / "trace.json"
+        result = self.story("--tokens", 4, "--trace", file)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        names = {event.get("name") for event in json.loads(file.read_text())["traceEvents"]}
+        self.assertIn("layer 0 attention", names)
+
+    def test_a_capture_is_tuned(self):
+        file = self.folder / "capture.jsonl"
+        result = self.story("--tokens", 4, "--capture", file)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        self.assertEqual(lines[0]["greta_capture"], 1)
+        self.assertTrue(all(line["count"] > 0 for line in lines[1:]))
+        # One of them is enough here.
+        file.write_text("\n".join(map(json.dumps, lines[:2])) + "\n")
+        tuned = self.run_tune("from-capture", file, "--device", "lavapipe", "--budget", 5, "--db",
+                              self.db, "--no-lock")
+        self.assertEqual(tuned.returncode, 0, tuned.stderr)
+        self.assertIn(lines[1]["problem"].split(" m=")[0], tuned.stdout)
+
+
+class RunBadInput(RunCase):
+    def test_options(self):
+        for words, told in (
+                ((), "--model"),
+                (("--model", self.folder / "none.bin"), "none.bin"),
+                (("--model", MODEL, "--tokens", 0), "--tokens"),
+                (("--model", MODEL, "--temperature", -1), "temperature"),
+                (("--model", MODEL, "--top-p", 0), "top"),
+                (("--model", MODEL, "--dtype", "i8"), "i8"),
+                (("--model", MODEL, "--capacity", 513), "--capacity"),
+                (("--model", MODEL, "--device", "nonesuch"), "nonesuch"),
+                (("--model", MODEL, "--db", self.folder / "none.db"), "none.db"),
+                (("--model", MODEL, "--tokenizer", MODEL), "stories260K.bin"),
+                (("bench",), "--config"),
+                (("bench", "--config", "llama-9"), "llama-9"),
+                (("bench", "--config", "llama-2-7b", "--prompt-len", 5000), "--prompt-len")):
+            with self.subTest(words=words):
+                result = self.run_greta(*words)
+                self.refused(result, result.returncode, told)
+                self.assertIn(result.returncode, (1, 2))
+
+    def test_a_prompt_longer_than_the_model(self):
+        result = self.story(prompt="one two three " * 200)
+        self.refused(result, 2, "--prompt", "512")
+
+    def test_a_prompt_beyond_the_vocabulary_is_spelled_in_bytes(self):
+        told = self.told("--tokens", 2, prompt="\u96ea \U0001f600")
+        self.assertGreater(len(told["prompt_ids"]), 5)
+
+    def test_a_prompt_that_is_no_text(self):
+        result = self.run_words(RUN, "--model", str(MODEL), "--prompt", b"\xff\xfe")
+        self.refused(result, result.returncode, "UTF-8")
+
+    def test_damaged_models(self):
+        whole = MODEL.read_bytes()
+        file = self.folder / "tok512.bin"
+        shutil.copy(MODEL.parent / "tok512.bin", file)
+        for size in (0, 5, 28, len(whole) // 2, len(whole) - 1):
+            damaged = self.folder / "damaged.bin"
+            damaged.write_bytes(whole[:size])
+            with self.subTest(size=size):
+                self.refused(self.run_greta("--model", damaged), 1, "damaged.bin")
+
+    def test_a_model_that_does_not_fit(self):
+        result = self.run_greta("bench", "--config", "llama-2-7b", "--dtype", "f32", "--device",
+                                "lavapipe")
+        self.refused(result, 1, "does not fit")
+
+
+class RunBench(RunCase):
+    def test_ways_to_run_stand_beside_each_other(self):
+        file = self.folder / "bench.csv"
+        result = self.run_greta("bench", "--config", self.config(), "--prompt-len", 20, "--gen-len",
+                                4, "--rounds", 2, "--device", "lavapipe", "--no-lock", "--export",
+                                file)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for word in ("tuned", "default", "on", "off", "decode tok/s", "weights"):
+            self.assertIn(word, result.stdout)
+        rows = file.read_text().splitlines()
+        self.assertEqual(len(rows), 1 + 4 * 5)
+        self.assertTrue(all("layers=2 batch=1 prompt=20 generated=4" in row for row in rows[1:]))
+
+    def test_a_model_is_tuned_in_one_command(self):
+        result = self.run_tune("model", "--config", self.config(), "--prompt-len", 20, "--gen-len", 8,
+                               "--budget", "8s", "--device", "lavapipe", "--dtype", "f32", "--db",
+                               self.db, "--no-lock", timeout=240)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for word in ("share", "micro", "end to end", "the model:"):
+            self.assertIn(word, result.stdout)
+        kept = [line for line in result.stdout.splitlines() if line.endswith(" yes")]
+        self.assertEqual(self.query("SELECT count(*) FROM winners")[0][0], len(kept))
+        self.assertEqual([file.name for file in self.folder.glob("tuned.db.*")
+                          if not file.name.endswith(("-wal", "-shm"))], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,241 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "runtime/device/utc.hpp"
+#include "runtime/device/version.hpp"
+#include "tuner/cli/checks.hpp"
+#include "tuner/cli/interrupt.hpp"
+#include "tuner/cli/locks.hpp"
+#include "tuner/cli/model_options.hpp"
+#include "tuner/cli/run/commands.hpp"
+#include "tuner/cli/run/explain.hpp"
+#include "tuner/measure/clocks.hpp"
+#include "tuner/measure/statistics.hpp"
+#include "tuner/report/csv.hpp"
+#include "tuner/report/format.hpp"
+#include "tuner/report/table.hpp"
+
+namespace greta {
+namespace {
+
+struct BenchOptions {
+  RuntimeChoice runtime;
+  ArchitectureChoice model;
+  int rounds = 5;
+  std::uint64_t seed = 1;
+  std::filesystem::path export_file;
+  bool explain = false;
+  bool no_lock = false;
+};
+
+/// One way to run the model.
+struct Way {
+  std::string origin;  ///< "winner" or "default"
+  bool graph = true;
+  std::unique_ptr<ModelTimer> timer;
+};
+
+/// Everything of one call.
+class ModelBench {
+ public:
+  ModelBench(const BenchOptions& options, LlamaConfig config);
+  void measure();
+  std::string text();
+  /// What runs in a prompt's last pass and for a token, with graphs.
+  std::string explanation();
+  std::vector<CsvRow> rows();
+
+ private:
+  void add_ways(Runtime& runtime, const LlamaDeviceWeights& weights, const std::string& origin);
+  CsvRow row(const Way& way, const std::string& op, const std::vector<double>& samples) const;
+
+  BenchOptions options_;
+  LlamaConfig config_;
+  LlamaOptions llama_;
+  std::string date_ = utc_now();
+  std::unique_ptr<Runtime> untuned_, tuned_;
+  std::optional<LlamaDeviceWeights> weights_;
+  std::vector<Way> ways_;
+};
+
+ModelBench::ModelBench(const BenchOptions& options, LlamaConfig config)
+    : options_(options), config_(std::move(config)) {
+  RuntimeChoice untuned = options.runtime;
+  untuned.untuned = true;
+  untuned_ = open_runtime(untuned);
+  Device& device = untuned_->device();
+  const DType dtype = run_dtype(options.runtime, DType::f16, device.info());
+  llama_.batch = options.model.load.batch;
+  llama_.capacity = LlamaRunner::capacity_for(config_, options.model.load.tokens());
+  LlamaRunner::check_memory(device.info(), config_, dtype, llama_);
+  weights_ = random_weights(*untuned_, config_, dtype, options.seed);
+  if (!options.runtime.untuned) {
+    tuned_ = open_beside(*untuned_, lookup_files(options.runtime), options.runtime);
+    add_ways(*tuned_, *weights_, "winner");
+  }
+  add_ways(*untuned_, *weights_, "default");
+}
+
+void ModelBench::add_ways(Runtime& runtime, const LlamaDeviceWeights& weights,
+                          const std::string& origin) {
+  for (const bool graph : {true, false}) {
+    LlamaOptions llama = llama_;
+    llama.graph = graph;
+    ways_.push_back({origin, graph,
+                     std::make_unique<ModelTimer>(runtime, weights, llama, options_.model.load,
+                                                  options_.seed)});
+  }
+}
+
+/// Ways take turns, so that what disturbs the machine disturbs all of them; the first round warms
+/// up and is not kept.
+void ModelBench::measure() {
+  constexpr std::int64_t warm_up_steps = 2;
+  for (const Way& way : ways_) way.timer->warm_up(warm_up_steps);
+  for (int i = 0; i < options_.rounds && !stop_requested(); ++i) {
+    for (const Way& way : ways_) way.timer->round(options_.model.load.generated_tokens);
+  }
+  if (stop_requested()) throw CommandError(exit_failed, "interrupted");
+}
+
+CsvRow ModelBench::row(const Way& way, const std::string& op,
+                       const std::vector<double>& samples) const {
+  CsvRow row;
+  row.op = op;
+  row.dtype = row.out_dtype = to_string(weights_->dtype);
+  row.problem = fmt::format("layers={} batch={} prompt={} generated={}", config_.layers,
+                            options_.model.load.batch, options_.model.load.prompt_tokens,
+                            options_.model.load.generated_tokens);
+  row.attributes = fmt::format("model={} graph={}",
+                               std::filesystem::path(options_.model.config).filename().string(),
+                               way.graph ? "on" : "off");
+  row.set_device(untuned_->device().info());
+  row.origin = way.origin;
+  row.status = "ok";
+  row.us = median(samples);
+  const Interval interval = median_interval(samples, 0.95);
+  row.low_us = interval.low;
+  row.high_us = interval.high;
+  row.p99_us = quantile(samples, 0.99);
+  row.spread_pct = 100 * (quantile(samples, 0.9) - quantile(samples, 0.1)) / row.us;
+  row.cache = "warm";
+  row.samples = samples.size();
+  row.greta_version = version();
+  row.date = date_;
+  row.clocks = read_clocks(untuned_->device().info().pci_address);
+  row.blocks_us = {samples};
+  return row;
+}
+
+std::vector<CsvRow> ModelBench::rows() {
+  std::vector<CsvRow> all;
+  for (const Way& way : ways_) {
+    const ModelTimes& times = way.timer->times();
+    all.push_back(row(way, "model_prefill", times.prefill_us));
+    all.push_back(row(way, "model_decode", times.decode_us));
+    all.push_back(row(way, "model_prefill_device", times.prefill_device_us));
+    all.push_back(row(way, "model_decode_device", times.decode_device_us));
+    all.push_back(row(way, "model_replay_host", times.replay_host_us));
+  }
+  return all;
+}
+
+std::string ModelBench::text() {
+  constexpr auto right = Table::Align::right;
+  Table table({{"kernels"},
+               {"graph"},
+               {"first token", right},
+               {"prompt tok/s", right},
+               {"decode tok/s", right},
+               {"prefill/layer", right},
+               {"decode/layer", right},
+               {"host/replay", right}});
+  const auto layers = static_cast<double>(config_.layers);
+  const auto batch = static_cast<double>(options_.model.load.batch);
+  for (const Way& way : ways_) {
+    const ModelTimes& times = way.timer->times();
+    const double prefill = median(times.prefill_us), decode = median(times.decode_us);
+    table.add({way.origin == "winner" ? "tuned" : "default", way.graph ? "on" : "off",
+               format_time(prefill),
+               fmt::format(
+                   "{:.0f}",
+                   1e6 * batch * static_cast<double>(options_.model.load.prompt_tokens) / prefill),
+               fmt::format("{:.1f}", 1e6 * batch / decode),
+               format_time(median(times.prefill_device_us) / layers),
+               format_time(median(times.decode_device_us) / layers),
+               format_time(median(times.replay_host_us))});
+  }
+  const auto& runner = ways_.front().timer->runner();
+  const MemoryStatistics memory = untuned_->device().memory();
+  return table.text() +
+         fmt::format("memory: {} weights, {} cache, {} passes; {} at most, all ways together\n",
+                     format_bytes(static_cast<double>(runner.weight_memory())),
+                     format_bytes(static_cast<double>(runner.cache_memory())),
+                     format_bytes(static_cast<double>(runner.pass_memory())),
+                     format_bytes(static_cast<double>(memory.peak_bytes)));
+}
+
+std::string ModelBench::explanation() {
+  std::string text;
+  for (const Way& way : ways_) {
+    if (!way.graph) continue;
+    LlamaRunner& runner = way.timer->runner();
+    runner.reset();
+    const std::int64_t last = runner.passes(options_.model.load.prompt_tokens).back();
+    for (const std::int64_t tokens : {last, std::int64_t{1}}) {
+      const PipelineGraph& pass = runner.pass(tokens);
+      const auto times = pass.time(runner.queue()).value();
+      text += fmt::format("\n{}, pass of {}:\n{}", way.origin, format_count(tokens, "token"),
+                          explain_text(pass, times));
+      if (last == 1) break;
+    }
+  }
+  return text;
+}
+
+int bench(const BenchOptions& options) {
+  if (options.model.config.empty()) throw CommandError(exit_usage, "--config is missing");
+  LlamaConfig config = read_architecture(options.model);
+  apply_load(options.model, config);
+  if (options.rounds < 1) {
+    throw CommandError(exit_usage, fmt::format("--rounds {}: must be at least 1", options.rounds));
+  }
+  const auto selected = select_devices(options.runtime.device);
+  if (!options.export_file.empty()) check_csv("--export", options.export_file);
+  catch_interrupts();
+  std::vector<CardLock> locks;
+  if (!options.no_lock) locks = lock_cards(selected, "greta-run");
+  ModelBench model(options, config);
+  model.measure();
+  fmt::print("{}", model.text());
+  if (options.explain) fmt::print("{}", model.explanation());
+  if (options.export_file.empty()) return exit_done;
+  const auto written = append_csv(options.export_file, model.rows());
+  if (!written) throw CommandError(exit_failed, "--export " + written.failure().message);
+  return exit_done;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "bench", "Time an architecture with random weights: tuned and default, graphs on and off");
+  auto options = std::make_shared<BenchOptions>();
+  add_architecture_options(*command, options->model);
+  command->add_option("--rounds", options->rounds, "Prompts of each way to run it")
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Of weights and prompts")->capture_default_str();
+  command->add_option("--export", options->export_file, "Append rows to a CSV file");
+  command->add_flag("--explain", options->explain,
+                    "Print what runs for each operation, why, what it gains, and its time");
+  command->add_flag("--no-lock", options->no_lock,
+                    "Don't wait for another tool that measures on the same card");
+  add_runtime_options(*command, options->runtime);
+  command->callback([&action, options] { action = [options] { return bench(*options); }; });
+}
+
+}  // namespace greta

@@ -1,0 +1,78 @@
+#include "tuner/cli/run/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tuner/report/format.hpp"
+#include "tuner/report/table.hpp"
+
+namespace greta {
+namespace {
+
+/// "layer 3 attention" without its layer.
+std::string name_of(const std::string& label) {
+  if (!label.starts_with("layer ")) return label;
+  return label.substr(std::min(label.size(), label.find(' ', 6) + 1));
+}
+
+struct Line {
+  std::string name;
+  Explanation what;
+  int count = 0;
+  double us = 0;
+};
+
+/// Operations that do the same for every layer, once each.
+std::vector<Line> lines_of(const std::vector<Explanation>& all,
+                           const std::vector<OperationTime>& times) {
+  std::vector<Line> lines;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string name = name_of(all[i].label);
+    auto line = std::find_if(lines.begin(), lines.end(), [&](const Line& known) {
+      return known.name == name && known.what.problem == all[i].problem;
+    });
+    if (line == lines.end()) line = lines.insert(lines.end(), {name, all[i]});
+    ++line->count;
+    if (i < times.size()) line->us += times[i].us;
+  }
+  return lines;
+}
+
+std::string gain_of(const Explanation& what) {
+  if (what.config.empty()) return "";
+  std::string text = what.speedup ? fmt::format("{:.2f}x", *what.speedup) : "-";
+  if (what.expected_regret && *what.expected_regret > 1) {
+    text += fmt::format(", expected {:.0f} % off the best", 100 * (*what.expected_regret - 1));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string explain_text(const PipelineGraph& pass, const std::vector<OperationTime>& times) {
+  std::vector<Table::Column> columns{{"operation"}, {"runs", Table::Align::right}};
+  if (!times.empty()) columns.push_back({"time", Table::Align::right});
+  for (const char* title : {"problem", "configuration", "origin", "gain"})
+    columns.push_back({title});
+  Table table(columns);
+  std::string remarks;
+  for (const Line& line : lines_of(pass.explain(), times)) {
+    std::vector<std::string> cells{line.name, std::to_string(line.count)};
+    if (!times.empty()) cells.push_back(format_time(line.us));
+    for (const std::string& text : {line.what.problem, line.what.config, line.what.origin}) {
+      cells.push_back(text);
+    }
+    cells.push_back(gain_of(line.what));
+    table.add(cells);
+    if (!line.what.remark.empty()) remarks += fmt::format("{}: {}\n", line.name, line.what.remark);
+  }
+  const PipelineMemory& memory = pass.memory();
+  return table.text() + remarks +
+         fmt::format("memory: {} for temporaries ({} without sharing), {} workspace\n",
+                     format_bytes(static_cast<double>(memory.arena)),
+                     format_bytes(static_cast<double>(memory.temporaries)),
+                     format_bytes(static_cast<double>(memory.workspace)));
+}
+
+}  // namespace greta

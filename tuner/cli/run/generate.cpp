@@ -1,0 +1,144 @@
+#include "tuner/cli/run/generate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/interrupt.hpp"
+#include "tuner/cli/tool.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) == EOF || std::fflush(stdout) != 0) {
+    throw CommandError(exit_failed, "the text can't be written to standard output");
+  }
+}
+
+}  // namespace
+
+Generation::Generation(const GenerateOptions& options)
+    : options_(options), model_(load_llama(options.model)) {
+  const std::filesystem::path file = options.tokenizer.empty()
+                                         ? find_tokenizer(options.model, model_.config)
+                                         : std::filesystem::path(options.tokenizer);
+  tokenizer_ = load_tokenizer(file, model_.config);
+  encode_prompt();
+  runtime_ = open_runtime(options.runtime);
+  const DeviceInfo& device = runtime_->device().info();
+  LlamaOptions llama;
+  llama.capacity = wanted_capacity();
+  llama.graph = !options.no_graph;
+  const DType dtype = run_dtype(options.runtime, model_.weights.embedding.dtype, device);
+  LlamaRunner::check_memory(device, model_.config, dtype, llama);
+  runner_ =
+      std::make_unique<LlamaRunner>(*runtime_, upload_weights(*runtime_, model_, dtype), llama);
+}
+
+void Generation::encode_prompt() {
+  prompt_ = tokenizer_->encode(options_.prompt, true);
+  const std::int64_t most = model_.config.max_positions;
+  const auto count = static_cast<std::int64_t>(prompt_.size());
+  if (count == 0) throw CommandError(exit_usage, "--prompt: gives no tokens");
+  if (count > most) {
+    throw CommandError(exit_usage,
+                       fmt::format("--prompt: has {} tokens, the model takes {}", count, most));
+  }
+  if (options_.capacity != 0 && (options_.capacity < count || options_.capacity > most)) {
+    throw CommandError(exit_usage,
+                       fmt::format("--capacity {}: must be between the prompt's {} tokens and the "
+                                   "model's {}",
+                                   options_.capacity, count, most));
+  }
+}
+
+std::int64_t Generation::wanted_capacity() const {
+  if (options_.capacity != 0) return options_.capacity;
+  const auto prompt = static_cast<std::int64_t>(prompt_.size());
+  const std::int64_t rest = std::min(options_.tokens, model_.config.max_positions - prompt);
+  return LlamaRunner::capacity_for(model_.config, prompt + rest);
+}
+
+std::int64_t Generation::room() const {
+  // The last token generated needs no slot of its own.
+  return std::min(options_.tokens,
+                  runner_->capacity() - static_cast<std::int64_t>(prompt_.size()) + 1);
+}
+
+bool Generation::ends(std::int32_t id) const {
+  const auto& eos = model_.config.eos;
+  return std::find(eos.begin(), eos.end(), id) != eos.end();
+}
+
+std::int32_t Generation::next(Sampler& sampler) const {
+  if (options_.sampler.temperature <= 0) return runner_->likeliest().front();
+  return sampler.next(runner_->logits());
+}
+
+void Generation::run() {
+  catch_interrupts();
+  Sampler sampler(options_.sampler);
+  runner_->prepare(static_cast<std::int64_t>(prompt_.size()));
+  auto start = Clock::now();
+  runner_->feed(prompt_);
+  prompt_s_ = seconds_since(start);
+  TextStream stream(*tokenizer_, prompt_.back());
+  const auto give = [&](const std::string& text) {
+    text_ += text;
+    if (!options_.json) print(text);
+  };
+  if (!options_.json) print(options_.prompt);
+  start = Clock::now();
+  while (static_cast<std::int64_t>(generated_.size()) < room() && !stop_requested()) {
+    const std::int32_t id = next(sampler);
+    if (ends(id)) break;
+    generated_.push_back(id);
+    give(stream.push(id));
+    if (static_cast<std::int64_t>(generated_.size()) < room()) runner_->feed({&id, 1});
+  }
+  decode_s_ = seconds_since(start);
+  give(stream.finish());
+  if (!options_.json) print("\n");
+}
+
+void Generation::report() const {
+  const auto steps = static_cast<double>(generated_.size());
+  const double rate = decode_s_ > 0 ? steps / decode_s_ : 0;
+  if (options_.json) {
+    print_json({{"format", "greta-run 1"},
+                {"device", runtime_->device().info().id()},
+                {"dtype", to_string(runner_->dtype())},
+                {"prompt", options_.prompt},
+                {"prompt_ids", prompt_},
+                {"ids", generated_},
+                {"text", text_},
+                {"capacity", runner_->capacity()},
+                {"time_to_first_token_s", prompt_s_},
+                {"tokens_per_s", rate}});
+    return;
+  }
+  const bool full =
+      static_cast<std::int64_t>(generated_.size()) == room() && room() < options_.tokens;
+  static_cast<void>(std::fputs(
+      fmt::format("{}: {} in {} {}, first token after {}, {:.1f} tokens/s{}\n",
+                  runtime_->device().info().id(),
+                  format_count(static_cast<std::int64_t>(generated_.size()), "token"),
+                  format_time(1e6 * (prompt_s_ + decode_s_)), to_string(runner_->dtype()),
+                  format_time(1e6 * prompt_s_), rate,
+                  full ? fmt::format("; the cache of {} tokens is full", runner_->capacity()) : "")
+          .c_str(),
+      stderr));
+}
+
+}  // namespace greta

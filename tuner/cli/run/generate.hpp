@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/pipeline/llama/runner.hpp"
+#include "runtime/pipeline/llama/sampler.hpp"
+#include "runtime/pipeline/models/tokenizer.hpp"
+#include "tuner/cli/model_options.hpp"
+
+namespace greta {
+
+struct GenerateOptions {
+  RuntimeChoice runtime;
+  std::string model, tokenizer;
+  std::string prompt;
+  std::int64_t tokens = 128;
+  std::int64_t capacity = 0;
+  SamplerOptions sampler;
+  bool no_graph = false, json = false;
+  bool explain = false, precompile = false, trace_layers = false;
+  std::string trace, capture;
+};
+
+/// A model on a device, with its tokenizer and a prompt. Everything is checked before the device is
+/// opened.
+class Generation {
+ public:
+  /// Throws CommandError and Error.
+  explicit Generation(const GenerateOptions& options);
+
+  Runtime& runtime() { return *runtime_; }
+  LlamaRunner& runner() { return *runner_; }
+  const LlamaModel& model() const { return model_; }
+  const std::vector<std::int32_t>& prompt() const { return prompt_; }
+  /// Tokens that follow the prompt at most: as many as were asked for, and have room.
+  std::int64_t room() const;
+
+  /// Feeds the prompt and generates. Writes the text as it comes, to standard output.
+  void run();
+  /// Writes the text, or with --json everything, and says how long it took.
+  void report() const;
+
+ private:
+  void encode_prompt();
+  std::int64_t wanted_capacity() const;
+  std::int32_t next(Sampler& sampler) const;
+  bool ends(std::int32_t id) const;
+
+  GenerateOptions options_;
+  LlamaModel model_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::vector<std::int32_t> prompt_;
+  std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<LlamaRunner> runner_;
+  std::vector<std::int32_t> generated_;
+  std::string text_;
+  double prompt_s_ = 0, decode_s_ = 0;
+};
+
+}  // namespace greta

@@ -1,0 +1,25 @@
+#include "tuner/cli/run/commands.hpp"
+
+namespace greta {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  greta-run --model stories260K.bin --prompt "Once upon a time"
+  greta-run --model Llama-3-8B/ --prompt "The sea" --tokens 200 --temperature 0.8 --top-p 0.9 --seed 1
+  greta-run --model stories260K.bin --explain      # which kernels run, and why
+  greta-run --model stories260K.bin --trace-layers # every stage against FP64
+  greta-run bench --config llama-2-7b --prompt-len 512 --gen-len 128)";
+
+void add_commands(CLI::App& app, Action& action) {
+  add_generate_options(app, action);
+  add_bench_command(app, action);
+}
+
+}  // namespace
+}  // namespace greta
+
+int main(int argc, char** argv) {
+  return greta::run_tool({"greta-run", "Runs a Llama with the kernels that a tuned database names.",
+                          greta::examples, greta::add_commands, false},
+                         argc, argv);
+}

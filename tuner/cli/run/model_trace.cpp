@@ -1,0 +1,109 @@
+#include "tuner/cli/run/model_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/device/telemetry.hpp"
+#include "runtime/pipeline/llama/trace_check.hpp"
+#include "tuner/bench/trace.hpp"
+#include "tuner/cli/tool.hpp"
+#include "tuner/report/table.hpp"
+
+namespace greta {
+namespace {
+
+constexpr int traced_steps = 4;  ///< of decoding, behind the prompt
+
+/// The operations of one replay on the device's line of a trace, from when the host began.
+void add_operations(Trace& trace, Generation& generation, const PipelineGraph& pass) {
+  const auto start = Trace::Clock::now();
+  const auto times = pass.time(generation.runner().queue()).value();
+  const auto at = [](double us) {
+    return std::chrono::duration_cast<Trace::Clock::duration>(
+        std::chrono::duration<double, std::micro>(us));
+  };
+  const std::string device = generation.runtime().device().info().id();
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    trace.device_span(device, pass.operations()[i].label, start + at(times[i].start_us),
+                      at(times[i].us));
+  }
+}
+
+/// What came closest to its bound, by stage.
+std::string closest_text(const std::vector<StageFinding>& findings) {
+  std::vector<StageFinding> worst;
+  for (const StageFinding& finding : findings) {
+    const auto known = std::find_if(worst.begin(), worst.end(), [&](const StageFinding& other) {
+      return other.stage == finding.stage;
+    });
+    if (known == worst.end()) {
+      worst.push_back(finding);
+    } else if (finding.ratio() > known->ratio()) {
+      *known = finding;
+    }
+  }
+  Table table({{"stage"}, {"layer", Table::Align::right}, {"error / bound", Table::Align::right}});
+  for (const StageFinding& finding : worst) {
+    table.add({std::string(to_string(finding.stage)),
+               finding.layer < 0 ? "" : std::to_string(finding.layer),
+               fmt::format("{:.3f}", finding.ratio())});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+void write_model_trace(Generation& generation, const std::filesystem::path& file) {
+  Trace trace;
+  trace.write(file).value();  // refused before anything runs
+  telemetry::set_sink(&trace);
+  generation.run();
+  telemetry::set_sink(nullptr);
+  // What ran last, once more, operation by operation: a graph has no times inside.
+  generation.runner().reset();
+  const auto& prompt = generation.prompt();
+  const auto count = static_cast<std::int64_t>(prompt.size());
+  const std::int64_t first = generation.runner().passes(count).front();
+  generation.runner().feed(prompt);
+  add_operations(trace, generation, generation.runner().pass(first));
+  if (first > 1) add_operations(trace, generation, generation.runner().pass(1));
+  trace.write(file).value();
+}
+
+int trace_layers(Generation& generation) {
+  LlamaRunner& runner = generation.runner();
+  TraceTypes types;
+  types.weights = types.activations = types.cache = runner.dtype();
+  const LlamaTraceCheck checker(generation.model(), types);
+  std::vector<StageFinding> all;
+  std::vector<std::int32_t> ids = generation.prompt();
+  std::int64_t passes = 0;
+  const std::int64_t last =
+      std::min<std::int64_t>(static_cast<std::int64_t>(ids.size()) +
+                                 std::min<std::int64_t>(traced_steps, generation.room()) - 1,
+                             runner.capacity());
+  while (runner.position() < last) {
+    const std::int64_t rest = static_cast<std::int64_t>(ids.size()) - runner.position();
+    const std::int64_t count = std::min(rest, runner.passes(rest).front());
+    const auto fed = std::span(ids).subspan(static_cast<std::size_t>(runner.position()),
+                                            static_cast<std::size_t>(count));
+    const std::int64_t first = runner.position();
+    const auto findings = checker.check(runner.trace(fed));
+    ++passes;
+    if (const auto failure = first_failure(findings)) {
+      fmt::print("tokens {} to {}: {}\n", first, first + count - 1, failure->text());
+      return exit_failed;
+    }
+    all.insert(all.end(), findings.begin(), findings.end());
+    if (runner.position() == static_cast<std::int64_t>(ids.size())) {
+      ids.push_back(runner.likeliest().front());
+    }
+  }
+  fmt::print("{} passes over {} tokens, {} stages: all within their bounds; closest:\n{}", passes,
+             runner.position(), all.size(), closest_text(all));
+  return exit_done;
+}
+
+}  // namespace greta
