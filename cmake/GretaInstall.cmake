@@ -9,6 +9,9 @@ set_target_properties(greta_runtime PROPERTIES EXPORT_NAME runtime)
 target_link_libraries(greta_runtime INTERFACE greta::pipeline)
 
 install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime EXPORT greta ARCHIVE)
+# libgreta.so and its header, for C.
+install(TARGETS greta_c EXPORT greta LIBRARY)
+install(FILES runtime/pipeline/c/greta.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Public headers lie directly in these folders; deeper ones are the implementation's.
 foreach(folder runtime/device kernels kernels/model kernels/launch db runtime/pipeline/lookup
         runtime/pipeline/compute runtime/pipeline/models runtime/pipeline/llama)

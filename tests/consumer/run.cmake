@@ -29,8 +29,9 @@ foreach(header ${headers})
 endforeach()
 
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/prefix
-    -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS=${FLAGS}")
+    -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS=${FLAGS}" "-DCMAKE_C_FLAGS=${FLAGS}")
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 # Under AddressSanitizer, leaks are for GRETA's own programs to find: drivers have some.
 set(ENV{ASAN_OPTIONS} detect_leaks=0)
 run(${WORK}/build/consumer ${WORK}/consumer.db)
+run(${WORK}/build/consumer_c vulkan:0)

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/device/result.hpp"
+#include "runtime/pipeline/c/greta.h"
+#include "runtime/pipeline/compute/pipeline.hpp"
+#include "runtime/pipeline/compute/queue.hpp"
+#include "runtime/pipeline/compute/runtime.hpp"
+
+// What the handles of greta.h are. Each keeps the runtime, which goes last.
+
+struct greta_runtime {
+  std::shared_ptr<greta::Runtime> runtime;
+  std::string id, name;
+};
+
+struct greta_tensor {
+  std::shared_ptr<greta::Runtime> runtime;
+  greta::Tensor tensor;
+};
+
+struct greta_operations {
+  std::shared_ptr<greta::Runtime> runtime;
+  greta::Operations* operations = nullptr;
+};
+
+struct greta_graph {
+  std::shared_ptr<greta::Runtime> runtime;
+  std::shared_ptr<greta::PipelineGraph> graph;
+  std::string text;  ///< of greta_graph_explain()
+};
+
+struct greta_queue {
+  std::shared_ptr<greta::Runtime> runtime;
+  std::vector<std::shared_ptr<greta::PipelineGraph>> replayed;  ///< since the last synchronisation
+  std::unique_ptr<greta::Queue> queue;
+  greta_operations operations;
+};
+
+struct greta_pipeline {
+  std::shared_ptr<greta::Runtime> runtime;
+  std::unique_ptr<greta::Pipeline> pipeline;
+  greta_operations operations;
+};
+
+namespace greta::c {
+
+/// Keeps a failure for greta_last_error(), and says its status.
+greta_status fail(Status status, std::string_view message) noexcept;
+
+/// Runs a function's body, which returns a Result<void>; nothing that it throws leaves this.
+template <typename Body>
+greta_status guarded(const Body& body) noexcept {
+  try {
+    const Result<void> done = body();
+    return done ? GRETA_OK : fail(done.failure().status, done.failure().message);
+  } catch (const Error& error) {
+    return fail(error.status(), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(Status::out_of_memory, "no memory on the host");
+  } catch (const std::exception& error) {
+    static_cast<void>(fail(Status::invalid_argument, error.what()));
+    return GRETA_INTERNAL;
+  } catch (...) {
+    static_cast<void>(fail(Status::invalid_argument, "unknown trouble"));
+    return GRETA_INTERNAL;
+  }
+}
+
+/// Throws Error: the caller's request makes no sense.
+[[noreturn]] void refuse(std::string message);
+
+/// What a pointer points to, which must not be null.
+template <typename T>
+T& need(T* pointer, const char* what) {
+  if (pointer == nullptr) refuse(fmt::format("{} is null", what));
+  return *pointer;
+}
+
+/// Options as far as the caller's header knew them.
+template <typename Options>
+Options read_options(const Options* given, const Options& defaults, const char* what) {
+  constexpr std::size_t most = 4096;
+  if (given == nullptr) return defaults;
+  std::size_t size = 0;
+  std::memcpy(&size, given, sizeof size);
+  if (size < sizeof(Options) || size > most) {
+    refuse(fmt::format("{}->size is {}, but it must be at least {}", what, size, sizeof(Options)));
+  }
+  const auto* const bytes = reinterpret_cast<const char*>(given);
+  if (std::any_of(bytes + sizeof(Options), bytes + size, [](char byte) { return byte != 0; })) {
+    refuse(fmt::format("{} has something set that this GRETA does not know", what));
+  }
+  Options options = defaults;
+  std::memcpy(&options, given, sizeof options);
+  return options;
+}
+
+/// One of an enumeration's values 0, 1, … in order.
+template <typename Value>
+Value choose(std::int32_t given, std::initializer_list<Value> values, const char* what) {
+  if (given < 0 || static_cast<std::size_t>(given) >= values.size()) {
+    refuse(fmt::format("{} is {}, which it can't be", what, given));
+  }
+  return values.begin()[given];
+}
+
+DType dtype_of(greta_dtype dtype);
+Shape shape_of(const std::int64_t* shape, std::size_t rank);
+/// A new handle.
+greta_tensor* handle(const std::shared_ptr<Runtime>& runtime, Tensor tensor);
+
+}  // namespace greta::c

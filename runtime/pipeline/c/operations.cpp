@@ -1,0 +1,226 @@
+// Operations of greta.h.
+#include <span>
+
+#include "runtime/pipeline/c/handles.hpp"
+
+using namespace greta;     // NOLINT
+using namespace greta::c;  // NOLINT
+
+namespace {
+
+/// The operands of one call.
+class Call {
+ public:
+  explicit Call(greta_operations* operations) : to_(need(operations, "operations")) {}
+
+  Operations& operator*() const { return *to_.operations; }
+  Operations* operator->() const { return to_.operations; }
+  /// A tensor that must be there, of the same runtime.
+  const Tensor& operator()(const greta_tensor* tensor, const char* name) const {
+    if (need(tensor, name).runtime != to_.runtime) {
+      refuse(fmt::format("{} belongs to another runtime", name));
+    }
+    return tensor->tensor;
+  }
+  /// A tensor, or none.
+  Tensor maybe(const greta_tensor* tensor, const char* name) const {
+    return tensor == nullptr ? Tensor() : (*this)(tensor, name);
+  }
+  NormOptions norm(const greta_norm_options* options) const {
+    const auto given = read_options(options, greta_norm_defaults(), "options");
+    return {maybe(given.weight, "weight"), maybe(given.bias, "bias"), given.epsilon};
+  }
+
+ private:
+  greta_operations& to_;
+};
+
+}  // namespace
+
+greta_gemm_options greta_gemm_defaults() {
+  return {sizeof(greta_gemm_options), GRETA_NN, GRETA_NO_ACTIVATION, 1, 0, nullptr, nullptr};
+}
+
+greta_softmax_options greta_softmax_defaults() {
+  return {sizeof(greta_softmax_options), 1, 0, nullptr};
+}
+
+greta_attention_options greta_attention_defaults() {
+  return {sizeof(greta_attention_options), 0, 0};
+}
+
+greta_norm_options greta_norm_defaults() {
+  return {sizeof(greta_norm_options), nullptr, nullptr, 1e-5F};
+}
+
+greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, const greta_tensor* b,
+                        const greta_tensor* c, const greta_gemm_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    const auto given = read_options(options, greta_gemm_defaults(), "options");
+    GemmOptions wanted;
+    wanted.layout = choose(given.layout, {Layout::nn, Layout::nt, Layout::tn}, "layout");
+    wanted.activation = choose(
+        given.activation, {Activation::none, Activation::silu, Activation::gelu}, "activation");
+    wanted.alpha = given.alpha;
+    wanted.beta = given.beta;
+    wanted.bias = call.maybe(given.bias, "bias");
+    wanted.residual = call.maybe(given.residual, "residual");
+    return call->gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
+  });
+}
+
+greta_status greta_add(greta_operations* operations, const greta_tensor* a, const greta_tensor* b,
+                       const greta_tensor* out) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->add(call(a, "a"), call(b, "b"), call(out, "out"));
+  });
+}
+
+greta_status greta_silu_mul(greta_operations* operations, const greta_tensor* gate,
+                            const greta_tensor* up, const greta_tensor* out) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->silu_mul(call(gate, "gate"), call(up, "up"), call(out, "out"));
+  });
+}
+
+greta_status greta_silu_mul_packed(greta_operations* operations, const greta_tensor* x,
+                                   const greta_tensor* out) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->silu_mul(call(x, "x"), call(out, "out"));
+  });
+}
+
+greta_status greta_gelu(greta_operations* operations, const greta_tensor* x,
+                        const greta_tensor* out, greta_gelu_form form) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->gelu(call(x, "x"), call(out, "out"),
+                      choose(form, {GeluForm::tanh, GeluForm::erf}, "form"));
+  });
+}
+
+greta_status greta_rope(greta_operations* operations, const greta_tensor* x,
+                        const greta_tensor* positions, const greta_tensor* table,
+                        const greta_tensor* out, greta_rope_pairs pairs) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->rope(call(x, "x"), call(positions, "positions"), call(table, "table"),
+                      call(out, "out"),
+                      choose(pairs, {RopePairs::interleaved, RopePairs::half}, "pairs"));
+  });
+}
+
+greta_status greta_kv_update(greta_operations* operations, const greta_tensor* k,
+                             const greta_tensor* v, const greta_tensor* position,
+                             const greta_tensor* k_cache, const greta_tensor* v_cache) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->kv_update(call(k, "k"), call(v, "v"), call(position, "position"),
+                           call(k_cache, "k_cache"), call(v_cache, "v_cache"));
+  });
+}
+
+greta_status greta_embedding(greta_operations* operations, const greta_tensor* ids,
+                             const greta_tensor* table, const greta_tensor* out) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->embedding(call(ids, "ids"), call(table, "table"), call(out, "out"));
+  });
+}
+
+greta_status greta_argmax(greta_operations* operations, const greta_tensor* x,
+                          const greta_tensor* index) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->argmax(call(x, "x"), call(index, "index"));
+  });
+}
+
+greta_status greta_attention(greta_operations* operations, const greta_tensor* q,
+                             const greta_tensor* k, const greta_tensor* v,
+                             const greta_tensor* lengths, const greta_tensor* out,
+                             const greta_attention_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    const auto given = read_options(options, greta_attention_defaults(), "options");
+    AttentionOptions wanted;
+    if (given.scale != 0) wanted.scale = given.scale;
+    wanted.causal = given.causal != 0;
+    return call->attention(call(q, "q"), call(k, "k"), call(v, "v"), call(lengths, "lengths"),
+                           call(out, "out"), wanted);
+  });
+}
+
+greta_status greta_softmax(greta_operations* operations, const greta_tensor* x,
+                           const greta_tensor* y, const greta_softmax_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    const auto given = read_options(options, greta_softmax_defaults(), "options");
+    SoftmaxOptions wanted;
+    wanted.scale = given.scale;
+    wanted.mask = given.causal != 0 ? SoftmaxMask::causal : SoftmaxMask::none;
+    wanted.added = call.maybe(given.mask, "mask");
+    return call->softmax(call(x, "x"), call(y, "y"), wanted);
+  });
+}
+
+greta_status greta_layernorm(greta_operations* operations, const greta_tensor* x,
+                             const greta_tensor* y, const greta_norm_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->layernorm(call(x, "x"), call(y, "y"), call.norm(options));
+  });
+}
+
+greta_status greta_rmsnorm(greta_operations* operations, const greta_tensor* x,
+                           const greta_tensor* y, const greta_norm_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->rmsnorm(call(x, "x"), call(y, "y"), call.norm(options));
+  });
+}
+
+greta_status greta_add_rmsnorm(greta_operations* operations, const greta_tensor* x,
+                               const greta_tensor* residual, const greta_tensor* sum,
+                               const greta_tensor* y, const greta_norm_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->add_rmsnorm(call(x, "x"), call(residual, "residual"), call(sum, "sum"),
+                             call(y, "y"), call.norm(options));
+  });
+}
+
+greta_status greta_layernorm_rmsnorm(greta_operations* operations, const greta_tensor* x,
+                                     const greta_tensor* y, const greta_tensor* gain,
+                                     const greta_norm_options* options) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->layernorm_rmsnorm(call(x, "x"), call(y, "y"), call.maybe(gain, "gain"),
+                                   call.norm(options));
+  });
+}
+
+greta_status greta_copy(greta_operations* operations, const greta_tensor* to,
+                        const greta_tensor* from) {
+  return guarded([&] {
+    const Call call(operations);
+    return call->copy(call(to, "to"), call(from, "from"));
+  });
+}
+
+greta_status greta_run(greta_operations* operations, const char* problem,
+                       const greta_tensor* const* operands, std::size_t count) {
+  return guarded([&]() -> Result<void> {
+    const Call call(operations);
+    auto wanted = Problem::parse(&need(problem, "problem"));
+    if (!wanted) return wanted.failure();
+    if (count > 0) need(operands, "operands");
+    std::vector<Tensor> given;
+    for (std::size_t i = 0; i < count; ++i) given.push_back(call(operands[i], "an operand"));
+    return call->run(*wanted, given);
+  });
+}

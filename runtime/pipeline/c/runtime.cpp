@@ -1,0 +1,220 @@
+// Versions, failures, runtimes and tensors of greta.h.
+#include "kernels/model/problem.hpp"
+#include "runtime/device/version.hpp"
+#include "runtime/pipeline/c/handles.hpp"
+
+namespace greta::c {
+namespace {
+
+thread_local std::string last_error;
+
+greta_status status_of(Status status) {
+  switch (status) {
+    case Status::constraints:
+      return GRETA_CONSTRAINTS;
+    case Status::compile:
+      return GRETA_COMPILE;
+    case Status::launch:
+      return GRETA_LAUNCH;
+    case Status::timeout:
+      return GRETA_TIMEOUT;
+    case Status::crash:
+      return GRETA_CRASH;
+    case Status::out_of_memory:
+      return GRETA_OUT_OF_MEMORY;
+    case Status::unavailable:
+      return GRETA_UNAVAILABLE;
+    case Status::invalid_argument:
+      return GRETA_INVALID_ARGUMENT;
+    case Status::device_lost:
+      return GRETA_DEVICE_LOST;
+    case Status::io:
+      return GRETA_IO;
+    case Status::correctness:
+      break;  // a verdict of the tuner's
+  }
+  return GRETA_INTERNAL;
+}
+
+}  // namespace
+
+greta_status fail(Status status, std::string_view message) noexcept {
+  try {
+    last_error = message;
+  } catch (...) {
+    last_error.clear();
+  }
+  return status_of(status);
+}
+
+void refuse(std::string message) {
+  throw Error(Failure{Status::invalid_argument, std::move(message), {}});
+}
+
+DType dtype_of(greta_dtype dtype) {
+  return choose(dtype, {DType::f32, DType::f16, DType::bf16, DType::i32}, "dtype");
+}
+
+Shape shape_of(const std::int64_t* shape, std::size_t rank) {
+  if (rank > Shape::most_dims)
+    refuse(fmt::format("rank is {}, at most {}", rank, Shape::most_dims));
+  if (rank > 0) need(shape, "shape");
+  return Shape(std::span(shape, rank));
+}
+
+greta_tensor* handle(const std::shared_ptr<Runtime>& runtime, Tensor tensor) {
+  return new greta_tensor{runtime, std::move(tensor)};
+}
+
+}  // namespace greta::c
+
+using namespace greta;     // NOLINT
+using namespace greta::c;  // NOLINT
+
+std::int32_t greta_abi_version() {
+  return GRETA_ABI_VERSION;
+}
+
+const char* greta_version() {
+  static const std::string text(version());
+  return text.c_str();
+}
+
+const char* greta_last_error() {
+  return last_error.c_str();
+}
+
+greta_runtime_options greta_runtime_defaults() {
+  return {sizeof(greta_runtime_options), "auto", nullptr, nullptr, nullptr, nullptr};
+}
+
+greta_status greta_runtime_open(const greta_runtime_options* options, greta_runtime** runtime) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    const auto given = read_options(options, greta_runtime_defaults(), "options");
+    RuntimeOptions wanted;
+    wanted.device = &need(given.device, "options->device");
+    if (given.database != nullptr) wanted.databases.own = given.database;
+    if (given.shipped != nullptr) wanted.databases.shipped = given.shipped;
+    if (given.cache_directory != nullptr) wanted.open.cache_directory = given.cache_directory;
+    if (given.compile_helper != nullptr) wanted.open.compile_helper = given.compile_helper;
+    auto opened = Runtime::open(wanted);
+    if (!opened) return opened.failure();
+    auto made = std::make_unique<greta_runtime>();
+    made->runtime = *std::move(opened);
+    made->id = made->runtime->device().info().id();
+    made->name = made->runtime->device().info().name;
+    *runtime = made.release();
+    return {};
+  });
+}
+
+void greta_runtime_close(greta_runtime* runtime) {
+  delete runtime;
+}
+
+greta_status greta_runtime_device(const greta_runtime* runtime, const char** id,
+                                  const char** name) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    if (id != nullptr) *id = runtime->id.c_str();
+    if (name != nullptr) *name = runtime->name.c_str();
+    return {};
+  });
+}
+
+greta_status greta_runtime_precompile(greta_runtime* runtime, const char* const* problems,
+                                      std::size_t count, std::uint32_t jobs) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    if (count > 0) need(problems, "problems");
+    std::vector<Problem> wanted;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto problem = Problem::parse(&need(problems[i], "a problem"));
+      if (!problem) return problem.failure();
+      wanted.push_back(*std::move(problem));
+    }
+    for (const Precompiled& one : runtime->runtime->precompile(wanted, jobs)) {
+      if (one.failure) return *one.failure;
+    }
+    return {};
+  });
+}
+
+greta_status greta_tensor_allocate(greta_runtime* runtime, greta_dtype dtype,
+                                   const std::int64_t* shape, std::size_t rank, greta_memory memory,
+                                   greta_tensor** tensor) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    need(tensor, "tensor");
+    const Memory kind = choose(memory, {Memory::device, Memory::staging}, "memory");
+    auto made = runtime->runtime->allocate(dtype_of(dtype), shape_of(shape, rank), kind);
+    if (!made) return made.failure();
+    *tensor = handle(runtime->runtime, *std::move(made));
+    return {};
+  });
+}
+
+greta_status greta_tensor_slice(const greta_tensor* tensor, std::size_t dim, std::int64_t first,
+                                std::int64_t count, greta_tensor** view) {
+  return guarded([&]() -> Result<void> {
+    need(tensor, "tensor");
+    need(view, "view");
+    *view = handle(tensor->runtime, tensor->tensor.slice(dim, first, count));
+    return {};
+  });
+}
+
+greta_status greta_tensor_reshape(const greta_tensor* tensor, const std::int64_t* shape,
+                                  std::size_t rank, greta_tensor** view) {
+  return guarded([&]() -> Result<void> {
+    need(tensor, "tensor");
+    need(view, "view");
+    *view = handle(tensor->runtime, tensor->tensor.reshape(shape_of(shape, rank)));
+    return {};
+  });
+}
+
+void greta_tensor_release(greta_tensor* tensor) {
+  delete tensor;
+}
+
+greta_status greta_tensor_describe(const greta_tensor* tensor, greta_dtype* dtype,
+                                   std::int64_t* shape, std::size_t* rank, std::size_t* bytes) {
+  return guarded([&]() -> Result<void> {
+    const Tensor& described = need(tensor, "tensor").tensor;
+    if (dtype != nullptr) *dtype = static_cast<greta_dtype>(described.dtype());
+    const auto extents = described.shape().extents();
+    if (shape != nullptr) std::copy(extents.begin(), extents.end(), shape);
+    if (rank != nullptr) *rank = extents.size();
+    if (bytes != nullptr) *bytes = described.bytes();
+    return {};
+  });
+}
+
+greta_status greta_tensor_host(const greta_tensor* tensor, void** host) {
+  return guarded([&]() -> Result<void> {
+    need(tensor, "tensor");
+    need(host, "host");
+    std::byte* const first = tensor->tensor.host();
+    if (first == nullptr) refuse("the host can't reach the tensor's memory");
+    *host = first;
+    return {};
+  });
+}
+
+greta_status greta_tensor_upload(const greta_tensor* tensor, const void* from, std::size_t bytes) {
+  return guarded([&]() -> Result<void> {
+    need(tensor, "tensor");
+    if (from == nullptr) refuse("from is null");
+    return tensor->runtime->upload(tensor->tensor, {static_cast<const std::byte*>(from), bytes});
+  });
+}
+
+greta_status greta_tensor_download(const greta_tensor* tensor, void* to, std::size_t bytes) {
+  return guarded([&]() -> Result<void> {
+    need(tensor, "tensor");
+    if (to == nullptr) refuse("to is null");
+    return tensor->runtime->download(tensor->tensor, {static_cast<std::byte*>(to), bytes});
+  });
+}

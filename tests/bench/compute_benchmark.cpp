@@ -1,0 +1,123 @@
+// Host time of the compute API: an operation through a queue beside the raw launch of its kernel,
+// and the replay of a graph of a decode step's size. greta_compute_benchmark [--device=NAME] and
+// Google Benchmark's options. Times are those of the calling thread for one operation, or one
+// replay; the device's work is waited for outside of them.
+
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/pipeline/compute/pipeline.hpp"
+#include "runtime/pipeline/compute/queue.hpp"
+#include "runtime/pipeline/compute/runtime.hpp"
+
+namespace greta {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A runtime with the operands of small operations, so that the device is never what is waited for.
+struct Bench {
+  explicit Bench(const std::string& device) {
+    RuntimeOptions options;
+    options.device = device;
+    runtime = Runtime::open(options).value();
+    queue = runtime->queue().value();
+    for (Tensor* const tensor : {&x, &y}) *tensor = runtime->allocate(DType::f32, {1, 64}).value();
+    weight = runtime->allocate(DType::f32, {64}).value();
+    q = runtime->allocate(DType::f32, {1, 4, 16}).value();
+    keys = runtime->allocate(DType::f32, {2, 32, 16}).value();
+    values = runtime->allocate(DType::f32, {2, 32, 16}).value();
+    out = runtime->allocate(DType::f32, {1, 4, 16}).value();
+    lengths = runtime->allocate(DType::i32, {1}).value();
+    const std::int32_t length = 1;
+    runtime->upload(lengths, std::as_bytes(std::span(&length, 1))).value();
+  }
+  void rmsnorm(Operations& ops) const { ops.rmsnorm(x, y, {.weight = weight}).value(); }
+  void attention(Operations& ops) const { ops.attention(q, keys, values, lengths, out).value(); }
+
+  std::unique_ptr<Runtime> runtime;
+  std::unique_ptr<Queue> queue;
+  Tensor x, y, weight, q, keys, values, lengths, out;
+};
+
+/// Times `operations` calls at once, then waits for the device.
+template <typename Call>
+void time_calls(benchmark::State& state, Queue& queue, const Call& call) {
+  constexpr int operations = 256;
+  call();  // compiles
+  while (state.KeepRunningBatch(operations)) {
+    queue.synchronize().value();
+    const auto start = Clock::now();
+    for (int i = 0; i < operations; ++i) call();
+    state.SetIterationTime(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  queue.synchronize().value();
+}
+
+void raw_launch(benchmark::State& state, Bench& bench) {
+  Stream& stream = bench.queue->stream();
+  bench.rmsnorm(*bench.queue);
+  const PreparedOperation& ready = *bench.runtime->prepared().at(0);
+  const std::uint64_t operands[] = {bench.x.address(), bench.weight.address(), bench.y.address()};
+  std::shared_ptr<Buffer> replaced;
+  Workspace workspace;  // where the row is split
+  workspace.reserve(bench.runtime->device(), stream, ready.plan, replaced).value();
+  const std::uint64_t room = workspace.address(ready.plan);
+  int since_submit = 0;
+  time_calls(state, *bench.queue, [&] {
+    ready.plan.record(stream, operands, room).value();
+    if (++since_submit % Queue::submit_after == 0) stream.submit().value();
+  });
+}
+
+void replay(benchmark::State& state, Bench& bench) {
+  constexpr int operations = 330;
+  Pipeline pipeline(*bench.runtime);
+  for (int i = 0; i < operations; ++i) bench.rmsnorm(pipeline);
+  const auto graph = pipeline.finish().value();
+  for (auto _ : state) {
+    bench.queue->synchronize().value();
+    const auto start = Clock::now();
+    bench.queue->replay(*graph).value();
+    state.SetIterationTime(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  bench.queue->synchronize().value();
+}
+
+}  // namespace
+}  // namespace greta
+
+int main(int count, char** arguments) {
+  using namespace greta;  // NOLINT
+  std::string device = "auto";
+  std::vector<char*> rest;
+  for (int i = 0; i < count; ++i) {
+    constexpr std::string_view option = "--device=";
+    if (std::string_view(arguments[i]).starts_with(option)) {
+      device = arguments[i] + option.size();
+    } else {
+      rest.push_back(arguments[i]);
+    }
+  }
+  int rest_count = static_cast<int>(rest.size());
+  benchmark::Initialize(&rest_count, rest.data());
+  if (benchmark::ReportUnrecognizedArguments(rest_count, rest.data())) return 2;
+  Bench bench(device);
+  const auto add = [](const char* name, auto function) {
+    benchmark::RegisterBenchmark(name, function)->UseManualTime()->Unit(benchmark::kMicrosecond);
+  };
+  add("raw_launch/rmsnorm", [&](auto& state) { raw_launch(state, bench); });
+  add("operation/rmsnorm",
+      [&](auto& state) { time_calls(state, *bench.queue, [&] { bench.rmsnorm(*bench.queue); }); });
+  add("operation/attention", [&](auto& state) {
+    time_calls(state, *bench.queue, [&] { bench.attention(*bench.queue); });
+  });
+  add("replay/330_operations", [&](auto& state) { replay(state, bench); });
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,189 @@
+/* Runs operations and a pipeline through greta.h alone, in C: main.c DEVICE. Prints what is wrong. */
+#include <greta.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ROWS = 4, DEPTH = 8, COLS = 12 };
+
+#define CHECK(condition)                                                                     \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      printf("line %d: %s; last error: %s\n", __LINE__, #condition, greta_last_error());     \
+      return 1;                                                                              \
+    }                                                                                        \
+  } while (0)
+
+/* rmsnorm(A B^T) with epsilon 1e-5, as it is defined. */
+static void reference(const float* a, const float* b, const float* weight, float* y) {
+  for (int row = 0; row < ROWS; ++row) {
+    double squares = 0, c[COLS];
+    for (int col = 0; col < COLS; ++col) {
+      c[col] = 0;
+      for (int k = 0; k < DEPTH; ++k) c[col] += (double)a[row * DEPTH + k] * b[col * DEPTH + k];
+      squares += c[col] * c[col];
+    }
+    const double root = sqrt(squares / COLS + 1e-5);
+    for (int col = 0; col < COLS; ++col) y[row * COLS + col] = (float)(c[col] / root * weight[col]);
+  }
+}
+
+static int close_to(const float* actual, const float* expected) {
+  for (int i = 0; i < ROWS * COLS; ++i) {
+    if (!(fabsf(actual[i] - expected[i]) < 1e-4F)) return 0;
+  }
+  return 1;
+}
+
+static void fill(float* values, int count, float seed) {
+  for (int i = 0; i < count; ++i) values[i] = sinf(seed + 1.7F * (float)i);
+}
+
+struct tensors {
+  greta_tensor *a, *staged, *b, *weight, *c, *y;
+};
+
+static int allocate(greta_runtime* runtime, struct tensors* t) {
+  const int64_t a[] = {ROWS, DEPTH}, b[] = {COLS, DEPTH}, c[] = {ROWS, COLS}, w[] = {COLS};
+  CHECK(greta_tensor_allocate(runtime, GRETA_F32, a, 2, GRETA_DEVICE, &t->a) == GRETA_OK);
+  CHECK(greta_tensor_allocate(runtime, GRETA_F32, a, 2, GRETA_STAGING, &t->staged) == GRETA_OK);
+  CHECK(greta_tensor_allocate(runtime, GRETA_F32, b, 2, GRETA_DEVICE, &t->b) == GRETA_OK);
+  CHECK(greta_tensor_allocate(runtime, GRETA_F32, w, 1, GRETA_DEVICE, &t->weight) == GRETA_OK);
+  CHECK(greta_tensor_allocate(runtime, GRETA_F32, c, 2, GRETA_DEVICE, &t->c) == GRETA_OK);
+  CHECK(greta_tensor_allocate(runtime, GRETA_F32, c, 2, GRETA_DEVICE, &t->y) == GRETA_OK);
+  return 0;
+}
+
+/* rmsnorm(A B^T), into y by way of c. */
+static greta_status compute(greta_operations* ops, const struct tensors* t, const greta_tensor* a,
+                            const greta_tensor* c) {
+  greta_gemm_options gemm = greta_gemm_defaults();
+  gemm.layout = GRETA_NT;
+  greta_norm_options norm = greta_norm_defaults();
+  norm.weight = t->weight;
+  const greta_status status = greta_gemm(ops, a, t->b, c, &gemm);
+  return status == GRETA_OK ? greta_rmsnorm(ops, c, t->y, &norm) : status;
+}
+
+static int test_queue(greta_queue* queue, const struct tensors* t, const float* expected) {
+  float y[ROWS * COLS];
+  CHECK(compute(greta_queue_operations(queue), t, t->a, t->c) == GRETA_OK);
+  CHECK(greta_queue_synchronize(queue, 60) == GRETA_OK);
+  CHECK(greta_tensor_download(t->y, y, sizeof y) == GRETA_OK);
+  CHECK(close_to(y, expected));
+  return 0;
+}
+
+/* The host changes staging memory between replays. */
+static int test_pipeline(greta_runtime* runtime, greta_queue* queue, const struct tensors* t,
+                         const float* b, const float* weight) {
+  const int64_t a[] = {ROWS, DEPTH}, c[] = {ROWS, COLS};
+  greta_pipeline* pipeline = NULL;
+  greta_tensor *copied = NULL, *product = NULL;
+  greta_graph* graph = NULL;
+  CHECK(greta_pipeline_begin(runtime, &pipeline) == GRETA_OK);
+  greta_operations* const ops = greta_pipeline_operations(pipeline);
+  CHECK(greta_pipeline_temporary(pipeline, GRETA_F32, a, 2, &copied) == GRETA_OK);
+  CHECK(greta_pipeline_temporary(pipeline, GRETA_F32, c, 2, &product) == GRETA_OK);
+  CHECK(greta_copy(ops, copied, t->staged) == GRETA_OK);
+  CHECK(greta_pipeline_label(pipeline, "the only layer") == GRETA_OK);
+  CHECK(compute(ops, t, copied, product) == GRETA_OK);
+  CHECK(greta_pipeline_finish(pipeline, 1, &graph) == GRETA_OK);
+  greta_pipeline_release(pipeline);
+  greta_tensor_release(copied);
+  greta_tensor_release(product);
+  void* staged = NULL;
+  CHECK(greta_tensor_host(t->staged, &staged) == GRETA_OK);
+  for (int round = 0; round < 3; ++round) {
+    float values[ROWS * DEPTH], expected[ROWS * COLS], y[ROWS * COLS];
+    fill(values, ROWS * DEPTH, (float)round);
+    memcpy(staged, values, sizeof values);
+    reference(values, b, weight, expected);
+    CHECK(greta_queue_replay(queue, graph) == GRETA_OK);
+    CHECK(greta_queue_synchronize(queue, 60) == GRETA_OK);
+    CHECK(greta_tensor_download(t->y, y, sizeof y) == GRETA_OK);
+    CHECK(close_to(y, expected));
+  }
+  const char* text = NULL;
+  CHECK(greta_graph_explain(graph, &text) == GRETA_OK);
+  CHECK(strstr(text, "the only layer | gemm dtype=f32 out=f32 layout=nt m=4 n=12 k=8 | ") != NULL);
+  size_t temporaries = 0;
+  CHECK(greta_graph_memory(graph, &temporaries, NULL) == GRETA_OK);
+  CHECK(temporaries >= ROWS * (DEPTH + COLS) * sizeof(float));
+  greta_graph_release(graph);
+  return 0;
+}
+
+/* What makes no sense is an error with one line, whatever is null or out of range. */
+static int test_errors(greta_runtime* runtime, greta_queue* queue, const struct tensors* t) {
+  greta_operations* const ops = greta_queue_operations(queue);
+  const int64_t bad[] = {4, -1}, huge[] = {1, 1, 1, 1, 1};
+  greta_tensor* none = NULL;
+  struct {
+    greta_gemm_options known;
+    int unknown;
+  } newer = {greta_gemm_defaults(), 0};
+  greta_gemm_options gemm = greta_gemm_defaults();
+  CHECK(greta_gemm(ops, t->a, NULL, t->c, NULL) == GRETA_INVALID_ARGUMENT);
+  CHECK(strcmp(greta_last_error(), "b is null") == 0);
+  CHECK(greta_gemm(NULL, t->a, t->b, t->c, NULL) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_gemm(ops, t->a, t->b, t->c, NULL) == GRETA_INVALID_ARGUMENT); /* nn: 8 x 12 needed */
+  CHECK(strstr(greta_last_error(), "B is f32 [12, 8], but it must be f32 of 8 x 8") != NULL);
+  gemm.layout = 7;
+  CHECK(greta_gemm(ops, t->a, t->b, t->c, &gemm) == GRETA_INVALID_ARGUMENT);
+  CHECK(strcmp(greta_last_error(), "layout is 7, which it can't be") == 0);
+  gemm = greta_gemm_defaults();
+  gemm.size = 4;
+  CHECK(greta_gemm(ops, t->a, t->b, t->c, &gemm) == GRETA_INVALID_ARGUMENT);
+  newer.known.size = sizeof newer;
+  newer.known.layout = GRETA_NT;
+  memset((char*)&newer + sizeof newer.known, 0, sizeof newer - sizeof newer.known);
+  CHECK(greta_gemm(ops, t->a, t->b, t->c, &newer.known) == GRETA_OK);
+  newer.unknown = 1;
+  CHECK(greta_gemm(ops, t->a, t->b, t->c, &newer.known) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_tensor_allocate(runtime, GRETA_F32, bad, 2, GRETA_DEVICE, &none) != GRETA_OK);
+  CHECK(greta_tensor_allocate(runtime, GRETA_F32, huge, 5, GRETA_DEVICE, &none) != GRETA_OK);
+  CHECK(greta_tensor_allocate(runtime, 9, bad, 1, GRETA_DEVICE, &none) != GRETA_OK);
+  CHECK(greta_tensor_slice(t->a, 0, 3, 2, &none) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_tensor_upload(t->a, NULL, 128) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_tensor_download(t->a, &none, sizeof none) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_run(ops, "fft n=2", NULL, 0) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_queue_synchronize(queue, -1) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_queue_replay(queue, NULL) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_runtime_open(NULL, NULL) == GRETA_INVALID_ARGUMENT);
+  CHECK(none == NULL);
+  CHECK(greta_queue_operations(NULL) == NULL);
+  return 0;
+}
+
+int main(int count, char** arguments) {
+  float a[ROWS * DEPTH], b[COLS * DEPTH], weight[COLS], expected[ROWS * COLS];
+  greta_runtime* runtime = NULL;
+  greta_queue* queue = NULL;
+  struct tensors t;
+  const char *id = NULL, *name = NULL;
+  CHECK(greta_abi_version() == GRETA_ABI_VERSION);
+  greta_runtime_options options = greta_runtime_defaults();
+  options.device = "no such device";
+  CHECK(greta_runtime_open(&options, &runtime) == GRETA_UNAVAILABLE);
+  options.device = count > 1 ? arguments[1] : "auto";
+  CHECK(greta_runtime_open(&options, &runtime) == GRETA_OK);
+  CHECK(greta_runtime_device(runtime, &id, &name) == GRETA_OK);
+  printf("GRETA %s on %s, %s\n", greta_version(), id, name);
+  CHECK(greta_queue_open(runtime, &queue) == GRETA_OK);
+  if (allocate(runtime, &t) != 0) return 1;
+  fill(a, ROWS * DEPTH, 0.5F);
+  fill(b, COLS * DEPTH, 1.5F);
+  fill(weight, COLS, 2.5F);
+  reference(a, b, weight, expected);
+  CHECK(greta_tensor_upload(t.a, a, sizeof a) == GRETA_OK);
+  CHECK(greta_tensor_upload(t.b, b, sizeof b) == GRETA_OK);
+  CHECK(greta_tensor_upload(t.weight, weight, sizeof weight) == GRETA_OK);
+  const int failed = test_queue(queue, &t, expected) ||
+                     test_pipeline(runtime, queue, &t, b, weight) || test_errors(runtime, queue, &t);
+  greta_runtime_close(runtime); /* what is left keeps what it needs */
+  greta_queue_close(queue);
+  greta_tensor* const all[] = {t.a, t.staged, t.b, t.weight, t.c, t.y, NULL};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) greta_tensor_release(all[i]);
+  return failed;
+}

@@ -1,0 +1,238 @@
+#include "tests/pipeline/compute/cases.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <set>
+
+#include "db/tuned_db.hpp"
+#include "kernels/catalog.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace greta::test {
+
+using Operands = std::vector<Tensor>;
+
+const std::vector<OperationCase>& operation_cases() {
+  static const std::vector<OperationCase> cases{
+      {"GemmFused",
+       "gemm dtype=f16 out=f32 layout=nt epilogue=bias,residual,silu m=12 n=24 k=40",
+       {{3, 4, 40}, {24, 40}, {24}, {12, 24}, {3, 4, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.gemm(t[0], t[1], t[4],
+                         {.layout = Layout::nt,
+                          .activation = Activation::silu,
+                          .bias = t[2],
+                          .residual = t[3]});
+       }},
+      {"GemmOfAVector",
+       "gemm dtype=f32 out=f32 m=1 n=64 k=48",
+       {{48}, {48, 64}, {64}},
+       [](Operations& ops, const Operands& t) { return ops.gemm(t[0], t[1], t[2]); }},
+      {"GemmAccumulates",
+       "gemm dtype=f32 out=f32 layout=tn epilogue=gelu alpha=-0.5 beta=\"2\" m=8 n=16 k=12",
+       {{12, 8}, {12, 16}, {8, 16}},
+       [](Operations& ops, const Operands& t) {
+         return ops.gemm(
+             t[0], t[1], t[2],
+             {.layout = Layout::tn, .activation = Activation::gelu, .alpha = -0.5F, .beta = 2});
+       }},
+      {"Add",
+       "add dtype=f16 out=f16 rows=6 cols=20",
+       {{2, 3, 20}, {2, 3, 20}, {2, 3, 20}},
+       [](Operations& ops, const Operands& t) { return ops.add(t[0], t[1], t[2]); }},
+      {"SiluMul",
+       "silu_mul dtype=f32 out=f16 rows=3 cols=20",
+       {{3, 20}, {3, 20}, {3, 20}},
+       [](Operations& ops, const Operands& t) { return ops.silu_mul(t[0], t[1], t[2]); }},
+      {"SiluMulPacked",
+       "silu_mul dtype=f32 out=f32 layout=packed rows=3 cols=20",
+       {{3, 40}, {3, 20}},
+       [](Operations& ops, const Operands& t) { return ops.silu_mul(t[0], t[1]); }},
+      {"Gelu",
+       "gelu dtype=f32 out=f32 form=erf rows=3 cols=20",
+       {{3, 20}, {3, 20}},
+       [](Operations& ops, const Operands& t) { return ops.gelu(t[0], t[1], GeluForm::erf); }},
+      {"Rope",
+       "rope dtype=f32 out=f32 style=half tokens=5 heads=3 dim=8 positions=9",
+       {{5, 3, 8}, {5}, {9, 8}, {5, 3, 8}},
+       [](Operations& ops, const Operands& t) {
+         return ops.rope(t[0], t[1], t[2], t[3], RopePairs::half);
+       }},
+      {"RopeInPlace",
+       "rope dtype=f16 out=f16 output=in_place tokens=5 heads=3 dim=8 positions=9",
+       {{5, 3, 8}, {5}, {9, 8}},
+       [](Operations& ops, const Operands& t) { return ops.rope(t[0], t[1], t[2], t[0]); }},
+      {"KvUpdate",
+       "kv_update dtype=f32 out=f16 tokens=3 kv_heads=2 dim=8 capacity=7",
+       {{3, 2, 8}, {3, 2, 8}, {1}, {2, 7, 8}, {2, 7, 8}},
+       [](Operations& ops, const Operands& t) {
+         return ops.kv_update(t[0], t[1], t[2], t[3], t[4]);
+       }},
+      {"Embedding",
+       "embedding dtype=f16 out=f32 tokens=4 vocabulary=10 dim=24",
+       {{4}, {10, 24}, {4, 24}},
+       [](Operations& ops, const Operands& t) { return ops.embedding(t[0], t[1], t[2]); }},
+      {"Argmax",
+       "argmax dtype=f32 out=i32 rows=3 cols=100",
+       {{3, 100}, {3}},
+       [](Operations& ops, const Operands& t) { return ops.argmax(t[0], t[1]); }},
+      {"AttentionOfABatch",
+       "attention dtype=f32 out=f32 scale=0.25 batch=2 heads=4 kv_heads=2 q=5 kv=9 dim=8 causal=1",
+       {{2, 5, 4, 8}, {2, 2, 9, 8}, {2, 2, 9, 8}, {2}, {2, 5, 4, 8}},
+       [](Operations& ops, const Operands& t) {
+         return ops.attention(t[0], t[1], t[2], t[3], t[4], {.scale = 0.25F, .causal = true});
+       }},
+      {"AttentionOfASequence",
+       "attention dtype=f16 out=f16 batch=1 heads=4 kv_heads=1 q=1 kv=33 dim=16 causal=0",
+       {{1, 4, 16}, {1, 33, 16}, {1, 33, 16}, {1}, {1, 4, 16}},
+       [](Operations& ops, const Operands& t) {
+         return ops.attention(t[0], t[1], t[2], t[3], t[4]);
+       }},
+      {"SoftmaxScaledAndCausal",
+       "softmax dtype=f32 out=f32 scale=0.125 mask=causal rows=6 cols=6",
+       {{6, 6}, {6, 6}},
+       [](Operations& ops, const Operands& t) {
+         return ops.softmax(t[0], t[1], {.scale = 0.125F, .mask = SoftmaxMask::causal});
+       }},
+      {"SoftmaxAdditiveInPlace",
+       "softmax dtype=f32 out=f32 mask=additive place=in rows=5 cols=40",
+       {{5, 40}, {5, 40}},
+       [](Operations& ops, const Operands& t) { return ops.softmax(t[0], t[0], {.added = t[1]}); }},
+      {"Layernorm",
+       "layernorm dtype=f16 out=f16 rows=5 cols=40",
+       {{5, 40}, {40}, {40}, {5, 40}},
+       [](Operations& ops, const Operands& t) {
+         return ops.layernorm(t[0], t[3], {.weight = t[1], .bias = t[2]});
+       }},
+      {"Rmsnorm",
+       "rmsnorm dtype=f32 out=f32 epsilon=1e-06 rows=5 cols=40",
+       {{5, 40}, {40}, {5, 40}},
+       [](Operations& ops, const Operands& t) {
+         return ops.rmsnorm(t[0], t[2], {.weight = t[1], .epsilon = 1e-6F});
+       }},
+      {"AddRmsnorm",
+       "add_rmsnorm dtype=f32 out=f32 affine=none rows=5 cols=40",
+       {{5, 40}, {5, 40}, {5, 40}, {5, 40}},
+       [](Operations& ops, const Operands& t) { return ops.add_rmsnorm(t[0], t[1], t[2], t[3]); }},
+      {"LayernormRmsnorm",
+       "layernorm_rmsnorm dtype=f32 out=f32 affine=weight rows=5 cols=40",
+       {{5, 40}, {40}, {40}, {5, 40}},
+       [](Operations& ops, const Operands& t) {
+         return ops.layernorm_rmsnorm(t[0], t[3], t[2], {.weight = t[1]});
+       }},
+  };
+  return cases;
+}
+
+std::vector<std::string> compute_devices() {
+  std::vector<std::string> ids;
+  std::set<std::string> backends_seen;
+  for (Backend* const backend : backends()) {
+    for (const ProbedDevice& device : backend->probe().devices) {
+      if (device.usable && backends_seen.insert(device.info.backend).second) {
+        ids.push_back(device.info.id());
+      }
+    }
+  }
+  return ids;
+}
+
+std::string device_name(std::string id) {
+  for (char& c : id) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return id;
+}
+
+std::unique_ptr<Runtime> open_runtime(const std::string& device, const LookupFiles& databases) {
+  static const TemporaryFolder cache;
+  RuntimeOptions options;
+  options.device = device;
+  options.open.cache_directory = cache.path();
+  options.databases = databases;
+  return Runtime::open(options).value();
+}
+
+Tensor upload(Runtime& runtime, const HostTensor& data, const Shape& shape) {
+  Tensor tensor = runtime.allocate(data.spec.dtype, shape).value();
+  runtime.upload(tensor, data.data).value();
+  return tensor;
+}
+
+Tensor upload(Runtime& runtime, const std::vector<std::int32_t>& values) {
+  Tensor tensor = runtime.allocate(DType::i32, {static_cast<std::int64_t>(values.size())}).value();
+  runtime.upload(tensor, std::as_bytes(std::span(values))).value();
+  return tensor;
+}
+
+HostTensor download(Runtime& runtime, const Tensor& tensor, const TensorSpec& spec) {
+  HostTensor data{spec, std::vector<std::byte>(spec.bytes())};
+  runtime.download(tensor, data.data).value();
+  return data;
+}
+
+std::vector<Shape> plain_shapes(const Problem& problem) {
+  std::vector<Shape> shapes;
+  for (const TensorSpec& spec : find_template(problem.op)->tensors(problem)) {
+    shapes.push_back({spec.rows, spec.cols});
+  }
+  return shapes;
+}
+
+Loaded load(Runtime& runtime, const Problem& problem, const std::vector<Shape>& shapes,
+            std::uint64_t seed) {
+  const KernelTemplate& kernel = *find_template(problem.op);
+  Loaded loaded;
+  loaded.inputs = kernel.inputs(problem, seed);
+  auto next = loaded.inputs.begin();
+  const auto specs = kernel.tensors(problem);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const HostTensor nan{specs[i], std::vector<std::byte>(specs[i].bytes(), std::byte{0xff})};
+    loaded.operands.push_back(
+        upload(runtime, specs[i].role == Role::output ? nan : *next++, shapes.at(i)));
+  }
+  return loaded;
+}
+
+void expect_right(Runtime& runtime, const Problem& problem, const Loaded& loaded,
+                  std::uint64_t seed) {
+  const KernelTemplate& kernel = *find_template(problem.op);
+  const auto specs = kernel.tensors(problem);
+  std::vector<HostTensor> outputs;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].role == Role::input) continue;
+    outputs.push_back(download(runtime, loaded.operands[i], specs[i]));
+  }
+  const Verdict verdict = kernel.reference(problem, loaded.inputs, seed)->check(outputs);
+  EXPECT_TRUE(verdict.passed) << problem.key() << ": " << verdict.detail;
+}
+
+void store_winner(const std::filesystem::path& file, const DeviceInfo& device,
+                  const Problem& problem, const Config& config) {
+  TunedDb db = TunedDb::open(file, TunedDb::Mode::read_write);
+  SessionRecord record;
+  record.device = device;
+  record.problem = problem;
+  record.provenance = {"0.1.0", find_template(problem.op)->key(), device.driver, device.compiler,
+                       "2026-11-20T12:00:00Z"};
+  record.strategy = "random";
+  record.budget = "1";
+  const auto session = db.begin_session(record);
+  Winner winner;
+  winner.config = config;
+  winner.default_us = 30;
+  winner.speedup = winner.speedup_low = winner.speedup_high = 3;
+  winner.rounds = 1;
+  winner.measurement.samples_us = {10};
+  winner.measurement.median_us = winner.measurement.low_us = winner.measurement.high_us = 10;
+  winner.default_samples_us = {30};
+  winner.verdict.passed = true;
+  winner.verdict.method = "full";
+  db.set_winner(session, winner);
+  db.end_session(session, "done");
+}
+
+}  // namespace greta::test

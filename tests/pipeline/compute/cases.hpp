@@ -1,0 +1,54 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/model/kernel_template.hpp"
+#include "runtime/pipeline/compute/operations.hpp"
+#include "runtime/pipeline/compute/runtime.hpp"
+
+namespace greta::test {
+
+/// A call of one of the methods of Operations, and the problem that it stands for.
+struct OperationCase {
+  std::string name;           ///< of the test
+  std::string key;            ///< of the problem
+  std::vector<Shape> shapes;  ///< of the operands, in the order of KernelTemplate::tensors
+  Result<void> (*call)(Operations&, const std::vector<Tensor>& operands);
+};
+
+/// Every method, with every option that changes the problem.
+const std::vector<OperationCase>& operation_cases();
+
+/// lavapipe, and one of hip-host's devices: a kernel takes a C++ compiler's second there.
+std::vector<std::string> compute_devices();
+std::string device_name(std::string id);
+/// A runtime with kernels cached for the test program.
+std::unique_ptr<Runtime> open_runtime(const std::string& device, const LookupFiles& databases = {});
+
+/// A tensor of a host tensor's contents.
+Tensor upload(Runtime& runtime, const HostTensor& data, const Shape& shape);
+Tensor upload(Runtime& runtime, const std::vector<std::int32_t>& values);
+/// A tensor's contents as the operand `spec`.
+HostTensor download(Runtime& runtime, const Tensor& tensor, const TensorSpec& spec);
+/// Tensors of an operation's operands: inputs drawn by `seed`, outputs full of NaN.
+struct Loaded {
+  std::vector<Tensor> operands;
+  std::vector<HostTensor> inputs;  ///< of those that are read
+};
+Loaded load(Runtime& runtime, const Problem& problem, const std::vector<Shape>& shapes,
+            std::uint64_t seed);
+/// Rows and columns as shapes.
+std::vector<Shape> plain_shapes(const Problem& problem);
+/// Expects the outputs among `operands` to be right.
+void expect_right(Runtime& runtime, const Problem& problem, const Loaded& loaded,
+                  std::uint64_t seed);
+
+/// Stores a configuration as the winner of a problem on a device, three times as fast as the
+/// default.
+void store_winner(const std::filesystem::path& file, const DeviceInfo& device,
+                  const Problem& problem, const Config& config);
+
+}  // namespace greta::test

@@ -1,0 +1,96 @@
+// What the methods of Operations ask for: the problem, its operands in order, and what is refused.
+#include "runtime/pipeline/compute/operations.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "kernels/catalog.hpp"
+#include "tests/pipeline/compute/cases.hpp"
+
+namespace greta {
+namespace {
+
+/// Keeps the last problem.
+class Recorder final : public Operations {
+ public:
+  Result<void> copy(const Tensor& to, const Tensor& from) override { return check_copy(to, from); }
+  Result<void> run(const Problem& asked, std::span<const Tensor> given) override {
+    problem = asked;
+    operands.assign(given.begin(), given.end());
+    return {};
+  }
+
+  Problem problem;
+  std::vector<Tensor> operands;
+};
+
+Tensor tensor(DType dtype, const Shape& shape) {
+  auto storage = std::make_shared<Storage>();
+  storage->bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  return {std::move(storage), dtype, shape};
+}
+
+std::string message(const Result<void>& result) {
+  return result ? "done" : result.failure().message;
+}
+
+TEST(Operations, EveryCallIsItsProblemWithOperandsInOrder) {
+  std::set<std::string> seen;
+  for (const test::OperationCase& one : test::operation_cases()) {
+    SCOPED_TRACE(one.name);
+    const Problem problem = Problem::parse(one.key).value();
+    seen.insert(problem.op);
+    const KernelTemplate& kernel = *find_template(problem.op);
+    check_problem(kernel, problem).value();
+    const auto specs = kernel.tensors(problem);
+    ASSERT_EQ(specs.size(), one.shapes.size());
+    std::vector<Tensor> operands;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      operands.push_back(tensor(specs[i].dtype, one.shapes[i]));
+    }
+    Recorder recorder;
+    EXPECT_EQ(message(one.call(recorder, operands)), "done");
+    EXPECT_EQ(recorder.problem.key(), one.key);
+    ASSERT_EQ(recorder.operands.size(), specs.size());
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      EXPECT_TRUE(recorder.operands[i].same_view(operands[i])) << specs[i].name;
+      EXPECT_EQ(why_not(recorder.operands[i], specs[i]), "");
+    }
+  }
+  EXPECT_EQ(seen.size(), catalog().size());  // every operation has a method
+}
+
+TEST(Operations, WhatCantBeMeantIsOneLine) {
+  Recorder ops;
+  const Tensor matrix = tensor(DType::f32, {4, 8}), vector = tensor(DType::f32, {8});
+  const Tensor ids = tensor(DType::i32, {4}), head = tensor(DType::f32, {4, 2, 4});
+  EXPECT_EQ(message(ops.gemm(matrix, vector, matrix)), "gemm: B is f32 [8], but it must be [k, n]");
+  EXPECT_EQ(message(ops.gemm(vector, matrix, matrix, {.layout = Layout::tn})),
+            "gemm: A is f32 [8], but it must be [k, m]");
+  EXPECT_EQ(message(ops.gemm({}, matrix, matrix)), "gemm: A is missing");
+  EXPECT_EQ(message(ops.gemm(matrix, {}, matrix)), "gemm: B is missing");
+  EXPECT_EQ(message(ops.gemm(matrix, matrix, {})), "gemm: C is missing");
+  EXPECT_EQ(message(ops.rope(matrix, ids, matrix, matrix)),
+            "rope: x is f32 [4, 8], but it must be [tokens, heads, dim]");
+  EXPECT_EQ(message(ops.rope(head, ids, {}, head)), "rope: table is missing");
+  EXPECT_EQ(message(ops.kv_update(head, head, ids, matrix, matrix)),
+            "kv_update: K_cache is f32 [4, 8], but it must be [kv_heads, capacity, dim]");
+  EXPECT_EQ(message(ops.attention(matrix, head, head, ids, matrix)),
+            "attention: Q is f32 [4, 8], but it must be [batch, q, heads, dim]");
+  EXPECT_EQ(message(ops.softmax(matrix, matrix, {.mask = SoftmaxMask::causal, .added = matrix})),
+            "softmax: a mask that is added, or a causal one, not both");
+  EXPECT_EQ(message(ops.rmsnorm(matrix, matrix, {.weight = vector, .bias = vector})),
+            "rmsnorm: it takes no bias");
+  EXPECT_EQ(message(ops.layernorm(matrix, matrix, {.bias = vector})),
+            "layernorm: a bias needs a weight beside it");
+  EXPECT_EQ(message(ops.layernorm_rmsnorm(matrix, matrix, vector)),
+            "layernorm_rmsnorm: a gain, exactly where there is a weight");
+  EXPECT_EQ(message(ops.copy(matrix, vector)),
+            "copy: f32 [8] to f32 [4, 8]: types and numbers of elements must agree");
+  EXPECT_EQ(message(ops.copy(matrix, matrix)), "copy: source and target overlap");
+  EXPECT_EQ(message(ops.copy(matrix, {})), "copy: from is missing");
+}
+
+}  // namespace
+}  // namespace greta

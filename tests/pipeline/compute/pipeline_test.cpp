@@ -1,0 +1,234 @@
+// Recorded sequences: memory, contents that change between replays, and operations that share one
+// workspace with counters in it.
+#include "runtime/pipeline/compute/pipeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "kernels/catalog.hpp"
+#include "kernels/choices.hpp"
+#include "runtime/pipeline/compute/queue.hpp"
+#include "tests/pipeline/compute/cases.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace greta {
+namespace {
+
+class PipelineTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  Tensor floats(std::int64_t count, float value) {
+    Tensor tensor = runtime_->allocate(DType::f32, {count}).value();
+    const std::vector<float> values(static_cast<std::size_t>(count), value);
+    runtime_->upload(tensor, std::as_bytes(std::span(values))).value();
+    return tensor;
+  }
+  std::vector<float> read(const Tensor& tensor) {
+    std::vector<float> values(static_cast<std::size_t>(tensor.shape().elements()));
+    runtime_->download(tensor, std::as_writable_bytes(std::span(values))).value();
+    return values;
+  }
+  void replay(const PipelineGraph& graph) {
+    queue_->replay(graph).value();
+    queue_->synchronize().value();
+  }
+
+  std::unique_ptr<Runtime> runtime_ = test::open_runtime(GetParam());
+  std::unique_ptr<Queue> queue_ = runtime_->queue().value();
+};
+
+// A chain of sums over temporaries that share an arena: any overlap of live ones shows in the end.
+TEST_P(PipelineTest, TemporariesShareMemoryAndKeepTheirContents) {
+  const Tensor one = floats(64, 1), result = floats(64, 0);
+  Pipeline pipeline(*runtime_);
+  std::vector<Tensor> chain{pipeline.temporary(DType::f32, {64})};
+  const Tensor early = chain.front();
+  pipeline.add(one, one, early).value();
+  for (int i = 0; i < 20; ++i) {
+    chain.push_back(pipeline.temporary(DType::f32, {64}));
+    pipeline.add(chain[chain.size() - 2], one, chain.back()).value();
+  }
+  pipeline.add(chain.back(), early, result).value();  // 22 + 2
+  pipeline.temporary(DType::f32, {4096});             // nobody uses it
+  pipeline.keep(chain[3]);
+  const auto graph = pipeline.finish().value();
+  for (int i = 0; i < 3; ++i) {
+    replay(*graph);
+    EXPECT_EQ(read(result), std::vector<float>(64, 24));
+    EXPECT_EQ(read(chain[3]), std::vector<float>(64, 5));  // kept until the end
+  }
+  EXPECT_EQ(graph->memory().temporaries, 21U * 256);
+  EXPECT_EQ(graph->memory().arena, 4U * 256);  // two of the chain, the first one, the kept one
+}
+
+// The host writes staging memory between replays; everything else of the graph stays as it is.
+TEST_P(PipelineTest, StagingMemoryIsCopiedWithinTheGraph) {
+  const Tensor staged = runtime_->allocate(DType::i32, {2}, Memory::staging).value();
+  const Tensor ids = runtime_->allocate(DType::i32, {2}).value();
+  std::vector<float> rows(10 * 8);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i / 8);
+  const Tensor table = runtime_->allocate(DType::f32, {10, 8}).value();
+  runtime_->upload(table, std::as_bytes(std::span(rows))).value();
+  const Tensor out = floats(16, 0),
+               read_back = runtime_->allocate(DType::f32, {16}, Memory::staging).value();
+  Pipeline pipeline(*runtime_);
+  pipeline.copy(ids, staged).value();
+  pipeline.embedding(ids, table, out.reshape({2, 8})).value();
+  pipeline.copy(read_back, out).value();
+  const auto graph = pipeline.finish().value();
+  ASSERT_NE(staged.host(), nullptr);
+  for (const std::int32_t first : {3, 7, 0}) {
+    const std::int32_t wanted[] = {first, 9 - first};
+    std::memcpy(staged.host(), wanted, sizeof wanted);
+    replay(*graph);
+    float values[16];
+    std::memcpy(values, read_back.host(), sizeof values);
+    EXPECT_EQ(values[0], static_cast<float>(first));
+    EXPECT_EQ(values[15], static_cast<float>(9 - first));
+  }
+}
+
+TEST_P(PipelineTest, WhatCantBeRecordedIsSaidAndLeavesTheRest) {
+  const Tensor one = floats(64, 1), result = floats(64, 0);
+  Pipeline pipeline(*runtime_), other(*runtime_);
+  const Tensor unwritten = pipeline.temporary(DType::f32, {64});
+  const Tensor foreign = other.temporary(DType::f32, {64});
+  pipeline.add(one, one, result).value();
+  EXPECT_EQ(pipeline.add(one, foreign, result).failure().message,
+            "f32 [64] is a temporary of another pipeline");
+  EXPECT_EQ(pipeline.add(one, one, one).failure().message,
+            "add dtype=f32 out=f32 rows=1 cols=64: C is written and overlaps A");
+  EXPECT_EQ(pipeline.add(one, floats(32, 1), result).failure().message,
+            "add dtype=f32 out=f32 rows=1 cols=64: B is f32 [32], but it must be f32 of 1 x 64");
+  EXPECT_EQ(queue_->add(one, unwritten, result).failure().message,
+            "add dtype=f32 out=f32 rows=1 cols=64: B is a temporary of a pipeline that is not "
+            "finished");
+  EXPECT_EQ(queue_->copy(result, unwritten).failure().message,
+            "copy: f32 [64] is a temporary of a pipeline that is not finished");
+  replay(*pipeline.finish().value());
+  EXPECT_EQ(read(result), std::vector<float>(64, 2));
+
+  Pipeline bad(*runtime_);
+  bad.label("layer 0 sum");
+  bad.add(bad.temporary(DType::f32, {64}), one, result).value();
+  EXPECT_EQ(bad.finish().failure().message,
+            "layer 0 sum: A is a temporary that nothing wrote before");
+  EXPECT_FALSE(unwritten.storage()->buffer);
+  EXPECT_EQ(queue_->run(Problem{"fft", DType::f32, DType::f32, {}, {}}, {}).failure().message,
+            "no operation fft");
+}
+
+// With and without a graph, and in pieces with timestamps, a pipeline does the same.
+TEST_P(PipelineTest, RunsAsAGraphOrOneByOneAndSaysWhatItRuns) {
+  const Tensor one = floats(64, 1), result = floats(64, 0);
+  for (const bool as_graph : {true, false}) {
+    Pipeline pipeline(*runtime_);
+    const Tensor sum = pipeline.temporary(DType::f32, {64});
+    pipeline.label("first");
+    pipeline.add(one, one, sum).value();
+    pipeline.label("second");
+    pipeline.add(sum, one, result).value();
+    pipeline.copy(one, result).value();
+    const auto graph = pipeline.finish({.graph = as_graph}).value();
+    replay(*graph);
+    EXPECT_EQ(read(result), std::vector<float>(64, 3));
+    const auto times = graph->time(*queue_).value();  // 3 + 3 + 3
+    EXPECT_EQ(read(result), std::vector<float>(64, 9));
+    ASSERT_EQ(times.size(), 3U);
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      EXPECT_GE(times[i].us, 0);
+      EXPECT_GE(times[i].start_us, i == 0 ? 0 : times[i - 1].start_us);
+    }
+    const auto lines = graph->explain();
+    ASSERT_EQ(lines.size(), 3U);
+    EXPECT_EQ(lines[0].label, "first");
+    EXPECT_EQ(lines[1].problem, "add dtype=f32 out=f32 rows=1 cols=64");
+    EXPECT_EQ(lines[1].origin, "default");
+    EXPECT_EQ(lines[1].config.substr(0, 5), "flat ");
+    EXPECT_EQ(lines[2].problem, "copy");
+    const std::vector<float> again(64, 1);
+    runtime_->upload(one, std::as_bytes(std::span(again))).value();
+  }
+}
+
+/// A configuration of this variant whose work is split, so that its plan counts arrivals.
+std::optional<Config> split_config(const Problem& problem, const DeviceInfo& device,
+                                   const char* variant) {
+  const KernelTemplate& kernel = *find_template(problem.op);
+  for (const Choice& choice : sample_choices(kernel, problem, device, variant, 200, 5)) {
+    const auto plan = kernel.plan(choice.problem, device, choice.config);
+    if (plan && plan->zeroed_bytes > 0) return choice.config;
+  }
+  return std::nullopt;
+}
+
+// Their counters overlap in one workspace, each left zero for the next, and none is written by
+// another's partial sums.
+TEST_P(PipelineTest, OperationsWithCountersShareOneWorkspace) {
+  const test::TemporaryFolder folder;
+  const DeviceInfo info = runtime_->device().info();
+  const std::pair<const char*, const char*> wanted[] = {
+      {"argmax dtype=f32 out=i32 rows=70 cols=512", "split"},
+      {"gemm dtype=f32 out=f32 m=2 n=96 k=512", "gemv"},
+      {"attention dtype=f32 out=f32 batch=3 heads=4 kv_heads=2 q=1 kv=64 dim=16 causal=0",
+       "decode"},
+      {"argmax dtype=f32 out=i32 rows=3 cols=4096", "split"},
+  };
+  std::vector<Problem> problems;
+  for (const auto& [key, variant] : wanted) {
+    problems.push_back(Problem::parse(key).value());
+    const auto config = split_config(problems.back(), info, variant);
+    ASSERT_TRUE(config) << key;
+    test::store_winner(folder / "own.db", info, problems.back(), *config);
+  }
+  runtime_ = test::open_runtime(GetParam(), {folder / "own.db", {}});
+  queue_ = runtime_->queue().value();
+
+  std::vector<test::Loaded> loaded;
+  Pipeline pipeline(*runtime_);
+  for (const Problem& problem : problems) {
+    loaded.push_back(test::load(*runtime_, problem, test::plain_shapes(problem), 21));
+    pipeline.run(problem, loaded.back().operands).value();
+  }
+  const auto graph = pipeline.finish().value();
+  std::size_t zeroed = 0, apart = 0;
+  for (const auto& line : graph->operations()) {
+    EXPECT_EQ(line.prepared->answer.origin, LookupOrigin::exact) << line.prepared->key;
+    EXPECT_EQ(line.prepared->plan.zeroed_bytes() % 256, 0U);
+    zeroed = std::max<std::size_t>(zeroed, line.prepared->plan.zeroed_bytes());
+    apart += line.prepared->plan.workspace_bytes();
+  }
+  EXPECT_GT(zeroed, 256U);  // of the first; the others' counters lie at its end
+  EXPECT_LT(graph->memory().workspace, apart);
+
+  std::vector<std::vector<std::byte>> first;
+  for (int round = 0; round < 5; ++round) {
+    replay(*graph);
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      const auto specs = find_template(problems[i].op)->tensors(problems[i]);
+      const auto out = test::download(*runtime_, loaded[i].operands.back(), specs.back()).data;
+      if (round == 0) {
+        test::expect_right(*runtime_, problems[i], loaded[i], 21);
+        first.push_back(out);
+      }
+      EXPECT_EQ(out, first[i]) << problems[i].key() << " changes in replay " << round;
+    }
+  }
+  // A queue's workspace grows from operation to operation while earlier ones are in flight.
+  for (std::size_t i = problems.size(); i-- > 0;) {
+    queue_->run(problems[i], loaded[i].operands).value();
+  }
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    queue_->run(problems[i], loaded[i].operands).value();
+  }
+  queue_->synchronize().value();
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    test::expect_right(*runtime_, problems[i], loaded[i], 21);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryDevice, PipelineTest, ::testing::ValuesIn(test::compute_devices()),
+                         [](const auto& given) { return test::device_name(given.param); });
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,220 @@
+// What a runtime does with look-ups: kernels compiled once, configurations that can't run replaced,
+// counts, and what was seen written to a file and read again.
+#include "runtime/pipeline/compute/runtime.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "kernels/catalog.hpp"
+#include "kernels/choices.hpp"
+#include "runtime/device/log.hpp"
+#include "runtime/pipeline/compute/capture.hpp"
+#include "runtime/pipeline/compute/pipeline.hpp"
+#include "runtime/pipeline/compute/queue.hpp"
+#include "tests/pipeline/compute/cases.hpp"
+#include "tests/pipeline/compute/refusing_device.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace greta {
+namespace {
+
+const Problem add_problem = Problem::parse("add dtype=f32 out=f32 rows=4 cols=64").value();
+
+std::unique_ptr<Runtime> refusing(test::RefusingDevice::Refuses refuses, int& compiled,
+                                  const LookupFiles& files = {}) {
+  auto device = open_device("vulkan:0", {}).value();
+  return Runtime::of(std::make_unique<test::RefusingDevice>(std::move(device), std::move(refuses),
+                                                            compiled),
+                     files)
+      .value();
+}
+
+TEST(Runtime, KernelsAreCompiledOnceForAllProblemsThatShareThem) {
+  int compiled = 0;
+  const auto runtime = refusing([](const KernelSource&) { return false; }, compiled);
+  const PreparedOperation* const first = runtime->prepare(add_problem).value();
+  EXPECT_EQ(compiled, 1);
+  EXPECT_EQ(runtime->prepare(add_problem).value(), first);
+  Problem taller = add_problem;
+  taller.dims[0].second = 8;  // its text knows no extents
+  EXPECT_NE(runtime->prepare(taller).value(), first);
+  EXPECT_EQ(compiled, 1);
+  EXPECT_EQ(runtime->kernels().size(), 1U);
+
+  Problem other = add_problem;
+  other.op = "gelu";
+  Problem wrong = add_problem;
+  wrong.dims[0].second = 0;
+  const std::vector<Problem> list{add_problem, other, wrong, other};
+  const auto outcome = runtime->precompile(list, 4);
+  ASSERT_EQ(outcome.size(), 4U);
+  EXPECT_EQ(compiled, 2);
+  EXPECT_EQ(outcome[1].problem, other.key());
+  EXPECT_EQ(outcome[1].kernels, 1U);
+  EXPECT_FALSE(outcome[1].failure);
+  ASSERT_TRUE(outcome[2].failure);
+  EXPECT_EQ(outcome[2].failure->message,
+            "add: --rows 0: must be a whole number between 1 and 2147483647");
+  static_cast<void>(runtime->prepare(other).value());
+  EXPECT_EQ(compiled, 2);
+}
+
+TEST(Runtime, ALookedUpConfigurationThatDoesNotCompileIsReplacedOnce) {
+  const test::TemporaryFolder folder;
+  const Problem problem = Problem::parse("softmax dtype=f32 out=f32 rows=3 cols=500").value();
+  const KernelTemplate& softmax = *find_template("softmax");
+  const DeviceInfo info = open_device("vulkan:0", {}).value()->info();
+  const Config streamed = sample_choices(softmax, problem, info, "streamed", 1, 3).at(0).config;
+  ASSERT_NE(softmax.default_config(problem, info).variant, "streamed");
+  test::store_winner(folder / "own.db", info, problem, streamed);
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel level, std::string_view line) {
+    if (level == LogLevel::warning) lines.emplace_back(line);
+  });
+  int compiled = 0;
+  const std::string refused = softmax.plan(problem, info, streamed)->sources[0].text;
+  const auto runtime = refusing([&](const KernelSource& source) { return source.text == refused; },
+                                compiled, {folder / "own.db", {}});
+  for (int i = 0; i < 2; ++i) {
+    const PreparedOperation& ready = *runtime->prepare(problem).value();
+    EXPECT_EQ(ready.answer.origin, LookupOrigin::fallback);
+    EXPECT_EQ(ready.answer.config, softmax.default_config(problem, info));
+    EXPECT_EQ(ready.replaced, streamed.text() + ": the driver gives up");
+  }
+  set_log_sink({});
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find(problem.key() + ": the exact configuration can't run"),
+            std::string::npos);
+
+  // Where the default can't run either, that is the answer.
+  const auto hopeless = refusing([](const KernelSource&) { return true; }, compiled);
+  const auto failed = hopeless->prepare(problem);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.failure().message, "the driver gives up");
+  EXPECT_EQ(failed.failure().log, "its log");
+}
+
+TEST(Runtime, TransfersAreOfTheWholeTensor) {
+  const auto runtime = test::open_runtime("vulkan:0");
+  const Tensor tensor = runtime->allocate(DType::f32, {4, 4}).value();
+  std::vector<std::byte> bytes(60);
+  EXPECT_EQ(runtime->upload(tensor, bytes).failure().message,
+            "upload: f32 [4, 4] has 64 bytes, not 60");
+  EXPECT_EQ(runtime->download(tensor.slice(1, 0, 2), std::span(bytes).first(32)).failure().message,
+            "download: f32 [4, 2] with strides [4, 1] has 32 bytes in pieces, not 32");
+  EXPECT_EQ(runtime->upload({}, bytes).failure().message, "upload: no tensor");
+  EXPECT_EQ(runtime->allocate(DType::f32, {std::int64_t{1} << 50}).failure().status,
+            Status::out_of_memory);
+  RuntimeOptions options;
+  options.device = "no such device";
+  EXPECT_EQ(Runtime::open(options).failure().status, Status::unavailable);
+  options.device = "vulkan:0";
+  options.databases.own = "/no/such/file.db";
+  EXPECT_NE(Runtime::open(options).failure().message.find("/no/such/file.db"), std::string::npos);
+}
+
+TEST(Telemetry, CountsRunsReplaysAndTimesOnlyWhenAsked) {
+  const auto runtime = test::open_runtime("vulkan:0");
+  const auto queue = runtime->queue().value();
+  const auto loaded = test::load(*runtime, add_problem, test::plain_shapes(add_problem), 1);
+  const auto& t = loaded.operands;
+  queue->add(t[0], t[1], t[2]).value();
+  Pipeline pipeline(*runtime);
+  for (int i = 0; i < 3; ++i) pipeline.add(t[0], t[1], t[2]).value();
+  auto graph = pipeline.finish().value();
+  queue->replay(*graph).value();
+  const auto counts = [&] { return runtime->telemetry().report(runtime->prepared()).at(0).counts; };
+  EXPECT_EQ(counts().runs, 0U);
+
+  runtime->telemetry().set({.count = true});
+  queue->add(t[0], t[1], t[2]).value();
+  for (int i = 0; i < 2; ++i) queue->replay(*graph).value();
+  queue->synchronize().value();
+  EXPECT_EQ(counts().runs, 7U);
+  EXPECT_EQ(counts().timed_runs, 0U);
+
+  runtime->telemetry().set({.count = true, .device_time = true});
+  queue->replay(*graph).value();
+  queue->add(t[0], t[1], t[2]).value();
+  queue->synchronize().value();
+  EXPECT_EQ(counts().runs, 11U);
+  EXPECT_EQ(counts().timed_runs, 4U);
+  EXPECT_GT(counts().device_us, 0);
+  test::expect_right(*runtime, add_problem, loaded, 1);
+
+  graph.reset();  // its counts stay
+  static_cast<void>(Pipeline(*runtime).finish().value());
+  EXPECT_EQ(counts().runs, 11U);
+  const auto totals = runtime->telemetry().totals(runtime->prepared());
+  ASSERT_EQ(totals.size(), 1U);
+  EXPECT_EQ(totals[0].op, "add");
+  EXPECT_EQ(totals[0].prepared, 1U);
+  EXPECT_EQ(totals[0].hits.at(static_cast<std::size_t>(LookupOrigin::fallback)), 11U);
+}
+
+class CaptureFile : public ::testing::Test {
+ protected:
+  std::string error_of(const std::string& content) {
+    std::ofstream(file_) << content;
+    const auto read = read_capture(file_);
+    if (read) return "read";
+    const std::string name = file_.string();
+    EXPECT_EQ(read.failure().message.find(name), 0U) << read.failure().message;
+    return read.failure().message.substr(name.size());
+  }
+
+  const test::TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "seen.jsonl";
+};
+
+TEST_F(CaptureFile, KeepsWhatRan) {
+  const auto runtime = test::open_runtime("vulkan:0");
+  runtime->telemetry().set({.count = true, .device_time = true});
+  const auto queue = runtime->queue().value();
+  const auto loaded = test::load(*runtime, add_problem, test::plain_shapes(add_problem), 1);
+  for (int i = 0; i < 3; ++i) queue->run(add_problem, loaded.operands).value();
+  queue->synchronize().value();
+  const Capture seen = captured(*runtime);
+  ASSERT_EQ(seen.problems.size(), 1U);
+  EXPECT_EQ(seen.problems[0].count, 3U);
+  EXPECT_GT(seen.problems[0].device_us, 0);
+  write_capture(file_, seen).value();
+  EXPECT_EQ(folder_.listing(), "seen.jsonl");
+  const Capture read = read_capture(file_).value();
+  EXPECT_EQ(read.problems, seen.problems);
+  EXPECT_EQ(read.fingerprint, runtime->device().info().fingerprint());
+  EXPECT_EQ(write_capture("/no/such/folder/file", seen).failure().status, Status::io);
+}
+
+TEST_F(CaptureFile, EveryLineIsChecked) {
+  const std::string head = R"({"greta_capture":1,"device":"d","fingerprint":"f","greta":"0"})"
+                           "\n";
+  const auto line = [&](const std::string& problem, const std::string& rest) {
+    return head + R"({"problem":")" + problem + "\"," + rest + "}\n";
+  };
+  const std::string good = "add dtype=f32 out=f32 rows=1 cols=2",
+                    counts = R"("count":1,"device_us":2)";
+  EXPECT_EQ(error_of(line(good, counts)), "read");
+  EXPECT_EQ(error_of(""), ": empty, no capture");
+  EXPECT_EQ(error_of("x"), ", line 1: not a JSON object");
+  EXPECT_EQ(error_of("{}"), ", line 1: no valid \"greta_capture\"");
+  EXPECT_EQ(error_of(R"({"greta_capture":2})"),
+            ", line 1: version 2 of the form, this GRETA reads 1");
+  EXPECT_EQ(error_of(head + "\n"), ", line 2: not a JSON object");
+  EXPECT_EQ(error_of(line("fft dtype=f32 out=f32 n=2", counts)), ", line 2: no operation fft");
+  EXPECT_NE(error_of(line("add dtype=f32 out=f32 rows=0 cols=2", counts)).find("--rows 0"),
+            std::string::npos);
+  EXPECT_EQ(error_of(line(good, R"("count":-1,"device_us":2)")), ", line 2: no valid \"count\"");
+  EXPECT_EQ(error_of(line(good, R"("count":0,"device_us":2)")),
+            ", line 2: \"count\" must be at least 1");
+  EXPECT_EQ(error_of(line(good, R"("count":1,"device_us":-2)")),
+            ", line 2: \"device_us\" must be at least 0");
+  EXPECT_EQ(error_of(line(good, counts) + line(good, counts).substr(head.size())),
+            ", line 3: its problem was there before");
+  std::filesystem::remove(file_);
+  EXPECT_EQ(read_capture(file_).failure().status, Status::io);
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,115 @@
+// Views of memory: what they are, what is refused, and what kernels take.
+#include "runtime/pipeline/compute/tensor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "runtime/device/result.hpp"
+
+namespace greta {
+namespace {
+
+Tensor tensor(DType dtype, const Shape& shape, std::size_t offset = 0) {
+  auto storage = std::make_shared<Storage>();
+  storage->bytes = offset + static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  return {std::move(storage), dtype, shape, offset};
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::invalid_argument);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Shape, RefusesWhatIsNoShape) {
+  EXPECT_EQ((Shape{2, 3, 4}).elements(), 24);
+  EXPECT_EQ(Shape().elements(), 1);
+  EXPECT_EQ((Shape{2, 3}).text(), "[2, 3]");
+  EXPECT_EQ(error_of([] { Shape{1, 2, 3, 4, 5}; }), "a shape of 5 dimensions: at most 4");
+  for (const Shape& (*make)() : {+[]() -> const Shape& {
+                                   static Shape s{2, 0};
+                                   return s;
+                                 },
+                                 +[]() -> const Shape& {
+                                   static Shape s{-1};
+                                   return s;
+                                 },
+                                 +[]() -> const Shape& {
+                                   static Shape s{std::int64_t{1} << 40, std::int64_t{1} << 40};
+                                   return s;
+                                 }}) {
+    EXPECT_NE(error_of([make] { make(); }).find("each extent must be at least 1"),
+              std::string::npos);
+  }
+}
+
+TEST(Tensor, SlicesAndReshapesViewTheSameMemory) {
+  const Tensor whole = tensor(DType::f16, {4, 6, 8});
+  EXPECT_TRUE(whole.contiguous());
+  const Tensor rows = whole.slice(0, 1, 2);
+  EXPECT_EQ(rows.shape(), (Shape{2, 6, 8}));
+  EXPECT_EQ(rows.offset(), 96U);
+  EXPECT_TRUE(rows.contiguous());
+  EXPECT_EQ(rows.reshape({12, 8}).offset(), 96U);
+
+  const Tensor columns = whole.slice(2, 4, 4);
+  EXPECT_FALSE(columns.contiguous());
+  EXPECT_EQ(columns.text(), "f16 [4, 6, 4] with strides [48, 8, 1]");
+  EXPECT_EQ(error_of([&] { columns.reshape({96}); }),
+            "f16 [4, 6, 4] with strides [48, 8, 1] as [96]: it is not contiguous");
+  // One row's piece is contiguous, whatever the strides of its dimensions of one.
+  EXPECT_TRUE(columns.slice(0, 3, 1).slice(1, 5, 1).contiguous());
+
+  EXPECT_EQ(error_of([&] { whole.reshape({5}); }), "f16 [4, 6, 8] as [5]: not as many elements");
+  EXPECT_EQ(error_of([&] { whole.slice(0, 3, 2); }),
+            "indices 3 to 5 of dimension 0 of f16 [4, 6, 8]");
+  EXPECT_EQ(error_of([&] { whole.slice(3, 0, 1); }),
+            "indices 0 to 1 of dimension 3 of f16 [4, 6, 8]");
+  EXPECT_EQ(error_of([&] { whole.slice(0, -1, 1); }),
+            "indices -1 to 0 of dimension 0 of f16 [4, 6, 8]");
+  EXPECT_EQ(error_of([&] {
+              Tensor(whole.storage(), DType::f32, {4, 6, 8});
+            }),
+            "f32 [4, 6, 8] from byte 0 on does not fit memory of 384 bytes");
+  EXPECT_NE(error_of([&] { static_cast<void>(whole.address()); }), "no error");
+}
+
+TEST(Tensor, KnowsWhatItOverlaps) {
+  const Tensor whole = tensor(DType::f32, {4, 8});
+  const Tensor first = whole.slice(0, 0, 2), second = whole.slice(0, 2, 2);
+  EXPECT_TRUE(whole.overlaps(first));
+  EXPECT_TRUE(second.overlaps(whole));
+  EXPECT_FALSE(first.overlaps(second));
+  EXPECT_FALSE(first.overlaps(tensor(DType::f32, {4, 8})));
+  EXPECT_TRUE(first.same_view(whole.slice(0, 0, 2)));
+  EXPECT_FALSE(first.same_view(first.reshape({16})));
+}
+
+TEST(Tensor, KernelsTakePackedRowsOfTheirType) {
+  const TensorSpec operand{"A", Role::input, DType::f16, 6, 8};
+  for (const Shape& shape : {Shape{6, 8}, Shape{2, 3, 8}, Shape{6, 2, 4}, Shape{1, 6, 1, 8}}) {
+    EXPECT_EQ(why_not(tensor(DType::f16, shape), operand), "") << shape.text();
+  }
+  EXPECT_EQ(why_not(tensor(DType::f16, {6}), {"index", Role::output, DType::f16, 6, 1}), "");
+  EXPECT_EQ(why_not(tensor(DType::f16, {6}), {"bias", Role::input, DType::f16, 1, 6}), "");
+  EXPECT_EQ(why_not(tensor(DType::f16, {8, 6}), operand),
+            "A is f16 [8, 6], but it must be f16 of 6 x 8");
+  EXPECT_EQ(why_not(tensor(DType::f16, {4, 12}), operand),
+            "A is f16 [4, 12], but it must be f16 of 6 x 8");
+  EXPECT_EQ(why_not(tensor(DType::f32, {6, 8}), operand),
+            "A is f32 [6, 8], but it must be f16 of 6 x 8");
+  EXPECT_EQ(why_not(tensor(DType::f16, {6, 16}).slice(1, 0, 8), operand),
+            "A is f16 [6, 8] with strides [16, 1], but it must be f16 of 6 x 8, contiguous");
+  EXPECT_EQ(why_not({}, operand), "A is missing");
+  EXPECT_EQ(why_not(tensor(DType::f16, {6, 8}, 8), operand),
+            "A begins at byte 8 of its memory, but it must be at a multiple of 16");
+  EXPECT_EQ(why_not(tensor(DType::i32, {1}, 4), {"ids", Role::input, DType::i32, 1, 1}), "");
+}
+
+}  // namespace
+}  // namespace greta
