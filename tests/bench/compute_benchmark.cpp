@@ -108,16 +108,20 @@ int main(int count, char** arguments) {
   benchmark::Initialize(&rest_count, rest.data());
   if (benchmark::ReportUnrecognizedArguments(rest_count, rest.data())) return 2;
   Bench bench(device);
-  const auto add = [](const char* name, auto function) {
-    benchmark::RegisterBenchmark(name, function)->UseManualTime()->Unit(benchmark::kMicrosecond);
+  // A fixed number, because a device that is a CPU needs far longer than what is timed.
+  const auto add = [](const char* name, int iterations, auto function) {
+    benchmark::RegisterBenchmark(name, function)
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond)
+        ->Iterations(iterations);
   };
-  add("raw_launch/rmsnorm", [&](auto& state) { raw_launch(state, bench); });
-  add("operation/rmsnorm",
+  add("raw_launch/rmsnorm", 10240, [&](auto& state) { raw_launch(state, bench); });
+  add("operation/rmsnorm", 10240,
       [&](auto& state) { time_calls(state, *bench.queue, [&] { bench.rmsnorm(*bench.queue); }); });
-  add("operation/attention", [&](auto& state) {
+  add("operation/attention", 2560, [&](auto& state) {
     time_calls(state, *bench.queue, [&] { bench.attention(*bench.queue); });
   });
-  add("replay/330_operations", [&](auto& state) { replay(state, bench); });
+  add("replay/330_operations", 20, [&](auto& state) { replay(state, bench); });
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }
