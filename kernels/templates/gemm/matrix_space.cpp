@@ -23,8 +23,8 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        {},
        [offered = !kernel.products().empty()](const Config&) { return offered; }},
       {"many_rows",
-       fmt::format("tiles need m >= {} or INSTR=64, m is {}; gemv serves fewer", least_tiled_rows,
-                   shape.m),
+       fmt::format("tiles need m >= {}{}, m is {}; gemv serves fewer", least_tiled_rows,
+                   kernel.offers_warpgroups() ? " or INSTR=64" : "", shape.m),
        {"INSTR"},
        [m = shape.m, kernel](const Config& c) {
          return m >= least_tiled_rows || kernel.by_warpgroups(c);
@@ -56,7 +56,8 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixK
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
   return {
       {"waves",
-       "WM and WN must divide BM and BN; INSTR, but for 64, must divide these",
+       fmt::format("WM and WN must divide BM and BN, and INSTR{} these",
+                   kernel.offers_warpgroups() ? ", but for 64," : ""),
        {"BM", "BN", "WM", "WN", "INSTR"},
        [=](const Config& c) {
          return c["BM"] % c["WM"] == 0 && c["BN"] % c["WN"] == 0 &&
@@ -68,9 +69,8 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixK
        {"WM", "WN"},
        [](const Config& c) { return c["WM"] <= 4 * c["WN"] && c["WN"] <= 4 * c["WM"]; }},
       {"workgroup_threads",
-       fmt::format(
-           "BM/WM x BN/WN waves of {}, with INSTR=64 of {}, must not be more than {} threads",
-           kernel.wave(), 4 * kernel.wave(), threads),
+       fmt::format("BM/WM x BN/WN waves of {}{} must not be more than {} threads", kernel.wave(),
+                   kernel.offers_warpgroups() ? ", with INSTR=64 of 128," : "", threads),
        {"BM", "BN", "WM", "WN", "INSTR"},
        [=](const Config& c) { return kernel.threads(c) <= threads; }},
       {"depth",
@@ -135,12 +135,13 @@ std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
   if (!kernel.offers_warpgroups()) return {};
   return {
       {"warpgroup_copies",
-       "INSTR=64 needs VA=8 VB=8 PAD=0 ASYNC=1 FRAGMENTS=1: products read shared memory where "
-       "copies put it",
-       {"INSTR", "VA", "VB", "PAD", "ASYNC", "FRAGMENTS"},
+       "INSTR=64 needs VA=8 VB=8 PAD=0 ASYNC=1 FRAGMENTS=1 and 3 STAGES or more: products read "
+       "shared memory where copies put it, and two K steps' are under way",
+       {"INSTR", "VA", "VB", "PAD", "ASYNC", "FRAGMENTS", "STAGES"},
        [=](const Config& c) {
-         return !kernel.by_warpgroups(c) || (c["VA"] == 8 && c["VB"] == 8 && c["PAD"] == 0 &&
-                                             c["ASYNC"] == 1 && c["FRAGMENTS"] == 1);
+         return !kernel.by_warpgroups(c) ||
+                (c["VA"] == 8 && c["VB"] == 8 && c["PAD"] == 0 && c["ASYNC"] == 1 &&
+                 c["FRAGMENTS"] == 1 && c["STAGES"] >= 3);
        }},
       {"warpgroup_tiles",
        "INSTR=64 needs BK of 64 or 128; and a WM of 64 or 128, where WN is BN or a power of two "

@@ -8,8 +8,8 @@
 #include "gemm/panel_loader.hip"
 #include "gemm/tile_order.hip"
 
-#if VA != 8 || VB != 8 || PAD != 0 || ASYNC != 1 || FRAGMENTS != 1 || STAGES < 2
-#error "INSTR=64 needs VA=8 VB=8 PAD=0 ASYNC=1 FRAGMENTS=1 and two STAGES"
+#if VA != 8 || VB != 8 || PAD != 0 || ASYNC != 1 || FRAGMENTS != 1 || STAGES < 3
+#error "INSTR=64 needs VA=8 VB=8 PAD=0 ASYNC=1 FRAGMENTS=1 and three STAGES"
 #endif
 #if BK % 64 != 0 || (WM < 64 ? WM != BM || WN % 64 != 0 : WN != BN && WN % 64 != 0)
 #error "INSTR=64 needs BK of 64 or 128, and parts of 64 rows or columns and of whole panels"
@@ -106,19 +106,27 @@ struct Pipeline {
     close_products();
   }
 
+  // When this returns, all copies but those of the latest `pending` K steps are in shared memory,
+  // where products can read them, and all products but those of the latest step are done: for every
+  // warpgroup. Products are waited for last: what is before costs no time while they run.
+  template <int pending>
+  static GRETA_DEVICE void arrive() {
+    wait_for_copies<pending, 0>();
+    show_to_products();
+    wait_for_products<1>();
+    block_barrier();
+  }
+
   GRETA_DEVICE void walk(u32 k_length, Sums& sums) {
     k_left = k_length;
     GRETA_UNROLL
     for (u32 s = 0; s < ahead; ++s) copy(s);
+    arrive<int(ahead) - 1>();
     u32 stage = 0, free_stage = ahead, k = 0;
     do {  // of an empty slice, a step of zeros: a path around would copy the sums
-      wait_for_copies<int(ahead) - 1, 0>();
-      show_to_products();
-      block_barrier();
       multiply(stage, sums);
-      wait_for_products<1>();  // the step before
-      block_barrier();
-      copy(free_stage);
+      arrive<int(ahead) - 2>();  // so that the next step's products follow at once
+      copy(free_stage);          // that of the step before
       stage = stage + 1 == STAGES ? 0 : stage + 1;
       free_stage = free_stage + 1 == STAGES ? 0 : free_stage + 1;
       k += BK;
