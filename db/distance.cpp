@@ -86,8 +86,8 @@ double work(const Problem& wanted, Extents recorded) {
 
 const std::vector<ShapeDistance>& shape_distances() {
   static const std::vector<ShapeDistance> list = {
+      {"euclidean", "root of the sum of squares of ln of the dimensions' ratios", euclidean},
       {"sum", "sum of |ln| of the dimensions' ratios", sum_of_logs},
-      {"euclidean", "root of the sum of their squares", euclidean},
       {"largest", "the largest of them", largest},
       {"run_time_2", "sum, dimensions that vary at run time twice", run_time_weighted<2, 1>},
       {"run_time_4", "sum, dimensions that vary at run time four times", run_time_weighted<4, 1>},

@@ -22,6 +22,10 @@ struct ShapeDistance {
 /// The explicit list of what was compared; the first one is the one that is used.
 const std::vector<ShapeDistance>& shape_distances();
 
+/// How far a shape may be and still count as near: on average, winners beyond cost more than the
+/// operation's default. A factor of e in one dimension.
+constexpr double most_shape_distance = 1;
+
 /// The distance that is used. Infinite where the problems differ in more than dimensions; 0 only
 /// for equal ones.
 double shape_distance(const Problem& wanted, const Problem& recorded);

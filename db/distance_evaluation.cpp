@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
-#include "kernels/validity.hpp"
+#include "db/regret.hpp"
 
 namespace greta {
 namespace {
@@ -17,15 +18,14 @@ std::vector<std::int64_t> extents_of(const Problem& problem) {
   return extents;
 }
 
-/// The other shapes' winners that are valid for a problem.
+/// The other shapes' winners that serve a problem as they are carried over.
 std::vector<const StoredWinner*> neighbours(const StoredWinner& result,
                                             const std::vector<StoredWinner>& winners) {
   std::vector<const StoredWinner*> valid;
   for (const auto& other : winners) {
     const double distance = shape_distance(result.problem, other.problem);
     if (distance > 0 && std::isfinite(distance) && other.winner.cold == result.winner.cold &&
-        other.device.fingerprint() == result.device.fingerprint() &&
-        is_valid(result.problem, result.device, other.winner.config)) {
+        other.device.fingerprint() == result.device.fingerprint() && serves(other, result)) {
       valid.push_back(&other);
     }
   }
@@ -65,32 +65,58 @@ std::vector<ChoiceScore> new_scores() {
   for (const auto& distance : shape_distances()) {
     scores.push_back({std::string(distance.name), std::string(distance.summary), {}, {}});
   }
-  const auto& first = shape_distances().front();
+  const std::string first(shape_distances().front().name);
+  scores.push_back({"within_1", first + " up to 1, else the default", {}, {}});
+  scores.push_back({"votes_3", "the most frequent of the three nearest by " + first, {}, {}});
   scores.push_back(
-      {"votes_3", "the most frequent of the three nearest by " + std::string(first.name), {}, {}});
+      {"copied", first + ", a default there is copied and not this problem's", {}, {}});
   scores.push_back({"default", "the operation's default", {}, {}});
   return scores;
 }
+
+/// What a neighbour costs, asked once for each configuration.
+class Costs {
+ public:
+  Costs(const StoredWinner& result, const ChoiceCost& cost) : result_(result), cost_(cost) {}
+
+  std::optional<double> of(const StoredWinner& neighbour) {
+    const auto [found, is_new] =
+        known_.try_emplace({neighbour.winner.is_default, neighbour.winner.config});
+    if (is_new) found->second = cost_(result_, neighbour);
+    return found->second;
+  }
+  /// Of its configuration as it is, if that is valid.
+  std::optional<double> of_copy(StoredWinner neighbour) {
+    neighbour.winner.is_default = false;
+    return serves(neighbour, result_) ? of(neighbour) : std::nullopt;
+  }
+  std::optional<double> of_default() const {
+    return result_.winner.is_default ? 1 : result_.winner.speedup;
+  }
+
+ private:
+  const StoredWinner& result_;
+  const ChoiceCost& cost_;
+  std::map<std::pair<bool, Config>, std::optional<double>> known_;
+};
 
 /// What each way costs for one problem, in the order of new_scores().
 std::vector<std::optional<double>> costs_of(const StoredWinner& result,
                                             std::vector<const StoredWinner*> others,
                                             const ChoiceCost& cost) {
-  std::map<Config, std::optional<double>> known;
-  const auto cost_of = [&](const StoredWinner& neighbour) {
-    const auto [found, is_new] = known.try_emplace(neighbour.winner.config);
-    if (is_new) found->second = cost(result, neighbour);
-    return found->second;
-  };
+  Costs known(result, cost);
   std::vector<std::optional<double>> costs;
   for (const auto& distance : shape_distances()) {
     sort_by(distance, result.problem, others);
-    costs.push_back(cost_of(*others.front()));
+    costs.push_back(known.of(*others.front()));
   }
   sort_by(shape_distances().front(), result.problem, others);
-  costs.push_back(cost_of(*elect(others)));
-  const auto& winner = result.winner;
-  costs.push_back(winner.is_default ? 1 : winner.speedup);
+  const StoredWinner& nearest = *others.front();
+  const bool near = shape_distance(result.problem, nearest.problem) <= most_shape_distance;
+  costs.push_back(near ? costs.front() : known.of_default());
+  costs.push_back(known.of(*elect(others)));
+  costs.push_back(known.of_copy(nearest));
+  costs.push_back(known.of_default());
   for (auto& one : costs) {
     if (one && !std::isfinite(*one)) one.reset();
   }

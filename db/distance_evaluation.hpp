@@ -13,7 +13,7 @@ namespace greta {
 /// What one way to choose among other shapes' winners would have cost, had each problem been
 /// unknown.
 struct ChoiceScore {
-  std::string name;     ///< a distance's, "votes_3" or "default"
+  std::string name;     ///< a distance's, "within_1", "votes_3", "copied" or "default"
   std::string summary;  ///< one line
   /// Regrets, as far as recorded: the time of what was chosen over the winner's, in ascending
   /// order.
@@ -27,13 +27,13 @@ struct ChoiceComparison {
   std::vector<ChoiceScore> scores;
 };
 
-/// The time of a neighbour's configuration for a result's problem over its winner's; nothing where
-/// nobody knows.
+/// What a neighbour's configuration costs for a result's problem, as carried_over(): its time over
+/// the winner's; nothing where nobody knows.
 using ChoiceCost =
     std::function<std::optional<double>(const StoredWinner& result, const StoredWinner& neighbour)>;
 
 /// Leaves one out: for each of `results`, what each distance's nearest neighbour among `winners`
-/// costs; beside them what a vote of the three nearest costs, and the operation's default. Of
+/// costs, carried over; beside them other ways, the operation's default among them. Of
 /// equally near winners the one that nearest_neighbour() takes. `cost` is asked once for each
 /// configuration of a result.
 ChoiceComparison compare_choices(const std::vector<StoredWinner>& results,

@@ -1,9 +1,11 @@
 #include "db/regret.hpp"
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
 #include "db/distance.hpp"
+#include "kernels/catalog.hpp"
 #include "kernels/validity.hpp"
 
 namespace greta {
@@ -13,17 +15,26 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
+Config carried_over(const Winner& winner, const Problem& problem, const DeviceInfo& device) {
+  const auto* kernel = find_template(problem.op);
+  if (!winner.is_default || kernel == nullptr) return winner.config;
+  return kernel->default_config(problem, device);
+}
+
+bool serves(const StoredWinner& winner, const StoredWinner& result) {
+  return winner.winner.is_default || is_valid(result.problem, result.device, winner.winner.config);
+}
+
 const StoredWinner* nearest_neighbour(const StoredWinner& result,
                                       const std::vector<StoredWinner>& winners) {
   const StoredWinner* nearest = nullptr;
-  double least = infinity;
+  double least = std::nextafter(most_shape_distance, infinity);
   for (const auto& other : winners) {
     const double distance = shape_distance(result.problem, other.problem);
     const bool nearer = distance < least || (nearest != nullptr && distance == least &&
                                              other.problem.dims < nearest->problem.dims);
     if (distance == 0 || !nearer || other.winner.cold != result.winner.cold ||
-        other.device.fingerprint() != result.device.fingerprint() ||
-        !is_valid(result.problem, result.device, other.winner.config)) {
+        other.device.fingerprint() != result.device.fingerprint() || !serves(other, result)) {
       continue;
     }
     nearest = &other;
@@ -36,12 +47,17 @@ std::optional<Regret> recorded_regret(const TunedDb& db, const StoredWinner& res
                                       const StoredWinner& neighbour) {
   Regret regret;
   regret.neighbour = neighbour.problem.dims_text();
-  const Config& config = neighbour.winner.config;
+  const Config config = carried_over(neighbour.winner, result.problem, result.device);
   if (config == result.winner.config) return regret;
   for (const auto& tie : result.winner.ties) {
     if (tie.config != config) continue;
     regret.ratio = tie.ratio_to_winner;
     regret.source = Regret::Source::tie;
+    return regret;
+  }
+  if (neighbour.winner.is_default && result.winner.speedup > 0) {
+    regret.ratio = result.winner.speedup;
+    regret.source = Regret::Source::measured;
     return regret;
   }
   const auto here = db.recorded_us(result, config);

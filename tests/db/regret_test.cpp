@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "db/distance_evaluation.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/db/fixture.hpp"
 
@@ -87,6 +88,59 @@ TEST_F(RegretTest, ComesFromTheWinnerItsTiesOrTrials) {
   EXPECT_EQ(recorded_regret(db_, tied, of(gemm(1024, 512, 512)))->source, Regret::Source::tie);
   tied.winner.config = b_;
   EXPECT_EQ(recorded_regret(db_, tied, of(gemm(1024, 512, 512)))->source, Regret::Source::same);
+}
+
+TEST_F(RegretTest, ANeighbourThatIsFarIsNone) {
+  add(gemm(512, 512, 512), a_);
+  add(gemm(2048, 512, 512), a_);
+  EXPECT_EQ(nearest(gemm(512, 512, 512)), nullptr);
+}
+
+TEST_F(RegretTest, WhereTheDefaultWonItIsTheDefaultHere) {
+  add(gemm(512, 512, 512), b_, {{b_, 10}});
+  add(gemm(1024, 512, 512), {"tiled", {{"BM", 3}}});  // not valid here, as the default is
+  nearest(gemm(512, 512, 512));
+  auto result = of(gemm(512, 512, 512)), neighbour = of(gemm(1024, 512, 512));
+  EXPECT_EQ(carried_over(neighbour.winner, result.problem, device()), neighbour.winner.config);
+  EXPECT_FALSE(serves(neighbour, result));
+  neighbour.winner.is_default = true;
+  EXPECT_EQ(carried_over(neighbour.winner, result.problem, device()), a_);
+  EXPECT_TRUE(serves(neighbour, result));
+  result.winner.is_default = false;
+  result.winner.speedup = 1.2;  // over the default, which is what the neighbour means
+  const auto regret = recorded_regret(db_, result, neighbour);
+  ASSERT_TRUE(regret);
+  EXPECT_EQ(regret->ratio, 1.2);
+  EXPECT_EQ(regret->source, Regret::Source::measured);
+}
+
+TEST_F(RegretTest, WaysToChooseAreComparedByWhatTheyCost) {
+  add(gemm(512, 512, 512), a_, {{a_, 10}, {b_, 15}});
+  add(gemm(1024, 512, 512), b_, {{a_, 40}, {b_, 20}});
+  add(gemm(8192, 512, 512), a_, {{a_, 80}, {b_, 60}});
+  winners_ = db_.winners();
+  for (auto& winner : winners_) {
+    winner.winner.is_default = false;
+    winner.winner.speedup = 1.25;
+  }
+  int asked = 0;
+  const auto compared = compare_choices(
+      winners_, winners_, [&](const StoredWinner& result, const StoredWinner& neighbour) {
+        ++asked;
+        const auto known = recorded_regret(db_, result, neighbour);
+        return known ? std::optional(known->ratio) : std::nullopt;
+      });
+  EXPECT_EQ(compared.problems, 3U);
+  EXPECT_LE(asked, 6);  // once for each configuration of a problem
+  const auto score = [&](std::string_view name) -> const ChoiceScore& {
+    return *std::find_if(compared.scores.begin(), compared.scores.end(),
+                         [&](const ChoiceScore& one) { return one.name == name; });
+  };
+  // 512 takes b_, 1024 takes a_, and 8192 takes b_, or the default as nothing is near.
+  EXPECT_EQ(score("euclidean").regrets, (std::vector<double>{0.75, 1.5, 2}));
+  EXPECT_EQ(score("within_1").regrets, (std::vector<double>{1.25, 1.5, 2}));
+  EXPECT_EQ(score("default").regrets, (std::vector<double>{1.25, 1.25, 1.25}));
+  EXPECT_EQ(score("euclidean").shared.size(), 3U);
 }
 
 TEST_F(RegretTest, TimesOfOtherCircumstancesDoNotCount) {

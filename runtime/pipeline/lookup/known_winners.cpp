@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include "db/distance.hpp"
+#include "db/regret.hpp"
+#include "kernels/validity.hpp"
 
 namespace greta {
 namespace {
@@ -107,6 +109,7 @@ std::vector<KnownWinners::Candidate> KnownWinners::nearest(
     return std::tie(p.layer, devices_[p.device].fingerprint, a.winner) <
            std::tie(q.layer, devices_[q.device].fingerprint, b.winner);
   };
+  std::erase_if(all, [](const Candidate& one) { return one.distance > most_shape_distance; });
   const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), most_tried));
   std::partial_sort(all.begin(), end, all.end(), before);
   all.erase(end, all.end());
@@ -122,18 +125,21 @@ std::optional<StoredWinner> KnownWinners::read(const Problem& problem, WinnerInd
   }
 }
 
-std::optional<KnownWinners::Found> KnownWinners::find(
-    const Problem& problem, const std::function<bool(const Config&)>& is_valid) {
+std::optional<KnownWinners::Found> KnownWinners::find(const Problem& problem,
+                                                      const DeviceInfo& device) {
   const auto* family = index_.find(problem);
   if (family == nullptr) return std::nullopt;
   for (const Candidate& candidate : nearest(problem, *family)) {
     const auto place = family->places[candidate.winner];
     auto winner = read(family->problem_of(candidate.winner), place);
-    if (!winner || !is_valid(winner->winner.config)) continue;
-    const auto origin = candidate.elsewhere     ? LookupOrigin::same_architecture
-                        : candidate.other_shape ? LookupOrigin::nearest_shape
-                                                : LookupOrigin::exact;
-    return Found{*std::move(winner), origin, layers_[place.layer].shipped()};
+    if (!winner) continue;
+    const bool exact = !candidate.elsewhere && !candidate.other_shape;
+    Config config = exact ? winner->winner.config : carried_over(winner->winner, problem, device);
+    if (!is_valid(problem, device, config)) continue;
+    const auto origin = exact                 ? LookupOrigin::exact
+                        : candidate.elsewhere ? LookupOrigin::same_architecture
+                                              : LookupOrigin::nearest_shape;
+    return Found{*std::move(winner), std::move(config), origin, layers_[place.layer].shipped()};
   }
   return std::nullopt;
 }

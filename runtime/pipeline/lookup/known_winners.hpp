@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,14 +18,15 @@ class KnownWinners {
 
   struct Found {
     StoredWinner winner;
+    Config config;  ///< as it is used here
     LookupOrigin origin = LookupOrigin::exact;
     bool shipped = false;
   };
-  /// The first of the nearest winners that `is_valid`: this device's before other devices', then by
-  /// distance, the same problem first; then the smaller shape, by the first dimension that differs;
-  /// then the user's before the shipped one. Nothing where none of the nearest 64 serves.
-  std::optional<Found> find(const Problem& problem,
-                            const std::function<bool(const Config&)>& is_valid);
+  /// The nearest winner whose configuration, as carried_over(), is valid for `device`: this
+  /// device's before other devices', then by distance, the same problem first and none beyond
+  /// most_shape_distance; then the smaller shape, by the first dimension that differs; then the
+  /// user's before the shipped one. Nothing where none of the nearest 64 serves.
+  std::optional<Found> find(const Problem& problem, const DeviceInfo& device);
 
   /// As WinnerSource::recorded_costs on this device, of both databases.
   std::vector<RecordedCost> recorded_costs(const std::string& op) const;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <utility>
 
 #include "kernels/catalog.hpp"
-#include "kernels/validity.hpp"
 #include "runtime/pipeline/lookup/answer_table.hpp"
 #include "runtime/pipeline/lookup/expected_regret.hpp"
 #include "runtime/pipeline/lookup/fingerprint.hpp"
@@ -49,10 +49,9 @@ struct Lookup::Impl {
     if (kernel == nullptr) throw Error(fmt::format("there is no operation {}", problem.op));
     check_problem(*kernel, problem).value();
     Answer answer;
-    const auto found = known.find(
-        problem, [&](const Config& config) { return is_valid(problem, device, config); });
+    auto found = known.find(problem, device);
     if (found) {
-      answer.config = found->winner.winner.config;
+      answer.config = std::move(found->config);
       answer.origin = found->origin;
       answer.speedup = {found->winner.winner.speedup, found->winner.winner.speedup_low,
                         found->winner.winner.speedup_high};

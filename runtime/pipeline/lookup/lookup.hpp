@@ -28,7 +28,9 @@ struct LookupOptions {
 /// In order: the winner of this problem on this device; that of the nearest other shape on this
 /// device; those of other devices of this architecture; the operation's default. What was certified
 /// for another shape, device or version is checked against this problem's constraints, and where it
-/// breaks one, the next nearest is tried. A look-up is immutable: it holds what the databases said
+/// breaks one, the next nearest is tried. Shapes beyond most_shape_distance do not count; where
+/// nothing beat the default for another shape, the answer is this problem's default
+/// (docs/lookup.md has the figures). A look-up is immutable: it holds what the databases said
 /// when it was opened.
 ///
 /// Safe to use from several threads. A problem that was asked for before is answered without a lock

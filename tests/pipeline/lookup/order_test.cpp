@@ -48,7 +48,7 @@ TEST_F(LookupOrder, TheProblemItselfComesFirst) {
 }
 
 TEST_F(LookupOrder, ThenTheNearestShapeOnThisDevice) {
-  const Problem asked = gemm(64, 64, 64), far = gemm(4096, 64, 64), near = gemm(96, 64, 64);
+  const Problem asked = gemm(64, 64, 64), far = gemm(128, 64, 64), near = gemm(96, 64, 64);
   databases_.add(winner(far, here_, plain_config(1)));
   databases_.add(winner(near, here_, plain_config(2)));
   databases_.add(winner(asked, beside_, plain_config(3)));
@@ -92,13 +92,13 @@ TEST_F(LookupOrder, WhatIsOfOtherTypesOrAttributesDoesNotCount) {
 }
 
 TEST_F(LookupOrder, ConstraintsAreCheckedAgain) {
-  const Problem asked = gemm(64, 64, 64);
+  const Problem asked = gemm(16, 64, 64);
   const Config gemv{
       "gemv", {{"THREADS", 64}, {"COLS", 1}, {"VB", 1}, {"VA", 1}, {"UNROLL", 1}, {"SPLIT", 1}}};
   databases_.add(winner(gemm(8, 64, 64), here_, gemv));  // the nearest, but for few rows alone
-  databases_.add(winner(gemm(64, 4096, 4096), here_, plain_config(2)));
+  databases_.add(winner(gemm(16, 128, 128), here_, plain_config(2)));
   const auto lookup = databases_.open(here_);
-  EXPECT_EQ(lookup.find(asked).problem, gemm(64, 4096, 4096).key());
+  EXPECT_EQ(lookup.find(asked).problem, gemm(16, 128, 128).key());
   EXPECT_EQ(lookup.find(gemm(8, 64, 64)).origin, LookupOrigin::exact);
   EXPECT_EQ(lookup.find(gemm(4, 64, 64)).problem, gemm(8, 64, 64).key());
 }
@@ -109,6 +109,24 @@ TEST_F(LookupOrder, AnExactResultThatIsNotValidAnyMoreIsNotUsed) {
   EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
   databases_.add(winner(asked, here_, {"variant_of_yesterday", {{"X", 3}}}));
   EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
+}
+
+TEST_F(LookupOrder, ShapesThatAreFarDoNotCount) {
+  databases_.add(winner(gemm(256, 64, 64), here_, plain_config(1)));
+  databases_.add(winner(gemm(64, 256, 64), beside_, plain_config(1)));
+  EXPECT_EQ(databases_.open(here_).find(gemm(64, 64, 64)).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_).find(gemm(128, 64, 64)).origin, LookupOrigin::nearest_shape);
+}
+
+TEST_F(LookupOrder, WhereTheDefaultWonItIsThisProblemsDefault) {
+  const Problem asked = gemm(4096, 4096, 4096), near = gemm(2048, 4096, 4096);
+  auto result = winner(near, here_, plain_config(1));
+  result.winner.is_default = true;
+  databases_.add(result);
+  const auto lookup = databases_.open(here_);
+  EXPECT_EQ(lookup.find(asked).origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(lookup.find(asked).config, find_template("gemm")->default_config(asked, here_));
+  EXPECT_EQ(lookup.find(near).config, plain_config(1));  // the problem itself: as it was certified
 }
 
 TEST_F(LookupOrder, OfEquallyNearShapesTheSmallerAnswersHoweverTheyAreStored) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "db/distance_evaluation.hpp"
+#include "db/json.hpp"
 #include "db/regret.hpp"
 #include "db/values.hpp"
 #include "tuner/cli/db/commands.hpp"
@@ -61,7 +62,7 @@ Finding find_regret(const TunedDb& db, const StoredWinner& result,
   finding.result.regret.reset();
   const auto* neighbour = nearest_neighbour(result, winners);
   if (neighbour == nullptr) {
-    finding.unknown = "no other shape's winner is valid here";
+    finding.unknown = "no other shape's winner is near and valid here";
     return finding;
   }
   const auto regret = cost_of(db, result, *neighbour, bench, seed);
@@ -118,7 +119,8 @@ double quantile_of(const std::vector<double>& values, double at) {
   return values.empty() ? std::nan("") : quantile(values, at);
 }
 
-void print_choices(const ChoiceComparison& comparison, bool json) {
+/// `costs`: all that were asked for, for JSON.
+void print_choices(const ChoiceComparison& comparison, bool json, const nlohmann::json& costs) {
   auto objects = nlohmann::json::array();
   using Align = Table::Align;
   Table table({{"nearest by"},
@@ -146,7 +148,7 @@ void print_choices(const ChoiceComparison& comparison, bool json) {
                        {"mean_shared", json_number(mean_shared)}});
   }
   if (json) {
-    print_json({{"problems", comparison.problems}, {"choices", objects}});
+    print_json({{"problems", comparison.problems}, {"choices", objects}, {"costs", costs}});
     return;
   }
   fmt::print("{}", table.text());
@@ -169,12 +171,20 @@ int regret(const RegretOptions& options) {
   const auto chosen = choose(winners, filter);
   auto* const at_hand = bench ? &*bench : nullptr;
   if (options.distances) {
+    auto costs = nlohmann::json::array();
     const auto cost = [&](const StoredWinner& result, const StoredWinner& neighbour) {
       if (stop_requested()) return std::optional<double>();
       const auto known = cost_of(db, result, neighbour, at_hand, seed);
-      return known ? std::optional(known->ratio) : std::nullopt;
+      if (!known) return std::optional<double>();
+      costs.push_back({{"problem", result.problem.key()},
+                       {"device", result.device_id},
+                       {"config", to_json(neighbour.winner.config)},
+                       {"ratio", json_number(known->ratio)},
+                       {"source", to_string(known->source)}});
+      return std::optional(known->ratio);
     };
-    print_choices(compare_choices(chosen, winners, cost), options.json);
+    const auto comparison = compare_choices(chosen, winners, cost);
+    print_choices(comparison, options.json, costs);
     return stop_requested() ? exit_failed : exit_done;
   }
   std::vector<Finding> findings;
