@@ -9,6 +9,7 @@
 #include "runtime/device/log.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
+#include "runtime/pipeline/lookup/bucket.hpp"
 
 namespace greta {
 namespace {
@@ -125,6 +126,23 @@ Result<const PreparedOperation*> Runtime::prepare(const Problem& problem) {
   return prepared_.emplace(problem, *std::move(made)).first->second.get();
 }
 
+Answer Runtime::look_up(const Problem& problem) {
+  Answer answer = lookup_.find(problem);
+  const Problem stands_for = bucket(problem);
+  if (answer.origin != LookupOrigin::exact && stands_for != problem) {
+    answer = lookup_.find(stands_for);
+    if (answer.origin == LookupOrigin::exact) {  // of another shape than was asked for
+      answer.origin = LookupOrigin::nearest_shape;
+      answer.expected_regret.reset();
+    }
+  }
+  const auto unreadable = lookup_.unreadable();
+  for (; unreadable_ < unreadable.size(); ++unreadable_) {
+    log(LogLevel::warning, "{}", unreadable[unreadable_]);
+  }
+  return answer;
+}
+
 Result<std::unique_ptr<PreparedOperation>> Runtime::make(const Problem& problem) {
   const KernelTemplate* const kernel = find_template(problem.op);
   if (kernel == nullptr) return refusal(fmt::format("no operation {}", problem.op));
@@ -132,11 +150,11 @@ Result<std::unique_ptr<PreparedOperation>> Runtime::make(const Problem& problem)
     return refusal(fmt::format("{}: {}", problem.op, good.failure().message));
   }
   try {
-    Answer answer = lookup_.find(problem);
+    Answer answer = look_up(problem);
     auto plan = compile(problem, answer.config);
     std::string replaced;
-    if (!plan && answer.origin != LookupOrigin::fallback &&
-        of_the_configuration(plan.failure().status)) {
+    if (!plan && of_the_configuration(plan.failure().status) &&
+        answer.config != kernel->default_config(problem, lookup_.device())) {
       replaced = fmt::format("{}: {}", answer.config.text(), plan.failure().message);
       log(LogLevel::warning, "{}: the {} configuration can't run, the default is used: {}",
           problem.key(), to_string(answer.origin), replaced);
@@ -176,7 +194,7 @@ std::vector<Precompiled> Runtime::precompile(std::span<const Problem> problems, 
     const KernelTemplate* const kernel = find_template(problem.op);
     if (kernel == nullptr || !check_problem(*kernel, problem)) continue;
     try {
-      const auto plan = kernel->plan(problem, lookup_.device(), lookup_.find(problem).config);
+      const auto plan = kernel->plan(problem, lookup_.device(), look_up(problem).config);
       if (!plan) continue;
       sources.insert(sources.end(), plan->sources.begin(), plan->sources.end());
     } catch (const Error&) {

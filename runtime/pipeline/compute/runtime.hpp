@@ -64,7 +64,8 @@ class Runtime {
   /// A queue of operations that run at once, in order. Queues run beside each other.
   Result<std::unique_ptr<Queue>> queue();
 
-  /// The problem made ready: looked up, rendered and compiled the first time, then at hand. Where
+  /// The problem made ready: looked up, rendered and compiled the first time, then at hand. A
+  /// problem that is not recorded runs what its bucket does (lookup/bucket.hpp). Where
   /// the configuration that was looked up does not compile or launch on this driver, that is said
   /// once, and the default is used. Valid as long as the runtime.
   Result<const PreparedOperation*> prepare(const Problem& problem);
@@ -81,6 +82,9 @@ class Runtime {
                                                std::shared_ptr<KernelStore> kernels,
                                                const LookupFiles& databases,
                                                const LookupOptions& lookup);
+  /// The answer for a problem where it is known exactly, else that for its bucket, so that problems
+  /// of a bucket share their kernels. Throws Error as Lookup::find does.
+  Answer look_up(const Problem& problem);
   Result<std::unique_ptr<PreparedOperation>> make(const Problem& problem);
   Result<CompiledPlan> compile(const Problem& problem, const Config& config);
 
@@ -90,6 +94,7 @@ class Runtime {
   std::shared_ptr<KernelStore> kernels_;
   std::unordered_map<Problem, std::unique_ptr<PreparedOperation>, ProblemHash> prepared_;
   Telemetry telemetry_;
+  std::size_t unreadable_ = 0;  ///< lines of the look-up that were logged
 };
 
 }  // namespace greta

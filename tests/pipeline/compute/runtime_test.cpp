@@ -95,6 +95,32 @@ TEST(Runtime, ALookedUpConfigurationThatDoesNotCompileIsReplacedOnce) {
   EXPECT_EQ(failed.failure().log, "its log");
 }
 
+TEST(Runtime, ProblemsOfABucketShareKernelsAndWhatIsKnownExactlyComesFirst) {
+  const test::TemporaryFolder folder;
+  const auto gemm = [](std::int64_t m) {
+    return Problem{"gemm", DType::f32, DType::f32, {}, {{"m", m}, {"n", 64}, {"k", 64}}};
+  };
+  int compiled = 0;
+  const auto plain = refusing([](const KernelSource&) { return false; }, compiled);
+  static_cast<void>(plain->prepare(gemm(70)).value());
+  const int once = compiled;
+  for (const std::int64_t m : {100, 128, 65}) static_cast<void>(plain->prepare(gemm(m)).value());
+  EXPECT_EQ(compiled, once);
+
+  const KernelTemplate& kernel = *find_template("gemm");
+  const DeviceInfo info = open_device("vulkan:0", {}).value()->info();
+  const Config exact = sample_choices(kernel, gemm(70), info, "tiled", 1, 3).at(0).config;
+  const Config of_bucket = sample_choices(kernel, gemm(128), info, "tiled", 1, 4).at(0).config;
+  test::store_winner(folder / "own.db", info, gemm(70), exact);
+  test::store_winner(folder / "own.db", info, gemm(128), of_bucket);
+  const auto tuned =
+      refusing([](const KernelSource&) { return false; }, compiled, {folder / "own.db", {}});
+  EXPECT_EQ(tuned->prepare(gemm(70)).value()->answer.origin, LookupOrigin::exact);
+  EXPECT_EQ(tuned->prepare(gemm(70)).value()->answer.config, exact);
+  EXPECT_EQ(tuned->prepare(gemm(100)).value()->answer.origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(tuned->prepare(gemm(100)).value()->answer.config, of_bucket);
+}
+
 TEST(Runtime, TransfersAreOfTheWholeTensor) {
   const auto runtime = test::open_runtime("vulkan:0");
   const Tensor tensor = runtime->allocate(DType::f32, {4, 4}).value();
