@@ -18,9 +18,7 @@
 
 #include "common/matrix.hip"
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || (defined(GRETA_HOST) && GRETA_HOST == 80)
-#define GRETA_WARPGROUP_MATRIX 1
-#else
+#if !defined(__CUDA_ARCH_FEAT_SM90_ALL) && !(defined(GRETA_HOST) && GRETA_HOST == 80)
 #error "only sm_90a has matrix instructions of warpgroups"
 #endif
 
@@ -42,9 +40,9 @@ GRETA_DEVICE u32 warpgroup_index() {
 #endif
 }
 
-// Lines of 16-byte chunks, in panels of `width` chunks: all lines of one panel lie behind each other.
-// In a panel, chunks trade places so that eight lines of one chunk hit all banks: the 128, 64 or 32
-// byte swizzle of the instruction. A tile starts at a multiple of 1024 bytes.
+// Lines of 16-byte chunks, in panels of `width` chunks: all lines of one panel lie one behind the
+// other. In a panel, chunks trade places so that eight lines of one chunk hit all banks: the 128, 64
+// or 32 byte swizzle of the instruction. A tile starts at a multiple of 1024 bytes.
 template <u32 lines, u32 line_chunks>
 struct PanelTile {
   static constexpr u32 width = line_chunks < 8 ? line_chunks : 8;
@@ -55,8 +53,8 @@ struct PanelTile {
   static constexpr u32 group_bytes = 8 * line_bytes;  // of eight lines
   static constexpr u32 panel_bytes = lines * line_bytes;
 
-  // Bytes to the line that a row or column `span` has, or is on, at element k: along_k says which of
-  // both is the line.
+  // Bytes to element k of row or column `span`, chunks not swizzled: along_k says whether these are
+  // the lines, or the k are.
   template <bool along_k>
   static GRETA_DEVICE constexpr u32 part(u32 span, u32 k) {
     const u32 line = along_k ? span : k, byte = (along_k ? k : span) * 2;
@@ -113,7 +111,7 @@ GRETA_DEVICE void store_sums(const WarpgroupSums<columns>& sums, u32 first, floa
   }
 }
 
-// All columns of the wave's 16 rows turned: a column becomes a row, and these are `pitch` floats apart.
+// All columns of the wave's 16 rows, turned: columns become rows, which are `pitch` floats apart.
 template <u32 columns>
 GRETA_DEVICE void store_turned_sums(const WarpgroupSums<columns>& sums, float* to, u32 pitch) {
   const u32 lane = lane_index();
@@ -155,7 +153,7 @@ GRETA_DEVICE void close_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// What this thread wrote or copied to shared memory can be read by products, behind the next barrier.
+// Products behind the next barrier can read what this thread wrote or copied to shared memory.
 GRETA_DEVICE void show_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
