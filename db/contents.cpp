@@ -16,6 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::int64_t device_id(SQLite::Database& database, const std::string& fingerprint) {
+  SQLite::Statement find(database, "SELECT id FROM devices WHERE fingerprint = ?");
+  find.bind(1, fingerprint);
+  if (!find.executeStep()) throw Error("there is no device " + fingerprint);
+  return find.getColumn(0).getInt64();
+}
+
 /// `packed`: the form that ships.
 void write_contents(SQLite::Database& database, const Contents& contents, bool packed) {
   for (const auto& device : contents.devices) put_device(database, device);
@@ -24,12 +31,11 @@ void write_contents(SQLite::Database& database, const Contents& contents, bool p
     result.session = 0;  // sessions are another database's
     writer.write(result);
   }
-  SQLite::Statement find(database, "SELECT id FROM devices WHERE fingerprint = ?");
   for (const auto& [fingerprint, ceiling] : contents.ceilings) {
-    find.bind(1, fingerprint);
-    if (!find.executeStep()) throw Error("there is no device " + fingerprint);
-    put_ceiling(database, find.getColumn(0).getInt64(), ceiling);
-    find.reset();
+    put_ceiling(database, device_id(database, fingerprint), ceiling);
+  }
+  for (const auto& [fingerprint, part] : contents.unsafe) {
+    put_unsafe(database, device_id(database, fingerprint), part);
   }
   for (const auto& peer : contents.peers) put_peer(database, peer);
   seal_missing(database);
@@ -47,6 +53,10 @@ Contents read_contents(SQLite::Database& database) {
     ceilings.bind(":fingerprint", fingerprint);
     while (ceilings.executeStep()) {
       contents.ceilings.push_back({fingerprint, read_ceiling(ceilings)});
+    }
+    if (!database.tableExists("unsafe")) continue;  // one that shipped before there was any
+    for (auto& part : read_unsafe_parts(database, fingerprint)) {
+      contents.unsafe.push_back({fingerprint, std::move(part)});
     }
   }
   SQLite::Statement peers(database, select_peers);

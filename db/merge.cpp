@@ -154,6 +154,17 @@ Merge merge(const Contents& mine, const Contents& theirs) {
         return std::tuple(peer.imported_utc, peer.solution, ordered(peer.us));
       },
       result.write.peers);
+  using DeviceUnsafe = Contents::DeviceUnsafe;
+  join_latest(
+      mine.unsafe, theirs.unsafe,
+      [](const DeviceUnsafe& entry) {
+        return std::tuple(entry.device, entry.part.driver, entry.part.check);
+      },
+      [](const DeviceUnsafe& entry) {
+        return std::tuple(entry.part.recorded_utc, entry.part.status, entry.part.message);
+      },
+      result.write.unsafe);
+  result.report.unsafe = result.write.unsafe.size();
   return result;
 }
 

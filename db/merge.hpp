@@ -22,6 +22,7 @@ struct MergeReport {
   std::size_t worse = 0;         ///< than what was there, which stays
   std::size_t same = 0;
   std::size_t uncertified = 0;  ///< of the other database's: they lose to any certified one
+  std::size_t unsafe = 0;       ///< failed health checks that were not known, or are later
   std::vector<MergeConflict> conflicts;
 };
 
@@ -40,8 +41,9 @@ bool is_better(const StoredWinner& a, const StoredWinner& b);
 
 /// Joins two databases. Of results that share problem, cold/warm, device, driver, compiler and
 /// template key, the better one stays; others stand side by side. Devices are as last seen,
-/// ceilings and peers the latest. The join is idempotent, commutative and associative
-/// (docs/decisions/0012-a-winner-for-each-set-of-circumstances.md).
+/// ceilings, peers and failed health checks the latest. A check that passes leaves no record, so
+/// what failed in either stays until it is checked again. The join is idempotent, commutative and
+/// associative (docs/decisions/0012-a-winner-for-each-set-of-circumstances.md).
 Merge merge(const Contents& mine, const Contents& theirs);
 
 }  // namespace greta

@@ -142,10 +142,15 @@ struct Contents {
     std::string device;  ///< fingerprint
     Ceiling ceiling;
   };
+  struct DeviceUnsafe {
+    std::string device;  ///< fingerprint
+    UnsafePart part;
+  };
   std::vector<StoredDevice> devices;
   std::vector<StoredWinner> results;  ///< of all circumstances
   std::vector<DeviceCeiling> ceilings;
   std::vector<Peer> peers;
+  std::vector<DeviceUnsafe> unsafe{};  ///< with all drivers
 };
 
 /// What to remove from a database.

@@ -253,17 +253,23 @@ void put_unsafe(SQLite::Database& database, std::int64_t device, const UnsafePar
   seal(database, "unsafe", "checksum IS NULL");
 }
 
-std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database, const DeviceInfo& device) {
+std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database,
+                                          const std::string& fingerprint) {
   SQLite::Statement select(database, R"(
     SELECT u.* FROM unsafe u JOIN devices d ON d.id = u.device
-    WHERE d.fingerprint = :fingerprint AND u.driver = :driver ORDER BY u.health_check)");
-  select.bind(":fingerprint", device.fingerprint());
-  select.bind(":driver", device.driver);
+    WHERE d.fingerprint = :fingerprint ORDER BY u.driver, u.health_check)");
+  select.bind(":fingerprint", fingerprint);
   std::vector<UnsafePart> parts;
   while (select.executeStep()) {
     parts.push_back({text(select, "health_check"), text(select, "status"), text(select, "message"),
                      text(select, "driver"), text(select, "recorded_utc")});
   }
+  return parts;
+}
+
+std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database, const DeviceInfo& device) {
+  auto parts = read_unsafe_parts(database, device.fingerprint());
+  std::erase_if(parts, [&](const UnsafePart& part) { return part.driver != device.driver; });
   return parts;
 }
 

@@ -38,6 +38,9 @@ extern const char* const select_ceilings;  ///< those of the device `:fingerprin
 Ceiling read_ceiling(SQLite::Statement& row);
 
 void put_unsafe(SQLite::Database& database, std::int64_t device, const UnsafePart& part);
+/// Failed health checks of a device with all drivers.
+std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database,
+                                          const std::string& fingerprint);
 /// As TunedDb::unsafe.
 std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database, const DeviceInfo& device);
 

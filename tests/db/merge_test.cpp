@@ -116,6 +116,19 @@ TEST_F(Merging, OtherCircumstancesStandSideBySide) {
   EXPECT_EQ(db.results().size(), 2U);
 }
 
+TEST_F(Merging, WhatFailedItsHealthCheckInEitherIsNotUsed) {
+  auto db = make(holding({}));
+  const DeviceInfo device = sample_device();
+  Contents other = holding({});
+  other.unsafe.push_back(
+      {device.fingerprint(), {"matrix", "crash", "killed", device.driver, "2026-11-20T12:00:00Z"}});
+  EXPECT_EQ(db.merge(other).report.unsafe, 1U);
+  EXPECT_EQ(db.merge(other).report.unsafe, 0U);
+  ASSERT_EQ(db.unsafe(device).size(), 1U);
+  EXPECT_EQ(db.unsafe(device)[0].status, "crash");
+  EXPECT_TRUE(db.check().empty());
+}
+
 TEST_F(Merging, KeepsTheSessionsAndTrialsThatAreHere) {
   auto db = TunedDb::open(folder_ / "mine.db", Mode::read_write);
   const auto session = db.begin_session(sample_session());

@@ -71,6 +71,12 @@ Contents random_contents(std::mt19937_64& random) {
     contents.peers.push_back(
         {sample_problem(), "library", "versions", std::to_string(random() % 2), 5.0, date(random)});
   }
+  for (const char* check : {"f16", "matrix"}) {
+    if (random() % 2) continue;
+    const std::string driver = random() % 2 ? "old" : "new";
+    contents.unsafe.push_back(
+        {devices.begin()->first, {check, "timeout", "killed", driver, date(random)}});
+  }
   return contents;
 }
 
@@ -101,6 +107,10 @@ std::vector<std::string> canonical(const Contents& contents) {
   for (const auto& peer : contents.peers) {
     lines.push_back("peer " + peer.problem.key() + peer.library + peer.circumstances +
                     peer.solution + std::to_string(peer.us) + peer.imported_utc);
+  }
+  for (const auto& [device, part] : contents.unsafe) {
+    lines.push_back("unsafe " + device + part.check + part.status + part.message + part.driver +
+                    part.recorded_utc);
   }
   std::sort(lines.begin(), lines.end());
   return lines;

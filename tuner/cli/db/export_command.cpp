@@ -49,6 +49,7 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
     return devices.count(ceiling.device) == 0;
   });
   contents.peers.clear();
+  contents.unsafe.clear();  // of one card, which applications run on another of
   TunedDb::ship(contents, options.out);
   fmt::print("{}: {} of {}, {}\n", options.out.string(),
              format_count(static_cast<std::int64_t>(contents.results.size()), "result"),

@@ -44,6 +44,10 @@ std::string report_text(const std::string& source, const MergeReport& report) {
       "{}: {} added ({} beside other circumstances), {} better, {} worse, {} the same", source,
       report.added, report.side_by_side, report.replaced, report.worse, report.same);
   if (report.uncertified > 0) text += fmt::format(", {} not certified", report.uncertified);
+  if (report.unsafe > 0) {
+    text += fmt::format(", {} taken over (greta-bench doctor checks again)",
+                        format_count(report.unsafe, "failed health check"));
+  }
   text += "\n";
   for (const auto& conflict : report.conflicts) text += conflict_text(conflict);
   return text;
@@ -63,6 +67,7 @@ nlohmann::json report_object(const std::string& source, const MergeReport& repor
           {"worse", report.worse},
           {"same", report.same},
           {"uncertified", report.uncertified},
+          {"unsafe", report.unsafe},
           {"conflicts", conflicts}};
 }
 
