@@ -85,7 +85,8 @@ void KnownWinners::read_index(std::size_t layer, const DeviceInfo& device) {
 }
 
 std::vector<KnownWinners::Candidate> KnownWinners::nearest(
-    const Problem& problem, const WinnerIndex::Family& family) const {
+    const Problem& problem, const Problem& representative,
+    const WinnerIndex::Family& family) const {
   std::vector<std::int64_t> wanted;
   for (const auto& [name, extent] : problem.dims) wanted.push_back(extent);
   const ShapeDistance& distance = shape_distances().front();
@@ -95,7 +96,7 @@ std::vector<KnownWinners::Candidate> KnownWinners::nearest(
     all[i].winner = i;
     all[i].elsewhere = !devices_[family.places[i].device].is_this_one;
     all[i].other_shape = !std::equal(extents.begin(), extents.end(), wanted.begin(), wanted.end());
-    if (all[i].other_shape) all[i].distance = distance.between(problem, extents);
+    if (all[i].other_shape) all[i].distance = distance.between(representative, extents);
   }
   const auto before = [&](const Candidate& a, const Candidate& b) {
     const auto first = std::tie(a.elsewhere, a.other_shape, a.distance);
@@ -126,16 +127,19 @@ std::optional<StoredWinner> KnownWinners::read(const Problem& problem, WinnerInd
 }
 
 std::optional<KnownWinners::Found> KnownWinners::find(const Problem& problem,
+                                                      const Problem& representative,
                                                       const DeviceInfo& device) {
   const auto* family = index_.find(problem);
   if (family == nullptr) return std::nullopt;
-  for (const Candidate& candidate : nearest(problem, *family)) {
+  for (const Candidate& candidate : nearest(problem, representative, *family)) {
     const auto place = family->places[candidate.winner];
     auto winner = read(family->problem_of(candidate.winner), place);
     if (!winner) continue;
     const bool exact = !candidate.elsewhere && !candidate.other_shape;
-    Config config = exact ? winner->winner.config : carried_over(winner->winner, problem, device);
+    Config config =
+        exact ? winner->winner.config : carried_over(winner->winner, representative, device);
     if (!is_valid(problem, device, config)) continue;
+    if (!exact && !is_valid(representative, device, config)) continue;  // all of it share it
     const auto origin = exact                 ? LookupOrigin::exact
                         : candidate.elsewhere ? LookupOrigin::same_architecture
                                               : LookupOrigin::nearest_shape;

@@ -26,7 +26,10 @@ class KnownWinners {
   /// device's before other devices', then by distance, the same problem first and none beyond
   /// most_shape_distance; then the smaller shape, by the first dimension that differs; then the
   /// user's before the shipped one. Nothing where none of the nearest 64 serves.
-  std::optional<Found> find(const Problem& problem, const DeviceInfo& device);
+  /// `representative`: of the problem's bucket. Unless the problem itself has a winner, distances
+  /// are its, and the configuration is valid for both.
+  std::optional<Found> find(const Problem& problem, const Problem& representative,
+                            const DeviceInfo& device);
 
   /// As WinnerSource::recorded_costs on this device, of both databases.
   std::vector<RecordedCost> recorded_costs(const std::string& op) const;
@@ -42,7 +45,8 @@ class KnownWinners {
   };
   struct Candidate;
   void read_index(std::size_t layer, const DeviceInfo& device);
-  std::vector<Candidate> nearest(const Problem& problem, const WinnerIndex::Family& family) const;
+  std::vector<Candidate> nearest(const Problem& problem, const Problem& representative,
+                                 const WinnerIndex::Family& family) const;
   std::optional<StoredWinner> read(const Problem& problem, WinnerIndex::Place place);
 
   bool cold_;

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "kernels/catalog.hpp"
+#include "kernels/validity.hpp"
 #include "runtime/pipeline/lookup/answer_table.hpp"
+#include "runtime/pipeline/lookup/bucket.hpp"
 #include "runtime/pipeline/lookup/expected_regret.hpp"
 #include "runtime/pipeline/lookup/fingerprint.hpp"
 #include "runtime/pipeline/lookup/known_winners.hpp"
@@ -44,12 +46,21 @@ struct Lookup::Impl {
     return answers.insert(fingerprint, decide(problem));
   }
 
+  /// The representative's, so that all lengths of a bucket share it.
+  Config default_of(const KernelTemplate& kernel, const Problem& problem,
+                    const Problem& representative) const {
+    Config config = kernel.default_config(representative, device);
+    return is_valid(problem, device, config) ? config : kernel.default_config(problem, device);
+  }
+
   Answer decide(const Problem& problem) const {
     const auto* kernel = find_template(problem.op);
     if (kernel == nullptr) throw Error(fmt::format("there is no operation {}", problem.op));
     check_problem(*kernel, problem).value();
+    Problem representative = bucket(problem);
+    if (!check_problem(*kernel, representative)) representative = problem;
     Answer answer;
-    auto found = known.find(problem, device);
+    auto found = known.find(problem, representative, device);
     if (found) {
       answer.config = std::move(found->config);
       answer.origin = found->origin;
@@ -59,7 +70,7 @@ struct Lookup::Impl {
       answer.device = found->winner.device.name;
       answer.shipped = found->shipped;
     } else {
-      answer.config = kernel->default_config(problem, device);
+      answer.config = default_of(*kernel, problem, representative);
     }
     answer.expected_regret = expected.of(known, problem, answer.origin);
     return answer;

@@ -129,6 +129,19 @@ TEST_F(LookupOrder, WhereTheDefaultWonItIsThisProblemsDefault) {
   EXPECT_EQ(lookup.find(near).config, plain_config(1));  // the problem itself: as it was certified
 }
 
+TEST_F(LookupOrder, LengthsOfABucketShareTheirAnswerUnlessOneIsRecorded) {
+  databases_.add(winner(gemm(64, 64, 64), here_, plain_config(1)));
+  databases_.add(winner(gemm(128, 64, 64), here_, plain_config(2)));
+  databases_.add(winner(gemm(70, 64, 64), here_, plain_config(3)));
+  const auto lookup = databases_.open(here_);
+  for (const std::int64_t m : {65, 66, 90, 127}) {
+    EXPECT_EQ(lookup.find(gemm(m, 64, 64)).problem, gemm(128, 64, 64).key()) << m;
+    EXPECT_EQ(lookup.find(gemm(m, 64, 64)).origin, LookupOrigin::nearest_shape);
+    EXPECT_EQ(lookup.find(gemm(m, 512, 64)).config, lookup.find(gemm(128, 512, 64)).config);
+  }
+  EXPECT_EQ(lookup.find(gemm(70, 64, 64)).config, plain_config(3));
+}
+
 TEST_F(LookupOrder, OfEquallyNearShapesTheSmallerAnswersHoweverTheyAreStored) {
   const Problem asked = gemm(64, 64, 64), small = gemm(32, 64, 64), large = gemm(128, 64, 64);
   for (const bool small_first : {true, false}) {
