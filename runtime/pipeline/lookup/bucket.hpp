@@ -4,8 +4,8 @@
 
 namespace greta {
 
-/// The problem that stands for all whose run-time dimensions are about as large: look
-/// configurations up for it and compile for it, and no loop over lengths compiles anything anew.
+/// The problem that stands for all whose run-time dimensions are about as large. A look-up answers
+/// them alike, so that no loop over lengths compiles anything anew.
 ///
 /// Dimensions that vary from call to call become the next power of two: `rows`, `tokens`, `batch`
 /// and `kv`; `m` beyond 8 and `q` beyond 16 likewise, up to which they stay, because kernels for
