@@ -73,7 +73,8 @@ SampledProblem large_table() {
 /// Scores that differ by hundreds: the keys between the samples, whose score is 0, have no weight.
 SampledProblem long_sequence() {
   const char* key =
-      "attention dtype=f16 out=f16 scale=20000 batch=1 heads=1 kv_heads=1 q=1 kv=16777400 dim=128 "
+      "attention dtype=f16 out=f16 scale=\"20000\" batch=1 heads=1 kv_heads=1 q=1 kv=16777400 "
+      "dim=128 "
       "causal=0";
   SampledProblem problem = sampled(key, "kv", 128);
   problem.translate = [](std::vector<HostTensor>& inputs) {
