@@ -9,7 +9,8 @@ import unittest
 
 from cli_case import DB, TUNE, Case, patient
 
-TOOLS = {"greta-tune": TUNE, "greta-bench": os.environ["GRETA_BENCH"], "greta-db": DB}
+TOOLS = {"greta-tune": TUNE, "greta-bench": os.environ["GRETA_BENCH"], "greta-db": DB,
+         "greta-run": os.environ["GRETA_RUN"]}
 
 
 def said(*words):

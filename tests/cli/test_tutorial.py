@@ -1,4 +1,4 @@
-"""The commands of docs/tutorial.md run as they are written."""
+"""The commands of docs/tutorial.md and docs/llama.md run as they are written."""
 import os
 import pathlib
 import re
@@ -7,15 +7,16 @@ import unittest
 
 from cli_case import SOURCE, TUNE, Case, patient
 
-TUTORIAL = SOURCE / "docs/tutorial.md"
 
 
-class Tutorial(Case):
-    def test_every_command(self):
-        blocks = re.findall(r"^```sh\n(.*?)^```$", TUTORIAL.read_text(), re.MULTILINE | re.DOTALL)
+class Walk(Case):
+    def walk(self, document, least):
+        blocks = re.findall(r"^```sh\n(.*?)^```$", (SOURCE / document).read_text(),
+                            re.MULTILINE | re.DOTALL)
         commands = [line for block in blocks for line in block.splitlines()]
-        self.assertGreater(len(commands), 10)
-        (self.folder / "presets").symlink_to(SOURCE / "presets")
+        self.assertGreaterEqual(len(commands), least)
+        for name in ("presets", "tests"):
+            (self.folder / name).symlink_to(SOURCE / name)
         path = f"{pathlib.Path(TUNE).parent}:{os.environ['PATH']}"
         for command in commands:
             self.assertTrue(command.startswith("greta-"), command)
@@ -25,6 +26,16 @@ class Tutorial(Case):
             fine = (0, 4) if " compare " in command else (0,)
             self.assertIn(run.returncode, fine, f"{command}\n{run.stderr}")
             self.assertTrue(run.stdout.strip(), command)
+
+
+class Tutorial(Walk):
+    def test_every_command(self):
+        self.walk("docs/tutorial.md", 10)
+
+
+class LlamaWalk(Walk):
+    def test_every_command(self):
+        self.walk("docs/llama.md", 7)
 
 
 if __name__ == "__main__":

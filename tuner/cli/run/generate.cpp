@@ -110,6 +110,7 @@ void Generation::run() {
   decode_s_ = seconds_since(start);
   give(stream.finish());
   if (!options_.json) print("\n");
+  if (stop_requested()) throw CommandError(exit_failed, "interrupted");
 }
 
 void Generation::report() const {
