@@ -1,6 +1,7 @@
 #include "tuner/cli/interrupt.hpp"
 
 #include <csignal>
+#include <initializer_list>
 
 namespace greta {
 namespace {
