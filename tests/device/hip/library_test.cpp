@@ -166,8 +166,10 @@ TEST(HipLibrary, DescribesAnNvidiaDevice) {
   EXPECT_EQ(info.subgroup_size, 32U);
   EXPECT_EQ(info.compute_units, 132U);
   EXPECT_EQ(info.max_workgroup_size[2], 64U);
-  EXPECT_EQ(info.matrix_operations,
-            (std::vector<MatrixOperation>{{"f16", "f32", 16, 8, 16}, {"bf16", "f32", 16, 8, 16}}));
+  EXPECT_EQ(info.matrix_operations, (std::vector<MatrixOperation>{{"f16", "f32", 16, 8, 16},
+                                                                  {"bf16", "f32", 16, 8, 16},
+                                                                  {"f16", "f32", 64, 256, 16},
+                                                                  {"bf16", "f32", 64, 256, 16}}));
 }
 
 TEST(HipLibrary, ADeviceWithoutACompilerIsListedWithTheReason) {
