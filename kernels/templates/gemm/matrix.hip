@@ -49,10 +49,10 @@ static_assert(WAVE == wave_size, "WAVE is the size of a wave");
 // Hands the wave's sums, four neighbours of a row at a time, to `take`. They go through shared
 // memory, a piece of its rows at a time, so that neighbouring lanes get neighbouring columns.
 constexpr u32 piece_columns = piece_width < 64 ? piece_width : 64;
-constexpr u32 piece_pitch = sums_pitch(piece_columns);
 
 template <typename Take>
 GRETA_DEVICE void hand_out(float* shared, Position tile, const Sums& sums, Take take) {
+  constexpr u32 piece_pitch = sums_pitch(piece_columns);
   float* const piece = shared + wave_index() * (piece_rows * piece_pitch);
   GRETA_UNROLL
   for (u32 i = 0; i < pieces; ++i) {

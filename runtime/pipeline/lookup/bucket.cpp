@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/catalog.hpp"
+
 namespace greta {
 namespace {
 
@@ -27,7 +29,9 @@ Problem bucket(Problem problem) {
     extent = static_cast<std::int64_t>(asked.op == "argmax" ? std::bit_floor(whole)
                                                             : std::bit_ceil(whole));
   }
-  return problem;
+  // More tokens than a cache has room for, say, are no problem that stands for anything.
+  const KernelTemplate* const kernel = find_template(asked.op);
+  return kernel != nullptr && check_problem(*kernel, problem) ? problem : asked;
 }
 
 }  // namespace greta

@@ -12,7 +12,7 @@ namespace greta {
 /// few rows are compiled for their number. The `rows` of argmax become the power of two before: no
 /// more of them may share a workgroup than there are. The `m` of a GEMM whose A is stored
 /// transposed stays: it decides how A may be read. So does what the model fixes, and what is beyond
-/// 2^30.
+/// 2^30. A problem that its operation would refuse when rounded stands for itself.
 ///
 /// A configuration that is valid for the bucket is valid for every problem of it, with the same
 /// compiled kernels: their extents are arguments.

@@ -108,6 +108,16 @@ int check_bucket(const KernelTemplate& kernel, const DeviceInfo& device,
   return others;
 }
 
+TEST(Bucket, TokensAreNotRoundedBeyondTheirCache) {
+  const auto rounded = [](const std::string& key) {
+    return bucket(Problem::parse("kv_update dtype=f32 out=f32 " + key).value()).dims_text();
+  };
+  EXPECT_EQ(rounded("tokens=24 kv_heads=4 dim=8 capacity=32"),
+            "tokens=32 kv_heads=4 dim=8 capacity=32");
+  EXPECT_EQ(rounded("tokens=24 kv_heads=4 dim=8 capacity=24"),
+            "tokens=24 kv_heads=4 dim=8 capacity=24");
+}
+
 TEST(Bucket, WhatIsValidForItHasOneSetOfKernelsInAllOfIt) {
   auto vulkan = card("sm_90", "aa");
   vulkan.backend = "vulkan";
