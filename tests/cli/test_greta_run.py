@@ -168,8 +168,9 @@ class RunBadInput(RunCase):
                 self.refused(self.run_greta("--model", damaged), 1, "damaged.bin")
 
     def test_a_model_that_does_not_fit(self):
-        result = self.run_greta("bench", "--config", "llama-2-7b", "--dtype", "f32", "--device",
-                                "lavapipe")
+        config = self.config(hidden_size=16384, intermediate_size=65536, num_hidden_layers=2000)
+        result = self.run_greta("bench", "--config", config, "--prompt-len", 20, "--gen-len", 4,
+                                "--device", "lavapipe", "--no-lock")
         self.refused(result, 1, "does not fit")
 
 
