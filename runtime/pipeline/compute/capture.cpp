@@ -1,6 +1,7 @@
 #include "runtime/pipeline/compute/capture.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -67,6 +68,13 @@ CapturedProblem read_problem(const std::string& line) {
   return captured;
 }
 
+/// What there is of a file must be a regular one, or nothing.
+bool is_other_than_file(const std::filesystem::path& file) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(file, ignored);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+}
+
 Failure io_failure(const std::filesystem::path& file, std::string_view why) {
   return {Status::io, fmt::format("{}: {}", file.string(), why), {}};
 }
@@ -85,8 +93,13 @@ Capture captured(Runtime& runtime) {
 }
 
 Result<void> write_capture(const std::filesystem::path& file, const Capture& capture) {
-  std::filesystem::path fresh = file;
-  fresh += ".part";
+  if (is_other_than_file(file)) return io_failure(file, "is no regular file");
+  std::error_code error;
+  // A link stays one; the file that it names is replaced.
+  const auto target = std::filesystem::weakly_canonical(file, error);
+  if (error) return io_failure(file, error.message());
+  std::filesystem::path fresh = target;
+  fresh += fmt::format(".{}.part", getpid());
   std::ofstream out(fresh, std::ios::trunc);
   out << json{{"greta_capture", capture_version},
               {"device", capture.device},
@@ -102,8 +115,7 @@ Result<void> write_capture(const std::filesystem::path& file, const Capture& cap
         << '\n';
   }
   out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(fresh, file, error);
+  if (out) std::filesystem::rename(fresh, target, error);
   if (out && !error) return {};
   std::error_code ignored;
   std::filesystem::remove(fresh, ignored);
@@ -111,6 +123,7 @@ Result<void> write_capture(const std::filesystem::path& file, const Capture& cap
 }
 
 Result<Capture> read_capture(const std::filesystem::path& file) {
+  if (is_other_than_file(file)) return io_failure(file, "is no regular file");
   std::ifstream in(file);
   if (!in) return io_failure(file, "can't be read");
   Capture capture;

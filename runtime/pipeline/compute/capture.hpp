@@ -35,7 +35,8 @@ constexpr int capture_version = 1;
 
 /// What ran on a runtime while its telemetry was on, the longest time first.
 Capture captured(Runtime& runtime);
-/// Writes a capture as JSON lines, the whole file at once by a rename. Fails with `io`.
+/// Writes a capture as JSON lines, the whole file at once by a rename. Fails with `io`, also for
+/// what is there and no regular file.
 Result<void> write_capture(const std::filesystem::path& file, const Capture& capture);
 /// Reads a capture. Every line is checked; a failure names the file, the line and what is wrong
 /// there. Problems must be such as the catalog's operations take.

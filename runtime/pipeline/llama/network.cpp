@@ -223,8 +223,11 @@ LlamaInputs::LlamaInputs(const Tensor& memory, const LlamaPassShape& shape)
 
 std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t batch,
                           std::int64_t capacity) {
-  return static_cast<std::uint64_t>(2 * config.layers * batch * capacity * config.kv_dim()) *
-         size_of(dtype);
+  const double elements = 2 * static_cast<double>(config.layers) * static_cast<double>(batch) *
+                          static_cast<double>(capacity) * static_cast<double>(config.kv_dim());
+  const double bytes = elements * static_cast<double>(size_of(dtype));
+  // Whole numbers up to 2^53 are exact; what is more fits no device.
+  return bytes < 0x1p63 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{1} << 63U;
 }
 
 LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,

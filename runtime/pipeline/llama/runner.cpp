@@ -21,7 +21,10 @@ LlamaOptions completed(LlamaOptions options, const LlamaConfig& config) {
   const auto refuse = [](std::string message) {
     throw Error(Failure{Status::invalid_argument, std::move(message), {}});
   };
-  if (options.batch < 1) refuse(fmt::format("batch {}: must be at least 1", options.batch));
+  constexpr std::int64_t most_batch = 65536;
+  if (options.batch < 1 || options.batch > most_batch) {
+    refuse(fmt::format("batch {}: must be between 1 and {}", options.batch, most_batch));
+  }
   if (options.most_tokens < 1) {
     refuse(fmt::format("a pass of {} tokens: must be at least 1", options.most_tokens));
   }
@@ -173,6 +176,14 @@ void LlamaRunner::run_pass(const PipelineGraph& graph, std::span<const std::int3
   const std::int32_t* const next = values(memory_.staged_likeliest);
   likeliest_.assign(next, next + shape.batch);
   position_ += count;
+}
+
+float LlamaRunner::largest_logit(std::int64_t sequence) const {
+  const std::int64_t token = likeliest_.at(static_cast<std::size_t>(sequence));
+  const Tensor one = memory_.logits.slice(0, sequence, 1).slice(1, token, 1);
+  float value = 0;
+  runtime_.download(one, std::as_writable_bytes(std::span(&value, 1))).value();
+  return value;
 }
 
 std::vector<float> LlamaRunner::logits() const {

@@ -53,6 +53,8 @@ class LlamaRunner {
   void feed(std::span<const std::int32_t> ids);
   /// After a feed: for each sequence the lowest index of the largest logit.
   std::span<const std::int32_t> likeliest() const { return likeliest_; }
+  /// That logit. NaN where all of a sequence are: nothing is likely then.
+  float largest_logit(std::int64_t sequence = 0) const;
   /// After a feed: [batch, vocab].
   std::vector<float> logits() const;
   /// Forgets the sequences.
