@@ -167,6 +167,35 @@ class RunBadInput(RunCase):
             with self.subTest(size=size):
                 self.refused(self.run_greta("--model", damaged), 1, "damaged.bin")
 
+    def test_a_model_whose_weights_are_broken_gives_no_text(self):
+        broken = bytearray(MODEL.read_bytes())
+        broken[28:28 + 4 * 512 * 64] = b"\xff" * (4 * 512 * 64)  # NaN, the whole embedding
+        file = self.folder / "broken.bin"
+        file.write_bytes(broken)
+        result = self.run_greta("--model", file, "--tokenizer", MODEL.parent / "tok512.bin",
+                                "--device", "lavapipe", "--tokens", 3)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("nan", result.stderr)
+
+    def test_captures_replace_files_only(self):
+        target = self.folder / "target"
+        target.write_text("old")
+        link = self.folder / "link"
+        link.symlink_to(target)
+        result = self.story("--tokens", 2, "--capture", link)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(link.is_symlink())
+        self.assertIn("greta_capture", target.read_text())
+        self.refused(self.story("--tokens", 2, "--capture", self.folder), 2, "no regular file")
+        self.refused(self.story("--capture", target, "--explain"), 2, "excludes")
+        self.refused(self.run_tune("from-capture", "/dev/zero"), 2, "no regular file")
+
+    def test_databases_that_can_not_be_opened(self):
+        garbage = self.folder / "garbage.db"
+        garbage.write_text("no database")
+        for option in ("--db", "--shipped"):
+            self.refused(self.story(option, garbage), 2, option, "garbage.db")
+
     def test_a_model_that_does_not_fit(self):
         config = self.config(hidden_size=16384, intermediate_size=65536, num_hidden_layers=2000)
         result = self.run_greta("bench", "--config", config, "--prompt-len", 20, "--gen-len", 4,

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "db/tuned_db.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tool.hpp"
@@ -18,6 +21,11 @@ bool stores(const DeviceInfo& device, DType type) {
 std::filesystem::path named_database(const char* option, const std::string& file) {
   if (!std::filesystem::exists(file)) {
     throw CommandError(exit_usage, fmt::format("{} {}: there is no such file", option, file));
+  }
+  try {
+    static_cast<void>(TunedDb::open(file, TunedDb::Mode::read_only));
+  } catch (const Error& error) {
+    throw CommandError(exit_usage, fmt::format("{} {}", option, error.what()));
   }
   return file;
 }
@@ -97,10 +105,15 @@ DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& devi
 void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
   command.add_option("--config", choice.config,
                      fmt::format("{}, or a config.json", fmt::join(llama_names(), ", ")));
-  command.add_option("--prompt-len", choice.load.prompt_tokens, "Tokens of a prompt")
-      ->capture_default_str();
-  command.add_option("--gen-len", choice.load.generated_tokens, "Tokens behind it")
-      ->capture_default_str();
+  choice.load = {0, 0, 1};  // until the model is known
+  command
+      .add_option("--prompt-len", choice.load.prompt_tokens,
+                  "Tokens of a prompt [512, or half of what the model can]")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--gen-len", choice.load.generated_tokens,
+                  "Tokens behind it [128, or what there is room for]")
+      ->check(CLI::PositiveNumber);
   command.add_option("--batch", choice.load.batch, "Sequences at once")->capture_default_str();
   command.add_option("--layers", choice.layers, "Only so many layers [all]");
 }
@@ -114,8 +127,16 @@ LlamaConfig read_architecture(const ArchitectureChoice& choice) {
   return llama_config_from_file(choice.config);
 }
 
-void apply_load(const ArchitectureChoice& choice, LlamaConfig& config) {
-  const ModelLoad& load = choice.load;
+void apply_load(ArchitectureChoice& choice, LlamaConfig& config) {
+  ModelLoad& load = choice.load;
+  const std::int64_t room = config.max_positions;
+  if (load.prompt_tokens == 0) {
+    load.prompt_tokens = std::clamp<std::int64_t>(room - load.generated_tokens, 1,
+                                                  std::min<std::int64_t>(512, (room + 1) / 2));
+  }
+  if (load.generated_tokens == 0) {
+    load.generated_tokens = std::clamp<std::int64_t>(room - load.prompt_tokens, 1, 128);
+  }
   for (const auto& [name, value] : {std::pair{"--prompt-len", load.prompt_tokens},
                                     {"--gen-len", load.generated_tokens},
                                     {"--batch", load.batch}}) {

@@ -48,7 +48,8 @@ struct ArchitectureChoice {
 void add_architecture_options(CLI::App& command, ArchitectureChoice& choice);
 /// The architecture that --config names. Throws CommandError.
 LlamaConfig read_architecture(const ArchitectureChoice& choice);
-/// Cuts a model to --layers, and checks that it has room for the load. Throws CommandError.
-void apply_load(const ArchitectureChoice& choice, LlamaConfig& config);
+/// Cuts a model to --layers, completes the load, and checks that the model has room for it. Throws
+/// CommandError.
+void apply_load(ArchitectureChoice& choice, LlamaConfig& config);
 
 }  // namespace greta

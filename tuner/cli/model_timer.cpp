@@ -57,18 +57,27 @@ double ModelTimer::replay(std::int64_t tokens, bool host) {
   return runtime_.device().elapsed_us(*start_, *stop_).value();
 }
 
+void ModelTimer::feed_prompt() {
+  runner_->reset();
+  runner_->feed(prompt_);
+}
+
+void ModelTimer::feed_next() {
+  const std::vector<std::int32_t> next(runner_->likeliest().begin(), runner_->likeliest().end());
+  runner_->feed(next);
+}
+
 void ModelTimer::round(std::int64_t steps) {
   runner_->reset();
   const std::int64_t last = runner_->passes(load_.prompt_tokens).back();
   ModelTimes own;  // of this round
   auto start = Clock::now();
-  runner_->feed(prompt_);
+  feed_prompt();
   times_.prefill_us.push_back(us_since(start));
   times_.prefill_device_us.push_back(replay(last, false));
   for (std::int64_t i = 0; i < std::min(steps, load_.generated_tokens); ++i) {
-    const std::vector<std::int32_t> next(runner_->likeliest().begin(), runner_->likeliest().end());
     start = Clock::now();
-    runner_->feed(next);
+    feed_next();
     times_.decode_us.push_back(us_since(start));
     if (i % 8 == 0) {
       times_.decode_device_us.push_back(replay(1, false));

@@ -38,6 +38,10 @@ class ModelTimer {
   ModelTimer(Runtime& runtime, const LlamaDeviceWeights& weights, const LlamaOptions& options,
              const ModelLoad& load, std::uint64_t seed);
 
+  /// Feeds a prompt from the start, or the likeliest tokens behind what was fed: what a pass then
+  /// works on is of that kind.
+  void feed_prompt();
+  void feed_next();
   /// One prompt, and `steps` tokens behind it, at most as many as are generated. Throws Error.
   void round(std::int64_t steps);
   /// The same, without keeping any times so far.

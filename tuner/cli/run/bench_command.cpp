@@ -186,7 +186,9 @@ std::string ModelBench::explanation() {
     LlamaRunner& runner = way.timer->runner();
     runner.reset();
     const std::int64_t last = runner.passes(options_.model.load.prompt_tokens).back();
+    way.timer->feed_prompt();
     for (const std::int64_t tokens : {last, std::int64_t{1}}) {
+      if (tokens < last) way.timer->feed_next();
       const PipelineGraph& pass = runner.pass(tokens);
       const auto times = pass.time(runner.queue()).value();
       text += fmt::format("\n{}, pass of {}:\n{}", way.origin, format_count(tokens, "token"),
@@ -197,7 +199,7 @@ std::string ModelBench::explanation() {
   return text;
 }
 
-int bench(const BenchOptions& options) {
+int bench(BenchOptions options) {
   if (options.model.config.empty()) throw CommandError(exit_usage, "--config is missing");
   LlamaConfig config = read_architecture(options.model);
   apply_load(options.model, config);

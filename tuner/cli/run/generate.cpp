@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -47,7 +48,11 @@ Generation::Generation(const GenerateOptions& options)
 }
 
 void Generation::encode_prompt() {
-  prompt_ = tokenizer_->encode(options_.prompt, true);
+  try {
+    prompt_ = tokenizer_->encode(options_.prompt, true);
+  } catch (const Error& error) {
+    throw CommandError(exit_usage, std::string("--prompt: ") + error.what());
+  }
   const std::int64_t most = model_.config.max_positions;
   const auto count = static_cast<std::int64_t>(prompt_.size());
   if (count == 0) throw CommandError(exit_usage, "--prompt: gives no tokens");
@@ -82,7 +87,16 @@ bool Generation::ends(std::int32_t id) const {
 }
 
 std::int32_t Generation::next(Sampler& sampler) const {
-  if (options_.sampler.temperature <= 0) return runner_->likeliest().front();
+  if (options_.sampler.temperature <= 0) {
+    const float largest = runner_->largest_logit();
+    if (!std::isfinite(largest)) {
+      throw CommandError(exit_failed,
+                         fmt::format("the model's largest logit is {}: its weights, or what was "
+                                     "computed, is broken; --trace-layers finds where",
+                                     largest));
+    }
+    return runner_->likeliest().front();
+  }
   return sampler.next(runner_->logits());
 }
 

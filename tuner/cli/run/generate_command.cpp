@@ -1,5 +1,7 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "runtime/pipeline/compute/capture.hpp"
@@ -11,27 +13,49 @@
 namespace greta {
 namespace {
 
+/// Whether there can be a file: refused before anything runs.
+void check_writable(const char* option, const std::string& file) {
+  const std::filesystem::path path(file);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code ignored;
+  const bool other =
+      std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored);
+  if (other || access(folder.c_str(), W_OK) != 0) {
+    throw CommandError(exit_usage, fmt::format("{} {}: {}", option, file,
+                                               other ? "is no regular file" : "can't be written"));
+  }
+}
+
 void check(const GenerateOptions& options) {
   if (options.model.empty()) throw CommandError(exit_usage, "--model is missing");
   if (options.tokens < 1) {
     throw CommandError(exit_usage, fmt::format("--tokens {}: must be at least 1", options.tokens));
   }
-  options.sampler.check();
+  try {
+    options.sampler.check();
+  } catch (const Error& error) {
+    throw CommandError(exit_usage, std::string("--temperature, --top-p: ") + error.what());
+  }
+  if (!options.capture.empty()) check_writable("--capture", options.capture);
 }
 
 int explain(Generation& generation) {
   LlamaRunner& runner = generation.runner();
   const auto prompt = static_cast<std::int64_t>(generation.prompt().size());
   runner.prepare(prompt);
-  const std::int64_t first = runner.passes(prompt).front();
+  const std::int64_t last = runner.passes(prompt).back();
   runner.feed(generation.prompt());
-  for (const std::int64_t tokens : {first, std::int64_t{1}}) {
+  for (const std::int64_t tokens : {last, std::int64_t{1}}) {
+    if (tokens < last) {  // what is timed must have been given what it works on
+      if (prompt == runner.capacity()) break;
+      runner.feed(std::vector<std::int32_t>(runner.likeliest().begin(), runner.likeliest().end()));
+    }
     const PipelineGraph& pass = runner.pass(tokens);
     const auto times = pass.time(runner.queue()).value();
     fmt::print("{} of {}:\n{}\n", tokens > 1 ? "prefill" : "decode",
                tokens > 1 ? fmt::format("{} tokens", tokens) : "1 token",
                explain_text(pass, times));
-    if (first == 1) break;
+    if (last == 1) break;
   }
   return exit_done;
 }
@@ -90,15 +114,21 @@ void add_generate_options(CLI::App& app, Action& action) {
   add_runtime_options(app, options->runtime);
   app.add_flag("--no-graph", options->no_graph, "Launch operations one by one");
   app.add_flag("--json", options->json, "Print ids, text and times as JSON");
-  app.add_flag("--explain", options->explain,
-               "Print what runs for each operation, why, and what it gains");
-  app.add_flag("--precompile", options->precompile, "Compile all kernels into the cache, and end");
-  app.add_flag("--trace-layers", options->trace_layers,
-               "Check every stage of every layer against FP64");
-  app.add_option("--trace", options->trace,
-                 "Write what host and device do as a trace for Perfetto (JSON)");
-  app.add_option("--capture", options->capture,
-                 "Record the problems that ran, with their times, for greta-tune from-capture");
+  std::vector<CLI::Option*> modes{
+      app.add_flag("--explain", options->explain,
+                   "Print what runs for each operation, why, and what it gains"),
+      app.add_flag("--precompile", options->precompile,
+                   "Compile all kernels into the cache, and end"),
+      app.add_flag("--trace-layers", options->trace_layers,
+                   "Check every stage of every layer against FP64"),
+      app.add_option("--trace", options->trace,
+                     "Write what host and device do as a trace for Perfetto (JSON)"),
+      app.add_option(
+          "--capture", options->capture,
+          "Record the problems that ran, with their times, for greta-tune from-capture")};
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) modes[i]->excludes(modes[j]);
+  }
   action = [options] { return generate(*options); };
 }
 

@@ -14,6 +14,15 @@
 namespace greta {
 namespace {
 
+/// Telemetry goes to a trace as long as this lives.
+class Listening {
+ public:
+  explicit Listening(Trace& trace) { telemetry::set_sink(&trace); }
+  ~Listening() { telemetry::set_sink(nullptr); }
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
+};
+
 constexpr int traced_steps = 4;  ///< of decoding, behind the prompt
 
 /// The operations of one replay on the device's line of a trace, from when the host began.
@@ -58,17 +67,24 @@ std::string closest_text(const std::vector<StageFinding>& findings) {
 void write_model_trace(Generation& generation, const std::filesystem::path& file) {
   Trace trace;
   trace.write(file).value();  // refused before anything runs
-  telemetry::set_sink(&trace);
-  generation.run();
-  telemetry::set_sink(nullptr);
-  // What ran last, once more, operation by operation: a graph has no times inside.
-  generation.runner().reset();
-  const auto& prompt = generation.prompt();
-  const auto count = static_cast<std::int64_t>(prompt.size());
-  const std::int64_t first = generation.runner().passes(count).front();
-  generation.runner().feed(prompt);
-  add_operations(trace, generation, generation.runner().pass(first));
-  if (first > 1) add_operations(trace, generation, generation.runner().pass(1));
+  try {
+    const Listening listening(trace);
+    generation.run();
+  } catch (...) {
+    trace.write(file).value();
+    throw;
+  }
+  // Once more, operation by operation: a graph has no times inside.
+  LlamaRunner& runner = generation.runner();
+  runner.reset();
+  const auto prompt = static_cast<std::int64_t>(generation.prompt().size());
+  const std::int64_t last = runner.passes(prompt).back();
+  runner.feed(generation.prompt());
+  add_operations(trace, generation, runner.pass(last));
+  if (last > 1 && prompt < runner.capacity()) {
+    runner.feed(std::vector<std::int32_t>(runner.likeliest().begin(), runner.likeliest().end()));
+    add_operations(trace, generation, runner.pass(1));
+  }
   trace.write(file).value();
 }
 

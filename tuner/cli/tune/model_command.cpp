@@ -7,7 +7,6 @@ void add_model_command(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("model", "Tune what a model runs, and keep what makes the model faster");
   auto options = std::make_shared<ModelTuningOptions>();
-  options->model.load = {512, 128, 1};
   command->add_option("model", options->path,
                       "A folder as Hugging Face keeps Llamas, or a checkpoint of llama2.c");
   add_architecture_options(*command, options->model);

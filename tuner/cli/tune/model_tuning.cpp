@@ -45,7 +45,7 @@ class ScratchDatabase {
 
  private:
   void remove() const {
-    for (const char* suffix : {"", "-wal", "-shm"}) {
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
       std::error_code ignored;
       std::filesystem::remove(file_.string() + suffix, ignored);
     }
@@ -83,7 +83,7 @@ ModelTuning::ModelTuning(const ModelTuningOptions& options) : options_(options) 
   }
   if (!options.path.empty()) files_ = load_llama(options.path);
   config_ = files_ ? files_->config : read_architecture(options.model);
-  apply_load(options.model, config_);
+  apply_load(options_.model, config_);
   if (files_) files_->weights.layers.resize(static_cast<std::size_t>(config_.layers));
   if (files_) files_->config = config_;
   choice_.device = options.tuning.device;
@@ -156,9 +156,12 @@ void ModelTuning::find_problems() {
       total += times * spent[i].us;
     }
   };
-  for (const std::int64_t tokens : runner.passes(options_.model.load.prompt_tokens)) add(tokens, 1);
+  const auto passes = runner.passes(options_.model.load.prompt_tokens);
+  model->feed_prompt();
+  for (const std::int64_t tokens : passes) add(tokens, 1);
+  model->feed_next();
   add(1, static_cast<double>(options_.model.load.generated_tokens));
-  for (ModelChange& change : changes_) change.share /= total;
+  for (ModelChange& change : changes_) change.share /= std::max(total, 1e-9);
   std::stable_sort(changes_.begin(), changes_.end(),
                    [](const auto& a, const auto& b) { return a.share > b.share; });
   tell(fmt::format("{} of a prompt of {} tokens and {} behind it",
@@ -271,8 +274,11 @@ int ModelTuning::run() {
   tune_problems();
   judge_changes();
   if (stop_requested()) throw CommandError(exit_failed, "interrupted; what was kept is stored");
-  const ScratchDatabase done(beside_database("candidates"));
   fmt::print("{}", report());
+  if (std::fflush(stdout) != 0) {
+    throw CommandError(exit_failed, "the report can't be written; what was kept is stored");
+  }
+  const ScratchDatabase done(beside_database("candidates"));
   return exit_done;
 }
 
