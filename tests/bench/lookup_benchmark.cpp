@@ -14,6 +14,7 @@
 #include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
 #include "runtime/pipeline/lookup/lookup.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace greta {
 namespace {
@@ -61,24 +62,15 @@ Contents contents() {
 class Files {
  public:
   Files() {
-    auto name = (fs::temp_directory_path() / "greta-lookup-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw Error("mkdtemp failed");
-    folder_ = name;
     const auto all = contents();
     TunedDb::open(own(), TunedDb::Mode::read_write).write(all);
     TunedDb::ship(all, shipped());
   }
-  ~Files() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  Files(const Files&) = delete;
-  Files& operator=(const Files&) = delete;
   fs::path own() const { return folder_ / "own.db"; }
   fs::path shipped() const { return folder_ / "shipped.db"; }
 
  private:
-  fs::path folder_;
+  test::TemporaryFolder folder_;
 };
 
 const Files& files() {

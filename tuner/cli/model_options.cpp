@@ -129,13 +129,13 @@ LlamaConfig read_architecture(const ArchitectureChoice& choice) {
 
 void apply_load(ArchitectureChoice& choice, LlamaConfig& config) {
   ModelLoad& load = choice.load;
-  const std::int64_t room = config.max_positions;
+  const std::int64_t most = config.max_positions;
   if (load.prompt_tokens == 0) {
-    load.prompt_tokens = std::clamp<std::int64_t>(room - load.generated_tokens, 1,
-                                                  std::min<std::int64_t>(512, (room + 1) / 2));
+    load.prompt_tokens = std::clamp<std::int64_t>(most - load.generated_tokens, 1,
+                                                  std::min<std::int64_t>(512, (most + 1) / 2));
   }
   if (load.generated_tokens == 0) {
-    load.generated_tokens = std::clamp<std::int64_t>(room - load.prompt_tokens, 1, 128);
+    load.generated_tokens = std::clamp<std::int64_t>(most - load.prompt_tokens, 1, 128);
   }
   for (const auto& [name, value] : {std::pair{"--prompt-len", load.prompt_tokens},
                                     {"--gen-len", load.generated_tokens},
@@ -149,7 +149,6 @@ void apply_load(ArchitectureChoice& choice, LlamaConfig& config) {
                                                choice.layers, config.layers));
   }
   if (choice.layers > 0) config.layers = choice.layers;
-  const std::int64_t most = config.max_positions;
   if (load.prompt_tokens > most || load.generated_tokens > most - load.prompt_tokens) {
     throw CommandError(exit_usage,
                        fmt::format("--prompt-len {} and --gen-len {}: the model has {} positions",

@@ -10,9 +10,9 @@
 
 #include "runtime/device/backend.hpp"
 #include "runtime/pipeline/compute/prepared.hpp"
-#include "runtime/pipeline/compute/problem_hash.hpp"
 #include "runtime/pipeline/compute/telemetry.hpp"
 #include "runtime/pipeline/compute/tensor.hpp"
+#include "runtime/pipeline/lookup/fingerprint.hpp"
 #include "runtime/pipeline/lookup/lookup.hpp"
 
 namespace greta {

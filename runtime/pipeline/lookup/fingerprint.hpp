@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -88,5 +89,10 @@ inline Fingerprint fingerprint_of(const Problem& problem) {
   }
   return hash.value();
 }
+
+/// For hash tables of problems.
+struct ProblemHash {
+  std::size_t operator()(const Problem& problem) const { return fingerprint_of(problem).slot; }
+};
 
 }  // namespace greta
