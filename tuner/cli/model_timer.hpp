@@ -50,6 +50,7 @@ class ModelTimer {
   double last_load_us() const { return last_load_us_; }
   const ModelTimes& times() const { return times_; }
   LlamaRunner& runner() { return *runner_; }
+  const std::vector<std::int32_t>& prompt() const { return prompt_; }
 
  private:
   double replay(std::int64_t tokens, bool host);

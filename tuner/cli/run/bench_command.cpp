@@ -184,17 +184,12 @@ std::string ModelBench::explanation() {
   for (const Way& way : ways_) {
     if (!way.graph) continue;
     LlamaRunner& runner = way.timer->runner();
-    runner.reset();
-    const std::int64_t last = runner.passes(options_.model.load.prompt_tokens).back();
-    way.timer->feed_prompt();
-    for (const std::int64_t tokens : {last, std::int64_t{1}}) {
-      if (tokens < last) way.timer->feed_next();
-      const PipelineGraph& pass = runner.pass(tokens);
+    const auto add = [&](std::int64_t tokens, const PipelineGraph& pass) {
       const auto times = pass.time(runner.queue()).value();
       text += fmt::format("\n{}, pass of {}:\n{}", way.origin, format_count(tokens, "token"),
                           explain_text(pass, times));
-      if (last == 1) break;
-    }
+    };
+    visit_passes(runner, way.timer->prompt(), add);
   }
   return text;
 }

@@ -75,4 +75,16 @@ std::string explain_text(const PipelineGraph& pass, const std::vector<OperationT
                      format_bytes(static_cast<double>(memory.workspace)));
 }
 
+void visit_passes(LlamaRunner& runner, std::span<const std::int32_t> prompt,
+                  const PassVisit& visit) {
+  runner.reset();
+  const auto each = static_cast<std::int64_t>(prompt.size()) / runner.batch();
+  const std::int64_t last = runner.passes(each).back();
+  runner.feed(prompt);
+  visit(last, runner.pass(last));
+  if (last == 1 || each == runner.capacity()) return;
+  runner.feed(std::vector<std::int32_t>(runner.likeliest().begin(), runner.likeliest().end()));
+  visit(1, runner.pass(1));
+}
+
 }  // namespace greta

@@ -41,22 +41,13 @@ void check(const GenerateOptions& options) {
 
 int explain(Generation& generation) {
   LlamaRunner& runner = generation.runner();
-  const auto prompt = static_cast<std::int64_t>(generation.prompt().size());
-  runner.prepare(prompt);
-  const std::int64_t last = runner.passes(prompt).back();
-  runner.feed(generation.prompt());
-  for (const std::int64_t tokens : {last, std::int64_t{1}}) {
-    if (tokens < last) {  // what is timed must have been given what it works on
-      if (prompt == runner.capacity()) break;
-      runner.feed(std::vector<std::int32_t>(runner.likeliest().begin(), runner.likeliest().end()));
-    }
-    const PipelineGraph& pass = runner.pass(tokens);
+  const auto show = [&runner](std::int64_t tokens, const PipelineGraph& pass) {
     const auto times = pass.time(runner.queue()).value();
     fmt::print("{} of {}:\n{}\n", tokens > 1 ? "prefill" : "decode",
                tokens > 1 ? fmt::format("{} tokens", tokens) : "1 token",
                explain_text(pass, times));
-    if (last == 1) break;
-  }
+  };
+  visit_passes(runner, generation.prompt(), show);
   return exit_done;
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/device/telemetry.hpp"
 #include "runtime/pipeline/llama/trace_check.hpp"
 #include "tuner/bench/trace.hpp"
+#include "tuner/cli/run/explain.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/report/table.hpp"
 
@@ -75,16 +76,9 @@ void write_model_trace(Generation& generation, const std::filesystem::path& file
     throw;
   }
   // Once more, operation by operation: a graph has no times inside.
-  LlamaRunner& runner = generation.runner();
-  runner.reset();
-  const auto prompt = static_cast<std::int64_t>(generation.prompt().size());
-  const std::int64_t last = runner.passes(prompt).back();
-  runner.feed(generation.prompt());
-  add_operations(trace, generation, runner.pass(last));
-  if (last > 1 && prompt < runner.capacity()) {
-    runner.feed(std::vector<std::int32_t>(runner.likeliest().begin(), runner.likeliest().end()));
-    add_operations(trace, generation, runner.pass(1));
-  }
+  visit_passes(
+      generation.runner(), generation.prompt(),
+      [&](std::int64_t, const PipelineGraph& pass) { add_operations(trace, generation, pass); });
   trace.write(file).value();
 }
 
