@@ -2,7 +2,8 @@
 """Proves the layering of docs/architecture.md over the #include lines of a source tree.
 
 A file includes, in quotes and by its path from the root, only files of its own layer and of the
-layers below it; includes form no cycle; and nothing below the command line layer reads the
+layers below it; a source includes its own header before anything else, which proves that the
+header compiles alone; includes form no cycle; and nothing below the command line layer reads the
 environment. Prints one line for each violation and exits with 1 when there are any.
 """
 
@@ -25,6 +26,7 @@ ROOTS = sorted({layer.split("/")[0] for layer in LAYERS})
 SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+ANY_INCLUDE = re.compile(r"^\s*#\s*include\b")
 ENVIRONMENT = re.compile(r"\b(?:secure_)?getenv\s*\(")
 COMMENT = re.compile(r"//.*")
 
@@ -63,6 +65,18 @@ def check_line(path, layer, line):
     return None, target
 
 
+def check_own_header(path, lines, files):
+    """What is wrong with the first include of a source that has a header; None when all is well."""
+    header = path.removesuffix(".cpp") + ".hpp"
+    if not path.endswith(".cpp") or header not in files:
+        return None
+    first = next((line for line in lines if ANY_INCLUDE.match(line)), "")
+    include = INCLUDE.match(first)
+    if include and include.group(1) == header:
+        return None
+    return f"{path}: must include {header} before anything else"
+
+
 def find_cycles(graph):
     """Include cycles, each once, as lists of paths that end where they began."""
     cycles, state, trail = [], {}, []
@@ -93,6 +107,7 @@ def check(root):
         if layer is None:
             violations.append(f"{path}: in no layer; the layers are {', '.join(LAYERS)}")
             continue
+        violations += filter(None, [check_own_header(path, lines, files)])
         for number, line in enumerate(lines, 1):
             problem, target = check_line(path, layer, line)
             if problem:

@@ -53,6 +53,14 @@ class Rules(unittest.TestCase):
     def test_tuner_must_not_know_its_command_line(self):
         self.assert_rejected({"tuner/x.cpp": '#include "tuner/cli/options.hpp"\n'}, "tuner/x.cpp:1:")
 
+    def test_a_source_includes_its_own_header_first(self):
+        for text in ('#include <vector>\n#include "db/trial.hpp"\n',
+                     '#include "runtime/device/result.hpp"\n#include "db/trial.hpp"\n', "int x;\n"):
+            self.assert_rejected({"db/trial.cpp": text},
+                                 "db/trial.cpp: must include db/trial.hpp before anything else")
+        result = self.check({"db/trial.cpp": '// About it.\n#include "db/trial.hpp"\n#include <vector>\n'})
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
     def test_pipeline_and_tuner_are_strangers(self):
         self.assert_rejected(
             {"runtime/pipeline/x.cpp": '#include "tuner/search/strategy.hpp"\n',

@@ -3,36 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <new>
 #include <random>
 #include <thread>
 
 #include "runtime/pipeline/lookup/answer_table.hpp"
 #include "runtime/pipeline/lookup/fingerprint.hpp"
+#include "tests/pipeline/lookup/allocations.hpp"
 #include "tests/pipeline/lookup/known.hpp"
-
-namespace {
-
-thread_local std::size_t allocations = 0;
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace greta {
 namespace {
 
+using test::allocations;
 using test::card;
 using test::gemm;
 using test::plain_config;
@@ -102,9 +84,9 @@ TEST(HotLookup, AllocatesNothing) {
   half.attributes = {{"layout", "nt"}, {"epilogue", "bias,residual,silu"}};
   for (const auto& problem : {gemm(64, 64, 64), gemm(63, 64, 64), half}) {
     const Answer& first = lookup.find(problem);
-    const auto before = allocations;
+    const auto before = allocations();
     const Answer& second = lookup.find(problem);
-    EXPECT_EQ(allocations, before) << problem.key();
+    EXPECT_EQ(allocations(), before) << problem.key();
     EXPECT_EQ(&first, &second);
   }
 }
