@@ -1,4 +1,5 @@
 """What the tests of the tools share: a folder of their own, running the tool, and judging refusals."""
+import json
 import os
 import pathlib
 import shutil
@@ -10,6 +11,7 @@ import unittest
 
 TUNE = os.environ["GRETA_TUNE"]
 DB = os.environ["GRETA_DB"]
+BENCH = os.environ["GRETA_BENCH"]
 SOURCE = pathlib.Path(os.environ["GRETA_SOURCE"])
 PATIENCE = float(os.environ.get("GRETA_PATIENCE", "1"))  # more for builds with sanitizers
 
@@ -19,15 +21,40 @@ def patient(seconds):
     return seconds * PATIENCE
 
 
+# What is made once for all tests: compiled kernels, and databases of ceilings.
+CACHE = pathlib.Path(tempfile.gettempdir(), "greta_cli_cache")
+
+
+def database_of_ceilings(devices, env):
+    """A database that knows the ceilings of these devices and nothing else, made once for a build."""
+    file = CACHE / f"ceilings-{os.stat(BENCH).st_mtime_ns}-{devices}.db"
+    if not file.exists():
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            preset = pathlib.Path(folder, "tiny.json")
+            preset.write_text(json.dumps({"iterations": 1, "batch": 1, "problems": [
+                {"op": "gemm", "m": 1, "n": 1, "k": 1}]}))
+            for device in devices.split(","):
+                subprocess.run([BENCH, "--preset", preset, "--untuned", "--no-lock", "--device", device,
+                                "--db", f"{folder}/tuned.db"], env=env, check=True,
+                               capture_output=True, timeout=patient(120))
+            os.replace(f"{folder}/tuned.db", file)
+    return file
+
+
 class Case(unittest.TestCase):
+    # Devices whose ceilings the test's database knows from the start; without, there is none yet.
+    known_devices = None
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="greta_cli_"))
         self.db = self.folder / "tuned.db"
         self.env = dict(os.environ, HOME=str(self.folder / "home"))
         for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
             self.env.pop(name, None)
-        # Kernels are compiled once for all tests.
-        self.env["XDG_CACHE_HOME"] = os.path.join(tempfile.gettempdir(), "greta_cli_cache")
+        CACHE.mkdir(exist_ok=True)
+        self.env["XDG_CACHE_HOME"] = str(CACHE)
+        if self.known_devices:
+            shutil.copy(database_of_ceilings(self.known_devices, self.env), self.db)
 
     def tearDown(self):
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -13,6 +13,7 @@ SMALL = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
 class Compare(Case):
     """Two devices for one problem: lavapipe, and hip-host, which imitates gfx1100."""
     DEVICES = "vulkan:0,hip-host:2"
+    known_devices = DEVICES
 
     def tune_both(self, *arguments):
         result = self.run_tune("gemm", "--m", 16, "--n", 24, "--k", 16, "--device", self.DEVICES,
@@ -52,6 +53,8 @@ class Compare(Case):
 
 
 class Lock(Case):
+    known_devices = "auto"
+
     def setUp(self):
         super().setUp()
         self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")

@@ -1,34 +1,18 @@
 """greta-bench as a user runs it, on presets that take seconds."""
 import csv
 import json
-import os
-import pathlib
 import signal
 import sqlite3
 import subprocess
-import tempfile
 import unittest
 
-from cli_case import SOURCE, Case, patient
+from cli_case import BENCH, SOURCE, Case, patient
 
-BENCH = os.environ["GRETA_BENCH"]
 GEMM = {"op": "gemm", "m": 32, "n": 32, "k": 32}
 
 
 class BenchCase(Case):
-    """The tests of a class share a database, so that the device's ceilings are measured once."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.shared = tempfile.TemporaryDirectory(prefix="greta_bench_")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.shared.cleanup()
-
-    def setUp(self):
-        super().setUp()
-        self.db = pathlib.Path(self.shared.name) / "tuned.db"
+    known_devices = "auto"
 
     def preset(self, name="tiny", **content):
         file = self.folder / f"{name}.json"
@@ -84,7 +68,6 @@ class BenchRun(BenchCase):
         self.assertEqual(gemm["cache"], "cold")
 
     def test_winners_defaults_and_both(self):
-        self.db = self.folder / "own.db"
         tuned = self.run_tune("gemm", "--m", 32, "--n", 32, "--k", 32, "--budget", 6, "--db", self.db)
         self.assertEqual(tuned.returncode, 0, tuned.stderr)
         preset = self.preset(iterations=4, batch=3, problems=[GEMM])
@@ -272,10 +255,6 @@ class BenchCompare(BenchCase):
 
 
 class BenchDoctor(BenchCase):
-    def setUp(self):
-        super().setUp()
-        self.db = self.folder / "own.db"
-
     def doctor(self, *arguments):
         return self.bench("doctor", "--db", self.db, "--no-lock", *arguments)
 

@@ -14,6 +14,7 @@ SOFTMAX = ["softmax", "--rows", "8", "--cols", "64"]
 
 class Tuned(Case):
     """A database of two problems, tuned once for each class."""
+    known_devices = "auto"
 
     template = None
 

@@ -154,6 +154,8 @@ class Devices(Case):
 
 
 class Tune(Case):
+    known_devices = "auto"
+
     def test_a_later_session_never_stores_less(self):
         shape = ["gemm", "--m", 96, "--n", 96, "--k", 96, "--db", self.db, "--json"]
         first = json.loads(self.run_tune(*shape, "--budget", 25).stdout)["winner"]
@@ -237,6 +239,8 @@ class Tune(Case):
 
 
 class Damage(Case):
+    known_devices = "auto"
+
     def test_streams_that_cannot_be_written(self):
         full = open("/dev/full", "w")
         self.addCleanup(full.close)
@@ -259,6 +263,7 @@ class Damage(Case):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (96 * 1024, 96 * 1024))
         self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        self.db.unlink()
         result = self.run_tune(*SMALL, "--budget", "300", "--db", self.db, preexec_fn=limit)
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn(str(self.db), result.stderr.splitlines()[-1])
@@ -308,6 +313,8 @@ class Damage(Case):
 
 
 class Interrupt(Case):
+    known_devices = "auto"
+
     def test_sigterm_is_as_orderly(self):
         run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
         self.wait_for_trials(2)
@@ -330,6 +337,7 @@ class Interrupt(Case):
 
 
     def test_before_the_first_trial_there_is_little_to_report(self):
+        self.db.unlink()
         run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
         first = run.stderr.readline()
         self.assertIn("ceilings", first)  # what a session begins with
