@@ -155,6 +155,16 @@ Result<Verdict> run_sampled(const KernelTemplate& kernel, const SampledProblem& 
   return kernel.reference(part, kernel.inputs(part, seed), seed)->check(*outputs);
 }
 
+namespace {
+
+/// What grows with the threads that run for nothing: of tiles wider than the problem, or of splits.
+int idle_threads(const Config& config) {
+  if (config.has("BM")) return config["BM"] * config["BN"];
+  return config.has("SPLIT") ? config["THREADS"] * config["SPLIT"] : config["THREADS"];
+}
+
+}  // namespace
+
 Config config_of(const KernelTemplate& kernel, const Problem& problem, const DeviceInfo& device,
                  const std::string& variant) {
   const Space space = kernel.space(problem, device);
@@ -168,11 +178,10 @@ Config config_of(const KernelTemplate& kernel, const Problem& problem, const Dev
         if (space.valid(config)) return config;
       }
     }
-    return best;
   }
   for (int i = 0; i < 300; ++i) {
     const Config config = space.sample(variant, random);
-    if (config["BM"] * config["BN"] < best["BM"] * best["BN"]) best = config;
+    if (idle_threads(config) < idle_threads(best)) best = config;
   }
   return best;
 }

@@ -43,7 +43,7 @@ Result<Verdict> run_sampled(const KernelTemplate& kernel, const SampledProblem& 
 
 /// The variant's first default that is valid for the problem. Where it has none, and where results
 /// are so narrow that most of a usual tile would lie outside, the random configuration with the
-/// smallest tiles. Throws Error where the variant has no configuration.
+/// smallest tiles or the fewest threads. Throws Error where the variant has no configuration.
 Config config_of(const KernelTemplate& kernel, const Problem& problem, const DeviceInfo& device,
                  const std::string& variant);
 
