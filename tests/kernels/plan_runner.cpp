@@ -74,7 +74,7 @@ Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
     stream->record(*start).value();
     if (const auto done = prepared->record(*stream); !done) return done.failure();
     stream->record(*stop).value();
-    if (const auto done = stream->synchronize(std::chrono::seconds(60)); !done) {
+    if (const auto done = stream->synchronize(std::chrono::minutes(4)); !done) {
       return done.failure();
     }
   }
