@@ -1,6 +1,7 @@
 /* Runs operations and a pipeline through greta.h alone, in C: main.c DEVICE. Prints what is wrong. */
 #include <greta.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -135,12 +136,17 @@ static int test_errors(greta_runtime* runtime, greta_queue* queue, const struct 
   gemm = greta_gemm_defaults();
   gemm.size = 4;
   CHECK(greta_gemm(ops, t->a, t->b, t->c, &gemm) == GRETA_INVALID_ARGUMENT);
+  gemm.size = sizeof gemm - 1;
+  CHECK(greta_gemm(ops, t->a, t->b, t->c, &gemm) == GRETA_INVALID_ARGUMENT);
+  gemm.size = 1 << 20;
+  CHECK(greta_gemm(ops, t->a, t->b, t->c, &gemm) == GRETA_INVALID_ARGUMENT);
   newer.known.size = sizeof newer;
   newer.known.layout = GRETA_NT;
   memset((char*)&newer + sizeof newer.known, 0, sizeof newer - sizeof newer.known);
   CHECK(greta_gemm(ops, t->a, t->b, t->c, &newer.known) == GRETA_OK);
   newer.unknown = 1;
   CHECK(greta_gemm(ops, t->a, t->b, t->c, &newer.known) == GRETA_INVALID_ARGUMENT);
+  CHECK(strstr(greta_last_error(), "does not know") != NULL);
   CHECK(greta_tensor_allocate(runtime, GRETA_F32, bad, 2, GRETA_DEVICE, &none) != GRETA_OK);
   CHECK(greta_tensor_allocate(runtime, GRETA_F32, huge, 5, GRETA_DEVICE, &none) != GRETA_OK);
   CHECK(greta_tensor_allocate(runtime, 9, bad, 1, GRETA_DEVICE, &none) != GRETA_OK);
@@ -153,6 +159,66 @@ static int test_errors(greta_runtime* runtime, greta_queue* queue, const struct 
   CHECK(greta_runtime_open(NULL, NULL) == GRETA_INVALID_ARGUMENT);
   CHECK(none == NULL);
   CHECK(greta_queue_operations(NULL) == NULL);
+  return 0;
+}
+
+/* A program whose header had no more than alpha and beta: what comes behind is not there, and is
+ * not read. */
+static int test_older_options(greta_queue* queue, const struct tensors* t) {
+  greta_gemm_options gemm = greta_gemm_defaults();
+  gemm.size = offsetof(greta_gemm_options, bias);
+  gemm.layout = GRETA_NT;
+  gemm.alpha = 3;
+  memset((char*)&gemm + gemm.size, 0xa5, sizeof gemm - gemm.size);
+  float c[ROWS * COLS], once[ROWS * COLS];
+  CHECK(greta_gemm(greta_queue_operations(queue), t->a, t->b, t->c, &gemm) == GRETA_OK);
+  CHECK(greta_queue_synchronize(queue, 60) == GRETA_OK);
+  CHECK(greta_tensor_download(t->c, c, sizeof c) == GRETA_OK);
+  gemm.alpha = 1;
+  CHECK(greta_gemm(greta_queue_operations(queue), t->a, t->b, t->c, &gemm) == GRETA_OK);
+  CHECK(greta_queue_synchronize(queue, 60) == GRETA_OK);
+  CHECK(greta_tensor_download(t->c, once, sizeof once) == GRETA_OK);
+  for (int i = 0; i < ROWS * COLS; ++i) CHECK(fabsf(c[i] - 3 * once[i]) < 1e-4F);
+  return 0;
+}
+
+/* Objects of two runtimes don't mix, and what is no temporary of a pipeline is not kept by it. */
+static int test_runtimes_apart(greta_runtime* runtime, greta_queue* queue, const struct tensors* t,
+                               const char* device) {
+  const int64_t shape[] = {ROWS, COLS};
+  greta_runtime_options options = greta_runtime_defaults();
+  options.device = device;
+  greta_runtime* other = NULL;
+  greta_pipeline *pipeline = NULL, *own = NULL;
+  greta_tensor *foreign = NULL, *product = NULL;
+  greta_graph* graph = NULL;
+  CHECK(greta_runtime_open(&options, &other) == GRETA_OK);
+  CHECK(greta_pipeline_begin(other, &pipeline) == GRETA_OK);
+  CHECK(greta_pipeline_begin(runtime, &own) == GRETA_OK);
+  CHECK(greta_pipeline_temporary(pipeline, GRETA_F32, shape, 2, &foreign) == GRETA_OK);
+  CHECK(greta_pipeline_temporary(own, GRETA_F32, shape, 2, &product) == GRETA_OK);
+  CHECK(greta_pipeline_keep(own, NULL) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_pipeline_keep(NULL, product) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_pipeline_keep(own, foreign) == GRETA_INVALID_ARGUMENT);
+  CHECK(strcmp(greta_last_error(), "the tensor belongs to another runtime") == 0);
+  CHECK(greta_pipeline_keep(own, t->c) == GRETA_INVALID_ARGUMENT);
+  CHECK(strstr(greta_last_error(), "no temporary of this pipeline") != NULL);
+  CHECK(greta_add(greta_pipeline_operations(own), t->c, t->y, foreign) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_add(greta_pipeline_operations(own), t->c, t->y, product) == GRETA_OK);
+  CHECK(greta_pipeline_keep(own, product) == GRETA_OK);
+  CHECK(greta_pipeline_finish(own, 1, &graph) == GRETA_OK); /* what was refused left nothing */
+  greta_queue* apart = NULL;
+  CHECK(greta_queue_open(other, &apart) == GRETA_OK);
+  CHECK(greta_queue_replay(apart, graph) == GRETA_INVALID_ARGUMENT);
+  CHECK(greta_queue_replay(queue, graph) == GRETA_OK);
+  greta_graph_release(graph); /* the queue keeps it until its work is done */
+  greta_pipeline_release(own);
+  greta_pipeline_release(pipeline);
+  greta_runtime_close(other);
+  greta_queue_close(apart);
+  greta_tensor_release(foreign); /* a temporary of a pipeline that is gone */
+  CHECK(greta_queue_synchronize(queue, 60) == GRETA_OK);
+  greta_tensor_release(product);
   return 0;
 }
 
@@ -180,7 +246,9 @@ int main(int count, char** arguments) {
   CHECK(greta_tensor_upload(t.b, b, sizeof b) == GRETA_OK);
   CHECK(greta_tensor_upload(t.weight, weight, sizeof weight) == GRETA_OK);
   const int failed = test_queue(queue, &t, expected) ||
-                     test_pipeline(runtime, queue, &t, b, weight) || test_errors(runtime, queue, &t);
+                     test_pipeline(runtime, queue, &t, b, weight) ||
+                     test_errors(runtime, queue, &t) || test_older_options(queue, &t) ||
+                     test_runtimes_apart(runtime, queue, &t, options.device);
   greta_runtime_close(runtime); /* what is left keeps what it needs */
   greta_queue_close(queue);
   greta_tensor* const all[] = {t.a, t.staged, t.b, t.weight, t.c, t.y, NULL};

@@ -10,7 +10,9 @@
  * their own runtime.
  *
  * The interface only grows. Options begin with their size, so that a program built with an older
- * header works with a newer library; start from greta_…_defaults().
+ * header works with a newer library: what it does not know has its default. With an older library
+ * a newer program works as long as it leaves what that does not know zero. Start from
+ * greta_…_defaults().
  */
 #ifndef GRETA_H
 #define GRETA_H
@@ -77,8 +79,8 @@ GRETA_API void greta_runtime_close(greta_runtime* runtime); /* NULL: nothing */
 /* "vulkan:0" and its name as the driver says it; valid as long as the runtime's handle. */
 GRETA_API greta_status greta_runtime_device(const greta_runtime* runtime, const char** id,
                                             const char** name);
-/* Compiles what problems (their keys) need, with `jobs` threads. Fails with the first one's trouble,
- * after all were tried. */
+/* Compiles what problems (their keys) need, with `jobs` threads, 0: one for each core. Fails with the
+ * first one's trouble, after all were tried. */
 GRETA_API greta_status greta_runtime_precompile(greta_runtime* runtime, const char* const* problems,
                                                 size_t count, uint32_t jobs);
 
@@ -140,12 +142,12 @@ GRETA_API greta_operations* greta_pipeline_operations(greta_pipeline* pipeline);
 GRETA_API greta_status greta_pipeline_temporary(greta_pipeline* pipeline, greta_dtype dtype,
                                                 const int64_t* shape, size_t rank,
                                                 greta_tensor** tensor);
-/* Keeps a temporary's contents until the end of each replay. */
+/* Keeps the contents of one of its temporaries until the end of each replay. */
 GRETA_API greta_status greta_pipeline_keep(greta_pipeline* pipeline, const greta_tensor* tensor);
 /* What the operations that come next are called. */
 GRETA_API greta_status greta_pipeline_label(greta_pipeline* pipeline, const char* label);
-/* Makes a graph of what was recorded; the pipeline is empty then. `as_graph` 0: replays launch
- * operation by operation. */
+/* Compiles what is missing and makes a graph of what was recorded; the pipeline is empty then.
+ * `as_graph` 0: replays launch operation by operation. */
 GRETA_API greta_status greta_pipeline_finish(greta_pipeline* pipeline, int32_t as_graph,
                                              greta_graph** graph);
 GRETA_API void greta_graph_release(greta_graph* graph); /* NULL: nothing */

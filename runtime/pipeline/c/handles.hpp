@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/device/result.hpp"
+#include "runtime/device/version.hpp"
 #include "runtime/pipeline/c/greta.h"
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
@@ -87,24 +88,34 @@ T& need(T* pointer, const char* what) {
   return *pointer;
 }
 
-/// Options as far as the caller's header knew them.
+/// Options as far as the caller's header knew them: what an older one lacks is the default, and
+/// what only a newer one has must be zero. Structs grow by whole multiples of their alignment, so
+/// that no field begins in what was padding before.
 template <typename Options>
 Options read_options(const Options* given, const Options& defaults, const char* what) {
-  constexpr std::size_t most = 4096;
+  constexpr std::size_t unit = alignof(Options), least = sizeof(std::size_t) + unit, most = 4096;
+  static_assert(least <= sizeof(Options) && sizeof(Options) <= most);
   if (given == nullptr) return defaults;
   std::size_t size = 0;
   std::memcpy(&size, given, sizeof size);
-  if (size < sizeof(Options) || size > most) {
-    refuse(fmt::format("{}->size is {}, but it must be at least {}", what, size, sizeof(Options)));
+  if (size < least || size > most || size % unit != 0) {
+    refuse(fmt::format("{}->size is {}, but it must be sizeof the struct, {} here", what, size,
+                       sizeof(Options)));
   }
   const auto* const bytes = reinterpret_cast<const char*>(given);
-  if (std::any_of(bytes + sizeof(Options), bytes + size, [](char byte) { return byte != 0; })) {
-    refuse(fmt::format("{} has something set that this GRETA does not know", what));
+  if (size > sizeof(Options) &&
+      std::any_of(bytes + sizeof(Options), bytes + size, [](char byte) { return byte != 0; })) {
+    refuse(fmt::format("{} has something set behind byte {}, which GRETA {} does not know", what,
+                       sizeof(Options), version()));
   }
   Options options = defaults;
-  std::memcpy(&options, given, sizeof options);
+  std::memcpy(&options, given, std::min(size, sizeof options));
   return options;
 }
+
+/// The caller's object must be of the runtime that the other one has.
+void check_runtime(const std::shared_ptr<Runtime>& own, const std::shared_ptr<Runtime>& other,
+                   const char* what);
 
 /// One of an enumeration's values 0, 1, … in order.
 template <typename Value>

@@ -17,9 +17,7 @@ class Call {
   Operations* operator->() const { return to_.operations; }
   /// A tensor that must be there, of the same runtime.
   const Tensor& operator()(const greta_tensor* tensor, const char* name) const {
-    if (need(tensor, name).runtime != to_.runtime) {
-      refuse(fmt::format("{} belongs to another runtime", name));
-    }
+    check_runtime(to_.runtime, need(tensor, name).runtime, name);
     return tensor->tensor;
   }
   /// A tensor, or none.

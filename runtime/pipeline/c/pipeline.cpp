@@ -8,11 +8,6 @@ using namespace greta::c;  // NOLINT
 
 namespace {
 
-void check_runtime(const std::shared_ptr<Runtime>& own, const std::shared_ptr<Runtime>& other,
-                   const char* what) {
-  if (own != other) refuse(fmt::format("{} belongs to another runtime", what));
-}
-
 /// "layer 0 sum | add dtype=… | flat THREADS=… | default"
 std::string line_of(const Explanation& line) {
   std::string text = fmt::format("{} | {}", line.label, line.problem);
@@ -71,8 +66,9 @@ greta_status greta_queue_replay(greta_queue* queue, const greta_graph* graph) {
     need(queue, "queue");
     need(graph, "graph");
     check_runtime(queue->runtime, graph->runtime, "the graph");
-    if (queue->replayed.empty() || queue->replayed.back() != graph->graph) {
-      queue->replayed.push_back(graph->graph);
+    auto& kept = queue->replayed;
+    if (std::find(kept.begin(), kept.end(), graph->graph) == kept.end()) {
+      kept.push_back(graph->graph);
     }
     return queue->queue->replay(*graph->graph);
   });
@@ -114,7 +110,9 @@ greta_status greta_pipeline_temporary(greta_pipeline* pipeline, greta_dtype dtyp
 
 greta_status greta_pipeline_keep(greta_pipeline* pipeline, const greta_tensor* tensor) {
   return guarded([&]() -> Result<void> {
-    need(pipeline, "pipeline").pipeline->keep(need(tensor, "tensor").tensor);
+    need(pipeline, "pipeline");
+    check_runtime(pipeline->runtime, need(tensor, "tensor").runtime, "the tensor");
+    pipeline->pipeline->keep(tensor->tensor);
     return {};
   });
 }

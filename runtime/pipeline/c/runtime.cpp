@@ -62,6 +62,11 @@ Shape shape_of(const std::int64_t* shape, std::size_t rank) {
   return Shape(std::span(shape, rank));
 }
 
+void check_runtime(const std::shared_ptr<Runtime>& own, const std::shared_ptr<Runtime>& other,
+                   const char* what) {
+  if (own != other) refuse(fmt::format("{} belongs to another runtime", what));
+}
+
 greta_tensor* handle(const std::shared_ptr<Runtime>& runtime, Tensor tensor) {
   return new greta_tensor{runtime, std::move(tensor)};
 }
