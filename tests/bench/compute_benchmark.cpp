@@ -121,7 +121,7 @@ int main(int count, char** arguments) {
   add("operation/attention", 2560, [&](auto& state) {
     time_calls(state, *bench.queue, [&] { bench.attention(*bench.queue); });
   });
-  add("replay/330_operations", 20, [&](auto& state) { replay(state, bench); });
+  add("replay/330_operations", 200, [&](auto& state) { replay(state, bench); });
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "tests/device/conformance.hpp"
 
 namespace greta::test {
@@ -71,6 +73,45 @@ TEST_P(ConformanceGraph, IsReplayedManyTimesInTheStreamsOrder) {
   stream->synchronize(patience).value();
   EXPECT_EQ(download_floats(*device_, *work.x), std::vector<float>(64, expected));
   EXPECT_EQ(download_floats(*device_, *work.y), std::vector<float>(64, expected + 1));
+}
+
+// A run that nothing overlaps, runs that are queued behind it and on another stream, and one alone
+// again; the host reads what each wrote.
+TEST_P(ConformanceGraph, IsReplayedAloneAndWhileItRuns) {
+  const Work work(*device_);
+  const auto host = device_->allocate(256, Memory::staging).value();
+  const auto graph = device_
+                         ->create_graph([&](Stream& stream) -> Result<void> {
+                           work.affine(stream, 1, 1, 200).value();
+                           return stream.copy(*host, 0, *work.x, 0, 256);
+                         })
+                         .value();
+  const auto first = device_->create_stream().value();
+  const auto second = device_->create_stream().value();
+  const auto done = device_->create_event().value();
+  float value = 0;
+  const auto told = [&] {
+    std::memcpy(&value, host->host() + 252, sizeof value);
+    return value;
+  };
+  for (int round = 0; round < 3; ++round) {
+    const auto before = static_cast<float>(round * 1200);
+    first->replay(*graph).value();
+    first->synchronize(patience).value();
+    EXPECT_EQ(told(), before + 200);
+    for (int i = 0; i < 3; ++i) {
+      first->replay(*graph).value();
+      first->submit().value();
+    }
+    first->replay(*graph).value();
+    first->record(*done).value();
+    first->submit().value();
+    second->wait(*done).value();
+    second->replay(*graph).value();
+    second->synchronize(patience).value();
+    EXPECT_EQ(told(), before + 1200);
+    first->synchronize(patience).value();
+  }
 }
 
 TEST_P(ConformanceGraph, RunsInAnyStream) {

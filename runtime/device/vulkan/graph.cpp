@@ -23,7 +23,9 @@ class GraphRecorder final : public Recorder {
   Result<void> synchronize(Deadline) override { return refuse("work is waited for"); }
   void discard() override {
     static_cast<void>(guarded(*context_, [&]() -> Result<void> {
-      check(context_->vk().vkResetCommandBuffer(commands_->handle(), 0), "vkResetCommandBuffer");
+      for (const VkCommandBuffer commands : commands_->all()) {
+        check(context_->vk().vkResetCommandBuffer(commands, 0), "vkResetCommandBuffer");
+      }
       commands_->release();
       restart();
       return {};
@@ -31,12 +33,12 @@ class GraphRecorder final : public Recorder {
   }
 
   std::shared_ptr<const GraphCommands> finish() {
-    check(context_->vk().vkEndCommandBuffer(commands_->handle()), "vkEndCommandBuffer");
+    end(commands_->all());
     return std::move(commands_);
   }
 
  protected:
-  VkCommandBuffer begin() override { return commands_->handle(); }
+  std::span<const VkCommandBuffer> begin() override { return commands_->all(); }
   void keep(std::shared_ptr<const void> object) override { commands_->keep(std::move(object)); }
 
  private:
@@ -47,13 +49,8 @@ class GraphRecorder final : public Recorder {
   }
 
   void restart() {
-    const VkCommandBufferInheritanceInfo nothing{
-        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO};
-    start(commands_->handle(),
-          {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-           .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT,
-           .pInheritanceInfo = &nothing},
-          true);
+    start(commands_->alone(), 0);
+    start(commands_->overlapping(), VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);
   }
 
   std::shared_ptr<GraphCommands> commands_;
@@ -62,8 +59,9 @@ class GraphRecorder final : public Recorder {
 }  // namespace
 
 GraphCommands::GraphCommands(const std::shared_ptr<Context>& context)
-    : pool_(make_command_pool(context)),
-      commands_(allocate_commands(*context, pool_, VK_COMMAND_BUFFER_LEVEL_SECONDARY)) {}
+    : pool_(make_command_pool(context)) {
+  for (VkCommandBuffer& commands : all_) commands = allocate_commands(*context, pool_);
+}
 
 std::unique_ptr<VulkanGraph> record_graph(const std::shared_ptr<Context>& context,
                                           const std::function<Result<void>(Stream&)>& record_work) {

@@ -1,20 +1,26 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/device/vulkan/recorder.hpp"
 
 namespace greta::vulkan {
 
-/// A secondary command buffer that any number of streams may run, several times over while earlier
-/// runs are in flight. Streams hold it while they do.
+/// A graph's work in two primary command buffers, which are submitted as they are: one that must
+/// not be in flight twice, which drivers may run with less ado, and one that may. Streams hold this
+/// while a run is in flight.
 class GraphCommands {
  public:
   explicit GraphCommands(const std::shared_ptr<Context>& context);
 
-  VkCommandBuffer handle() const { return commands_; }
+  std::span<const VkCommandBuffer> all() const { return all_; }
+  /// What is submitted where none of it is in flight, and what otherwise.
+  VkCommandBuffer alone() const { return all_[0]; }
+  VkCommandBuffer overlapping() const { return all_[1]; }
   /// Holds an object for as long as the commands exist.
   void keep(std::shared_ptr<const void> object) { kept_.push_back(std::move(object)); }
   void release() { kept_.clear(); }
@@ -22,7 +28,7 @@ class GraphCommands {
  private:
   std::vector<std::shared_ptr<const void>> kept_;
   CommandPool pool_;
-  VkCommandBuffer commands_;
+  std::array<VkCommandBuffer, 2> all_{};
 };
 
 class VulkanGraph final : public Graph {
@@ -32,6 +38,10 @@ class VulkanGraph final : public Graph {
 
   const Context* context() const { return context_; }
   const std::shared_ptr<const GraphCommands>& commands() const { return commands_; }
+  /// What a stream submits next. Any other owner of the commands is a run in flight.
+  VkCommandBuffer next() const {
+    return commands_.use_count() == 1 ? commands_->alone() : commands_->overlapping();
+  }
 
  private:
   const Context* context_;  ///< for comparison only; commands_ keeps it alive

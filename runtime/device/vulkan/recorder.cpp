@@ -1,5 +1,6 @@
 #include "runtime/device/vulkan/recorder.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -14,6 +15,20 @@ namespace {
 constexpr VkPipelineStageFlags2 work_stages =
     VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_TRANSFER_BIT;
 
+/// Waits in a command buffer, from all work before it on.
+void barrier(const Context& context, VkCommandBuffer commands, VkPipelineStageFlags2 to_stages) {
+  const VkMemoryBarrier2 memory{
+      .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+      .srcStageMask = work_stages,
+      .srcAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT,
+      .dstStageMask = to_stages,
+      .dstAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT};
+  const VkDependencyInfo dependency{.sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+                                    .memoryBarrierCount = 1,
+                                    .pMemoryBarriers = &memory};
+  context.vk().vkCmdPipelineBarrier2(commands, &dependency);
+}
+
 }  // namespace
 
 CommandPool make_command_pool(const std::shared_ptr<Context>& context) {
@@ -24,12 +39,11 @@ CommandPool make_command_pool(const std::shared_ptr<Context>& context) {
                                                                   "vkCreateCommandPool");
 }
 
-VkCommandBuffer allocate_commands(const Context& context, const CommandPool& pool,
-                                  VkCommandBufferLevel level) {
+VkCommandBuffer allocate_commands(const Context& context, const CommandPool& pool) {
   const VkCommandBufferAllocateInfo allocate{
       .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
       .commandPool = pool.get(),
-      .level = level,
+      .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
       .commandBufferCount = 1};
   VkCommandBuffer commands = VK_NULL_HANDLE;
   check(context.vk().vkAllocateCommandBuffers(context.handle(), &allocate, &commands),
@@ -37,59 +51,50 @@ VkCommandBuffer allocate_commands(const Context& context, const CommandPool& poo
   return commands;
 }
 
-void barrier(const Context& context, VkCommandBuffer commands, VkPipelineStageFlags2 to_stages,
-             VkAccessFlags2 to_access) {
-  const VkMemoryBarrier2 memory{
-      .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-      .srcStageMask = work_stages,
-      .srcAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT,
-      .dstStageMask = to_stages,
-      .dstAccessMask = to_access};
-  const VkDependencyInfo dependency{.sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
-                                    .memoryBarrierCount = 1,
-                                    .pMemoryBarriers = &memory};
-  context.vk().vkCmdPipelineBarrier2(commands, &dependency);
-}
-
-void Recorder::start(VkCommandBuffer commands, const VkCommandBufferBeginInfo& info, bool ordered) {
+void Recorder::start(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) {
+  const VkCommandBufferBeginInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                      .flags = usage};
   check(context_->vk().vkBeginCommandBuffer(commands, &info), "vkBeginCommandBuffer");
   bound_ = nullptr;
-  unordered_ = !ordered;
-}
-
-void Recorder::order(VkCommandBuffer commands) {
-  if (!unordered_) return;
-  barrier(*context_, commands, work_stages,
-          VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT);
   unordered_ = false;
 }
 
-VkCommandBuffer Recorder::begin_command() {
-  const VkCommandBuffer commands = begin();
-  order(commands);
+void Recorder::order(std::span<const VkCommandBuffer> all) {
+  if (!unordered_) return;
+  for (const VkCommandBuffer commands : all) barrier(*context_, commands, work_stages);
+  unordered_ = false;
+}
+
+void Recorder::end(std::span<const VkCommandBuffer> all, bool more) {
+  if (more) order(all);
+  for (const VkCommandBuffer commands : all) {
+    if (!more) barrier(*context_, commands, work_stages | VK_PIPELINE_STAGE_2_HOST_BIT);
+    check(context_->vk().vkEndCommandBuffer(commands), "vkEndCommandBuffer");
+  }
+}
+
+std::span<const VkCommandBuffer> Recorder::begin_command() {
+  const auto all = begin();
+  order(all);
   unordered_ = true;
-  return commands;
+  return all;
 }
 
 void Recorder::dispatch(const Pipeline& pipeline, Grid grid, std::span<const std::byte> arguments) {
   const auto& vk = context_->vk();
-  const VkCommandBuffer commands = begin_command();
-  if (bound_ != &pipeline) {
-    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.pipeline.get());
-    bound_ = &pipeline;
+  std::array<std::byte, most_push_bytes> padded{};
+  std::memcpy(padded.data(), arguments.data(), std::min(arguments.size(), padded.size()));
+  for (const VkCommandBuffer commands : begin_command()) {
+    if (bound_ != &pipeline) {
+      vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.pipeline.get());
+    }
+    if (pipeline.push_bytes != 0) {
+      vk.vkCmdPushConstants(commands, pipeline.layout.get(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                            pipeline.push_bytes, padded.data());
+    }
+    vk.vkCmdDispatch(commands, grid[0], grid[1], grid[2]);
   }
-  if (pipeline.push_bytes != 0) {
-    std::array<std::byte, most_push_bytes> padded{};
-    std::memcpy(padded.data(), arguments.data(), arguments.size());
-    vk.vkCmdPushConstants(commands, pipeline.layout.get(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                          pipeline.push_bytes, padded.data());
-  }
-  vk.vkCmdDispatch(commands, grid[0], grid[1], grid[2]);
-}
-
-void Recorder::execute(VkCommandBuffer secondary) {
-  context_->vk().vkCmdExecuteCommands(begin_command(), 1, &secondary);
-  bound_ = nullptr;
+  bound_ = &pipeline;
 }
 
 Result<void> Recorder::launch(const Kernel& kernel, Grid grid,
@@ -116,10 +121,12 @@ Result<void> Recorder::copy(Buffer& to, std::size_t to_offset, const Buffer& fro
     const VulkanBuffer& origin = checked_range(*context_, from, from_offset, bytes);
     check_apart(to, to_offset, from, from_offset, bytes);
     if (bytes == 0) return {};
-    const VkCommandBuffer commands = begin_command();
     const VkBufferCopy region{origin.offset() + from_offset, target.offset() + to_offset, bytes};
-    context_->vk().vkCmdCopyBuffer(commands, origin.handle(), target.handle(), 1, &region);
-    order(commands);
+    const auto all = begin_command();
+    for (const VkCommandBuffer commands : all) {
+      context_->vk().vkCmdCopyBuffer(commands, origin.handle(), target.handle(), 1, &region);
+    }
+    order(all);
     return {};
   });
 }
@@ -130,10 +137,12 @@ Result<void> Recorder::fill(Buffer& to, std::size_t offset, std::size_t bytes,
     const VulkanBuffer& target = checked_range(*context_, to, offset, bytes);
     check_words(offset, bytes);
     if (bytes == 0) return {};
-    const VkCommandBuffer commands = begin_command();
-    context_->vk().vkCmdFillBuffer(commands, target.handle(), target.offset() + offset, bytes,
-                                   pattern);
-    order(commands);
+    const auto all = begin_command();
+    for (const VkCommandBuffer commands : all) {
+      context_->vk().vkCmdFillBuffer(commands, target.handle(), target.offset() + offset, bytes,
+                                     pattern);
+    }
+    order(all);
     return {};
   });
 }

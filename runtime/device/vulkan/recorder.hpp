@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "runtime/device/vulkan/context.hpp"
 #include "runtime/device/vulkan/kernel.hpp"
@@ -11,16 +12,12 @@ using CommandPool = Handle<VkCommandPool, &VolkDeviceTable::vkDestroyCommandPool
 
 /// A pool whose command buffers are reset one by one. Throws Refusal.
 CommandPool make_command_pool(const std::shared_ptr<Context>& context);
-/// A command buffer that lives as long as its pool. Throws Refusal.
-VkCommandBuffer allocate_commands(const Context& context, const CommandPool& pool,
-                                  VkCommandBufferLevel level);
+/// A primary command buffer that lives as long as its pool. Throws Refusal.
+VkCommandBuffer allocate_commands(const Context& context, const CommandPool& pool);
 
-/// Waits in a command buffer, from all work before it on.
-void barrier(const Context& context, VkCommandBuffer commands, VkPipelineStageFlags2 to_stages,
-             VkAccessFlags2 to_access);
-
-/// What streams and graphs have in common: launches, copies and fills are recorded into a command
-/// buffer, and each waits for the one before it.
+/// What streams and graphs have in common: launches, copies and fills are recorded into command
+/// buffers, and each waits for the one before it. What is submitted to the queue ends with a
+/// barrier, so that a command buffer begins when everything before it is done.
 class Recorder : public Stream {
  public:
   Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments) final;
@@ -31,23 +28,24 @@ class Recorder : public Stream {
  protected:
   explicit Recorder(std::shared_ptr<Context> context) : context_(std::move(context)) {}
 
-  /// The command buffer, made ready if there is none. Throws Refusal.
-  virtual VkCommandBuffer begin() = 0;
-  /// Holds an object for as long as the command buffer may run.
+  /// The command buffers that everything is recorded into alike, made ready if there are none.
+  /// Throws Refusal.
+  virtual std::span<const VkCommandBuffer> begin() = 0;
+  /// Holds an object for as long as the command buffers may run.
   virtual void keep(std::shared_ptr<const void> object) = 0;
 
-  /// Begins a command buffer. `ordered`: what runs before it is done when it starts.
-  void start(VkCommandBuffer commands, const VkCommandBufferBeginInfo& info, bool ordered);
-  /// Makes the command buffer ready, and orders the command that comes next after everything
+  void start(VkCommandBuffer commands, VkCommandBufferUsageFlags usage);
+  /// Makes the command buffers ready, and orders the command that comes next after everything
   /// before. Barriers cost microseconds on a GPU, so they are placed where no pair of events has
   /// them between it: after a transfer at once, after a launch when the next work comes, and after
   /// a timestamp.
-  VkCommandBuffer begin_command();
+  std::span<const VkCommandBuffer> begin_command();
   /// Orders everything that comes after everything before, if that was not done.
-  void order(VkCommandBuffer commands);
+  void order(std::span<const VkCommandBuffer> all);
+  /// Orders all other work and the host after what was recorded, and ends the command buffers.
+  /// `more`: others follow in the same submission, so that the host need not be thought of here.
+  void end(std::span<const VkCommandBuffer> all, bool more = false);
   void dispatch(const Pipeline& pipeline, Grid grid, std::span<const std::byte> arguments);
-  /// Runs recorded work here.
-  void execute(VkCommandBuffer secondary);
 
   const std::shared_ptr<Context> context_;
 

@@ -20,21 +20,37 @@ VulkanStream::~VulkanStream() {
   }));
 }
 
-VkCommandBuffer VulkanStream::begin() {
-  if (open_) return open_->commands;
+VulkanStream::Batch& VulkanStream::open() {
+  if (open_) return *open_;
   recycle();
-  if (idle_.empty()) {
-    Batch batch;
-    batch.commands = allocate_commands(*context_, pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY);
-    idle_.push_back(std::move(batch));
+  if (spare_.empty()) return open_.emplace();
+  open_ = std::move(spare_.back());
+  spare_.pop_back();
+  return *open_;
+}
+
+void VulkanStream::append(VkCommandBuffer commands) {
+  open_->commands.push_back(
+      {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO, .commandBuffer = commands});
+}
+
+std::span<const VkCommandBuffer> VulkanStream::begin() {
+  if (recorded_ == VK_NULL_HANDLE) {
+    open();
+    if (idle_.empty()) idle_.push_back(allocate_commands(*context_, pool_));
+    start(idle_.back(), VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT);
+    recorded_ = idle_.back();
+    idle_.pop_back();
+    open_->own.push_back(recorded_);
+    append(recorded_);
   }
-  start(idle_.back().commands,
-        {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-         .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT},
-        false);  // earlier batches of the queue may still run
-  open_ = std::move(idle_.back());
-  idle_.pop_back();
-  return open_->commands;
+  return {&recorded_, 1};
+}
+
+void VulkanStream::close(bool more) {
+  if (recorded_ == VK_NULL_HANDLE) return;
+  end({&recorded_, 1}, more);
+  recorded_ = VK_NULL_HANDLE;
 }
 
 void VulkanStream::keep(std::shared_ptr<const void> object) {
@@ -50,12 +66,12 @@ void VulkanStream::finish_compiling(const VulkanKernel& kernel) {
 Result<void> VulkanStream::record(Event& event) {
   return guarded(*context_, [&]() -> Result<void> {
     auto& known = const_cast<VulkanEvent&>(checked_event(*context_, event));
-    const VkCommandBuffer commands = begin();
+    const auto commands = begin();
     known.restart(timeline_);
     open_->events.push_back(known.recording());
     const auto& query = *known.recording()->query;
-    context_->vk().vkCmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, query.pool,
-                                        query.index);
+    context_->vk().vkCmdWriteTimestamp2(commands.front(), VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+                                        query.pool, query.index);
     order(commands);
     return {};
   });
@@ -67,7 +83,9 @@ Result<void> VulkanStream::replay(const Graph& graph) {
     if (known == nullptr || known->context() != context_.get()) {
       throw Refusal(Status::invalid_argument, "the graph belongs to another device");
     }
-    execute(known->commands()->handle());
+    open();
+    close(true);
+    append(known->next());
     keep(known->commands());
     telemetry::count("device.replays");
     return {};
@@ -83,16 +101,14 @@ Result<void> VulkanStream::wait(const Event& event) {
                     "waiting for an event that was not recorded and submitted");
     }
     submit_batch();
-    begin();
-    open_->waits.emplace_back(known.timeline, known.value);
+    open().waits.emplace_back(known.timeline, known.value);
     return {};
   });
 }
 
 void VulkanStream::submit_batch() {
   if (!open_) return;
-  barrier(*context_, open_->commands, VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT);
-  check(context_->vk().vkEndCommandBuffer(open_->commands), "vkEndCommandBuffer");
+  close(false);
   open_->value = timeline_->next();
   std::vector<VkSemaphoreSubmitInfo> waits;
   for (const auto& [timeline, value] : open_->waits) {
@@ -101,8 +117,6 @@ void VulkanStream::submit_batch() {
                      .value = value,
                      .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT});
   }
-  const VkCommandBufferSubmitInfo commands{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO,
-                                           .commandBuffer = open_->commands};
   const VkSemaphoreSubmitInfo done{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
                                    .semaphore = timeline_->handle(),
                                    .value = open_->value,
@@ -110,8 +124,8 @@ void VulkanStream::submit_batch() {
   context_->submit({.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
                     .waitSemaphoreInfoCount = static_cast<std::uint32_t>(waits.size()),
                     .pWaitSemaphoreInfos = waits.data(),
-                    .commandBufferInfoCount = 1,
-                    .pCommandBufferInfos = &commands,
+                    .commandBufferInfoCount = static_cast<std::uint32_t>(open_->commands.size()),
+                    .pCommandBufferInfos = open_->commands.data(),
                     .signalSemaphoreInfoCount = 1,
                     .pSignalSemaphoreInfos = &done});
   timeline_->advance();
@@ -142,27 +156,30 @@ Result<void> VulkanStream::synchronize(Deadline deadline) {
 void VulkanStream::discard() {
   if (!open_) return;
   // A command buffer that can't be reset is left to its pool.
-  const bool reset =
-      !context_->lost() && context_->vk().vkResetCommandBuffer(open_->commands, 0) == VK_SUCCESS;
+  std::erase_if(open_->own, [this](VkCommandBuffer commands) {
+    return context_->lost() || context_->vk().vkResetCommandBuffer(commands, 0) != VK_SUCCESS;
+  });
   for (const auto& event : open_->events) event->timeline.reset();
-  open_->release();
-  if (reset) idle_.push_back(std::move(*open_));
+  reuse(std::move(*open_));
   open_.reset();
+  recorded_ = VK_NULL_HANDLE;
 }
 
-void VulkanStream::Batch::release() {
-  keep.clear();
-  events.clear();
-  waits.clear();
+void VulkanStream::reuse(Batch batch) {
+  idle_.insert(idle_.end(), batch.own.begin(), batch.own.end());
+  batch.commands.clear();
+  batch.own.clear();
+  batch.keep.clear();
+  batch.events.clear();
+  batch.waits.clear();
+  spare_.push_back(std::move(batch));
 }
 
 void VulkanStream::recycle() {
   if (in_flight_.empty()) return;
   const std::uint64_t completed = timeline_->completed();
   while (!in_flight_.empty() && in_flight_.front().value <= completed) {
-    Batch& batch = in_flight_.front();
-    batch.release();
-    idle_.push_back(std::move(batch));
+    reuse(std::move(in_flight_.front()));
     in_flight_.pop_front();
   }
 }

@@ -31,31 +31,38 @@ class VulkanStream final : public Recorder {
   void finish_compiling(const VulkanKernel& kernel);
 
  protected:
-  VkCommandBuffer begin() override;
+  std::span<const VkCommandBuffer> begin() override;
   void keep(std::shared_ptr<const void> object) override;
 
  private:
-  /// One command buffer and what it needs while in flight.
+  /// One submission and what it needs while in flight.
   struct Batch {
-    /// Lets go of everything but the command buffer.
-    void release();
-
-    VkCommandBuffer commands = VK_NULL_HANDLE;
-    std::uint64_t value = 0;  ///< of the timeline when it is done
+    std::vector<VkCommandBufferSubmitInfo> commands;  ///< the stream's own and graphs', in order
+    std::vector<VkCommandBuffer> own;                 ///< the former
+    std::uint64_t value = 0;                          ///< of the timeline when it is done
     std::vector<std::shared_ptr<const void>> keep;
     std::vector<std::shared_ptr<Recording>> events;
     std::vector<std::pair<std::shared_ptr<Timeline>, std::uint64_t>> waits;
   };
 
+  /// The batch that is recorded, made ready if there is none. Throws Refusal.
+  Batch& open();
+  void append(VkCommandBuffer commands);
+  /// Ends the command buffer that is recorded. `more`: see end().
+  void close(bool more);
   void submit_batch();
   void finish(Deadline deadline);
   void recycle();
+  /// Lets go of everything that a batch needed; its command buffers can be recorded again.
+  void reuse(Batch batch);
 
   CommandPool pool_;
   std::shared_ptr<Timeline> timeline_;
   std::optional<Batch> open_;
+  VkCommandBuffer recorded_ = VK_NULL_HANDLE;  ///< of the open batch: takes what comes next
   std::deque<Batch> in_flight_;
-  std::vector<Batch> idle_;
+  std::vector<Batch> spare_;  ///< empty ones, for their memory
+  std::vector<VkCommandBuffer> idle_;
 };
 
 }  // namespace greta::vulkan
