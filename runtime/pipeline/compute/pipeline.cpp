@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
-#include "runtime/pipeline/compute/arena.hpp"
 #include "runtime/pipeline/compute/workspace.hpp"
 
 namespace greta {
@@ -14,48 +13,6 @@ namespace {
 
 Failure refusal(std::string message) {
   return {Status::invalid_argument, std::move(message), {}};
-}
-
-/// "layer 3 attention", or the problem where it has no name.
-std::string name_of(const RecordedOperation& operation) {
-  if (!operation.label.empty()) return operation.label;
-  return operation.prepared == nullptr ? "copy" : operation.prepared->key;
-}
-
-/// A copy's first operand is written; its second is read.
-Role role_of(const RecordedOperation& operation, std::size_t operand) {
-  if (operation.prepared != nullptr) return operation.prepared->operands[operand].role;
-  return operand == 0 ? Role::output : Role::input;
-}
-
-std::string operand_name(const RecordedOperation& operation, std::size_t operand) {
-  if (operation.prepared != nullptr) return operation.prepared->operands[operand].name;
-  return operand == 0 ? "the target" : "the source";
-}
-
-/// Where each temporary is used: the first step writes it. Those that are not used have none.
-Result<std::unordered_map<Storage*, Lifetime>> lifetimes_of(
-    const std::vector<RecordedOperation>& operations, std::uint64_t recording) {
-  std::unordered_map<Storage*, Lifetime> lives;
-  for (std::size_t step = 0; step < operations.size(); ++step) {
-    const RecordedOperation& operation = operations[step];
-    for (const bool writes : {false, true}) {  // an operation reads before it writes
-      for (std::size_t i = 0; i < operation.operands.size(); ++i) {
-        Storage* const storage = operation.operands[i].storage().get();
-        if (storage->pipeline != recording || (role_of(operation, i) == Role::output) != writes) {
-          continue;
-        }
-        if (!writes && !lives.contains(storage)) {
-          return refusal(fmt::format("{}: {} is a temporary that nothing wrote before",
-                                     name_of(operation), operand_name(operation, i)));
-        }
-        Lifetime& life =
-            lives.try_emplace(storage, Lifetime{storage->bytes, step, step}).first->second;
-        life.last = step;
-      }
-    }
-  }
-  return lives;
 }
 
 std::uint64_t next_recording() {
@@ -76,23 +33,44 @@ Tensor Pipeline::temporary(DType dtype, const Shape& shape) {
 }
 
 void Pipeline::keep(const Tensor& temporary) {
-  if (temporary) kept_.push_back(temporary.storage());
+  if (!temporary || temporary.storage()->pipeline != number_) {
+    throw Error(refusal(temporary.text() + " is kept, but it is no temporary of this pipeline"));
+  }
+  kept_.push_back(temporary.storage());
+}
+
+/// "layer 3 attention", or the problem where it has no name.
+std::string Pipeline::Step::name() const {
+  if (!label.empty()) return label;
+  return problem ? problem->key() : "copy";
+}
+
+/// A copy's first operand is written; its second is read.
+bool Pipeline::Step::writes(std::size_t operand) const {
+  return problem ? specs[operand].role == Role::output : operand == 0;
+}
+
+std::string Pipeline::Step::operand_name(std::size_t operand) const {
+  if (problem) return specs[operand].name;
+  return operand == 0 ? "the target" : "the source";
 }
 
 Result<void> Pipeline::check_storage(std::span<const Tensor> operands) const {
   for (const Tensor& operand : operands) {
-    if (operand.storage()->buffer || operand.storage()->pipeline == number_) continue;
+    const Storage& storage = *operand.storage();
+    if (storage.buffer || storage.pipeline == number_ || storage.pipeline == 0) continue;
     return refusal(operand.text() + " is a temporary of another pipeline");
   }
   return {};
 }
 
 Result<void> Pipeline::run(const Problem& problem, std::span<const Tensor> operands) {
-  const auto prepared = runtime_.prepare(problem);
-  if (!prepared) return prepared.failure();
-  if (auto good = (*prepared)->check(operands); !good) return good;
+  const auto kernel = template_of(problem);
+  if (!kernel) return kernel.failure();
+  std::vector<TensorSpec> specs = (*kernel)->tensors(problem);
+  if (auto good = check_operands(problem, specs, operands); !good) return good;
   if (auto good = check_storage(operands); !good) return good;
-  operations_.push_back({label_, *prepared, {operands.begin(), operands.end()}});
+  steps_.push_back({label_, problem, std::move(specs), {operands.begin(), operands.end()}});
   return {};
 }
 
@@ -100,43 +78,97 @@ Result<void> Pipeline::copy(const Tensor& to, const Tensor& from) {
   if (auto good = check_copy(to, from); !good) return good;
   const std::vector<Tensor> operands{to, from};
   if (auto good = check_storage(operands); !good) return good;
-  operations_.push_back({label_, nullptr, operands});
+  steps_.push_back({label_, std::nullopt, {}, operands});
   return {};
 }
 
-Result<void> Pipeline::place(PipelineGraph& graph) {
-  auto lives = lifetimes_of(operations_, number_);
-  if (!lives) return lives.failure();
-  for (const auto& storage : kept_) {
-    const auto found = lives->find(storage.get());
-    if (found == lives->end()) return refusal("a temporary is kept that nothing wrote");
-    found->second.last = operations_.size();
+std::vector<Problem> Pipeline::problems() const {
+  std::vector<Problem> all;
+  std::unordered_set<Problem, ProblemHash> seen;
+  for (const Step& step : steps_) {
+    if (step.problem && seen.insert(*step.problem).second) all.push_back(*step.problem);
   }
-  std::vector<Storage*> storages;  // in the order in which they were made
+  return all;
+}
+
+/// Where each temporary is used: the first step writes it. Those that are not used have none.
+Result<Pipeline::Lifetimes> Pipeline::lifetimes() const {
+  Lifetimes lives;
+  for (std::size_t step = 0; step < steps_.size(); ++step) {
+    const Step& now = steps_[step];
+    for (const bool writes : {false, true}) {  // an operation reads before it writes
+      for (std::size_t i = 0; i < now.operands.size(); ++i) {
+        Storage* const storage = now.operands[i].storage().get();
+        if (storage->pipeline != number_ || now.writes(i) != writes) continue;
+        if (!writes && !lives.contains(storage)) {
+          return refusal(fmt::format("{}: {} is a temporary that nothing wrote before", now.name(),
+                                     now.operand_name(i)));
+        }
+        Lifetime& life =
+            lives.try_emplace(storage, Lifetime{storage->bytes, step, step}).first->second;
+        life.last = step;
+      }
+    }
+  }
+  for (const auto& storage : kept_) {
+    const auto found = lives.find(storage.get());
+    if (found == lives.end()) return refusal("a temporary is kept that nothing wrote");
+    found->second.last = steps_.size();
+  }
+  return lives;
+}
+
+Result<Pipeline::Places> Pipeline::places() const {
+  const auto lives = lifetimes();
+  if (!lives) return lives.failure();
+  Places places;
   std::vector<Lifetime> lifetimes;
-  for (const auto& storage : temporaries_) {
+  for (const auto& storage : temporaries_) {  // in the order in which they were made
     const auto found = lives->find(storage.get());
     if (found == lives->end()) continue;
-    storages.push_back(storage.get());
+    places.storages.push_back(storage.get());
     lifetimes.push_back(found->second);
-    graph.memory_.temporaries += storage->bytes;
+    places.bytes += storage->bytes;
   }
-  const ArenaPlan plan = plan_arena(lifetimes);
-  graph.memory_.arena = plan.bytes;
-  if (plan.bytes == 0) return {};
-  auto arena = runtime_.device().allocate(plan.bytes);
+  places.plan = plan_arena(lifetimes);
+  return places;
+}
+
+Result<PipelineMemory> Pipeline::memory() {
+  const auto places = this->places();
+  if (!places) return places.failure();
+  PipelineMemory memory;
+  memory.arena = places->plan.bytes;
+  memory.temporaries = places->bytes;
+  WorkspaceSize size;
+  for (const Problem& problem : problems()) {
+    const auto plan = runtime_.plan(problem);
+    if (!plan) return plan.failure();
+    size.include(plan->workspace_bytes, plan->zeroed_bytes);
+  }
+  memory.workspace = size.bytes();
+  return memory;
+}
+
+Result<void> Pipeline::place(PipelineGraph& graph) {
+  const auto places = this->places();
+  if (!places) return places.failure();
+  graph.memory_.temporaries = places->bytes;
+  graph.memory_.arena = places->plan.bytes;
+  if (places->plan.bytes == 0) return {};
+  auto arena = runtime_.device().allocate(places->plan.bytes);
   if (!arena) return arena.failure();
   graph.arena_ = *std::move(arena);
-  for (std::size_t i = 0; i < storages.size(); ++i) {
-    storages[i]->buffer = graph.arena_;
-    storages[i]->offset = plan.offsets[i];
+  for (std::size_t i = 0; i < places->storages.size(); ++i) {
+    places->storages[i]->buffer = graph.arena_;
+    places->storages[i]->offset = places->plan.offsets[i];
   }
   return {};
 }
 
 Result<void> Pipeline::add_workspace(PipelineGraph& graph) {
   WorkspaceSize size;
-  for (const RecordedOperation& operation : operations_) {
+  for (const RecordedOperation& operation : graph.operations_) {
     if (operation.prepared != nullptr) size.include(operation.prepared->plan);
   }
   graph.memory_.workspace = size.bytes();
@@ -150,29 +182,58 @@ Result<void> Pipeline::add_workspace(PipelineGraph& graph) {
   return runtime_.device().upload(*graph.workspace_, 0, zeros);
 }
 
+Result<void> Pipeline::prepare(PipelineGraph& graph, unsigned jobs) {
+  runtime_.precompile(problems(), jobs);
+  for (const Step& step : steps_) {
+    RecordedOperation& operation =
+        graph.operations_.emplace_back(RecordedOperation{step.label, nullptr, step.operands});
+    if (!step.problem) continue;
+    const auto prepared = runtime_.prepare(*step.problem);
+    if (!prepared) {
+      Failure failure = prepared.failure();
+      failure.message = step.name() + ": " + failure.message;
+      return failure;
+    }
+    operation.prepared = *prepared;
+  }
+  return {};
+}
+
+Result<void> Pipeline::add_addresses(PipelineGraph& graph) const {
+  for (const Step& step : steps_) {
+    auto& addresses = graph.addresses_.emplace_back();
+    for (std::size_t i = 0; i < step.operands.size(); ++i) {
+      if (!step.operands[i].storage()->buffer) {
+        return refusal(fmt::format("{}: {} has no memory", step.name(), step.operand_name(i)));
+      }
+      addresses.push_back(step.operands[i].address());
+    }
+  }
+  return {};
+}
+
 Result<std::unique_ptr<PipelineGraph>> Pipeline::finish(const PipelineOptions& options) {
   std::unique_ptr<PipelineGraph> graph(new PipelineGraph);
   const auto give_up = [this](const Failure& failure) {
     for (const auto& storage : temporaries_) storage->buffer = nullptr;
     return failure;
   };
+  if (auto ready = prepare(*graph, options.jobs); !ready) return give_up(ready.failure());
   if (auto placed = place(*graph); !placed) return give_up(placed.failure());
   if (auto added = add_workspace(*graph); !added) return give_up(added.failure());
-  std::vector<const PreparedOperation*> prepared;
-  for (const RecordedOperation& operation : operations_) {
-    auto& addresses = graph->addresses_.emplace_back();
-    for (const Tensor& tensor : operation.operands) addresses.push_back(tensor.address());
-    if (operation.prepared != nullptr) prepared.push_back(operation.prepared);
-  }
-  graph->operations_ = operations_;
+  if (auto added = add_addresses(*graph); !added) return give_up(added.failure());
   if (options.graph) {
     auto made =
         runtime_.device().create_graph([&graph](Stream& stream) { return graph->record(stream); });
     if (!made) return give_up(made.failure());
     graph->graph_ = *std::move(made);
   }
+  std::vector<const PreparedOperation*> prepared;
+  for (const RecordedOperation& operation : graph->operations_) {
+    if (operation.prepared != nullptr) prepared.push_back(operation.prepared);
+  }
   graph->replays_ = runtime_.telemetry().add_graph(std::move(prepared));
-  operations_.clear();
+  steps_.clear();
   temporaries_.clear();
   kept_.clear();
   label_.clear();

@@ -5,8 +5,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "runtime/pipeline/compute/arena.hpp"
 #include "runtime/pipeline/compute/operations.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
 #include "runtime/pipeline/compute/runtime.hpp"
@@ -80,11 +82,13 @@ class PipelineGraph {
 
 struct PipelineOptions {
   bool graph = true;  ///< false: replays launch operation by operation, for comparison
+  unsigned jobs = 0;  ///< threads that compile what is missing; 0: as many as there are cores
 };
 
 /// Records operations once into a graph that is replayed with only the contents of memory changed:
 /// positions, lengths and ids live on the device, and copies from host-visible (staging) tensors
-/// are part of the graph. A failure leaves what was recorded before as it was.
+/// are part of the graph. A failure leaves what was recorded before as it was. Nothing is compiled
+/// or allocated before finish(), so that a pipeline of placeholders tells what work takes.
 class Pipeline final : public Operations {
  public:
   explicit Pipeline(Runtime& runtime);
@@ -94,27 +98,58 @@ class Pipeline final : public Operations {
   Tensor temporary(DType dtype, const Shape& shape);
   /// What the operations that come next are called.
   void label(std::string text) { label_ = std::move(text); }
-  /// Keeps a temporary's contents until the end of a replay, to be read after it.
+  /// Keeps a temporary's contents until the end of a replay, to be read after it. Throws Error for
+  /// what is no temporary of this pipeline.
   void keep(const Tensor& temporary);
 
   Result<void> copy(const Tensor& to, const Tensor& from) override;
   Result<void> run(const Problem& problem, std::span<const Tensor> operands) override;
 
-  /// Plans memory and makes the graph; temporaries have their place from then on. Fails for a
-  /// temporary that is read before it is written, and for memory that the device does not have. The
-  /// pipeline is empty afterwards.
+  /// The problems of what was recorded, each once, in the order in which they came.
+  std::vector<Problem> problems() const;
+  /// The memory that finish() would allocate. Fails for a temporary that is read before it is
+  /// written, and where there is no configuration.
+  Result<PipelineMemory> memory();
+
+  /// Compiles what is missing, plans memory and makes the graph; temporaries have their place from
+  /// then on. Fails as memory() does, for what does not compile, for operands without memory, and
+  /// for memory that the device does not have. The pipeline is empty afterwards.
   Result<std::unique_ptr<PipelineGraph>> finish(const PipelineOptions& options = {});
 
  private:
+  /// One operation, or a copy.
+  struct Step {
+    std::string label;
+    std::optional<Problem> problem;  ///< nothing: a copy
+    std::vector<TensorSpec> specs;   ///< of its operands
+    std::vector<Tensor> operands;
+
+    std::string name() const;
+    bool writes(std::size_t operand) const;
+    std::string operand_name(std::size_t operand) const;
+  };
+  using Lifetimes = std::unordered_map<Storage*, Lifetime>;
+  /// Temporaries that are used, and where they lie in the arena.
+  struct Places {
+    std::vector<Storage*> storages;
+    ArenaPlan plan;
+    std::size_t bytes = 0;  ///< of all of them
+  };
+
   Result<void> check_storage(std::span<const Tensor> operands) const;
+  Result<Lifetimes> lifetimes() const;
+  Result<Places> places() const;
+  /// Makes the operations ready to run.
+  Result<void> prepare(PipelineGraph& graph, unsigned jobs);
   /// Gives temporaries their places in an arena of the graph, and the graph its workspace.
   Result<void> place(PipelineGraph& graph);
   Result<void> add_workspace(PipelineGraph& graph);
+  Result<void> add_addresses(PipelineGraph& graph) const;
 
   Runtime& runtime_;
   std::uint64_t number_;  ///< of this recording, of all there are
   std::string label_;
-  std::vector<RecordedOperation> operations_;
+  std::vector<Step> steps_;
   std::vector<std::shared_ptr<Storage>> temporaries_;
   std::vector<std::shared_ptr<Storage>> kept_;
 };

@@ -8,11 +8,13 @@
 #include <unordered_set>
 #include <utility>
 
+#include "kernels/catalog.hpp"
+
 namespace greta {
 namespace {
 
-Failure refusal(const PreparedOperation& operation, std::string_view why) {
-  return {Status::invalid_argument, fmt::format("{}: {}", operation.key, why), {}};
+Failure refusal(std::string_view what, std::string_view why) {
+  return {Status::invalid_argument, fmt::format("{}: {}", what, why), {}};
 }
 
 /// What makes two kernels one: what reaches the binary, and what their launches are given.
@@ -24,20 +26,33 @@ std::string identity(const KernelSource& source) {
 
 }  // namespace
 
-Result<void> PreparedOperation::check(std::span<const Tensor> tensors) const {
+Result<const KernelTemplate*> template_of(const Problem& problem) {
+  const KernelTemplate* const kernel = find_template(problem.op);
+  if (kernel == nullptr) {
+    return Failure{Status::invalid_argument, fmt::format("no operation {}", problem.op), {}};
+  }
+  if (auto good = check_problem(*kernel, problem); !good) {
+    return refusal(problem.op, good.failure().message);
+  }
+  return kernel;
+}
+
+Result<void> check_operands(const Problem& problem, std::span<const TensorSpec> operands,
+                            std::span<const Tensor> tensors) {
   if (tensors.size() != operands.size()) {
-    return refusal(*this, fmt::format("{} operands, it has {}", tensors.size(), operands.size()));
+    return refusal(problem.key(),
+                   fmt::format("{} operands, it has {}", tensors.size(), operands.size()));
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (std::string why = why_not(tensors[i], operands[i]); !why.empty())
-      return refusal(*this, why);
+      return refusal(problem.key(), why);
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].role == Role::input) continue;
     for (std::size_t j = 0; j < operands.size(); ++j) {
       if (i == j || !tensors[i].overlaps(tensors[j])) continue;
-      return refusal(
-          *this, fmt::format("{} is written and overlaps {}", operands[i].name, operands[j].name));
+      return refusal(problem.key(), fmt::format("{} is written and overlaps {}", operands[i].name,
+                                                operands[j].name));
     }
   }
   return {};

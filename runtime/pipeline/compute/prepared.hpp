@@ -28,6 +28,14 @@ struct OperationCounts {
   }
 };
 
+/// The operation of a problem that it can take. Fails with one line that says why not.
+Result<const KernelTemplate*> template_of(const Problem& problem);
+
+/// Whether tensors can be a problem's operands: see why_not(), and none that is written overlaps
+/// another. A failure names the problem and the operand.
+Result<void> check_operands(const Problem& problem, std::span<const TensorSpec> operands,
+                            std::span<const Tensor> tensors);
+
 /// A problem that is ready to run on operands of its shapes: which configuration, why, and its
 /// compiled kernels. Made once for each problem by Runtime::prepare.
 struct PreparedOperation {
@@ -39,9 +47,10 @@ struct PreparedOperation {
   CompiledPlan plan;
   mutable OperationCounts counts{};  ///< only while telemetry is on
 
-  /// Whether these tensors can be its operands: see why_not(), and none that is written overlaps
-  /// another. A failure names the operation and the operand.
-  Result<void> check(std::span<const Tensor> tensors) const;
+  /// As check_operands().
+  Result<void> check(std::span<const Tensor> tensors) const {
+    return check_operands(problem, operands, tensors);
+  }
 };
 
 /// Compiled kernels, each once for what reaches its binary and its launches. Thread-safe.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "kernels/catalog.hpp"
@@ -100,6 +101,12 @@ Result<Tensor> Runtime::allocate(DType dtype, const Shape& shape, Memory memory)
   return Tensor(std::move(storage), dtype, shape);
 }
 
+TensorMaker Runtime::maker() {
+  return [this](DType dtype, const Shape& shape, Memory memory) {
+    return allocate(dtype, shape, memory).value();
+  };
+}
+
 Result<void> Runtime::upload(const Tensor& to, std::span<const std::byte> from) {
   if (auto good = check_transfer("upload", to, from.size()); !good) return good;
   return device_->upload(*to.storage()->buffer, to.storage()->offset + to.offset(), from);
@@ -144,11 +151,9 @@ Answer Runtime::look_up(const Problem& problem) {
 }
 
 Result<std::unique_ptr<PreparedOperation>> Runtime::make(const Problem& problem) {
-  const KernelTemplate* const kernel = find_template(problem.op);
-  if (kernel == nullptr) return refusal(fmt::format("no operation {}", problem.op));
-  if (auto good = check_problem(*kernel, problem); !good) {
-    return refusal(fmt::format("{}: {}", problem.op, good.failure().message));
-  }
+  const auto found = template_of(problem);
+  if (!found) return found.failure();
+  const KernelTemplate* const kernel = *found;
   try {
     Answer answer = look_up(problem);
     auto plan = compile(problem, answer.config);
@@ -188,20 +193,25 @@ Result<CompiledPlan> Runtime::compile(const Problem& problem, const Config& conf
   return compiled;
 }
 
+Result<LaunchPlan> Runtime::plan(const Problem& problem) {
+  const auto kernel = template_of(problem);
+  if (!kernel) return kernel.failure();
+  try {
+    return (*kernel)->plan(problem, lookup_.device(), look_up(problem).config);
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
 std::vector<Precompiled> Runtime::precompile(std::span<const Problem> problems, unsigned jobs) {
   std::vector<KernelSource> sources;
   for (const Problem& problem : problems) {
-    const KernelTemplate* const kernel = find_template(problem.op);
-    if (kernel == nullptr || !check_problem(*kernel, problem)) continue;
-    try {
-      const auto plan = kernel->plan(problem, lookup_.device(), look_up(problem).config);
-      if (!plan) continue;
-      sources.insert(sources.end(), plan->sources.begin(), plan->sources.end());
-    } catch (const Error&) {
-      continue;  // prepare() says why
-    }
+    if (prepared_.contains(problem)) continue;
+    const auto plan = this->plan(problem);
+    if (!plan) continue;  // prepare() says why
+    sources.insert(sources.end(), plan->sources.begin(), plan->sources.end());
   }
-  kernels_->warm(sources, jobs);
+  kernels_->warm(sources, jobs == 0 ? std::thread::hardware_concurrency() : jobs);
   std::vector<Precompiled> outcome;
   for (const Problem& problem : problems) {
     Precompiled& one = outcome.emplace_back();

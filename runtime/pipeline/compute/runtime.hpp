@@ -56,6 +56,8 @@ class Runtime {
 
   /// Fresh memory; its contents are anything.
   Result<Tensor> allocate(DType dtype, const Shape& shape, Memory memory = Memory::device);
+  /// allocate(), which throws its failure.
+  TensorMaker maker();
   /// Blocking copies from and to packed elements of the host; the tensor is contiguous, and the
   /// bytes are exactly its. Work in flight is not waited for: see Device::upload.
   Result<void> upload(const Tensor& to, std::span<const std::byte> from);
@@ -69,7 +71,10 @@ class Runtime {
   /// the configuration that was looked up does not compile or launch on this driver, that is said
   /// once, and the default is used. Valid as long as the runtime.
   Result<const PreparedOperation*> prepare(const Problem& problem);
-  /// Prepares many problems with `jobs` threads, so that nothing compiles later.
+  /// What prepare() would compile for a problem, as it was looked up. Compiles nothing.
+  Result<LaunchPlan> plan(const Problem& problem);
+  /// Prepares many problems with `jobs` threads, 0: as many as there are cores, so that nothing
+  /// compiles later.
   std::vector<Precompiled> precompile(std::span<const Problem> problems, unsigned jobs);
   /// Everything that was prepared, in no order.
   std::vector<const PreparedOperation*> prepared() const;

@@ -67,6 +67,12 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape
   }
 }
 
+Tensor Tensor::placeholder(DType dtype, const Shape& shape) {
+  auto storage = std::make_shared<Storage>();
+  storage->bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  return {std::move(storage), dtype, shape};
+}
+
 std::size_t Tensor::bytes() const {
   return static_cast<std::size_t>(shape_.elements()) * size_of(dtype_);
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -45,7 +46,7 @@ class Shape {
 /// Memory that tensors view: a buffer's, or a temporary of a pipeline, which has no buffer before
 /// the pipeline is finished. Tensors and recorded graphs share it; it goes with the last of them.
 struct Storage {
-  std::shared_ptr<Buffer> buffer;  ///< null: a temporary that has no place yet
+  std::shared_ptr<Buffer> buffer;  ///< null: a temporary that has no place yet, or a placeholder
   std::size_t offset = 0;          ///< of byte 0 within the buffer
   std::size_t bytes = 0;
   std::uint64_t pipeline = 0;  ///< number of the recording whose temporary it is; 0: nobody's
@@ -61,6 +62,9 @@ class Tensor {
   /// Packed and row-major, from byte `offset` of the storage. Throws Error where that does not hold
   /// it.
   Tensor(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape, std::size_t offset = 0);
+
+  /// A packed tensor that has no memory: to find out what work on such tensors takes.
+  static Tensor placeholder(DType dtype, const Shape& shape);
 
   explicit operator bool() const { return storage_ != nullptr; }
   DType dtype() const { return dtype_; }
@@ -98,6 +102,9 @@ class Tensor {
   std::array<std::int64_t, Shape::most_dims> strides_{};
   std::size_t offset_ = 0;
 };
+
+/// Gives a fresh packed tensor, somewhere.
+using TensorMaker = std::function<Tensor(DType, const Shape&, Memory)>;
 
 /// Why an operation can't take a tensor as this operand, in one line that says what it takes;
 /// empty where it can: of the operand's type, packed, and with dimensions that are its rows and

@@ -7,9 +7,13 @@
 
 namespace greta {
 
+void WorkspaceSize::include(std::uint64_t bytes, std::uint64_t zeroed_bytes) {
+  zeroed = std::max(zeroed, zeroed_bytes);
+  scratch = std::max(scratch, bytes - zeroed_bytes);
+}
+
 void WorkspaceSize::include(const CompiledPlan& plan) {
-  zeroed = std::max(zeroed, plan.zeroed_bytes());
-  scratch = std::max(scratch, plan.workspace_bytes() - plan.zeroed_bytes());
+  include(plan.workspace_bytes(), plan.zeroed_bytes());
 }
 
 Result<void> Workspace::reserve(Device& device, Stream& stream, const CompiledPlan& plan,

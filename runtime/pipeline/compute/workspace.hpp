@@ -16,7 +16,8 @@ struct WorkspaceSize {
   std::uint64_t zeroed = 0;   ///< bytes before that address
   std::uint64_t scratch = 0;  ///< bytes from there on
 
-  /// Makes room for a plan as well.
+  /// Makes room for a plan as well: all its bytes, and those of them that begin as zeros.
+  void include(std::uint64_t bytes, std::uint64_t zeroed_bytes);
   void include(const CompiledPlan& plan);
   std::uint64_t bytes() const { return zeroed + scratch; }
 };

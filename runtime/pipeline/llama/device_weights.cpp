@@ -12,22 +12,7 @@ namespace {
 constexpr std::size_t piece_elements = std::size_t{4} << 20;  // uploaded at once
 
 LlamaDeviceWeights allocate_weights(Runtime& runtime, const LlamaConfig& config, DType dtype) {
-  const auto tensor = [&](std::initializer_list<std::int64_t> extents) {
-    return runtime.allocate(dtype, Shape(extents)).value();
-  };
-  const std::int64_t dim = config.dim, hidden = config.hidden_dim;
-  LlamaDeviceWeights weights;
-  weights.config = config;
-  weights.dtype = dtype;
-  weights.embedding = tensor({config.vocab, dim});
-  weights.final_norm = tensor({dim});
-  weights.head = config.tied_embeddings ? weights.embedding : tensor({config.vocab, dim});
-  for (std::int64_t i = 0; i < config.layers; ++i) {
-    weights.layers.push_back({tensor({dim}), tensor({config.q_dim() + 2 * config.kv_dim(), dim}),
-                              tensor({dim, config.q_dim()}), tensor({dim}),
-                              tensor({2 * hidden, dim}), tensor({dim, hidden})});
-  }
-  return weights;
+  return make_weights(config, dtype, runtime.maker());
 }
 
 /// Elements [first, first + count) of a matrix, counted through its rows.
@@ -102,6 +87,25 @@ void fill_ones(Runtime& runtime, const Tensor& to) {
 }
 
 }  // namespace
+
+LlamaDeviceWeights make_weights(const LlamaConfig& config, DType dtype, const TensorMaker& make) {
+  const auto tensor = [&](std::initializer_list<std::int64_t> extents) {
+    return make(dtype, Shape(extents), Memory::device);
+  };
+  const std::int64_t dim = config.dim, hidden = config.hidden_dim;
+  LlamaDeviceWeights weights;
+  weights.config = config;
+  weights.dtype = dtype;
+  weights.embedding = tensor({config.vocab, dim});
+  weights.final_norm = tensor({dim});
+  weights.head = config.tied_embeddings ? weights.embedding : tensor({config.vocab, dim});
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    weights.layers.push_back({tensor({dim}), tensor({config.q_dim() + 2 * config.kv_dim(), dim}),
+                              tensor({dim, config.q_dim()}), tensor({dim}),
+                              tensor({2 * hidden, dim}), tensor({dim, hidden})});
+  }
+  return weights;
+}
 
 std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype) {
   return static_cast<std::uint64_t>(config.parameters()) * size_of(dtype);

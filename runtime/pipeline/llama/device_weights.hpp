@@ -29,6 +29,9 @@ struct LlamaDeviceWeights {
   Tensor head;        ///< [vocab, dim]; the embedding itself where they are tied
 };
 
+/// Tensors for the weights of an architecture, without contents.
+LlamaDeviceWeights make_weights(const LlamaConfig& config, DType dtype, const TensorMaker& make);
+
 /// Bytes that the weights of an architecture take.
 std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype);
 

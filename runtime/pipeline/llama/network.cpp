@@ -230,27 +230,30 @@ std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t b
   return bytes < 0x1p63 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{1} << 63U;
 }
 
-LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
-                            std::int64_t batch, std::int64_t capacity, std::int64_t most_tokens) {
-  const auto tensor = [&](DType type, const Shape& shape, Memory where = Memory::device) {
-    return runtime.allocate(type, shape, where).value();
-  };
+LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaOptions& options,
+                        const TensorMaker& make) {
   LlamaMemory memory;
-  memory.capacity = capacity;
-  const Shape cache{batch, config.kv_heads, capacity, config.head_dim};
+  memory.capacity = options.capacity;
+  const Shape cache{options.batch, config.kv_heads, options.capacity, config.head_dim};
   for (std::int64_t i = 0; i < config.layers; ++i) {
-    memory.keys.push_back(tensor(dtype, cache));
-    memory.values.push_back(tensor(dtype, cache));
+    memory.keys.push_back(make(dtype, cache, Memory::device));
+    memory.values.push_back(make(dtype, cache, Memory::device));
   }
-  const std::vector<float> table = rope_table(config, capacity);
-  memory.rope_table = tensor(DType::f32, {capacity, config.head_dim});
+  memory.rope_table = make(DType::f32, {options.capacity, config.head_dim}, Memory::device);
+  const std::int64_t inputs = LlamaPassShape{options.batch, options.most_tokens}.inputs();
+  memory.inputs = make(DType::i32, {inputs}, Memory::device);
+  memory.staged_inputs = make(DType::i32, {inputs}, Memory::staging);
+  memory.logits = make(DType::f32, {options.batch, config.vocab}, Memory::device);
+  memory.likeliest = make(DType::i32, {options.batch}, Memory::device);
+  memory.staged_likeliest = make(DType::i32, {options.batch}, Memory::staging);
+  return memory;
+}
+
+LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                            const LlamaOptions& options) {
+  LlamaMemory memory = make_memory(config, dtype, options, runtime.maker());
+  const std::vector<float> table = rope_table(config, options.capacity);
   runtime.upload(memory.rope_table, std::as_bytes(std::span(table))).value();
-  const std::int64_t inputs = LlamaPassShape{batch, most_tokens}.inputs();
-  memory.inputs = tensor(DType::i32, {inputs});
-  memory.staged_inputs = tensor(DType::i32, {inputs}, Memory::staging);
-  memory.logits = tensor(DType::f32, {batch, config.vocab});
-  memory.likeliest = tensor(DType::i32, {batch});
-  memory.staged_likeliest = tensor(DType::i32, {batch}, Memory::staging);
   return memory;
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/llama/device_weights.hpp"
+#include "runtime/pipeline/llama/options.hpp"
 #include "runtime/pipeline/llama/trace.hpp"
 
 namespace greta {
@@ -48,9 +49,12 @@ struct LlamaMemory {
 /// Bytes that a batch of sequences takes: LlamaMemory's keys and values.
 std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t batch,
                           std::int64_t capacity);
-/// Throws Error.
+/// Tensors for the memory that complete options ask for, without contents.
+LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaOptions& options,
+                        const TensorMaker& make);
+/// The same on a device, with the angles' table filled in. Throws Error.
 LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
-                            std::int64_t batch, std::int64_t capacity, std::int64_t most_tokens);
+                            const LlamaOptions& options);
 
 /// Told the result of each stage as it is recorded; layer -1: of the whole model. Of `gate` and
 /// `up` it is told together, as `gate`: each row has the one, then the other. Of k_cache and

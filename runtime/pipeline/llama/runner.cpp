@@ -3,73 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace greta {
-namespace {
-
-constexpr std::int64_t least_pass = 16;  ///< tokens of a pass that are more than one
-constexpr std::int64_t least_capacity = 256;
-
-std::int64_t power_of_two(std::int64_t least) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(least)));
-}
-
-LlamaOptions completed(LlamaOptions options, const LlamaConfig& config) {
-  if (options.capacity == 0) options.capacity = config.max_positions;
-  const auto refuse = [](std::string message) {
-    throw Error(Failure{Status::invalid_argument, std::move(message), {}});
-  };
-  constexpr std::int64_t most_batch = 65536;
-  if (options.batch < 1 || options.batch > most_batch) {
-    refuse(fmt::format("batch {}: must be between 1 and {}", options.batch, most_batch));
-  }
-  if (options.most_tokens < 1) {
-    refuse(fmt::format("a pass of {} tokens: must be at least 1", options.most_tokens));
-  }
-  if (options.capacity < 1 || options.capacity > config.max_positions) {
-    refuse(fmt::format("a capacity of {} tokens: must be between 1 and the model's {}",
-                       options.capacity, config.max_positions));
-  }
-  options.most_tokens = std::min(options.most_tokens, options.capacity);
-  return options;
-}
-
-/// The pass that takes `count` tokens with least to spare, of at most `most` tokens.
-std::int64_t pass_size(std::int64_t count, std::int64_t most) {
-  if (count == 1) return 1;
-  return std::min(std::max(power_of_two(count), least_pass), most);
-}
-
-}  // namespace
-
-std::int64_t LlamaRunner::capacity_for(const LlamaConfig& config, std::int64_t tokens) {
-  return std::min(config.max_positions, std::max(least_capacity, power_of_two(tokens)));
-}
-
-void LlamaRunner::check_memory(const DeviceInfo& device, const LlamaConfig& config, DType dtype,
-                               const LlamaOptions& given) {
-  const LlamaOptions options = completed(given, config);
-  const std::uint64_t weights = weight_bytes(config, dtype);
-  const std::uint64_t caches = cache_bytes(config, dtype, options.batch, options.capacity);
-  if (weights + caches <= device.memory_bytes) return;
-  const auto gib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 0x1p30; };
-  throw Error(Failure{
-      Status::out_of_memory,
-      fmt::format(
-          "the model does not fit {}: weights of {:.2f} GiB and caches of {:.2f} GiB for {} "
-          "tokens, of {:.2f} GiB",
-          device.id(), gib(weights), gib(caches), options.capacity, gib(device.memory_bytes)),
-      {}});
-}
-
 LlamaRunner::LlamaRunner(Runtime& runtime, LlamaDeviceWeights weights, const LlamaOptions& options)
     : runtime_(runtime),
-      options_(completed(options, weights.config)),
+      options_(options.for_model(weights.config)),
       weights_(std::move(weights)),
-      memory_(allocate_memory(runtime, weights_.config, weights_.dtype, options_.batch,
-                              options_.capacity, options_.most_tokens)),
+      memory_(allocate_memory(runtime, weights_.config, weights_.dtype, options_)),
       queue_(runtime.queue().value()),
       likeliest_(static_cast<std::size_t>(options_.batch)) {}
 
@@ -88,18 +29,7 @@ std::uint64_t LlamaRunner::pass_memory() const {
 }
 
 std::vector<std::int64_t> LlamaRunner::passes(std::int64_t count) const {
-  std::vector<std::int64_t> sizes;
-  std::int64_t first = position_;
-  while (count > 0) {
-    // What is filled up must have slots, too.
-    std::int64_t size = pass_size(count, options_.most_tokens);
-    const std::int64_t room = options_.capacity - first;
-    while (size > room) size = size > least_pass ? size / 2 : 1;
-    sizes.push_back(size);
-    first += std::min(size, count);
-    count -= std::min(size, count);
-  }
-  return sizes;
+  return llama_passes(count, options_.capacity - position_, options_.most_tokens);
 }
 
 const PipelineGraph& LlamaRunner::pass(std::int64_t tokens) {

@@ -10,15 +10,9 @@
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
 #include "runtime/pipeline/llama/network.hpp"
+#include "runtime/pipeline/llama/options.hpp"
 
 namespace greta {
-
-struct LlamaOptions {
-  std::int64_t batch = 1;     ///< sequences in lockstep
-  std::int64_t capacity = 0;  ///< tokens of a sequence, prompt included; 0: all that the model can
-  std::int64_t most_tokens = 512;  ///< of one pass: longer prompts take several
-  bool graph = true;               ///< false: operations are launched one by one, for comparison
-};
 
 /// A Llama on a device: feeds tokens, keeps their keys and values, and gives the next ones' logits.
 /// The first pass of a size is recorded into a graph; later ones replay it. Passes have 1, 16, 32,
@@ -27,14 +21,6 @@ struct LlamaOptions {
 /// failure of the device (`timeout`, `device_lost`) all must be opened again.
 class LlamaRunner {
  public:
-  /// A capacity for sequences of so many tokens: a power of two, so that what was tuned for one
-  /// length serves others; at most what the model can.
-  static std::int64_t capacity_for(const LlamaConfig& config, std::int64_t tokens);
-  /// Throws Error, with `out_of_memory` for a model that does not fit the device, before anything
-  /// is allocated for it.
-  static void check_memory(const DeviceInfo& device, const LlamaConfig& config, DType dtype,
-                           const LlamaOptions& options);
-
   LlamaRunner(Runtime& runtime, LlamaDeviceWeights weights, const LlamaOptions& options);
   ~LlamaRunner();
   LlamaRunner(const LlamaRunner&) = delete;
@@ -45,7 +31,6 @@ class LlamaRunner {
   std::int64_t batch() const { return options_.batch; }
   std::int64_t position() const { return position_; }  ///< tokens fed so far, of each sequence
   std::int64_t capacity() const { return memory_.capacity; }
-  std::int64_t most_tokens() const { return options_.most_tokens; }  ///< of one pass
 
   /// Feeds the next tokens: [batch, n], row by row. At once where they are one for each sequence.
   /// Throws for no tokens, more than there is room for, and ids outside of the vocabulary; then
@@ -69,7 +54,8 @@ class LlamaRunner {
   void prepare(std::int64_t prompt_tokens);
   /// The pass that tokens of each sequence are fed by.
   const PipelineGraph& pass(std::int64_t tokens);
-  /// Sizes of the passes that a prompt of `count` tokens takes, from the position on.
+  /// Sizes of the passes that a prompt of `count` tokens takes, from the position on; there is room
+  /// for it.
   std::vector<std::int64_t> passes(std::int64_t count) const;
   Queue& queue() { return *queue_; }
   /// Device memory of weights, caches and all passes.

@@ -118,6 +118,45 @@ TEST_P(PipelineTest, WhatCantBeRecordedIsSaidAndLeavesTheRest) {
             "no operation fft");
 }
 
+// Work on tensors that are nowhere: its problems and memory are known, and it is refused only where
+// it would have to run.
+TEST_P(PipelineTest, SaysWhatItTakesBeforeAnythingIsThere) {
+  const Tensor nowhere = Tensor::placeholder(DType::f32, {64});
+  const Tensor result = Tensor::placeholder(DType::f32, {64});
+  Pipeline pipeline(*runtime_);
+  const Tensor sum = pipeline.temporary(DType::f32, {64});
+  const Tensor wide = pipeline.temporary(DType::f32, {2, 4096});
+  pipeline.label("first sum");
+  pipeline.add(nowhere, nowhere, sum).value();
+  pipeline.add(sum, nowhere, result).value();
+  pipeline.argmax(Tensor::placeholder(DType::f32, {2, 512}), Tensor::placeholder(DType::i32, {2}))
+      .value();
+  EXPECT_FALSE(pipeline.add(wide, wide, wide.reshape({8192})));  // refused, and not counted
+  const auto problems = pipeline.problems();
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_EQ(problems[0].key(), "add dtype=f32 out=f32 rows=1 cols=64");
+  EXPECT_EQ(problems[1].key(), "argmax dtype=f32 out=i32 rows=2 cols=512");
+  const PipelineMemory memory = pipeline.memory().value();
+  EXPECT_EQ(memory.arena, 256U);
+  EXPECT_EQ(memory.temporaries, 256U);
+  EXPECT_EQ(runtime_->kernels().size(), 0U);
+  EXPECT_EQ(pipeline.finish().failure().message, "first sum: A has no memory");
+  EXPECT_THROW(pipeline.keep(nowhere), Error);
+  EXPECT_THROW(pipeline.keep({}), Error);
+
+  Pipeline real(*runtime_);
+  const Tensor one = floats(64, 1), out = floats(64, 0);
+  const Tensor between = real.temporary(DType::f32, {64});
+  real.add(one, one, between).value();
+  real.add(between, one, out).value();
+  const PipelineMemory expected = real.memory().value();
+  const auto graph = real.finish().value();
+  EXPECT_EQ(graph->memory().arena, expected.arena);
+  EXPECT_EQ(graph->memory().workspace, expected.workspace);
+  replay(*graph);
+  EXPECT_EQ(read(out), std::vector<float>(64, 3));
+}
+
 // With and without a graph, and in pieces with timestamps, a pipeline does the same.
 TEST_P(PipelineTest, RunsAsAGraphOrOneByOneAndSaysWhatItRuns) {
   const Tensor one = floats(64, 1), result = floats(64, 0);
@@ -190,7 +229,9 @@ TEST_P(PipelineTest, OperationsWithCountersShareOneWorkspace) {
     loaded.push_back(test::load(*runtime_, problem, test::plain_shapes(problem), 21));
     pipeline.run(problem, loaded.back().operands).value();
   }
+  const std::size_t workspace = pipeline.memory().value().workspace;
   const auto graph = pipeline.finish().value();
+  EXPECT_EQ(graph->memory().workspace, workspace);  // as it was foretold
   std::size_t zeroed = 0, apart = 0;
   for (const auto& line : graph->operations()) {
     EXPECT_EQ(line.prepared->answer.origin, LookupOrigin::exact) << line.prepared->key;

@@ -93,6 +93,15 @@ TEST(Runtime, ALookedUpConfigurationThatDoesNotCompileIsReplacedOnce) {
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.failure().message, "the driver gives up");
   EXPECT_EQ(failed.failure().log, "its log");
+  // A pipeline says so when it is finished, and keeps what was recorded.
+  Pipeline pipeline(*hopeless);
+  const Tensor row = Tensor::placeholder(DType::f32, {8, 4096});
+  pipeline.label("layer 2 sum");
+  pipeline.add(row, row, Tensor::placeholder(DType::f32, {8, 4096})).value();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(pipeline.finish().failure().message, "layer 2 sum: the driver gives up");
+    EXPECT_EQ(pipeline.problems().size(), 1U);
+  }
 }
 
 TEST(Runtime, ProblemsOfABucketShareKernelsAndWhatIsKnownExactlyComesFirst) {

@@ -1,0 +1,107 @@
+#include "runtime/pipeline/llama/needs.hpp"
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+#include <utility>
+
+#include "runtime/pipeline/compute/pipeline.hpp"
+#include "runtime/pipeline/llama/network.hpp"
+
+namespace greta {
+namespace {
+
+/// Devices hand memory out in pieces of this size.
+constexpr std::uint64_t unit = 256;
+
+std::uint64_t rounded(std::uint64_t bytes) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/// Makes tensors that have no memory, and counts what they would take.
+class Counter {
+ public:
+  TensorMaker maker() {
+    return [this](DType dtype, const Shape& shape, Memory) {
+      Tensor tensor = Tensor::placeholder(dtype, shape);
+      bytes_ += rounded(tensor.bytes());
+      return tensor;
+    };
+  }
+  /// Since the last call.
+  std::uint64_t take() { return std::exchange(bytes_, 0); }
+
+ private:
+  std::uint64_t bytes_ = 0;
+};
+
+double gib(std::uint64_t bytes) {
+  return static_cast<double>(bytes) / 0x1p30;
+}
+
+}  // namespace
+
+void LlamaNeeds::check(const DeviceInfo& device) const {
+  if (total() <= device.memory_bytes) return;
+  const std::string shared = runners == 1 ? "" : fmt::format(", these {} times", runners);
+  throw Error(Failure{
+      Status::out_of_memory,
+      fmt::format("the model does not fit {}: it needs {:.2f} GiB (weights {:.2f}; caches of {} "
+                  "tokens {:.2f}, passes {:.2f}, inputs and outputs {:.2f}{}), of {:.2f} GiB",
+                  device.id(), gib(total()), gib(weights), capacity, gib(caches), gib(passes),
+                  gib(buffers), shared, gib(device.memory_bytes)),
+      {}});
+}
+
+LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                       const LlamaOptions& given, std::int64_t prompt_tokens,
+                       std::int64_t runners) {
+  const LlamaOptions options = given.for_model(config);
+  LlamaNeeds needs;
+  needs.runners = runners;
+  needs.capacity = options.capacity;
+  needs.weights = weight_bytes(config, dtype);
+  needs.caches = cache_bytes(config, dtype, options.batch, options.capacity);
+  if (needs.total() > runtime.device().info().memory_bytes) return needs;
+  Counter counter;
+  const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
+  needs.weights = counter.take();
+  const LlamaMemory memory = make_memory(config, dtype, options, counter.maker());
+  needs.caches = 0;
+  for (std::size_t i = 0; i < memory.keys.size(); ++i) {
+    needs.caches += rounded(memory.keys[i].bytes()) + rounded(memory.values[i].bytes());
+  }
+  needs.buffers = counter.take() - needs.caches;
+  std::vector<std::int64_t> sizes =
+      llama_passes(prompt_tokens, options.capacity, options.most_tokens);
+  sizes.push_back(1);
+  std::unordered_set<std::int64_t> seen;
+  for (const std::int64_t tokens : sizes) {
+    if (!seen.insert(tokens).second) continue;
+    Pipeline pipeline(runtime);
+    record_llama(pipeline, weights, memory, {options.batch, tokens});
+    const PipelineMemory pass = pipeline.memory().value();
+    needs.passes += rounded(pass.arena) + rounded(pass.workspace);
+  }
+  return needs;
+}
+
+std::vector<Problem> llama_problems(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                                    const LlamaOptions& given) {
+  const LlamaOptions options = given.for_model(config);
+  Counter counter;
+  const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
+  const LlamaMemory memory = make_memory(config, dtype, options, counter.maker());
+  std::vector<Problem> all;
+  std::unordered_set<Problem, ProblemHash> seen;
+  for (const std::int64_t tokens : llama_pass_sizes(options.most_tokens)) {
+    Pipeline pipeline(runtime);
+    record_llama(pipeline, weights, memory, {options.batch, tokens});
+    for (Problem& problem : pipeline.problems()) {
+      if (seen.insert(problem).second) all.push_back(std::move(problem));
+    }
+  }
+  return all;
+}
+
+}  // namespace greta
