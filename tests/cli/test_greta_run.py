@@ -3,9 +3,11 @@ import json
 import os
 import pathlib
 import shutil
+import signal
+import subprocess
 import unittest
 
-from cli_case import SOURCE, Case
+from cli_case import SOURCE, Case, patient
 
 RUN = os.environ["GRETA_RUN"]
 MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
@@ -57,6 +59,30 @@ class Run(RunCase):
         self.assertEqual(told["prompt_ids"], [1])
         self.assertEqual(told["ids"], [403, 407, 261, 378])
 
+    def test_a_prompt_may_begin_with_dashes(self):
+        for prompt in ("--x=", "--tokens", "-h", "--", "-", "--prompt"):
+            for words in (("--prompt", prompt), (f"--prompt={prompt}",)):
+                result = self.run_greta("--model", MODEL, "--device", "lavapipe", "--tokens", 1,
+                                        "--json", *words)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(json.loads(result.stdout)["prompt"], prompt)
+
+    def test_the_largest_seed(self):
+        options = ("--tokens", 3, "--temperature", 1, "--seed")
+        self.assertEqual(len(self.told(*options, 2 ** 64 - 1)["ids"]), 3)
+
+    def test_what_the_caller_ignores_stays_ignored(self):
+        def ignore():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for before, code in ((ignore, 0), (None, 1)):
+            running = subprocess.Popen(
+                [RUN, "--model", MODEL, "--device", "lavapipe", "--tokens", "500"], env=self.env,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=before)
+            running.stdout.read(8)  # it has begun to tell
+            running.send_signal(signal.SIGINT)
+            output, errors = running.communicate(timeout=patient(120))
+            self.assertEqual(running.returncode, code, errors)
+
     def test_seeds_make_texts_repeat(self):
         options = ("--tokens", 24, "--temperature", 1.1, "--top-p", 0.9, "--seed")
         first, again, other = (self.told(*options, seed)["ids"] for seed in (3, 3, 4))
@@ -102,6 +128,17 @@ class Run(RunCase):
         self.assertNotIn(" 0 of them new", first.stdout)
         self.assertIn(" 0 of them new", again.stdout)
 
+    def test_what_is_precompiled_is_all_that_text_of_any_length_runs(self):
+        for number, capacity in enumerate(((), ("--capacity", 100))):
+            self.env["XDG_CACHE_HOME"] = str(self.folder / f"cache{number}")
+            first = self.run_greta("--model", MODEL, "--precompile", "--device", "lavapipe",
+                                   *capacity)
+            self.assertEqual(first.returncode, 0, first.stderr)
+            for words, tokens in ((0, 2), (5, 30), (30, 4), (45, 3), (45, 300)):
+                told = self.told("--tokens", tokens, *capacity, prompt="one " * words)
+                self.assertEqual(told["kernels_compiled"], 0, (words, tokens, capacity))
+        self.assertGreater(len(told["prompt_ids"]), 64)
+
     def test_a_trace_has_host_and_device(self):
         file = self.folder / "trace.json"
         result = self.story("--tokens", 4, "--trace", file)
@@ -122,6 +159,15 @@ class Run(RunCase):
                               self.db, "--no-lock")
         self.assertEqual(tuned.returncode, 0, tuned.stderr)
         self.assertIn(lines[1]["problem"].split(" m=")[0], tuned.stdout)
+        self.assertNotIn("captured on", tuned.stderr)
+        lines[0].update(device="Another GPU", fingerprint="another")
+        file.write_text("\n".join(map(json.dumps, lines[:2])) + "\n")
+        tuned = self.run_tune("from-capture", file, "--device", "lavapipe", "--budget", 5, "--db",
+                              self.db, "--no-lock")
+        self.assertEqual(tuned.returncode, 0, tuned.stderr)
+        told = [line for line in tuned.stderr.splitlines() if "captured on" in line]
+        self.assertEqual(len(told), 1, tuned.stderr)
+        self.assertIn("captured on Another GPU, tuned on llvmpipe", told[0])
 
 
 class RunBadInput(RunCase):
@@ -129,7 +175,20 @@ class RunBadInput(RunCase):
         for words, told in (
                 ((), "--model"),
                 (("--model", self.folder / "none.bin"), "none.bin"),
-                (("--model", MODEL, "--tokens", 0), "--tokens"),
+                (("--model", MODEL, "--tokens", 0), "--tokens 0: must be a whole number, at least 1"),
+                (("--model", MODEL, "--tokens", 2 ** 63), f"--tokens {2 ** 63}: must be"),
+                (("--model", MODEL, "--seed", -1), "--seed -1: must be a whole number below 2^64"),
+                (("--model", MODEL, "--seed", 2 ** 64), f"--seed {2 ** 64}: must be"),
+                (("--model", MODEL, "--seed", "1x"), "--seed 1x: must be"),
+                (("--model", MODEL, "--capacity", -5), "--capacity -5: must be"),
+                (("--model", MODEL, "--top-p", "1e999"), "--top-p 1e999: must be a number"),
+                (("--model", MODEL, "--temperature", "warm"), "--temperature warm: must be"),
+                (("--model", MODEL, "--prompt="), "--prompt=: the value is empty"),
+                (("bench", "--rounds", 0), "--rounds 0: must be a whole number between 1 and"),
+                (("bench", "--rounds", 2 ** 32 + 1), f"--rounds {2 ** 32 + 1}: must be"),
+                (("bench", "--seed", -1), "--seed -1: must be a whole number below 2^64"),
+                (("bench", "--batch", 2 ** 70), f"--batch {2 ** 70}: must be"),
+                (("bench", "--layers", 0), "--layers 0: must be"),
                 (("--model", MODEL, "--temperature", -1), "temperature"),
                 (("--model", MODEL, "--top-p", 0), "top"),
                 (("--model", MODEL, "--dtype", "i8"), "i8"),
@@ -200,7 +259,7 @@ class RunBadInput(RunCase):
         config = self.config(hidden_size=16384, intermediate_size=65536, num_hidden_layers=2000)
         result = self.run_greta("bench", "--config", config, "--prompt-len", 20, "--gen-len", 4,
                                 "--device", "lavapipe", "--no-lock")
-        self.refused(result, 1, "does not fit")
+        self.refused(result, 1, "does not fit", "it needs", "weights", "caches", "passes")
 
 
 class RunBench(RunCase):

@@ -1,5 +1,7 @@
 #include "tuner/cli/interrupt.hpp"
 
+#include <signal.h>
+
 #include <csignal>
 #include <initializer_list>
 
@@ -16,7 +18,12 @@ void on_interrupt(int signal) {
 }  // namespace
 
 void catch_interrupts() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, on_interrupt);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // What the caller had ignored, as nohup does, stays ignored.
+    struct sigaction now {};
+    if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) continue;
+    std::signal(signal, on_interrupt);
+  }
 }
 
 const std::atomic<bool>& stop_requested() {

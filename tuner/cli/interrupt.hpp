@@ -5,7 +5,7 @@
 namespace greta {
 
 /// From now on SIGINT, SIGTERM and SIGHUP ask for an orderly end; a second one of its kind ends the
-/// process.
+/// process. A signal that is ignored, as nohup leaves it, stays so.
 void catch_interrupts();
 
 /// Whether an orderly end was asked for.

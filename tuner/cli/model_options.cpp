@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "db/tuned_db.hpp"
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tool.hpp"
 
@@ -106,16 +108,17 @@ void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
   command.add_option("--config", choice.config,
                      fmt::format("{}, or a config.json", fmt::join(llama_names(), ", ")));
   choice.load = {0, 0, 1};  // until the model is known
-  command
-      .add_option("--prompt-len", choice.load.prompt_tokens,
-                  "Tokens of a prompt [512, or half of what the model can]")
-      ->check(CLI::PositiveNumber);
-  command
-      .add_option("--gen-len", choice.load.generated_tokens,
-                  "Tokens behind it [128, or what there is room for]")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--batch", choice.load.batch, "Sequences at once")->capture_default_str();
-  command.add_option("--layers", choice.layers, "Only so many layers [all]");
+  const auto add = [&command](const char* option, std::int64_t& value, const char* help) {
+    return add_whole_number<std::int64_t>(command, option, value, help, 1,
+                                          std::numeric_limits<std::int64_t>::max());
+  };
+  add("--prompt-len", choice.load.prompt_tokens,
+      "Tokens of a prompt [512, or half of what the model can]");
+  add("--gen-len", choice.load.generated_tokens,
+      "Tokens behind it [128, or what there is room for]");
+  add("--batch", choice.load.batch, "Sequences at once, all of these lengths")
+      ->capture_default_str();
+  add("--layers", choice.layers, "Only so many layers [all]");
 }
 
 LlamaConfig read_architecture(const ArchitectureChoice& choice) {
@@ -137,14 +140,7 @@ void apply_load(ArchitectureChoice& choice, LlamaConfig& config) {
   if (load.generated_tokens == 0) {
     load.generated_tokens = std::clamp<std::int64_t>(most - load.prompt_tokens, 1, 128);
   }
-  for (const auto& [name, value] : {std::pair{"--prompt-len", load.prompt_tokens},
-                                    {"--gen-len", load.generated_tokens},
-                                    {"--batch", load.batch}}) {
-    if (value < 1) {
-      throw CommandError(exit_usage, fmt::format("{} {}: must be at least 1", name, value));
-    }
-  }
-  if (choice.layers < 0 || choice.layers > config.layers) {
+  if (choice.layers > config.layers) {
     throw CommandError(exit_usage, fmt::format("--layers {}: must be between 1 and {}",
                                                choice.layers, config.layers));
   }

@@ -63,7 +63,7 @@ void check_operation(const CLI::App& command, std::span<const std::string> words
 // Mistakes that the option parser would report in words of its own making.
 void check_words(const CLI::App& app, bool needs_command, std::span<const std::string> words) {
   for (const auto& word : words) {
-    if (word.starts_with("--") && word.ends_with("=")) {
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
       refuse_words(word + ": the value is empty");
     }
   }
@@ -129,6 +129,26 @@ void open_standard_streams() {
   }
 }
 
+// The words of a command line. What follows one of `text_options` is its value, even where it looks
+// like an option itself.
+std::vector<std::string> words_of(std::span<char*> arguments,
+                                  const std::vector<std::string>& text_options) {
+  std::vector<std::string> words;
+  bool value = false;  // the word before takes this one
+  for (const char* const argument : arguments) {
+    const std::string word = argument;
+    if (value && word.starts_with("-")) {
+      words.back() += "=" + word;
+      value = false;
+      continue;
+    }
+    value =
+        !value && std::find(text_options.begin(), text_options.end(), word) != text_options.end();
+    words.push_back(word);
+  }
+  return words;
+}
+
 // What the build installs beside the program, printed by options that only it uses.
 bool print_documentation(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.size() == 1 && words[0] == "--manual") {
@@ -161,10 +181,10 @@ int run_tool(const Tool& tool, int argc, char** argv) {
   Action action;
   tool.add_commands(app, action);
   try {
-    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    const auto words = words_of({argv + std::min(argc, 1), argv + argc}, tool.text_options);
     if (print_documentation(app, words)) return exit_done;
     check_words(app, tool.needs_command, words);
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // the first one last
     check_own_options(app);
     const int code = action();
     if (std::fflush(stdout) != 0) throw CommandError(exit_failed, "can't write the output");

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace greta {
 
@@ -41,6 +42,8 @@ struct Tool {
   /// Whether a command must be named. Where not, add_commands() sets the action that is done
   /// without one, whose options are the program's own.
   bool needs_command = true;
+  /// Options whose value may be any text, one that begins with dashes included.
+  std::vector<std::string> text_options{};
 };
 
 /// The whole of a program's main(): parses the command line, runs what it chose, and tells every

@@ -7,10 +7,12 @@
 
 #include "runtime/device/utc.hpp"
 #include "runtime/device/version.hpp"
+#include "runtime/pipeline/llama/needs.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/locks.hpp"
 #include "tuner/cli/model_options.hpp"
+#include "tuner/cli/numbers.hpp"
 #include "tuner/cli/run/commands.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/measure/clocks.hpp"
@@ -70,8 +72,10 @@ ModelBench::ModelBench(const BenchOptions& options, LlamaConfig config)
   Device& device = untuned_->device();
   const DType dtype = run_dtype(options.runtime, DType::f16, device.info());
   llama_.batch = options.model.load.batch;
-  llama_.capacity = LlamaRunner::capacity_for(config_, options.model.load.tokens());
-  LlamaRunner::check_memory(device.info(), config_, dtype, llama_);
+  llama_.capacity = llama_capacity(config_, options.model.load.tokens());
+  const std::int64_t ways = options.runtime.untuned ? 2 : 4;
+  llama_needs(*untuned_, config_, dtype, llama_, options.model.load.prompt_tokens, ways)
+      .check(device.info());
   weights_ = random_weights(*untuned_, config_, dtype, options.seed);
   if (!options.runtime.untuned) {
     tuned_ = open_beside(*untuned_, lookup_files(options.runtime), options.runtime);
@@ -198,9 +202,6 @@ int bench(BenchOptions options) {
   if (options.model.config.empty()) throw CommandError(exit_usage, "--config is missing");
   LlamaConfig config = read_architecture(options.model);
   apply_load(options.model, config);
-  if (options.rounds < 1) {
-    throw CommandError(exit_usage, fmt::format("--rounds {}: must be at least 1", options.rounds));
-  }
   const auto selected = select_devices(options.runtime.device);
   if (!options.export_file.empty()) check_csv("--export", options.export_file);
   catch_interrupts();
@@ -223,9 +224,10 @@ void add_bench_command(CLI::App& app, Action& action) {
       "bench", "Time an architecture with random weights: tuned and default, graphs on and off");
   auto options = std::make_shared<BenchOptions>();
   add_architecture_options(*command, options->model);
-  command->add_option("--rounds", options->rounds, "Prompts of each way to run it")
+  add_whole_number(*command, "--rounds", options->rounds, "Prompts of each way to run it", 1,
+                   1'000'000)
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "Of weights and prompts")->capture_default_str();
+  add_seed(*command, options->seed, "Of weights and prompts");
   command->add_option("--export", options->export_file, "Append rows to a CSV file");
   command->add_flag("--explain", options->explain,
                     "Print what runs for each operation, why, what it gains, and its time");

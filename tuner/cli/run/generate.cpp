@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "runtime/pipeline/llama/needs.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/report/format.hpp"
@@ -42,9 +43,22 @@ Generation::Generation(const GenerateOptions& options)
   llama.capacity = wanted_capacity();
   llama.graph = !options.no_graph;
   const DType dtype = run_dtype(options.runtime, model_.weights.embedding.dtype, device);
-  LlamaRunner::check_memory(device, model_.config, dtype, llama);
+  const auto prompt = static_cast<std::int64_t>(prompt_.size());
+  llama_needs(*runtime_, model_.config, dtype, llama, prompt).check(device);
   runner_ =
       std::make_unique<LlamaRunner>(*runtime_, upload_weights(*runtime_, model_, dtype), llama);
+}
+
+void check_capacity(const GenerateOptions& options, const LlamaConfig& config,
+                    std::int64_t prompt_tokens) {
+  const std::int64_t most = config.max_positions;
+  if (options.capacity == 0 || (options.capacity >= prompt_tokens && options.capacity <= most)) {
+    return;
+  }
+  throw CommandError(exit_usage,
+                     fmt::format("--capacity {}: must be between the prompt's {} tokens "
+                                 "and the model's {}",
+                                 options.capacity, prompt_tokens, most));
 }
 
 void Generation::encode_prompt() {
@@ -60,19 +74,14 @@ void Generation::encode_prompt() {
     throw CommandError(exit_usage,
                        fmt::format("--prompt: has {} tokens, the model takes {}", count, most));
   }
-  if (options_.capacity != 0 && (options_.capacity < count || options_.capacity > most)) {
-    throw CommandError(exit_usage,
-                       fmt::format("--capacity {}: must be between the prompt's {} tokens and the "
-                                   "model's {}",
-                                   options_.capacity, count, most));
-  }
+  check_capacity(options_, model_.config, count);
 }
 
 std::int64_t Generation::wanted_capacity() const {
   if (options_.capacity != 0) return options_.capacity;
   const auto prompt = static_cast<std::int64_t>(prompt_.size());
   const std::int64_t rest = std::min(options_.tokens, model_.config.max_positions - prompt);
-  return LlamaRunner::capacity_for(model_.config, prompt + rest);
+  return llama_capacity(model_.config, prompt + rest);
 }
 
 std::int64_t Generation::room() const {
@@ -139,6 +148,7 @@ void Generation::report() const {
                 {"ids", generated_},
                 {"text", text_},
                 {"capacity", runner_->capacity()},
+                {"kernels_compiled", runtime_->kernels().size() - runtime_->kernels().from_cache()},
                 {"time_to_first_token_s", prompt_s_},
                 {"tokens_per_s", rate}});
     return;

@@ -25,6 +25,10 @@ struct GenerateOptions {
   std::string trace, capture;
 };
 
+/// Throws CommandError where --capacity is not between a prompt's tokens and what a model can.
+void check_capacity(const GenerateOptions& options, const LlamaConfig& config,
+                    std::int64_t prompt_tokens);
+
 /// A model on a device, with its tokenizer and a prompt. Everything is checked before the device is
 /// opened.
 class Generation {

@@ -1,14 +1,20 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "runtime/pipeline/compute/capture.hpp"
+#include "runtime/pipeline/llama/needs.hpp"
+#include "tuner/cli/numbers.hpp"
 #include "tuner/cli/run/commands.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/cli/run/generate.hpp"
 #include "tuner/cli/run/model_trace.hpp"
+#include "tuner/report/format.hpp"
 
 namespace greta {
 namespace {
@@ -28,9 +34,6 @@ void check_writable(const char* option, const std::string& file) {
 
 void check(const GenerateOptions& options) {
   if (options.model.empty()) throw CommandError(exit_usage, "--model is missing");
-  if (options.tokens < 1) {
-    throw CommandError(exit_usage, fmt::format("--tokens {}: must be at least 1", options.tokens));
-  }
   try {
     options.sampler.check();
   } catch (const Error& error) {
@@ -51,24 +54,45 @@ int explain(Generation& generation) {
   return exit_done;
 }
 
-int precompile(Generation& generation) {
-  LlamaRunner& runner = generation.runner();
-  int passes = 0;
-  for (std::int64_t tokens = 1; tokens <= runner.most_tokens();
-       tokens = tokens == 1 ? 16 : 2 * tokens) {
-    static_cast<void>(runner.pass(tokens));
-    ++passes;
+/// Every kernel that text of any length can ask for, with the cache's capacity that was named, or
+/// with all that runs choose by themselves. No weights are loaded.
+int precompile(const GenerateOptions& options) {
+  const LlamaModel model = load_llama(options.model);
+  check_capacity(options, model.config, 1);
+  const auto runtime = open_runtime(options.runtime);
+  const DType dtype =
+      run_dtype(options.runtime, model.weights.embedding.dtype, runtime->device().info());
+  const std::vector<std::int64_t> capacities =
+      options.capacity != 0 ? std::vector{options.capacity} : llama_capacities(model.config);
+  std::vector<Problem> problems;
+  for (const std::int64_t capacity : capacities) {
+    LlamaOptions llama;
+    llama.capacity = capacity;
+    for (const Problem& problem : llama_problems(*runtime, model.config, dtype, llama)) {
+      if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
+        problems.push_back(problem);
+      }
+    }
   }
-  const auto& kernels = generation.runtime().kernels();
-  fmt::print("{} passes of 1 to {} tokens: {} kernels, {} of them new\n", passes,
-             runner.most_tokens(), kernels.size(), kernels.size() - kernels.from_cache());
+  constexpr unsigned all_cores = 0;
+  for (const Precompiled& one : runtime->precompile(problems, all_cores)) {
+    if (one.failure) {
+      throw CommandError(exit_failed, fmt::format("{}: {}", one.problem, one.failure->message));
+    }
+  }
+  const auto& kernels = runtime->kernels();
+  fmt::print("{} for caches of {} tokens: {}, {} of them new\n",
+             format_count(static_cast<std::int64_t>(problems.size()), "problem"),
+             fmt::join(capacities, ", "),
+             format_count(static_cast<std::int64_t>(kernels.size()), "kernel"),
+             kernels.size() - kernels.from_cache());
   return exit_done;
 }
 
 int generate(const GenerateOptions& options) {
   check(options);
+  if (options.precompile) return precompile(options);
   Generation generation(options);
-  if (options.precompile) return precompile(generation);
   if (options.explain) return explain(generation);
   if (options.trace_layers) return trace_layers(generation);
   if (!options.capture.empty()) generation.runtime().telemetry().set({true, true});
@@ -93,15 +117,18 @@ void add_generate_options(CLI::App& app, Action& action) {
   app.add_option("--tokenizer", options->tokenizer,
                  "tokenizer.json or a tok*.bin [beside the model]");
   app.add_option("--prompt", options->prompt, "What the text begins with");
-  app.add_option("--tokens", options->tokens, "Tokens to generate at most")->capture_default_str();
-  app.add_option("--capacity", options->capacity,
-                 "Tokens that the cache holds [prompt and --tokens]");
-  app.add_option("--temperature", options->sampler.temperature, "0: always the likeliest token")
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  add_whole_number<std::int64_t>(app, "--tokens", options->tokens, "Tokens to generate at most", 1,
+                                 any)
       ->capture_default_str();
-  app.add_option("--top-p", options->sampler.top_p,
-                 "Sample among the likeliest tokens that have this much together")
+  add_whole_number<std::int64_t>(app, "--capacity", options->capacity,
+                                 "Tokens that the cache holds [prompt and --tokens]", 1, any);
+  add_number(app, "--temperature", options->sampler.temperature, "0: always the likeliest token")
       ->capture_default_str();
-  app.add_option("--seed", options->sampler.seed, "Of sampling")->capture_default_str();
+  add_number(app, "--top-p", options->sampler.top_p,
+             "Sample among the likeliest tokens that have this much together")
+      ->capture_default_str();
+  add_seed(app, options->sampler.seed, "Of sampling");
   add_runtime_options(app, options->runtime);
   app.add_flag("--no-graph", options->no_graph, "Launch operations one by one");
   app.add_flag("--json", options->json, "Print ids, text and times as JSON");
@@ -109,7 +136,7 @@ void add_generate_options(CLI::App& app, Action& action) {
       app.add_flag("--explain", options->explain,
                    "Print what runs for each operation, why, and what it gains"),
       app.add_flag("--precompile", options->precompile,
-                   "Compile all kernels into the cache, and end"),
+                   "Compile the kernels for text of any length into the cache, and end"),
       app.add_flag("--trace-layers", options->trace_layers,
                    "Check every stage of every layer against FP64"),
       app.add_option("--trace", options->trace,

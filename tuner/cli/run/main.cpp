@@ -19,7 +19,11 @@ void add_commands(CLI::App& app, Action& action) {
 }  // namespace greta
 
 int main(int argc, char** argv) {
-  return greta::run_tool({"greta-run", "Runs a Llama with the kernels that a tuned database names.",
-                          greta::examples, greta::add_commands, false},
+  return greta::run_tool({"greta-run",
+                          "Runs a Llama with the kernels that a tuned database names.",
+                          greta::examples,
+                          greta::add_commands,
+                          false,
+                          {"--prompt"}},
                          argc, argv);
 }

@@ -1,13 +1,27 @@
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "runtime/pipeline/compute/capture.hpp"
+#include "tuner/cli/checks.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/task_list.hpp"
 
 namespace greta {
 namespace {
+
+/// What took an application's time on one device is not what does on another: told, no error.
+void tell_other_devices(const Capture& capture, const TuningOptions& options) {
+  for (const ProbedDevice& device : select_devices(options.device)) {
+    if (device.info.fingerprint() == capture.fingerprint) continue;
+    static_cast<void>(
+        std::fputs(fmt::format("captured on {}, tuned on {} ({}): times are those of the former\n",
+                               capture.device, device.info.name, device.info.id())
+                       .c_str(),
+                   stderr));
+  }
+}
 
 int tune_capture(const std::string& file, const TuningOptions& options) {
   const auto capture = read_capture(file);
@@ -19,6 +33,7 @@ int tune_capture(const std::string& file, const TuningOptions& options) {
     problems.push_back({each.problem, us});
   }
   if (problems.empty()) throw CommandError(exit_usage, file + ": has no problems to tune");
+  tell_other_devices(*capture, options);
   nlohmann::json report{{"capture", file}};
   const bool all = tune_tasks(tasks_by_time(std::move(problems), options.budget), options, report);
   if (options.json) fmt::print("{}\n", report.dump(2));

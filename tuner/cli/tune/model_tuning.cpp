@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/merge.hpp"
+#include "runtime/pipeline/llama/needs.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/tool.hpp"
@@ -111,7 +112,7 @@ std::filesystem::path ModelTuning::beside_database(const char* what) const {
 LlamaOptions ModelTuning::llama_options() const {
   LlamaOptions llama;
   llama.batch = options_.model.load.batch;
-  llama.capacity = LlamaRunner::capacity_for(config_, options_.model.load.tokens());
+  llama.capacity = llama_capacity(config_, options_.model.load.tokens());
   return llama;
 }
 
@@ -120,7 +121,10 @@ ModelTuning::Bench ModelTuning::open_model() const {
   bench.runtime = open_runtime(choice_);
   const DType own = files_ ? files_->weights.embedding.dtype : DType::f16;
   const DType dtype = run_dtype(choice_, own, device_);
-  LlamaRunner::check_memory(device_, config_, dtype, llama_options());
+  constexpr std::int64_t runners = 2;  // the model as it is, and changed
+  llama_needs(*bench.runtime, config_, dtype, llama_options(), options_.model.load.prompt_tokens,
+              runners)
+      .check(device_);
   bench.weights = files_ ? upload_weights(*bench.runtime, *files_, dtype)
                          : random_weights(*bench.runtime, config_, dtype, seed);
   return bench;
