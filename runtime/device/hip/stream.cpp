@@ -126,9 +126,9 @@ bool HipStream::done() const {
   return true;
 }
 
-// HIP can't wait with a deadline, so this asks, ever less often: the wait is longer than the work by
-// a 64th of it, and by what the system takes to wake a thread. A token's work is waited for before
-// the next one's can be handed over, so that every bit of this is time of a model.
+// HIP can't wait with a deadline, so this asks, ever less often: the wait is longer than the work
+// by a 64th of it, and by what the system takes to wake a thread. A token's work is waited for
+// before the next one's can be handed over, so that every bit of this is time of a model.
 void HipStream::wait_until_done(Deadline deadline) {
   using namespace std::chrono_literals;
   using Clock = std::chrono::steady_clock;
