@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <unordered_set>
 #include <utility>
@@ -183,18 +184,21 @@ Result<void> Pipeline::add_workspace(PipelineGraph& graph) {
 }
 
 Result<void> Pipeline::prepare(PipelineGraph& graph, unsigned jobs) {
-  runtime_.precompile(problems(), jobs);
+  const std::vector<Problem> wanted = problems();
+  const std::vector<Precompiled> outcome = runtime_.precompile(wanted, jobs);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!outcome[i].failure) continue;
+    Failure failure = *outcome[i].failure;
+    const auto first = std::find_if(steps_.begin(), steps_.end(), [&](const Step& step) {
+      return step.problem && *step.problem == wanted[i];
+    });
+    failure.message = first->name() + ": " + failure.message;
+    return failure;
+  }
   for (const Step& step : steps_) {
-    RecordedOperation& operation =
-        graph.operations_.emplace_back(RecordedOperation{step.label, nullptr, step.operands});
-    if (!step.problem) continue;
-    const auto prepared = runtime_.prepare(*step.problem);
-    if (!prepared) {
-      Failure failure = prepared.failure();
-      failure.message = step.name() + ": " + failure.message;
-      return failure;
-    }
-    operation.prepared = *prepared;
+    const PreparedOperation* const ready =
+        step.problem ? runtime_.prepare(*step.problem).value() : nullptr;
+    graph.operations_.emplace_back(RecordedOperation{step.label, ready, step.operands});
   }
   return {};
 }

@@ -63,6 +63,7 @@ Result<std::shared_ptr<const Kernel>> KernelStore::compile(const KernelSource& s
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = kernels_.find(name); found != kernels_.end()) return found->second;
+    if (auto failed = failures_.extract(name)) return std::move(failed.mapped());
   }
   auto compiled = device_.compile(source);
   if (!compiled) return compiled.failure();
@@ -83,7 +84,10 @@ void KernelStore::warm(std::span<const KernelSource> sources, unsigned jobs) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < missing.size(); i = next++) {
-      static_cast<void>(compile(*missing[i]));
+      const auto compiled = compile(*missing[i]);
+      if (compiled) continue;
+      const std::lock_guard lock(mutex_);
+      failures_.try_emplace(identity(*missing[i]), compiled.failure());
     }
   };
   std::vector<std::jthread> threads;

@@ -59,8 +59,8 @@ class KernelStore {
   explicit KernelStore(Device& device) : device_(device) {}
 
   Result<std::shared_ptr<const Kernel>> compile(const KernelSource& source);
-  /// Compiles with up to `jobs` threads what is not here yet. Failures are left for compile() to
-  /// tell.
+  /// Compiles with up to `jobs` threads what is not here yet. A failure is what the next compile()
+  /// of that source tells, which does not try again; the one after that does.
   void warm(std::span<const KernelSource> sources, unsigned jobs);
   std::size_t size() const;
   /// Of all kernels here, how many the disk cache had.
@@ -70,6 +70,7 @@ class KernelStore {
   Device& device_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Kernel>> kernels_;
+  std::unordered_map<std::string, Failure> failures_;  ///< of warm(), not told yet
 };
 
 }  // namespace greta

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 
 #include "kernels/catalog.hpp"
@@ -88,7 +89,8 @@ TEST(Runtime, ALookedUpConfigurationThatDoesNotCompileIsReplacedOnce) {
             std::string::npos);
 
   // Where the default can't run either, that is the answer.
-  const auto hopeless = refusing([](const KernelSource&) { return true; }, compiled);
+  std::atomic<int> tries{0};
+  const auto hopeless = refusing([&](const KernelSource&) { return ++tries > 0; }, compiled);
   const auto failed = hopeless->prepare(problem);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.failure().message, "the driver gives up");
@@ -98,7 +100,9 @@ TEST(Runtime, ALookedUpConfigurationThatDoesNotCompileIsReplacedOnce) {
   const Tensor row = Tensor::placeholder(DType::f32, {8, 4096});
   pipeline.label("layer 2 sum");
   pipeline.add(row, row, Tensor::placeholder(DType::f32, {8, 4096})).value();
+  tries = 0;
   for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(tries, i) << "a compiler that fails, or hangs, is asked once each time";
     EXPECT_EQ(pipeline.finish().failure().message, "layer 2 sum: the driver gives up");
     EXPECT_EQ(pipeline.problems().size(), 1U);
   }
