@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <tuple>
 
@@ -187,6 +189,30 @@ TEST_P(AttentionKernel, LargeScores) {
       SCOPED_TRACE(problem.key() + " | " + config->text());
       const Verdict verdict = reference->check(run(device_, problem, *config, inputs));
       EXPECT_TRUE(verdict.passed) << verdict.detail;
+    }
+  }
+}
+
+/// A fault before attention is seen behind it: a query that is NaN gives NaN, and harms no other.
+TEST_P(AttentionKernel, NanStaysNan) {
+  constexpr std::size_t heads = 2, dim = 64,
+                        broken = 1 * heads + 1;  // the second query's second head
+  const Problem problem =
+      attention_problem({1, heads, heads, 3, 150, dim, false}, DType::f16, DType::f32);
+  const auto inputs = attention_inputs(problem, 4);
+  auto changed = inputs;
+  store_element(DType::f16, changed[0].data.data(), broken * dim + 5,
+                std::numeric_limits<double>::quiet_NaN());
+  for (const Variant& variant : find_template("attention")->variants) {
+    auto config = default_of(variant, problem);
+    if (!config) continue;
+    const auto sound = run(device_, problem, *config, inputs);
+    const auto outputs = run(device_, problem, *config, changed);
+    ASSERT_FALSE(sound.empty() || outputs.empty());
+    for (std::size_t i = 0; i < outputs[0].spec.elements(); ++i) {
+      const bool nan = i / dim == broken;
+      ASSERT_TRUE(nan ? std::isnan(outputs[0].at(i)) : outputs[0].at(i) == sound[0].at(i))
+          << config->text() << ", element " << i << ": " << outputs[0].at(i);
     }
   }
 }

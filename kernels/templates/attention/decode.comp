@@ -132,7 +132,7 @@ void add_keys(uint r, uint first, uint end) {
 
 void put(uint row, uint d, float total, float x) {
   // Without a key, nothing is attended to.
-  store_out(args.result + (row_offset(row) + d) * OUT_BYTES, total > 0.0 ? x / total : 0.0);
+  store_out(args.result + (row_offset(row) + d) * OUT_BYTES, total == 0.0 ? 0.0 : x / total);
 }
 
 #if SPLIT > 1

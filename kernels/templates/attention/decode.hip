@@ -103,7 +103,7 @@ GRETA_DEVICE u64 output_offset(const Arguments& args, u32 pair, u32 row) {
 
 GRETA_DEVICE void put(const Arguments& args, u32 pair, u32 row, u32 d, float sum, float value) {
   // Without a key, nothing is attended to.
-  const float x = sum > 0.0f ? value / sum : 0.0f;
+  const float x = sum == 0.0f ? 0.0f : value / sum;
   args.out[output_offset(args, pair, row) + d] = narrow<Out>(x);
 }
 
