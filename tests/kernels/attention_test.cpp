@@ -247,6 +247,12 @@ TEST(Attention, NamesTheConstraintOfBadShapes) {
   EXPECT_EQ(why({1, 4, 4, 100, 99, 64, true}),
             "--kv 99: causal attention needs at least the 100 keys of its queries");
   EXPECT_EQ(why({1, 4, 4, 100, 99, 64, false}), "good");
+  constexpr std::int64_t large = 2147483647;
+  EXPECT_EQ(why({large, large, 1, large, 1, 64, false}),
+            "--q 2147483647: batch x heads x q must not exceed 2147483647");
+  EXPECT_EQ(why({1 << 22, 1, 1, 1, 1 << 21, 64, false}),
+            "--kv 2097152: batch x kv_heads x kv must not exceed 2147483647");
+  EXPECT_EQ(why({1, 1, 1, large, large, 64, false}), "good");
 }
 
 TEST(Attention, CountsWorkAsItsPeersDo) {

@@ -38,6 +38,15 @@ Result<void> check(const Problem& problem) {
     return bad(fmt::format("--kv {}: causal attention needs at least the {} keys of its queries",
                            keys, queries));
   }
+  // Rows of queries and of keys are counted in 32 bits.
+  constexpr std::int64_t most = 2147483647;
+  const std::int64_t batch = problem.dim("batch");
+  if (heads * queries > most / batch) {
+    return bad(fmt::format("--q {}: batch x heads x q must not exceed {}", queries, most));
+  }
+  if (kv_heads * keys > most / batch) {
+    return bad(fmt::format("--kv {}: batch x kv_heads x kv must not exceed {}", keys, most));
+  }
   return {};
 }
 
