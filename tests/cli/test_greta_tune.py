@@ -260,7 +260,6 @@ class Damage(Case):
 
     def test_full_disk(self):
         def limit():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (96 * 1024, 96 * 1024))
         self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
         self.db.unlink()

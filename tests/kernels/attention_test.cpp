@@ -255,6 +255,16 @@ TEST(Attention, NamesTheConstraintOfBadShapes) {
   EXPECT_EQ(why({1, 1, 1, large, large, 64, false}), "good");
 }
 
+TEST(Attention, CountsTheKeysThatQueriesSee) {
+  const auto flops = [](std::int64_t queries, bool causal) {
+    return find_template("attention")
+        ->work(attention_problem({1, 4, 2, queries, 64, 16, causal}))
+        .flops;
+  };
+  EXPECT_EQ(flops(8, true), 4.0 * 4 * 16 * (8 * 64 - 8 * 8 / 2));
+  EXPECT_NEAR(flops(1, true), flops(1, false), 0.01 * flops(1, false));
+}
+
 TEST(Attention, CountsWorkAsItsPeersDo) {
   const auto work = [](bool causal) {
     return find_template("attention")

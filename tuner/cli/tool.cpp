@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -166,6 +167,7 @@ bool print_documentation(const CLI::App& app, const std::vector<std::string>& wo
 
 int run_tool(const Tool& tool, int argc, char** argv) {
   open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past its limit is that write's error
   const auto complain = [&](int code, std::string message) {
     for (char& c : message) {  // it may repeat what the user wrote
       if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';

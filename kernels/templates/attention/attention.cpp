@@ -61,12 +61,14 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
           {"out", Role::output, s.out, rows, s.dim}};
 }
 
-/// Two products of 2 q kv dim for every head, half of them where keys behind a query are hidden.
+/// Two products of 2 q kv dim for every head, less the keys behind each query where these are
+/// hidden: counted as q^2 / 2, as half of all where there are as many queries as keys.
 Work work(const Problem& problem) {
   const attention::Shape s = attention::shape_of(problem);
   const auto product = [](auto... factors) { return (static_cast<double>(factors) * ...); };
   Work least;
-  least.flops = 4 * product(s.batch, s.heads, s.queries, s.capacity, s.dim) / (s.causal ? 2 : 1);
+  const double hidden = s.causal ? product(s.queries, s.queries) / 2 : 0;
+  least.flops = 4 * product(s.batch, s.heads, s.dim) * (product(s.queries, s.capacity) - hidden);
   for (const TensorSpec& tensor : tensors(problem)) {
     if (tensor.name != "lengths") least.bytes += static_cast<double>(tensor.bytes());
   }

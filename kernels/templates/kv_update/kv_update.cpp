@@ -36,6 +36,10 @@ Result<void> check(const Problem& problem) {
   if (tokens * heads > most) {
     return bad(fmt::format("--kv_heads {}: tokens x kv_heads must not exceed {}", heads, most));
   }
+  if (capacity * heads > most) {
+    return bad(
+        fmt::format("--capacity {}: capacity x kv_heads must not exceed {}", capacity, most));
+  }
   return {};
 }
 
