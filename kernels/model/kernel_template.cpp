@@ -1,6 +1,7 @@
 #include "kernels/model/kernel_template.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +17,33 @@ std::vector<Alternative> alternatives(const std::vector<Variant>& variants, cons
   std::vector<Alternative> list;
   for (const Variant& variant : variants) list.push_back(variant.space(problem, device));
   return list;
+}
+
+bool can_run(const KernelTemplate& kernel, const Problem& problem, const DeviceInfo& device) {
+  if (kernel.check != nullptr && !kernel.check(problem)) return false;
+  return kernel.space(problem, device).count() > 0;
+}
+
+/// The nearest extents of a dimension of few with which a problem that can't run could, below and
+/// above its own, as text that ends a message.
+std::string what_could_run(const KernelTemplate& kernel, const Problem& problem,
+                           const DeviceInfo& device) {
+  for (std::size_t i = 0; i < kernel.dimensions.size(); ++i) {
+    const Dimension& dimension = kernel.dimensions[i];
+    if (dimension.most - dimension.least > 1024) continue;
+    std::vector<std::int64_t> found;
+    for (const int step : {-1, 1}) {
+      Problem other = problem;
+      std::int64_t& extent = other.dims.at(i).second;
+      do extent += step;
+      while (extent >= dimension.least && extent <= dimension.most &&
+             !can_run(kernel, other, device));
+      if (extent >= dimension.least && extent <= dimension.most) found.push_back(extent);
+    }
+    if (found.empty()) continue;
+    return fmt::format("; --{} {} would", dimension.name, fmt::join(found, " or "));
+  }
+  return {};
 }
 
 }  // namespace
@@ -47,10 +75,12 @@ Config KernelTemplate::default_config(const Problem& problem, const DeviceInfo& 
   }
   const Space space(choices);
   if (space.count() > 0) return space.at(0);
-  throw Error(
-      Failure{Status::constraints,
-              fmt::format("{} can't run on {}: {}", problem.key(), device.name, first_reason),
-              {}});
+  const std::string reasons = why_empty(choices);
+  throw Error(Failure{
+      Status::constraints,
+      fmt::format("{} can't run on {}: {}{}", problem.key(), device.name,
+                  reasons.empty() ? first_reason : reasons, what_could_run(*this, problem, device)),
+      {}});
 }
 
 Result<LaunchPlan> KernelTemplate::plan(const Problem& problem, const DeviceInfo& device,

@@ -228,6 +228,23 @@ std::optional<std::string> rejects(const std::vector<Alternative>& alternatives,
   return fmt::format("{}: {}", broken->name, broken->reason);
 }
 
+std::string why_empty(const std::vector<Alternative>& alternatives) {
+  std::vector<std::string> variants;
+  for (const Alternative& alternative : alternatives) {
+    std::vector<std::string> reasons;
+    for (std::size_t i = 0; i < alternative.constraints.size(); ++i) {
+      Alternative without = alternative;
+      without.constraints.erase(without.constraints.begin() + static_cast<std::ptrdiff_t>(i));
+      if (Space({std::move(without)}).count() == 0) continue;
+      const Constraint& constraint = alternative.constraints[i];
+      reasons.push_back(constraint.name + ": " + constraint.reason);
+    }
+    if (reasons.empty()) continue;
+    variants.push_back(fmt::format("{}: {}", alternative.variant, fmt::join(reasons, ", or ")));
+  }
+  return fmt::format("{}", fmt::join(variants, "; "));
+}
+
 std::optional<std::string> Space::rejects(const Config& config) const {
   return greta::rejects(alternatives(), config);
 }

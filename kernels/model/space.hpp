@@ -41,6 +41,11 @@ struct Alternative {
 std::optional<std::string> rejects(const std::vector<Alternative>& alternatives,
                                    const Config& config);
 
+/// Of alternatives without any valid configuration: for each the constraints but for one of which
+/// it would have some, as "variant: name: reason, or name: reason"; of those that break more,
+/// nothing.
+std::string why_empty(const std::vector<Alternative>& alternatives);
+
 /// The search space of one problem on one device: the union of its variants' spaces.
 ///
 /// Valid configurations are numbered 0 … count()-1. Counting and unranking walk a table of partial

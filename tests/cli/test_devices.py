@@ -3,6 +3,7 @@
 import csv
 import json
 import signal
+import time
 import unittest
 
 from cli_case import Case, patient
@@ -104,6 +105,14 @@ class Verify(Case):
         text = self.run_tune("verify", "gemm", "--device", "vulkan:0", "--problems", 2, "--variant",
                              "gemv")
         self.assertIn("2 of 2 right", text.stdout)
+
+    def test_an_interruption_says_what_was_checked(self):
+        run = self.start("verify", "gemm", "--device", "hip-host:1", "--problems", 1000)
+        time.sleep(2)
+        run.send_signal(signal.SIGINT)
+        output, errors = run.communicate(timeout=patient(60))
+        self.assertEqual(run.returncode, 1, errors)
+        self.assertRegex(output, r"(?m)^  interrupted +\d+ not checked$")
 
     def test_a_given_problem(self):
         problem = ["--m", 40, "--n", 33, "--k", 70, "--dtype", "f16", "--device", "vulkan:0"]

@@ -379,7 +379,7 @@ class Preset(Case):
                             (problems % '{"op": "gemm", "m": 8, "n": 8, "k": 8, "z": 1}',
                              ["problems[1].z"]),
                             (problems % "7", ["problems[1]"]),
-                            ('{"problem": []}', ["problem"]), ("{", ["JSON"]), ("[]", ["JSON"])):
+                            ('{"problem": []}', ["problem"]), ("{", ["JSON", "line 1, column 2"]), ("[]", ["JSON"])):
             with self.subTest(text=text):
                 result = self.run_tune("preset", self.write(text), "--db", self.db)
                 self.refused(result, 2, "preset.json", *words)

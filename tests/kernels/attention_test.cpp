@@ -255,6 +255,32 @@ TEST(Attention, NamesTheConstraintOfBadShapes) {
   EXPECT_EQ(why({1, 1, 1, large, large, 64, false}), "good");
 }
 
+/// On the CPU through Vulkan, where tiles are small.
+TEST(Attention, NamesEveryConstraintInTheWayOfAHeadAndWhichWouldRun) {
+  const KernelTemplate& kernel = *find_template("attention");
+  const Problem problem = attention_problem({1, 6, 3, 37, 41, 72, false}, DType::f16, DType::f16);
+  try {
+    kernel.default_config(problem, test::device().info());
+    FAIL() << "heads of 72 run here";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(error.status(), Status::constraints);
+    EXPECT_NE(message.find("vector: lanes: 4 x LANES must divide dim, 72"), message.npos)
+        << message;
+    EXPECT_NE(message.find("or code_size: "), message.npos) << message;
+    EXPECT_NE(message.find("; --dim 64 or 80 would"), message.npos) << message;
+  }
+}
+
+TEST(Attention, ScalesAreSmallEnoughForExponentsOfTwo) {
+  const auto problem = [](const char* scale) {
+    return make_problem(*find_template("attention"),
+                        {{{"heads", "1"}, {"q", "1"}, {"dim", "64"}, {"scale", scale}}, "", ""});
+  };
+  EXPECT_TRUE(problem("1e30"));
+  for (const char* bad : {"3e38", "0", "-1", "1e-300", "x"}) EXPECT_FALSE(problem(bad)) << bad;
+}
+
 TEST(Attention, CountsTheKeysThatQueriesSee) {
   const auto flops = [](std::int64_t queries, bool causal) {
     return find_template("attention")

@@ -81,6 +81,18 @@ TEST_P(RowSpace, DefaultsHoldWhatFitsAndSplitFewLongRows) {
   EXPECT_EQ(default_of(4096, 131072, DType::f16).variant, "streamed");
 }
 
+// As heads are normed one by one: a wave holds a row, whatever it loads at a time.
+TEST_P(RowSpace, DefaultsOfFewShortRowsAreOneLaunchOfAWave) {
+  for (const auto& [rows, cols] : {std::pair{1, 64}, {1, 128}, {1, 256}, {2, 128}, {4, 64}}) {
+    const Config config = default_of(rows, cols, DType::f16);
+    EXPECT_EQ(config.variant, "held") << rows << " x " << cols;
+    EXPECT_LE(config["THREADS"], 64);
+  }
+  for (const auto& [rows, cols] : {std::pair{1, 1}, {4, 4}}) {
+    EXPECT_EQ(default_of(rows, cols, DType::f16).variant, "naive");
+  }
+}
+
 TEST_P(RowSpace, SaysWhyAConfigurationIsNotAllowed) {
   const Problem problem = test::row_problem(entry_, 64, 1001, {DType::f16, DType::f16});
   const Space space = entry_.space(problem, info_);

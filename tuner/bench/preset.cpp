@@ -239,7 +239,7 @@ json parse_without_repeated_keys(std::istream& in) {
     }
     return true;
   };
-  return json::parse(in, callback, false);
+  return json::parse(in, callback);
 }
 
 }  // namespace
@@ -249,7 +249,7 @@ Result<Preset> read_preset(const std::filesystem::path& file) {
     std::ifstream in(file);
     if (!in) refuse("", "can't be read");
     const json object = parse_without_repeated_keys(in);
-    if (object.is_discarded() || !object.is_object()) refuse("", "is not a JSON object");
+    if (!object.is_object()) refuse("", "is not a JSON object");
     Preset preset;
     preset.name = file.stem().string();
     for (const auto& [name, value] : object.items()) read_key(name, value, file.string(), preset);
@@ -257,6 +257,12 @@ Result<Preset> read_preset(const std::filesystem::path& file) {
                        preset.runtime.empty() && preset.checks.empty() && preset.random == 0;
     if (empty) refuse("", "lists nothing: it has no problems, checks, platform or runtime");
     return preset;
+  } catch (const json::parse_error& error) {
+    const std::string said = one_line(error.what());  // "[json.exception.…] parse error at line …"
+    return Failure{
+        Status::invalid_argument,
+        fmt::format("{}: is no JSON: {}", file.string(), said.substr(said.find("] ") + 2)),
+        {}};
   } catch (const std::exception& error) {
     return Failure{Status::invalid_argument, file.string() + ": " + one_line(error.what()), {}};
   }

@@ -201,7 +201,7 @@ int run_tool(const Tool& tool, int argc, char** argv) {
   } catch (const CommandError& error) {
     return complain(error.code(), error.what());
   } catch (const Error& error) {
-    return complain(exit_failed, error.what());
+    return complain(error.status() == Status::constraints ? exit_usage : exit_failed, error.what());
   } catch (const std::bad_alloc&) {
     return complain(exit_failed, "out of memory");
   } catch (const std::exception& error) {

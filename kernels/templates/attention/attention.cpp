@@ -3,24 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <random>
 
 #include "kernels/model/random.hpp"
 #include "kernels/reference/attention.hpp"
 #include "kernels/templates/attention/shape.hpp"
+#include "kernels/templates/common/number.hpp"
 
 namespace greta {
 namespace {
 
 std::optional<std::string> canonical_scale(const std::string& text) {
   if (text == "auto") return text;
-  float value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || !std::isfinite(value) || value <= 0) return std::nullopt;
-  return fmt::format("{}", value);
+  const auto value = finite_number(text);
+  if (!value || *value <= 0 || *value > 1e30f) return std::nullopt;  // times log2(e) it is finite
+  return fmt::format("{}", *value);
 }
 
 Result<void> check(const Problem& problem) {
@@ -141,7 +139,7 @@ KernelTemplate make_attention() {
                    "factor of the scores",
                    "auto",
                    {},
-                   "auto, which is 1 / sqrt(dim), or a positive number",
+                   "auto, which is 1 / sqrt(dim), or a positive number up to 1e30",
                    canonical_scale,
                    {"auto", "0.25"}}};
   t.dtypes = {{DType::f16, DType::f16},

@@ -156,10 +156,6 @@ Variant make(const char* name, const char* summary, const Operation& operation, 
           summary};
 }
 
-std::vector<Config> no_defaults(const Operation&, const Problem&, const DeviceInfo&) {
-  return {};
-}
-
 std::vector<Variant> variants(const Operation& operation) {
   std::vector<Variant> list;
   list.push_back(
@@ -177,7 +173,7 @@ std::vector<Variant> variants(const Operation& operation) {
       operation, streamed_space, plan_streamed, streamed_defaults));
   list.push_back(make("naive",
                       "a workgroup walks a row by single elements, and reduces in shared memory",
-                      operation, naive_space, plan_streamed, no_defaults));
+                      operation, naive_space, plan_streamed, naive_defaults));
   return list;
 }
 

@@ -272,13 +272,19 @@ Alternative naive_space(const Operation&, const Problem& problem, const DeviceIn
   return a;
 }
 
+/// The least threads of a workgroup: a wave.
+std::int64_t least_threads(const DeviceInfo& device) {
+  return vectorising_cpu(device) ? 32 : std::max<std::int64_t>(32, device.subgroup_size);
+}
+
 /// Four loads of 16 bytes in each thread, where there are rows enough to keep the device busy; else
-/// more threads. Workgroups of 128 threads and more.
+/// more threads. Workgroups of 128 threads and more, or of a wave where rows are few and short: its
+/// threads then load less than 16 bytes.
 std::vector<Config> held_defaults(const Operation& operation, const Problem& problem,
                                   const DeviceInfo& device) {
   const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
-  const int vec = widest_vector(problem.dtype, cols, cols);
-  const std::int64_t vectors = cols / vec;
+  const int widest = widest_vector(problem.dtype, cols, cols);
+  const std::int64_t vectors = cols / widest;
   const bool cpu = vectorising_cpu(device), many = rows >= 4 * busy_workgroups(device);
   std::vector<Config> configs;
   for (const int items : {cpu || !many ? 1 : 4, 4, 8, 64}) {
@@ -286,8 +292,11 @@ std::vector<Config> held_defaults(const Operation& operation, const Problem& pro
         std::min<std::int64_t>(next_power(ceil_div(vectors, items)), cpu ? 8 : 1024);
     const std::int64_t threads = std::max<std::int64_t>(lanes, cpu ? 32 : 128);
     const std::int64_t together = std::min(threads / lanes, next_power(rows));
+    const std::int64_t all = std::max(lanes * together, least_threads(device));
+    int vec = widest;
+    while (vec > 1 && all / together * vec >= 2 * next_power(cols)) vec /= 2;
     Config config{"held",
-                  {{"THREADS", static_cast<int>(std::max<std::int64_t>(lanes * together, 64))},
+                  {{"THREADS", static_cast<int>(all)},
                    {"ROWS", static_cast<int>(together)},
                    {"VEC", vec},
                    {"STAY", 0}}};
@@ -310,18 +319,24 @@ std::vector<Config> streamed_defaults(const Operation&, const Problem& problem,
   return configs;
 }
 
-/// Where rows are so few that most of the device would be idle.
+/// Where rows are so few that most of the device would be idle, and long enough to share.
 std::vector<Config> split_defaults(const Operation&, const Problem& problem,
                                    const DeviceInfo& device) {
   const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
   const std::int64_t busy = busy_workgroups(device);
-  if (vectorising_cpu(device) || 2 * rows > busy) return {};
+  if (vectorising_cpu(device) || 2 * rows > busy || cols < 8192) return {};
   const int vec = widest_vector(problem.dtype, cols, cols);
   int split = 2;
   while (split < 128 && rows * split < busy && cols / split > 4096) split *= 2;
   Config config{"split", {{"THREADS", 256}, {"VEC", vec}, {"ITEMS", 4}, {"SPLIT", split}}};
   add_subgroup(config, device);
   return {config};
+}
+
+/// Rows shorter than a wave.
+std::vector<Config> naive_defaults(const Operation&, const Problem& problem, const DeviceInfo&) {
+  if (problem.dim("cols") >= 64) return {};
+  return {{"naive", {{"THREADS", 64}}}};
 }
 
 }  // namespace greta::rows

@@ -20,5 +20,6 @@ Alternative naive_space(const Operation&, const Problem&, const DeviceInfo&);
 std::vector<Config> held_defaults(const Operation&, const Problem&, const DeviceInfo&);
 std::vector<Config> streamed_defaults(const Operation&, const Problem&, const DeviceInfo&);
 std::vector<Config> split_defaults(const Operation&, const Problem&, const DeviceInfo&);
+std::vector<Config> naive_defaults(const Operation&, const Problem&, const DeviceInfo&);
 
 }  // namespace greta::rows

@@ -7,6 +7,7 @@
 #include "db/json.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/choice_options.hpp"
+#include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tune/commands.hpp"
@@ -37,6 +38,7 @@ struct Verification {
   std::map<std::pair<std::string, std::string>, Tally> tallies;  // by variant and types
   double worst = 0;                                              // error over bound
   std::vector<Trial> failures;
+  std::size_t left = 0;  // not checked, as it was interrupted
 };
 
 std::string types_of(const Problem& problem) {
@@ -44,11 +46,13 @@ std::string types_of(const Problem& problem) {
 }
 
 Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, std::uint64_t seed) {
-  Verification result{evaluator.device(), seed, {}, 0, {}};
+  Verification result{evaluator.device(), seed, {}, 0, {}, choices.size()};
   TrialLimits limits;
   limits.run_s = 120;  // hip-host takes its time
   for (const auto& [problem, config] : choices) {
     Trial trial = evaluator.verify(problem, config, seed++, limits);
+    if (stop_requested()) break;  // it may be what ended the trial
+    --result.left;
     Tally& tally = result.tallies[{config.variant, types_of(problem)}];
     ++(trial.ok() ? tally.right : tally.wrong);
     if (trial.ok()) {
@@ -73,6 +77,8 @@ void print_text(const Verification& result) {
   fmt::print("{}", format_row("all", fmt::format("{} of {} right, at most {} of the bound; seed {}",
                                                  right, right + result.failures.size(),
                                                  format_share(result.worst), result.seed)));
+  if (result.left > 0)
+    fmt::print("{}", format_row("interrupted", fmt::format("{} not checked", result.left)));
 }
 
 void print_json(const Verification& result) {
@@ -85,11 +91,9 @@ void print_json(const Verification& result) {
   }
   nlohmann::json failures = nlohmann::json::array();
   for (const auto& trial : result.failures) failures.push_back(to_json(trial));
-  const nlohmann::json object{{"device", to_json(result.device)},
-                              {"seed", result.seed},
-                              {"variants", variants},
-                              {"worst_share_of_bound", result.worst},
-                              {"failures", failures}};
+  const nlohmann::json object{
+      {"device", to_json(result.device)},     {"seed", result.seed},        {"variants", variants},
+      {"worst_share_of_bound", result.worst}, {"not_checked", result.left}, {"failures", failures}};
   fmt::print("{}\n", object.dump(2));
 }
 
@@ -110,6 +114,7 @@ std::vector<Choice> choices(const KernelTemplate& kernel_template, const VerifyO
 }
 
 int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions& options) {
+  catch_interrupts();
   const auto devices = select_devices(options.device);
   if (devices.size() != 1) {
     throw CommandError(exit_usage, fmt::format("--device {}: must be one device", options.device));
@@ -124,7 +129,7 @@ int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions&
   WorkerEvaluator worker({"/proc/self/exe", "worker"}, evaluator);
   const auto result = verify(worker, wanted, seed);
   options.json ? print_json(result) : print_text(result);
-  return result.failures.empty() ? exit_done : exit_failed;
+  return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
 }
 
 }  // namespace
