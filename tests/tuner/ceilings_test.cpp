@@ -1,5 +1,6 @@
 // Protects: ceilings are measured in every device's own language, those of matrix cores among them,
-// their kernels reach the instructions they are meant for, and rooflines use the right ones.
+// their kernels reach the instructions they are meant for, rooflines use the right ones, and a
+// value that was stored where nothing was measured is none.
 
 #include "tuner/measure/ceilings.hpp"
 
@@ -9,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 #include "runtime/device/backend.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
@@ -117,6 +120,34 @@ TEST(Roofline, OfHalfPrecisionIsThatOfMatrixCores) {
   const Work wide{1e6, 1e9};
   EXPECT_DOUBLE_EQ(roofline_us(DType::f16, wide, ceilings), 1e3);
   EXPECT_EQ(roofline_us(DType::f16, heavy, {}), 0);
+}
+
+TEST(Ceilings, WhatNoDeviceHasWasNotMeasured) {
+  DeviceInfo device;
+  device.driver = "1.2";
+  device.matrix_operations = {{"f16", "f32", 16, 16, 16}};
+  std::vector<Ceiling> ceilings{{"copy_gbps", 1000, 1, "1.2", ""},
+                                {"fma_f32_gflops", 10'000, 1, "1.2", ""},
+                                {"matrix_f16_gflops", 100'000, 1, "1.2", ""}};
+  EXPECT_TRUE(complete(ceilings, device));
+  const Work work{1e12, 1e9};
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const double value : {0.0, -1.0, infinity, std::numeric_limits<double>::quiet_NaN()}) {
+    for (auto& one : ceilings) {
+      const double as_it_was = std::exchange(one.value, value);
+      EXPECT_FALSE(complete(ceilings, device)) << one.kind << " " << value;
+      EXPECT_EQ(ceiling(ceilings, one.kind), 0) << one.kind << " " << value;
+      one.value = as_it_was;
+    }
+    auto without_copy = ceilings;
+    without_copy[0].value = value;
+    EXPECT_EQ(roofline_us(DType::f16, work, without_copy), 0) << value;
+    auto without_matrix = ceilings;
+    without_matrix[2].value = value;
+    EXPECT_DOUBLE_EQ(roofline_us(DType::f16, work, without_matrix), 1e5) << value;
+  }
+  ceilings[2].driver = "1.1";
+  EXPECT_FALSE(complete(ceilings, device));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "runtime/device/log.hpp"
@@ -68,7 +69,8 @@ Result<double> matrix_us(Device& device, LaunchTimer& timer, const MatrixOperati
   return *std::min_element(samples->begin(), samples->end());
 }
 
-// The fastest of the operations on this type of input. hip-host does them lane by lane.
+// The fastest of the operations on this type of input; 0: none could be measured. hip-host does
+// them lane by lane.
 Ceiling matrix_ceiling(Device& device, LaunchTimer& timer, const std::string& input) {
   const DeviceInfo& info = device.info();
   const std::uint32_t groups = ceiling_groups(info);
@@ -91,6 +93,10 @@ Ceiling matrix_ceiling(Device& device, LaunchTimer& timer, const std::string& in
   ceiling.driver = info.driver;
   ceiling.measured_utc = utc_now();
   return ceiling;
+}
+
+bool measured(const Ceiling& ceiling) {
+  return std::isfinite(ceiling.value) && ceiling.value > 0;
 }
 
 std::vector<std::string> matrix_inputs(const DeviceInfo& device) {
@@ -151,7 +157,8 @@ Result<std::vector<Ceiling>> measure_ceilings(Device& device) {
     ceilings.push_back(*std::move(ceiling));
   }
   for (const auto& input : matrix_inputs(device.info())) {
-    ceilings.push_back(matrix_ceiling(device, *timer, input));
+    const Ceiling matrix = matrix_ceiling(device, *timer, input);
+    if (measured(matrix)) ceilings.push_back(matrix);
   }
   device.trim();
   return ceilings;
@@ -171,14 +178,14 @@ bool complete(const std::vector<Ceiling>& ceilings, const DeviceInfo& device) {
   const auto kinds = ceiling_kinds(device);
   return std::all_of(kinds.begin(), kinds.end(), [&](const std::string& kind) {
     return std::any_of(ceilings.begin(), ceilings.end(), [&](const Ceiling& c) {
-      return c.kind == kind && c.driver == device.driver;
+      return c.kind == kind && c.driver == device.driver && measured(c);
     });
   });
 }
 
 double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind) {
   const auto found = std::find_if(ceilings.begin(), ceilings.end(),
-                                  [&](const Ceiling& c) { return c.kind == kind; });
+                                  [&](const Ceiling& c) { return c.kind == kind && measured(c); });
   return found == ceilings.end() ? 0 : found->value;
 }
 

@@ -22,13 +22,14 @@ std::vector<std::string> ceiling_kinds(const DeviceInfo& device);
 
 /// Measures a device's ceilings: a copy far larger than its caches, independent chains of FP32 FMAs
 /// in registers, and of the matrix operations that it lists. The fastest of several samples of
-/// each. A matrix rate that can't be measured is 0, which is logged.
+/// each. A matrix rate that can't be measured is left out, which is logged.
 Result<std::vector<Ceiling>> measure_ceilings(Device& device);
 
-/// Whether these are all the ceilings of a device, measured with the driver it has.
+/// Whether these are all the ceilings of a device, measured with the driver it has. A value that no
+/// device has (0, negative, infinite, NaN) was not measured.
 bool complete(const std::vector<Ceiling>& ceilings, const DeviceInfo& device);
 
-/// The value of one kind, or 0.
+/// The value of one kind, or 0 where it was not measured.
 double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind);
 
 /// What a device can compute with inputs of this type, in GFLOPS: its FMA rate, or that of its
