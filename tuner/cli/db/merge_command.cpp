@@ -114,8 +114,9 @@ void add_merge_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->footer(
       "Results compare only where device, driver, compiler, templates and cold or warm agree; "
-      "others\nstand side by side. Raw trials stay where they are. Example: greta-db merge a.db "
-      "b.db --db all.db");
+      "others\nstand side by side. Trials and sessions stay in the database that recorded them: "
+      "find "
+      "regrets\n(greta-db regret) before merging. Example: greta-db merge a.db b.db --db all.db");
   command->callback(
       [&action, options] { action = [options] { return merge_databases(*options); }; });
 }
