@@ -7,8 +7,11 @@
 #   --lib DIR        shared libraries that the machine lacks, such as the Vulkan loader
 #   --out DIR        receives DIR/DATE_PRESET.csv; default: results/DEVICE, as greta-bench names it
 #   --presets LIST   names or files; default: smoke,standard,perf
+#   --date DATE      of the files' names; default: now. With --out, and `-- --resume --limit SECONDS`,
+#                    calls with the same date go on with the same files until all is measured
 #
-# A preset that fails does not stop the rest. The exit code is 1 when any failed.
+# A preset that fails, or is not complete yet, does not stop the rest. The exit code is 1 when any
+# did.
 set -uo pipefail
 
 usage() {
@@ -18,7 +21,7 @@ usage() {
 }
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-bin="" lib="" out="" presets=smoke,standard,perf
+bin="" lib="" out="" date="" presets=smoke,standard,perf
 while (($#)); do
   [[ $1 != -- ]] || { shift; break; }
   (($# > 1)) || usage "$1 needs a value"
@@ -27,6 +30,7 @@ while (($#)); do
     --lib) lib=$2 ;;
     --out) out=$2 ;;
     --presets) presets=$2 ;;
+    --date) date=$2 ;;
     *) usage "unknown option $1" ;;
   esac
   shift 2
@@ -44,7 +48,9 @@ command=("$bin/greta-bench")
 [[ -z $lib ]] || command=(env "LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "${command[@]}")
 
 failed=0
-date=$(date -u +%Y-%m-%dT%H%M%SZ)
+[[ -z $date || -n $out ]] || usage "--date needs --out"
+[[ $date != */* ]] || usage "--date '$date': becomes part of a file's name"
+[[ -n $date ]] || date=$(date -u +%Y-%m-%dT%H%M%SZ)
 for preset in ${presets//,/ }; do
   # A name is a preset of this tree, or of the installation that greta-bench belongs to.
   file=$preset

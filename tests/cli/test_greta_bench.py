@@ -1,41 +1,25 @@
 """greta-bench as a user runs it, on presets that take seconds."""
-import csv
 import json
 import signal
 import sqlite3
 import subprocess
 import unittest
 
-from cli_case import BENCH, SOURCE, Case, patient
+from bench_case import GEMM, BenchCase
+from cli_case import SOURCE, patient
 
-GEMM = {"op": "gemm", "m": 32, "n": 32, "k": 32}
 
-
-class BenchCase(Case):
-    known_devices = "auto"
-
-    def preset(self, name="tiny", **content):
-        file = self.folder / f"{name}.json"
-        file.write_text(json.dumps(content))
-        return file
-
-    def bench_words(self, arguments, lock):
-        words = [BENCH, *map(str, arguments)]
-        if not arguments or str(arguments[0]).startswith("-"):
-            words += ["--db", str(self.db)] + ([] if lock else ["--no-lock"])
-        return words
-
-    def bench(self, *arguments, timeout=120, lock=False):
-        return subprocess.run(self.bench_words(arguments, lock), env=self.env, text=True,
-                              capture_output=True, timeout=patient(timeout), stdin=subprocess.DEVNULL,
-                              cwd=self.folder)
-
-    def bench_run(self, *words):
-        return subprocess.run([BENCH, *map(str, words)], env=self.env, text=True,
-                              capture_output=True, timeout=patient(60), cwd=self.folder)
-
-    def rows(self, file):
-        return list(csv.DictReader(file.read_text().splitlines()))
+def fingerprint(device):
+    """As DeviceInfo::fingerprint: 128-bit FNV-1a over fields with their lengths."""
+    state = 0x6c62272e07bb014262b821756295c58d
+    data = b""
+    for field in ("backend", "vendor", "architecture", "uuid"):
+        text = device[field].encode()
+        data += len(text).to_bytes(8, "little") + text
+    data += device["compute_units"].to_bytes(8, "little")
+    for byte in data:
+        state = (state ^ byte) * 0x1000000000000000000013b % 2 ** 128
+    return f"{state:032x}"
 
 
 class BenchRun(BenchCase):
@@ -44,7 +28,8 @@ class BenchRun(BenchCase):
                              runtime=["allocate", "dispatch", "event_pair"],
                              problems=[GEMM, dict(GEMM, dtype="f16", layout="nt")])
         file = self.folder / "out.csv"
-        result = self.bench("--preset", preset, "--repeat", 2, "--export", file, "--seed", 1)
+        result = self.bench("--preset", preset, "--repeat", 2, "--export", file, "--seed", 1,
+                            "--settle", 0)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("2 of 2 runs clean", result.stderr)
         self.assertIn("2 of 2 problems not tuned", result.stderr)
@@ -85,6 +70,55 @@ class BenchRun(BenchCase):
         self.assertIn("not tuned", warm.stderr)  # cold winners are no warm ones
         self.assertEqual(self.rows(self.folder / "warm.csv")[0]["cache"], "warm")
 
+    def test_shapes_and_cards_that_are_not_tuned_run_what_a_runtime_finds(self):
+        """What another card of this architecture found is used, from the user's or a shipped file."""
+        tuned = self.folder / "tuned.db"
+        result = self.run_tune("gemm", "--m", 32, "--n", 32, "--k", 32, "--budget", 6, "--device",
+                               "vulkan:0", "--db", tuned)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with sqlite3.connect(tuned) as connection:
+            known, info = connection.execute("SELECT fingerprint, info FROM devices").fetchone()
+            device = json.loads(info)
+            self.assertEqual(known, fingerprint(device))
+            winner, = connection.execute("SELECT config FROM winners").fetchone()
+        shipped = self.folder / "shipped.db"
+        self.assertEqual(self.run_db("export", "--ship", "--out", str(shipped), db=tuned).returncode, 0)
+        elsewhere = self.folder / "elsewhere.db"
+        elsewhere.write_bytes(tuned.read_bytes())
+        device["uuid"] = "another card"
+        with sqlite3.connect(elsewhere) as connection:
+            connection.execute("UPDATE devices SET fingerprint = ?, info = ?",
+                               [fingerprint(device), json.dumps(device)])
+            connection.execute("DELETE FROM ceilings")
+        near = self.preset("near", iterations=4, batch=2, problems=[dict(GEMM, n=48)])
+        same = self.preset("same", iterations=4, batch=2, problems=[GEMM])
+        far = self.preset("far", iterations=4, batch=2, problems=[dict(GEMM, n=2048)])
+        self.db = self.folder / "own.db"
+        for preset, database, options, origins in (
+                (same, tuned, ["--both"], ["winner", "default"]),
+                (near, tuned, ["--both"], ["nearest shape", "default"]),
+                (far, tuned, ["--both"], ["default"]),
+                (same, elsewhere, ["--both"], ["same architecture", "default"]),
+                (same, elsewhere, ["--untuned"], ["default"]),
+                (same, self.db, ["--shipped", shipped], ["winner"]),
+                (near, self.db, ["--shipped", shipped], ["nearest shape"])):
+            with self.subTest(preset=preset.name, database=database.name, options=options):
+                file = self.folder / "out.csv"
+                file.unlink(missing_ok=True)
+                self.db = database
+                result = self.bench("--preset", preset, "--device", "vulkan:0", "--export", file, *options)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                rows = self.rows(file)
+                self.assertEqual([row["origin"] for row in rows], origins)
+                self.assertIn(origins[0].replace(" ", "-"), result.stdout)
+                if origins[0] in ("winner", "same architecture"):
+                    self.assertEqual(rows[0]["config"], winner)
+                if len(origins) > 1:
+                    self.assertGreater(float(rows[0]["speedup"]), 0)
+                told = "not tuned" in result.stderr
+                self.assertEqual(told, origins[0] != "winner" and "--untuned" not in options)
+        self.refused(self.bench("--preset", same, "--shipped", "none.db"), 2, "--shipped", "none.db")
+
     def test_default_place_of_the_figures(self):
         result = self.bench("--preset", self.preset(iterations=1, batch=1, runtime=["allocate"]),
                             "--export")
@@ -92,6 +126,61 @@ class BenchRun(BenchCase):
         files = list((self.folder / "results").glob("*/20*_tiny.csv"))
         self.assertEqual(len(files), 1, result.stderr)
         self.assertEqual(len(self.rows(files[0])), 2)
+
+    def test_what_has_not_settled_gets_more_blocks(self):
+        """Two blocks never tell an interval: there is more, up to four times as many, unless 0 s."""
+        preset = self.preset(iterations=2, batch=50, runtime=["telemetry_off"], problems=[GEMM])
+        blocks = {}
+        for settle in ("0", "30"):
+            file = self.folder / f"{settle}.csv"
+            result = self.bench("--preset", preset, "--export", file, "--settle", settle)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            blocks[settle] = [len(row["samples_us"].split("|")) for row in self.rows(file)]
+            for row in self.rows(file):
+                self.assertEqual(len(row["control_us"].split()), len(row["samples_us"].split("|")))
+        self.assertEqual(blocks["0"], [2, 2])
+        self.assertTrue(all(2 <= count <= 8 for count in blocks["30"]), blocks)
+        self.assertGreater(sum(blocks["30"]), 4)
+
+    def test_parts_append_to_one_file(self):
+        """What is there in the same circumstances is left out; what is not, or failed, runs."""
+        preset = self.preset(iterations=2, batch=2, runtime=["allocate", "telemetry_off"],
+                             problems=[dict(GEMM, m=[16 * m for m in range(1, 14)])])
+        file = self.folder / "out.csv"
+        parts = ("--preset", preset, "--export", file, "--settle", 0, "--resume")
+        first = self.bench(*parts, "--limit", 0.001)
+        self.refused(self.only_last_line(first), 1, "4 benchmarks left", "--resume")
+        self.assertEqual(len(self.rows(file)), 12)
+        second = self.bench(*parts, "--limit", 100)
+        self.assertEqual(second.returncode, 0, second.stderr)
+        self.assertIn("12 rows in", second.stderr)
+        rows = self.rows(file)
+        self.assertEqual(len(rows), 16)
+        names = [(row["op"], row["problem"]) for row in rows]
+        self.assertEqual(len(set(names)), 16)
+        third = self.bench(*parts)
+        self.assertEqual((third.returncode, third.stdout), (0, ""), third.stderr)
+        self.assertEqual(len(self.rows(file)), 16)
+        # Another driver, and a row that failed.
+        text = file.read_text().splitlines()
+        changed = [line.replace(",ok,", ",launch,") if ",m=16 " in line else
+                   line.replace(rows[0]["driver"], "another") if ",m=32 " in line else line
+                   for line in text]
+        file.write_text("\n".join(changed) + "\n")
+        fourth = self.bench(*parts, "--filter", "gemm")
+        self.assertEqual(fourth.returncode, 0, fourth.stderr)
+        self.assertEqual([row["problem"] for row in self.rows(file)[16:]],
+                         ["m=16 n=32 k=32", "m=32 n=32 k=32"])
+        for words, expected in ((["--resume"], "--export"), (["--limit", 5], "--export"),
+                                (["--limit", 5, "--export", file, "--benchmark_out=x"], "--limit"),
+                                (["--resume", "--export", file, "--filter", "nonesuch"], "--filter")):
+            result = self.only_last_line(self.bench("--preset", preset, *words))
+            self.refused(result, 2, expected)
+
+    @staticmethod
+    def only_last_line(result):
+        result.stderr = result.stderr.splitlines()[-1]
+        return result
 
     def test_google_benchmarks_own_output(self):
         preset = self.preset(iterations=2, batch=2, runtime=["allocate"], problems=[GEMM])
@@ -198,125 +287,6 @@ class BenchBadInput(BenchCase):
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertIn("greta-bench" if words == ["--version"] else "Example",
                           result.stdout)
-
-
-class BenchCompare(BenchCase):
-    """On files made here: what the statistics do is tested with the library."""
-
-    def baseline(self, name, factor=1.0, device="card"):
-        header = subprocess.run([BENCH, "--version"], capture_output=True).stdout  # it runs
-        self.assertTrue(header)
-        file = self.folder / name
-        columns = ("op,dtype,out_dtype,problem,attributes,backend,device,config,origin,status,us,low_us,"
-                   "high_us,p99_us,spread_pct,tflops,gbps,roofline,error,bound,speedup,speedup_low,"
-                   "speedup_high,cache,samples,driver,compiler,greta_version,date,clocks,samples_us,control_us")
-        with file.open("w") as out:
-            writer = csv.DictWriter(out, columns.split(","), restval="", lineterminator="\n")
-            writer.writeheader()
-            for n in range(8):
-                us = [(100 + n + s / 100) * (factor if n == 5 else 1) for s in range(10)]
-                writer.writerow({"op": "gemm", "dtype": "f32", "problem": f"m={n}", "backend": "hip",
-                                 "device": device, "origin": "winner", "status": "ok",
-                                 "us": us[5], "cache": "cold", "samples": 100,
-                                 "samples_us": "|".join(10 * [" ".join(map(str, us))])})
-        return file
-
-    def test_a_slowdown_is_found_first_and_exits_with_4(self):
-        result = self.bench("compare", self.baseline("a.csv"), self.baseline("b.csv", 1.1))
-        self.assertEqual(result.returncode, 4, result.stderr + result.stdout)
-        first = result.stdout.splitlines()[1]
-        self.assertTrue(first.startswith("slower"), first)
-        self.assertIn("m=5", first)
-        self.assertIn("+10.0 %", first)
-        self.assertIn("1 slower by more than 5 %", result.stdout)
-
-    def test_no_change_is_none(self):
-        base = self.baseline("a.csv")
-        for other, options in ((base, []), (self.baseline("b.csv", 1.04), []),
-                               (self.baseline("c.csv", 1.1), ["--threshold", "15%"])):
-            result = self.bench("compare", base, other, *options)
-            self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
-            self.assertIn("8 the same", result.stdout)
-        self.assertEqual(self.bench("compare", base, self.baseline("b.csv", 1.04), "--threshold",
-                                    "2").returncode, 4)
-
-    def test_other_devices_and_files_are_refused(self):
-        base, other = self.baseline("a.csv"), self.baseline("b.csv", 1.1, "another card")
-        self.refused(self.bench("compare", base, other), 2, "different devices", "--any-device")
-        self.assertEqual(self.bench("compare", base, other, "--any-device").returncode, 4)
-        text = self.folder / "text.csv"
-        text.write_text("op,us\ngemm,1\n")
-        self.refused(self.bench("compare", base, text), 2, "text.csv", "other columns")
-        self.refused(self.bench("compare", base, "none.csv"), 2, "none.csv")
-        self.refused(self.bench("compare", base, base, "--threshold", "-3"), 2, "--threshold")
-        self.refused(self.bench("compare", base, base, "--benchmark_format=json"), 2,
-                     "--benchmark_format")
-        self.refused(self.bench_run("--untuned", "compare", base, base), 2, "--untuned", "compare")
-
-
-class BenchDoctor(BenchCase):
-    def doctor(self, *arguments):
-        return self.bench("doctor", "--db", self.db, "--no-lock", *arguments)
-
-    def test_a_healthy_device(self):
-        result = self.doctor("--device", "vulkan:0")
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        for check, outcome in (("fill", "passed"), ("ultrasafe", "passed"), ("default", "passed"),
-                               ("f16", "passed"), ("matrix", "does not apply")):
-            self.assertRegex(result.stdout, rf"(?m)^  {check} +{outcome}")
-        self.assertEqual(self.query("SELECT count(*) FROM unsafe"), [(0,)])
-
-    def test_what_does_not_end_is_recorded_and_avoided(self):
-        # Compiling for this device takes longer than a second without a cache.
-        self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
-        tune = ("gemm", "--m", 16, "--n", 16, "--k", 16, "--device", "hip-host:0", "--budget", 1,
-                "--db", self.db)
-        result = self.doctor("--device", "hip-host:0", "--timeout", 1)
-        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        self.assertIn("FAILED, timeout", result.stdout)
-        self.assertIn("left out", result.stdout)
-        failed = self.query("SELECT health_check, status FROM unsafe")
-        self.assertEqual([status for _, status in failed], ["timeout"])
-        self.refused(self.run_tune(*tune), 3, "hip-host:0", failed[0][0], "--allow-unsafe")
-        preset = self.preset(iterations=1, batch=1, problems=[GEMM])
-        self.refused(self.bench("--preset", preset, "--device", "hip-host:0"), 3, "--allow-unsafe")
-        self.assertEqual(self.run_tune(*tune, "--allow-unsafe").returncode, 0)
-
-    def test_unsafe_types_are_not_used(self):
-        self.assertEqual(self.doctor("--device", "vulkan:0").returncode, 0)
-        self.plant("f16")
-        tune = ("gemm", "--m", 16, "--n", 16, "--k", 16, "--device", "vulkan:0", "--budget", 1,
-                "--db", self.db)
-        result = self.run_tune(*tune)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("health check f16 failed", result.stderr)
-        half = self.run_tune(*tune, "--dtype", "f16")
-        self.assertEqual(half.returncode, 1, half.stderr)
-        self.assertEqual(self.run_tune(*tune, "--dtype", "f16", "--allow-unsafe").returncode, 0)
-        # A check that passes is not held against the device any more.
-        self.assertEqual(self.doctor("--device", "vulkan:0").returncode, 0)
-        self.assertEqual(self.query("SELECT count(*) FROM unsafe"), [(0,)])
-
-    def test_the_next_device_is_used_where_the_best_is_unsafe(self):
-        tune = ("gemm", "--m", 16, "--n", 16, "--k", 16, "--budget", 1, "--db", self.db, "--json")
-        self.plant("default")
-        best = self.run_tune(*tune, "--allow-unsafe")
-        self.assertEqual(json.loads(best.stdout)["device"]["id"], "vulkan:0")
-        result = self.run_tune(*tune)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stderr, "(?m)^vulkan:0: .* default failed .*; hip-host:0 is used")
-        self.assertEqual(json.loads(result.stdout)["device"]["id"], "hip-host:0")
-        self.refused(self.run_tune(*tune, "--device", "vulkan:0"), 3, "--allow-unsafe")
-
-    def plant(self, check):
-        """A failure as doctor would have recorded it."""
-        self.run_tune("gemm", "--m", 8, "--n", 8, "--k", 8, "--device", "vulkan:0", "--budget", 1,
-                      "--db", self.db)
-        with sqlite3.connect(self.db) as connection:
-            connection.execute(
-                "INSERT INTO unsafe (device, driver, health_check, status, message, recorded_utc)"
-                " SELECT id, driver, ?, 'crash', 'planted', '2026-11-20T12:00:00Z' FROM devices",
-                [check])
 
 
 class BenchSchema(BenchCase):

@@ -192,9 +192,21 @@ echo "in $PWD with $LD_LIBRARY_PATH and database $(cat "$db" 2>/dev/null)"
         self.assertEqual(sorted(file.name.split("_")[1] for file in out.iterdir()),
                          ["device.csv", "smoke.csv"])
 
+    def test_local_calls_of_one_date_share_their_files(self):
+        out = self.folder / "out"
+        for _ in range(2):
+            result = self.run_script("run_presets_local.sh", "--bin", self.build / "bin", "--out", out,
+                                     "--presets", "smoke", "--date", "2026-11-20", "--", "--resume",
+                                     path="/usr/bin:/bin")
+            self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([file.name for file in out.iterdir()], ["2026-11-20_smoke.csv"])
+
     def test_local_usage(self):
         for words, expected in ((("--bin", self.folder), "no greta-bench"), (("--bin",), "a value"),
-                                (("--nonsense", "x"), "--nonsense"), (("--lib", "/none"), "--lib")):
+                                (("--nonsense", "x"), "--nonsense"), (("--lib", "/none"), "--lib"),
+                                (("--bin", self.build / "bin", "--date", "x"), "--out"),
+                                (("--bin", self.build / "bin", "--out", self.folder, "--date", "../x"),
+                                 "part of a file's name")):
             result = self.run_script("run_presets_local.sh", *words, path="/usr/bin:/bin")
             self.assertEqual(result.returncode, 2)
             self.assertIn(expected, result.stderr)

@@ -148,6 +148,76 @@ TEST(BenchCompare, ControlsTellTheMachineFromTheCode) {
   EXPECT_NE(judge(change_of(base, {Blocks(10, us), slower}, 0.99), 0.05), Finding::faster);
 }
 
+/// A run on a CPU that others use as well: how long samples wait changes from block to block. The
+/// time that threads run scatters a little, and changes with the machine, somewhat more than that
+/// of the steady work beside it.
+CsvRow busy_row(double factor, double machine, std::mt19937_64& random) {
+  std::normal_distribution<double> scatter(0, 1);
+  CsvRow row;
+  row.op = "gemm";
+  row.origin = "winner";
+  row.status = "ok";
+  for (int b = 0; b < 90; ++b) {
+    const double waits = std::exp(0.5 * scatter(random));
+    std::vector<double> us, cpu;
+    for (int s = 0; s < samples; ++s) {
+      cpu.push_back(700 * factor * std::pow(machine, 1.4) * std::exp(0.06 * scatter(random)));
+      us.push_back(cpu.back() * (1 + waits));
+    }
+    row.blocks_us.push_back(us);
+    row.control_us.push_back(300 * std::pow(machine, 1.4) * (1 + waits));
+    row.cpu_us.push_back(cpu);
+    row.cpu_control_us.push_back(500 * machine * std::exp(0.04 * scatter(random)));
+  }
+  return row;
+}
+
+// Where waiting hides the times, processor times over those of steady work tell.
+TEST(BenchCompare, ProcessorTimesTellWhatWaitingHides) {
+  std::mt19937_64 random(5);
+  int found = 0, by_processor = 0, reports = 0;
+  for (int attempt = 0; attempt < 40; ++attempt) {
+    const auto base = busy_row(1, 1, random);
+    for (const double machine : {0.85, 1.0, 1.15}) {
+      reports += compare_baselines({base}, {busy_row(1, machine, random)}, 0.05).regressions();
+    }
+    const auto slower = compare_baselines({base}, {busy_row(1.1, 1, random)}, 0.05);
+    found += slower.regressions();
+    by_processor += slower.rows[0].by_processor ? 1 : 0;
+  }
+  EXPECT_LE(reports, 4);
+  EXPECT_GE(found, 36);
+  EXPECT_GE(by_processor, 20);
+  // Files that lack them are compared by times alone.
+  auto older = busy_row(1, 1, random);
+  older.cpu_us.clear();
+  const auto mixed = compare_baselines({older}, {busy_row(1.1, 1, random)}, 0.05);
+  EXPECT_FALSE(mixed.rows[0].by_processor);
+}
+
+TEST(BenchCompare, SettledIsWhatHasANarrowInterval) {
+  const std::vector<double> steady{100, 101, 100.5, 102, 100};
+  EXPECT_TRUE(settled({Blocks(10, steady)}));
+  EXPECT_FALSE(settled({Blocks(5, steady)}));  // too few
+  Blocks wild;
+  for (int i = 0; i < 10; ++i) wild.push_back({100.0 + 10 * i, 200});
+  EXPECT_FALSE(settled({wild}));
+  Samples both{wild};
+  both.cpu_us = Blocks(10, steady);
+  both.cpu_control_us.assign(10, 50);
+  EXPECT_TRUE(settled(both));
+}
+
+TEST(BenchCompare, WhatWasInterruptedDidNotFail) {
+  std::mt19937_64 random(6);
+  const auto base = noisy_run(random);
+  auto fresh = base;
+  fresh[2].status = "unavailable";
+  EXPECT_EQ(compare_baselines(base, fresh, 0.05).regressions(), 0);
+  fresh[2].blocks_us.clear();
+  EXPECT_EQ(compare_baselines(base, fresh, 0.05).regressions(), 1);
+}
+
 TEST(BenchCompare, RowsThatFailAndRowsOfOneSideAreTold) {
   std::mt19937_64 random(4);
   const auto base = noisy_run(random);

@@ -30,6 +30,8 @@ CsvRow example() {
   row.date = "2026-11-20T12:00:00Z";
   row.blocks_us = {{12.5, 12.25}, {13, 12.375, 1e6}};
   row.control_us = {3.5, 3.25};
+  row.cpu_us = {{24, 23.5}, {25, 24.5, 24}};
+  row.cpu_control_us = {6.5, 6.25};
   return row;
 }
 
@@ -49,6 +51,8 @@ TEST(ReportCsv, RowsComeBackAsTheyWere) {
   EXPECT_EQ(row.samples, 5U);
   EXPECT_EQ(row.blocks_us, example().blocks_us);
   EXPECT_EQ(row.control_us, example().control_us);
+  EXPECT_EQ(row.cpu_us, example().cpu_us);
+  EXPECT_EQ(row.cpu_control_us, example().cpu_control_us);
   EXPECT_EQ(csv_line(row), csv_line(rows->front()));
   EXPECT_TRUE(rows->back().blocks_us.empty());
 }
@@ -64,12 +68,27 @@ TEST(ReportCsv, DamageIsToldWithItsLine) {
   };
   EXPECT_EQ(failure(good), "");
   EXPECT_NE(failure(good + "gemm,f16\n").find("line 3: has 2 fields"), std::string::npos);
-  EXPECT_NE(failure(good.substr(0, good.size() - 4) + "x\n").find("line 2: control_us: "),
+  EXPECT_NE(failure(good.substr(0, good.size() - 4) + "x\n").find("line 2: cpu_control_us: "),
             std::string::npos);
   EXPECT_NE(failure(csv_header() + "\"open\n").find("line 2: a quote"), std::string::npos);
   EXPECT_NE(failure("op,us\n").find("other columns"), std::string::npos);
   EXPECT_NE(read_csv(folder.path() / "none.csv").failure().message.find("can't be read"),
             std::string::npos);
+}
+
+TEST(ReportCsv, FilesOfOlderVersionsAreRead) {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path() / "a.csv";
+  CsvRow row = example();
+  row.cpu_us.clear();
+  row.cpu_control_us.clear();
+  std::string header = csv_header(), line = csv_line(row);
+  header.resize(header.rfind(",cpu_us,"));
+  line.resize(line.rfind(",,"));
+  std::ofstream(file) << header << "\n" << line << "\n";
+  const auto rows = read_csv(file);
+  ASSERT_TRUE(rows) << rows.failure().message;
+  EXPECT_EQ(csv_line(rows->front()), csv_line(row));
 }
 
 }  // namespace

@@ -7,8 +7,9 @@
 namespace greta {
 namespace {
 
-std::string without_spaces(std::string text) {
-  std::replace(text.begin(), text.end(), ' ', ',');
+// Spaces replaced.
+std::string with(std::string text, char character) {
+  std::replace(text.begin(), text.end(), ' ', character);
   return text;
 }
 
@@ -18,9 +19,9 @@ std::string Benchmark::name() const {
   std::string text = kind + "/" + row.op;
   if (!row.dtype.empty()) text += "/" + row.dtype;
   if (row.out_dtype != row.dtype) text += "-" + row.out_dtype;
-  if (!row.problem.empty()) text += "/" + without_spaces(row.problem);
-  if (!row.attributes.empty()) text += "/" + without_spaces(row.attributes);
-  if (row.origin != "measured") text += "/" + row.origin;
+  if (!row.problem.empty()) text += "/" + with(row.problem, ',');
+  if (!row.attributes.empty()) text += "/" + with(row.attributes, ',');
+  if (row.origin != "measured") text += "/" + with(row.origin, '-');
   return text;
 }
 
@@ -42,6 +43,8 @@ CsvRow finished_row(const Benchmark& benchmark, const BenchmarkOutcome& outcome,
   row.set_measurement(measurement);
   row.blocks_us = outcome.blocks_us;
   row.control_us = outcome.control_us;
+  row.cpu_us = outcome.cpu_us;
+  row.cpu_control_us = outcome.cpu_control_us;
   row.set_work(benchmark.work);
   if (row.us > 0) row.roofline = benchmark.roofline_us / row.us;
   row.status = outcome.status;

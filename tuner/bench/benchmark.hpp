@@ -10,6 +10,12 @@
 
 namespace greta {
 
+/// How long the threads of a device that computes on the CPU ran, µs, all of them together.
+struct ProcessorTime {
+  std::vector<double> samples_us;  ///< for each launch of the last block
+  double control_us = 0;           ///< for the last control
+};
+
 /// Something that can be timed over and over: what it is, and how to take samples of it. The
 /// functions hold what they need, and may be called in any order.
 struct Benchmark {
@@ -23,6 +29,8 @@ struct Benchmark {
   std::function<Result<std::vector<double>>(int count)> take{};
   /// Time of steady work beside a block, µs: what became of the machine. Null: none.
   std::function<Result<double>()> control{};
+  /// Of the last calls of take() and control(). Null: not a device on the CPU.
+  std::function<ProcessorTime()> processor{};
   double roofline_us = 0;  ///< the shortest time that the device's ceilings allow; 0: unknown
   std::uint64_t device_bytes = 0;  ///< of memory that is held between calls
 
@@ -35,9 +43,11 @@ struct Benchmark {
 struct BenchmarkOutcome {
   std::vector<std::vector<double>> blocks_us;  ///< each taken at another time
   std::vector<double> control_us;              ///< beside each block; empty: none
-  std::string failure;                         ///< one line; empty: none
-  std::string status = "ok";                   ///< the failure's kind, as CsvRow::status
-  int clean_runs = 0;                          ///< runs that were checked and found right
+  std::vector<std::vector<double>> cpu_us;     ///< ProcessorTime's, of each block
+  std::vector<double> cpu_control_us;
+  std::string failure;        ///< one line; empty: none
+  std::string status = "ok";  ///< the failure's kind, as CsvRow::status
+  int clean_runs = 0;         ///< runs that were checked and found right
 
   void fail(const Failure& why);
 };

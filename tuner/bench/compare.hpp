@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,15 @@ namespace greta {
 struct Samples {
   std::vector<std::vector<double>> blocks_us;
   std::vector<double> control_us{};
+  std::vector<std::vector<double>> cpu_us{};  ///< CsvRow's
+  std::vector<double> cpu_control_us{};
 };
 Samples samples_of(const CsvRow& row);
+
+/// Whether samples tell the typical time to 2 % or better, or processor time where there is: its
+/// 95 % interval, from groups as change_of() and processor_change_of() make them. False where there
+/// are too few for an interval.
+bool settled(const Samples& samples);
 
 /// What two measurements of the same thing say of it.
 enum class Finding { slower, faster, same, unsure };
@@ -33,6 +41,15 @@ std::string_view to_string(Finding finding);
 /// the interval is [0, infinity).
 Interval change_of(const Samples& base, const Samples& fresh, double confidence);
 
+/// The same of the time that a device's threads ran on the CPU, in units of the control's: each
+/// block's median over the control beside it, which blocks don't share. Waiting for a processor is
+/// not in it, so that load moves it little, and what slows down the processor slows down the
+/// control. Kernels react to that up to 1.8 times as strongly, which the interval allows for: where
+/// the controls' medians changed, as far as kernels may have changed more. Nothing where one side
+/// has none.
+std::optional<Interval> processor_change_of(const Samples& base, const Samples& fresh,
+                                            double confidence);
+
 /// `margin`: changes up to this (0.05) count as none. Slower is what has changed by more, and by
 /// more than half of it for sure.
 Finding judge(const Interval& change, double margin);
@@ -42,7 +59,8 @@ struct RowChange {
   CsvRow base, fresh;
   Interval change;
   Finding finding = Finding::unsure;
-  bool broke = false;  ///< was right, and fails now
+  bool by_processor = false;  ///< change and finding are of processor time
+  bool broke = false;         ///< was right, and fails now
 };
 
 struct BaselineComparison {
@@ -52,10 +70,11 @@ struct BaselineComparison {
   int regressions() const;  ///< rows that are slower, or broke
 };
 
-/// Compares rows of the same operation, types, problem, attributes, backend, origin and cache.
+/// Compares rows of the same operation, types, problem, attributes, backend, origin and cache. What
+/// came from a database is one origin, as it becomes a winner where it is tuned.
 /// Rows of a search (origins trial, stand_in) don't count; rows that are there twice are taken
-/// together. All findings together are wrong in 5 % of comparisons at most (Bonferroni).
-/// What changed by less than 20 ns is the same.
+/// together. Where times can't tell, processor times decide. All findings together are wrong in 5 %
+/// of comparisons at most (Bonferroni). What changed by less than 20 ns is the same.
 BaselineComparison compare_baselines(const std::vector<CsvRow>& base,
                                      const std::vector<CsvRow>& fresh, double margin);
 

@@ -6,6 +6,7 @@
 #include "kernels/catalog.hpp"
 #include "tuner/bench/undisturbed.hpp"
 #include "tuner/measure/ceilings.hpp"
+#include "tuner/measure/statistics.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta {
@@ -42,6 +43,9 @@ KernelBenchmarks::KernelBenchmarks(Device& device, Evaluator& checker, const Opt
       std::move(LaunchTimer::create(device, options.cold && !one_by_one ? flush : 0).value()));
   if (options.cold && one_by_one)
     flush_.emplace(std::move(CacheFlush::create(device, flush).value()));
+  if (one_by_one) {
+    steady_.emplace(std::move(SteadyWork::create(device, timer_->reference_kernel()).value()));
+  }
   if (options.trace != nullptr) trace_.emplace(device, *options.trace);
 }
 
@@ -63,7 +67,8 @@ Benchmark KernelBenchmarks::make(const Problem& problem, const Config& config,
     return check(problem, config, row, run);
   };
   benchmark.take = [this, problem, config](int count) { return take(problem, config, count); };
-  benchmark.control = [this] { return steady_us(*timer_); };
+  benchmark.control = [this] { return control(); };
+  if (steady_) benchmark.processor = [this] { return processor_; };
   return benchmark;
 }
 
@@ -137,10 +142,14 @@ Result<std::vector<double>> KernelBenchmarks::take_samples(const LaunchTimer::Re
     return timer_->stream().synchronize(deadline);
   };
   const auto one = [&]() -> Result<double> {
+    const double before = thread_times(Waiting::other_threads).ran_us;
     const auto taken = timer_->take(record, 1, 1, deadline);
     if (!taken) return taken.failure();
+    const double ran = thread_times(Waiting::other_threads).ran_us - before;
+    if (ran > 0) processor_.samples_us.push_back(ran);
     return taken->front();
   };
+  processor_.samples_us.clear();
   std::vector<double> samples;
   for (int i = 0; i < count * batch; ++i) {
     const auto us = undisturbed(flush, one, Waiting::other_threads);
@@ -149,6 +158,16 @@ Result<std::vector<double>> KernelBenchmarks::take_samples(const LaunchTimer::Re
     samples.back() += *us / batch;
   }
   return samples;
+}
+
+Result<double> KernelBenchmarks::control() {
+  if (!steady_) return steady_us(*timer_);
+  constexpr int count = 5;
+  const auto taken = take_samples([&](Stream& stream) { return steady_->record(stream); }, count, 1,
+                                  SteadyWork::written_bytes);
+  if (!taken) return taken.failure();
+  processor_.control_us = median(processor_.samples_us);
+  return *std::min_element(taken->begin(), taken->end());
 }
 
 Result<std::vector<double>> KernelBenchmarks::take(const Problem& problem, const Config& config,

@@ -10,6 +10,7 @@
 #include "kernels/launch/prepared_plan.hpp"
 #include "runtime/device/device.hpp"
 #include "tuner/bench/benchmark.hpp"
+#include "tuner/bench/steady_work.hpp"
 #include "tuner/bench/trace.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/measure/launch_timer.hpp"
@@ -51,6 +52,7 @@ class KernelBenchmarks {
   Result<std::vector<double>> take(const Problem& problem, const Config& config, int count);
   Result<std::vector<double>> take_block(const LaunchTimer::Record& record, int& batch, int count,
                                          std::uint64_t written);
+  Result<double> control();
   Result<std::vector<double>> take_samples(const LaunchTimer::Record& record, int count, int batch,
                                            std::uint64_t written);
 
@@ -58,7 +60,9 @@ class KernelBenchmarks {
   Evaluator& checker_;
   Options options_;
   std::optional<LaunchTimer> timer_;
-  std::optional<CacheFlush> flush_;  // of a CPU, whose samples are taken one by one
+  std::optional<CacheFlush> flush_;   // of a CPU, whose samples are taken one by one
+  std::optional<SteadyWork> steady_;  // of a CPU
+  ProcessorTime processor_;           // of the last block and control
   std::optional<DeviceTrace> trace_;
   std::list<std::unique_ptr<Loaded>> loaded_;  // the last used in front
 };

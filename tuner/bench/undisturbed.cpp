@@ -12,26 +12,32 @@
 namespace greta {
 namespace {
 
-constexpr int most_attempts = 4;
 constexpr double tolerable = 0.02;  // waiting, of what a sample lasts
 // A sample that is longer than a scheduler's slice is hardly ever undisturbed; once is enough.
 constexpr double longest_us = 5000;
 
-// What threads of this process waited for a processor so far, µs; 0 where nobody knows.
-double waited_us(Waiting waiting) {
+// The device's own threads matter where kernels are timed, each attempt of which takes a cold
+// cache.
+int most_attempts(Waiting waiting) {
+  return waiting == Waiting::other_threads ? 2 : 4;
+}
+
+}  // namespace
+
+ThreadTimes thread_times(Waiting waiting) {
   const std::string own = std::to_string(gettid());
-  double nanoseconds = 0;
+  ThreadTimes times;
   std::error_code ignored;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
     if (waiting == Waiting::other_threads && task.path().filename() == own) continue;
     std::ifstream in(task.path() / "schedstat");
     double running = 0, waited = 0;
-    if (in >> running >> waited) nanoseconds += waited;
+    if (!(in >> running >> waited)) continue;
+    times.ran_us += running / 1e3;
+    times.waited_us += waited / 1e3;
   }
-  return nanoseconds / 1e3;
+  return times;
 }
-
-}  // namespace
 
 Result<double> undisturbed(const std::function<Result<double>()>& take, Waiting waiting) {
   return undisturbed([] { return Result<void>{}; }, take, waiting);
@@ -41,12 +47,12 @@ Result<double> undisturbed(const std::function<Result<void>()>& prepare,
                            const std::function<Result<double>()>& take, Waiting waiting) {
   double best_us = 0;
   double least = std::numeric_limits<double>::infinity();
-  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+  for (int attempt = 0; attempt < most_attempts(waiting); ++attempt) {
     if (auto ready = prepare(); !ready) return ready.failure();
-    const double before = waited_us(waiting);
+    const double before = thread_times(waiting).waited_us;
     const auto us = take();
     if (!us) return us;
-    const double waited = std::max(0.0, waited_us(waiting) - before);
+    const double waited = std::max(0.0, thread_times(waiting).waited_us - before);
     if (waited < least) {
       least = waited;
       best_us = *us;

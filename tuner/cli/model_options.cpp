@@ -6,30 +6,17 @@
 #include <algorithm>
 #include <limits>
 
-#include "db/tuned_db.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tool.hpp"
+#include "tuner/cli/tuning.hpp"
 
 namespace greta {
 namespace {
 
 bool stores(const DeviceInfo& device, DType type) {
   return size_of(type) == 4 || device.f16_storage;
-}
-
-/// A database that was named must be there.
-std::filesystem::path named_database(const char* option, const std::string& file) {
-  if (!std::filesystem::exists(file)) {
-    throw CommandError(exit_usage, fmt::format("{} {}: there is no such file", option, file));
-  }
-  try {
-    static_cast<void>(TunedDb::open(file, TunedDb::Mode::read_only));
-  } catch (const Error& error) {
-    throw CommandError(exit_usage, fmt::format("{} {}", option, error.what()));
-  }
-  return file;
 }
 
 }  // namespace

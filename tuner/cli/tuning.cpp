@@ -87,6 +87,18 @@ TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
   }
 }
 
+std::filesystem::path named_database(const char* option, const std::string& file) {
+  if (!std::filesystem::exists(file)) {
+    throw CommandError(exit_usage, fmt::format("{} {}: there is no such file", option, file));
+  }
+  try {
+    static_cast<void>(TunedDb::open(file, TunedDb::Mode::read_only));
+  } catch (const Error& error) {
+    throw CommandError(exit_usage, fmt::format("{} {}", option, error.what()));
+  }
+  return file;
+}
+
 bool TaskResult::won() const {
   return std::all_of(sessions.begin(), sessions.end(),
                      [](const SessionResult& session) { return session.winner.has_value(); });

@@ -88,5 +88,7 @@ class Tuning {
 
 /// Opens a database for a command; throws CommandError that names the option.
 TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode);
+/// The database that `option` names, which must be there and be readable. Throws CommandError.
+std::filesystem::path named_database(const char* option, const std::string& file);
 
 }  // namespace greta

@@ -66,6 +66,8 @@ std::vector<std::vector<double>> read_blocks(std::string_view text) {
   return blocks;
 }
 
+constexpr std::size_t later_columns = 2;  // that files of older versions lack
+
 struct Column {
   const char* name;
   std::function<std::string(const CsvRow&)> write;
@@ -87,6 +89,19 @@ Column number(const char* name, double CsvRow::*member) {
   return {name, [member](const CsvRow& row) { return number_text(row.*member); },
           [member](CsvRow& row, const std::string& text) {
             row.*member = text.empty() ? 0 : read_number(text);
+          }};
+}
+
+Column blocks(const char* name, std::vector<std::vector<double>> CsvRow::*member) {
+  return {name, [member](const CsvRow& row) { return blocks_text(row.*member); },
+          [member](CsvRow& row, const std::string& text) { row.*member = read_blocks(text); }};
+}
+
+Column numbers(const char* name, std::vector<double> CsvRow::*member) {
+  return {name, [member](const CsvRow& row) { return blocks_text({row.*member}); },
+          [member](CsvRow& row, const std::string& text) {
+            const auto read = read_blocks(text);
+            if (!read.empty()) row.*member = read.front();
           }};
 }
 
@@ -125,13 +140,10 @@ const std::vector<Column>& columns() {
       plain("greta_version", &CsvRow::greta_version),
       plain("date", &CsvRow::date),
       text("clocks", &CsvRow::clocks),
-      {"samples_us", [](const CsvRow& row) { return blocks_text(row.blocks_us); },
-       [](CsvRow& row, const std::string& field) { row.blocks_us = read_blocks(field); }},
-      {"control_us", [](const CsvRow& row) { return blocks_text({row.control_us}); },
-       [](CsvRow& row, const std::string& field) {
-         const auto blocks = read_blocks(field);
-         if (!blocks.empty()) row.control_us = blocks.front();
-       }},
+      blocks("samples_us", &CsvRow::blocks_us),
+      numbers("control_us", &CsvRow::control_us),
+      blocks("cpu_us", &CsvRow::cpu_us),
+      numbers("cpu_control_us", &CsvRow::cpu_control_us),
   };
   return list;
 }
@@ -158,10 +170,19 @@ std::vector<std::string> split(const std::string& line) {
   return fields;
 }
 
-CsvRow read_row(const std::string& line) {
+// The first line of a file that has so many of the columns.
+std::string header_of(std::size_t count) {
+  std::string line;
+  for (std::size_t i = 0; i < count; ++i) {
+    line += (line.empty() ? "" : ",") + std::string(columns()[i].name);
+  }
+  return line;
+}
+
+CsvRow read_row(const std::string& line, std::size_t count) {
   const auto fields = split(line);
-  if (fields.size() != columns().size()) {
-    throw Error(fmt::format("has {} fields, not {}", fields.size(), columns().size()));
+  if (fields.size() != count) {
+    throw Error(fmt::format("has {} fields, not {}", fields.size(), count));
   }
   CsvRow row;
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -175,6 +196,10 @@ CsvRow read_row(const std::string& line) {
 }
 
 }  // namespace
+
+bool CsvRow::from_database() const {
+  return origin == "winner" || origin == "nearest shape" || origin == "same architecture";
+}
 
 void CsvRow::set_problem(const Problem& what) {
   op = what.op;
@@ -218,9 +243,7 @@ void CsvRow::set_work(const Work& work) {
 }
 
 std::string csv_header() {
-  std::string line;
-  for (const auto& column : columns()) line += (line.empty() ? "" : ",") + std::string(column.name);
-  return line + "\n";
+  return header_of(columns().size()) + "\n";
 }
 
 std::string csv_line(const CsvRow& row) {
@@ -239,14 +262,17 @@ Result<std::vector<CsvRow>> read_csv(const std::filesystem::path& file) {
   std::ifstream in(file);
   std::string line;
   if (!in) return refuse("can't be read");
-  if (!std::getline(in, line) || line + "\n" != csv_header()) {
+  const std::size_t all = columns().size();
+  std::getline(in, line);
+  const bool older = line == header_of(all - later_columns);
+  if (!older && line != header_of(all)) {
     return refuse("is not a CSV file of this version of GRETA: it has other columns");
   }
   std::vector<CsvRow> rows;
   for (int at = 2; std::getline(in, line); ++at) {
     if (line.empty()) continue;
     try {
-      rows.push_back(read_row(line));
+      rows.push_back(read_row(line, older ? all - later_columns : all));
     } catch (const Error& error) {
       return refuse(fmt::format("line {}: {}", at, error.what()));
     }

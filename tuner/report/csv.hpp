@@ -28,7 +28,14 @@ struct CsvRow {
   std::vector<std::vector<double>> blocks_us;
   /// Beside each block, the time of work that stays the same; µs. Empty where there was none.
   std::vector<double> control_us;
+  /// On a device that computes on the CPU: how long its threads ran for each launch of a block, and
+  /// for the work beside it, µs.
+  std::vector<std::vector<double>> cpu_us;
+  std::vector<double> cpu_control_us;
 
+  /// Whether the configuration came from a database, as a winner or as another's that was looked
+  /// up.
+  bool from_database() const;
   void set_problem(const Problem& what);
   void set_device(const DeviceInfo& where);
   /// Times, with their samples as one block.
@@ -44,7 +51,7 @@ std::string csv_header();
 std::string csv_line(const CsvRow& row);
 
 /// The rows of a file. A failure is one line that names the file, and the line in it where one is
-/// wrong.
+/// wrong. The last two columns may be missing, as in files of older versions.
 Result<std::vector<CsvRow>> read_csv(const std::filesystem::path& file);
 
 /// Appends rows to a file, behind the header where it is new. Its folder is created.

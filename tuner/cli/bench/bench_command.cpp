@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/utc.hpp"
@@ -11,6 +12,7 @@
 #include "tuner/cli/bench/doctor.hpp"
 #include "tuner/cli/bench/google_run.hpp"
 #include "tuner/cli/bench/options.hpp"
+#include "tuner/cli/bench/parts.hpp"
 #include "tuner/cli/bench/table.hpp"
 #include "tuner/cli/bench/verify_run.hpp"
 #include "tuner/cli/checks.hpp"
@@ -22,6 +24,7 @@
 #include "tuner/cli/safety.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/measure/clocks.hpp"
+#include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta {
@@ -55,12 +58,15 @@ class Bench {
   int run();
 
  private:
+  void check_parts() const;
   DeviceBench::Options device_options();
   std::filesystem::path export_file(const DeviceInfo& device) const;
   void add_entries();
+  void leave_out_known();
   int measure();
+  std::vector<TableRow> measure_group(std::vector<GoogleRun::Entry> entries);
   int verify();
-  std::vector<TableRow> finished();
+  std::vector<TableRow> finished() const;
   void add_speedups(std::vector<TableRow>& rows) const;
   void write(const std::vector<TableRow>& rows) const;
   void write_trace() const;
@@ -77,7 +83,8 @@ class Bench {
   std::vector<CardLock> locks_;
   std::vector<std::unique_ptr<DeviceBench>> devices_;
   GoogleRun google_;
-  std::vector<std::size_t> device_of_;  // position among the devices, of each entry
+  bool own_output_ = true;  // not Google Benchmark's
+  Stopwatch watch_;
 };
 
 Bench::Bench(const BenchOptions& options)
@@ -93,6 +100,8 @@ Bench::Bench(const BenchOptions& options)
   if (options.warm && !options.flush.empty()) {
     throw CommandError(exit_usage, "--flush: flushes caches, which --warm leaves alone");
   }
+  if (options.resume || options.limit_s > 0) check_parts();
+  if (!options.shipped.empty()) static_cast<void>(named_database("--shipped", options.shipped));
   if (options.compute_only) {
     preset_.platform.clear();
     preset_.runtime.clear();
@@ -109,6 +118,18 @@ Bench::Bench(const BenchOptions& options)
   }
 }
 
+void Bench::check_parts() const {
+  const char* option = options_.resume ? "--resume" : "--limit";
+  const auto refuse = [&](std::string_view why) {
+    throw CommandError(exit_usage, fmt::format("{}: {}", option, why));
+  };
+  if (options_.export_file.empty()) refuse("needs --export FILE, which has what was measured");
+  if (!preset_.measure) refuse("this preset times nothing");
+  if (options_.limit_s > 0 && !options_.google_flags.empty()) {
+    refuse("does not go with Google Benchmark's own flags");
+  }
+}
+
 std::filesystem::path Bench::export_file(const DeviceInfo& device) const {
   if (!options_.export_file.empty()) return options_.export_file;
   std::string date = date_;
@@ -120,6 +141,8 @@ std::filesystem::path Bench::export_file(const DeviceInfo& device) const {
 DeviceBench::Options Bench::device_options() {
   DeviceBench::Options options;
   options.winners = !options_.untuned;
+  options.databases.own = options_.db;
+  if (!options_.shipped.empty()) options.databases.shipped = options_.shipped;
   options.defaults = options_.both;
   options.allow_unsafe = options_.allow_unsafe;
   options.kernels.cold = !options_.warm;
@@ -131,18 +154,12 @@ DeviceBench::Options Bench::device_options() {
 }
 
 void Bench::add_entries() {
-  google_.interleave = true;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     const DeviceInfo& info = devices_[i]->info();
-    std::uint64_t bytes = 0;
     for (auto& benchmark : devices_[i]->benchmarks(preset_)) {
-      bytes += benchmark.device_bytes;
       const auto prefix = devices_.size() > 1 ? info.id() + "/" : "";
-      google_.entries.push_back({prefix + benchmark.name(), std::move(benchmark), {}, 0});
-      device_of_.push_back(i);
+      google_.entries.push_back({prefix + benchmark.name(), std::move(benchmark), {}, i});
     }
-    // Operands that don't fit beside each other would be made anew for each block.
-    if (bytes > info.memory_bytes / 2) google_.interleave = false;
     for (const auto& note : devices_[i]->notes()) tell(note);
   }
 }
@@ -161,24 +178,81 @@ int Bench::run() {
   return preset_.measure ? measure() : verify();
 }
 
+// What the file that rows go to has already, in the same circumstances.
+void Bench::leave_out_known() {
+  if (!options_.resume || !std::filesystem::exists(options_.export_file)) return;
+  const auto known = read_csv(options_.export_file);
+  if (!known) throw CommandError(exit_usage, "--export " + known.failure().message);
+  const auto count = leave_out(*known, google_.entries);
+  if (count > 0)
+    tell(fmt::format("{} in {} already", format_count(count, "row"), options_.export_file));
+}
+
 int Bench::measure() {
   google_.iterations = preset_.iterations;
   google_.batch = preset_.batch;
   google_.runs = preset_.repeat;
-  google_.filter = options_.filter;
   google_.flags = options_.google_flags;
+  google_.settle_s = options_.settle_s;
   google_.stop = &stop_requested();
   if (google_.entries.empty()) {
     throw CommandError(exit_failed, "nothing of the preset runs on this device");
   }
+  const bool parts = options_.resume || options_.limit_s > 0;
+  if (parts) {
+    std::erase_if(google_.entries,
+                  [&](const auto& entry) { return !matches(options_.filter, entry.name); });
+    if (google_.entries.empty()) {
+      throw CommandError(exit_usage,
+                         fmt::format("--filter {}: matches no benchmark", options_.filter));
+    }
+    leave_out_known();
+    if (google_.entries.empty()) return conclude({});
+  } else {
+    google_.filter = options_.filter;
+  }
+  constexpr std::size_t group_size = 12;
+  std::size_t left = google_.entries.size();
+  auto groups =
+      in_groups(std::exchange(google_.entries, {}), options_.limit_s > 0 ? group_size : left + 1);
   telemetry::set_sink(trace_ ? &*trace_ : nullptr);
-  const bool own_output = google_.run();
+  std::vector<TableRow> rows;
+  double longest_s = 0;
+  for (auto& group : groups) {
+    const double begun = watch_.seconds();
+    // The first one always runs, so that every call gets on.
+    if (longest_s > 0 && options_.limit_s > 0 && begun + longest_s > options_.limit_s) break;
+    left -= group.size();
+    auto measured = measure_group(std::move(group));
+    if (options_.exporting && !measured.empty()) write(measured);
+    std::move(measured.begin(), measured.end(), std::back_inserter(rows));
+    longest_s = std::max(longest_s, watch_.seconds() - begun);
+    if (stop_requested()) break;
+  }
   telemetry::set_sink(nullptr);
   write_trace();
+  if (own_output_) fmt::print("{}", bench_table(rows));
+  const int code = conclude(rows);
+  if (left == 0) return code;
+  throw CommandError(exit_failed, fmt::format("{} left after {:.0f} s; --resume goes on with them",
+                                              format_count(left, "benchmark"), watch_.seconds()));
+}
+
+std::vector<TableRow> Bench::measure_group(std::vector<GoogleRun::Entry> entries) {
+  google_.entries = std::move(entries);
+  google_.interleave = true;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    std::uint64_t bytes = 0;
+    for (const auto& entry : google_.entries) {
+      if (entry.device == i) bytes += entry.benchmark.device_bytes;
+    }
+    // Operands that don't fit beside each other would be made anew for each block.
+    if (bytes > devices_[i]->info().memory_bytes / 2) google_.interleave = false;
+  }
+  own_output_ = google_.run();
   auto rows = finished();
   add_speedups(rows);
-  if (own_output) fmt::print("{}", bench_table(rows));
-  return conclude(rows);
+  return rows;
 }
 
 void Bench::write_trace() const {
@@ -197,23 +271,25 @@ int Bench::verify() {
   std::vector<TableRow> rows;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     for (auto& entry : google_.entries) {
-      if (device_of_[static_cast<std::size_t>(&entry - google_.entries.data())] != i) continue;
+      if (entry.device != i) continue;
       checks.check(entry.name, entry.benchmark, rows, stop_requested());
     }
     checks.check_random(devices_[i]->checker(), rows, stop_requested());
   }
   for (auto& row : rows) row.row.date = date_;
   fmt::print("{}", verify_table(rows));
+  if (options_.exporting && !rows.empty()) write(rows);
   return conclude(rows);
 }
 
-std::vector<TableRow> Bench::finished() {
+std::vector<TableRow> Bench::finished() const {
   std::vector<TableRow> rows;
-  for (std::size_t i = 0; i < google_.entries.size(); ++i) {
-    auto& [name, benchmark, outcome, blocks] = google_.entries[i];
-    if (blocks == 0 && outcome.failure.empty()) continue;  // left out by the filter
-    const auto clocks = read_clocks(devices_[device_of_[i]]->info().pci_address);
-    rows.push_back({name, finished_row(benchmark, outcome, date_, clocks), outcome.failure});
+  for (const auto& entry : google_.entries) {
+    // Left out by the filter.
+    if (entry.blocks == 0 && entry.outcome.failure.empty()) continue;
+    const auto clocks = read_clocks(devices_[entry.device]->info().pci_address);
+    rows.push_back({entry.name, finished_row(entry.benchmark, entry.outcome, date_, clocks),
+                    entry.outcome.failure});
   }
   return rows;
 }
@@ -223,7 +299,7 @@ void Bench::add_speedups(std::vector<TableRow>& rows) const {
   for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
     CsvRow& winner = rows[i].row;
     const CsvRow& fallback = rows[i + 1].row;
-    if (winner.origin != "winner" || fallback.origin != "default" || winner.us <= 0 ||
+    if (!winner.from_database() || fallback.origin != "default" || winner.us <= 0 ||
         fallback.us <= 0) {
       continue;
     }
@@ -251,7 +327,6 @@ void Bench::write(const std::vector<TableRow>& rows) const {
 }
 
 int Bench::conclude(const std::vector<TableRow>& rows) const {
-  if (options_.exporting && !rows.empty()) write(rows);
   const auto failed = static_cast<std::size_t>(std::count_if(
       rows.begin(), rows.end(), [](const auto& row) { return !row.failure.empty(); }));
   if (stop_requested()) throw CommandError(exit_failed, "interrupted");
@@ -283,7 +358,13 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
   app.add_option("--repeat", options->repeat, "So many runs of all of it [the preset's]");
   app.add_option("--timeout", options->timeout, "Seconds that one launch may take")
       ->capture_default_str();
+  app.add_option("--settle", options->settle_s,
+                 "Seconds at most for more samples of what scatters; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--db", options->db, "Database whose winners run")->capture_default_str();
+  app.add_option("--shipped", options->shipped,
+                 "A database that came with an application, below your own");
   app.add_option("--flush", options->flush,
                  "MiB that flush the caches before each sample; default: by their size");
   app.add_option("--seed", options->seed, "Of inputs; random when left out");
@@ -301,6 +382,11 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
   auto* exporting = app.add_option("--export", options->export_file,
                                    "Append rows to a CSV file [results/DEVICE/DATE_PRESET.csv]")
                         ->expected(0, 1);
+  app.add_flag("--resume", options->resume,
+               "Leave out what the file of --export has already, in the same circumstances");
+  app.add_option("--limit", options->limit_s,
+                 "Seconds after which no more benchmarks begin; what is done is exported meanwhile")
+      ->check(CLI::PositiveNumber);
   action = [options, exporting] {
     options->exporting = exporting->count() > 0;
     // What the option parser puts where no value is given.

@@ -101,7 +101,8 @@ void print_rows(const BaselineComparison& comparison) {
     table.add({row.broke ? "fails" : std::string(to_string(row.finding)), format_time(row.base.us),
                format_time(row.fresh.us), row.broke ? "" : percent(row.change.estimate),
                interval_text(row),
-               row_name(row.fresh) + (other ? " (another configuration)" : "")});
+               row_name(row.fresh) + (row.by_processor ? " (processor time)" : "") +
+                   (other ? " (another configuration)" : "")});
   }
   for (const auto& row : comparison.only_base) {
     table.add({"only before", format_time(row.us), "", "", "", row_name(row)});

@@ -27,6 +27,11 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   device_ = open_device(device.info.id(), open).value();
   learn_ceilings(db);
   kernels_.emplace(*device_, *checker_, options_.kernels);
+  if (!options.winners) return;
+  LookupOptions lookup;
+  lookup.cold = options.kernels.cold;
+  lookup.allow_unsafe = true;  // what is to be avoided is known already
+  lookup_.emplace(Lookup::open(info(), options.databases, lookup));
 }
 
 void DeviceBench::learn_ceilings(TunedDb& db) {
@@ -43,16 +48,17 @@ void DeviceBench::learn_ceilings(TunedDb& db) {
   }
 }
 
-std::optional<Config> DeviceBench::winner_of(const Problem& problem, const Space& space) {
-  const auto found = db_.find_winner(info().fingerprint(), problem.key(), options_.kernels.cold);
-  if (found && space.valid(found->winner.config)) return found->winner.config;
-  if (found) {
-    notes_.push_back(fmt::format("{}: its winner is not valid on {} any more; its default runs",
-                                 problem.key(), info().id()));
-  } else {
-    ++untuned_;
+// Nothing where the default is what runs.
+const Answer* DeviceBench::look_up(const Problem& problem) {
+  if (!lookup_) return nullptr;
+  const Answer& answer = lookup_->find(problem);
+  ++origins_[answer.origin];
+  if (answer.origin != LookupOrigin::exact &&
+      db_.find_winner(info().fingerprint(), problem.key(), options_.kernels.cold)) {
+    notes_.push_back(
+        fmt::format("{}: its winner is not valid on {} any more", problem.key(), info().id()));
   }
-  return std::nullopt;
+  return answer.origin == LookupOrigin::fallback ? nullptr : &answer;
 }
 
 void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark>& list) {
@@ -61,10 +67,15 @@ void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark
     check_fits(problem, info(), {});
     const KernelTemplate& kernel_template = *find_template(problem.op);
     const Config fallback = kernel_template.default_config(problem, info());
-    std::optional<Config> winner;
-    if (options_.winners) winner = winner_of(problem, kernel_template.space(problem, info()));
-    if (winner) list.push_back(kernels_->make(problem, *winner, "winner"));
-    if (!winner || options_.defaults) list.push_back(kernels_->make(problem, fallback, "default"));
+    const Answer* known = look_up(problem);
+    if (known != nullptr) {
+      const bool exact = known->origin == LookupOrigin::exact;
+      const std::string origin(exact ? "winner" : to_string(known->origin));
+      list.push_back(kernels_->make(problem, known->config, origin));
+    }
+    if (known == nullptr || options_.defaults) {
+      list.push_back(kernels_->make(problem, fallback, "default"));
+    }
   } catch (const CommandError& error) {  // too large
     notes_.push_back(
         fmt::format("{}: left out on {}: {}", problem.key(), info().id(), error.what()));
@@ -74,16 +85,31 @@ void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark
   }
 }
 
+void DeviceBench::tell_origins(std::size_t problems) {
+  if (!lookup_) return;
+  for (const auto& line : lookup_->unreadable()) notes_.push_back(line);
+  std::string runs;
+  std::size_t untuned = 0;
+  for (const auto& [origin, what] :
+       {std::pair{LookupOrigin::nearest_shape, "what is known of a near shape"},
+        {LookupOrigin::same_architecture, "what is known of another device of this architecture"},
+        {LookupOrigin::fallback, "defaults"}}) {
+    const std::size_t count = origins_[origin];
+    untuned += count;
+    if (count > 0) runs += fmt::format("{}{} for {}", runs.empty() ? "" : ", ", what, count);
+  }
+  if (untuned == 0) return;
+  notes_.push_back(fmt::format("{} of {} not tuned on {}: {}", untuned,
+                               format_count(problems, "problem"), info().id(), runs));
+}
+
 std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
   auto list = platform_benchmarks(*device_, preset.platform);
   for (auto& benchmark : runtime_benchmarks(*device_, preset.runtime)) {
     list.push_back(std::move(benchmark));
   }
   for (const auto& listed : preset.problems) add_problem(listed, list);
-  if (untuned_ > 0) {
-    notes_.push_back(fmt::format("{} of {} not tuned on {}; defaults run", untuned_,
-                                 format_count(preset.problems.size(), "problem"), info().id()));
-  }
+  tell_origins(preset.problems.size());
   return list;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "db/tuned_db.hpp"
 #include "runtime/device/backend.hpp"
+#include "runtime/pipeline/lookup/lookup.hpp"
 #include "tuner/bench/kernel_benchmarks.hpp"
 #include "tuner/bench/preset.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
@@ -17,8 +19,9 @@ namespace greta {
 class DeviceBench {
  public:
   struct Options {
-    bool winners = true;    ///< the database's, else a problem's default
+    bool winners = true;    ///< what a runtime would find in `databases`, else a problem's default
     bool defaults = false;  ///< defaults, besides or instead
+    LookupFiles databases;
     bool allow_unsafe = false;
     KernelBenchmarks::Options kernels;
   };
@@ -39,15 +42,17 @@ class DeviceBench {
  private:
   void learn_ceilings(TunedDb& db);
   void add_problem(const PresetProblem& listed, std::vector<Benchmark>& list);
-  std::optional<Config> winner_of(const Problem& problem, const Space& space);
+  const Answer* look_up(const Problem& problem);
+  void tell_origins(std::size_t problems);
 
   Options options_;
   TunedDb& db_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<WorkerEvaluator> checker_;
   std::optional<KernelBenchmarks> kernels_;
+  std::optional<Lookup> lookup_;  // none: defaults only
   std::vector<std::string> notes_;
-  std::size_t untuned_ = 0;  // problems
+  std::map<LookupOrigin, std::size_t> origins_;  // of problems
 };
 
 }  // namespace greta

@@ -6,10 +6,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <random>
 #include <string_view>
+#include <utility>
 
 #include "runtime/device/version.hpp"
+#include "tuner/bench/compare.hpp"
+#include "tuner/cli/bench/parts.hpp"
 #include "tuner/cli/tool.hpp"
+#include "tuner/measure/stopwatch.hpp"
 
 namespace greta {
 namespace {
@@ -68,14 +73,63 @@ auto caught(const Body& body) -> decltype(body()) {
   }
 }
 
-Result<std::vector<double>> take_block(GoogleRun::Entry& entry, int run, bool new_run, int count) {
-  if (new_run && entry.benchmark.check) {
+// What computes the same is checked one after the other, so that inputs and reference are made
+// once.
+void check(GoogleRun& run, const GoogleRun::Entry& first, int index) {
+  for (auto& entry : run.entries) {
+    if (!entry.benchmark.check || entry.checked > index || !entry.outcome.failure.empty() ||
+        !same_computation(entry, first) || !matches(run.filter, entry.name)) {
+      continue;
+    }
+    entry.checked = index + 1;
     const auto right =
-        caught([&]() -> Result<void> { return entry.benchmark.check(entry.benchmark.row, run); });
-    if (!right) return right.failure();
-    ++entry.outcome.clean_runs;
+        caught([&]() -> Result<void> { return entry.benchmark.check(entry.benchmark.row, index); });
+    if (right) {
+      ++entry.outcome.clean_runs;
+    } else {
+      entry.outcome.fail(right.failure());
+    }
   }
-  return caught([&]() -> Result<std::vector<double>> { return entry.benchmark.take(count); });
+}
+
+void keep(GoogleRun::Entry& entry, const std::vector<double>& samples) {
+  auto& outcome = entry.outcome;
+  const auto& processor = entry.benchmark.processor;
+  outcome.blocks_us.push_back(samples);
+  if (processor) outcome.cpu_us.push_back(processor().samples_us);
+  if (!entry.benchmark.control) return;
+  const auto steady = caught([&] { return entry.benchmark.control(); });
+  if (steady) outcome.control_us.push_back(*steady);
+  if (steady && processor) outcome.cpu_control_us.push_back(processor().control_us);
+}
+
+// More blocks of what still scatters.
+void settle(GoogleRun& run, double seconds) {
+  constexpr std::size_t most = 4;  // times the blocks that there were
+  const Stopwatch watch;
+  const auto planned =
+      static_cast<std::size_t>(run.iterations) * static_cast<std::size_t>(run.runs);
+  std::mt19937 random(1);
+  std::vector<GoogleRun::Entry*> open;
+  for (auto& entry : run.entries) open.push_back(&entry);
+  while (!open.empty()) {
+    std::erase_if(open, [&](const GoogleRun::Entry* entry) {
+      const auto& blocks = entry->outcome.blocks_us;
+      return blocks.empty() || !entry->outcome.failure.empty() || blocks.size() >= most * planned ||
+             settled({blocks, {}, entry->outcome.cpu_us, entry->outcome.cpu_control_us});
+    });
+    std::shuffle(open.begin(), open.end(), random);
+    for (auto* entry : open) {
+      if (*run.stop || watch.seconds() > seconds) return;
+      const auto samples =
+          caught([&]() -> Result<std::vector<double>> { return entry->benchmark.take(run.batch); });
+      if (samples) {
+        keep(*entry, *samples);
+      } else {
+        entry->outcome.fail(samples.failure());
+      }
+    }
+  }
 }
 
 void set_counters(benchmark::State& state, const Benchmark& benchmark,
@@ -108,19 +162,20 @@ void run_block(benchmark::State& state, GoogleRun& run, GoogleRun::Entry& entry,
     skip(state, entry.outcome.failure);
     return;
   }
-  const int block = entry.blocks++;
+  check(run, entry, entry.blocks++ / run.iterations);
+  if (!entry.outcome.failure.empty()) {
+    skip(state, entry.outcome.failure);
+    return;
+  }
   const int count = static_cast<int>(std::min<std::int64_t>(state.max_iterations, 1'000));
-  auto samples = take_block(entry, block / run.iterations, block % run.iterations == 0, count);
+  auto samples =
+      caught([&]() -> Result<std::vector<double>> { return entry.benchmark.take(count); });
   if (!samples) {
     entry.outcome.fail(samples.failure());
     skip(state, entry.outcome.failure);
     return;
   }
-  entry.outcome.blocks_us.push_back(*samples);
-  if (entry.benchmark.control) {
-    const auto steady = caught([&] { return entry.benchmark.control(); });
-    if (steady) entry.outcome.control_us.push_back(*steady);
-  }
+  keep(entry, *samples);
   std::size_t at = 0;
   for (auto _ : state) state.SetIterationTime((*samples)[at++ % samples->size()] * 1e-6);
   set_counters(state, entry.benchmark, *samples);
@@ -169,8 +224,9 @@ bool GoogleRun::run() {
   initialize(*this);
   BlockProgress progress(static_cast<int>(entries.size()) * iterations * runs);
   register_entries(*this, progress);
-  benchmark::AddCustomContext("greta_version", std::string(version()));
-  if (!entries.empty()) {
+  static bool described = false;  // the context belongs to the process
+  if (!std::exchange(described, true) && !entries.empty()) {
+    benchmark::AddCustomContext("greta_version", std::string(version()));
     const CsvRow& row = entries.front().benchmark.row;
     benchmark::AddCustomContext("device", row.backend + " " + row.device);
     benchmark::AddCustomContext("driver", row.driver);
@@ -178,6 +234,7 @@ bool GoogleRun::run() {
   const bool own_output =
       given(flags, "--benchmark_format") || given(flags, "--benchmark_list_tests");
   SilentReporter silent;
+  const Stopwatch watch;
   const auto matched =
       own_output ? benchmark::RunSpecifiedBenchmarks() : benchmark::RunSpecifiedBenchmarks(&silent);
   benchmark::ClearRegisteredBenchmarks();
@@ -185,6 +242,12 @@ bool GoogleRun::run() {
     throw CommandError(exit_usage, fmt::format("--filter {}: matches no benchmark",
                                                benchmark::GetBenchmarkFilter()));
   }
+  // Where it was said how many blocks there are, or where each would load its operands anew, it
+  // stays.
+  const bool fixed = given(flags, "--benchmark_min_time") ||
+                     given(flags, "--benchmark_repetitions") ||
+                     given(flags, "--benchmark_list_tests") || !interleave;
+  if (!fixed) settle(*this, std::min(settle_s, 2 * watch.seconds()));
   return !own_output;
 }
 

@@ -3,28 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "kernels/catalog.hpp"
 #include "kernels/choices.hpp"
-#include "tuner/cli/tool.hpp"
+#include "tuner/cli/bench/parts.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/table.hpp"
 
 namespace greta {
 
-bool VerifyRun::wanted(const std::string& name) const {
-  if (filter.empty()) return true;
-  try {
-    return std::regex_search(name, std::regex(filter, std::regex::extended));
-  } catch (const std::regex_error&) {
-    throw CommandError(exit_usage, fmt::format("--filter {}: is no regular expression", filter));
-  }
-}
-
 void VerifyRun::check(const std::string& name, Benchmark& benchmark, std::vector<TableRow>& rows,
                       const std::atomic<bool>& stop) const {
-  if (!benchmark.check || stop || !wanted(name)) return;
+  if (!benchmark.check || stop || !matches(filter, name)) return;
   TableRow row{name, benchmark.row, {}};
   row.row.status = "ok";
   for (int run = 0; run < runs && row.failure.empty() && !stop; ++run) {
@@ -46,7 +36,7 @@ void VerifyRun::check_random(Evaluator& evaluator, std::vector<TableRow>& rows,
   const auto count = static_cast<std::size_t>(random) * static_cast<std::size_t>(runs);
   for (const auto* kernel_template : catalog()) {
     const std::string name = fmt::format("random/{}", kernel_template->name);
-    if (random == 0 || stop || !wanted(name)) continue;
+    if (random == 0 || stop || !matches(filter, name)) continue;
     TableRow total{name, {}, {}};
     total.row.set_device(evaluator.device());
     total.row.op = kernel_template->name;

@@ -25,9 +25,6 @@ struct VerifyRun {
   /// Random configurations of random small problems of each operation.
   void check_random(Evaluator& evaluator, std::vector<TableRow>& rows,
                     const std::atomic<bool>& stop) const;
-
- private:
-  bool wanted(const std::string& name) const;
 };
 
 /// Rows of checks for people, a line each.
