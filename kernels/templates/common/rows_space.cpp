@@ -272,9 +272,9 @@ Alternative naive_space(const Operation&, const Problem& problem, const DeviceIn
   return a;
 }
 
-/// The least threads of a workgroup: a wave.
+/// The least threads of a workgroup: a wave, or what keeps a CPU's vector units busy.
 std::int64_t least_threads(const DeviceInfo& device) {
-  return vectorising_cpu(device) ? 32 : std::max<std::int64_t>(32, device.subgroup_size);
+  return vectorising_cpu(device) ? 64 : std::max<std::int64_t>(32, device.subgroup_size);
 }
 
 /// Four loads of 16 bytes in each thread, where there are rows enough to keep the device busy; else
