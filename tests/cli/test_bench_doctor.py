@@ -43,7 +43,8 @@ class BenchDoctor(BenchCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("health check f16 failed", result.stderr)
         half = self.run_tune(*tune, "--dtype", "f16")
-        self.assertEqual(half.returncode, 1, half.stderr)
+        self.assertEqual(half.returncode, 2, half.stderr)
+        self.assertIn("can't load and store f16", half.stderr)
         self.assertEqual(self.run_tune(*tune, "--dtype", "f16", "--allow-unsafe").returncode, 0)
         # A check that passes is not held against the device any more.
         self.assertEqual(self.doctor("--device", "vulkan:0").returncode, 0)
