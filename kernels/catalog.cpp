@@ -86,6 +86,19 @@ std::vector<std::string> output_types(const KernelTemplate& kernel, std::string_
   return names;
 }
 
+/// Rows that are not packed don't overlap.
+Result<void> check_strides(const KernelTemplate& kernel, const Problem& problem) {
+  for (const Attribute& attribute : kernel.attributes) {
+    if (attribute.packed == nullptr) continue;
+    const std::int64_t stride = problem.stride(attribute.name, 0),
+                       least = attribute.packed(problem);
+    if (stride == 0 || stride >= least) continue;
+    return bad_value(attribute.name, std::to_string(stride),
+                     fmt::format("at least {}, {}", attribute.fallback, least));
+  }
+  return {};
+}
+
 Result<void> check_types(const KernelTemplate& kernel, std::string_view in, std::string_view out) {
   const auto inputs = input_types(kernel), outputs = output_types(kernel, in);
   if (!contains(inputs, in)) return bad_value("dtype", in, one_of(inputs));
@@ -197,6 +210,23 @@ std::string values_text(const Attribute& attribute) {
   return attribute.allowed.empty() ? attribute.allowed_text : one_of(attribute.allowed);
 }
 
+std::string default_value(const Attribute& attribute, const Problem& problem) {
+  return attribute.packed == nullptr ? attribute.fallback
+                                     : std::to_string(attribute.packed(problem));
+}
+
+std::vector<std::string> values_to_test(const Attribute& attribute, const Problem& problem) {
+  if (attribute.packed == nullptr) {
+    return attribute.allowed.empty() ? attribute.examples : attribute.allowed;
+  }
+  const std::int64_t packed = attribute.packed(problem);
+  std::vector<std::string> values;
+  for (const std::int64_t stride : {packed, packed + 1, packed / 8 * 8 + 8, packed * 2}) {
+    values.push_back(std::to_string(stride));
+  }
+  return values;
+}
+
 std::string input_types_text(const KernelTemplate& kernel) {
   return one_of(input_types(kernel));
 }
@@ -231,7 +261,7 @@ Result<void> check_problem(const KernelTemplate& kernel, const Problem& problem)
   }
   auto types = check_types(kernel, to_string(problem.dtype), to_string(problem.out_dtype));
   if (!types) return types;
-  for (const auto check : {check_attributes, check_dimensions}) {
+  for (const auto check : {check_attributes, check_dimensions, check_strides}) {
     if (auto done = check(kernel, problem); !done) return done;
   }
   return kernel.check == nullptr ? Result<void>{} : kernel.check(problem);
@@ -248,7 +278,7 @@ Result<Problem> make_problem(const KernelTemplate& kernel, const ProblemRequest&
     const std::string* text = find_value(request, attribute.name);
     if (text == nullptr) continue;
     const auto canonical = attribute.allowed.empty() ? attribute.canonical(*text) : *text;
-    if (canonical == attribute.fallback) continue;
+    if (canonical == default_value(attribute, problem)) continue;
     problem.attributes.emplace_back(attribute.name, canonical.value_or(*text));
   }
   if (auto done = check_problem(kernel, problem); !done) return done.failure();

@@ -15,6 +15,10 @@ const KernelTemplate* find_template(std::string_view name);
 
 /// What an attribute may be, in words: "nn, nt or tn".
 std::string values_text(const Attribute& attribute);
+/// What an attribute of a problem with these dimensions is when nobody says.
+std::string default_value(const Attribute& attribute, const Problem& problem);
+/// Its values to test, the default among them.
+std::vector<std::string> values_to_test(const Attribute& attribute, const Problem& problem);
 /// The types of inputs that an operation takes: "f32, f16 or bf16", the default first.
 std::string input_types_text(const KernelTemplate& kernel);
 /// Those of its output, the default first: "f32 for f32; f16 or f32 for f16".

@@ -62,6 +62,7 @@ class Dealer {
          std::uint64_t seed)
       : template_(kernel_template), device_(device), random_(seed), kinds_(all_kinds(variant)) {
     for (const Attribute& attribute : template_.attributes) {
+      if (attribute.packed != nullptr) continue;
       attributes_.push_back(
           {&attribute, Deck(attribute.allowed.empty() ? attribute.examples : attribute.allowed)});
     }
@@ -71,7 +72,10 @@ class Dealer {
   std::optional<Choice> deal() {
     while (!kinds_.empty()) {
       const Kind kind = kinds_.draw(random_);
-      if (auto choice = find(kind)) return choice;
+      constexpr int hands = 3;  // some attributes don't go with some types
+      for (int i = 0; i < hands; ++i) {
+        if (auto choice = find(kind)) return choice;
+      }
       kinds_.discard();  // not on this device
     }
     return std::nullopt;
@@ -88,11 +92,19 @@ class Dealer {
     return Deck(std::move(kinds));
   }
 
-  /// With random extents, and nothing special else.
-  Problem problem_of(const DTypes& types) {
-    Problem problem{template_.name, types.in, types.out, {}, {}};
+  /// With random extents and strides: half of these are the default.
+  Problem problem_of(const DTypes& types,
+                     std::vector<std::pair<std::string, std::string>> attributes) {
+    Problem problem{template_.name, types.in, types.out, std::move(attributes), {}};
     for (const Dimension& dimension : template_.dimensions) {
       problem.dims.emplace_back(dimension.name, random_extent(dimension, random_));
+    }
+    for (const Attribute& attribute : template_.attributes) {
+      if (attribute.packed == nullptr || uniform_below(random_, 2) == 0) continue;
+      const auto values = values_to_test(attribute, problem);
+      const std::string& value = values[uniform_below(random_, values.size())];
+      if (value == default_value(attribute, problem)) continue;
+      problem.attributes.emplace_back(attribute.name, value);
     }
     return problem;
   }
@@ -106,8 +118,7 @@ class Dealer {
     }
     constexpr int tries = 60;
     for (int i = 0; i < tries; ++i) {
-      Problem problem = problem_of(kind.types);
-      problem.attributes = values;
+      Problem problem = problem_of(kind.types, values);
       if (!check_problem(template_, problem)) continue;
       const Space space = template_.space(problem, device_);
       if (space.count(kind.variant) == 0) continue;

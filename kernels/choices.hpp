@@ -22,8 +22,8 @@ std::vector<Choice> sample_choices(const KernelTemplate& kernel_template, const 
 
 /// Random configurations of random small problems, for testing. Variants and types are dealt like
 /// cards, each combination that the operation has on this device as often as any other, and so are
-/// the values of each attribute; extents have edges as well as multiples of 8. Equal seeds give
-/// equal choices.
+/// the values of each attribute; extents and strides have edges as well as multiples of 8. Equal
+/// seeds give equal choices.
 std::vector<Choice> random_choices(const KernelTemplate& kernel_template, const DeviceInfo& device,
                                    std::string_view variant, std::size_t count, std::uint64_t seed);
 

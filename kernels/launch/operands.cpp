@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace greta {
+
 Result<Operands> Operands::create(Device& device, const std::vector<TensorSpec>& specs) {
   Operands operands;
   operands.specs_ = specs;
@@ -70,8 +73,33 @@ Result<std::optional<std::string>> Operands::broken_guard(Device& device) const 
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     auto broken = buffers_[i].broken_guard(device, "tensor " + specs_[i].name);
     if (!broken || *broken) return broken;
+    const auto gap = broken_gap(device, i);
+    if (!gap) return gap.failure();
+    if (*gap)
+      return std::optional(fmt::format("wrote behind row {} of tensor {}", **gap, specs_[i].name));
   }
   return std::optional<std::string>{};
+}
+
+Result<std::optional<std::int64_t>> Operands::broken_gap(Device& device, std::size_t tensor) const {
+  constexpr std::size_t at_once = std::size_t{64} << 20;
+  const TensorSpec& spec = specs_[tensor];
+  const std::size_t element = size_of(spec.dtype);
+  const std::size_t row = static_cast<std::size_t>(spec.row_stride()) * element;
+  const std::size_t used = static_cast<std::size_t>(spec.cols) * element;
+  const auto gaps = static_cast<std::size_t>(spec.rows - 1);
+  if (row == used) return std::optional<std::int64_t>{};
+  std::vector<std::byte> part;
+  for (std::size_t first = 0; first < gaps; first += part.size() / row) {
+    part.resize(std::min(gaps - first, at_once / row + 1) * row);
+    if (auto done = download_part(device, tensor, first * row, part); !done) return done.failure();
+    for (std::size_t at = 0; at < part.size(); at += row) {
+      const bool intact = std::all_of(&part[at] + used, &part[at] + row,
+                                      [](std::byte b) { return b == std::byte{0xFF}; });
+      if (!intact) return std::optional(static_cast<std::int64_t>(first + at / row));
+    }
+  }
+  return std::optional<std::int64_t>{};
 }
 
 }  // namespace greta

@@ -99,7 +99,10 @@ std::vector<HostTensor> KernelTemplate::inputs(const Problem& problem, std::uint
   for (const TensorSpec& spec : tensors(problem)) {
     if (spec.role == Role::output) continue;
     const std::uint64_t own = Hash().add(seed).add(spec.name).low();
-    contents.push_back(input == nullptr ? random_tensor(spec, own) : input(problem, spec, own));
+    TensorSpec dense = spec;
+    dense.stride = 0;
+    contents.push_back(spread(
+        input == nullptr ? random_tensor(dense, own) : input(problem, dense, own), spec.stride));
   }
   return contents;
 }

@@ -111,6 +111,9 @@ struct Attribute {
   /// The one spelling of a value that a Problem holds; nothing for a value that is not allowed.
   std::optional<std::string> (*canonical)(const std::string&) = nullptr;
   std::vector<std::string> examples;  ///< canonical values to test, where `allowed` is empty
+  /// For the elements from one row of an operand to the next: how many they are by default, when
+  /// rows are packed, and at least. Null: the attribute is something else.
+  std::int64_t (*packed)(const Problem&) = nullptr;
 };
 
 /// Element types that an operation takes together.
@@ -158,8 +161,8 @@ struct KernelTemplate {
   Work (*work)(const Problem&) = nullptr;
   /// All operands, in the order of the kernels' arguments.
   std::vector<TensorSpec> (*tensors)(const Problem&) = nullptr;
-  /// One tensor's contents before a launch; null: random_tensor(). Equal seeds give equal data on
-  /// every machine.
+  /// One tensor's contents before a launch, its rows packed; null: random_tensor(). Equal seeds
+  /// give equal data on every machine.
   HostTensor (*input)(const Problem&, const TensorSpec&, std::uint64_t seed) = nullptr;
   std::unique_ptr<Reference> (*reference)(const Problem&, const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed) = nullptr;

@@ -101,6 +101,11 @@ std::string Problem::attribute(std::string_view name, std::string_view fallback)
   return std::string(fallback);
 }
 
+std::int64_t Problem::stride(std::string_view name, std::int64_t packed) const {
+  const std::int64_t said = integer(attribute(name, "0")).value_or(0);
+  return said == packed ? 0 : said;
+}
+
 std::string Problem::key() const {
   std::string out = fmt::format("{} dtype={} out={}", op, to_string(dtype), to_string(out_dtype));
   for (const auto& [name, value] : attributes) {

@@ -29,6 +29,10 @@ struct Problem {
   /// The value of an attribute, or `fallback` where it has its default.
   std::string attribute(std::string_view name, std::string_view fallback) const;
 
+  /// The value of an attribute that says how many elements it is from one row to the next; 0 where
+  /// it has its default, `packed`, as TensorSpec::stride.
+  std::int64_t stride(std::string_view name, std::int64_t packed) const;
+
   std::string key() const;
   /// "m=1 n=2 k=3": the dimensions alone, as in CSV files.
   std::string dims_text() const;

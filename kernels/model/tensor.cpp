@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "kernels/model/random.hpp"
 
@@ -16,11 +17,38 @@ double element(std::uint64_t stream, std::size_t index) {
   return static_cast<double>(2 * (draw - half) + 1) * 0x1p-24;
 }
 
+/// The same matrix with its rows `stride` elements apart.
+HostTensor moved_apart(HostTensor tensor, std::int64_t stride) {
+  constexpr std::byte nan{0xFF};  // in every byte: NaN of every type
+  TensorSpec spec = tensor.spec;
+  spec.stride = stride;
+  if (spec.row_stride() == tensor.spec.row_stride()) return tensor;
+  HostTensor moved{spec, std::vector<std::byte>(spec.bytes(), nan)};
+  const auto bytes = [&](std::int64_t elements) {
+    return static_cast<std::ptrdiff_t>(elements) * static_cast<std::ptrdiff_t>(size_of(spec.dtype));
+  };
+  for (std::int64_t row = 0; row < spec.rows; ++row) {
+    std::copy_n(tensor.data.begin() + bytes(row * tensor.spec.row_stride()), bytes(spec.cols),
+                moved.data.begin() + bytes(row * spec.row_stride()));
+  }
+  return moved;
+}
+
 }  // namespace
+
+HostTensor packed(HostTensor tensor) {
+  return moved_apart(std::move(tensor), 0);
+}
+
+HostTensor spread(HostTensor tensor, std::int64_t stride) {
+  return moved_apart(std::move(tensor), stride);
+}
 
 HostTensor random_tensor(const TensorSpec& spec, std::uint64_t seed) {
   constexpr std::size_t elements_worth_a_thread = std::size_t{1} << 20;
-  HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
+  TensorSpec dense = spec;
+  dense.stride = 0;
+  HostTensor tensor{dense, std::vector<std::byte>(dense.bytes())};
   const std::size_t count = spec.elements();
   const std::uint64_t stream = mix64(seed);
   const auto fill = [&](std::size_t first, std::size_t last) {
@@ -36,7 +64,7 @@ HostTensor random_tensor(const TensorSpec& spec, std::uint64_t seed) {
   }
   fill(0, count / threads);
   workers.clear();  // joins: all is written before the tensor may move
-  return tensor;
+  return spread(std::move(tensor), spec.stride);
 }
 
 }  // namespace greta

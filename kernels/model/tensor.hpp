@@ -15,18 +15,23 @@ enum class Role {
   input_output,  ///< read and written (beta != 0); restored before a checked launch
 };
 
-/// One operand of an operation: a packed row-major matrix.
+/// One operand of an operation: a row-major matrix.
 struct TensorSpec {
   std::string name;  ///< "A"
   Role role = Role::input;
   DType dtype = DType::f32;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  std::int64_t stride = 0;  ///< elements from one row to the next; 0: cols, rows are packed
 
+  std::int64_t row_stride() const { return stride > 0 ? stride : cols; }
   std::size_t elements() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
   }
-  std::size_t bytes() const { return elements() * size_of(dtype); }
+  /// From the first element to the last, with what lies between rows.
+  std::size_t bytes() const {
+    return static_cast<std::size_t>((rows - 1) * row_stride() + cols) * size_of(dtype);
+  }
 
   bool operator==(const TensorSpec&) const = default;
 };
@@ -39,8 +44,13 @@ struct HostTensor {
   double at(std::size_t index) const { return load_element(spec.dtype, data.data(), index); }
 };
 
+/// The same matrix with packed rows.
+HostTensor packed(HostTensor tensor);
+/// A packed matrix with its rows `stride` elements apart, as TensorSpec::stride, and NaN between.
+HostTensor spread(HostTensor tensor, std::int64_t stride);
+
 /// Uniform in [-0.5, 0.5), rounded to the tensor's type, never exactly 0. Equal seeds give equal
-/// data on every machine.
+/// data on every machine, wherever rows lie.
 HostTensor random_tensor(const TensorSpec& spec, std::uint64_t seed);
 
 }  // namespace greta

@@ -40,11 +40,12 @@ class JudgedOutput {
   Verdict judge(const HostTensor& output) const {
     const auto [rows, cols] = std::pair(expected_.spec.rows, expected_.spec.cols);
     if (output.spec.rows != rows || output.spec.cols != cols ||
-        output.spec.dtype != expected_.spec.dtype || output.data.size() != expected_.spec.bytes()) {
+        output.spec.dtype != expected_.spec.dtype || output.data.size() != output.spec.bytes()) {
       Findings all(rows, cols);
       all.reject(fmt::format("the output is not {} x {}", rows, cols), infinity, 0);
       return all.verdict("full");
     }
+    if (output.spec.row_stride() != cols) return judge(packed(output));
     return find_in_parts(rows, cols, rows * cols,
                          [&](std::int64_t first, std::int64_t last, Findings& part) {
                            compare(output, first, last, part);
@@ -111,7 +112,7 @@ std::unique_ptr<Reference> elements_reference(std::vector<ExpectedOutput> output
 }
 
 KeptTensor keep_tensor(const std::vector<HostTensor>& tensors, std::string_view name) {
-  return std::make_shared<const HostTensor>(find(tensors, name));
+  return std::make_shared<const HostTensor>(packed(find(tensors, name)));
 }
 
 Expected rounded(DType type, double value, double error) {

@@ -10,7 +10,7 @@
 
 namespace greta {
 
-/// What one output of an operation must hold, element by element.
+/// What one output of an operation must hold, element by element, wherever its rows lie.
 struct ExpectedOutput {
   TensorSpec spec;
   std::function<Expected(std::int64_t row, std::int64_t col)> element;  ///< thread-safe
@@ -22,7 +22,7 @@ struct ExpectedOutput {
 std::unique_ptr<Reference> elements_reference(std::vector<ExpectedOutput> outputs);
 
 using KeptTensor = std::shared_ptr<const HostTensor>;
-/// A copy of the tensor of this name; throws Error when there is none.
+/// A copy of the tensor of this name, its rows packed; throws Error when there is none.
 KeptTensor keep_tensor(const std::vector<HostTensor>& tensors, std::string_view name);
 
 /// A value that a kernel knows within `error` in f32, stored as another type: rounding to nearest

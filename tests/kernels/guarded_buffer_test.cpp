@@ -67,6 +67,24 @@ TEST(GuardedBuffer, SeesWhatIsWrittenBesideTheWorkspace) {
   }
 }
 
+TEST(GuardedBuffer, SeesWhatIsWrittenBetweenRows) {
+  for (const Role role : {Role::input, Role::output, Role::input_output}) {
+    const std::vector<TensorSpec> tensors{{"C", role, DType::f16, 3, 5, 7}};
+    const auto write = [&](std::int64_t index) {
+      return test::run_plan(test::device(), writer(index, OperandArgument{0}), tensors,
+                            test::random_inputs(tensors, 1))
+          .value()
+          .overrun;
+    };
+    for (const std::int64_t inside : {0, 4, 7, 11, 14, 18}) EXPECT_EQ(write(inside), "") << inside;
+    for (const std::int64_t between : {5, 6}) {
+      EXPECT_EQ(write(between), "wrote behind row 0 of tensor C");
+      EXPECT_EQ(write(between + 7), "wrote behind row 1 of tensor C");
+    }
+    EXPECT_EQ(write(19), "wrote 1 bytes past the end of tensor C");
+  }
+}
+
 TEST(GuardedBuffer, PoisonIsNaNToTheLastByte) {
   Device& device = test::device();
   for (const std::size_t bytes : {1U, 2U, 4U, 6U, 11U}) {

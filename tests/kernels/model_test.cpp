@@ -121,6 +121,24 @@ TEST(RandomTensor, IsUniformNeverZeroAndRepeatable) {
   }
 }
 
+TEST(RandomTensor, HasTheSameRowsWhereTheyAreNotPackedAndNanBetween) {
+  const TensorSpec spec{"A", Role::input, DType::f16, 3, 5, 8};
+  EXPECT_EQ(spec.elements(), 15U);
+  EXPECT_EQ(spec.bytes(), 42U);
+  const HostTensor apart = random_tensor(spec, 7);
+  const HostTensor together = random_tensor({"A", Role::input, DType::f16, 3, 5}, 7);
+  ASSERT_EQ(apart.data.size(), spec.bytes());
+  for (std::size_t i = 0; i < 21; ++i) {
+    if (i % 8 < 5) {
+      EXPECT_EQ(apart.at(i), together.at(i / 8 * 5 + i % 8)) << i;
+    } else {
+      EXPECT_TRUE(std::isnan(apart.at(i))) << i;
+    }
+  }
+  EXPECT_EQ(packed(apart).data, together.data);
+  EXPECT_EQ(spread(together, 8).data, apart.data);
+}
+
 TEST(RandomTensor, DoesNotDependOnSizeOrMachine) {
   const HostTensor small = random_tensor({"A", Role::input, DType::f32, 1, 8}, 7);
   const HostTensor large = random_tensor({"A", Role::input, DType::f32, 3, 1 << 20}, 7);

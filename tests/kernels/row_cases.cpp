@@ -15,14 +15,16 @@ Problem row_problem(const KernelTemplate& entry, std::int64_t rows, std::int64_t
 }
 
 HostTensor tensor_of(const TensorSpec& spec, const Elements& element) {
-  HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
+  HostTensor tensor{spec, {}};
+  tensor.spec.stride = 0;
+  tensor.data.resize(tensor.spec.bytes());
   for (std::int64_t row = 0; row < spec.rows; ++row) {
     for (std::int64_t col = 0; col < spec.cols; ++col) {
       store_element(spec.dtype, tensor.data.data(), static_cast<std::size_t>(row * spec.cols + col),
                     element(row, col));
     }
   }
-  return tensor;
+  return spread(std::move(tensor), spec.stride);
 }
 
 std::vector<HostTensor> inputs_of(const KernelTemplate& entry, const Problem& problem,

@@ -131,6 +131,22 @@ TEST(KernelCase, OfAnOutputStartsAsNaNAndIsExpectedToBeTheProduct) {
   EXPECT_GT(made.buffers[2].expected[0].bound, 0);
 }
 
+TEST(KernelCase, ExpectsNanBetweenRowsThatAreNotPacked) {
+  const KernelTemplate& softmax = *find_template("softmax");
+  CompiledPlan compiled = not_compiled();
+  compiled.choice.problem = Problem::parse(
+                                "softmax dtype=f32 out=f32 x_stride=\"5\" y_stride=\"4\" rows=2 "
+                                "cols=3")
+                                .value();
+  const KernelCase made = make_case(softmax, compiled, 1).value();
+  const auto &x = made.buffers[0], &y = made.buffers[1];
+  ASSERT_TRUE(x.data.size() == 8 * 4 && y.bytes == 7 * 4 && y.expected.size() == 7);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(std::isnan(load_element(DType::f32, x.data.data(), i)), i == 3 || i == 4) << i;
+  }
+  for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(std::isnan(y.expected[i].value), i == 3) << i;
+}
+
 TEST(KernelCase, NeedsAReferenceOfEveryElement) {
   CompiledPlan compiled = not_compiled();
   compiled.choice.problem = Problem::parse("gemm dtype=f32 out=f32 m=8192 n=8192 k=1").value();

@@ -149,8 +149,10 @@ void check_fits(const Problem& problem, const DeviceInfo& device, const std::str
   double largest = 0;
   double host = 0;
   for (const auto& spec : find_template(problem.op)->tensors(problem)) {
-    const auto bytes =
-        static_cast<double>(spec.elements()) * static_cast<double>(size_of(spec.dtype));
+    const double bytes =
+        (static_cast<double>(spec.rows - 1) * static_cast<double>(spec.row_stride()) +
+         static_cast<double>(spec.cols)) *
+        static_cast<double>(size_of(spec.dtype));
     operands += bytes;
     largest = std::max(largest, bytes);
     // Drawn as it is and converted for the reference; outputs are brought back.

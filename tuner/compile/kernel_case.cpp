@@ -44,6 +44,18 @@ std::vector<CaseBuffer> operand_buffers(const std::vector<TensorSpec>& specs,
   return buffers;
 }
 
+/// Of every element of memory: what is expected of the matrix's, and NaN between rows.
+std::vector<Expected> in_memory(const TensorSpec& spec, std::vector<Expected> elements) {
+  if (spec.row_stride() == spec.cols) return elements;
+  constexpr Expected untouched{std::numeric_limits<double>::quiet_NaN(), 0};
+  std::vector<Expected> memory(spec.bytes() / size_of(spec.dtype), untouched);
+  for (std::int64_t row = 0; row < spec.rows; ++row) {
+    std::copy_n(elements.begin() + row * spec.cols, spec.cols,
+                memory.begin() + row * spec.row_stride());
+  }
+  return memory;
+}
+
 /// `workspace`: its position among the buffers.
 CaseArgument case_argument(const Argument& argument, std::size_t workspace) {
   if (const auto* operand = std::get_if<OperandArgument>(&argument)) {
@@ -86,7 +98,8 @@ Result<KernelCase> make_case(const KernelTemplate& kernel_template, const Compil
   auto expected = kernel_template.reference(problem, inputs, seed)->expected().value();
   auto output = expected.begin();
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].role != Role::input) made.buffers[i].expected = std::move(*output++);
+    if (specs[i].role != Role::input)
+      made.buffers[i].expected = in_memory(specs[i], std::move(*output++));
   }
   if (plan.workspace_bytes > 0) made.buffers.push_back(workspace(plan));
   for (const Launch& launch : plan.launches) {

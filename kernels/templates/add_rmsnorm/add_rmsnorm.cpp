@@ -26,14 +26,15 @@ Work work(const Problem& problem) {
 }  // namespace
 
 KernelTemplate make_add_rmsnorm() {
-  KernelTemplate t = rows::start_template({"add_rmsnorm", tensors, nullptr, rows::epsilon, 1, 1});
+  KernelTemplate t =
+      rows::start_template({"add_rmsnorm", tensors, nullptr, rows::epsilon, 1, 1},
+                           {rows::affine_attribute("whether there is a weight", {"weight", "none"}),
+                            rows::epsilon_attribute()});
   t.summary = "residual sum and its norm, sum = X + residual, Y = rmsnorm(sum)";
   t.bound =
       "of the sum u; of its norm half of (11 + 2 m + 5) u for the root, m = 17 + max(8, cols / "
       "256) merges of partial sums, and 7u for it and the products; u = 2^-24; the output's "
       "rounding";
-  t.attributes = {rows::affine_attribute("whether there is a weight", {"weight", "none"}),
-                  rows::epsilon_attribute()};
   t.work = work;
   t.reference = add_rmsnorm_reference;
   return t;

@@ -8,6 +8,8 @@
 #include "kernels/reference/argmax.hpp"
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/plan.hpp"
+#include "kernels/templates/common/strides.hpp"
+#include "kernels/templates/common/work.hpp"
 
 namespace greta {
 namespace {
@@ -16,22 +18,24 @@ constexpr int most_rows = 64;  ///< of a workgroup
 
 struct Shape {
   explicit Shape(const Problem& problem)
-      : in(problem.dtype), rows(problem.dim("rows")), cols(problem.dim("cols")) {}
+      : in(problem.dtype),
+        rows(problem.dim("rows")),
+        cols(problem.dim("cols")),
+        x_stride(problem.stride("x_stride", cols)) {}
 
   DType in;
-  std::int64_t rows, cols;
+  std::int64_t rows, cols, x_stride;
 };
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const Shape s(problem);
-  return {{"x", Role::input, s.in, s.rows, s.cols}, {"index", Role::output, DType::i32, s.rows, 1}};
+  return {{"x", Role::input, s.in, s.rows, s.cols, s.x_stride},
+          {"index", Role::output, DType::i32, s.rows, 1}};
 }
 
 /// A comparison for each element.
 Work work(const Problem& problem) {
-  const auto specs = tensors(problem);
-  return {static_cast<double>(specs[0].elements()),
-          static_cast<double>(specs[0].bytes() + specs[1].bytes())};
+  return work_per_element(tensors(problem), problem, 1);
 }
 
 /// Threads that share a row.
@@ -102,6 +106,7 @@ Alternative row_space(const Problem& problem, const DeviceInfo& device) {
   const std::int64_t groups = most_workgroups(device);
   Alternative a{"row", parameters(shape, {"ROWS", {1, 2, 4, 8, 16, 32, most_rows}}),
                 common_constraints(shape, device)};
+  append(a.constraints, stride_constraints(problem));
   append(a.constraints, loop_limit(shape, device, "ROWS"));
   a.constraints.push_back({"rows",
                            fmt::format("ROWS must not exceed rows, which are {}", shape.rows),
@@ -133,6 +138,7 @@ Alternative split_space(const Problem& problem, const DeviceInfo& device) {
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
   Alternative a{"split", parameters(shape, {"SPLIT", {2, 4, 8, 16, 32, 64}}),
                 common_constraints(shape, device)};
+  append(a.constraints, stride_constraints(problem));
   append(a.constraints, loop_limit(shape, device, "SPLIT"));
   a.constraints.push_back(
       {"parts",
@@ -153,10 +159,15 @@ Alternative split_space(const Problem& problem, const DeviceInfo& device) {
   return a;
 }
 
+int widest_of(const Problem& problem) {
+  const std::int64_t step = common_step(problem, problem.dim("cols"));
+  return widest_vector(problem.dtype, step, step);
+}
+
 /// Rows share a workgroup where they are short.
 std::vector<Config> row_defaults(const Problem& problem, const DeviceInfo&) {
   const Shape shape(problem);
-  const int vec = widest_vector(shape.in, shape.cols, shape.cols);
+  const int vec = widest_of(problem);
   const auto vectors = static_cast<std::uint64_t>(ceil_div(shape.cols, vec));
   const int lanes = static_cast<int>(std::min<std::uint64_t>(256, std::bit_ceil(vectors)));
   std::vector<Config> configs;
@@ -181,7 +192,7 @@ std::vector<Config> split_defaults(const Problem& problem, const DeviceInfo& dev
     split *= 2;
   }
   if (split == 1) return {};
-  const int vec = widest_vector(shape.in, shape.cols, shape.cols);
+  const int vec = widest_of(problem);
   return {{"split", {{"THREADS", 256}, {"VEC", vec}, {"ITEMS", 2}, {"SPLIT", split}}}};
 }
 
@@ -198,6 +209,7 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   const bool split = config.has("SPLIT"), glsl = device.language == "glsl";
   Defines defines = type_defines(shape.in, DType::i32);
   add_parameters(defines, config);
+  defines.push_back(stride_define(problem, "x_stride", shape.cols));
   add_pack(defines, device, "X", shape.in, config["VEC"]);
   if (glsl) {
     defines.emplace_back("F16_ARITHMETIC", "0");
@@ -237,6 +249,7 @@ KernelTemplate make_argmax() {
   t.summary = "the lowest column of each row's largest value";
   t.bound = "exact; a NaN is below all other values, and zeros are equal";
   t.dimensions = {{"rows", "rows of x"}, {"cols", "columns of x"}};
+  t.attributes = {x_stride_attribute("elements from one row of x to the next")};
   t.dtypes = {{DType::f32, DType::i32}, {DType::f16, DType::i32}, {DType::bf16, DType::i32}};
   t.sizes = {{1, 128256}, {64, 32000}, {4096, 40}, {3, 1001}};
   t.variants = {{"split", split_space, plan, split_defaults,

@@ -17,7 +17,7 @@ void main() {
   const uint row = workgroup() * ROWS + thread_index() / LANES, lane = thread_index() % LANES;
   Candidate best = no_candidate();
   if (row < args.rows)
-    best = scan(args.x + uint64_t(row) * args.cols * IN_BYTES, lane, 0, args.cols);
+    best = scan(args.x + row_start(row, args.cols) * IN_BYTES, lane, 0, args.cols);
   best = reduce_threads(best, 0);
   if (lane == 0 && row < args.rows) I32(args.index + uint64_t(row) * 4).v = column_of(best);
 }

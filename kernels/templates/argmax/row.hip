@@ -13,7 +13,7 @@ argmax_row(const In* __restrict__ x, int* __restrict__ index, u32 rows, u32 cols
   const u32 row = block_index<THREADS>() * ROWS + thread_index() / lanes;
   const u32 lane = thread_index() % lanes;
   Candidate best = no_candidate();
-  if (row < rows) best = scan<lanes>(x + u64(row) * cols, lane, 0, cols);
+  if (row < rows) best = scan<lanes>(x + row_start(row, cols), lane, 0, cols);
   best = reduce_threads<lanes>(best, Better{}, shared);
   if (lane == 0 && row < rows) index[row] = column_of(best);
 }

@@ -5,7 +5,16 @@
 
 #include "common/elementwise.glsl"
 
+#if !defined(X_STRIDE)
+#error "X_STRIDE must be defined, 0 where rows are packed"
+#endif
+
 const uint no_column = 0xffffffffu;
+
+// Elements before a row.
+uint64_t row_start(uint row, uint cols) {
+  return uint64_t(row) * (X_STRIDE > 0 ? uint(X_STRIDE) : cols);
+}
 
 struct Candidate {
   float value;  // -infinity where there is no column

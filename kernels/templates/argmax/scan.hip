@@ -4,7 +4,16 @@
 #include "common/elementwise.hip"
 #include "common/reduce.hip"
 
+#if !defined(X_STRIDE)
+#error "X_STRIDE must be defined, 0 where rows are packed"
+#endif
+
 constexpr u32 no_column = 0xffffffffU;
+
+// Elements before a row.
+GRETA_DEVICE u64 row_start(u32 row, u32 cols) {
+  return u64(row) * (X_STRIDE > 0 ? u32(X_STRIDE) : cols);
+}
 
 struct Candidate {
   float value;  // -infinity where there is no column

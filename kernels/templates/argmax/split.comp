@@ -25,7 +25,7 @@ void main() {
   if (row >= args.rows) return;
   const uint first = min(gl_WorkGroupID.z * args.part, args.cols);
   const uint end = min(first + args.part, args.cols);
-  const uint64_t from = args.x + uint64_t(row) * args.cols * IN_BYTES;
+  const uint64_t from = args.x + row_start(row, args.cols) * IN_BYTES;
   Candidate best = reduce_threads(scan(from, thread_index(), first, end), 0);
   const uint64_t found = args.partial + uint64_t(row) * SPLIT * 8;
   if (gl_LocalInvocationIndex == 0) {

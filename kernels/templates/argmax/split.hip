@@ -16,7 +16,7 @@ argmax_split(const In* __restrict__ x, int* __restrict__ index, Candidate* parti
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
   const u32 first = smaller(block_z() * part, cols), end = smaller(first + part, cols);
-  Candidate best = scan<THREADS>(x + u64(row) * cols, thread_index(), first, end);
+  Candidate best = scan<THREADS>(x + row_start(row, cols), thread_index(), first, end);
   best = reduce_threads<THREADS>(best, Better{}, shared);
   Candidate* const found = partial + u64(row) * SPLIT;
   if (thread_index() == 0) found[block_z()] = best;

@@ -8,7 +8,7 @@
 #define PART_BYTES 12
 
 struct Row {
-  uint64_t at;  // elements before the row
+  uint64_t in_, out_;  // elements before the row
   float first;
 };
 struct Raw {
@@ -19,11 +19,11 @@ struct Statistic {
 };
 
 Row row_at(uint row) {
-  const uint64_t at = uint64_t(row) * args.cols;
-  return Row(at, load_in(args.in_ + at * IN_BYTES));
+  const uint64_t at = in_row(row);
+  return Row(at, out_row(row), load_in(args.in_ + at * IN_BYTES));
 }
 
-Raw load(Row row, uint col) { return Raw(load_vector(args.in_ + (row.at + col) * IN_BYTES)); }
+Raw load(Row row, uint col) { return Raw(load_vector(args.in_ + (row.in_ + col) * IN_BYTES)); }
 
 void take(Row row, Raw raw, uint col, out float x[VEC]) {
   unpack(raw.in_, x);
@@ -90,7 +90,7 @@ void put(Row row, Factors f, Fixed fixed_, float x[VEC], uint col) {
 #else
   refine(f, fixed_, x);
 #endif
-  store_floats(args.out_ + (row.at + col) * OUT_BYTES, x);
+  store_floats(args.out_ + (row.out_ + col) * OUT_BYTES, x);
 }
 
 #include "common/walk_rows.glsl"

@@ -60,8 +60,8 @@ struct LayerNorm {
   float first, count, epsilon;
 
   GRETA_DEVICE LayerNorm(const Arguments& args, u32 row)
-      : in(args.in + u64(row) * args.cols),
-        out(args.out + u64(row) * args.cols),
+      : in(args.in + in_row(args, row)),
+        out(args.out + out_row(args, row)),
         first(to_float(*in)),
         count(float(args.cols)),
         epsilon(args.factor) {}

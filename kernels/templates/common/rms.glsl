@@ -10,7 +10,7 @@
 #define PART_BYTES 4
 
 struct Row {
-  uint64_t at;  // elements before the row
+  uint64_t in_, out_;  // elements before the row
 };
 struct Raw {
   X_RAW in_;
@@ -25,13 +25,13 @@ struct Factors {
   float factor;
 };
 
-Row row_at(uint row) { return Row(uint64_t(row) * args.cols); }
+Row row_at(uint row) { return Row(in_row(row), out_row(row)); }
 
 Raw load(Row row, uint col) {
   Raw raw;
-  raw.in_ = load_vector(args.in_ + (row.at + col) * IN_BYTES);
+  raw.in_ = load_vector(args.in_ + (row.in_ + col) * IN_BYTES);
 #if RESIDUAL
-  raw.residual = load_vector(args.other + (row.at + col) * IN_BYTES);
+  raw.residual = load_vector(args.other + (row.in_ + col) * IN_BYTES);
 #endif
   return raw;
 }
@@ -58,11 +58,11 @@ Factors factors(Statistic own, Statistic total) {
 
 void put(Row row, Factors f, Fixed fixed_, float x[VEC], uint col) {
 #if RESIDUAL
-  store_floats(args.sum + (row.at + col) * OUT_BYTES, x);
+  store_floats(args.sum + (row.out_ + col) * OUT_BYTES, x);
 #endif
   [[unroll]] for (uint j = 0; j < VEC; ++j) x[j] *= f.factor;
   apply(fixed_, x);
-  store_floats(args.out_ + (row.at + col) * OUT_BYTES, x);
+  store_floats(args.out_ + (row.out_ + col) * OUT_BYTES, x);
 }
 
 Statistic get_part(uint64_t at) { return Statistic(F32(at).v); }

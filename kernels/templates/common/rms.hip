@@ -26,10 +26,10 @@ struct RmsNorm {
   float count, epsilon;
 
   GRETA_DEVICE RmsNorm(const Arguments& args, u32 row)
-      : in(args.in + u64(row) * args.cols),
-        residual(RESIDUAL ? args.other + u64(row) * args.cols : nullptr),
-        out(args.out + u64(row) * args.cols),
-        sum(RESIDUAL ? args.sum + u64(row) * args.cols : nullptr),
+      : in(args.in + in_row(args, row)),
+        residual(RESIDUAL ? args.other + in_row(args, row) : nullptr),
+        out(args.out + out_row(args, row)),
+        sum(RESIDUAL ? args.sum + out_row(args, row) : nullptr),
         count(float(args.cols)),
         epsilon(args.factor) {}
 

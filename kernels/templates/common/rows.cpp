@@ -8,6 +8,7 @@
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/plan.hpp"
 #include "kernels/templates/common/rows_space.hpp"
+#include "kernels/templates/common/strides.hpp"
 
 namespace greta::rows {
 namespace {
@@ -83,6 +84,9 @@ KernelSource source(const Operation& operation, const Problem& problem, const De
   const auto operands = operation.tensors(problem);
   add("WEIGHT", has(operands, "weight") ? 1 : 0);
   add("BIAS", has(operands, "bias") ? 1 : 0);
+  for (const char* name : {"x_stride", "y_stride"}) {
+    defines.push_back(stride_define(problem, name, problem.dim("cols")));
+  }
   const Defines own = operation.defines == nullptr ? Defines{} : operation.defines(problem);
   defines.insert(defines.end(), own.begin(), own.end());
   KernelSource kernel = kernel_source(device, fmt::format("{}/rows", operation.name), defines,
@@ -186,7 +190,9 @@ Problem stand_in(const Problem& problem, double fraction) {
 
 TensorSpec matrix(const Problem& problem, const char* name, Role role) {
   const DType type = role == Role::input ? problem.dtype : problem.out_dtype;
-  return {name, role, type, problem.dim("rows"), problem.dim("cols")};
+  const char* const stride = role == Role::output ? "y_stride" : "x_stride";
+  const std::int64_t cols = problem.dim("cols");
+  return {name, role, type, problem.dim("rows"), cols, problem.stride(stride, cols)};
 }
 
 TensorSpec first_row(const Problem& problem, const char* name) {
@@ -198,10 +204,16 @@ bool has(const std::vector<TensorSpec>& operands, std::string_view name) {
                      [name](const TensorSpec& operand) { return operand.name == name; });
 }
 
-KernelTemplate start_template(const Operation& operation) {
+KernelTemplate start_template(const Operation& operation, std::vector<Attribute> attributes) {
   KernelTemplate t;
   t.name = operation.name;
   t.dimensions = {{"rows", "rows of the matrix"}, {"cols", "elements of a row"}};
+  t.attributes = std::move(attributes);
+  t.attributes.push_back(
+      x_stride_attribute("elements from one row to the next, of every input that has rows"));
+  t.attributes.push_back(
+      stride_attribute("y_stride", "the same of what is written", "cols",
+                       [](const Problem& problem) { return problem.dim("cols"); }));
   t.dtypes = converted_dtypes();
   t.sizes = {{16384, 4096}, {4096, 32000}, {1000, 999}, {4, 131072}};
   t.variants = variants(operation);

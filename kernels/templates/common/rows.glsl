@@ -45,6 +45,9 @@
 #if SPLIT < 1 || SPLIT > THREADS || (SPLIT > 1 && (KIND < PARTIAL || ROWS != 1))
 #error "a row in SPLIT parts has workgroups of its own, with at least SPLIT threads"
 #endif
+#if !defined(X_STRIDE) || !defined(Y_STRIDE)
+#error "X_STRIDE and Y_STRIDE must be defined, 0 where rows are packed"
+#endif
 #ifndef SECOND
 #define SECOND 0
 #endif
@@ -74,6 +77,10 @@ layout(push_constant, std430) uniform Arguments {
   uint step_;  // HELD: workgroups that stay; PARTIAL, FINISH: columns of a part, a multiple of VEC
   float factor;
 } args;
+
+// Elements before a row, of inputs and of outputs.
+uint64_t in_row(uint row) { return uint64_t(row) * (X_STRIDE > 0 ? uint(X_STRIDE) : args.cols); }
+uint64_t out_row(uint row) { return uint64_t(row) * (Y_STRIDE > 0 ? uint(Y_STRIDE) : args.cols); }
 
 // Of numbers in registers: eight running ones, then these.
 float sum_of(float x[ITEMS][VEC]) {

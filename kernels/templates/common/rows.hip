@@ -44,6 +44,9 @@
 #if SPLIT < 1 || SPLIT > THREADS || (SPLIT > 1 && (KIND < PARTIAL || ROWS != 1))
 #error "a row in SPLIT parts has blocks of its own, with at least SPLIT threads"
 #endif
+#if !defined(X_STRIDE) || !defined(Y_STRIDE)
+#error "X_STRIDE and Y_STRIDE must be defined, 0 where rows are packed"
+#endif
 #ifndef SECOND
 #define SECOND 0
 #endif
@@ -72,6 +75,14 @@ struct Arguments {
   u32 step;  // HELD: blocks that stay; PARTIAL, FINISH: columns of a part, a multiple of VEC
   float factor;
 };
+
+// Elements before a row, of inputs and of outputs.
+GRETA_DEVICE u64 in_row(const Arguments& args, u32 row) {
+  return u64(row) * (X_STRIDE > 0 ? u32(X_STRIDE) : args.cols);
+}
+GRETA_DEVICE u64 out_row(const Arguments& args, u32 row) {
+  return u64(row) * (Y_STRIDE > 0 ? u32(Y_STRIDE) : args.cols);
+}
 
 // As a kernel's parameters, in the same order.
 #define ROW_PARAMETERS                                                                          \

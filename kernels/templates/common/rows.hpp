@@ -27,7 +27,8 @@ struct Operation {
   bool splits = true;  ///< whether a row's parts can be on several workgroups
 };
 
-/// A matrix of the problem's rows and columns, or its first row.
+/// A matrix of the problem's rows and columns, its rows x_stride apart, or y_stride those of an
+/// output; or its first row.
 TensorSpec matrix(const Problem& problem, const char* name, Role role);
 TensorSpec first_row(const Problem& problem, const char* name);
 
@@ -35,7 +36,8 @@ TensorSpec first_row(const Problem& problem, const char* name);
 bool has(const std::vector<TensorSpec>& operands, std::string_view name);
 
 /// What the templates of all operations on rows have in common: name, dimensions, types, sizes,
-/// operands, and the variants held, split, streamed and naive (common/rows.hip).
-KernelTemplate start_template(const Operation& operation);
+/// operands, strides behind the operation's own attributes, and the variants held, split, streamed
+/// and naive (common/rows.hip).
+KernelTemplate start_template(const Operation& operation, std::vector<Attribute> attributes);
 
 }  // namespace greta::rows

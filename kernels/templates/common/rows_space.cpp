@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "kernels/templates/common/limits.hpp"
+#include "kernels/templates/common/strides.hpp"
 
 namespace greta::rows {
 namespace {
@@ -68,12 +69,21 @@ std::vector<Constraint> basics(const Problem& problem, const DeviceInfo& device)
           whole_waves(device)};
 }
 
-Constraint alignment(const Problem& problem) {
+/// Every row begins where loads may.
+std::vector<Constraint> alignment(const Problem& problem) {
   const std::int64_t cols = problem.dim("cols");
-  return {
-      "alignment", fmt::format("VEC must divide cols, {}", cols), {"VEC"}, [cols](const Config& c) {
-        return cols % c["VEC"] == 0;
-      }};
+  std::vector<Constraint> constraints = stride_constraints(problem);
+  constraints.insert(constraints.begin(),
+                     {"alignment",
+                      fmt::format("VEC must divide cols, {}", cols),
+                      {"VEC"},
+                      [cols](const Config& c) { return cols % c["VEC"] == 0; }});
+  return constraints;
+}
+
+int widest_of(const Problem& problem) {
+  const std::int64_t step = common_step(problem, problem.dim("cols"));
+  return widest_vector(problem.dtype, step, step);
 }
 
 /// Several rows to a workgroup, each with enough to do.
@@ -168,7 +178,7 @@ Alternative held_space(const Operation& operation, const Problem& problem,
        {"STAY", vectorising_cpu(device) ? std::vector<int>{0} : std::vector<int>{0, 1, 2, 4, 8}}},
       basics(problem, device)};
   add_subgroup(a, device);
-  a.constraints.push_back(alignment(problem));
+  append(a.constraints, alignment(problem));
   append(a.constraints, several_rows(problem, device));
   const std::int64_t cols = problem.dim("cols"), most = most_held(device);
   const std::int64_t file = register_file(device);
@@ -207,7 +217,7 @@ Alternative streamed_space(const Operation&, const Problem& problem, const Devic
                  {"ITEMS", {1, 2, 4, 8}}},
                 basics(problem, device)};
   add_subgroup(a, device);
-  a.constraints.push_back(alignment(problem));
+  append(a.constraints, alignment(problem));
   append(a.constraints, several_rows(problem, device));
   a.constraints.push_back(loads_in_flight(device));
   a.constraints.push_back(few_rounds(problem, {"THREADS", "ROWS", "VEC", "ITEMS"}));
@@ -229,7 +239,7 @@ Alternative split_space(const Operation& operation, const Problem& problem,
   const auto memory =
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
   const std::int64_t part_bytes = operation.statistic_words * 4;
-  a.constraints.push_back(alignment(problem));
+  append(a.constraints, alignment(problem));
   a.constraints.push_back(loads_in_flight(device));
   a.constraints.push_back(few_rounds(problem, {"THREADS", "VEC", "ITEMS"}));
   append(a.constraints,
@@ -283,7 +293,7 @@ std::int64_t least_threads(const DeviceInfo& device) {
 std::vector<Config> held_defaults(const Operation& operation, const Problem& problem,
                                   const DeviceInfo& device) {
   const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
-  const int widest = widest_vector(problem.dtype, cols, cols);
+  const int widest = widest_of(problem);
   const std::int64_t vectors = cols / widest;
   const bool cpu = vectorising_cpu(device), many = rows >= 4 * busy_workgroups(device);
   std::vector<Config> configs;
@@ -308,8 +318,7 @@ std::vector<Config> held_defaults(const Operation& operation, const Problem& pro
 
 std::vector<Config> streamed_defaults(const Operation&, const Problem& problem,
                                       const DeviceInfo& device) {
-  const std::int64_t cols = problem.dim("cols");
-  const int vec = widest_vector(problem.dtype, cols, cols);
+  const int vec = widest_of(problem);
   std::vector<Config> configs;
   for (const int threads : {vectorising_cpu(device) ? 32 : 512, 256, 1024}) {
     Config config{"streamed", {{"THREADS", threads}, {"ROWS", 1}, {"VEC", vec}, {"ITEMS", 4}}};
@@ -325,7 +334,7 @@ std::vector<Config> split_defaults(const Operation&, const Problem& problem,
   const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
   const std::int64_t busy = busy_workgroups(device);
   if (vectorising_cpu(device) || 2 * rows > busy || cols < 8192) return {};
-  const int vec = widest_vector(problem.dtype, cols, cols);
+  const int vec = widest_of(problem);
   int split = 2;
   while (split < 128 && rows * split < busy && cols / split > 4096) split *= 2;
   Config config{"split", {{"THREADS", 256}, {"VEC", vec}, {"ITEMS", 4}, {"SPLIT", split}}};

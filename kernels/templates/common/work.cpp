@@ -5,7 +5,8 @@ namespace greta {
 double operand_bytes(const std::vector<TensorSpec>& tensors) {
   double bytes = 0;
   for (const TensorSpec& tensor : tensors) {
-    bytes += static_cast<double>(tensor.bytes()) * (tensor.role == Role::input_output ? 2 : 1);
+    const auto own = static_cast<double>(tensor.elements() * size_of(tensor.dtype));
+    bytes += own * (tensor.role == Role::input_output ? 2 : 1);
   }
   return bytes;
 }

@@ -6,7 +6,7 @@
 
 namespace greta {
 
-/// Bytes of every operand, once; of one that is read and written, twice.
+/// Bytes of every operand's elements, once; of one that is read and written, twice.
 double operand_bytes(const std::vector<TensorSpec>& tensors);
 
 /// Every operand once, and `flops` for each of rows x cols elements.

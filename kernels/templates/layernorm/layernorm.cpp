@@ -26,16 +26,16 @@ Work work(const Problem& problem) {
 }  // namespace
 
 KernelTemplate make_layernorm() {
-  KernelTemplate t = rows::start_template({"layernorm", tensors, nullptr, rows::epsilon, 3, 1});
+  KernelTemplate t = rows::start_template(
+      {"layernorm", tensors, nullptr, rows::epsilon, 3, 1},
+      {rows::affine_attribute("what scales and shifts", {"weight_bias", "weight", "none"}),
+       rows::epsilon_attribute()});
   t.summary = "layer norm of each row, Y = (X - mean) / sqrt(variance + epsilon) * weight + bias";
   t.bound =
       "with D the farthest and A the average distance from the mean, m = 17 + max(8, cols / 256) "
       "merges of partial sums: (14 + m) u (A + D) + 2u D for an element's distance, half of (11 + "
       "2 m + 3) u + (4 + 2 m) u D / deviation and 8u for root and products, u for the bias; u = "
       "2^-24; the output's rounding";
-  t.attributes = {
-      rows::affine_attribute("what scales and shifts", {"weight_bias", "weight", "none"}),
-      rows::epsilon_attribute()};
   t.work = work;
   t.reference = layernorm_reference;
   return t;

@@ -28,16 +28,15 @@ Work work(const Problem& problem) {
 }  // namespace
 
 KernelTemplate make_layernorm_rmsnorm() {
-  KernelTemplate t =
-      rows::start_template({"layernorm_rmsnorm", tensors, nullptr, rows::epsilon, 3, 2, false});
+  KernelTemplate t = rows::start_template(
+      {"layernorm_rmsnorm", tensors, nullptr, rows::epsilon, 3, 2, false},
+      {rows::affine_attribute("what scales and shifts", {"weight_bias", "weight", "none"}),
+       rows::epsilon_attribute()});
   t.summary = "rmsnorm of the layer norm of each row, Y = rmsnorm(layernorm(X)) * gain";
   t.bound =
       "the layer norm's bound e of each element y, and half of 2 mean(|y| e) / (mean(y^2) + "
       "epsilon) + (11 + 2 m + 5) u for the second root, m = 17 + max(8, cols / 256) merges of "
       "partial sums, and 6u for it and the products; u = 2^-24; the output's rounding";
-  t.attributes = {
-      rows::affine_attribute("what scales and shifts", {"weight_bias", "weight", "none"}),
-      rows::epsilon_attribute()};
   t.work = work;
   t.reference = layernorm_rmsnorm_reference;
   return t;

@@ -24,13 +24,14 @@ Work work(const Problem& problem) {
 }  // namespace
 
 KernelTemplate make_rmsnorm() {
-  KernelTemplate t = rows::start_template({"rmsnorm", tensors, nullptr, rows::epsilon, 1, 1});
+  KernelTemplate t =
+      rows::start_template({"rmsnorm", tensors, nullptr, rows::epsilon, 1, 1},
+                           {rows::affine_attribute("whether there is a weight", {"weight", "none"}),
+                            rows::epsilon_attribute()});
   t.summary = "root mean square norm of each row, Y = X / sqrt(mean(X^2) + epsilon) * weight";
   t.bound =
       "half of (11 + 2 m + 5) u for the root, m = 17 + max(8, cols / 256) merges of partial sums, "
       "and 6u for it and the products, of the element; u = 2^-24; the output's rounding";
-  t.attributes = {rows::affine_attribute("whether there is a weight", {"weight", "none"}),
-                  rows::epsilon_attribute()};
   t.work = work;
   t.reference = rmsnorm_reference;
   return t;

@@ -39,8 +39,8 @@ struct Factors {
 };
 
 Row row_at(uint row) {
-  const uint64_t at = uint64_t(row) * args.cols;
-  return Row(args.in_ + at * IN_BYTES, args.other + at * IN_BYTES, args.out_ + at * OUT_BYTES,
+  const uint64_t at = in_row(row) * IN_BYTES;
+  return Row(args.in_ + at, args.other + at, args.out_ + out_row(row) * OUT_BYTES,
              MASK == 1 ? row % args.cols + 1 : args.cols);
 }
 

@@ -40,9 +40,9 @@ struct Softmax {
   u32 visible;  // columns
 
   GRETA_DEVICE Softmax(const Arguments& args, u32 row)
-      : in(args.in + u64(row) * args.cols),
-        mask(MASK == 2 ? args.other + u64(row) * args.cols : nullptr),
-        out(args.out + u64(row) * args.cols),
+      : in(args.in + in_row(args, row)),
+        mask(MASK == 2 ? args.other + in_row(args, row) : nullptr),
+        out(args.out + out_row(args, row)),
         scale(args.factor),
         visible(MASK == 1 ? row % args.cols + 1 : args.cols) {}
 

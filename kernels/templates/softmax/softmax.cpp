@@ -1,5 +1,10 @@
 #include "kernels/templates/softmax/softmax.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
 #include "kernels/reference/softmax.hpp"
 #include "kernels/templates/common/number.hpp"
 #include "kernels/templates/common/rows.hpp"
@@ -23,10 +28,20 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 }
 
 Result<void> check(const Problem& problem) {
-  if (!in_place(problem) || problem.dtype == problem.out_dtype) return {};
-  return Failure{Status::invalid_argument,
-                 "--place in: needs an output of the input's type, or --place out",
-                 {}};
+  if (!in_place(problem)) return {};
+  const auto refuse = [](std::string message) {
+    return Failure{Status::invalid_argument, std::move(message), {}};
+  };
+  if (problem.dtype != problem.out_dtype) {
+    return refuse("--place in: needs an output of the input's type, or --place out");
+  }
+  const auto stride = [&problem](const char* name) {
+    const std::int64_t cols = problem.dim("cols");
+    return std::max(cols, problem.stride(name, cols));
+  };
+  const std::int64_t x = stride("x_stride"), y = stride("y_stride");
+  if (x == y) return {};
+  return refuse(fmt::format("--y_stride {}: with --place in, must be x_stride, {}", y, x));
 }
 
 float scale(const Problem& problem) {
@@ -62,35 +77,36 @@ Work work(const Problem& problem) {
 }  // namespace
 
 KernelTemplate make_softmax() {
-  KernelTemplate t = rows::start_template({"softmax", tensors, defines, scale, 2, 0});
+  KernelTemplate t = rows::start_template(
+      {"softmax", tensors, defines, scale, 2, 0},
+      {{"scale",
+        "factor of the elements",
+        "1",
+        {},
+        "a finite number",
+        canonical_number,
+        {"1", "0.125", "-1.7"}},
+       {"mask",
+        "what a row sees: all of it; causal: columns up to row mod cols; additive: a "
+        "tensor is added",
+        "none",
+        {"none", "causal", "additive"},
+        "",
+        nullptr,
+        {}},
+       {"place",
+        "out: Y has memory of its own; in: it is X's",
+        "out",
+        {"out", "in"},
+        "",
+        nullptr,
+        {}}});
   t.summary = "softmax of each row, Y = softmax(scale * X + mask)";
   t.bound =
       "(6 + 3 |d|) 2u of an exponential whose distance to the row's largest element is d; the mean "
       "over the row of (3 (1 + m) + 3 |d|) 2u for the sum's terms and (11 + 2 m) u for adding "
       "them, m = 17 + max(8, cols / 256) merges of partial sums; 7u for dividing; a rounding of "
       "each scaled or masked element; u = 2^-24; the output's rounding";
-  t.attributes = {{"scale",
-                   "factor of the elements",
-                   "1",
-                   {},
-                   "a finite number",
-                   canonical_number,
-                   {"1", "0.125", "-1.7"}},
-                  {"mask",
-                   "what a row sees: all of it; causal: columns up to row mod cols; additive: a "
-                   "tensor is added",
-                   "none",
-                   {"none", "causal", "additive"},
-                   "",
-                   nullptr,
-                   {}},
-                  {"place",
-                   "out: Y has memory of its own; in: it is X's",
-                   "out",
-                   {"out", "in"},
-                   "",
-                   nullptr,
-                   {}}};
   t.check = check;
   t.work = work;
   t.reference = softmax_reference;

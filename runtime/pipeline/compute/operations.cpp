@@ -41,6 +41,19 @@ Problem rows_problem(const char* op, const Tensor& x, const Tensor& out) {
   return problem_of(op, x.dtype(), out.dtype(), {{"rows", rows_of(x)}, {"cols", cols_of(x)}});
 }
 
+/// Sets how far apart a tensor's rows are, where they are not packed; check_operands() refuses
+/// those that are not evenly apart.
+void set_stride(Problem& problem, const char* attribute, const Tensor& tensor) {
+  const std::size_t rank = tensor.shape().rank();
+  const std::int64_t stride = rank > 1 ? tensor.row_stride(rank - 1) : 0;
+  if (stride > cols_of(tensor)) set(problem, attribute, std::to_string(stride));
+}
+
+void set_strides(Problem& problem, const Tensor& x, const Tensor& y) {
+  set_stride(problem, "x_stride", x);
+  set_stride(problem, "y_stride", y);
+}
+
 Failure refusal(const char* op, std::string_view why) {
   return {Status::invalid_argument, fmt::format("{}: {}", op, why), {}};
 }
@@ -186,9 +199,10 @@ Result<void> Operations::embedding(const Tensor& ids, const Tensor& table, const
 }
 
 Result<void> Operations::argmax(const Tensor& x, const Tensor& index) {
-  return start(
-      problem_of("argmax", x.dtype(), DType::i32, {{"rows", rows_of(x)}, {"cols", cols_of(x)}}),
-      std::array{x, index});
+  Problem problem =
+      problem_of("argmax", x.dtype(), DType::i32, {{"rows", rows_of(x)}, {"cols", cols_of(x)}});
+  set_stride(problem, "x_stride", x);
+  return start(problem, std::array{x, index});
 }
 
 Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tensor& v,
@@ -221,6 +235,7 @@ Result<void> Operations::softmax(const Tensor& x, const Tensor& y, const Softmax
   if (options.added) set(problem, "mask", "additive");
   const bool in_place = x && y.same_view(x);
   if (in_place) set(problem, "place", "in");
+  set_strides(problem, x, y);
   Given given;
   given.add(x);
   given.add_if(options.added);
@@ -231,6 +246,7 @@ Result<void> Operations::softmax(const Tensor& x, const Tensor& y, const Softmax
 Result<void> Operations::layernorm(const Tensor& x, const Tensor& y, const NormOptions& options) {
   Problem problem = rows_problem("layernorm", x, y);
   if (auto done = set_affine(problem, options, "weight_bias"); !done) return done;
+  set_strides(problem, x, y);
   Given given;
   given.add(x);
   given.add_if(options.weight);
@@ -242,6 +258,7 @@ Result<void> Operations::layernorm(const Tensor& x, const Tensor& y, const NormO
 Result<void> Operations::rmsnorm(const Tensor& x, const Tensor& y, const NormOptions& options) {
   Problem problem = rows_problem("rmsnorm", x, y);
   if (auto done = set_affine(problem, options, "weight"); !done) return done;
+  set_strides(problem, x, y);
   Given given;
   given.add(x);
   given.add_if(options.weight);
@@ -253,6 +270,7 @@ Result<void> Operations::add_rmsnorm(const Tensor& x, const Tensor& residual, co
                                      const Tensor& y, const NormOptions& options) {
   Problem problem = rows_problem("add_rmsnorm", x, y);
   if (auto done = set_affine(problem, options, "weight"); !done) return done;
+  set_strides(problem, x, y);
   Given given;
   given.add(x);
   given.add(residual);
@@ -266,6 +284,7 @@ Result<void> Operations::layernorm_rmsnorm(const Tensor& x, const Tensor& y, con
                                            const NormOptions& options) {
   Problem problem = rows_problem("layernorm_rmsnorm", x, y);
   if (auto done = set_affine(problem, options, "weight_bias"); !done) return done;
+  set_strides(problem, x, y);
   if (static_cast<bool>(gain) != static_cast<bool>(options.weight)) {
     return refusal("layernorm_rmsnorm", "a gain, exactly where there is a weight");
   }

@@ -44,8 +44,10 @@ struct NormOptions {
 
 /// GRETA's operations (docs/kernels.md) on tensors. Dimensions are taken from the operands' shapes:
 /// leading dimensions count as rows. Operands must be contiguous, and no operand that is written
-/// may overlap another, except where it is said. What can't be computed is a Failure
-/// (`invalid_argument`), and then nothing is run or recorded.
+/// may overlap another, except where it is said. Operations on rows (argmax, softmax and the norms)
+/// also take views whose rows are evenly further apart than packed: all inputs that have rows
+/// alike, and all outputs alike. What can't be computed is a Failure (`invalid_argument`), and then
+/// nothing is run or recorded.
 ///
 /// Queue runs them at once, Pipeline records them.
 class Operations {

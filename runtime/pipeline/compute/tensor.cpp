@@ -86,6 +86,21 @@ bool Tensor::contiguous() const {
   return true;
 }
 
+std::int64_t Tensor::row_stride(std::size_t dims) const {
+  std::int64_t cols = 1, rows = 1, stride = 0;
+  for (std::size_t i = shape_.rank(); i-- > dims;) {
+    if (shape_[i] != 1 && strides_[i] != cols) return 0;
+    cols *= shape_[i];
+  }
+  for (std::size_t i = std::min(dims, shape_.rank()); i-- > 0;) {
+    if (shape_[i] == 1) continue;
+    if (rows == 1) stride = strides_[i];
+    if (strides_[i] != rows * stride) return 0;
+    rows *= shape_[i];
+  }
+  return rows == 1 ? cols : stride;
+}
+
 Tensor Tensor::slice(std::size_t dim, std::int64_t first, std::int64_t count) const {
   if (dim >= shape_.rank() || first < 0 || count < 1 || first > shape_[dim] - count) {
     refuse(
@@ -136,7 +151,19 @@ bool Tensor::overlaps(const Tensor& other) const {
     }
     return tensor.offset_ + static_cast<std::size_t>(last + 1) * size_of(tensor.dtype_);
   };
-  return offset_ < end(other) && other.offset_ < end(*this);
+  if (offset_ >= end(other) || other.offset_ >= end(*this)) return false;
+  // Of columns of one matrix, each row has its own.
+  const auto columns = [](const Tensor& tensor) {
+    return std::max<std::size_t>(tensor.shape_.rank(), 1) - 1;
+  };
+  const auto stride = static_cast<std::size_t>(row_stride(columns(*this))) * size_of(dtype_);
+  if (stride == 0 ||
+      stride != static_cast<std::size_t>(other.row_stride(columns(other))) * size_of(other.dtype_))
+    return true;
+  const auto first = static_cast<std::size_t>(shape_.last()) * size_of(dtype_);
+  const auto second = static_cast<std::size_t>(other.shape_.last()) * size_of(other.dtype_);
+  const std::size_t apart = (other.offset_ % stride + stride - offset_ % stride) % stride;
+  return apart < first || apart + second > stride;
 }
 
 std::string Tensor::text() const {
@@ -159,9 +186,13 @@ std::string why_not(const Tensor& tensor, const TensorSpec& operand) {
   const Shape& shape = tensor.shape();
   while (dim < shape.rank() && rows < operand.rows) rows *= shape[dim++];
   std::int64_t cols = 1;
-  for (; dim < shape.rank(); ++dim) cols *= shape[dim];
+  for (std::size_t i = dim; i < shape.rank(); ++i) cols *= shape[i];
   if (rows != operand.rows || cols != operand.cols) return takes("");
-  if (!tensor.contiguous()) return takes(", contiguous");
+  const std::int64_t stride = tensor.row_stride(dim), wanted = operand.row_stride();
+  if (rows > 1 && wanted != cols && stride != wanted) {
+    return takes(fmt::format(", its rows {} apart", wanted));
+  }
+  if (stride != (rows > 1 ? wanted : cols)) return takes(", contiguous");
   const std::size_t alignment = operand.dtype == DType::i32 ? 4 : element_alignment;
   const std::size_t base = tensor.storage()->buffer ? tensor.storage()->offset : 0;
   if ((base + tensor.offset()) % alignment != 0) {

@@ -78,6 +78,9 @@ class Tensor {
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   /// Whether the elements lie packed and row-major, as kernels take operands.
   bool contiguous() const;
+  /// Elements from one row to the next, where the first `dims` dimensions count rows; as many as a
+  /// row has where there is one. 0 where rows are not evenly apart, or not packed in themselves.
+  std::int64_t row_stride(std::size_t dims) const;
 
   /// Indices [first, first + count) of one dimension.
   Tensor slice(std::size_t dim, std::int64_t first, std::int64_t count) const;
@@ -90,7 +93,8 @@ class Tensor {
   std::byte* host() const;
   /// Whether both view the very same elements.
   bool same_view(const Tensor& other) const;
-  /// Whether an element of one may be an element of the other. Exact for contiguous tensors.
+  /// Whether an element of one may be an element of the other. Exact for contiguous tensors, and
+  /// for columns of one matrix.
   bool overlaps(const Tensor& other) const;
 
   std::string text() const;  ///< "f16 [2, 4096]", with its strides where it is not contiguous
@@ -107,8 +111,9 @@ class Tensor {
 using TensorMaker = std::function<Tensor(DType, const Shape&, Memory)>;
 
 /// Why an operation can't take a tensor as this operand, in one line that says what it takes;
-/// empty where it can: of the operand's type, packed, and with dimensions that are its rows and
-/// columns, in this order, when merged. Elements other than i32 begin at multiples of 16 bytes.
+/// empty where it can: of the operand's type, its rows as far apart, and with dimensions that are
+/// its rows and columns, in this order, when merged. Elements other than i32 begin at multiples of
+/// 16 bytes.
 std::string why_not(const Tensor& tensor, const TensorSpec& operand);
 
 }  // namespace greta

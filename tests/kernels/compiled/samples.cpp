@@ -23,13 +23,13 @@ Problem problem(const KernelTemplate& entry, const DTypes& types,
   Problem drawn;
   for (int tries = 0; tries == 0 || (tries < 100 && !check_problem(entry, drawn)); ++tries) {
     drawn = {entry.name, types.in, types.out, {}, {}};
-    for (const Attribute& attribute : entry.attributes) {
-      const auto& value =
-          pick(attribute.allowed.empty() ? attribute.examples : attribute.allowed, random);
-      if (value != attribute.fallback) drawn.attributes.emplace_back(attribute.name, value);
-    }
     for (std::size_t i = 0; i < entry.dimensions.size(); ++i) {
       drawn.dims.emplace_back(entry.dimensions[i].name, size.at(i));
+    }
+    for (const Attribute& attribute : entry.attributes) {
+      const std::string value = pick(values_to_test(attribute, drawn), random);
+      if (value == default_value(attribute, drawn)) continue;
+      drawn.attributes.emplace_back(attribute.name, value);
     }
   }
   return drawn;

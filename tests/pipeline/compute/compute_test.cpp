@@ -60,6 +60,48 @@ TEST_P(Compute, OperationInAReplayedGraph) {
   }
 }
 
+/// Columns of one matrix as operands, at once and in a graph: those that are not written stay.
+class ComputeColumns : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ComputeColumns, AreReadAndWrittenWhereTheyLie) {
+  const auto runtime = test::open_runtime(GetParam());
+  const auto queue = runtime->queue().value();
+  const Problem problem =
+      Problem::parse(
+          "rmsnorm dtype=f16 out=f16 affine=none x_stride=\"72\" y_stride=\"72\" rows=5 cols=24")
+          .value();
+  const KernelTemplate& rmsnorm = *find_template("rmsnorm");
+  const auto specs = rmsnorm.tensors(problem);
+  const HostTensor before = random_tensor({"QKV", Role::input_output, DType::f16, 5, 72}, 3);
+  HostTensor x{specs[0], {}}, y{specs[1], {}};
+  const auto first = before.data.begin() + 24 * 2;
+  x.data.assign(first, first + static_cast<std::ptrdiff_t>(specs[0].bytes()));
+  const auto reference = rmsnorm.reference(problem, {x}, 1);
+  for (const bool graph : {false, true}) {
+    const Tensor whole = test::upload(*runtime, before, {5, 72});
+    const Tensor in = whole.slice(1, 24, 24), out = whole.slice(1, 48, 24);
+    if (graph) {
+      Pipeline pipeline(*runtime);
+      pipeline.rmsnorm(in, out).value();
+      queue->replay(*pipeline.finish().value()).value();
+    } else {
+      queue->rmsnorm(in, out).value();
+    }
+    queue->synchronize().value();
+    const HostTensor after = test::download(*runtime, whole, before.spec);
+    y.data.assign(after.data.begin() + 48 * 2, after.data.end());
+    const Verdict verdict = reference->check({y});
+    EXPECT_TRUE(verdict.passed) << verdict.detail;
+    for (std::size_t i = 0; i < after.data.size() / 2; ++i) {
+      if (i % 72 >= 48) continue;
+      EXPECT_EQ(after.at(i), before.at(i)) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryDevice, ComputeColumns, ::testing::ValuesIn(test::compute_devices()),
+                         [](const auto& given) { return test::device_name(given.param); });
+
 INSTANTIATE_TEST_SUITE_P(EveryDevice, Compute,
                          ::testing::Combine(::testing::ValuesIn(test::compute_devices()),
                                             ::testing::ValuesIn(test::operation_cases())),

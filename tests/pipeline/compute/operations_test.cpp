@@ -61,6 +61,33 @@ TEST(Operations, EveryCallIsItsProblemWithOperandsInOrder) {
   EXPECT_EQ(seen.size(), catalog().size());  // every operation has a method
 }
 
+TEST(Operations, OnRowsTakeColumnsOfAWiderMatrix) {
+  Recorder ops;
+  const Tensor wide = tensor(DType::f32, {4, 48}), packed = tensor(DType::f32, {4, 16});
+  const Tensor x = wide.slice(1, 0, 16), y = wide.slice(1, 16, 16);
+  const auto key = [&ops](const Result<void>& result) {
+    if (!result) return result.failure().message;
+    const auto specs = find_template(ops.problem.op)->tensors(ops.problem);
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      EXPECT_EQ(why_not(ops.operands[i], specs[i]), "");
+    }
+    return ops.problem.key();
+  };
+  EXPECT_EQ(key(ops.softmax(x, packed)),
+            "softmax dtype=f32 out=f32 x_stride=\"48\" rows=4 cols=16");
+  EXPECT_EQ(key(ops.softmax(x, x, {.scale = 2})),
+            "softmax dtype=f32 out=f32 scale=\"2\" place=in x_stride=\"48\" y_stride=\"48\" "
+            "rows=4 cols=16");
+  EXPECT_EQ(key(ops.rmsnorm(packed, y)),
+            "rmsnorm dtype=f32 out=f32 affine=none y_stride=\"48\" rows=4 cols=16");
+  EXPECT_EQ(key(ops.layernorm(x.slice(0, 1, 1), y.slice(0, 2, 1))),
+            "layernorm dtype=f32 out=f32 affine=none rows=1 cols=16");
+  EXPECT_EQ(key(ops.argmax(x, tensor(DType::i32, {4}))),
+            "argmax dtype=f32 out=i32 x_stride=\"48\" rows=4 cols=16");
+  EXPECT_EQ(key(ops.add_rmsnorm(x, y, packed, packed)),
+            "add_rmsnorm dtype=f32 out=f32 affine=none x_stride=\"48\" rows=4 cols=16");
+}
+
 TEST(Operations, WhatCantBeMeantIsOneLine) {
   Recorder ops;
   const Tensor matrix = tensor(DType::f32, {4, 8}), vector = tensor(DType::f32, {8});

@@ -90,6 +90,36 @@ TEST(Tensor, KnowsWhatItOverlaps) {
   EXPECT_FALSE(first.same_view(first.reshape({16})));
 }
 
+TEST(Tensor, KnowsHowFarApartItsRowsAre) {
+  const Tensor whole = tensor(DType::f16, {4, 6, 8});
+  EXPECT_EQ(whole.row_stride(2), 8);
+  EXPECT_EQ(whole.row_stride(1), 48);
+  const Tensor columns = whole.slice(2, 0, 4);
+  EXPECT_EQ(columns.row_stride(2), 8);
+  EXPECT_EQ(columns.row_stride(1), 0);  // not packed in itself
+  EXPECT_EQ(columns.slice(1, 2, 1).row_stride(2), 48);
+  EXPECT_EQ(whole.slice(1, 0, 3).row_stride(2), 0);  // not evenly apart
+  EXPECT_EQ(whole.slice(1, 0, 3).row_stride(1), 48);
+  EXPECT_EQ(columns.slice(0, 1, 1).slice(1, 5, 1).row_stride(2), 4);
+}
+
+TEST(Tensor, ColumnsOfOneMatrixDontOverlap) {
+  const Tensor whole = tensor(DType::f32, {4, 12});
+  const Tensor q = whole.slice(1, 0, 6), k = whole.slice(1, 6, 4), v = whole.slice(1, 10, 2);
+  for (const auto& [a, b] : {std::pair(q, k), std::pair(k, v), std::pair(v, q.slice(0, 1, 3))}) {
+    EXPECT_FALSE(a.overlaps(b));
+    EXPECT_FALSE(b.overlaps(a));
+    EXPECT_TRUE(whole.overlaps(a));
+    EXPECT_TRUE(a.overlaps(whole));
+  }
+  const Tensor middle = whole.slice(1, 5, 2).slice(0, 2, 2);
+  for (const Tensor& a : {q, k}) {
+    EXPECT_TRUE(a.overlaps(middle));
+    EXPECT_TRUE(middle.overlaps(a));
+  }
+  EXPECT_FALSE(v.overlaps(middle));
+}
+
 TEST(Tensor, KernelsTakePackedRowsOfTheirType) {
   const TensorSpec operand{"A", Role::input, DType::f16, 6, 8};
   for (const Shape& shape : {Shape{6, 8}, Shape{2, 3, 8}, Shape{6, 2, 4}, Shape{1, 6, 1, 8}}) {
@@ -105,6 +135,10 @@ TEST(Tensor, KernelsTakePackedRowsOfTheirType) {
             "A is f32 [6, 8], but it must be f16 of 6 x 8");
   EXPECT_EQ(why_not(tensor(DType::f16, {6, 16}).slice(1, 0, 8), operand),
             "A is f16 [6, 8] with strides [16, 1], but it must be f16 of 6 x 8, contiguous");
+  const TensorSpec apart{"A", Role::input, DType::f16, 6, 8, 16};
+  EXPECT_EQ(why_not(tensor(DType::f16, {6, 16}).slice(1, 0, 8), apart), "");
+  EXPECT_EQ(why_not(tensor(DType::f16, {6, 8}), apart),
+            "A is f16 [6, 8], but it must be f16 of 6 x 8, its rows 16 apart");
   EXPECT_EQ(why_not({}, operand), "A is missing");
   EXPECT_EQ(why_not(tensor(DType::f16, {6, 8}, 8), operand),
             "A begins at byte 8 of its memory, but it must be at a multiple of 16");

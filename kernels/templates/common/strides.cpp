@@ -1,0 +1,73 @@
+#include "kernels/templates/common/strides.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace greta {
+namespace {
+
+constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+
+std::optional<std::string> canonical_stride(const std::string& text) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < 1 || value > most) return std::nullopt;
+  return std::to_string(value);
+}
+
+/// Those that a problem has, by name.
+std::vector<std::pair<std::string, std::int64_t>> strides(const Problem& problem) {
+  std::vector<std::pair<std::string, std::int64_t>> list;
+  for (const auto& attribute : problem.attributes) {
+    const std::string& name = attribute.first;
+    if (name.ends_with("_stride")) list.emplace_back(name, problem.stride(name, 0));
+  }
+  return list;
+}
+
+}  // namespace
+
+Attribute stride_attribute(std::string name, std::string help, std::string fallback,
+                           std::int64_t (*packed)(const Problem&)) {
+  const std::string allowed = fmt::format("a whole number from {} to {}", fallback, most);
+  return {std::move(name), std::move(help), std::move(fallback), {}, allowed, canonical_stride, {},
+          packed};
+}
+
+Attribute x_stride_attribute(std::string help) {
+  return stride_attribute("x_stride", std::move(help), "cols",
+                          [](const Problem& problem) { return problem.dim("cols"); });
+}
+
+std::vector<Constraint> stride_constraints(const Problem& problem) {
+  std::vector<Constraint> constraints;
+  for (const auto& [name, stride] : strides(problem)) {
+    constraints.push_back({name,
+                           fmt::format("VEC must divide {}, {}", name, stride),
+                           {"VEC"},
+                           [stride = stride](const Config& c) { return stride % c["VEC"] == 0; }});
+  }
+  return constraints;
+}
+
+std::int64_t common_step(const Problem& problem, std::int64_t extent) {
+  for (const auto& named : strides(problem)) extent = std::gcd(extent, named.second);
+  return extent;
+}
+
+Defines::value_type stride_define(const Problem& problem, std::string_view name,
+                                  std::int64_t packed) {
+  std::string define(name);
+  std::transform(define.begin(), define.end(), define.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return {define, std::to_string(problem.stride(name, packed))};
+}
+
+}  // namespace greta
