@@ -148,14 +148,18 @@ std::int64_t weight_registers(int beside, std::int64_t held, const Config& c) {
 }
 
 /// Whether compilers find registers for all of it; they need some more than the space demands.
-bool roomy(const Operation& operation, std::int64_t cols, const DeviceInfo& device,
+bool roomy(const Operation& operation, const Problem& problem, const DeviceInfo& device,
            const Config& c) {
-  const std::int64_t held = vectors_of_thread(cols, c) * c["VEC"];
+  const std::int64_t held = vectors_of_thread(problem.dim("cols"), c) * c["VEC"];
   const std::int64_t weights =
       operation.registers_beside == 0 ? 0 : weight_registers(operation.registers_beside, held, c);
   // AMD's keep values of additive masks and weights beside those that are held.
   const std::int64_t beside = device.vendor == "AMD" ? held / 2 : 0;
   const std::int64_t needed = held + beside + weights + operation.statistic_words + 23;
+  // Many elements that are loaded one by one wait in registers of their own.
+  const auto operands = operation.tensors(problem);
+  const bool two = has(operands, "mask") || has(operands, "residual");
+  if (c["VEC"] == 1 && held > 16 && (two || device.vendor == "AMD")) return false;
   return held <= 32 && needed * c["THREADS"] <= register_file(device);
 }
 
@@ -311,7 +315,7 @@ std::vector<Config> held_defaults(const Operation& operation, const Problem& pro
                    {"VEC", vec},
                    {"STAY", 0}}};
     add_subgroup(config, device);
-    if (cpu || roomy(operation, cols, device, config)) configs.push_back(std::move(config));
+    if (cpu || roomy(operation, problem, device, config)) configs.push_back(std::move(config));
   }
   return configs;
 }
