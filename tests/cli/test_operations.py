@@ -32,6 +32,17 @@ class Operations(Case):
         self.assertRegex(told, "--layout TEXT .*: nn, nt or tn ")
         self.assertRegex(told, "--epilogue TEXT .*bias, residual")
 
+    def test_strides_that_cant_be_are_one_line(self):
+        for options, message in [
+                (("--x_stride", "63"), "--x_stride 63: must be at least cols, 64"),
+                (("--y_stride", "2147483648"),
+                 "--y_stride 2147483648: must be a whole number from cols to 2147483647"),
+                (("--place", "in", "--y_stride", "72"),
+                 "--y_stride 72: with --place in, must be x_stride, 64")]:
+            told = self.run_tune("softmax", "--rows", "4", "--cols", "64", *options)
+            self.assertEqual(told.returncode, 2, told.stderr)
+            self.assertEqual(told.stderr.strip(), "greta-tune: " + message)
+
     def test_problems_that_are_measured_on_gpus_exist(self):
         lines = (SOURCE / "scripts" / "measured_problems.txt").read_text().splitlines()
         self.assertTrue(lines)

@@ -4,7 +4,7 @@
 
 namespace greta {
 
-/// sum = X + residual, and Y = sum / sqrt(mean of sum^2 + epsilon) * weight of each row of packed
+/// sum = X + residual, and Y = sum / sqrt(mean of sum^2 + epsilon) * weight of each row of
 /// row-major matrices of rows x cols; weight is 1 x cols. Y is computed of the sum in f32, before
 /// it is rounded to the output's type. Squares and their sum are f32: elements of f32 and bf16
 /// should stay below 1e17.

@@ -4,7 +4,7 @@
 
 namespace greta {
 
-/// Y = (X - mean) / sqrt(variance + epsilon) * weight + bias of each row of a packed row-major
+/// Y = (X - mean) / sqrt(variance + epsilon) * weight + bias of each row of a row-major
 /// matrix of rows x cols; weight and bias are 1 x cols. Squares and their sum are f32: distances
 /// from the mean should stay below 1e17.
 KernelTemplate make_layernorm();

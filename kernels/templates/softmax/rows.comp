@@ -39,9 +39,9 @@ struct Factors {
 };
 
 Row row_at(uint row) {
-  const uint64_t at = in_row(row) * IN_BYTES;
-  return Row(args.in_ + at, args.other + at, args.out_ + out_row(row) * OUT_BYTES,
-             MASK == 1 ? row % args.cols + 1 : args.cols);
+  const uint64_t at = in_row(row);
+  return Row(args.in_ + at * IN_BYTES, args.other + at * IN_BYTES,
+             args.out_ + out_row(row) * OUT_BYTES, MASK == 1 ? row % args.cols + 1 : args.cols);
 }
 
 Raw load(Row row, uint col) {

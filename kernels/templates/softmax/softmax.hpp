@@ -4,7 +4,7 @@
 
 namespace greta {
 
-/// Y = softmax(scale * X + mask) of each row of a packed row-major matrix of rows x cols. With the
+/// Y = softmax(scale * X + mask) of each row of a row-major matrix of rows x cols. With the
 /// causal mask, row r sees its first r mod cols + 1 columns, as in square matrices of scores that
 /// are stacked; the additive one is a tensor of X's shape and type. With place=in, Y is X's memory.
 ///
