@@ -248,6 +248,14 @@ Problem typical_problem(const KernelTemplate& kernel, const DTypes& types) {
   return problem;
 }
 
+Problem of_packed_rows(const KernelTemplate& kernel, Problem problem) {
+  for (const Attribute& stride : kernel.attributes) {
+    if (stride.packed == nullptr) continue;
+    std::erase_if(problem.attributes, [&](const auto& a) { return a.first == stride.name; });
+  }
+  return problem;
+}
+
 const KernelTemplate* find_template(std::string_view name) {
   for (const KernelTemplate* entry : catalog()) {
     if (entry->name == name) return entry;

@@ -27,6 +27,8 @@ std::string output_types_text(const KernelTemplate& kernel);
 /// The first of the sizes that people have, of inputs and output of these types.
 Problem typical_problem(const KernelTemplate& kernel, const DTypes& types);
 
+/// The same problem with its attributes that are strides left out: of packed rows.
+Problem of_packed_rows(const KernelTemplate& kernel, Problem problem);
 /// Whether a problem is one of this operation: its dimensions, attributes and types, and the
 /// operation's own rules. A failure is one line, as make_problem()'s.
 Result<void> check_problem(const KernelTemplate& kernel, const Problem& problem);

@@ -64,7 +64,7 @@ struct Attention {
         causal(problem.dim("causal") != 0),
         in(problem.dtype),
         out(problem.out_dtype),
-        q(tensor(inputs, "Q")),
+        q(packed(tensor(inputs, "Q"))),
         k(tensor(inputs, "K")),
         v(tensor(inputs, "V")),
         lengths(tensor(inputs, "lengths")) {
@@ -97,7 +97,8 @@ struct Attention {
   bool causal;
   DType in, out;
   double scale;
-  const HostTensor &q, &k, &v, &lengths;
+  const HostTensor q;
+  const HostTensor &k, &v, &lengths;
 };
 
 /// Queries that share a KV head: what they should give.

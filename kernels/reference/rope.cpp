@@ -11,11 +11,13 @@ std::unique_ptr<Reference> rope_reference(const Problem& problem,
   const std::int64_t heads = problem.dim("heads"), dim = problem.dim("dim");
   const bool in_place = problem.attribute("output", "new") == "in_place";
   const bool half = problem.attribute("style", "interleaved") == "half";
-  const TensorSpec out{in_place ? "x" : "out", Role::output, problem.out_dtype,
-                       problem.dim("tokens") * heads, dim};
-  const auto rotated = [=, type = out.dtype, positions = keep_tensor(inputs, "positions"),
-                        x = keep_tensor(inputs, "x"),
-                        table = keep_tensor(inputs, "table")](std::int64_t row, std::int64_t col) {
+  const KeptTensor given = keep_tensor(inputs, "x");
+  TensorSpec out{"out", Role::output, problem.out_dtype, problem.dim("tokens") * heads, dim};
+  if (in_place) out = given->spec;
+  const auto rotated = [=, type = problem.out_dtype, positions = keep_tensor(inputs, "positions"),
+                        x = given, table = keep_tensor(inputs, "table"),
+                        width = out.cols](std::int64_t out_row, std::int64_t out_col) {
+    const std::int64_t index = out_row * width + out_col, row = index / dim, col = index % dim;
     const double position = positions->at(static_cast<std::size_t>(row / heads));
     if (position < 0 || position >= static_cast<double>(table->spec.rows)) {
       return Expected{std::numeric_limits<double>::quiet_NaN(), 0};

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "kernels/catalog.hpp"
@@ -19,55 +21,80 @@ using test::row_problem;
 
 constexpr DTypes f16{DType::f16, DType::f16}, f32{DType::f32, DType::f32};
 
+/// By operation, problems whose loads may be wide, and not.
+const std::map<std::string, std::vector<const char*>>& strided_problems() {
+  static const std::map<std::string, std::vector<const char*>> problems{
+      {"argmax",
+       {"argmax dtype=f16 out=i32 x_stride=\"264\" rows=5 cols=256",
+        "argmax dtype=f32 out=i32 x_stride=\"1002\" rows=9 cols=1001"}},
+      {"softmax",
+       {"softmax dtype=f16 out=f16 mask=additive x_stride=\"264\" y_stride=\"272\" rows=5 cols=256",
+        "softmax dtype=f32 out=f32 x_stride=\"1002\" y_stride=\"1111\" rows=9 cols=1001",
+        "softmax dtype=f16 out=f16 place=in x_stride=\"104\" y_stride=\"104\" rows=6 cols=96"}},
+      {"layernorm",
+       {"layernorm dtype=f16 out=f16 x_stride=\"264\" y_stride=\"272\" rows=5 cols=256",
+        "layernorm dtype=f32 out=f32 x_stride=\"1002\" y_stride=\"1111\" rows=9 cols=1001"}},
+      {"rmsnorm",
+       {"rmsnorm dtype=f16 out=f16 x_stride=\"264\" y_stride=\"272\" rows=5 cols=256",
+        "rmsnorm dtype=f32 out=f32 x_stride=\"1002\" y_stride=\"1111\" rows=9 cols=1001",
+        "rmsnorm dtype=f16 out=f16 x_stride=\"2147483647\" rows=1 cols=72"}},
+      {"add_rmsnorm",
+       {"add_rmsnorm dtype=f16 out=f16 x_stride=\"264\" y_stride=\"272\" rows=5 cols=256",
+        "add_rmsnorm dtype=f32 out=f32 x_stride=\"1002\" y_stride=\"1111\" rows=9 cols=1001"}},
+      {"layernorm_rmsnorm",
+       {"layernorm_rmsnorm dtype=f16 out=f16 x_stride=\"264\" y_stride=\"272\" rows=5 cols=256",
+        "layernorm_rmsnorm dtype=f32 out=f32 x_stride=\"1002\" y_stride=\"1111\" rows=9 "
+        "cols=1001"}},
+      {"rope",
+       {"rope dtype=f16 out=f16 output=in_place x_stride=\"112\" tokens=9 heads=3 dim=24 "
+        "positions=40",
+        "rope dtype=f32 out=f32 style=half x_stride=\"31\" tokens=5 heads=5 dim=6 positions=7"}},
+      {"kv_update",
+       {"kv_update dtype=f16 out=f16 kv_stride=\"112\" tokens=9 kv_heads=3 dim=24 capacity=40",
+        "kv_update dtype=f32 out=f16 kv_stride=\"31\" tokens=4 kv_heads=5 dim=6 capacity=7"}},
+      {"attention",
+       {"attention dtype=f16 out=f16 q_stride=\"512\" batch=2 heads=4 kv_heads=2 q=40 kv=70 dim=64 "
+        "causal=1",
+        "attention dtype=f32 out=f32 q_stride=\"40\" batch=2 heads=4 kv_heads=1 q=3 kv=50 dim=8 "
+        "causal=0"}}};
+  return problems;
+}
+
 std::vector<std::string> strided_operations() {
   std::vector<std::string> names;
-  for (const KernelTemplate* entry : catalog()) {
-    if (!entry->attributes.empty() && entry->attributes.back().packed != nullptr) {
-      names.push_back(entry->name);
-    }
-  }
+  for (const auto& entry : strided_problems()) names.push_back(entry.first);
   return names;
 }
 
 class Strides : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
-  bool has_output_rows() const { return entry_.name != "argmax"; }
-
-  Problem problem(std::int64_t rows, std::int64_t cols, DTypes types, Attributes attributes) const {
-    if (!has_output_rows()) {
-      types.out = DType::i32;
-      std::erase_if(attributes, [](const auto& a) { return a.first == "y_stride"; });
-    }
-    return row_problem(entry_, rows, cols, types, std::move(attributes));
-  }
-
-  std::vector<std::vector<std::byte>> outputs_of(const Problem& problem, const Config& config) {
+  test::PlanRun run(const Problem& problem, const Config& config) {
     const auto plan = entry_.plan(problem, device_.info(), config).value();
-    const auto run =
-        test::run_plan(device_, plan, entry_.tensors(problem), entry_.inputs(problem, 5)).value();
-    EXPECT_EQ(run.overrun, "") << problem.key() << " | " << config.text();
-    std::vector<std::vector<std::byte>> outputs;
-    for (const HostTensor& output : run.outputs) outputs.push_back(packed(output).data);
-    return outputs;
+    return test::run_plan(device_, plan, entry_.tensors(problem), entry_.inputs(problem, 5))
+        .value();
   }
 
   const KernelTemplate& entry_ = *find_template(std::get<0>(GetParam()));
   Device& device_ = test::device(std::get<1>(GetParam()));
 };
 
-TEST_P(Strides, ResultsAreThoseOfPackedRowsBitForBit) {
-  const Problem apart = problem(5, 256, f16, {{"x_stride", "264"}, {"y_stride", "272"}});
-  const Problem together = problem(5, 256, f16, {});
-  for (const Config& config : test::one_of_each(entry_, apart, device_.info(), 4)) {
-    EXPECT_EQ(outputs_of(apart, config), outputs_of(together, config)) << config.text();
+TEST_P(Strides, EveryVariantIsRightAndGivesWhatItDoesForPackedRowsBitForBit) {
+  for (const char* key : strided_problems().at(entry_.name)) {
+    const Problem apart = Problem::parse(key).value(), together = of_packed_rows(entry_, apart);
+    check_problem(entry_, apart).value();
+    const auto reference = entry_.reference(apart, entry_.inputs(apart, 5), 5);
+    for (const Config& config : test::one_of_each(entry_, apart, device_.info(), 4)) {
+      SCOPED_TRACE(std::string(key) + " | " + config.text());
+      const test::PlanRun got = run(apart, config), want = run(together, config);
+      EXPECT_EQ(got.overrun, "");
+      const Verdict verdict = reference->check(got.outputs);
+      EXPECT_TRUE(verdict.passed) << verdict.detail;
+      ASSERT_EQ(got.outputs.size(), want.outputs.size());
+      for (std::size_t i = 0; i < got.outputs.size(); ++i) {
+        EXPECT_TRUE(packed(got.outputs[i]).data == want.outputs[i].data);
+      }
+    }
   }
-}
-
-TEST_P(Strides, EveryVariantIsWithinItsBound) {
-  const Problem odd = problem(9, 1001, f32, {{"x_stride", "1002"}, {"y_stride", "1111"}});
-  test::expect_right_for(entry_, odd, entry_.inputs(odd, 2), device_);
-  const Problem one = problem(1, 72, f16, {{"x_stride", "2147483647"}});
-  test::expect_right_for(entry_, one, entry_.inputs(one, 2), device_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Strides,
@@ -78,18 +105,12 @@ INSTANTIATE_TEST_SUITE_P(Devices, Strides,
                                   test::device_name(std::get<1>(instance.param));
                          });
 
-TEST(StrideOptions, EveryOperationOnRowsHasThem) {
-  EXPECT_EQ(strided_operations(),
-            (std::vector<std::string>{"argmax", "softmax", "layernorm", "rmsnorm", "add_rmsnorm",
-                                      "layernorm_rmsnorm"}));
-}
-
-TEST(StrideOptions, InPlaceOfAViewOfAWiderMatrix) {
-  const KernelTemplate& softmax = *find_template("softmax");
-  const Problem problem = row_problem(
-      softmax, 6, 96, f16,
-      {{"mask", "additive"}, {"place", "in"}, {"x_stride", "104"}, {"y_stride", "104"}});
-  test::expect_right_for(softmax, problem, softmax.inputs(problem, 2), test::device());
+TEST(StrideOptions, EveryOperationThatHasThemIsTested) {
+  for (const KernelTemplate* entry : catalog()) {
+    const bool has = std::any_of(entry->attributes.begin(), entry->attributes.end(),
+                                 [](const Attribute& a) { return a.packed != nullptr; });
+    EXPECT_EQ(has, strided_problems().contains(entry->name)) << entry->name;
+  }
 }
 
 TEST(StrideOptions, KnownAnswersOfRowsWithPaddingBetween) {
@@ -128,6 +149,18 @@ TEST(StrideOptions, RefusedInOneLineThatNamesTheOption) {
   }
   EXPECT_EQ(made("argmax", {{"x_stride", "95"}}), "--x_stride 95: must be at least cols, 96");
   EXPECT_EQ(made("add_rmsnorm", {{"y_stride", "8"}}), "--y_stride 8: must be at least cols, 96");
+  const auto other = [](const char* key) {
+    const Problem problem = Problem::parse(key).value();
+    return check_problem(*find_template(problem.op), problem).failure().message;
+  };
+  EXPECT_EQ(other("rope dtype=f32 out=f32 x_stride=\"23\" tokens=2 heads=3 dim=8 positions=9"),
+            "--x_stride 23: must be at least heads x dim, 24");
+  EXPECT_EQ(
+      other("kv_update dtype=f32 out=f32 kv_stride=\"8\" tokens=2 kv_heads=3 dim=8 capacity=9"),
+      "--kv_stride 8: must be at least kv_heads x dim, 24");
+  EXPECT_EQ(other("attention dtype=f32 out=f32 q_stride=\"36\" batch=1 heads=4 kv_heads=1 q=3 kv=5 "
+                  "dim=8 causal=0"),
+            "--q_stride 36: must be a multiple of 8");
   EXPECT_EQ(made("softmax", {{"place", "in"}, {"x_stride", "104"}}),
             "--y_stride 96: with --place in, must be x_stride, 104");
   EXPECT_EQ(made("softmax", {{"place", "in"}, {"x_stride", "104"}, {"y_stride", "112"}}),
@@ -153,13 +186,12 @@ TEST(StrideOptions, AConstraintSaysWhichOneLoadsDontDivide) {
 }
 
 TEST(StrideOptions, WorkIsThatOfTheElements) {
-  for (const std::string& op : strided_operations()) {
+  for (const auto& [op, keys] : strided_problems()) {
     const KernelTemplate& entry = *find_template(op);
-    const Problem apart = row_problem(entry, 10, 4, entry.dtypes[0], {{"x_stride", "900"}});
-    const Problem together = row_problem(entry, 10, 4, entry.dtypes[0]);
+    const Problem apart = Problem::parse(keys[0]).value(), together = of_packed_rows(entry, apart);
     EXPECT_EQ(entry.work(apart).bytes, entry.work(together).bytes) << op;
     EXPECT_EQ(entry.work(apart).flops, entry.work(together).flops) << op;
-    EXPECT_EQ(entry.tensors(apart)[0].bytes(), (9 * 900 + 4) * size_of(entry.dtypes[0].in)) << op;
+    EXPECT_GT(entry.tensors(apart)[0].bytes(), entry.tensors(together)[0].bytes()) << op;
   }
 }
 

@@ -10,6 +10,8 @@
 #include "kernels/reference/attention.hpp"
 #include "kernels/templates/attention/shape.hpp"
 #include "kernels/templates/common/number.hpp"
+#include "kernels/templates/common/strides.hpp"
+#include "kernels/templates/common/work.hpp"
 
 namespace greta {
 namespace {
@@ -36,6 +38,8 @@ Result<void> check(const Problem& problem) {
     return bad(fmt::format("--kv {}: causal attention needs at least the {} keys of its queries",
                            keys, queries));
   }
+  const std::int64_t stride = problem.stride("q_stride", 0);
+  if (stride % 8 != 0) return bad(fmt::format("--q_stride {}: must be a multiple of 8", stride));
   // Rows of queries and of keys are counted in 32 bits.
   constexpr std::int64_t most = 2147483647;
   const std::int64_t batch = problem.dim("batch");
@@ -48,11 +52,20 @@ Result<void> check(const Problem& problem) {
   return {};
 }
 
+std::int64_t packed(const Problem& problem) {
+  return problem.dim("heads") * problem.dim("dim");
+}
+
+/// A row of Q is a head; where tokens are not packed, a token.
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const attention::Shape s = attention::shape_of(problem);
   const std::int64_t rows = s.batch * s.queries * s.heads;
   const std::int64_t keys = s.batch * s.kv_heads * s.capacity;
-  return {{"Q", Role::input, s.in, rows, s.dim},
+  TensorSpec q{"Q", Role::input, s.in, rows, s.dim};
+  if (s.q_stride > 0) {
+    q = {"Q", Role::input, s.in, s.batch * s.queries, packed(problem), s.q_stride};
+  }
+  return {q,
           {"K", Role::input, s.in, keys, s.dim},
           {"V", Role::input, s.in, keys, s.dim},
           {"lengths", Role::input, DType::i32, 1, s.batch},
@@ -67,9 +80,9 @@ Work work(const Problem& problem) {
   Work least;
   const double hidden = s.causal ? product(s.queries, s.queries) / 2 : 0;
   least.flops = 4 * product(s.batch, s.heads, s.dim) * (product(s.queries, s.capacity) - hidden);
-  for (const TensorSpec& tensor : tensors(problem)) {
-    if (tensor.name != "lengths") least.bytes += static_cast<double>(tensor.bytes());
-  }
+  auto operands = tensors(problem);
+  std::erase_if(operands, [](const TensorSpec& tensor) { return tensor.name == "lengths"; });
+  least.bytes = operand_bytes(operands);
   return least;
 }
 
@@ -135,13 +148,16 @@ KernelTemplate make_attention() {
       {"dim", "elements of a head: a multiple of 8", 8, 256, "", {8, 64, 80}},
       {"causal", "1: a query sees only the keys up to its own", 0, 1, "0", {0, 1}},
   };
-  t.attributes = {{"scale",
-                   "factor of the scores",
-                   "auto",
-                   {},
-                   "auto, which is 1 / sqrt(dim), or a positive number up to 1e30",
-                   canonical_scale,
-                   {"auto", "0.25"}}};
+  t.attributes = {
+      {"scale",
+       "factor of the scores",
+       "auto",
+       {},
+       "auto, which is 1 / sqrt(dim), or a positive number up to 1e30",
+       canonical_scale,
+       {"auto", "0.25"}},
+      stride_attribute("q_stride", "elements from one token of Q to the next, a multiple of 8",
+                       "heads x dim", packed)};
   t.dtypes = {{DType::f16, DType::f16},
               {DType::bf16, DType::bf16},
               {DType::f32, DType::f32},

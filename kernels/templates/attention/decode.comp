@@ -63,10 +63,7 @@ IN_RAW k_next[UNROLL * PIECES], v_next[UNROLL * PIECES];  // and of the next
 // The first dimension of a thread's piece.
 uint piece_start(uint piece) { return (piece * LANES + tid % LANES) * VEC; }
 
-uint64_t row_offset(uint row) {
-  const uint head = pair % args.kv_heads * GROUP + row % GROUP;
-  return query_offset(pair / args.kv_heads, row / GROUP, head);
-}
+uint head_of(uint row) { return pair % args.kv_heads * GROUP + row % GROUP; }
 
 void load_queries() {
   [[unroll]] for (uint r = 0; r < ROWS; ++r) {
@@ -74,7 +71,8 @@ void load_queries() {
     sum[r] = 0.0;
     [[unroll]] for (uint p = 0; p < PIECES; ++p) {
       float e[VEC];
-      const uint64_t at = row_offset(r) + piece_start(p);
+      const uint64_t at =
+          query_offset(pair / args.kv_heads, r / GROUP, head_of(r)) + piece_start(p);
       unpack(IN_RAW(IN_PACK(args.q + at * IN_BYTES).v), e);
       [[unroll]] for (uint i = 0; i < VEC; ++i) {
         query[r * ELEMENTS + p * VEC + i] = args.scale * e[i];
@@ -132,7 +130,8 @@ void add_keys(uint r, uint first, uint end) {
 
 void put(uint row, uint d, float total, float x) {
   // Without a key, nothing is attended to.
-  store_out(args.result + (row_offset(row) + d) * OUT_BYTES, total == 0.0 ? 0.0 : x / total);
+  const uint64_t at = result_offset(pair / args.kv_heads, row / GROUP, head_of(row)) + d;
+  store_out(args.result + at * OUT_BYTES, total == 0.0 ? 0.0 : x / total);
 }
 
 #if SPLIT > 1

@@ -96,15 +96,15 @@ struct Keys {
   }
 };
 
-GRETA_DEVICE u64 output_offset(const Arguments& args, u32 pair, u32 row) {
-  const u32 head = pair % args.kv_heads * GROUP + row % GROUP;
-  return query_offset(args, pair / args.kv_heads, row / GROUP, head);
+GRETA_DEVICE u32 head_of(const Arguments& args, u32 pair, u32 row) {
+  return pair % args.kv_heads * GROUP + row % GROUP;
 }
 
 GRETA_DEVICE void put(const Arguments& args, u32 pair, u32 row, u32 d, float sum, float value) {
   // Without a key, nothing is attended to.
   const float x = sum == 0.0f ? 0.0f : value / sum;
-  args.out[output_offset(args, pair, row) + d] = narrow<Out>(x);
+  const u32 head = head_of(args, pair, row);
+  args.out[output_offset(args, pair / args.kv_heads, row / GROUP, head) + d] = narrow<Out>(x);
 }
 
 #if SPLIT > 1
@@ -196,7 +196,8 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
   Row rows[ROWS];
   GRETA_UNROLL
   for (u32 r = 0; r < ROWS; ++r) {
-    const In* const from = q + output_offset(args, pair, r);
+    const u32 head = head_of(args, pair, r);
+    const In* const from = q + query_offset(args, pair / args.kv_heads, r / GROUP, head);
     rows[r] = {};
     rows[r].greatest = lowest_score;
     GRETA_UNROLL

@@ -247,7 +247,7 @@ void put_piece(uint block, uint d) {
     if (query >= args.queries || d + four * 4 >= DIM || row >= INSTR_M) continue;
     const float factor = uintBitsToFloat(matrix_memory[factors_place() + line * FACTOR_LINE].x);
     const vec4 x = uintBitsToFloat(matrix_memory[scores_place() + row * SCORE_LINE + four]);
-    const uint64_t to = query_offset(sequence, query, head) + d + four * 4;
+    const uint64_t to = result_offset(sequence, query, head) + d + four * 4;
     store_out4(args.result + to * OUT_BYTES, x * factor);
   }
 }

@@ -351,7 +351,7 @@ GRETA_KERNEL(THREADS) attention_matrix(ATTENTION_PARAMETERS) {
       const u32 query = first + i * 16 + line(r);
       if (query >= queries) continue;
       // Without a key, nothing is attended to.
-      rows.put(out + query_offset(args, tile.sequence, query, tile.head), i, r,
+      rows.put(out + output_offset(args, tile.sequence, query, tile.head), i, r,
                sum > 0.0f ? 1.0f / sum : 0.0f);
     }
   }

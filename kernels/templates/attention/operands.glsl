@@ -2,8 +2,8 @@
 // [query][head][DIM]; keys and values head by head, [sequence][KV head][capacity][DIM].
 
 #if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
-    !defined(DIM) || !defined(CAUSAL)
-#error "{IN,OUT}_{F16,BF16}, DIM and CAUSAL must be defined"
+    !defined(DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
+#error "{IN,OUT}_{F16,BF16}, DIM, CAUSAL and Q_STRIDE must be defined"
 #endif
 #if DIM < 8 || DIM % 8 != 0
 #error "DIM is a multiple of 8"
@@ -42,9 +42,18 @@ uint visible_keys(uint count, uint query) {
 #endif
 }
 
-// Where a head of a query is, in queries and in results; in elements.
-uint64_t query_offset(uint sequence, uint query, uint head) {
+// Where a head of a query is in results; in elements.
+uint64_t result_offset(uint sequence, uint query, uint head) {
   return ((uint64_t(sequence) * args.queries + query) * args.heads + head) * DIM;
+}
+
+// And in queries, whose tokens may be further apart.
+uint64_t query_offset(uint sequence, uint query, uint head) {
+#if Q_STRIDE
+  return (uint64_t(sequence) * args.queries + query) * Q_STRIDE + uint64_t(head) * DIM;
+#else
+  return result_offset(sequence, query, head);
+#endif
 }
 
 // Where a KV head's keys and values start.

@@ -3,8 +3,8 @@
 #pragma once
 
 #if !defined(IN_F16) || !defined(IN_BF16) || !defined(OUT_F16) || !defined(OUT_BF16) || \
-    !defined(DIM) || !defined(CAUSAL)
-#error "{IN,OUT}_{F16,BF16}, DIM and CAUSAL must be defined"
+    !defined(DIM) || !defined(CAUSAL) || !defined(Q_STRIDE)
+#error "{IN,OUT}_{F16,BF16}, DIM, CAUSAL and Q_STRIDE must be defined"
 #endif
 #if DIM < 8 || DIM % 8 != 0
 #error "DIM is a multiple of 8"
@@ -53,9 +53,18 @@ GRETA_DEVICE u32 visible_keys(u32 count, u32 queries, u32 query) {
 #endif
 }
 
-// Where a head of a query is, in queries and in outputs.
-GRETA_DEVICE u64 query_offset(const Arguments& args, u32 sequence, u32 query, u32 head) {
+// Where a head of a query is in outputs.
+GRETA_DEVICE u64 output_offset(const Arguments& args, u32 sequence, u32 query, u32 head) {
   return ((u64(sequence) * args.queries + query) * args.heads + head) * DIM;
+}
+
+// And in queries, whose tokens may be further apart.
+GRETA_DEVICE u64 query_offset(const Arguments& args, u32 sequence, u32 query, u32 head) {
+#if Q_STRIDE
+  return (u64(sequence) * args.queries + query) * Q_STRIDE + u64(head) * DIM;
+#else
+  return output_offset(args, sequence, query, head);
+#endif
 }
 
 // Where a KV head's keys and values start.

@@ -23,6 +23,7 @@ Shape shape_of(const Problem& problem) {
   shape.queries = problem.dim("q");
   shape.capacity = problem.dim("kv");
   shape.dim = problem.dim("dim");
+  shape.q_stride = problem.stride("q_stride", shape.heads * shape.dim);
   shape.causal = problem.dim("causal") != 0;
   const std::string scale = problem.attribute("scale", "auto");
   shape.scale = scale == "auto" ? 1 / std::sqrt(static_cast<double>(shape.dim))
@@ -33,6 +34,7 @@ Shape shape_of(const Problem& problem) {
 Defines problem_defines(const Shape& shape) {
   Defines defines = type_defines(shape.in, shape.out);
   defines.emplace_back("DIM", std::to_string(shape.dim));
+  defines.emplace_back("Q_STRIDE", std::to_string(shape.q_stride));
   defines.emplace_back("CAUSAL", shape.causal ? "1" : "0");
   return defines;
 }

@@ -14,6 +14,7 @@ namespace greta::attention {
 struct Shape {
   DType in, out;
   std::int64_t batch, heads, kv_heads, queries, capacity, dim;
+  std::int64_t q_stride;  ///< elements of Q from one token to the next; 0: packed
   bool causal;
   double scale;  ///< of the scores
 

@@ -186,7 +186,7 @@ void main() {
     if (query >= args.queries) continue;
     // Without a key, nothing is attended to.
     const float factor = sum[i] > 0.0 ? 1.0 / sum[i] : 0.0;
-    const uint64_t at = args.result + query_offset(sequence, query, head) * OUT_BYTES;
+    const uint64_t at = args.result + result_offset(sequence, query, head) * OUT_BYTES;
     [[unroll]] for (uint p = 0; p < FOURS; ++p)
       store_out4(at + (p * LANES + lane) * 4 * OUT_BYTES, value[i * FOURS + p] * factor);
   }

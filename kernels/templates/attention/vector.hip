@@ -220,7 +220,7 @@ GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
   for (u32 i = 0; i < TQ; ++i) {
     const u32 query = tile.first + line + i;
     if (query < queries) {
-      rows.put(out + query_offset(args, tile.sequence, query, tile.head), i);
+      rows.put(out + output_offset(args, tile.sequence, query, tile.head), i);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/plan.hpp"
+#include "kernels/templates/common/strides.hpp"
 
 namespace greta {
 namespace {
@@ -71,9 +72,11 @@ Alternative space(const std::string& variant, const ElementwiseShape& shape, DTy
 
 /// As wide as possible; many loads in flight, unless some of the device would have no work; then
 /// small workgroups. A CPU has few loads in flight, and takes a workgroup's threads one by one.
-std::vector<Config> defaults(const std::string& variant, const ElementwiseShape& shape, DType in,
-                             const DeviceInfo& device) {
-  const std::int64_t most = shape.run > 0 ? shape.run : vector_widths(in).back();
+std::vector<Config> defaults(const std::string& variant, const ElementwiseShape& shape,
+                             const Problem& problem, const DeviceInfo& device) {
+  const DType in = problem.dtype;
+  const std::int64_t most =
+      common_step(problem, shape.run > 0 ? shape.run : vector_widths(in).back());
   const int vec = widest_vector(in, most, most);
   const auto config = [&](int threads, int items) {
     return Config{variant, {{"THREADS", threads}, {"VEC", vec}, {"ITEMS", items}}};
@@ -113,13 +116,16 @@ Variant elementwise_variant(const ElementwiseKernel& kernel) {
   const std::string name = kernel.path.substr(kernel.path.find('/') + 1);
   return {name,
           [kernel, name](const Problem& problem, const DeviceInfo& device) {
-            return space(name, kernel.shape(problem), problem.dtype, problem.out_dtype, device);
+            Alternative a =
+                space(name, kernel.shape(problem), problem.dtype, problem.out_dtype, device);
+            append(a.constraints, stride_constraints(problem));
+            return a;
           },
           [kernel](const Problem& problem, const DeviceInfo& device, const Config& config) {
             return plan(kernel, problem, device, config);
           },
           [kernel, name](const Problem& problem, const DeviceInfo& device) {
-            return defaults(name, kernel.shape(problem), problem.dtype, device);
+            return defaults(name, kernel.shape(problem), problem, device);
           },
           kernel.summary};
 }

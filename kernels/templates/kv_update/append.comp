@@ -9,13 +9,26 @@ layout(push_constant, std430) uniform Arguments {
   uint tokens, heads, dim, capacity;
 } args;
 
+#if !defined(KV_STRIDE)
+#error "KV_STRIDE must be defined, 0 where tokens are packed"
+#endif
+
+// Elements before a row of the keys or values; tokens are KV_STRIDE apart, or packed.
+uint64_t row_start(uint row) {
+#if KV_STRIDE
+  return uint64_t(row / args.heads) * KV_STRIDE + uint64_t(row % args.heads) * args.dim;
+#else
+  return uint64_t(row) * args.dim;
+#endif
+}
+
 void main() {
   const uint width = args.dim / VEC, rows = args.tokens * args.heads;
   const Place start = tile_start(width, THREADS * ITEMS);
   X_RAW keys[ITEMS], values[ITEMS];
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     const Place place = advance(start, i * THREADS + gl_LocalInvocationIndex, width);
-    const uint64_t from = (uint64_t(place.row) * args.dim + place.col * VEC) * IN_BYTES;
+    const uint64_t from = (row_start(place.row) + place.col * VEC) * IN_BYTES;
     keys[i] = values[i] = X_RAW(0);
     if (place.row < rows) {
       keys[i] = load_vector(args.k + from);

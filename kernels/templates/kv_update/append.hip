@@ -2,6 +2,16 @@
 // go to the head's slot `position` + token. Tokens for which there is no slot are left out.
 #include "common/elementwise.hip"
 
+#if !defined(KV_STRIDE)
+#error "KV_STRIDE must be defined, 0 where tokens are packed"
+#endif
+
+// Elements before a row of the keys or values; tokens are KV_STRIDE apart, or packed.
+GRETA_DEVICE u64 row_start(u32 row, u32 heads, u32 dim) {
+  if (KV_STRIDE > 0) return u64(row / heads) * KV_STRIDE + u64(row % heads) * dim;
+  return u64(row) * dim;
+}
+
 GRETA_KERNEL(THREADS)
 kv_update_append(const In* __restrict__ k, const In* __restrict__ v,
                  const int* __restrict__ position, Out* __restrict__ k_cache,
@@ -13,7 +23,7 @@ kv_update_append(const In* __restrict__ k, const In* __restrict__ v,
   for (u32 i = 0; i < ITEMS; ++i) {
     const Place place = advance(start, i * THREADS + thread_index(), width);
     if (place.row >= rows) continue;
-    const u64 from = u64(place.row) * dim + place.col * VEC;
+    const u64 from = row_start(place.row, heads, dim) + place.col * VEC;
     keys[i] = load_vector(k + from);
     values[i] = load_vector(v + from);
   }

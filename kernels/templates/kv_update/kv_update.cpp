@@ -4,15 +4,21 @@
 
 #include "kernels/reference/kv_update.hpp"
 #include "kernels/templates/common/elementwise.hpp"
+#include "kernels/templates/common/strides.hpp"
 
 namespace greta {
 namespace {
 
+std::int64_t packed(const Problem& problem) {
+  return problem.dim("kv_heads") * problem.dim("dim");
+}
+
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), heads = problem.dim("kv_heads");
   const std::int64_t dim = problem.dim("dim"), slots = heads * problem.dim("capacity");
-  return {{"K", Role::input, problem.dtype, tokens, heads * dim},
-          {"V", Role::input, problem.dtype, tokens, heads * dim},
+  const std::int64_t stride = problem.stride("kv_stride", packed(problem));
+  return {{"K", Role::input, problem.dtype, tokens, heads * dim, stride},
+          {"V", Role::input, problem.dtype, tokens, heads * dim, stride},
           {"position", Role::input, DType::i32, 1, 1},
           {"K_cache", Role::input_output, problem.out_dtype, slots, dim},
           {"V_cache", Role::input_output, problem.out_dtype, slots, dim}};
@@ -55,6 +61,10 @@ ElementwiseShape shape(const Problem& problem) {
   return row_shape(problem.dim("tokens") * problem.dim("kv_heads"), problem.dim("dim"), "dim", 2);
 }
 
+Defines defines(const Problem& problem) {
+  return {stride_define(problem, "kv_stride", packed(problem))};
+}
+
 std::vector<Argument> arguments(const Problem& problem) {
   std::vector<Argument> list;
   for (std::size_t tensor = 0; tensor < 5; ++tensor) list.emplace_back(OperandArgument{tensor});
@@ -77,11 +87,13 @@ KernelTemplate make_kv_update() {
                   {"kv_heads", "heads of keys and values"},
                   {"dim", "elements of a head"},
                   {"capacity", "tokens that the caches hold", 1, 2147483647, "", {160, 168, 200}}};
+  t.attributes = {stride_attribute(
+      "kv_stride", "elements from one token to the next, of K and of V", "kv_heads x dim", packed)};
   t.dtypes = converted_dtypes();
   t.sizes = {{4096, 32, 128, 8192}, {1, 32, 128, 2048}, {16, 8, 80, 2048}, {7, 3, 5, 100}};
   t.variants = {elementwise_variant(
       {"kv_update/append", "a thread takes ITEMS vectors of the keys and the same of the values",
-       shape, nullptr, arguments})};
+       shape, defines, arguments})};
   t.check = check;
   t.work = work;
   t.tensors = tensors;

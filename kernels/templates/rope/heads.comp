@@ -3,8 +3,8 @@
 // sines are a row of the table. HALF: element i is paired with i + dim/2, else 2i with 2i + 1. A
 // thread takes the same columns of up to ITEMS heads of a token, so that it reads their angles once.
 
-#if !defined(HALF)
-#error "HALF must be defined"
+#if !defined(HALF) || !defined(X_STRIDE) || !defined(OUT_STRIDE)
+#error "HALF must be defined, and X_STRIDE and OUT_STRIDE, 0 where tokens are packed"
 #endif
 
 #include "common/elementwise.glsl"
@@ -44,13 +44,20 @@ void load_angles(uint token, uint col) {
 #endif
 }
 
+// Elements before a head of a token; tokens are `stride` apart, or packed.
+uint64_t head_start(uint token, uint head, uint stride) {
+  if (stride > 0) return uint64_t(token) * stride + uint64_t(head) * args.dim;
+  return (uint64_t(token) * args.heads + head) * args.dim;
+}
+
 void main() {
   const uint width = args.dim / (PARTS * VEC);
   const uint groups = args.heads / ITEMS + (args.heads % ITEMS != 0 ? 1 : 0);
   const Place place = advance(tile_start(width, THREADS), gl_LocalInvocationIndex, width);
   const uint token = place.row / groups, group = place.row % groups;
   if (token >= args.tokens) return;
-  const uint64_t first = (uint64_t(token) * args.heads + group) * args.dim + place.col * VEC;
+  const uint64_t first = head_start(token, group, X_STRIDE) + place.col * VEC;
+  const uint64_t target = head_start(token, group, OUT_STRIDE) + place.col * VEC;
   const uint64_t step = uint64_t(groups) * args.dim;  // from one of the thread's heads to the next
   X_RAW raw[ITEMS * PARTS];
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
@@ -64,7 +71,7 @@ void main() {
   load_angles(token, place.col);
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     if (group + i * groups >= args.heads) continue;
-    const uint64_t to = args.out_ + (first + i * step) * OUT_BYTES;
+    const uint64_t to = args.out_ + (target + i * step) * OUT_BYTES;
     float a[VEC], y[VEC];
     unpack(raw[i * PARTS], a);
 #if HALF

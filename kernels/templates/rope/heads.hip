@@ -1,8 +1,8 @@
 // Rotates the pairs of each head's elements by the angles of its token's position, whose cosines and
 // sines are a row of the table. HALF: element i is paired with i + dim/2, else 2i with 2i + 1. A
 // thread takes the same columns of up to ITEMS heads of a token, so that it reads their angles once.
-#if !defined(HALF)
-#error "HALF must be defined"
+#if !defined(HALF) || !defined(X_STRIDE) || !defined(OUT_STRIDE)
+#error "HALF must be defined, and X_STRIDE and OUT_STRIDE, 0 where tokens are packed"
 #endif
 
 #include "common/elementwise.hip"
@@ -35,6 +35,12 @@ GRETA_DEVICE void rotate(const Vector (&x)[parts], const float (&angles)[parts *
 #endif
 }
 
+// Elements before a head of a token; tokens are `stride` apart, or packed.
+GRETA_DEVICE u64 head_start(u32 token, u32 head, u32 heads, u32 dim, u32 stride) {
+  if (stride > 0) return u64(token) * stride + u64(head) * dim;
+  return (u64(token) * heads + head) * dim;
+}
+
 // x may be out: a thread overwrites only what it has read before.
 GRETA_KERNEL(THREADS)
 rope_heads(const In* x, const int* __restrict__ positions, const float* __restrict__ table, Out* out,
@@ -43,7 +49,8 @@ rope_heads(const In* x, const int* __restrict__ positions, const float* __restri
   const Place place = advance(tile_start<THREADS>(width), thread_index(), width);
   const u32 token = place.row / groups, group = place.row % groups;
   if (token >= tokens) return;
-  const u64 first = (u64(token) * heads + group) * dim + place.col * VEC;
+  const u64 first = head_start(token, group, heads, dim, X_STRIDE) + place.col * VEC;
+  const u64 to = head_start(token, group, heads, dim, OUT_STRIDE) + place.col * VEC;
   const u64 step = u64(groups) * dim;  // from one of the thread's heads to the next
   Vector vector[ITEMS][parts] = {};
   GRETA_UNROLL
@@ -66,6 +73,6 @@ rope_heads(const In* x, const int* __restrict__ positions, const float* __restri
     float y[parts][VEC];
     rotate(vector[i], angles, y);
     GRETA_UNROLL
-    for (int p = 0; p < parts; ++p) store_floats(out + first + i * step + p * (dim / 2), y[p]);
+    for (int p = 0; p < parts; ++p) store_floats(out + to + i * step + p * (dim / 2), y[p]);
   }
 }

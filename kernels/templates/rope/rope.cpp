@@ -7,6 +7,7 @@
 #include "kernels/reference/rope.hpp"
 #include "kernels/templates/common/elementwise.hpp"
 #include "kernels/templates/common/limits.hpp"
+#include "kernels/templates/common/strides.hpp"
 
 namespace greta {
 namespace {
@@ -19,12 +20,20 @@ bool in_place(const Problem& problem) {
   return problem.attribute("output", "new") == "in_place";
 }
 
+std::int64_t packed(const Problem& problem) {
+  return problem.dim("heads") * problem.dim("dim");
+}
+
+/// A row of x is a head; where tokens are not packed, a token.
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), dim = problem.dim("dim");
   const std::int64_t rows = tokens * problem.dim("heads");
-  const Role x = in_place(problem) ? Role::input_output : Role::input;
+  const std::int64_t stride = problem.stride("x_stride", packed(problem));
+  const Role role = in_place(problem) ? Role::input_output : Role::input;
+  TensorSpec x{"x", role, problem.dtype, rows, dim};
+  if (stride > 0) x = {"x", role, problem.dtype, tokens, packed(problem), stride};
   std::vector<TensorSpec> list{
-      {"x", x, problem.dtype, rows, dim},
+      x,
       {"positions", Role::input, DType::i32, 1, tokens},
       {"table", Role::input, DType::f32, problem.dim("positions"), dim},
   };
@@ -76,7 +85,9 @@ ElementwiseShape shape(const Problem& problem) {
 }
 
 Defines defines(const Problem& problem) {
-  return {{"HALF", half(problem) ? "1" : "0"}};
+  const auto x = stride_define(problem, "x_stride", packed(problem));
+  return {
+      {"HALF", half(problem) ? "1" : "0"}, x, {"OUT_STRIDE", in_place(problem) ? x.second : "0"}};
 }
 
 std::vector<Argument> arguments(const Problem& problem) {
@@ -109,6 +120,8 @@ KernelTemplate make_rope() {
        nullptr,
        {}},
       {"output", "where the result goes", "new", {"new", "in_place"}, "", nullptr, {}},
+      stride_attribute("x_stride", "elements from one token of x to the next", "heads x dim",
+                       packed),
   };
   t.dtypes = {{DType::f16, DType::f16}, {DType::bf16, DType::bf16}, {DType::f32, DType::f32}};
   t.sizes = {{4096, 32, 128, 4096}, {1, 32, 128, 131072}, {100, 6, 80, 4096}, {7, 3, 6, 100}};

@@ -41,12 +41,13 @@ Problem rows_problem(const char* op, const Tensor& x, const Tensor& out) {
   return problem_of(op, x.dtype(), out.dtype(), {{"rows", rows_of(x)}, {"cols", cols_of(x)}});
 }
 
-/// Sets how far apart a tensor's rows are, where they are not packed; check_operands() refuses
-/// those that are not evenly apart.
-void set_stride(Problem& problem, const char* attribute, const Tensor& tensor) {
-  const std::size_t rank = tensor.shape().rank();
-  const std::int64_t stride = rank > 1 ? tensor.row_stride(rank - 1) : 0;
-  if (stride > cols_of(tensor)) set(problem, attribute, std::to_string(stride));
+/// Sets how far apart a tensor's rows are, of its last `dims` dimensions each, where they are not
+/// packed; check_operands() refuses those that are not evenly apart.
+void set_stride(Problem& problem, const char* attribute, const Tensor& tensor,
+                std::size_t dims = 1) {
+  if (tensor.contiguous()) return;
+  const std::int64_t stride = tensor.row_stride(tensor.shape().rank() - dims);
+  if (stride > 0) set(problem, attribute, std::to_string(stride));
 }
 
 void set_strides(Problem& problem, const Tensor& x, const Tensor& y) {
@@ -172,6 +173,7 @@ Result<void> Operations::rope(const Tensor& x, const Tensor& positions, const Te
   if (pairs == RopePairs::half) set(problem, "style", "half");
   const bool in_place = out.same_view(x);
   if (in_place) set(problem, "output", "in_place");
+  set_stride(problem, "x_stride", x, 2);
   const std::array operands{x, positions, table, out};
   return start(problem, std::span(operands).first(in_place ? 3 : 4));
 }
@@ -182,11 +184,12 @@ Result<void> Operations::kv_update(const Tensor& k, const Tensor& v, const Tenso
     return bad_rank("kv_update", "K_cache", k_cache, "[kv_heads, capacity, dim]");
   }
   if (k.shape().rank() != 3) return bad_rank("kv_update", "K", k, "[tokens, kv_heads, dim]");
-  const Problem problem = problem_of("kv_update", k.dtype(), k_cache.dtype(),
-                                     {{"tokens", k.shape()[0]},
-                                      {"kv_heads", k_cache.shape()[0]},
-                                      {"dim", k_cache.shape()[2]},
-                                      {"capacity", k_cache.shape()[1]}});
+  Problem problem = problem_of("kv_update", k.dtype(), k_cache.dtype(),
+                               {{"tokens", k.shape()[0]},
+                                {"kv_heads", k_cache.shape()[0]},
+                                {"dim", k_cache.shape()[2]},
+                                {"capacity", k_cache.shape()[1]}});
+  set_stride(problem, "kv_stride", k, 2);
   return start(problem, std::array{k, v, position, k_cache, v_cache});
 }
 
@@ -222,6 +225,7 @@ Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tenso
                                 {"dim", q.shape()[rank - 1]},
                                 {"causal", options.causal ? 1 : 0}});
   if (options.scale) set(problem, "scale", number(*options.scale));
+  set_stride(problem, "q_stride", q, 2);
   return start(problem, std::array{q, k, v, lengths, out});
 }
 

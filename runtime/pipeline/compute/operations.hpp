@@ -46,8 +46,9 @@ struct NormOptions {
 /// leading dimensions count as rows. Operands must be contiguous, and no operand that is written
 /// may overlap another, except where it is said. Operations on rows (argmax, softmax and the norms)
 /// also take views whose rows are evenly further apart than packed: all inputs that have rows
-/// alike, and all outputs alike. What can't be computed is a Failure (`invalid_argument`), and then
-/// nothing is run or recorded.
+/// alike, and all outputs alike; so do rope, kv_update and attention of x, of k and v alike, and of
+/// q whose tokens are. What can't be computed is a Failure (`invalid_argument`), and then nothing
+/// is run or recorded.
 ///
 /// Queue runs them at once, Pipeline records them.
 class Operations {

@@ -75,57 +75,30 @@ class PassRecorder {
     return y;
   }
 
-  Tensor heads(const Tensor& x, std::int64_t count) const {
-    return x.reshape({shape_.rows(), count, config_.head_dim});
-  }
-
-  void rotate(const Tensor& x, std::int64_t count) {
-    const auto pairs =
-        config_.rope_style == RopeStyle::half ? RopePairs::half : RopePairs::interleaved;
-    const Tensor y = heads(x, count);
-    label("rope");
-    pipeline_.rope(y, inputs_.positions, memory_.rope_table, y, pairs).value();
-  }
-
+  /// Columns of one product, by heads.
   struct Projected {
-    Tensor q, k, v;
+    Tensor q;     ///< [batch, tokens, heads, head_dim]
+    Tensor k, v;  ///< [rows, kv_heads, head_dim]
   };
 
-  /// Queries and keys are rotated already. Of one token they stand in one row.
+  /// Queries and keys are rotated already.
   Projected project(const Tensor& x) {
-    const std::int64_t q = config_.q_dim(), kv = config_.kv_dim();
-    const Tensor& weights = layer().qkv;
-    Projected all;
-    if (shape_.rows() == 1) {
-      const Tensor row = product("qkv", x, weights).reshape({q + 2 * kv});
-      const auto part = [&row](std::int64_t first, std::int64_t count) {
-        return row.slice(0, first, count).reshape({1, count});
-      };
-      all = {part(0, q), part(q, kv), part(q + kv, kv)};
-      tell_projected(all);
-      rotate(part(0, q + kv), config_.heads + config_.kv_heads);
-    } else {
-      all.q = product("q", x, weights.slice(0, 0, q));
-      all.k = product("k", x, weights.slice(0, q, kv));
-      all.v = product("v", x, weights.slice(0, q + kv, kv));
-      tell_projected(all);
-      rotate(all.q, config_.heads);
-      rotate(all.k, config_.kv_heads);
-    }
-    tell(LlamaStage::q_rope, all.q);
-    tell(LlamaStage::k_rope, all.k);
-    return all;
-  }
-
-  void tell_projected(const Projected& all) {
-    tell(LlamaStage::q, all.q);
-    tell(LlamaStage::k, all.k);
-    tell(LlamaStage::v, all.v);
+    const std::int64_t q = config_.heads, kv = config_.kv_heads, dim = config_.head_dim;
+    const Tensor all = product("qkv", x, layer().qkv);
+    tell(LlamaStage::q, all);
+    const Tensor heads = all.reshape({shape_.rows(), q + 2 * kv, dim});
+    const Tensor rotated = heads.slice(1, 0, q + kv);
+    const auto pairs =
+        config_.rope_style == RopeStyle::half ? RopePairs::half : RopePairs::interleaved;
+    label("rope");
+    pipeline_.rope(rotated, inputs_.positions, memory_.rope_table, rotated, pairs).value();
+    tell(LlamaStage::q_rope, all);
+    const Tensor by_sequence = all.reshape({shape_.batch, shape_.tokens, q + 2 * kv, dim});
+    return {by_sequence.slice(2, 0, q), heads.slice(1, q, kv), heads.slice(1, q + kv, kv)};
   }
 
   void append(const Projected& all) {
     const auto index = static_cast<std::size_t>(layer_);
-    const Tensor k = heads(all.k, config_.kv_heads), v = heads(all.v, config_.kv_heads);
     const Shape cache{config_.kv_heads, memory_.capacity, config_.head_dim};
     label("kv_update");
     for (std::int64_t b = 0; b < shape_.batch; ++b) {
@@ -133,7 +106,7 @@ class PassRecorder {
         return x.slice(0, b * shape_.tokens, shape_.tokens);
       };
       pipeline_
-          .kv_update(tokens(k), tokens(v), inputs_.slot.slice(0, b, 1),
+          .kv_update(tokens(all.k), tokens(all.v), inputs_.slot.slice(0, b, 1),
                      memory_.keys[index].slice(0, b, 1).reshape(cache),
                      memory_.values[index].slice(0, b, 1).reshape(cache))
           .value();
@@ -152,8 +125,8 @@ class PassRecorder {
     AttentionOptions options;
     options.causal = shape_.tokens > 1;
     pipeline_
-        .attention(all.q.reshape(shape), memory_.keys[index], memory_.values[index],
-                   inputs_.lengths, out.reshape(shape), options)
+        .attention(all.q, memory_.keys[index], memory_.values[index], inputs_.lengths,
+                   out.reshape(shape), options)
         .value();
     tell(LlamaStage::attention, out);
     const Tensor sum = product("attn_out", out, layer().wo, x);

@@ -56,9 +56,10 @@ LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaOptio
 LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
                             const LlamaOptions& options);
 
-/// Told the result of each stage as it is recorded; layer -1: of the whole model. Of `gate` and
-/// `up` it is told together, as `gate`: each row has the one, then the other. Of k_cache and
-/// v_cache it is not told: they are in LlamaMemory.
+/// Told the result of each stage as it is recorded; layer -1: of the whole model. Of stages whose
+/// results are columns of one matrix it is told once, by the first one's name: `gate` has gate and
+/// up, `q` has q, k and v, and `q_rope` has q_rope, k_rope and v. Of k_cache and v_cache it is not
+/// told: they are in LlamaMemory.
 using LlamaTap = std::function<void(std::int64_t layer, LlamaStage stage, const Tensor& result)>;
 
 /// Records a pass: tokens' keys and values are appended to the caches, and the logits of each

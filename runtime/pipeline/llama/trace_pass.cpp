@@ -30,6 +30,22 @@ TraceMatrix columns(const TraceMatrix& from, std::int64_t first, std::int64_t co
   return part;
 }
 
+/// The stages that a result is of, as LlamaTap tells them, with their columns.
+std::vector<std::pair<LlamaStage, std::int64_t>> parts_of(LlamaStage stage, std::int64_t cols,
+                                                          const LlamaConfig& config) {
+  const std::int64_t q = config.q_dim(), kv = config.kv_dim();
+  switch (stage) {
+    case LlamaStage::q:
+      return {{LlamaStage::q, q}, {LlamaStage::k, kv}, {LlamaStage::v, kv}};
+    case LlamaStage::q_rope:
+      return {{LlamaStage::q_rope, q}, {LlamaStage::k_rope, kv}};
+    case LlamaStage::gate:
+      return {{LlamaStage::gate, cols / 2}, {LlamaStage::up, cols / 2}};
+    default:
+      return {{stage, cols}};
+  }
+}
+
 /// Copies of stages' results, which are overwritten later in the pass.
 struct Copies {
   struct Copy {
@@ -47,7 +63,7 @@ struct Copies {
     };
   }
 
-  void put(Runtime& runtime, LlamaTrace& trace) const {
+  void put(Runtime& runtime, const LlamaConfig& config, LlamaTrace& trace) const {
     const auto tokens = static_cast<std::int64_t>(trace.ids.size());
     for (const auto& [layer, stage, tensor] : all) {
       TraceMatrix result = matrix(runtime, tensor, tokens);
@@ -58,12 +74,10 @@ struct Copies {
         continue;
       }
       LlamaLayerTrace& to = trace.layers[static_cast<std::size_t>(layer)];
-      if (stage == LlamaStage::gate) {
-        const std::int64_t half = result.cols / 2;
-        to[LlamaStage::gate] = columns(result, 0, half);
-        to[LlamaStage::up] = columns(result, half, half);
-      } else {
-        to[stage] = std::move(result);
+      std::int64_t first = 0;
+      for (const auto& [part, width] : parts_of(stage, result.cols, config)) {
+        to[part] = columns(result, first, width);
+        first += width;
       }
     }
   }
@@ -106,7 +120,7 @@ LlamaTrace LlamaRunner::trace(std::span<const std::int32_t> ids) {
   record_llama(pipeline, weights_, memory_, shape, copies.tap(runtime_, pipeline));
   const auto graph = pipeline.finish().value();
   run_pass(*graph, ids, count, shape, count);
-  copies.put(runtime_, trace);
+  copies.put(runtime_, weights_.config, trace);
   for (std::size_t i = 0; i < trace.layers.size(); ++i) {
     trace.layers[i][LlamaStage::k_cache] = cached(memory_.keys[i]);
     trace.layers[i][LlamaStage::v_cache] = cached(memory_.values[i]);

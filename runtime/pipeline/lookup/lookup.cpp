@@ -53,6 +53,22 @@ struct Lookup::Impl {
     return is_valid(problem, device, config) ? config : kernel.default_config(problem, device);
   }
 
+  /// What is known of the problem; where its rows are not packed and nothing is, of that with
+  /// packed rows, the nearest to it.
+  std::optional<KnownWinners::Found> known_of(const KernelTemplate& kernel, const Problem& problem,
+                                              const Problem& representative) const {
+    auto found = known.find(problem, representative, device);
+    const Problem packed = of_packed_rows(kernel, problem);
+    if (found || packed == problem) return found;
+    found = known.find(packed, bucket(packed), device);
+    if (!found || !is_valid(problem, device, found->config) ||
+        !is_valid(representative, device, found->config)) {
+      return std::nullopt;
+    }
+    if (found->origin == LookupOrigin::exact) found->origin = LookupOrigin::nearest_shape;
+    return found;
+  }
+
   Answer decide(const Problem& problem) const {
     const auto* kernel = find_template(problem.op);
     if (kernel == nullptr) throw Error(fmt::format("there is no operation {}", problem.op));
@@ -60,7 +76,7 @@ struct Lookup::Impl {
     Problem representative = bucket(problem);
     if (!check_problem(*kernel, representative)) representative = problem;
     Answer answer;
-    auto found = known.find(problem, representative, device);
+    auto found = known_of(*kernel, problem, representative);
     if (found) {
       answer.config = std::move(found->config);
       answer.origin = found->origin;
