@@ -71,8 +71,8 @@ void load_queries() {
     sum[r] = 0.0;
     [[unroll]] for (uint p = 0; p < PIECES; ++p) {
       float e[VEC];
-      const uint64_t at =
-          query_offset(pair / args.kv_heads, r / GROUP, head_of(r)) + piece_start(p);
+      const uint head = head_of(r);
+      const uint64_t at = query_offset(pair / args.kv_heads, r / GROUP, head) + piece_start(p);
       unpack(IN_RAW(IN_PACK(args.q + at * IN_BYTES).v), e);
       [[unroll]] for (uint i = 0; i < VEC; ++i) {
         query[r * ELEMENTS + p * VEC + i] = args.scale * e[i];
@@ -130,7 +130,8 @@ void add_keys(uint r, uint first, uint end) {
 
 void put(uint row, uint d, float total, float x) {
   // Without a key, nothing is attended to.
-  const uint64_t at = result_offset(pair / args.kv_heads, row / GROUP, head_of(row)) + d;
+  const uint head = head_of(row);
+  const uint64_t at = result_offset(pair / args.kv_heads, row / GROUP, head) + d;
   store_out(args.result + at * OUT_BYTES, total == 0.0 ? 0.0 : x / total);
 }
 

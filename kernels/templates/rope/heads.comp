@@ -57,7 +57,8 @@ void main() {
   const uint token = place.row / groups, group = place.row % groups;
   if (token >= args.tokens) return;
   const uint64_t first = head_start(token, group, X_STRIDE) + place.col * VEC;
-  const uint64_t target = head_start(token, group, OUT_STRIDE) + place.col * VEC;
+  const uint64_t target =
+      OUT_STRIDE == X_STRIDE ? first : head_start(token, group, OUT_STRIDE) + place.col * VEC;
   const uint64_t step = uint64_t(groups) * args.dim;  // from one of the thread's heads to the next
   X_RAW raw[ITEMS * PARTS];
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {

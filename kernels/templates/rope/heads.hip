@@ -50,7 +50,9 @@ rope_heads(const In* x, const int* __restrict__ positions, const float* __restri
   const u32 token = place.row / groups, group = place.row % groups;
   if (token >= tokens) return;
   const u64 first = head_start(token, group, heads, dim, X_STRIDE) + place.col * VEC;
-  const u64 to = head_start(token, group, heads, dim, OUT_STRIDE) + place.col * VEC;
+  const u64 to = OUT_STRIDE == X_STRIDE
+                     ? first
+                     : head_start(token, group, heads, dim, OUT_STRIDE) + place.col * VEC;
   const u64 step = u64(groups) * dim;  // from one of the thread's heads to the next
   Vector vector[ITEMS][parts] = {};
   GRETA_UNROLL

@@ -88,6 +88,38 @@ TEST(Operations, OnRowsTakeColumnsOfAWiderMatrix) {
             "add_rmsnorm dtype=f32 out=f32 affine=none x_stride=\"48\" rows=4 cols=16");
 }
 
+TEST(Operations, TakeQueriesKeysAndValuesFromOneProduct) {
+  Recorder ops;
+  const std::int64_t heads = 4, kv_heads = 2, dim = 8;
+  const Tensor all = tensor(DType::f32, {2, 5, heads + 2 * kv_heads, dim});
+  const Tensor by_token = all.reshape({10, heads + 2 * kv_heads, dim});
+  const Tensor table = tensor(DType::f32, {9, dim}), one = tensor(DType::i32, {1});
+  const Tensor cache = tensor(DType::f32, {kv_heads, 16, dim});
+  const Tensor caches = tensor(DType::f32, {2, kv_heads, 16, dim});
+  const auto key = [&ops](const Result<void>& result) {
+    if (!result) return result.failure().message;
+    const auto specs = find_template(ops.problem.op)->tensors(ops.problem);
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      EXPECT_EQ(why_not(ops.operands[i], specs[i]), "");
+    }
+    return ops.problem.key();
+  };
+  const Tensor rotated = by_token.slice(1, 0, heads + kv_heads);
+  EXPECT_EQ(key(ops.rope(rotated, tensor(DType::i32, {10}), table, rotated)),
+            "rope dtype=f32 out=f32 output=in_place x_stride=\"64\" tokens=10 heads=6 dim=8 "
+            "positions=9");
+  EXPECT_EQ(key(ops.rope(rotated, tensor(DType::i32, {10}), table, tensor(DType::f32, {10, 6, 8}))),
+            "rope dtype=f32 out=f32 x_stride=\"64\" tokens=10 heads=6 dim=8 positions=9");
+  EXPECT_EQ(key(ops.kv_update(by_token.slice(1, 4, 2).slice(0, 5, 5),
+                              by_token.slice(1, 6, 2).slice(0, 5, 5), one, cache, cache)),
+            "kv_update dtype=f32 out=f32 kv_stride=\"64\" tokens=5 kv_heads=2 dim=8 capacity=16");
+  EXPECT_EQ(
+      key(ops.attention(all.slice(2, 0, heads), caches, caches, tensor(DType::i32, {2}),
+                        tensor(DType::f32, {2, 5, heads, dim}))),
+      "attention dtype=f32 out=f32 q_stride=\"64\" batch=2 heads=4 kv_heads=2 q=5 kv=16 dim=8 "
+      "causal=0");
+}
+
 TEST(Operations, WhatCantBeMeantIsOneLine) {
   Recorder ops;
   const Tensor matrix = tensor(DType::f32, {4, 8}), vector = tensor(DType::f32, {8});

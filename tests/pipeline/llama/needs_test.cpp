@@ -126,6 +126,24 @@ TEST(LlamaPasses, CapacitiesAreThoseThatAreChosen) {
   }
 }
 
+// Queries, keys and values are one product, of one token and of many.
+TEST(LlamaNeeds, PassesProjectOnce) {
+  const auto runtime = open("vulkan:0");
+  const LlamaConfig& config = model().config;
+  LlamaOptions options;
+  options.capacity = 16;
+  std::set<std::int64_t> projected;
+  for (const Problem& problem : llama_problems(*runtime, config, DType::f32, options)) {
+    const bool layer = problem.op == "gemm" && problem.dim("n") != config.vocab;
+    if (layer && problem.dim("k") == config.dim && problem.dim("n") != 2 * config.hidden_dim &&
+        problem.attribute("epilogue", "") == "") {
+      EXPECT_EQ(problem.dim("n"), config.q_dim() + 2 * config.kv_dim());
+      projected.insert(problem.dim("m"));
+    }
+  }
+  EXPECT_EQ(projected, (std::set<std::int64_t>{1, 16}));
+}
+
 // A prompt of any length, and whatever room is left, asks for nothing else.
 TEST(LlamaNeeds, ProblemsAreAllThatAreAskedFor) {
   const auto runtime = open("vulkan:0");

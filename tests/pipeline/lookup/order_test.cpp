@@ -202,6 +202,28 @@ TEST_F(LookupOrder, ExpectedRegretIsWhatIsRecordedOfTheOperation) {
   EXPECT_DOUBLE_EQ(*lookup.find(half).expected_regret, (1.5 + 3.5 + 1.5) / 3);
 }
 
+TEST_F(LookupOrder, RowsThatAreNotPackedTakeWhatIsKnownOfPackedOnes) {
+  const auto norm = [](const char* stride) {
+    Problem problem{"rmsnorm", DType::f16, DType::f16, {}, {{"rows", 64}, {"cols", 512}}};
+    if (*stride != 0) problem.attributes = {{"x_stride", stride}};
+    return problem;
+  };
+  const Config wide{"held", {{"THREADS", 64}, {"ROWS", 1}, {"VEC", 8}, {"STAY", 0}}};
+  const Config plain{"naive", {{"THREADS", 128}}};
+  databases_.add(winner(norm(""), here_, wide));
+  databases_.add(winner(norm("528"), here_, plain));
+  const auto lookup = databases_.open(here_);
+  const Answer& near = lookup.find(norm("520"));
+  EXPECT_EQ(near.origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(near.problem, norm("").key());
+  EXPECT_EQ(near.config, wide);
+  EXPECT_EQ(lookup.find(norm("528")).origin, LookupOrigin::exact);
+  EXPECT_EQ(lookup.find(norm("528")).config, plain);
+  const Answer& odd = lookup.find(norm("513"));  // VEC does not divide it
+  EXPECT_EQ(odd.origin, LookupOrigin::fallback);
+  EXPECT_EQ(odd.config, find_template("rmsnorm")->default_config(norm("513"), here_));
+}
+
 TEST_F(LookupOrder, ProblemsThatMakeNoSenseAreRefused) {
   const auto lookup = databases_.open(here_);
   EXPECT_THROW(lookup.find(gemm(0, 64, 64)), Error);
