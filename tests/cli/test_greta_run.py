@@ -112,8 +112,8 @@ class Run(RunCase):
         result = self.story("--explain", "--db", self.db)
         self.assertEqual(result.returncode, 0, result.stderr)
         qkv = [line for line in result.stdout.splitlines() if line.startswith("qkv")]
-        self.assertEqual(len(qkv), 1, result.stdout)
-        self.assertIn("exact", qkv[0])
+        self.assertEqual(len(qkv), 2, result.stdout)  # of the prompt, and of one token
+        self.assertIn("exact", qkv[1])
         self.assertEqual(self.told("--tokens", 20, "--db", self.db)["ids"], STORY[:20])
 
     def test_layers_are_checked_against_fp64(self):
