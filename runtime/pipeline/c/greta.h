@@ -100,7 +100,9 @@ enum {
 GRETA_API greta_status greta_tensor_allocate(greta_runtime* runtime, greta_dtype dtype,
                                              const int64_t* shape, size_t rank, greta_memory memory,
                                              greta_tensor** tensor);
-/* Views of the same memory: indices [first, first + count) of a dimension; other extents. */
+/* Views of the same memory: indices [first, first + count) of a dimension; other extents. Operations
+ * on rows (argmax, softmax, norms) take columns of a matrix as they are, rope, kv_update and attention
+ * heads of each token. */
 GRETA_API greta_status greta_tensor_slice(const greta_tensor* tensor, size_t dim, int64_t first,
                                           int64_t count, greta_tensor** view);
 GRETA_API greta_status greta_tensor_reshape(const greta_tensor* tensor, const int64_t* shape,

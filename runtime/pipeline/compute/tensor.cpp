@@ -152,18 +152,24 @@ bool Tensor::overlaps(const Tensor& other) const {
     return tensor.offset_ + static_cast<std::size_t>(last + 1) * size_of(tensor.dtype_);
   };
   if (offset_ >= end(other) || other.offset_ >= end(*this)) return false;
-  // Of columns of one matrix, each row has its own.
-  const auto columns = [](const Tensor& tensor) {
-    return std::max<std::size_t>(tensor.shape_.rank(), 1) - 1;
+  // Of columns of one matrix, each row has its own. In bytes:
+  struct Rows {
+    std::size_t stride = 0, width = 0;
   };
-  const auto stride = static_cast<std::size_t>(row_stride(columns(*this))) * size_of(dtype_);
-  if (stride == 0 ||
-      stride != static_cast<std::size_t>(other.row_stride(columns(other))) * size_of(other.dtype_))
-    return true;
-  const auto first = static_cast<std::size_t>(shape_.last()) * size_of(dtype_);
-  const auto second = static_cast<std::size_t>(other.shape_.last()) * size_of(other.dtype_);
-  const std::size_t apart = (other.offset_ % stride + stride - offset_ % stride) % stride;
-  return apart < first || apart + second > stride;
+  const auto rows = [](const Tensor& tensor) -> Rows {
+    auto width = static_cast<std::size_t>(tensor.shape_.last()) * size_of(tensor.dtype_);
+    for (std::size_t dims = tensor.shape_.rank(); dims-- > 1;) {
+      const auto stride = static_cast<std::size_t>(tensor.row_stride(dims));
+      if (stride > 0) return {stride * size_of(tensor.dtype_), width};
+      width *= static_cast<std::size_t>(tensor.shape_[dims - 1]);
+    }
+    return {};
+  };
+  const Rows own = rows(*this), others = rows(other);
+  if (own.stride == 0 || own.stride != others.stride) return true;
+  const std::size_t apart =
+      (other.offset_ % own.stride + own.stride - offset_ % own.stride) % own.stride;
+  return apart < own.width || apart + others.width > own.stride;
 }
 
 std::string Tensor::text() const {

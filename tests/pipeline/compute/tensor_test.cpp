@@ -118,6 +118,13 @@ TEST(Tensor, ColumnsOfOneMatrixDontOverlap) {
     EXPECT_TRUE(middle.overlaps(a));
   }
   EXPECT_FALSE(v.overlaps(middle));
+  const Tensor heads = tensor(DType::f16, {5, 8, 4});  // by token
+  const Tensor queries = heads.slice(1, 0, 4), keys = heads.slice(1, 4, 2);
+  EXPECT_FALSE(queries.overlaps(keys));
+  EXPECT_FALSE(keys.overlaps(queries));
+  EXPECT_TRUE(heads.slice(1, 3, 2).overlaps(queries));
+  EXPECT_TRUE(heads.slice(1, 3, 2).overlaps(keys));
+  EXPECT_TRUE(heads.slice(2, 0, 2).overlaps(keys));
 }
 
 TEST(Tensor, KernelsTakePackedRowsOfTheirType) {
