@@ -12,11 +12,10 @@ packages=(
 )
 # Kernels for AMD GPUs are compiled with hiprtc and with the newest clang of the distribution.
 llvm=22
-bundler=()  # clang's program for bundles, where it is a package of its own
-grep -qs '^VERSION_CODENAME=noble' /etc/os-release && llvm=20 && bundler=(clang-tools-20)
+grep -qs '^VERSION_CODENAME=noble' /etc/os-release && llvm=20
 test_packages=(
   vulkan-validationlayers clang-format-14 shellcheck
-  libamdhip64-dev "clang-$llvm" "lld-$llvm" "llvm-$llvm" "${bundler[@]}"
+  libamdhip64-dev "clang-$llvm" "clang-tools-$llvm" "lld-$llvm" "llvm-$llvm"
 )
 
 fail() {
