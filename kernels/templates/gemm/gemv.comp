@@ -1,13 +1,13 @@
 #version 460
 // Few rows (ROWS = m): bound by reading B once. A workgroup covers WIDTH columns; its threads
-// divide K among KL lanes, each with UNROLL independent loads in flight, and then add their sums
-// through shared memory in two steps. With SPLIT > 1 the workgroup's z picks a slice of K, and the
+// divide K among KL lanes, each with UNROLL independent loads of its columns in flight, and then add
+// their sums through shared memory in two steps. With SPLIT > 1 the workgroup's z picks a slice of K, and the
 // last slice to arrive adds them all, in the order of K whatever the order of arrival.
 
 #if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(VA) || !defined(VB) || \
-    !defined(UNROLL) || !defined(SPLIT) || !defined(A_ALONG_K) || !defined(B_ALONG_K) || \
+    !defined(TN) || !defined(UNROLL) || !defined(SPLIT) || !defined(A_ALONG_K) || !defined(B_ALONG_K) || \
     !defined(A_PACK) || !defined(A_RAW) || !defined(B_PACK) || !defined(B_RAW)
-#error "ROWS THREADS COLS VA VB UNROLL SPLIT {A,B}_{ALONG_K,PACK,RAW} must be defined"
+#error "ROWS THREADS COLS VA VB TN UNROLL SPLIT {A,B}_{ALONG_K,PACK,RAW} must be defined"
 #endif
 
 #include "common/in_out.glsl"
@@ -18,7 +18,7 @@
 
 #define KL (THREADS / COLS)  // lanes along K
 #if B_ALONG_K
-#define CT 1           // columns of a thread: VB elements of one column in a load
+#define CT TN          // columns of a thread: VB elements of one column in a load
 #define K_OF(u) ((u) * KL * VB)  // of a thread's load, from its first one on
 #if VA != VB || A_ALONG_K == 0
 #error "where B is contiguous along K, A is read along with it"
@@ -28,8 +28,8 @@
 // VA neighbours in K, which one load of A serves; lanes side by side, so that workgroups walk
 // through B together.
 #define K_OF(u) ((u) / VA * (KL * VA) + (u) % VA)
-#if UNROLL % VA != 0 || (A_ALONG_K == 0 && VA != 1)
-#error "VA divides UNROLL, and is 1 where A is not contiguous along K"
+#if UNROLL % VA != 0 || (A_ALONG_K == 0 && VA != 1) || TN != 1
+#error "VA divides UNROLL, and is 1 where A is not contiguous along K; TN is 1"
 #endif
 #endif
 #define WIDTH (COLS * CT)
@@ -59,7 +59,7 @@ shared float lane_sums[KL * WIDTH];  // of one row
 shared float part_sums[PARTS * WIDTH];
 
 float sum[SUMS];
-B_RAW b_raw[UNROLL];
+B_RAW b_raw[UNROLL * TN];
 
 uint64_t a_address(uint row, uint k) {
   const uint64_t at = A_ALONG_K != 0 ? uint64_t(row) * args.k + k : uint64_t(k) * args.m + row;
@@ -76,14 +76,16 @@ void load_a(uint row, uint k, uint k_end, out float e[VA]) {
 // B's elements from (k, col) on; zeros past the end of K.
 void load_b(uint64_t column, uint k, uint k_end) {
   const uint64_t stride = uint64_t(B_ALONG_K != 0 ? 1 : args.n) * IN_BYTES;
+  const uint64_t next = uint64_t(args.k) * IN_BYTES;  // column, where a thread has several
   const uint64_t first = column + k * stride;
   if (k + K_OF(UNROLL - 1) < k_end) {
-    [[unroll]] for (uint u = 0; u < UNROLL; ++u)
-      b_raw[u] = B_RAW(B_PACK(first + K_OF(u) * stride).v);
+    [[unroll]] for (uint i = 0; i < UNROLL * TN; ++i)
+      b_raw[i] = B_RAW(B_PACK(first + i % TN * next + K_OF(i / TN) * stride).v);
   } else {
-    [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
-      b_raw[u] = B_RAW(0);
-      if (k + K_OF(u) < k_end) b_raw[u] = B_RAW(B_PACK(first + K_OF(u) * stride).v);
+    [[unroll]] for (uint i = 0; i < UNROLL * TN; ++i) {
+      b_raw[i] = B_RAW(0);
+      if (k + K_OF(i / TN) < k_end)
+        b_raw[i] = B_RAW(B_PACK(first + i % TN * next + K_OF(i / TN) * stride).v);
     }
   }
 }
@@ -91,12 +93,15 @@ void load_b(uint64_t column, uint k, uint k_end) {
 void accumulate(uint k, uint k_end) {
 #if B_ALONG_K
   [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
-    float b[VB];
-    unpack(b_raw[u], b);
     [[unroll]] for (uint row = 0; row < ROWS; ++row) {
       float a[VA];
       load_a(row, k + K_OF(u), k_end, a);
-      [[unroll]] for (uint j = 0; j < VB; ++j) sum[row] = fma(a[j], b[j], sum[row]);
+      [[unroll]] for (uint c = 0; c < TN; ++c) {
+        float b[VB];
+        unpack(b_raw[u * TN + c], b);
+        [[unroll]] for (uint j = 0; j < VB; ++j)
+          sum[row * TN + c] = fma(a[j], b[j], sum[row * TN + c]);
+      }
     }
   }
 #else

@@ -12,12 +12,18 @@ namespace {
 
 /// Columns of C that a workgroup covers.
 std::int64_t width_of(const Shape& shape, const Config& config) {
-  return std::int64_t{config["COLS"]} * (shape.b_along_k ? 1 : config["VB"]);
+  return std::int64_t{config["COLS"]} * config[shape.b_along_k ? "TN" : "VB"];
 }
 
-/// Each lane's sums, and those of gemv.comp's PARTS groups of lanes.
-std::int64_t shared_bytes(const Shape& shape, const Config& c) {
+/// Through HIP, sums of the waves that share a column; in gemv.comp, each lane's sums and those of
+/// its PARTS groups of lanes.
+std::int64_t shared_bytes(const Shape& shape, const DeviceInfo& device, const Config& c) {
   const std::int64_t lanes = c["THREADS"] / c["COLS"];
+  if (device.language == "hip") {
+    const std::int64_t wave = device.min_subgroup_size;
+    const std::int64_t of_wave = shape.b_along_k ? std::min(lanes, wave) : wave / c["COLS"];
+    return 4 * width_of(shape, c) * lanes / of_wave;
+  }
   const std::int64_t parts = lanes >= 1024 ? 32 : lanes >= 256 ? 16 : lanes >= 64 ? 8 : 4;
   return 4 * width_of(shape, c) * (lanes + parts);
 }
@@ -30,10 +36,10 @@ std::int64_t load_registers(const Shape& shape, int count) {
 /// 32-bit registers that a thread of gemv.hip needs: sums, loads of B in flight, A for the next of
 /// them where one load of A does not serve all, addressing.
 std::int64_t registers_of(const Shape& shape, const Config& c) {
-  const int sums = !shape.b_along_k ? c["VB"] : c["VB"] > 1 ? 2 : 1;
+  const int sums = !shape.b_along_k ? c["VB"] : c["TN"] * (c["VB"] > 1 ? 2 : 1);
   const bool one_load = c["UNROLL"] == (shape.b_along_k ? 1 : c["VA"]);
   const std::int64_t a = (one_load ? 1 : 2) * load_registers(shape, c["VA"]);
-  return shape.m * (sums + a + 1) + c["UNROLL"] * load_registers(shape, c["VB"]) + 16;
+  return shape.m * (sums + a + 1) + c["UNROLL"] * c["TN"] * load_registers(shape, c["VB"]) + 16;
 }
 
 /// What the problem's extents allow.
@@ -46,13 +52,18 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        [m = shape.m](const Config&) { return m <= most_gemv_rows; }},
       alignment_constraint("a_alignment", "VA", shape.a_along_k ? shape.k : 1),
       alignment_constraint("b_alignment", "VB", shape.b_stride()),
+      {"columns_of_thread",
+       shape.b_along_k ? fmt::format("TN must divide n, {}", shape.n)
+                       : std::string("TN must be 1: a load of B has several columns"),
+       {"TN"},
+       [shape](const Config& c) { return (shape.b_along_k ? shape.n : 1) % c["TN"] == 0; }},
       {"slices",
        fmt::format("SPLIT x UNROLL must not exceed k, {}", shape.k),
        {"UNROLL", "SPLIT"},
        [k = shape.k](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * c["UNROLL"] <= k; }},
       {"grid",
        fmt::format("n is more than {} workgroups wide", groups),
-       {"COLS", "VB"},
+       {"COLS", "VB", "TN"},
        [shape, groups](const Config& c) {
          return ceil_div(shape.n, width_of(shape, c)) <= groups;
        }},
@@ -76,20 +87,21 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
        }},
       {"registers",
        fmt::format("sums of {} rows and UNROLL loads need more than 200 registers", shape.m),
-       {"VB", "UNROLL"},
+       {"VB", "TN", "UNROLL"},
        [shape](const Config& c) {
-         return shape.m * (shape.b_along_k ? 1 : c["VB"]) +
-                    c["UNROLL"] * load_registers(shape, c["VB"]) <=
+         return shape.m * c[shape.b_along_k ? "TN" : "VB"] +
+                    c["UNROLL"] * c["TN"] * load_registers(shape, c["VB"]) <=
                 200;
        }},
       {"columns",
-       "COLS x VB columns need as many of THREADS to write them",
-       {"THREADS", "COLS", "VB"},
+       fmt::format("COLS x {} columns need as many of THREADS to write them",
+                   shape.b_along_k ? "TN" : "VB"),
+       {"THREADS", "COLS", "VB", "TN"},
        [shape](const Config& c) { return width_of(shape, c) <= c["THREADS"]; }},
       {"shared_memory",
        fmt::format("the threads' sums of a row must fit {} KiB", shared / 1024),
-       {"THREADS", "COLS", "VB"},
-       [shape, shared](const Config& c) { return shared_bytes(shape, c) <= shared; }},
+       {"THREADS", "COLS", "VB", "TN"},
+       [=](const Config& c) { return shared_bytes(shape, device, c) <= shared; }},
   };
 }
 
@@ -97,7 +109,7 @@ Constraint register_constraint(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t file = register_file(device);
   return {"register_file",
           fmt::format("the threads of a workgroup need more than {} registers together", file),
-          {"THREADS", "VB", "VA", "UNROLL"},
+          {"THREADS", "VB", "VA", "TN", "UNROLL"},
           [=](const Config& c) { return registers_of(shape, c) * c["THREADS"] <= file; }};
 }
 
@@ -105,13 +117,16 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   Alternative a{"gemv", {}, {}};
   const auto widths = vector_widths(shape.in);
   // COLS of a workgroup's THREADS stand side by side along n, the others along K; UNROLL loads of
-  // VB elements of B are in flight in each; SPLIT workgroups share the K of the same columns.
+  // VB elements of B are in flight in each, for each of its TN columns; SPLIT workgroups share the
+  // K of the same columns.
   a.parameters = {
       {"THREADS", {64, 128, 256, 512, 1024}},
       {"COLS", {1, 2, 4, 8, 16, 32}},
       {"VB", widths},
       // Where K is contiguous in both, A is read along with B; where it is in neither, by element.
       {"VA", shape.a_along_k ? widths : std::vector<int>{1}},
+      // Where K is contiguous in B, one load of A serves TN columns.
+      {"TN", shape.b_along_k ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1}},
       {"UNROLL", {1, 2, 4, 8, 16}},
       {"SPLIT", {1, 2, 4, 8, 16, 32}},
   };
@@ -122,34 +137,40 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   if (vectorising_cpu(device)) {
     a.constraints.push_back(
         {"code_size",
-         "m x VB x UNROLL above 128 multiplications compiles slowly for a CPU",
-         {"VB", "UNROLL"},
-         [m = shape.m](const Config& c) { return m * c["VB"] * c["UNROLL"] <= 128; }});
+         "m x VB x TN x UNROLL above 128 multiplications compiles slowly for a CPU",
+         {"VB", "TN", "UNROLL"},
+         [m = shape.m](const Config& c) { return m * c["VB"] * c["TN"] * c["UNROLL"] <= 128; }});
   }
   return a;
 }
 
 /// Few rows. Rows of B that are read across want wide workgroups with many loads in flight; columns
-/// that are read along K want many small workgroups.
+/// that are read along K want many small workgroups, through HIP with four columns of a thread
+/// where that leaves no compute unit idle.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (shape.m > most_gemv_rows) return {};
   const bool gpu = !vectorising_cpu(device);
-  const int unroll = !gpu ? 2 : shape.b_along_k ? 1 : 8;
+  const bool fours = shape.b_along_k && device.language == "hip" && shape.n % 4 == 0 &&
+                     shape.n / 4 >= busy_workgroups(device);
+  const int tn = fours ? 4 : 1;
+  const int unroll = !gpu || fours ? 2 : shape.b_along_k ? 1 : 8;
   const int vb = widest_vector(shape.in, shape.b_stride(), 8);
   const int va =
       shape.b_along_k ? vb : widest_vector(shape.in, shape.a_along_k ? shape.k : 1, unroll);
-  int cols = gpu && shape.b_along_k ? 2 : 8;
+  int cols = fours && shape.m < 4 ? 1 : gpu && shape.b_along_k ? 2 : 8;
   const auto groups = [&] {
-    return ceil_div(shape.n, std::int64_t{cols} * (shape.b_along_k ? 1 : vb));
+    return ceil_div(shape.n, std::int64_t{cols} * (shape.b_along_k ? tn : vb));
   };
   while (cols > 2 && 3 * groups() < busy_workgroups(device)) cols /= 2;
+  const int most = fours ? 128 : gpu && !shape.b_along_k ? 1024 : 256;
   std::vector<Config> configs;
-  for (const int threads : {gpu && !shape.b_along_k ? 1024 : 256, 512, 256, 128, 64}) {
+  for (const int threads : {most, 512, 256, 128, 64}) {
     configs.push_back({"gemv",
                        {{"THREADS", threads},
                         {"COLS", cols},
                         {"VB", vb},
                         {"VA", va},
+                        {"TN", tn},
                         {"UNROLL", unroll},
                         // A slice more costs as much as it hides until most of the device is idle.
                         {"SPLIT", gpu ? default_split(shape, device, 4 * groups()) : 1}}});

@@ -1,16 +1,18 @@
 // Few rows (ROWS = m): bound by reading B once. A workgroup covers WIDTH columns; its threads
-// divide K among KL lanes, each with UNROLL independent loads in flight, and then add their sums
-// through shared memory in two steps. With SPLIT > 1 the workgroup's z picks a slice of K, and the
-// last slice to arrive adds them all, in the order of K whatever the order of arrival.
+// divide K among KL lanes, each with UNROLL independent loads of its columns in flight, and then
+// add their sums, those of a wave by shuffles and those of several through shared memory. With
+// SPLIT > 1 the workgroup's z picks a slice of K, and the last slice to arrive adds them all, in the
+// order of K whatever the order of arrival.
 
 #if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(VA) || !defined(VB) || \
-    !defined(UNROLL) || !defined(SPLIT) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
-#error "ROWS THREADS COLS VA VB UNROLL SPLIT and {A,B}_ALONG_K must be defined"
+    !defined(TN) || !defined(UNROLL) || !defined(SPLIT) || !defined(A_ALONG_K) ||         \
+    !defined(B_ALONG_K)
+#error "ROWS THREADS COLS VA VB TN UNROLL SPLIT and {A,B}_ALONG_K must be defined"
 #endif
 
 #define KL (THREADS / COLS)  // lanes along K
 #if B_ALONG_K
-#define CT 1                     // columns of a thread: VB elements of one column in a load
+#define CT TN                    // columns of a thread: VB elements of one column in a load
 #define K_OF(u) ((u) * KL * VB)  // of a thread's load, from its first one on
 #if VA != VB || A_ALONG_K == 0
 #error "where B is contiguous along K, A is read along with it"
@@ -20,27 +22,14 @@
 // VA neighbours in K, which one load of A serves; lanes side by side, so that workgroups walk
 // through B together.
 #define K_OF(u) ((u) / VA * (KL * VA) + (u) % VA)
-#if UNROLL % VA != 0 || (A_ALONG_K == 0 && VA != 1)
-#error "VA divides UNROLL, and is 1 where A is not contiguous along K"
+#if UNROLL % VA != 0 || (A_ALONG_K == 0 && VA != 1) || TN != 1
+#error "VA divides UNROLL, and is 1 where A is not contiguous along K; TN is 1"
 #endif
 #endif
 #define WIDTH (COLS * CT)
 
 #if ROWS < 1 || THREADS % COLS != 0 || THREADS < WIDTH || SPLIT < 1
 #error "ROWS and SPLIT are at least 1; COLS divides THREADS, which are at least WIDTH"
-#endif
-
-// Lanes are added in PARTS groups first: about the square root of their number.
-#if KL >= 1024
-#define PARTS 32
-#elif KL >= 256
-#define PARTS 16
-#elif KL >= 64
-#define PARTS 8
-#elif KL >= 16
-#define PARTS 4
-#else
-#define PARTS 1
 #endif
 
 #include "gemm/operands.hip"
@@ -57,7 +46,7 @@ typedef f32x2 Sum;
 #define PAIR 1
 typedef float Sum;
 #endif
-typedef Sum Sums[ROWS][B_ALONG_K ? 1 : VB / PAIR];
+typedef Sum Sums[ROWS][B_ALONG_K ? TN : VB / PAIR];
 
 GRETA_DEVICE Sum elements(const Pack<In, VB>& pack, u32 i) {
 #if PAIR == 2
@@ -86,6 +75,34 @@ struct APacks {
   }
 };
 
+#if B_ALONG_K
+// Adds the products with neighbours along K in the thread's column c.
+GRETA_DEVICE void multiply_along_k(const APacks& a, const Pack<In, VB>& b, u32 c, Sums& sums) {
+  GRETA_UNROLL
+  for (u32 j = 0; j < VB / PAIR; ++j) {
+    const Sum e = elements(b, j);
+    GRETA_UNROLL
+    for (u32 r = 0; r < ROWS; ++r) {
+      sums[r][c] = multiply_add(elements(a.row[r], j), e, sums[r][c]);
+    }
+  }
+}
+#else
+// Adds the products of element v of a load of A with neighbours in a row of B.
+GRETA_DEVICE void multiply_across(const APacks& a, u32 v, const Pack<In, VB>& b, Sums& sums) {
+  Sum e[VB / PAIR];
+  GRETA_UNROLL
+  for (u32 j = 0; j < VB / PAIR; ++j) e[j] = elements(b, j);
+  GRETA_UNROLL
+  for (u32 r = 0; r < ROWS; ++r) {
+    GRETA_UNROLL
+    for (u32 j = 0; j < VB / PAIR; ++j) {
+      sums[r][j] = multiply_add(element(a.row[r], v), e[j], sums[r][j]);
+    }
+  }
+}
+#endif
+
 // Adds the products of the UNROLL loads of B from k on; if not `whole`, without those past k_end.
 // Instead of these it loads the first one again: branches would cost more, since compilers collect
 // the products behind the last of them. `column`: the thread's first one in B.
@@ -95,11 +112,14 @@ GRETA_DEVICE void accumulate(const Arguments& args, const In* column, u32 k, u32
   const auto inside = [=](u32 u) { return whole || k + K_OF(u) < k_end; };
   const auto k_of = [=](u32 u) { return inside(u) ? k + K_OF(u) : k; };
   const u64 stride = B_ALONG_K ? 1 : args.n;
-  Pack<In, VB> b[UNROLL];
+  Pack<In, VB> b[UNROLL][TN];
   GRETA_UNROLL
   for (u32 u = 0; u < UNROLL; ++u) {
-    b[u] = load_pack<VB>(column + k_of(u) * stride);
-    if (!inside(u)) b[u] = {};
+    GRETA_UNROLL
+    for (u32 c = 0; c < TN; ++c) {
+      b[u][c] = load_pack<VB>(column + c * u64(args.k) + k_of(u) * stride);
+      if (!inside(u)) b[u][c] = {};
+    }
   }
   APacks next;
   next.load(args, k, true);
@@ -108,61 +128,56 @@ GRETA_DEVICE void accumulate(const Arguments& args, const In* column, u32 k, u32
   for (u32 u = 0; u < UNROLL; u += STEP) {
     const APacks a = next;
     if (u + STEP < UNROLL) next.load(args, k_of(u + STEP), inside(u + STEP));
-    GRETA_UNROLL
-    for (u32 v = 0; v < STEP; ++v) {
-      Sum e[VB / PAIR];
-      GRETA_UNROLL
-      for (u32 j = 0; j < VB / PAIR; ++j) e[j] = elements(b[u + v], j);
-      GRETA_UNROLL
-      for (u32 r = 0; r < ROWS; ++r) {
-        GRETA_UNROLL
-        for (u32 j = 0; j < VB / PAIR; ++j) {
 #if B_ALONG_K
-          sums[r][0] = multiply_add(elements(a.row[r], j), e[j], sums[r][0]);
+    GRETA_UNROLL
+    for (u32 c = 0; c < TN; ++c) multiply_along_k(a, b[u][c], c, sums);
 #else
-          sums[r][j] = multiply_add(element(a.row[r], v), e[j], sums[r][j]);
+    GRETA_UNROLL
+    for (u32 v = 0; v < STEP; ++v) multiply_across(a, v, b[u + v][0], sums);
 #endif
-        }
-      }
-    }
     loads_stay_behind();
   }
 }
 
-// Adds the lanes' sums of one row: the first WIDTH threads get the totals of the columns.
-GRETA_DEVICE float add_lanes(const Sum (&sums)[B_ALONG_K ? 1 : VB / PAIR], u32 lane, u32 column,
-                             float* lane_sums, float* part_sums) {
-  const u32 tid = thread_index();
-  float* const mine = lane_sums + lane * WIDTH + column * CT;
+// Lanes of a wave that share a column, how far apart they are, and waves that share one.
+constexpr u32 wave_lanes = B_ALONG_K ? (KL < wave_size ? KL : wave_size) : wave_size / COLS;
+constexpr u32 lane_step = B_ALONG_K ? 1 : COLS;
+constexpr u32 parts = KL / wave_lanes;
+static_assert(THREADS % wave_size == 0 && COLS <= wave_size, "waves are whole");
+
+// The thread's sum of its column c.
+GRETA_DEVICE float sum_of(const Sum (&sums)[B_ALONG_K ? TN : VB / PAIR], u32 c) {
 #if PAIR == 1
-  GRETA_UNROLL
-  for (u32 j = 0; j < CT; ++j) mine[j] = sums[j];
+  return sums[c];
 #elif B_ALONG_K
-  mine[0] = sums[0][0] + sums[0][1];
+  return sums[c][0] + sums[c][1];
 #else
-  GRETA_UNROLL
-  for (u32 j = 0; j < CT; ++j) mine[j] = sums[j / 2][j % 2];
+  return sums[c / 2][int(c % 2)];
 #endif
-  block_barrier();
-  GRETA_NO_UNROLL
-  for (u32 i = tid; i < PARTS * WIDTH; i += THREADS) {
-    float part = 0.0f;
-    GRETA_NO_UNROLL
-    for (u32 l = i / WIDTH; l < KL; l += PARTS) part += lane_sums[l * WIDTH + i % WIDTH];
-    part_sums[i] = part;
-  }
-  block_barrier();
-  float total = 0.0f;
-  if (tid < WIDTH) {
+}
+
+// Adds the lanes' sums of one row: the first WIDTH threads get the totals of the columns.
+GRETA_DEVICE float add_lanes(const Sum (&sums)[B_ALONG_K ? TN : VB / PAIR], u32 lane, u32 column,
+                             float* part_sums) {
+  const bool first = lane_index() / lane_step % wave_lanes == 0;
+  GRETA_UNROLL
+  for (u32 c = 0; c < CT; ++c) {
+    float sum = sum_of(sums, c);
     GRETA_UNROLL
-    for (u32 p = 0; p < PARTS; ++p) total += part_sums[p * WIDTH + tid];
+    for (u32 m = 1; m < wave_lanes; m *= 2) sum += shuffle(sum, lane_index() ^ (m * lane_step));
+    if (first) part_sums[lane / wave_lanes * WIDTH + column * CT + c] = sum;
   }
-  return total;
+  block_barrier();
+  float sum = 0.0f;
+  if (thread_index() < WIDTH) {
+    GRETA_UNROLL
+    for (u32 p = 0; p < parts; ++p) sum += part_sums[p * WIDTH + thread_index()];
+  }
+  return sum;
 }
 
 GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
-  GRETA_SHARED(float, lane_sums, KL * WIDTH);  // of one row
-  GRETA_SHARED(float, part_sums, PARTS * WIDTH);
+  GRETA_SHARED(float, part_sums, parts * WIDTH);  // of one row
   const Arguments args = GEMM_ARGUMENTS;
   const u32 group = block_index<THREADS>();
   if (group >= tiles_n) return;
@@ -194,7 +209,8 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
   const bool writes = tid < WIDTH && out_col < n;
   GRETA_UNROLL
   for (u32 row = 0; row < ROWS; ++row) {
-    const float total = add_lanes(sums[row], lane, column, lane_sums, part_sums);
+    if (row > 0) block_barrier();  // all have read the row before
+    const float total = add_lanes(sums[row], lane, column, part_sums);
     if (writes) {
 #if SPLIT > 1
       *partial_sum(args, block_z(), row, out_col) = total;

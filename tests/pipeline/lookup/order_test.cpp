@@ -94,7 +94,8 @@ TEST_F(LookupOrder, WhatIsOfOtherTypesOrAttributesDoesNotCount) {
 TEST_F(LookupOrder, ConstraintsAreCheckedAgain) {
   const Problem asked = gemm(16, 64, 64);
   const Config gemv{
-      "gemv", {{"THREADS", 64}, {"COLS", 1}, {"VB", 1}, {"VA", 1}, {"UNROLL", 1}, {"SPLIT", 1}}};
+      "gemv",
+      {{"THREADS", 64}, {"COLS", 1}, {"VB", 1}, {"VA", 1}, {"TN", 1}, {"UNROLL", 1}, {"SPLIT", 1}}};
   databases_.add(winner(gemm(8, 64, 64), here_, gemv));  // the nearest, but for few rows alone
   databases_.add(winner(gemm(16, 128, 128), here_, plain_config(2)));
   const auto lookup = databases_.open(here_);
