@@ -1,5 +1,6 @@
-// Blocks that run together and see each other's shared memory: NVIDIA's clusters, from sm_90 on.
-// Source: PTX ISA, barrier.cluster, mapa and ld.shared::cluster.
+// Blocks that run together and write to each other's shared memory: NVIDIA's clusters, from sm_90
+// on.
+// Source: PTX ISA, barrier.cluster, mapa, mbarrier and st.async.
 #pragma once
 
 #if !defined(GRETA_NVIDIA)
@@ -10,21 +11,63 @@
 #define GRETA_CLUSTER_KERNEL(threads, blocks) \
   extern "C" __global__ void __cluster_dims__(1, 1, blocks) __launch_bounds__(threads)
 
-// All threads of the cluster arrive; what they wrote before is seen by all behind it.
-GRETA_DEVICE void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
+GRETA_DEVICE u32 shared_address(const void* place) { return u32(__cvta_generic_to_shared(place)); }
 
-// Four neighbours in the shared memory of a block of the cluster, at the place that they have in
-// this block's own.
-GRETA_DEVICE void load_from_block(u32 block, const float* own, float (&x)[4]) {
+// The same place in the shared memory of a block of the cluster.
+GRETA_DEVICE u32 address_in_block(u32 block, const void* own) {
   u32 remote;
   asm("mapa.shared::cluster.u32 %0, %1, %2;"
       : "=r"(remote)
-      : "r"(u32(__cvta_generic_to_shared(own))), "r"(block));
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
-               : "r"(remote)
-               : "memory");
+      : "r"(shared_address(own)), "r"(block));
+  return remote;
 }
+
+// What the other blocks of the cluster send to this one, to anywhere in its shared memory. Each
+// waits only for what it gets: a barrier of the cluster costs 0.4 us (sm_90).
+struct Inbox {
+  u64* arrived;  // in shared memory, at the same place in each block
+
+  // All threads of the block begin with this; `bytes` will be sent to it.
+  GRETA_DEVICE void open(u32 bytes) const {
+    if (thread_index() == 0) {
+      const u32 barrier = shared_address(arrived);
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+                   "r"(bytes)
+                   : "memory");
+    }
+    __syncwarp();
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  }
+
+  // Returns when all blocks have opened theirs. All threads of the block, before they send.
+  GRETA_DEVICE void await_others() const {
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+  }
+
+  // Puts four neighbours at the place of `own` in another block.
+  GRETA_DEVICE void send(u32 block, const float* own, const float (&x)[4]) const {
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32"
+        " [%0], {%1, %2, %3, %4}, [%5];" ::"r"(address_in_block(block, own)),
+        "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"(address_in_block(block, arrived))
+        : "memory");
+  }
+
+  // Returns when all that is sent to this block is there.
+  GRETA_DEVICE void receive() const {
+    u32 done = 0;
+    while (done == 0) {
+      asm volatile(
+          "{\n"
+          ".reg .pred complete;\n"
+          "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%1], 0;\n"
+          "selp.u32 %0, 1, 0, complete;\n"
+          "}"
+          : "=r"(done)
+          : "r"(shared_address(arrived))
+          : "memory");
+    }
+  }
+};

@@ -4,7 +4,8 @@
 // in their own type, in STAGES buffers. With ASYNC, copies for later steps are under way; without,
 // the next step waits in registers. With SPLIT > 1 the workgroup's z picks a slice of K;
 // with FOLD=1 the last slice of a tile to arrive adds them all, in the order of K whatever the order
-// of arrival, with FOLD=2 the slices' workgroups are a cluster, and each adds its share of the rows;
+// of arrival, with FOLD=2 the slices' workgroups are a cluster, and each adds its share of the rows
+// with what the others send it;
 // else the sums go to the workspace for reduce.hip. With ALIGN_A or ALIGN_B that operand is a copy
 // made by align.hip.
 
@@ -110,47 +111,67 @@ GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
 #if FOLD == 2
 #define MATRIX_KERNEL GRETA_CLUSTER_KERNEL(THREADS, SPLIT)
 
-// Adds the sums of the cluster's blocks, which have a slice each; this block has a share of the rows.
-GRETA_DEVICE void add_in_cluster(const Arguments& args, float* shared, Position tile,
+// Each block of the cluster has a slice's sums, and adds up a share of the rows.
+constexpr u32 share = BM / SPLIT, share_fours = share * (BN / 4);
+static_assert(BM % SPLIT == 0, "blocks of a cluster have the same number of rows");
+
+// In front of the tiles in shared memory: the inbox, and other slices' sums of this block's share.
+constexpr u32 received_bytes = (SPLIT - 1) * share_fours * 16;
+constexpr u32 inbox_bytes = (16 + received_bytes + 1023) / 1024 * 1024;
+
+GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Position tile,
                                  const Sums& sums) {
-  constexpr u32 pitch = sums_pitch(BN), share = BM / SPLIT;
-  static_assert(BM % SPLIT == 0, "blocks of a cluster have the same number of rows");
+  const Inbox inbox{reinterpret_cast<u64*>(inbox_memory)};
+  float* const received = reinterpret_cast<float*>(inbox_memory + 16);
+  float* const own = reinterpret_cast<float*>(inbox_memory + inbox_bytes);
+  constexpr u32 pitch = sums_pitch(BN);
+  const auto place = [&](u32 row, u32 four) { return own + row * pitch + four * 4; };
   GRETA_UNROLL
   for (u32 i = 0; i < pieces; ++i) {
     const Position at = piece_position(i);
-    store_piece<piece_width>(sums, i, 0, shared + at.row * pitch + at.col, pitch);
+    store_piece<piece_width>(sums, i, 0, own + at.row * pitch + at.col, pitch);
   }
-  cluster_barrier();
-  GRETA_UNROLL
-  for (u32 e = 0; e < share * (BN / 4); e += THREADS) {
-    const u32 at = e + thread_index();
-    if (share * (BN / 4) % THREADS != 0 && at >= share * (BN / 4)) break;
-    const u32 row = block_z() * share + at / (BN / 4), col = at % (BN / 4) * 4;
-    float part[SPLIT][4];
+  block_barrier();
+  inbox.await_others();
+  const u32 rank = block_z();
+  for (u32 e = thread_index(); e < (SPLIT - 1) * share_fours; e += THREADS) {
+    const u32 other = e / share_fours, to = other + (other >= rank), at = e % share_fours;
+    const Pack<float, 4> pack = load_pack<4>(place(to * share + at / (BN / 4), at % (BN / 4)));
+    const float four[4] = {element(pack, 0), element(pack, 1), element(pack, 2), element(pack, 3)};
+    inbox.send(to, received + ((rank - (rank > to)) * share_fours + at) * 4, four);
+  }
+  inbox.receive();
+  for (u32 at = thread_index(); at < share_fours; at += THREADS) {
+    const u32 row = rank * share + at / (BN / 4);
+    float sum[4] = {};
     GRETA_UNROLL
-    for (u32 s = 0; s < SPLIT; ++s) load_from_block(s, shared + row * pitch + col, part[s]);
-    GRETA_UNROLL
-    for (u32 s = 1; s < SPLIT; ++s) {
+    for (u32 s = 0; s < SPLIT; ++s) {  // in the order of K
+      const float* const from = s == rank ? place(row, at % (BN / 4))
+                                          : received + ((s - (s > rank)) * share_fours + at) * 4;
+      const Pack<float, 4> pack = load_pack<4>(from);
       GRETA_UNROLL
-      for (u32 j = 0; j < 4; ++j) part[0][j] += part[s][j];
+      for (int j = 0; j < 4; ++j) sum[j] = s == 0 ? element(pack, j) : sum[j] + element(pack, j);
     }
-    if (tile.row + row < args.m) put4(args, tile.row + row, tile.col + col, part[0]);
+    if (tile.row + row < args.m) put4(args, tile.row + row, tile.col + at % (BN / 4) * 4, sum);
   }
-  cluster_barrier();  // a block's memory is there until all have read it
 }
 #else
 #define MATRIX_KERNEL GRETA_KERNEL(THREADS)
+constexpr u32 inbox_bytes = 0;
 #endif
 
 MATRIX_KERNEL gemm_matrix(GEMM_PARAMETERS) {
   MATRIX_SHARED(u8, shared);
   const Arguments args = GEMM_ARGUMENTS;
   if (block_index<THREADS>() >= tiles_m * tiles_n) return;
+#if FOLD == 2
+  Inbox{reinterpret_cast<u64*>(shared)}.open(received_bytes);
+#endif
   const Position tile = pick_tile(args);
   const u32 k_begin = smaller(block_z() * slice, k);
   const u32 k_end = smaller(k_begin + slice, k);
   Pipeline pipeline;
-  pipeline.shared = shared_memory(shared);
+  pipeline.shared = shared_memory(shared + inbox_bytes);
   const u32 a_length = A_ALONG_K ? k : m, b_length = B_ALONG_K ? k : n;
   pipeline.a.start(a, tile.row, m, ALIGN_A ? aligned_stride(a_length) : a_length, k_begin);
   pipeline.b.start(b, tile.col, n, ALIGN_B ? aligned_stride(b_length) : b_length, k_begin);
@@ -158,7 +179,7 @@ MATRIX_KERNEL gemm_matrix(GEMM_PARAMETERS) {
   pipeline.walk(k_end - k_begin, sums);
 
 #if FOLD == 2
-  add_in_cluster(args, reinterpret_cast<float*>(shared), tile, sums);
+  add_in_cluster(args, shared, tile, sums);
 #else
   hand_out(reinterpret_cast<float*>(shared), tile, sums,
            [&](u32 row, u32 col, const float(&four)[4]) {

@@ -105,7 +105,10 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
                              : cores_ != MatrixCores::wmma11 ? width + 4
                              : width % 32 == 0               ? width + 16
                                                              : width;
-  return std::max(c["STAGES"] * stage, lines * pitch * 4);
+  // What the cluster's other slices send, behind their barrier.
+  const std::int64_t inbox =
+      together ? 16 + 4LL * c["BM"] / c["SPLIT"] * c["BN"] * (c["SPLIT"] - 1) : 0;
+  return std::max(c["STAGES"] * stage, lines * pitch * 4) + ceil_div(inbox, 1024) * 1024;
 }
 
 std::int64_t MatrixKernel::registers(const Config& c) const {

@@ -79,9 +79,9 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixK
        [=](const Config& c) { return c["BK"] % (kernel.depth(c["INSTR"]) * c["FRAGMENTS"]) == 0; }},
       {"shared_memory",
        fmt::format("STAGES of both tiles must fit {} KiB, as must INSTR rows of each wave's sums, "
-                   "and with FOLD=2 all sums",
+                   "and with FOLD=2 all sums, each with what other slices send",
                    shared / 1024),
-       {"BM", "BN", "BK", "WM", "WN", "INSTR", "PAD", "STAGES", "FOLD"},
+       {"BM", "BN", "BK", "WM", "WN", "INSTR", "PAD", "STAGES", "SPLIT", "FOLD"},
        [=](const Config& c) { return kernel.shared_bytes(c) <= shared; }},
       {"code_size",
        "a K step of more than 512 matrix instructions compiles slowly",
