@@ -75,8 +75,7 @@ void raw_launch(benchmark::State& state, Bench& bench) {
   });
 }
 
-void replay(benchmark::State& state, Bench& bench) {
-  constexpr int operations = 330;
+void replay(benchmark::State& state, Bench& bench, int operations) {
   Pipeline pipeline(*bench.runtime);
   for (int i = 0; i < operations; ++i) bench.rmsnorm(pipeline);
   const auto graph = pipeline.finish().value();
@@ -121,7 +120,8 @@ int main(int count, char** arguments) {
   add("operation/attention", 2560, [&](auto& state) {
     time_calls(state, *bench.queue, [&] { bench.attention(*bench.queue); });
   });
-  add("replay/330_operations", 200, [&](auto& state) { replay(state, bench); });
+  add("replay/1_operation", 200, [&](auto& state) { replay(state, bench, 1); });
+  add("replay/330_operations", 200, [&](auto& state) { replay(state, bench, 330); });
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }
