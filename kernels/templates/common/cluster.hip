@@ -27,7 +27,7 @@ GRETA_DEVICE u32 address_in_block(u32 block, const void* own) {
 struct Inbox {
   u64* arrived;  // in shared memory, at the same place in each block
 
-  // All threads of the block begin with this; `bytes` will be sent to it.
+  // `bytes` will be sent to this block.
   GRETA_DEVICE void open(u32 bytes) const {
     if (thread_index() == 0) {
       const u32 barrier = shared_address(arrived);
@@ -38,10 +38,14 @@ struct Inbox {
                    : "memory");
     }
     __syncwarp();
+  }
+
+  // All threads, behind open(): from here on others may send.
+  GRETA_DEVICE void let_others_send() const {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   }
 
-  // Returns when all blocks have opened theirs. All threads of the block, before they send.
+  // Returns when all blocks let others send. All threads, before they send.
   GRETA_DEVICE void await_others() const {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
   }

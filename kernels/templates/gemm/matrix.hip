@@ -115,16 +115,20 @@ GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
 constexpr u32 share = BM / SPLIT, share_fours = share * (BN / 4);
 static_assert(BM % SPLIT == 0, "blocks of a cluster have the same number of rows");
 
-// In front of the tiles in shared memory: the inbox, and other slices' sums of this block's share.
+// Other slices' sums of this block's share. Few have a place of their own, in front of the tiles, so
+// that nobody waits until others are done with theirs; many take the tiles', behind the own sums.
 constexpr u32 received_bytes = (SPLIT - 1) * share_fours * 16;
-constexpr u32 inbox_bytes = (16 + received_bytes + 1023) / 1024 * 1024;
+constexpr bool inbox_apart = received_bytes <= 16384;
+constexpr u32 inbox_bytes = (16 + (inbox_apart ? received_bytes : 0) + 1023) / 1024 * 1024;
 
 GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Position tile,
                                  const Sums& sums) {
   const Inbox inbox{reinterpret_cast<u64*>(inbox_memory)};
-  float* const received = reinterpret_cast<float*>(inbox_memory + 16);
-  float* const own = reinterpret_cast<float*>(inbox_memory + inbox_bytes);
   constexpr u32 pitch = sums_pitch(BN);
+  float* const own = reinterpret_cast<float*>(inbox_memory + inbox_bytes);
+  float* const received =
+      inbox_apart ? reinterpret_cast<float*>(inbox_memory + 16) : own + BM * pitch;
+  if (!inbox_apart) inbox.let_others_send();
   const auto place = [&](u32 row, u32 four) { return own + row * pitch + four * 4; };
   GRETA_UNROLL
   for (u32 i = 0; i < pieces; ++i) {
@@ -165,7 +169,9 @@ MATRIX_KERNEL gemm_matrix(GEMM_PARAMETERS) {
   const Arguments args = GEMM_ARGUMENTS;
   if (block_index<THREADS>() >= tiles_m * tiles_n) return;
 #if FOLD == 2
-  Inbox{reinterpret_cast<u64*>(shared)}.open(received_bytes);
+  const Inbox inbox{reinterpret_cast<u64*>(shared)};
+  inbox.open(received_bytes);
+  if (inbox_apart) inbox.let_others_send();
 #endif
   const Position tile = pick_tile(args);
   const u32 k_begin = smaller(block_z() * slice, k);

@@ -105,10 +105,12 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
                              : cores_ != MatrixCores::wmma11 ? width + 4
                              : width % 32 == 0               ? width + 16
                                                              : width;
-  // What the cluster's other slices send, behind their barrier.
-  const std::int64_t inbox =
-      together ? 16 + 4LL * c["BM"] / c["SPLIT"] * c["BN"] * (c["SPLIT"] - 1) : 0;
-  return std::max(c["STAGES"] * stage, lines * pitch * 4) + ceil_div(inbox, 1024) * 1024;
+  const std::int64_t tiles = c["STAGES"] * stage, sums = lines * pitch * 4;
+  if (!together) return std::max(tiles, sums);
+  const auto whole = [](std::int64_t bytes) { return ceil_div(bytes, 1024) * 1024; };
+  const std::int64_t received = 4LL * c["BM"] / c["SPLIT"] * c["BN"] * (c["SPLIT"] - 1);
+  if (received <= 16384) return std::max(tiles, sums) + whole(16 + received);  // as in matrix.hip
+  return std::max(tiles, sums + received) + whole(16);
 }
 
 std::int64_t MatrixKernel::registers(const Config& c) const {
