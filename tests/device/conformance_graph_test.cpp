@@ -27,6 +27,15 @@ struct Work {
   }
 };
 
+/// Replays the graph in `second`, behind what was recorded in `first`.
+void replay_behind(Stream& first, Event& done, Stream& second, const Graph& graph) {
+  first.record(done).value();
+  first.submit().value();
+  second.wait(done).value();
+  second.replay(graph).value();
+  second.synchronize(patience).value();
+}
+
 TEST_P(ConformanceGraph, RunsWhatWasRecordedInItsOrder) {
   const Work work(*device_);
   // x = (x + 1) * 2, then y = x, then x[0] = 1. Neither of these commutes with the others.
@@ -104,11 +113,7 @@ TEST_P(ConformanceGraph, IsReplayedAloneAndWhileItRuns) {
       first->submit().value();
     }
     first->replay(*graph).value();
-    first->record(*done).value();
-    first->submit().value();
-    second->wait(*done).value();
-    second->replay(*graph).value();
-    second->synchronize(patience).value();
+    replay_behind(*first, *done, *second, *graph);
     EXPECT_EQ(told(), before + 1200);
     first->synchronize(patience).value();
   }
@@ -123,11 +128,7 @@ TEST_P(ConformanceGraph, RunsInAnyStream) {
   const auto second = device_->create_stream().value();
   const auto done = device_->create_event().value();
   first->replay(*graph).value();
-  first->record(*done).value();
-  first->submit().value();
-  second->wait(*done).value();
-  second->replay(*graph).value();
-  second->synchronize(patience).value();
+  replay_behind(*first, *done, *second, *graph);
   EXPECT_EQ(download_floats(*device_, *work.x), std::vector<float>(64, 2000));
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/reference/attention.hpp"
 #include "kernels/templates/attention/shape.hpp"
+#include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/number.hpp"
 #include "kernels/templates/common/strides.hpp"
 #include "kernels/templates/common/work.hpp"
@@ -40,16 +41,8 @@ Result<void> check(const Problem& problem) {
   }
   const std::int64_t stride = problem.stride("q_stride", 0);
   if (stride % 8 != 0) return bad(fmt::format("--q_stride {}: must be a multiple of 8", stride));
-  // Rows of queries and of keys are counted in 32 bits.
-  constexpr std::int64_t most = 2147483647;
-  const std::int64_t batch = problem.dim("batch");
-  if (heads * queries > most / batch) {
-    return bad(fmt::format("--q {}: batch x heads x q must not exceed {}", queries, most));
-  }
-  if (kv_heads * keys > most / batch) {
-    return bad(fmt::format("--kv {}: batch x kv_heads x kv must not exceed {}", keys, most));
-  }
-  return {};
+  auto counted = check_count(problem, "q", {"batch", "heads", "q"});
+  return counted ? check_count(problem, "kv", {"batch", "kv_heads", "kv"}) : counted;
 }
 
 std::int64_t packed(const Problem& problem) {

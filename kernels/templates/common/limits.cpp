@@ -1,6 +1,7 @@
 #include "kernels/templates/common/limits.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -49,6 +50,18 @@ Constraint storage_constraint(DType in, DType out, const DeviceInfo& device) {
           fmt::format("the device can't load and store {}", to_string(small)),
           {},
           [good](const Config&) { return good; }};
+}
+
+Result<void> check_count(const Problem& problem, std::string_view named,
+                         const std::vector<std::string>& dimensions) {
+  constexpr std::int64_t most = 2147483647;
+  std::int64_t left = most;
+  for (const std::string& name : dimensions) left /= problem.dim(name);
+  if (left > 0) return {};
+  return Failure{Status::invalid_argument,
+                 fmt::format("--{} {}: {} must not exceed {}", named, problem.dim(named),
+                             fmt::join(dimensions, " x "), most),
+                 {}};
 }
 
 }  // namespace greta

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/model/dtype.hpp"
+#include "kernels/model/problem.hpp"
 #include "kernels/model/space.hpp"
 #include "runtime/device/device_info.hpp"
 
@@ -35,6 +38,11 @@ std::vector<int> vector_widths(DType type);
 int widest_vector(DType type, std::int64_t stride, std::int64_t elements);
 
 void append(std::vector<Constraint>& constraints, std::vector<Constraint> more);
+
+/// Refuses a problem whose rows (dimensions' product) can't be counted in 32 bits; the line names
+/// the option `named`.
+Result<void> check_count(const Problem& problem, std::string_view named,
+                         const std::vector<std::string>& dimensions);
 
 /// Elements of these types in the device's memory.
 Constraint storage_constraint(DType in, DType out, const DeviceInfo& device);

@@ -286,11 +286,6 @@ Alternative naive_space(const Operation&, const Problem& problem, const DeviceIn
   return a;
 }
 
-/// The least threads of a workgroup: a wave, or what keeps a CPU's vector units busy.
-std::int64_t least_threads(const DeviceInfo& device) {
-  return vectorising_cpu(device) ? 64 : std::max<std::int64_t>(32, device.subgroup_size);
-}
-
 /// Four loads of 16 bytes in each thread, where there are rows enough to keep the device busy; else
 /// more threads. Workgroups of 128 threads and more, or of a wave where rows are few and short: its
 /// threads then load less than 16 bytes.
@@ -300,13 +295,14 @@ std::vector<Config> held_defaults(const Operation& operation, const Problem& pro
   const int widest = widest_of(problem);
   const std::int64_t vectors = cols / widest;
   const bool cpu = vectorising_cpu(device), many = rows >= 4 * busy_workgroups(device);
+  const std::int64_t least = cpu ? 64 : std::max<std::int64_t>(32, device.subgroup_size);
   std::vector<Config> configs;
   for (const int items : {cpu || !many ? 1 : 4, 4, 8, 64}) {
     const std::int64_t lanes =
         std::min<std::int64_t>(next_power(ceil_div(vectors, items)), cpu ? 8 : 1024);
     const std::int64_t threads = std::max<std::int64_t>(lanes, cpu ? 32 : 128);
     const std::int64_t together = std::min(threads / lanes, next_power(rows));
-    const std::int64_t all = std::max(lanes * together, least_threads(device));
+    const std::int64_t all = std::max(lanes * together, least);
     int vec = widest;
     while (vec > 1 && all / together * vec >= 2 * next_power(cols)) vec /= 2;
     Config config{"held",

@@ -4,6 +4,7 @@
 
 #include "kernels/reference/kv_update.hpp"
 #include "kernels/templates/common/elementwise.hpp"
+#include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/strides.hpp"
 
 namespace greta {
@@ -30,23 +31,14 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
 }
 
 Result<void> check(const Problem& problem) {
-  constexpr std::int64_t most = 2147483647;
-  const std::int64_t tokens = problem.dim("tokens"), heads = problem.dim("kv_heads");
-  const std::int64_t capacity = problem.dim("capacity");
-  const auto bad = [](std::string message) {
-    return Failure{Status::invalid_argument, std::move(message), {}};
-  };
+  const std::int64_t tokens = problem.dim("tokens"), capacity = problem.dim("capacity");
   if (capacity < tokens) {
-    return bad(fmt::format("--capacity {}: must be at least the {} tokens", capacity, tokens));
+    return Failure{Status::invalid_argument,
+                   fmt::format("--capacity {}: must be at least the {} tokens", capacity, tokens),
+                   {}};
   }
-  if (tokens * heads > most) {
-    return bad(fmt::format("--kv_heads {}: tokens x kv_heads must not exceed {}", heads, most));
-  }
-  if (capacity * heads > most) {
-    return bad(
-        fmt::format("--capacity {}: capacity x kv_heads must not exceed {}", capacity, most));
-  }
-  return {};
+  auto counted = check_count(problem, "kv_heads", {"tokens", "kv_heads"});
+  return counted ? check_count(problem, "capacity", {"capacity", "kv_heads"}) : counted;
 }
 
 /// What is appended is read and written once; nothing is computed.

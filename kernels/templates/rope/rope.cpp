@@ -47,16 +47,12 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
 }
 
 Result<void> check(const Problem& problem) {
-  const std::int64_t dim = problem.dim("dim"), most = 2147483647;
-  const auto bad = [](std::string message) {
-    return Failure{Status::invalid_argument, std::move(message), {}};
-  };
-  if (dim % 2 != 0) return bad(fmt::format("--dim {}: must be even, for pairs", dim));
-  if (problem.dim("tokens") * problem.dim("heads") > most) {
-    return bad(
-        fmt::format("--heads {}: tokens x heads must not exceed {}", problem.dim("heads"), most));
+  const std::int64_t dim = problem.dim("dim");
+  if (dim % 2 != 0) {
+    return Failure{
+        Status::invalid_argument, fmt::format("--dim {}: must be even, for pairs", dim), {}};
   }
-  return {};
+  return check_count(problem, "heads", {"tokens", "heads"});
 }
 
 /// x is read and written, and as many rows of the table are read as the tokens can name. 3
