@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include "kernels/model/embedded.hpp"
 #include "runtime/device/hash.hpp"
@@ -44,6 +46,17 @@ std::string what_could_run(const KernelTemplate& kernel, const Problem& problem,
     return fmt::format("; --{} {} would", dimension.name, fmt::join(found, " or "));
   }
   return {};
+}
+
+/// Adds a file of kernels/templates and all that it includes, however far away.
+void add_with_includes(std::string_view path, std::set<std::string_view>& files) {
+  if (!files.insert(path).second) return;
+  constexpr std::string_view include = "#include \"";
+  const std::string_view text = embedded_file(path);
+  for (auto at = text.find(include); at != text.npos; at = text.find(include, at + 1)) {
+    const std::string_view name = text.substr(at + include.size());
+    add_with_includes(name.substr(0, name.find('"')), files);
+  }
 }
 
 }  // namespace
@@ -107,13 +120,17 @@ std::vector<HostTensor> KernelTemplate::inputs(const Problem& problem, std::uint
   return contents;
 }
 
+std::set<std::string_view> KernelTemplate::sources() const {
+  std::set<std::string_view> files;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path.starts_with(name + "/")) add_with_includes(file.path, files);
+  }
+  return files;
+}
+
 std::string KernelTemplate::key() const {
   Hash hash;
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (file.path.starts_with(name + "/") || file.path.starts_with("common/")) {
-      hash.add(file.path).add(file.text);
-    }
-  }
+  for (const std::string_view file : sources()) hash.add(file).add(embedded_file(file));
   return hash.hex();
 }
 

@@ -6,7 +6,9 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -182,8 +184,10 @@ struct KernelTemplate {
                           const Config& config) const;
   /// Contents of every tensor that a launch reads, in order.
   std::vector<HostTensor> inputs(const Problem& problem, std::uint64_t seed) const;
-  /// Changes when results recorded with earlier sources must be measured again: a hash of the
-  /// sources in the folders `name` and common.
+  /// The files of kernels/templates that its kernels are made of: those in the folder `name`, and
+  /// what they include.
+  std::set<std::string_view> sources() const;
+  /// Changes when results recorded with earlier sources must be measured again: a hash of them.
   std::string key() const;
 };
 

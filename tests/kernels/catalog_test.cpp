@@ -68,6 +68,19 @@ TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
   EXPECT_EQ(find_template("absent"), nullptr);
 }
 
+// What an operation's kernels don't include makes no stored result of it stale.
+TEST(Catalog, KeysAreOfWhatKernelsInclude) {
+  const auto gemm = find_template("gemm")->sources(), softmax = find_template("softmax")->sources();
+  for (const char* const file : {"gemm/gemv.comp", "gemm/operands.hip", "common/cluster.hip",
+                                 "common/types.hip", "common/memory.glsl"}) {
+    EXPECT_TRUE(gemm.contains(file)) << file;
+  }
+  EXPECT_TRUE(softmax.contains("softmax/rows.hip"));
+  EXPECT_TRUE(softmax.contains("common/device.hip"));  // through common/rows.hip
+  EXPECT_FALSE(softmax.contains("common/cluster.hip"));
+  EXPECT_FALSE(softmax.contains("gemm/gemv.comp"));
+}
+
 /// A problem whose extents are the dimensions' first, or last, examples, or `extent`.
 Problem small_problem(const KernelTemplate& entry, const DTypes& types, std::int64_t extent) {
   Problem problem{entry.name, types.in, types.out, {}, {}};
