@@ -35,8 +35,8 @@ Work work(const Problem& problem) {
 
 Problem stand_in(const Problem& problem, double fraction) {
   // Whole blocks are taken away, so that alignment and edge tiles stay as they are; at least one
-  // block of m and n, and enough of k for every split, remain.
-  constexpr std::int64_t block = 256, least_k = 2048;
+  // block of m and n, and enough of k for every split (32 slices of 128), remain.
+  constexpr std::int64_t block = 256, least_k = 4096;
   Problem smaller = problem;
   const auto dim = [&smaller](std::string_view name) -> std::int64_t& {
     return std::find_if(smaller.dims.begin(), smaller.dims.end(),
