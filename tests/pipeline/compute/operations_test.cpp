@@ -61,18 +61,21 @@ TEST(Operations, EveryCallIsItsProblemWithOperandsInOrder) {
   EXPECT_EQ(seen.size(), catalog().size());  // every operation has a method
 }
 
+/// What was recorded, whose operands fit; or why nothing was.
+std::string recorded_key(const Recorder& ops, const Result<void>& result) {
+  if (!result) return result.failure().message;
+  const auto specs = find_template(ops.problem.op)->tensors(ops.problem);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    EXPECT_EQ(why_not(ops.operands[i], specs[i]), "");
+  }
+  return ops.problem.key();
+}
+
 TEST(Operations, OnRowsTakeColumnsOfAWiderMatrix) {
   Recorder ops;
   const Tensor wide = tensor(DType::f32, {4, 48}), packed = tensor(DType::f32, {4, 16});
   const Tensor x = wide.slice(1, 0, 16), y = wide.slice(1, 16, 16);
-  const auto key = [&ops](const Result<void>& result) {
-    if (!result) return result.failure().message;
-    const auto specs = find_template(ops.problem.op)->tensors(ops.problem);
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-      EXPECT_EQ(why_not(ops.operands[i], specs[i]), "");
-    }
-    return ops.problem.key();
-  };
+  const auto key = [&ops](const Result<void>& result) { return recorded_key(ops, result); };
   EXPECT_EQ(key(ops.softmax(x, packed)),
             "softmax dtype=f32 out=f32 x_stride=\"48\" rows=4 cols=16");
   EXPECT_EQ(key(ops.softmax(x, x, {.scale = 2})),
@@ -96,14 +99,7 @@ TEST(Operations, TakeQueriesKeysAndValuesFromOneProduct) {
   const Tensor table = tensor(DType::f32, {9, dim}), one = tensor(DType::i32, {1});
   const Tensor cache = tensor(DType::f32, {kv_heads, 16, dim});
   const Tensor caches = tensor(DType::f32, {2, kv_heads, 16, dim});
-  const auto key = [&ops](const Result<void>& result) {
-    if (!result) return result.failure().message;
-    const auto specs = find_template(ops.problem.op)->tensors(ops.problem);
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-      EXPECT_EQ(why_not(ops.operands[i], specs[i]), "");
-    }
-    return ops.problem.key();
-  };
+  const auto key = [&ops](const Result<void>& result) { return recorded_key(ops, result); };
   const Tensor rotated = by_token.slice(1, 0, heads + kv_heads);
   EXPECT_EQ(key(ops.rope(rotated, tensor(DType::i32, {10}), table, rotated)),
             "rope dtype=f32 out=f32 output=in_place x_stride=\"64\" tokens=10 heads=6 dim=8 "
