@@ -23,6 +23,17 @@ Result<void> fill(Device& device, Stream& stream, Operands& operands,
   return operands.poison_outputs(stream);
 }
 
+/// Downloads a repetition's outputs, and notes which differ from those of the one before.
+Result<void> take_outputs(Device& device, const Operands& operands, PlanRun& run) {
+  std::vector<HostTensor> outputs;
+  if (auto done = operands.download_outputs(device, outputs); !done) return done;
+  for (std::size_t i = 0; i < run.outputs.size(); ++i) {
+    if (outputs[i].data != run.outputs[i].data) run.changed = outputs[i].spec.name;
+  }
+  run.outputs = std::move(outputs);
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> usable_devices() {
@@ -69,6 +80,7 @@ Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
   const auto stream = device.create_stream().value();
   const auto start = device.create_event().value(), stop = device.create_event().value();
   prepared->poison_workspace(*stream).value();
+  PlanRun run;
   for (int i = 0; i < repetitions; ++i) {
     fill(device, *stream, *operands, inputs).value();
     stream->record(*start).value();
@@ -77,13 +89,12 @@ Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
     if (const auto done = stream->synchronize(std::chrono::minutes(4)); !done) {
       return done.failure();
     }
+    take_outputs(device, *operands, run).value();
   }
-  PlanRun run;
   run.microseconds = device.elapsed_us(*start, *stop).value();
   run.overrun = operands->broken_guard(device).value().value_or("");
   run.overrun += prepared->broken_guard(device).value().value_or("");
   if (!prepared->zeroed_part_is_zero(device).value()) run.overrun += " counters not reset";
-  operands->download_outputs(device, run.outputs).value();
   return run;
 }
 

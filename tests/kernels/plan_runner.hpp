@@ -17,10 +17,11 @@ std::string device_name(std::string id);
 /// none.
 Device& device(const std::string& id = "auto");
 
-/// What came of running a plan once.
+/// What came of running a plan.
 struct PlanRun {
   std::vector<HostTensor> outputs;  ///< tensors whose role is not input, in order
   std::string overrun;              ///< which guard zone was written; empty when none was
+  std::string changed;              ///< which output a repetition changed; empty when none did
   double microseconds = 0;          ///< device time of the last repetition
 };
 
@@ -29,7 +30,7 @@ std::vector<HostTensor> random_inputs(const std::vector<TensorSpec>& tensors, st
 
 /// Runs a plan on fresh operands with guard zones, outputs and workspace filled with NaN.
 /// `inputs` are the tensors that are read, in order. With `repetitions` > 1 the plan is run again
-/// for timing; outputs are those of the last run.
+/// on the same inputs; outputs are those of the last run.
 Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
                          const std::vector<TensorSpec>& tensors,
                          const std::vector<HostTensor>& inputs, int repetitions = 1);
