@@ -172,6 +172,24 @@ TEST_P(AttentionKernel, DecodeLoadsAheadOfAnyLength) {
   expect_right(device_, problem, config, {0, 1, 170});
 }
 
+/// Heads of a KV head that one workgroup has no room for: 37 in three parts of 13, of which the
+/// last has 11, and 18 of each of three tokens in four.
+TEST_P(AttentionKernel, DecodeSharesManyHeadsBetweenWorkgroups) {
+  for (const AttentionShape& shape :
+       {AttentionShape{2, 37, 1, 1, 170, 16, false}, AttentionShape{1, 36, 2, 3, 100, 24, true}}) {
+    const Problem problem = attention_problem(shape, DType::f16, DType::f16);
+    EXPECT_EQ(find_template("attention")->default_config(problem, info_).variant, "decode");
+    auto config = default_of(variant_of("decode"), problem);
+    ASSERT_TRUE(config);
+    for (const int split : {1, 4}) {
+      for (auto& [name, value] : config->values) {
+        if (name == "SPLIT") value = split;
+      }
+      expect_right(device_, problem, *config);
+    }
+  }
+}
+
 // Scores of several hundred: exponentials of which only the greatest are not 0, and that overflow
 // where it is not subtracted first.
 TEST_P(AttentionKernel, LargeScores) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "kernels/catalog.hpp"
 #include "kernels/choices.hpp"
 #include "tests/kernels/plan_runner.hpp"
@@ -11,8 +13,12 @@
 namespace greta {
 namespace {
 
-class Property : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+/// Of an operation and a device.
+class RandomProblems {
  protected:
+  RandomProblems(const std::string& operation, const std::string& device)
+      : kernel_(*find_template(operation)), device_(test::device(device)) {}
+
   /// Types take turns.
   void check_random_problems(std::size_t count, std::uint64_t seed) {
     const auto choices = random_choices(kernel_, device_.info(), "", count, seed);
@@ -21,6 +27,11 @@ class Property : public ::testing::TestWithParam<std::tuple<std::string, std::st
   }
 
   std::size_t types() const { return kernel_.dtypes.size(); }
+  std::size_t input_types() const {
+    std::set<DType> inputs;
+    for (const DTypes& types : kernel_.dtypes) inputs.insert(types.in);
+    return inputs.size();
+  }
   bool is_hip_host() const { return device_.info().backend == "hip-host"; }
   std::uint64_t own_seed() const { return 1 + static_cast<std::uint64_t>(device_.info().index); }
 
@@ -39,8 +50,23 @@ class Property : public ::testing::TestWithParam<std::tuple<std::string, std::st
     EXPECT_TRUE(verdict.passed) << verdict.detail;
   }
 
-  const KernelTemplate& kernel_ = *find_template(std::get<0>(GetParam()));
-  Device& device_ = test::device(std::get<1>(GetParam()));
+  const KernelTemplate& kernel_;
+  Device& device_;
+};
+
+class Property : public RandomProblems,
+                 public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  Property() : RandomProblems(std::get<0>(GetParam()), std::get<1>(GetParam())) {}
+};
+
+constexpr std::size_t parts = 10;
+
+class LongProperty
+    : public RandomProblems,
+      public ::testing::TestWithParam<std::tuple<std::string, std::string, std::size_t>> {
+ protected:
+  LongProperty() : RandomProblems(std::get<0>(GetParam()), std::get<1>(GetParam())) {}
 };
 
 /// 20 problems of each pair of types. On hip-host, where each kernel takes a C++ compiler's second,
@@ -49,10 +75,12 @@ TEST_P(Property, RandomProblemsAreRight) {
   check_random_problems(is_hip_host() ? 5 : 20 * types(), own_seed());
 }
 
-/// The same with 2000 of each takes hours, and with 20 on each of hip-host's devices most of one:
-/// ctest -L long.
-TEST_P(Property, ManyRandomProblemsAreRight) {
-  check_random_problems(is_hip_host() ? 20 : 2000 * types(), 1000 * own_seed());
+/// 2000 problems of each type of inputs take hours, and 20 on each of hip-host's devices most of
+/// one: ctest -L long, in parts that stand for themselves.
+TEST_P(LongProperty, ManyRandomProblemsAreRight) {
+  const std::size_t part = std::get<2>(GetParam());
+  check_random_problems((is_hip_host() ? 20 : 2000 * input_types()) / parts,
+                        1000000 * own_seed() + 50000 * part);
 }
 
 std::vector<std::string> operations() {
@@ -61,12 +89,23 @@ std::vector<std::string> operations() {
   return names;
 }
 
+template <class Parameters>
+std::string name_of(const Parameters& of) {
+  return std::get<0>(of) + "_" + test::device_name(std::get<1>(of));
+}
+
 INSTANTIATE_TEST_SUITE_P(Catalog, Property,
                          ::testing::Combine(::testing::ValuesIn(operations()),
                                             ::testing::ValuesIn(test::usable_devices())),
+                         [](const auto& instance) { return name_of(instance.param); });
+
+INSTANTIATE_TEST_SUITE_P(Catalog, LongProperty,
+                         ::testing::Combine(::testing::ValuesIn(operations()),
+                                            ::testing::ValuesIn(test::usable_devices()),
+                                            ::testing::Range<std::size_t>(0, parts)),
                          [](const auto& instance) {
-                           return std::get<0>(instance.param) + "_" +
-                                  test::device_name(std::get<1>(instance.param));
+                           return name_of(instance.param) + "_part_" +
+                                  std::to_string(std::get<2>(instance.param));
                          });
 
 }  // namespace

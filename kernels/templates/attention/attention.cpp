@@ -136,7 +136,7 @@ KernelTemplate make_attention() {
       {"batch", "sequences", 1, most, "1", {1, 2}},
       {"heads", "heads of queries", 1, most, "", {2, 4}},
       {"kv_heads", "heads of keys and values", 1, most, "heads", {1, 2}},
-      {"q", "queries of a sequence", 1, most, "", {1, 40}},
+      {"q", "queries of a sequence", 1, most, "", {1, 9, 40}},
       {"kv", "keys of a sequence that there is room for", 1, most, "q", {1, 70}},
       {"dim", "elements of a head: a multiple of 8", 8, 256, "", {8, 64, 80}},
       {"causal", "1: a query sees only the keys up to its own", 0, 1, "0", {0, 1}},

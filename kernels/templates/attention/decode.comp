@@ -1,19 +1,25 @@
 #version 460
-// Few queries: bound by reading the keys and values once. A workgroup has the ROWS queries that
-// share a KV head (GROUP heads of each query) and a slice of the keys, one of SPLIT. LANES threads
-// share a key, each with every LANES-th piece of VEC elements; each such slot of threads walks
-// through the slice with UNROLL keys and values in flight, with AHEAD while it works on those before
-// them, and keeps its own greatest score, sum of exponentials and sums of values. Slots are joined
-// through shared memory; slices through the workspace, by the last one to arrive, in their order
-// whatever the order of arrival.
+// Few queries: bound by reading the keys and values once. A workgroup has ROWS of the QUERIES that
+// share a KV head (GROUP heads of each query): all of them, or one of PARTS; and a slice of the
+// keys, one of SPLIT. LANES threads share a key, each with every LANES-th piece of VEC elements; each
+// such slot of threads walks through the slice with UNROLL keys and values in flight, with AHEAD
+// while it works on those before them, and keeps its own greatest score, sum of exponentials and sums
+// of values. Slots are joined through shared memory; slices through the workspace, by the last one to
+// arrive, in their order whatever the order of arrival.
 
-#if !defined(ROWS) || !defined(GROUP) || !defined(THREADS) || !defined(LANES) || \
-    !defined(VEC) || !defined(UNROLL) || !defined(AHEAD) || !defined(SPLIT) || \
-    !defined(IN_PACK) || !defined(IN_RAW)
-#error "ROWS GROUP THREADS LANES VEC UNROLL AHEAD SPLIT IN_PACK and IN_RAW must be defined"
+#if !defined(ROWS) || !defined(PARTS) || !defined(QUERIES) || !defined(GROUP) || \
+    !defined(THREADS) || !defined(LANES) || !defined(VEC) || !defined(UNROLL) || \
+    !defined(AHEAD) || !defined(SPLIT)
+#error "ROWS PARTS QUERIES GROUP THREADS LANES VEC UNROLL AHEAD and SPLIT must be defined"
 #endif
-#if ROWS < 1 || GROUP < 1 || ROWS % GROUP != 0 || UNROLL < 1 || SPLIT < 1
-#error "GROUP divides ROWS; UNROLL and SPLIT are at least 1"
+#if !defined(IN_PACK) || !defined(IN_RAW)
+#error "IN_PACK and IN_RAW must be defined"
+#endif
+#if ROWS < 1 || GROUP < 1 || QUERIES % GROUP != 0 || UNROLL < 1 || SPLIT < 1
+#error "GROUP divides QUERIES; UNROLL and SPLIT are at least 1"
+#endif
+#if PARTS * ROWS < QUERIES || (PARTS - 1) * ROWS >= QUERIES
+#error "PARTS of ROWS are the QUERIES"
 #endif
 #if DIM % (LANES * VEC) != 0 || THREADS % LANES != 0
 #error "LANES x VEC divide DIM, and LANES divides THREADS"
@@ -53,8 +59,9 @@ layout(local_size_x = THREADS) in;
 
 shared float slot_sums[SHARED_FLOATS];
 
-uint pair;  // of sequence and KV head
-uint tid;   // threads of a subgroup are neighbours
+uint reader;  // a workgroup and those with its other slices
+uint pair;    // of sequence and KV head
+uint tid;     // threads of a subgroup are neighbours
 float query[ROWS * ELEMENTS];  // scaled
 float greatest[ROWS], sum[ROWS], value[ROWS * ELEMENTS];
 IN_RAW k_raw[UNROLL * PIECES], v_raw[UNROLL * PIECES];  // of this step
@@ -63,21 +70,27 @@ IN_RAW k_next[UNROLL * PIECES], v_next[UNROLL * PIECES];  // and of the next
 // The first dimension of a thread's piece.
 uint piece_start(uint piece) { return (piece * LANES + tid % LANES) * VEC; }
 
-uint head_of(uint row) { return pair % args.kv_heads * GROUP + row % GROUP; }
+// Which of the queries a row is; the last reader's rows may be fewer.
+uint number_of(uint row) { return reader % PARTS * ROWS + row; }
+bool exists(uint row) { return PARTS * ROWS == QUERIES || number_of(row) < QUERIES; }
+uint query_of(uint row) { return number_of(row) / GROUP; }
+uint head_of(uint row) { return pair % args.kv_heads * GROUP + number_of(row) % GROUP; }
 
 void load_queries() {
   [[unroll]] for (uint r = 0; r < ROWS; ++r) {
     greatest[r] = LOWEST_SCORE;
     sum[r] = 0.0;
+    [[unroll]] for (uint e = 0; e < ELEMENTS; ++e) {
+      query[r * ELEMENTS + e] = 0.0;
+      value[r * ELEMENTS + e] = 0.0;
+    }
+    if (!exists(r)) continue;
+    const uint64_t row = query_offset(pair / args.kv_heads, query_of(r), head_of(r));
     [[unroll]] for (uint p = 0; p < PIECES; ++p) {
       float e[VEC];
-      const uint head = head_of(r);
-      const uint64_t at = query_offset(pair / args.kv_heads, r / GROUP, head) + piece_start(p);
-      unpack(IN_RAW(IN_PACK(args.q + at * IN_BYTES).v), e);
-      [[unroll]] for (uint i = 0; i < VEC; ++i) {
+      unpack(IN_RAW(IN_PACK(args.q + (row + piece_start(p)) * IN_BYTES).v), e);
+      [[unroll]] for (uint i = 0; i < VEC; ++i)
         query[r * ELEMENTS + p * VEC + i] = args.scale * e[i];
-        value[r * ELEMENTS + p * VEC + i] = 0.0;
-      }
     }
   }
 }
@@ -130,8 +143,8 @@ void add_keys(uint r, uint first, uint end) {
 
 void put(uint row, uint d, float total, float x) {
   // Without a key, nothing is attended to.
-  const uint head = head_of(row);
-  const uint64_t at = result_offset(pair / args.kv_heads, row / GROUP, head) + d;
+  if (!exists(row)) return;
+  const uint64_t at = result_offset(pair / args.kv_heads, query_of(row), head_of(row)) + d;
   store_out(args.result + at * OUT_BYTES, total == 0.0 ? 0.0 : x / total);
 }
 
@@ -140,7 +153,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer Par
 
 // A row's sums of one slice: of values, then the greatest score and the sum of exponentials.
 uint64_t slice_sums(uint slice, uint row) {
-  return args.partial + ((uint64_t(pair) * SPLIT + slice) * ROWS + row) * ((DIM + 2) * 4);
+  return args.partial + ((uint64_t(reader) * SPLIT + slice) * ROWS + row) * ((DIM + 2) * 4);
 }
 
 // Slices whose loads are in flight together.
@@ -217,7 +230,8 @@ void join_slots(uint first) {
 }
 
 void main() {
-  pair = workgroup();
+  reader = workgroup();
+  pair = reader / PARTS;
   if (pair >= args.batch * args.kv_heads) return;
   tid = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
   const uint count = key_count(pair / args.kv_heads);
@@ -234,7 +248,7 @@ void main() {
     v_raw = v_next;
     if (AHEAD != 0) load_keys(start, first + SLOTS * UNROLL + slot, end);
     [[unroll]] for (uint r = 0; r < ROWS; ++r)
-      add_keys(r, first + slot, min(end, visible_keys(count, r / GROUP)));
+      add_keys(r, first + slot, min(end, visible_keys(count, query_of(r))));
   }
 
   [[unroll]] for (uint first = 0; first < ROWS; first += ROWS_TOGETHER) {
@@ -252,7 +266,7 @@ void main() {
     join_slots(first);
   }
 #if SPLIT > 1
-  if (!last_to_arrive(args.counters + uint64_t(pair) * 4, SPLIT)) return;
+  if (!last_to_arrive(args.counters + uint64_t(reader) * 4, SPLIT)) return;
   join_slices();
 #endif
 }

@@ -10,11 +10,27 @@
 namespace greta::attention {
 namespace {
 
-constexpr std::int64_t most_rows = 16;      // queries that share a KV head
+constexpr std::int64_t most_tokens = 16;    // beyond, look-up puts lengths together: docs/lookup.md
+constexpr std::int64_t most_queries = 128;  // of tokens and heads, that share a KV head
+constexpr std::int64_t most_rows = 16;      // of them in a workgroup
 constexpr std::int64_t join_floats = 6144;  // of shared memory, see decode.hip
 
-std::int64_t rows_of(const Shape& shape) {
+std::int64_t queries_of(const Shape& shape) {
   return shape.queries * shape.group();
+}
+
+/// Workgroups that share the queries of a KV head.
+std::int64_t parts_of(const Shape& shape) {
+  return ceil_div(queries_of(shape), most_rows);
+}
+
+std::int64_t rows_of(const Shape& shape) {
+  return ceil_div(queries_of(shape), parts_of(shape));
+}
+
+/// Workgroups with the same slice of their keys.
+std::int64_t readers_of(const Shape& shape) {
+  return shape.batch * shape.kv_heads * parts_of(shape);
 }
 
 std::int64_t slots_of(const Config& c) {
@@ -43,22 +59,25 @@ std::int64_t registers_of(const Shape& shape, const Config& c) {
 }
 
 std::uint64_t counter_bytes(const Shape& shape) {
-  return static_cast<std::uint64_t>(ceil_div(shape.batch * shape.kv_heads * 4, 256) * 256);
+  return static_cast<std::uint64_t>(ceil_div(readers_of(shape) * 4, 256) * 256);
 }
 
 std::int64_t partial_bytes(const Shape& shape, std::int64_t split) {
-  return split * shape.batch * shape.kv_heads * rows_of(shape) * (shape.dim + 2) * 4;
+  return split * readers_of(shape) * rows_of(shape) * (shape.dim + 2) * 4;
 }
 
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t rows = rows_of(shape), groups = most_workgroups(device);
+  const std::int64_t queries = queries_of(shape), groups = most_workgroups(device);
   const auto most =
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
   return {
       {"few_queries",
-       fmt::format("decode needs q x heads / kv_heads <= {}, it is {}", most_rows, rows),
+       fmt::format("decode needs q <= {} and q x heads / kv_heads <= {}, they are {} and {}",
+                   most_tokens, most_queries, shape.queries, queries),
        {},
-       [rows](const Config&) { return rows <= most_rows; }},
+       [few = shape.queries <= most_tokens && queries <= most_queries](const Config&) {
+         return few;
+       }},
       {"pieces",
        fmt::format("LANES x VEC must divide dim, {}", shape.dim),
        {"LANES", "VEC"},
@@ -68,10 +87,10 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        {"SPLIT"},
        [kv = shape.capacity](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * 16 <= kv; }},
       {"grid",
-       fmt::format("{} sequences of {} KV heads are more than {} workgroups", shape.batch,
-                   shape.kv_heads, groups),
+       fmt::format("{} sequences of {} KV heads, {} queries of each, need more than {} workgroups",
+                   shape.batch, shape.kv_heads, queries, groups),
        {},
-       [fits = shape.batch * shape.kv_heads <= groups](const Config&) { return fits; }},
+       [fits = readers_of(shape) <= groups](const Config&) { return fits; }},
       {"workspace",
        fmt::format("what SPLIT slices give needs more than {} MiB", most >> 20),
        {"SPLIT"},
@@ -136,7 +155,7 @@ Alternative space(const Problem& problem, const DeviceInfo& device) {
   Alternative a{"decode", {}, {}};
   // LANES of a workgroup's THREADS share a key, in pieces of VEC elements; UNROLL keys and values
   // of each are in flight, with AHEAD while those before them are worked on; SPLIT workgroups share
-  // the keys of a KV head.
+  // the keys of a KV head, and where it has more than 16 queries, as many more share these.
   a.parameters = {
       {"THREADS", {64, 128, 256, 512}},
       {"LANES", {1, 2, 4, 8, 16, 32}},
@@ -155,20 +174,21 @@ Alternative space(const Problem& problem, const DeviceInfo& device) {
 /// Slices fill the device four times while they have 64 keys, and 16 times while they have 512.
 int split_for(const Shape& shape, const DeviceInfo& device) {
   if (vectorising_cpu(device)) return 1;
-  const std::int64_t pairs = shape.batch * shape.kv_heads, busy = busy_workgroups(device);
+  const std::int64_t readers = readers_of(shape), busy = busy_workgroups(device);
   int split = 1;
   const auto worth = [&](std::int64_t rounds, std::int64_t keys) {
-    return pairs * split < rounds * busy && shape.capacity >= 2 * split * keys;
+    return readers * split < rounds * busy && shape.capacity >= 2 * split * keys;
   };
   while (split < 64 && (worth(4, 64) || worth(16, 512))) split *= 2;
   return split;
 }
 
-/// Wide loads, as many lanes as that leaves, and less in flight the more queries there are.
+/// Wide loads, as many lanes as that leaves, and less in flight the more queries there are. Many
+/// queries of few heads are work for a matrix.
 std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
   const Shape shape = shape_of(problem);
   std::vector<Config> configs;
-  if (rows_of(shape) > most_rows) return configs;
+  if (queries_of(shape) > (shape.queries > 4 ? most_rows : most_queries)) return configs;
   const int unroll = vectorising_cpu(device) ? 1 : rows_of(shape) <= 2 ? 4 : 2;
   for (const int most : {unroll, 1}) {
     for (const int vec : {8, 4, 2, 1}) {
@@ -194,6 +214,8 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
   defines.emplace_back("ROWS", std::to_string(rows_of(shape)));
+  defines.emplace_back("PARTS", std::to_string(parts_of(shape)));
+  defines.emplace_back("QUERIES", std::to_string(queries_of(shape)));
   defines.emplace_back("GROUP", std::to_string(shape.group()));
   add_pack(defines, device, "IN", shape.in, config["VEC"]);
   const int split = config["SPLIT"];
@@ -206,8 +228,8 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   const auto list = arguments(shape, 1, split > 1, plan.zeroed_bytes);
   plan.sources.push_back(
       kernel_source(device, "attention/decode", defines, config["THREADS"], list));
-  const auto pairs = static_cast<std::uint64_t>(shape.batch * shape.kv_heads);
-  plan.launches.push_back({0, grid(device, plan.sources[0], pairs, split), list});
+  const auto readers = static_cast<std::uint64_t>(readers_of(shape));
+  plan.launches.push_back({0, grid(device, plan.sources[0], readers, split), list});
   return plan;
 }
 

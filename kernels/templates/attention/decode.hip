@@ -1,17 +1,21 @@
-// Few queries: bound by reading the keys and values once. A workgroup has the ROWS queries that
-// share a KV head (GROUP heads of each query) and a slice of the keys, one of SPLIT. LANES threads
-// share a key, each with every LANES-th piece of VEC elements; each such slot of threads walks
-// through the slice with UNROLL keys and values in flight, with AHEAD while it works on those before
-// them, and keeps its own greatest score, sum of exponentials and sums of values. Slots are joined
-// through shared memory; slices through the workspace, by the last one to arrive, in their order
-// whatever the order of arrival.
+// Few queries: bound by reading the keys and values once. A workgroup has ROWS of the QUERIES that
+// share a KV head (GROUP heads of each query): all of them, or one of PARTS; and a slice of the
+// keys, one of SPLIT. LANES threads share a key, each with every LANES-th piece of VEC elements; each
+// such slot of threads walks through the slice with UNROLL keys and values in flight, with AHEAD
+// while it works on those before them, and keeps its own greatest score, sum of exponentials and sums
+// of values. Slots are joined through shared memory; slices through the workspace, by the last one to
+// arrive, in their order whatever the order of arrival.
 
-#if !defined(ROWS) || !defined(GROUP) || !defined(THREADS) || !defined(LANES) || \
-    !defined(VEC) || !defined(UNROLL) || !defined(AHEAD) || !defined(SPLIT)
-#error "ROWS GROUP THREADS LANES VEC UNROLL AHEAD and SPLIT must be defined"
+#if !defined(ROWS) || !defined(PARTS) || !defined(QUERIES) || !defined(GROUP) || \
+    !defined(THREADS) || !defined(LANES) || !defined(VEC) || !defined(UNROLL) || \
+    !defined(AHEAD) || !defined(SPLIT)
+#error "ROWS PARTS QUERIES GROUP THREADS LANES VEC UNROLL AHEAD and SPLIT must be defined"
 #endif
-#if ROWS < 1 || GROUP < 1 || ROWS % GROUP != 0 || UNROLL < 1 || SPLIT < 1
-#error "GROUP divides ROWS; UNROLL and SPLIT are at least 1"
+#if ROWS < 1 || GROUP < 1 || QUERIES % GROUP != 0 || UNROLL < 1 || SPLIT < 1
+#error "GROUP divides QUERIES; UNROLL and SPLIT are at least 1"
+#endif
+#if PARTS * ROWS < QUERIES || (PARTS - 1) * ROWS >= QUERIES
+#error "PARTS of ROWS are the QUERIES"
 #endif
 #if DIM % (LANES * VEC) != 0 || THREADS % LANES != 0
 #error "LANES x VEC divide DIM, and LANES divides THREADS"
@@ -96,33 +100,44 @@ struct Keys {
   }
 };
 
-GRETA_DEVICE u32 head_of(const Arguments& args, u32 pair, u32 row) {
-  return pair % args.kv_heads * GROUP + row % GROUP;
-}
+// What a row of a reader, a workgroup and those with its other slices, stands for.
+struct Place {
+  u32 sequence, query, head;
+  bool exists;  // the last reader's rows may be fewer
 
-GRETA_DEVICE void put(const Arguments& args, u32 pair, u32 row, u32 d, float sum, float value) {
+  GRETA_DEVICE Place(const Arguments& args, u32 reader, u32 row) {
+    const u32 pair = reader / PARTS, number = reader % PARTS * ROWS + row;
+    exists = PARTS * ROWS == QUERIES || number < QUERIES;
+    sequence = pair / args.kv_heads;
+    query = number / GROUP;
+    head = pair % args.kv_heads * GROUP + number % GROUP;
+  }
+};
+
+GRETA_DEVICE void put(const Arguments& args, u32 reader, u32 row, u32 d, float sum, float value) {
   // Without a key, nothing is attended to.
   const float x = sum == 0.0f ? 0.0f : value / sum;
-  const u32 head = head_of(args, pair, row);
-  args.out[output_offset(args, pair / args.kv_heads, row / GROUP, head) + d] = narrow<Out>(x);
+  const Place place(args, reader, row);
+  if (!place.exists) return;
+  args.out[output_offset(args, place.sequence, place.query, place.head) + d] = narrow<Out>(x);
 }
 
 #if SPLIT > 1
 // A row's sums of one slice: of values, then the greatest score and the sum of exponentials.
-GRETA_DEVICE float* slice_sums(const Arguments& args, u32 pair, u32 slice, u32 row) {
-  return args.partial + ((u64(pair) * SPLIT + slice) * ROWS + row) * (DIM + 2);
+GRETA_DEVICE float* slice_sums(const Arguments& args, u32 reader, u32 slice, u32 row) {
+  return args.partial + ((u64(reader) * SPLIT + slice) * ROWS + row) * (DIM + 2);
 }
 
 // Slices whose loads are in flight together.
 constexpr u32 slices_together = SPLIT < 16 ? SPLIT : 16;
 static_assert(SPLIT % slices_together == 0, "SPLIT is a power of two");
 
-GRETA_DEVICE void join_slices(const Arguments& args, u32 pair, float* greatest) {
+GRETA_DEVICE void join_slices(const Arguments& args, u32 reader, float* greatest) {
   float* const sum = greatest + ROWS * SPLIT;
   float* const weight = sum + ROWS * SPLIT;
   GRETA_NO_UNROLL
   for (u32 i = thread_index(); i < ROWS * SPLIT; i += THREADS) {
-    const float* const from = slice_sums(args, pair, i % SPLIT, i / SPLIT);
+    const float* const from = slice_sums(args, reader, i % SPLIT, i / SPLIT);
     greatest[i] = from[DIM];
     sum[i] = from[DIM + 1];
   }
@@ -142,7 +157,7 @@ GRETA_DEVICE void join_slices(const Arguments& args, u32 pair, float* greatest) 
     for (u32 s = 0; s < SPLIT; s += slices_together) {
       float part[slices_together];
       GRETA_UNROLL
-      for (u32 i = 0; i < slices_together; ++i) part[i] = slice_sums(args, pair, s + i, row)[d];
+      for (u32 i = 0; i < slices_together; ++i) part[i] = slice_sums(args, reader, s + i, row)[d];
       GRETA_UNROLL
       for (u32 i = 0; i < slices_together; ++i) {
         const u32 at = row * SPLIT + s + i;
@@ -150,13 +165,13 @@ GRETA_DEVICE void join_slices(const Arguments& args, u32 pair, float* greatest) 
         value = multiply_add(weight[at], part[i], value);
       }
     }
-    put(args, pair, row, d, total, value);
+    put(args, reader, row, d, total, value);
   }
 }
 #endif
 
 // Joins the slots' sums of rows from `first` on.
-GRETA_DEVICE void join_slots(const Arguments& args, u32 pair, const float* shared, u32 first) {
+GRETA_DEVICE void join_slots(const Arguments& args, u32 reader, const float* shared, u32 first) {
   const u32 rows = smaller(rows_together, ROWS - first);
   GRETA_NO_UNROLL
   for (u32 e = thread_index(); e < rows * DIM; e += THREADS) {
@@ -171,14 +186,14 @@ GRETA_DEVICE void join_slots(const Arguments& args, u32 pair, const float* share
       value = multiply_add(weight, at[d], value);
     }
 #if SPLIT > 1
-    float* const slice = slice_sums(args, pair, block_z(), first + row);
+    float* const slice = slice_sums(args, reader, block_z(), first + row);
     slice[d] = value;
     if (d == 0) {
       slice[DIM] = most;
       slice[DIM + 1] = total;
     }
 #else
-    put(args, pair, first + row, d, total, value);
+    put(args, reader, first + row, d, total, value);
 #endif
   }
 }
@@ -186,7 +201,8 @@ GRETA_DEVICE void join_slots(const Arguments& args, u32 pair, const float* share
 GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
   GRETA_SHARED(float, shared, shared_floats);
   const Arguments args = ATTENTION_ARGUMENTS;
-  const u32 pair = block_index<THREADS>();  // of sequence and KV head
+  const u32 reader = block_index<THREADS>();
+  const u32 pair = reader / PARTS;  // of sequence and KV head
   if (pair >= batch * kv_heads) return;
   const u32 count = key_count(args, pair / kv_heads);
   const u32 slice = (count + SPLIT - 1) / SPLIT;
@@ -196,10 +212,11 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
   Row rows[ROWS];
   GRETA_UNROLL
   for (u32 r = 0; r < ROWS; ++r) {
-    const u32 head = head_of(args, pair, r);
-    const In* const from = q + query_offset(args, pair / args.kv_heads, r / GROUP, head);
     rows[r] = {};
     rows[r].greatest = lowest_score;
+    const Place place(args, reader, r);
+    if (!place.exists) continue;
+    const In* const from = q + query_offset(args, place.sequence, place.query, place.head);
     GRETA_UNROLL
     for (u32 p = 0; p < pieces; ++p) {
       const Pack<In, VEC> pack = load_pack<VEC>(from + piece_start(p));
@@ -218,7 +235,8 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
     if (AHEAD) next.load(k + start, v + start, first + SLOTS * UNROLL + slot, end);
     GRETA_UNROLL
     for (u32 r = 0; r < ROWS; ++r) {
-      keys.add_to(rows[r], first + slot, smaller(end, visible_keys(count, queries, r / GROUP)));
+      const Place place(args, reader, r);
+      keys.add_to(rows[r], first + slot, smaller(end, visible_keys(count, queries, place.query)));
     }
   }
 
@@ -236,11 +254,11 @@ GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
       }
     }
     block_barrier();
-    join_slots(args, pair, shared, first);
+    join_slots(args, reader, shared, first);
   }
 #if SPLIT > 1
   GRETA_SHARED(u32, before, 1);  // slices before this one
-  if (!last_to_arrive(counters + pair, SPLIT, before)) return;
-  join_slices(args, pair, shared);
+  if (!last_to_arrive(counters + reader, SPLIT, before)) return;
+  join_slices(args, reader, shared);
 #endif
 }
