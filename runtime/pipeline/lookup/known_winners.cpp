@@ -128,7 +128,8 @@ std::optional<StoredWinner> KnownWinners::read(const Problem& problem, WinnerInd
 
 std::optional<KnownWinners::Found> KnownWinners::find(const Problem& problem,
                                                       const Problem& representative,
-                                                      const DeviceInfo& device) {
+                                                      const DeviceInfo& device,
+                                                      const std::vector<Problem>& others) {
   const auto* family = index_.find(problem);
   if (family == nullptr) return std::nullopt;
   for (const Candidate& candidate : nearest(problem, representative, *family)) {
@@ -138,7 +139,8 @@ std::optional<KnownWinners::Found> KnownWinners::find(const Problem& problem,
     const bool exact = !candidate.elsewhere && !candidate.other_shape;
     Config config =
         exact ? winner->winner.config : carried_over(winner->winner, representative, device);
-    if (!is_valid(problem, device, config)) continue;
+    const auto serves = [&](const Problem& one) { return is_valid(one, device, config); };
+    if (!serves(problem) || !std::all_of(others.begin(), others.end(), serves)) continue;
     if (!exact && !is_valid(representative, device, config)) continue;  // all of it share it
     const auto origin = exact                 ? LookupOrigin::exact
                         : candidate.elsewhere ? LookupOrigin::same_architecture

@@ -27,9 +27,9 @@ class KnownWinners {
   /// most_shape_distance; then the smaller shape, by the first dimension that differs; then the
   /// user's before the shipped one. Nothing where none of the nearest 64 serves.
   /// `representative`: of the problem's bucket. Unless the problem itself has a winner, distances
-  /// are its, and the configuration is valid for both.
+  /// are its, and the configuration is valid for both; in any case for all of `others`.
   std::optional<Found> find(const Problem& problem, const Problem& representative,
-                            const DeviceInfo& device);
+                            const DeviceInfo& device, const std::vector<Problem>& others = {});
 
   /// As WinnerSource::recorded_costs on this device, of both databases.
   std::vector<RecordedCost> recorded_costs(const std::string& op) const;

@@ -53,20 +53,17 @@ struct Lookup::Impl {
     return is_valid(problem, device, config) ? config : kernel.default_config(problem, device);
   }
 
-  /// What is known of the problem; where its rows are not packed and nothing is, of that with
-  /// packed rows, the nearest to it.
+  /// What is known of the problem. Where its rows are not packed, what is known of the same with
+  /// packed rows is nearer than other shapes, and these are nearer than others with packed rows.
   std::optional<KnownWinners::Found> known_of(const KernelTemplate& kernel, const Problem& problem,
                                               const Problem& representative) const {
     auto found = known.find(problem, representative, device);
     const Problem packed = of_packed_rows(kernel, problem);
-    if (found || packed == problem) return found;
-    found = known.find(packed, bucket(packed), device);
-    if (!found || !is_valid(problem, device, found->config) ||
-        !is_valid(representative, device, found->config)) {
-      return std::nullopt;
-    }
-    if (found->origin == LookupOrigin::exact) found->origin = LookupOrigin::nearest_shape;
-    return found;
+    if (packed == problem || (found && found->origin == LookupOrigin::exact)) return found;
+    auto of_packed = known.find(packed, bucket(packed), device, {problem, representative});
+    const bool same_shape = of_packed && of_packed->origin == LookupOrigin::exact;
+    if (same_shape) of_packed->origin = LookupOrigin::nearest_shape;
+    return same_shape || !found ? of_packed : found;
   }
 
   Answer decide(const Problem& problem) const {

@@ -204,8 +204,8 @@ TEST_F(LookupOrder, ExpectedRegretIsWhatIsRecordedOfTheOperation) {
 }
 
 TEST_F(LookupOrder, RowsThatAreNotPackedTakeWhatIsKnownOfPackedOnes) {
-  const auto norm = [](const char* stride) {
-    Problem problem{"rmsnorm", DType::f16, DType::f16, {}, {{"rows", 64}, {"cols", 512}}};
+  const auto norm = [](const char* stride, std::int64_t rows = 64) {
+    Problem problem{"rmsnorm", DType::f16, DType::f16, {}, {{"rows", rows}, {"cols", 512}}};
     if (*stride != 0) problem.attributes = {{"x_stride", stride}};
     return problem;
   };
@@ -223,6 +223,13 @@ TEST_F(LookupOrder, RowsThatAreNotPackedTakeWhatIsKnownOfPackedOnes) {
   const Answer& odd = lookup.find(norm("513"));  // VEC does not divide it
   EXPECT_EQ(odd.origin, LookupOrigin::fallback);
   EXPECT_EQ(odd.config, find_template("rmsnorm")->default_config(norm("513"), here_));
+  databases_.add(winner(norm("520", 128), here_, plain));  // farther than the packed one
+  databases_.add(winner(norm("", 128), here_, plain));     // which VEC is no matter to
+  const auto later = databases_.open(here_);
+  EXPECT_EQ(later.find(norm("520")).problem, norm("").key());
+  EXPECT_EQ(later.find(norm("520", 96)).problem, norm("520", 128).key());
+  EXPECT_EQ(later.find(norm("513")).problem, norm("", 128).key());
+  EXPECT_EQ(later.find(norm("513")).config, plain);
 }
 
 TEST_F(LookupOrder, ProblemsThatMakeNoSenseAreRefused) {
