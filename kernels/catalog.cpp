@@ -248,6 +248,22 @@ Problem typical_problem(const KernelTemplate& kernel, const DTypes& types) {
   return problem;
 }
 
+/// Without strides that nothing depends on, of operands of one row: such problems are the same.
+Problem without_needless_strides(const KernelTemplate& kernel, Problem problem) {
+  for (const Attribute& stride : kernel.attributes) {
+    if (stride.packed == nullptr) continue;
+    Problem without = problem;
+    std::erase_if(without.attributes, [&](const auto& a) { return a.first == stride.name; });
+    const auto tensors = kernel.tensors(problem), plain = kernel.tensors(without);
+    const bool needless = std::equal(tensors.begin(), tensors.end(), plain.begin(),
+                                     [](const TensorSpec& a, const TensorSpec& b) {
+                                       return a.stride == b.stride || a.rows == 1;
+                                     });
+    if (needless) problem = std::move(without);
+  }
+  return problem;
+}
+
 Problem of_packed_rows(const KernelTemplate& kernel, Problem problem) {
   for (const Attribute& stride : kernel.attributes) {
     if (stride.packed == nullptr) continue;
@@ -290,7 +306,7 @@ Result<Problem> make_problem(const KernelTemplate& kernel, const ProblemRequest&
     problem.attributes.emplace_back(attribute.name, canonical.value_or(*text));
   }
   if (auto done = check_problem(kernel, problem); !done) return done.failure();
-  return problem;
+  return without_needless_strides(kernel, std::move(problem));
 }
 
 }  // namespace greta

@@ -51,11 +51,10 @@ std::string what_could_run(const KernelTemplate& kernel, const Problem& problem,
 /// Adds a file of kernels/templates and all that it includes, however far away.
 void add_with_includes(std::string_view path, std::set<std::string_view>& files) {
   if (!files.insert(path).second) return;
-  constexpr std::string_view include = "#include \"";
-  const std::string_view text = embedded_file(path);
-  for (auto at = text.find(include); at != text.npos; at = text.find(include, at + 1)) {
-    const std::string_view name = text.substr(at + include.size());
-    add_with_includes(name.substr(0, name.find('"')), files);
+  std::string_view text = embedded_file(path);
+  while (!text.empty()) {
+    const std::string_view included = included_file(take_line(text));
+    if (!included.empty()) add_with_includes(included, files);
   }
 }
 

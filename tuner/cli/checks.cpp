@@ -144,7 +144,8 @@ std::vector<Config> read_configs(const Problem& problem, const DeviceInfo& devic
   return configs;
 }
 
-void check_fits(const Problem& problem, const DeviceInfo& device, const std::string& where) {
+void check_fits(const Problem& problem, const DeviceInfo& device, const std::string& where,
+                ResultsFor use) {
   double operands = 0;
   double largest = 0;
   double host = 0;
@@ -157,14 +158,16 @@ void check_fits(const Problem& problem, const DeviceInfo& device, const std::str
     largest = std::max(largest, bytes);
     // Drawn as it is and converted for the reference; outputs are brought back.
     host += bytes + 20.0 * static_cast<double>(spec.elements());
+    // An expected number and its bound for every element of memory, once more as they are found.
+    const bool written = use == ResultsFor::a_case && spec.role != Role::input;
+    if (written) host += 32.0 * bytes / static_cast<double>(size_of(spec.dtype));
   }
   const auto memory = static_cast<double>(device.memory_bytes);
   const auto allocation = static_cast<double>(device.max_allocation_bytes);
   const auto refuse = [&](double needed, const std::string& limit, double there) {
     throw CommandError(
-        exit_usage,
-        fmt::format("{}{}: needs {}, {} {}", where.empty() ? "" : where + ": ", problem.dims_text(),
-                    format_bytes(needed), limit, format_bytes(there)));
+        exit_usage, fmt::format("{}{}: needs {}, {} {}", where.empty() ? "" : where + ": ",
+                                problem.key(), format_bytes(needed), limit, format_bytes(there)));
   };
   if (operands > memory) refuse(operands, device.id() + " has", memory);
   if (allocation > 0 && largest > allocation) {

@@ -40,7 +40,11 @@ void check_csv(const std::string& option, const std::filesystem::path& file);
 std::vector<Config> read_configs(const Problem& problem, const DeviceInfo& device,
                                  const std::vector<std::string>& texts);
 
+/// What results are needed for: to be verified, or also to be written down (--emit-case).
+enum class ResultsFor { verification, a_case };
+
 /// Whether a problem fits a device's and the host's memory. `where`: what lists it; may be empty.
-void check_fits(const Problem& problem, const DeviceInfo& device, const std::string& where);
+void check_fits(const Problem& problem, const DeviceInfo& device, const std::string& where,
+                ResultsFor use = ResultsFor::verification);
 
 }  // namespace greta

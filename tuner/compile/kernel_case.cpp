@@ -80,7 +80,7 @@ Result<void> check_case(const KernelTemplate& kernel_template, const Problem& pr
   const auto fully_checked = kernel_template.fully_checked;
   if (fully_checked == nullptr || fully_checked(problem)) return {};
   return Failure{Status::invalid_argument,
-                 fmt::format("{}: too large for a reference of every element", problem.dims_text()),
+                 fmt::format("{}: too large for a reference of every element", problem.key()),
                  {}};
 }
 

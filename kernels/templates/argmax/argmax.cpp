@@ -159,11 +159,6 @@ Alternative split_space(const Problem& problem, const DeviceInfo& device) {
   return a;
 }
 
-int widest_of(const Problem& problem) {
-  const std::int64_t step = common_step(problem, problem.dim("cols"));
-  return widest_vector(problem.dtype, step, step);
-}
-
 /// Rows share a workgroup where they are short.
 std::vector<Config> row_defaults(const Problem& problem, const DeviceInfo&) {
   const Shape shape(problem);

@@ -79,7 +79,7 @@ struct Keys {
       for (u32 e = 0; e < elements; ++e) {
         dot = multiply_add(row.q[e], element(k[u][e / VEC], int(e % VEC)), dot);
       }
-      score[u] = lanes_sum<LANES>(dot);
+      score[u] = reduce_lanes<LANES>(dot, Add{});
       if (first + u * SLOTS < end) greatest = larger(greatest, score[u]);
     }
     const float kept = fast_exp2(row.greatest - greatest);

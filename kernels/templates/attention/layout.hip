@@ -56,8 +56,8 @@ GRETA_DEVICE u32 column_of(u32 e) { return e / 4 * 8 + lane_index() % 4 * 2 + e 
 GRETA_DEVICE float& sum_of(Core::Sums& sums, u32 e) { return sums.column[e / 4][e % 4]; }
 
 // Over all lanes that have parts of the same row.
-GRETA_DEVICE float row_sum(float x) { return lanes_sum<4>(x); }
-GRETA_DEVICE float row_largest(float x) { return lanes_largest<4>(x); }
+GRETA_DEVICE float row_sum(float x) { return reduce_lanes<4>(x, Add{}); }
+GRETA_DEVICE float row_largest(float x) { return reduce_lanes<4>(x, Larger{}); }
 
 GRETA_DEVICE void add_scores(Core::Sums& scores, const Core::Fragment& q, const Core::Fragment& k) {
   Core::multiply(scores, q, k);
@@ -103,18 +103,8 @@ GRETA_DEVICE float& sum_of(Core::Sums& sums, u32 e) {
   return reinterpret_cast<float(&)[lane_sums]>(sums)[e];
 }
 
-GRETA_DEVICE float row_sum(float x) {
-  GRETA_UNROLL
-  for (u32 step = wave_size / 2; step >= 16; step /= 2) x += shuffle(x, lane_index() ^ step);
-  return x;
-}
-GRETA_DEVICE float row_largest(float x) {
-  GRETA_UNROLL
-  for (u32 step = wave_size / 2; step >= 16; step /= 2) {
-    x = larger(x, shuffle(x, lane_index() ^ step));
-  }
-  return x;
-}
+GRETA_DEVICE float row_sum(float x) { return reduce_lanes<wave_size / 16, 16>(x, Add{}); }
+GRETA_DEVICE float row_largest(float x) { return reduce_lanes<wave_size / 16, 16>(x, Larger{}); }
 
 GRETA_DEVICE void add_scores(Core::Sums& scores, const Core::Fragment& q, const Core::Fragment& k) {
   Core::multiply(scores, k, q);

@@ -11,6 +11,7 @@
 #endif
 
 #include "common/in_out.hip"
+#include "common/reduce.hip"
 
 struct Arguments {
   const In *q, *k, *v;
@@ -70,28 +71,4 @@ GRETA_DEVICE u64 query_offset(const Arguments& args, u32 sequence, u32 query, u3
 // Where a KV head's keys and values start.
 GRETA_DEVICE u64 keys_offset(const Arguments& args, u32 sequence, u32 kv_head) {
   return (u64(sequence) * args.kv_heads + kv_head) * args.capacity * DIM;
-}
-
-// The sum and the greatest over `lanes` neighbouring lanes, a power of two. All of them get the
-// same bits.
-template <u32 lanes>
-GRETA_DEVICE float lanes_sum(float x) {
-  GRETA_UNROLL
-  for (u32 step = lanes / 2; step > 0; step /= 2) x += shuffle(x, lane_index() ^ step);
-  return x;
-}
-
-GRETA_DEVICE float larger(float a, float b) {
-#if defined(GRETA_NVIDIA)
-  return fmaxf(a, b);
-#else
-  return __builtin_fmaxf(a, b);
-#endif
-}
-
-template <u32 lanes>
-GRETA_DEVICE float lanes_largest(float x) {
-  GRETA_UNROLL
-  for (u32 step = lanes / 2; step > 0; step /= 2) x = larger(x, shuffle(x, lane_index() ^ step));
-  return x;
 }

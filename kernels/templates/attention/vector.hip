@@ -116,7 +116,7 @@ struct Rows {
       for (u32 j = 0; j < keys_of_thread; ++j) {
         if (lane + j * LANES < left[i]) most = larger(most, scores[i][j]);
       }
-      most = larger(lanes_largest<LANES>(most), greatest[i]);
+      most = larger(reduce_lanes<LANES>(most, Larger{}), greatest[i]);
       const float kept = fast_exp2(greatest[i] - most);
       greatest[i] = most;
       float added = 0.0f;
@@ -127,7 +127,7 @@ struct Rows {
         added += weight;
         weights[i * weight_pitch + lane + j * LANES] = weight;
       }
-      sum[i] = multiply_add(sum[i], kept, lanes_sum<LANES>(added));
+      sum[i] = multiply_add(sum[i], kept, reduce_lanes<LANES>(added, Add{}));
       GRETA_UNROLL
       for (u32 e = 0; e < fours * 4; ++e) value[i][e] *= kept;
     }

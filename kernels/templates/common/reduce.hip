@@ -50,13 +50,14 @@ GRETA_DEVICE u32 each_word(u32 value, F f) {
   return f(value);
 }
 
-// Over each run of so many lanes of a wave, a power of two.
-template <u32 lanes, typename T, typename Merge>
+// Over so many lanes of a wave, neighbours or `step` apart; both are powers of two.
+template <u32 lanes, u32 step = 1, typename T, typename Merge>
 GRETA_DEVICE T reduce_lanes(T value, Merge merge) {
-  static_assert(lanes <= wave_size && (lanes & (lanes - 1)) == 0, "a power of two within a wave");
+  static_assert(lanes * step <= wave_size && (lanes & (lanes - 1)) == 0,
+                "a power of two within a wave");
   if constexpr (lanes > 1) {
-    value = reduce_lanes<lanes / 2>(value, merge);
-    value = merge(value, each_word(value, Across<lanes / 2>{}));
+    value = reduce_lanes<lanes / 2, step>(value, merge);
+    value = merge(value, each_word(value, Across<lanes / 2 * step>{}));
   }
   return value;
 }

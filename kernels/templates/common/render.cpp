@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 #include "kernels/model/embedded.hpp"
@@ -11,7 +10,6 @@ namespace greta {
 namespace {
 
 constexpr std::string_view version_word = "#version ";
-constexpr std::string_view include_word = "#include \"";
 constexpr std::string_view once_word = "#pragma once";
 
 void append_defines(std::string& text, const Defines& defines) {
@@ -26,12 +24,9 @@ void append(std::string& text, std::string_view path, const Defines& defines,
   if (once.contains(std::string(path))) return;
   std::string_view rest = embedded_file(path);
   while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.starts_with(include_word)) {
-      const std::string_view name = line.substr(include_word.size());
-      append(text, name.substr(0, name.find('"')), {}, once);
+    const std::string_view line = take_line(rest), included = included_file(line);
+    if (!included.empty()) {
+      append(text, included, {}, once);
       continue;
     }
     if (line == once_word) {

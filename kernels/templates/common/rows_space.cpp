@@ -81,11 +81,6 @@ std::vector<Constraint> alignment(const Problem& problem) {
   return constraints;
 }
 
-int widest_of(const Problem& problem) {
-  const std::int64_t step = common_step(problem, problem.dim("cols"));
-  return widest_vector(problem.dtype, step, step);
-}
-
 /// Several rows to a workgroup, each with enough to do.
 std::vector<Constraint> several_rows(const Problem& problem, const DeviceInfo& device) {
   const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");

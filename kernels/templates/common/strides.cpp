@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/templates/common/limits.hpp"
+
 namespace greta {
 namespace {
 
@@ -60,6 +62,11 @@ std::vector<Constraint> stride_constraints(const Problem& problem) {
 std::int64_t common_step(const Problem& problem, std::int64_t extent) {
   for (const auto& named : strides(problem)) extent = std::gcd(extent, named.second);
   return extent;
+}
+
+int widest_of(const Problem& problem) {
+  const std::int64_t step = common_step(problem, problem.dim("cols"));
+  return widest_vector(problem.dtype, step, step);
 }
 
 Defines::value_type stride_define(const Problem& problem, std::string_view name,

@@ -19,6 +19,8 @@ Attribute x_stride_attribute(std::string help);
 std::vector<Constraint> stride_constraints(const Problem& problem);
 /// The largest number that divides `extent` and each stride that a problem has.
 std::int64_t common_step(const Problem& problem, std::int64_t extent);
+/// Elements of the widest load that every row of `cols` elements begins and ends with.
+int widest_of(const Problem& problem);
 
 /// X_STRIDE for x_stride: elements; 0 where it is `packed`.
 Defines::value_type stride_define(const Problem& problem, std::string_view name,

@@ -32,6 +32,7 @@
 #error "ROWS and SPLIT are at least 1; COLS divides THREADS, which are at least WIDTH"
 #endif
 
+#include "common/reduce.hip"
 #include "gemm/operands.hip"
 #if SPLIT > 1
 #include "gemm/slices.hip"
@@ -162,9 +163,7 @@ GRETA_DEVICE float add_lanes(const Sum (&sums)[B_ALONG_K ? TN : VB / PAIR], u32 
   const bool first = lane_index() / lane_step % wave_lanes == 0;
   GRETA_UNROLL
   for (u32 c = 0; c < CT; ++c) {
-    float sum = sum_of(sums, c);
-    GRETA_UNROLL
-    for (u32 m = 1; m < wave_lanes; m *= 2) sum += shuffle(sum, lane_index() ^ (m * lane_step));
+    const float sum = reduce_lanes<wave_lanes, lane_step>(sum_of(sums, c), Add{});
     if (first) part_sums[lane / wave_lanes * WIDTH + column * CT + c] = sum;
   }
   block_barrier();

@@ -41,6 +41,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
   defines.emplace_back("WAVE", std::to_string(kernel.wave()));
+  defines.emplace_back("SHARED_BYTES", std::to_string(kernel.shared_bytes(config)));
   add_alignment(defines, shape, config);
   KernelSource source = kernel_source(device, "matrix", defines, kernel.threads(config));
   if (kernel.by_warpgroups(config) && has_warpgroup_products(device.architecture)) {

@@ -12,8 +12,11 @@
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(WM) || !defined(WN) ||             \
     !defined(INSTR) || !defined(VA) || !defined(VB) || !defined(PAD) || !defined(STAGES) ||     \
     !defined(ASYNC) || !defined(FRAGMENTS) || !defined(SWIZZLE) || !defined(SPLIT) ||           \
-    !defined(FOLD) || !defined(WAVE)
-#error "BM BN BK WM WN INSTR VA VB PAD STAGES ASYNC FRAGMENTS SWIZZLE SPLIT FOLD and WAVE must be"
+    !defined(FOLD)
+#error "BM BN BK WM WN INSTR VA VB PAD STAGES ASYNC FRAGMENTS SWIZZLE SPLIT and FOLD must be defined"
+#endif
+#if !defined(WAVE) || !defined(SHARED_BYTES)
+#error "WAVE and SHARED_BYTES must be defined"
 #endif
 #if !defined(A_ALONG_K) || !defined(B_ALONG_K) || !defined(ALIGN_A) || !defined(ALIGN_B)
 #error "{A,B}_ALONG_K and ALIGN_{A,B} must be defined"
@@ -164,8 +167,20 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Positi
 constexpr u32 inbox_bytes = 0;
 #endif
 
+// Of shared memory: an inbox, then the tiles, and when they are done, sums in their place.
+GRETA_DEVICE constexpr u32 shared_bytes() {
+#if FOLD == 2
+  const u32 sums = BM * sums_pitch(BN) * 4 + (inbox_apart ? 0 : received_bytes);
+#else
+  const u32 sums = THREADS / WAVE * piece_rows * sums_pitch(piece_columns) * 4;
+#endif
+  const u32 tiles = STAGES * stage_bytes;
+  return inbox_bytes + (tiles > sums ? tiles : sums);
+}
+
 MATRIX_KERNEL gemm_matrix(GEMM_PARAMETERS) {
   MATRIX_SHARED(u8, shared);
+  static_assert(shared_bytes() == SHARED_BYTES, "as MatrixKernel::shared_bytes() has it");
   const Arguments args = GEMM_ARGUMENTS;
   if (block_index<THREADS>() >= tiles_m * tiles_n) return;
 #if FOLD == 2

@@ -109,7 +109,7 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
   if (!together) return std::max(tiles, sums);
   const auto whole = [](std::int64_t bytes) { return ceil_div(bytes, 1024) * 1024; };
   const std::int64_t received = 4LL * c["BM"] / c["SPLIT"] * c["BN"] * (c["SPLIT"] - 1);
-  if (received <= 16384) return std::max(tiles, sums) + whole(16 + received);  // as in matrix.hip
+  if (received <= 16384) return std::max(tiles, sums) + whole(16 + received);
   return std::max(tiles, sums + received) + whole(16);
 }
 

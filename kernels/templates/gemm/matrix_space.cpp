@@ -193,7 +193,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   // SWIZZLE   rows of tiles that are walked together: what neighbours share in the cache
   // SPLIT     slices of K: workgroups for small C
   // FOLD      instead of a second launch: 1: the last slice to arrive adds them all; 2: the
-  //           slices of a tile are a cluster, whose workgroups read each other's shared memory
+  //           slices of a tile are a cluster, whose workgroups send each other their sums
   // ALIGN     operands with odd lines are copied first, so that wide loads can read them
   Alternative a{"matrix", {}, {}};
   const auto values = [&](std::vector<int> every, const std::vector<int>& warpgroups) {

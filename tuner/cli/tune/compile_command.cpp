@@ -120,7 +120,7 @@ void check_cases(const KernelTemplate& kernel_template, const CompileOptions& op
     if (auto possible = check_case(kernel_template, choice.problem); !possible) {
       refuse("--emit-case: " + possible.failure().message);
     }
-    check_fits(choice.problem, target, "--emit-case");
+    check_fits(choice.problem, target, "--emit-case", ResultsFor::a_case);
   }
   std::error_code error;
   if (options.many() && fs::exists(options.emit_case) && !fs::is_empty(options.emit_case, error)) {
