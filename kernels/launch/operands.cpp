@@ -69,11 +69,12 @@ Result<void> Operands::download_outputs(Device& device, std::vector<HostTensor>&
   return {};
 }
 
-Result<std::optional<std::string>> Operands::broken_guard(Device& device) const {
+Result<std::optional<std::string>> Operands::broken_guard(Device& device,
+                                                          std::size_t part_bytes) const {
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     auto broken = buffers_[i].broken_guard(device, "tensor " + specs_[i].name);
     if (!broken || *broken) return broken;
-    const auto gap = broken_gap(device, i);
+    const auto gap = broken_gap(device, i, part_bytes);
     if (!gap) return gap.failure();
     if (*gap)
       return std::optional(fmt::format("wrote behind row {} of tensor {}", **gap, specs_[i].name));
@@ -81,22 +82,25 @@ Result<std::optional<std::string>> Operands::broken_guard(Device& device) const 
   return std::optional<std::string>{};
 }
 
-Result<std::optional<std::int64_t>> Operands::broken_gap(Device& device, std::size_t tensor) const {
-  constexpr std::size_t at_once = std::size_t{64} << 20;
+Result<std::optional<std::int64_t>> Operands::broken_gap(Device& device, std::size_t tensor,
+                                                         std::size_t part_bytes) const {
   const TensorSpec& spec = specs_[tensor];
   const std::size_t element = size_of(spec.dtype);
   const std::size_t row = static_cast<std::size_t>(spec.row_stride()) * element;
   const std::size_t used = static_cast<std::size_t>(spec.cols) * element;
-  const auto gaps = static_cast<std::size_t>(spec.rows - 1);
+  const std::size_t end = static_cast<std::size_t>(spec.rows - 1) * row;
   if (row == used) return std::optional<std::int64_t>{};
   std::vector<std::byte> part;
-  for (std::size_t first = 0; first < gaps; first += part.size() / row) {
-    part.resize(std::min(gaps - first, at_once / row + 1) * row);
-    if (auto done = download_part(device, tensor, first * row, part); !done) return done.failure();
-    for (std::size_t at = 0; at < part.size(); at += row) {
-      const bool intact = std::all_of(&part[at] + used, &part[at] + row,
-                                      [](std::byte b) { return b == std::byte{0xFF}; });
-      if (!intact) return std::optional(static_cast<std::int64_t>(first + at / row));
+  for (std::size_t first = 0; first < end; first += part.size()) {
+    part.resize(std::min(end - first, part_bytes));
+    if (auto done = download_part(device, tensor, first, part); !done) return done.failure();
+    const std::size_t behind = first + part.size();
+    for (std::size_t at = first / row * row; at < behind; at += row) {
+      const std::size_t from = std::max(at + used, first), to = std::min(at + row, behind);
+      const bool intact =
+          from >= to || std::all_of(part.data() + (from - first), part.data() + (to - first),
+                                    [](std::byte b) { return b == std::byte{0xFF}; });
+      if (!intact) return std::optional(static_cast<std::int64_t>(at / row));
     }
   }
   return std::optional<std::int64_t>{};

@@ -37,13 +37,16 @@ class Operands {
   /// since the last time is used again: fresh pages cost more than the copy.
   Result<void> download_outputs(Device& device, std::vector<HostTensor>& outputs) const;
   /// Which guard zone was written, and where first, or behind which row of a tensor whose rows are
-  /// not packed; nothing when all are intact.
-  Result<std::optional<std::string>> broken_guard(Device& device) const;
+  /// not packed; nothing when all are intact. Such tensors are read in parts of `part_bytes`.
+  Result<std::optional<std::string>> broken_guard(Device& device,
+                                                  std::size_t part_bytes = std::size_t{64}
+                                                                           << 20) const;
 
  private:
   /// The first row of a tensor behind which is something else than NaN; nothing where there is
   /// none.
-  Result<std::optional<std::int64_t>> broken_gap(Device& device, std::size_t tensor) const;
+  Result<std::optional<std::int64_t>> broken_gap(Device& device, std::size_t tensor,
+                                                 std::size_t part_bytes) const;
 
   std::vector<TensorSpec> specs_;
   std::vector<GuardedBuffer> buffers_;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
@@ -82,6 +83,27 @@ TEST(GuardedBuffer, SeesWhatIsWrittenBetweenRows) {
       EXPECT_EQ(write(between + 7), "wrote behind row 1 of tensor C");
     }
     EXPECT_EQ(write(19), "wrote 1 bytes past the end of tensor C");
+  }
+}
+
+// Wherever parts begin and end: within a row, within a gap, and behind several rows.
+TEST(Operands, SeeWhatIsWrittenBetweenRowsInEveryPart) {
+  Device& device = test::device();
+  const TensorSpec spec{"C", Role::input_output, DType::f16, 9, 5, 7};
+  Operands operands = Operands::create(device, {spec}).value();
+  const std::vector<std::byte> nan(spec.bytes(), std::byte{0xFF}), broken{std::byte{0x3C}};
+  const auto broken_at = [&](std::size_t byte, std::size_t part_bytes) {
+    operands.upload_part(device, 0, 0, nan).value();
+    operands.upload_part(device, 0, byte, broken).value();
+    return operands.broken_guard(device, part_bytes).value().value_or("");
+  };
+  for (const std::size_t part_bytes : {3U, 14U, 33U, 111U, 4096U}) {
+    for (std::size_t byte = 0; byte < spec.bytes(); ++byte) {
+      const std::string row = std::to_string(byte / 14);
+      EXPECT_EQ(broken_at(byte, part_bytes),
+                byte % 14 < 10 ? "" : "wrote behind row " + row + " of tensor C")
+          << byte << " in parts of " << part_bytes;
+    }
   }
 }
 
