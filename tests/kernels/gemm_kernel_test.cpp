@@ -137,6 +137,18 @@ TEST_P(GemmKernel, WalksLongKAndManyTilesInGroups) {
   }
 }
 
+// Several columns of a thread, several waves of a column and an m of three. K is long enough for
+// every wave to have some of it.
+TEST_P(GemmKernel, GemvAddsTheWavesOfSeveralRowsAndColumns) {
+  for (const DType type : {DType::f32, DType::f16}) {
+    const Problem problem = gemm_problem(3, 40, 1096, type, type, {{"layout", "nt"}});
+    for (const char* text : {"gemv THREADS=256 COLS=2 VB=4 VA=4 TN=4 UNROLL=2 SPLIT=2",
+                             "gemv THREADS=512 COLS=1 VB=1 VA=1 TN=8 UNROLL=1 SPLIT=1"}) {
+      expect_right(device_, problem, space(problem).parse(text).value());
+    }
+  }
+}
+
 TEST_P(GemmKernel, FactorsAreArgumentsNotSource) {
   const Problem plain = gemm_problem(33, 40, 17);
   const Problem scaled =
