@@ -152,11 +152,13 @@ bool Tensor::overlaps(const Tensor& other) const {
     return tensor.offset_ + static_cast<std::size_t>(last + 1) * size_of(tensor.dtype_);
   };
   if (offset_ >= end(other) || other.offset_ >= end(*this)) return false;
-  // Of columns of one matrix, each row has its own. In bytes:
+  // Of columns of one matrix, each row has its own. In bytes; a contiguous view is a single row,
+  // which has no stride. No width: rows are not evenly apart.
   struct Rows {
     std::size_t stride = 0, width = 0;
   };
   const auto rows = [](const Tensor& tensor) -> Rows {
+    if (tensor.contiguous()) return {0, tensor.bytes()};
     auto width = static_cast<std::size_t>(tensor.shape_.last()) * size_of(tensor.dtype_);
     for (std::size_t dims = tensor.shape_.rank(); dims-- > 1;) {
       const auto stride = static_cast<std::size_t>(tensor.row_stride(dims));
@@ -166,10 +168,12 @@ bool Tensor::overlaps(const Tensor& other) const {
     return {};
   };
   const Rows own = rows(*this), others = rows(other);
-  if (own.stride == 0 || own.stride != others.stride) return true;
-  const std::size_t apart =
-      (other.offset_ % own.stride + own.stride - offset_ % own.stride) % own.stride;
-  return apart < own.width || apart + others.width > own.stride;
+  if (own.width == 0 || others.width == 0) return true;
+  const std::size_t stride = std::max(own.stride, others.stride);
+  const bool alike = own.stride == others.stride || own.stride == 0 || others.stride == 0;
+  if (stride == 0 || !alike) return true;
+  const std::size_t apart = (other.offset_ % stride + stride - offset_ % stride) % stride;
+  return apart < own.width || apart + others.width > stride;
 }
 
 std::string Tensor::text() const {

@@ -94,7 +94,7 @@ class Tensor {
   /// Whether both view the very same elements.
   bool same_view(const Tensor& other) const;
   /// Whether an element of one may be an element of the other. Exact for contiguous tensors, and
-  /// for columns of one matrix.
+  /// for parts of one matrix.
   bool overlaps(const Tensor& other) const;
 
   std::string text() const;  ///< "f16 [2, 4096]", with its strides where it is not contiguous

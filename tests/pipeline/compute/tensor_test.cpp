@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include "runtime/device/result.hpp"
 
@@ -125,6 +127,37 @@ TEST(Tensor, ColumnsOfOneMatrixDontOverlap) {
   EXPECT_TRUE(heads.slice(1, 3, 2).overlaps(queries));
   EXPECT_TRUE(heads.slice(1, 3, 2).overlaps(keys));
   EXPECT_TRUE(heads.slice(2, 0, 2).overlaps(keys));
+}
+
+/// Every part of a 3 x 5 matrix, and which elements it has.
+std::vector<std::pair<Tensor, unsigned>> parts_of_a_matrix() {
+  std::vector<std::pair<Tensor, unsigned>> parts;
+  const Tensor whole = tensor(DType::f32, {3, 5});
+  for (const std::int64_t row : {0, 1, 2}) {
+    for (std::int64_t rows = 1; rows <= 3 - row; ++rows) {
+      for (const std::int64_t col : {0, 1, 2, 3, 4}) {
+        for (std::int64_t cols = 1; cols <= 5 - col; ++cols) {
+          unsigned elements = 0;
+          for (std::int64_t i = row; i < row + rows; ++i) {
+            elements |= ((1U << cols) - 1) << (i * 5 + col);
+          }
+          parts.emplace_back(whole.slice(0, row, rows).slice(1, col, cols), elements);
+        }
+      }
+    }
+  }
+  return parts;
+}
+
+TEST(Tensor, PartsOfOneMatrixOverlapWhereTheyShareAnElement) {
+  const auto parts = parts_of_a_matrix();
+  ASSERT_EQ(parts.size(), 90U);
+  for (const auto& [a, of_a] : parts) {
+    for (const auto& [b, of_b] : parts) {
+      EXPECT_EQ(a.overlaps(b), (of_a & of_b) != 0)
+          << a.text() << " at byte " << a.offset() << ", " << b.text() << " at " << b.offset();
+    }
+  }
 }
 
 TEST(Tensor, KernelsTakePackedRowsOfTheirType) {
