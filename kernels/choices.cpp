@@ -92,7 +92,7 @@ class Dealer {
     return Deck(std::move(kinds));
   }
 
-  /// With random extents and strides: half of these are the default.
+  /// With random extents and strides: most of these are the default.
   Problem problem_of(const DTypes& types,
                      std::vector<std::pair<std::string, std::string>> attributes) {
     Problem problem{template_.name, types.in, types.out, std::move(attributes), {}};
