@@ -144,6 +144,13 @@ Result<void> check_attributes(const KernelTemplate& kernel, const Problem& probl
       return bad_request(
           fmt::format("{}: {} has no attribute {}", problem.key(), kernel.name, name));
     }
+    const std::string fallback = default_value(*known, problem);
+    if (value == fallback) continue;
+    if (known->packed != nullptr && !known->canonical(fallback)) {
+      return bad_value(
+          name, value,
+          fmt::format("{}, {}: rows this long are always packed", known->fallback, fallback));
+    }
     const auto& allowed = known->allowed;
     const bool good = allowed.empty() ? known->canonical(value) == value : contains(allowed, value);
     if (!good) return bad_value(name, value, values_text(*known));
@@ -285,7 +292,7 @@ Result<void> check_problem(const KernelTemplate& kernel, const Problem& problem)
   }
   auto types = check_types(kernel, to_string(problem.dtype), to_string(problem.out_dtype));
   if (!types) return types;
-  for (const auto check : {check_attributes, check_dimensions, check_strides}) {
+  for (const auto check : {check_dimensions, check_attributes, check_strides}) {
     if (auto done = check(kernel, problem); !done) return done;
   }
   return kernel.check == nullptr ? Result<void>{} : kernel.check(problem);
@@ -302,8 +309,9 @@ Result<Problem> make_problem(const KernelTemplate& kernel, const ProblemRequest&
     const std::string* text = find_value(request, attribute.name);
     if (text == nullptr) continue;
     const auto canonical = attribute.allowed.empty() ? attribute.canonical(*text) : *text;
-    if (canonical == default_value(attribute, problem)) continue;
-    problem.attributes.emplace_back(attribute.name, canonical.value_or(*text));
+    const std::string value = canonical.value_or(*text);
+    if (value == default_value(attribute, problem)) continue;
+    problem.attributes.emplace_back(attribute.name, value);
   }
   if (auto done = check_problem(kernel, problem); !done) return done.failure();
   return without_needless_strides(kernel, std::move(problem));

@@ -167,6 +167,21 @@ TEST(StrideOptions, RefusedInOneLineThatNamesTheOption) {
             "--y_stride 112: with --place in, must be x_stride, 104");
 }
 
+TEST(StrideOptions, RowsLongerThanAnyStrideArePacked) {
+  const auto made = [](const std::string& stride) {
+    const ProblemRequest request{
+        {{"tokens", "1"}, {"heads", "20000000"}, {"dim", "128"}, {"x_stride", stride}}, "", ""};
+    const auto problem = make_problem(*find_template("rope"), request);
+    return problem ? problem->key() : problem.failure().message;
+  };
+  const std::string key = "rope dtype=f16 out=f16 tokens=1 heads=20000000 dim=128 positions=4096";
+  EXPECT_EQ(made("2560000000"), key);
+  const std::string only = ": must be heads x dim, 2560000000: rows this long are always packed";
+  for (const char* bad : {"2560000008", "2147483640", "0", "many"}) {
+    EXPECT_EQ(made(bad), "--x_stride " + std::string(bad) + only);
+  }
+}
+
 TEST(StrideOptions, AConstraintSaysWhichOneLoadsDontDivide) {
   const DeviceInfo device = *architecture_info("sm_90");
   for (const auto& [op, text] : {std::pair("rmsnorm", "held THREADS=32 ROWS=1 VEC=4 STAY=0"),
