@@ -50,6 +50,11 @@ struct Family {
   std::vector<std::string> architectures;
 };
 
+/// For GoogleTest's messages.
+void PrintTo(const Family& value, std::ostream* out) {
+  *out << value.architectures.back();
+}
+
 const std::vector<Family>& families() {
   const Quads pairs{{0, 5}, {1, 4}, {2, 7}, {3, 6}};
   static const std::vector<Family> list{

@@ -22,6 +22,11 @@ struct Case {
   const char* config;
 };
 
+/// For GoogleTest's messages.
+void PrintTo(const Case& value, std::ostream* out) {
+  *out << value.name;
+}
+
 Problem problem(const char* layout, DType in, DType out, std::array<std::int64_t, 3> extents,
                 std::vector<std::pair<std::string, std::string>> more = {}) {
   if (layout != std::string("nn")) more.insert(more.begin(), {"layout", layout});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <ostream>
 #include <set>
 
 #include "db/tuned_db.hpp"
@@ -14,6 +15,10 @@
 namespace greta::test {
 
 using Operands = std::vector<Tensor>;
+
+void PrintTo(const OperationCase& value, std::ostream* out) {
+  *out << value.name;
+}
 
 const std::vector<OperationCase>& operation_cases() {
   static const std::vector<OperationCase> cases{

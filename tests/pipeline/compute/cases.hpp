@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ struct OperationCase {
   std::vector<Shape> shapes;  ///< of the operands, in the order of KernelTemplate::tensors
   Result<void> (*call)(Operations&, const std::vector<Tensor>& operands);
 };
+
+/// For GoogleTest's messages.
+void PrintTo(const OperationCase& value, std::ostream* out);
 
 /// Every method, with every option that changes the problem.
 const std::vector<OperationCase>& operation_cases();
