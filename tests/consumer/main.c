@@ -115,6 +115,41 @@ static int test_pipeline(greta_runtime* runtime, greta_queue* queue, const struc
   return 0;
 }
 
+/* Columns of a matrix, read and written where they lie: columns 4 to 11 of c to 0 to 7 of y. Rows
+ * that are not evenly apart are refused. */
+static int test_columns(greta_queue* queue, const struct tensors* t) {
+  greta_operations* const ops = greta_queue_operations(queue);
+  const int64_t blocks[] = {2, 3, DEPTH};
+  greta_tensor *read = NULL, *written = NULL, *reshaped = NULL, *uneven = NULL;
+  float x[ROWS * COLS], y[ROWS * COLS];
+  fill(x, ROWS * COLS, 3.5F);
+  CHECK(greta_tensor_upload(t->c, x, sizeof x) == GRETA_OK);
+  CHECK(greta_tensor_upload(t->y, x, sizeof x) == GRETA_OK);
+  CHECK(greta_tensor_slice(t->c, 1, COLS - DEPTH, DEPTH, &read) == GRETA_OK);
+  CHECK(greta_tensor_slice(t->y, 1, 0, DEPTH, &written) == GRETA_OK);
+  CHECK(greta_rmsnorm(ops, read, written, NULL) == GRETA_OK);
+  CHECK(greta_queue_synchronize(queue, 60) == GRETA_OK);
+  CHECK(greta_tensor_download(t->y, y, sizeof y) == GRETA_OK);
+  for (int row = 0; row < ROWS; ++row) {
+    const float* const from = x + row * COLS + COLS - DEPTH;
+    double squares = 0;
+    for (int col = 0; col < DEPTH; ++col) squares += (double)from[col] * from[col];
+    for (int col = 0; col < COLS; ++col) {
+      const int i = row * COLS + col;
+      const double root = sqrt(squares / DEPTH + 1e-5);
+      if (col < DEPTH) CHECK(fabs(y[i] - from[col] / root) < 1e-4);
+      if (col >= DEPTH) CHECK(y[i] == x[i]);
+    }
+  }
+  CHECK(greta_tensor_reshape(t->c, blocks, 3, &reshaped) == GRETA_OK);
+  CHECK(greta_tensor_slice(reshaped, 1, 0, 2, &uneven) == GRETA_OK);
+  CHECK(greta_rmsnorm(ops, uneven, written, NULL) == GRETA_INVALID_ARGUMENT);
+  CHECK(strstr(greta_last_error(), "f32 [2, 2, 8] with strides [24, 8, 1]") != NULL);
+  greta_tensor* const views[] = {read, written, reshaped, uneven};
+  for (int i = 0; i < 4; ++i) greta_tensor_release(views[i]);
+  return 0;
+}
+
 /* What makes no sense is an error with one line, whatever is null or out of range. */
 static int test_errors(greta_runtime* runtime, greta_queue* queue, const struct tensors* t) {
   greta_operations* const ops = greta_queue_operations(queue);
@@ -246,7 +281,7 @@ int main(int count, char** arguments) {
   CHECK(greta_tensor_upload(t.b, b, sizeof b) == GRETA_OK);
   CHECK(greta_tensor_upload(t.weight, weight, sizeof weight) == GRETA_OK);
   const int failed = test_queue(queue, &t, expected) ||
-                     test_pipeline(runtime, queue, &t, b, weight) ||
+                     test_pipeline(runtime, queue, &t, b, weight) || test_columns(queue, &t) ||
                      test_errors(runtime, queue, &t) || test_older_options(queue, &t) ||
                      test_runtimes_apart(runtime, queue, &t, options.device);
   greta_runtime_close(runtime); /* what is left keeps what it needs */
