@@ -6,6 +6,7 @@
 #include <random>
 #include <span>
 
+#include "kernels/catalog.hpp"
 #include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
 #include "runtime/device/backend.hpp"
@@ -14,12 +15,13 @@ namespace greta::test {
 namespace {
 
 /// Calls use(byte in the whole tensor, bytes in the part) for each run of neighbours that both
-/// have.
+/// have: of a tensor whose rows are not packed, all elements.
 template <typename Use>
 void each_run(const TensorSpec& whole, const TensorSpec& part,
               const std::vector<std::int64_t>& samples, Use use) {
-  const auto rows = places(whole.rows, part.rows, samples);
-  const auto cols = places(whole.cols, part.cols, samples);
+  const bool all = whole.stride > 0;
+  const auto rows = places(whole.rows, all ? whole.rows : part.rows, samples);
+  const auto cols = places(whole.cols, all ? whole.cols : part.cols, samples);
   const auto size = static_cast<std::int64_t>(size_of(whole.dtype));
   const auto extent = static_cast<std::int64_t>(cols.size());
   for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -27,19 +29,21 @@ void each_run(const TensorSpec& whole, const TensorSpec& part,
       const auto col = [&](std::int64_t i) { return cols[static_cast<std::size_t>(i)]; };
       for (end = first + 1; end < extent && col(end) == col(end - 1) + 1;) ++end;
       const std::int64_t from = static_cast<std::int64_t>(row) * extent + first;
-      use(static_cast<std::size_t>((rows[row] * whole.cols + col(first)) * size),
+      use(static_cast<std::size_t>((rows[row] * whole.row_stride() + col(first)) * size),
           static_cast<std::size_t>(from * size), static_cast<std::size_t>((end - first) * size));
     }
   }
 }
 
-/// Memory that hip-host allocates anew is 0 as it is, and takes no room until it is written.
+/// What is not sampled: NaN between rows, else 0. Memory that hip-host allocates anew is 0 as it
+/// is, and takes no room until it is written.
 Result<void> clear(Device& device, Operands& operands, std::size_t tensor) {
-  if (device.info().backend == "hip-host") return {};
-  const std::vector<std::byte> zeros(64 << 20);
+  const bool gaps = operands.specs()[tensor].stride > 0;
+  if (device.info().backend == "hip-host" && !gaps) return {};
+  const std::vector<std::byte> values(64 << 20, std::byte(gaps ? 0xFF : 0));
   const std::size_t bytes = operands.specs()[tensor].bytes();
-  for (std::size_t first = 0; first < bytes; first += zeros.size()) {
-    const std::span<const std::byte> part(zeros.data(), std::min(zeros.size(), bytes - first));
+  for (std::size_t first = 0; first < bytes; first += values.size()) {
+    const std::span<const std::byte> part(values.data(), std::min(values.size(), bytes - first));
     if (auto done = operands.upload_part(device, tensor, first, part); !done) return done;
   }
   return {};
@@ -108,7 +112,7 @@ Result<void> run(Device& device, const PreparedPlan& plan, Operands& operands) {
 }  // namespace
 
 Problem SampledProblem::part() const {
-  Problem small = whole;
+  Problem small = of_packed_rows(*find_template(whole.op), whole);
   for (auto& [name, extent] : small.dims) {
     if (std::find(dimensions.begin(), dimensions.end(), name) != dimensions.end()) {
       extent = static_cast<std::int64_t>(samples.size());

@@ -12,7 +12,8 @@ namespace greta::test {
 
 /// A problem that is too large for a reference, and a few indices of some of its dimensions. With
 /// these alone it is a small problem of the same operation, whose reference says what the large
-/// one's result is there. Everything else that the large problem reads is 0.
+/// one's result is there, with packed rows. Everything else that the large problem reads is 0; of
+/// tensors whose rows are not packed all rows are sampled, and NaN lies between.
 struct SampledProblem {
   Problem whole;
   std::vector<std::string> dimensions;  ///< each has the same extent, and is sampled alike

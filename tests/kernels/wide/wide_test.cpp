@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 
@@ -167,9 +168,51 @@ std::vector<WideCase> attention_cases() {
   };
 }
 
+/// Few rows, far apart: the last one begins behind 2^32 elements; those of kv_update, which reads
+/// two such tensors, behind 2^31. Wide loads divide some strides, and not others.
+std::vector<WideCase> strided_cases() {
+  const std::vector<std::array<const char*, 3>> keys{
+      {"softmax_far_x", "held",
+       "softmax dtype=f16 out=f16 x_stride=\"1431655767\" rows=4 cols=1024"},
+      {"softmax_far_y", "split",
+       "softmax dtype=f16 out=f16 y_stride=\"1431655768\" rows=4 cols=1024"},
+      {"rmsnorm_far_x", "streamed",
+       "rmsnorm dtype=f16 out=f16 x_stride=\"1431655768\" rows=4 cols=1024"},
+      {"rmsnorm_far_y", "held",
+       "rmsnorm dtype=f16 out=f16 y_stride=\"1431655767\" rows=4 cols=1024"},
+      {"argmax_row_far_x", "row",
+       "argmax dtype=f16 out=i32 x_stride=\"1431655767\" rows=4 cols=1024"},
+      {"argmax_split_far_x", "split",
+       "argmax dtype=f16 out=i32 x_stride=\"1431655768\" rows=4 cols=1024"},
+      {"rope_far_x", "heads",
+       "rope dtype=f16 out=f16 x_stride=\"1431655768\" tokens=4 heads=8 dim=128 positions=300"},
+      {"rope_in_place_far_x", "heads",
+       "rope dtype=f16 out=f16 style=half output=in_place x_stride=\"1431655767\" tokens=4 heads=8 "
+       "dim=128 positions=300"},
+      {"kv_update_far_kv", "append",
+       "kv_update dtype=f16 out=f16 kv_stride=\"1073741832\" tokens=3 kv_heads=8 dim=128 "
+       "capacity=100"},
+      {"attention_vector_far_q", "vector",
+       "attention dtype=f16 out=f16 q_stride=\"1431655768\" batch=1 heads=8 kv_heads=4 q=4 kv=100 "
+       "dim=128 causal=0"},
+      {"attention_matrix_far_q", "matrix",
+       "attention dtype=f16 out=f16 q_stride=\"1431655768\" batch=1 heads=8 kv_heads=4 q=4 kv=100 "
+       "dim=128 causal=0"},
+      {"attention_decode_far_q", "decode",
+       "attention dtype=f16 out=f16 q_stride=\"1431655768\" batch=4 heads=8 kv_heads=4 q=1 kv=100 "
+       "dim=128 causal=0"},
+  };
+  std::vector<WideCase> cases;
+  for (const auto& [name, variant, key] : keys) {
+    cases.push_back({name, variant, {Problem::parse(key).value(), {}, {}}});
+  }
+  return cases;
+}
+
 std::vector<WideCase> wide_cases() {
   std::vector<WideCase> cases;
-  for (const auto& some : {elementwise_cases(), row_cases(), product_cases(), attention_cases()}) {
+  for (const auto& some :
+       {elementwise_cases(), row_cases(), strided_cases(), product_cases(), attention_cases()}) {
     cases.insert(cases.end(), some.begin(), some.end());
   }
   return cases;
@@ -249,6 +292,9 @@ TEST(SampledProblem, IsJudgedByItsSamples) {
   SampledProblem columns{
       Problem::parse("gemm dtype=f32 out=f32 m=3 n=40 k=5").value(), {"n"}, {0, 1, 17, 39}};
   expect_right({"columns", "naive", columns}, *device);
+  const char* strided =
+      "softmax dtype=f16 out=f16 mask=additive x_stride=\"72\" y_stride=\"80\" rows=5 cols=64";
+  expect_right({"strided", "held", {Problem::parse(strided).value(), {}, {}}}, *device);
 }
 
 TEST(SampledProblem, FailsWhereWhatIsReadLiesElsewhere) {
