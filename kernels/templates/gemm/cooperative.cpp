@@ -124,28 +124,53 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
   };
 }
 
-Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOperation& o, int bm,
-                 int bn, int wm, int wn, int bk) {
+struct Tile {
+  int bm, bn, wm, wn, bk, stages = 2;
+
+  std::int64_t count(const Shape& shape) const {
+    return ceil_div(shape.m, bm) * ceil_div(shape.n, bn);
+  }
+};
+
+Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOperation& o,
+                 const Tile& tile, int split) {
   const auto width = [](std::int64_t stride) { return widest_vector(DType::f16, stride, chunk); };
   // A copy costs as much as reading the operand twice: it pays where many tiles share it.
   constexpr std::int64_t many_rows = 256;
   const bool odd = has_odd_a(shape) || has_odd_b(shape);
   const bool align = odd && std::min(shape.m, shape.n) >= many_rows;
   return {"matrix",
-          {{"BM", bm},
-           {"BN", bn},
-           {"WM", wm},
-           {"WN", wn},
-           {"BK", bk},
+          {{"BM", tile.bm},
+           {"BN", tile.bn},
+           {"WM", tile.wm},
+           {"WN", tile.wn},
+           {"BK", tile.bk},
            {"INSTR", static_cast<int>(o.n)},
            {"VA", align ? chunk : width(shape.a_stride())},
            {"VB", align ? chunk : width(shape.b_stride())},
            {"PAD", 1},
-           {"STAGES", 2},
+           {"STAGES", tile.stages},
            {"SWIZZLE", 8},
-           {"SPLIT", default_split(shape, device, ceil_div(shape.m, bm) * ceil_div(shape.n, bn))},
+           {"SPLIT", split},
            {"ALIGN", align ? 1 : 0},
            {"SUBGROUP", subgroup_sizes(device).front()}}};
+}
+
+/// Of little work: deep tiles of many small parts, whose loads hide each other's latency. As many
+/// slices of 256 and more of K as find room on the device at once.
+std::vector<Config> configs_of_little(const Shape& shape, const DeviceInfo& device,
+                                      const MatrixOperation& o) {
+  if (shape.k <= 1024 && shape.m > 64) {
+    return {config_of(shape, device, o, {64, 64, 32, 16, 64}, 1)};
+  }
+  const Tile tile = shape.m <= 16   ? Tile{16, 64, 16, 16, 64}
+                    : shape.m <= 32 ? Tile{32, 128, 32, 32, 64}
+                    : shape.m <= 64 ? Tile{64, 128, 32, 32, 64, 1}
+                                    : Tile{128, 64, 32, 32, 64, 1};
+  const std::int64_t room = (shape.m <= 16 ? 4 : 2) * busy_workgroups(device);
+  int split = 1;
+  while (split < 32 && tile.count(shape) * split * 2 <= room && shape.k >= 512 * split) split *= 2;
+  return {config_of(shape, device, o, tile, split)};
 }
 
 }  // namespace
@@ -194,21 +219,21 @@ std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& d
   std::vector<Config> configs;
   const auto list = cooperative_products(shape.in, device);
   if (list.empty()) return configs;
-  struct Tile {
-    int bm, bn, wm, wn;
-  };
-  constexpr Tile by_size[] = {{128, 256, 64, 64}, {128, 128, 64, 64}, {128, 64, 64, 32},
-                              {64, 64, 32, 32},   {32, 64, 32, 32},   {16, 64, 16, 32},
-                              {32, 32, 32, 16},   {16, 32, 16, 16}};
-  std::vector<Tile> order, few;
-  for (const Tile& tile : by_size) {
-    const std::int64_t count = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
-    (count >= busy_workgroups(device) ? order : few).push_back(tile);
+  constexpr Tile by_size[] = {{128, 256, 64, 64, 32}, {128, 128, 64, 64, 32}, {128, 64, 64, 32, 32},
+                              {64, 64, 32, 32, 32},   {32, 64, 32, 32, 32},   {16, 64, 16, 32, 32},
+                              {32, 32, 32, 16, 32},   {16, 32, 16, 16, 32}};
+  const std::int64_t busy = busy_workgroups(device);
+  if (shape.m <= 64 || by_size[2].count(shape) < 2 * busy) {
+    configs = configs_of_little(shape, device, list.front());
   }
+  std::vector<Tile> order, few;
+  for (const Tile& tile : by_size) (tile.count(shape) >= busy ? order : few).push_back(tile);
   order.insert(order.end(), few.rbegin(), few.rend());
   for (const int bk : {32, 64, 16}) {
-    for (const Tile& t : order) {
-      configs.push_back(config_of(shape, device, list.front(), t.bm, t.bn, t.wm, t.wn, bk));
+    for (Tile tile : order) {
+      tile.bk = bk;
+      const int split = default_split(shape, device, tile.count(shape));
+      configs.push_back(config_of(shape, device, list.front(), tile, split));
     }
   }
   return configs;

@@ -12,17 +12,26 @@ namespace greta::vulkan {
 
 namespace {
 
-constexpr VkPipelineStageFlags2 work_stages =
-    VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_TRANSFER_BIT;
+/// What waits, or is waited for.
+struct Scope {
+  VkPipelineStageFlags2 stages;
+  VkAccessFlags2 reads, writes;
+};
 
-/// Waits in a command buffer, from all work before it on.
-void barrier(const Context& context, VkCommandBuffer commands, VkPipelineStageFlags2 to_stages) {
-  const VkMemoryBarrier2 memory{
-      .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-      .srcStageMask = work_stages,
-      .srcAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT,
-      .dstStageMask = to_stages,
-      .dstAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT};
+constexpr Scope launches{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_ACCESS_2_SHADER_READ_BIT,
+                         VK_ACCESS_2_SHADER_WRITE_BIT};
+constexpr Scope work{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_TRANSFER_BIT,
+                     VK_ACCESS_2_MEMORY_READ_BIT, VK_ACCESS_2_MEMORY_WRITE_BIT};
+constexpr Scope work_and_host{work.stages | VK_PIPELINE_STAGE_2_HOST_BIT, work.reads, work.writes};
+
+/// Makes what comes after it in a command buffer wait for what came before. One between launches is
+/// much cheaper for some drivers than one that transfers take part in.
+void barrier(const Context& context, VkCommandBuffer commands, const Scope& from, const Scope& to) {
+  const VkMemoryBarrier2 memory{.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+                                .srcStageMask = from.stages,
+                                .srcAccessMask = from.writes,
+                                .dstStageMask = to.stages,
+                                .dstAccessMask = to.reads | to.writes};
   const VkDependencyInfo dependency{.sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
                                     .memoryBarrierCount = 1,
                                     .pMemoryBarriers = &memory};
@@ -61,30 +70,32 @@ void Recorder::start(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) 
 
 void Recorder::order(std::span<const VkCommandBuffer> all) {
   if (!unordered_) return;
-  for (const VkCommandBuffer commands : all) barrier(*context_, commands, work_stages);
+  for (const VkCommandBuffer commands : all) barrier(*context_, commands, work, work);
+  unordered_ = false;
+}
+
+void Recorder::order_launches(std::span<const VkCommandBuffer> all) {
+  if (!unordered_) return;
+  for (const VkCommandBuffer commands : all) barrier(*context_, commands, launches, launches);
   unordered_ = false;
 }
 
 void Recorder::end(std::span<const VkCommandBuffer> all, bool more) {
   if (more) order(all);
   for (const VkCommandBuffer commands : all) {
-    if (!more) barrier(*context_, commands, work_stages | VK_PIPELINE_STAGE_2_HOST_BIT);
+    if (!more) barrier(*context_, commands, work, work_and_host);
     check(context_->vk().vkEndCommandBuffer(commands), "vkEndCommandBuffer");
   }
-}
-
-std::span<const VkCommandBuffer> Recorder::begin_command() {
-  const auto all = begin();
-  order(all);
-  unordered_ = true;
-  return all;
 }
 
 void Recorder::dispatch(const Pipeline& pipeline, Grid grid, std::span<const std::byte> arguments) {
   const auto& vk = context_->vk();
   std::array<std::byte, most_push_bytes> padded{};
   std::memcpy(padded.data(), arguments.data(), std::min(arguments.size(), padded.size()));
-  for (const VkCommandBuffer commands : begin_command()) {
+  const auto all = begin();
+  order_launches(all);
+  unordered_ = true;
+  for (const VkCommandBuffer commands : all) {
     if (bound_ != &pipeline) {
       vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.pipeline.get());
     }
@@ -122,7 +133,9 @@ Result<void> Recorder::copy(Buffer& to, std::size_t to_offset, const Buffer& fro
     check_apart(to, to_offset, from, from_offset, bytes);
     if (bytes == 0) return {};
     const VkBufferCopy region{origin.offset() + from_offset, target.offset() + to_offset, bytes};
-    const auto all = begin_command();
+    const auto all = begin();
+    order(all);
+    unordered_ = true;
     for (const VkCommandBuffer commands : all) {
       context_->vk().vkCmdCopyBuffer(commands, origin.handle(), target.handle(), 1, &region);
     }
@@ -137,7 +150,9 @@ Result<void> Recorder::fill(Buffer& to, std::size_t offset, std::size_t bytes,
     const VulkanBuffer& target = checked_range(*context_, to, offset, bytes);
     check_words(offset, bytes);
     if (bytes == 0) return {};
-    const auto all = begin_command();
+    const auto all = begin();
+    order(all);
+    unordered_ = true;
     for (const VkCommandBuffer commands : all) {
       context_->vk().vkCmdFillBuffer(commands, target.handle(), target.offset() + offset, bytes,
                                      pattern);
