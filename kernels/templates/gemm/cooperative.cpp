@@ -158,19 +158,19 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOpera
 
 /// Of little work: deep tiles of many small parts, whose loads hide each other's latency. As many
 /// slices of 256 and more of K as find room on the device at once.
-std::vector<Config> configs_of_little(const Shape& shape, const DeviceInfo& device,
-                                      const MatrixOperation& o) {
+Config config_of_little(const Shape& shape, const DeviceInfo& device, const MatrixOperation& o) {
   if (shape.k <= 1024 && shape.m > 64) {
-    return {config_of(shape, device, o, {64, 64, 32, 16, 64}, 1)};
+    return config_of(shape, device, o, {64, 64, 32, 16, 64}, 1);
   }
   const Tile tile = shape.m <= 16   ? Tile{16, 64, 16, 16, 64}
                     : shape.m <= 32 ? Tile{32, 128, 32, 32, 64}
                     : shape.m <= 64 ? Tile{64, 128, 32, 32, 64, 1}
-                                    : Tile{128, 64, 32, 32, 64, 1};
+                    : shape.m < 256 ? Tile{128, 64, 32, 32, 64, 1}
+                                    : Tile{128, 128, 64, 64, 32};
   const std::int64_t room = (shape.m <= 16 ? 4 : 2) * busy_workgroups(device);
   int split = 1;
   while (split < 32 && tile.count(shape) * split * 2 <= room && shape.k >= 512 * split) split *= 2;
-  return {config_of(shape, device, o, tile, split)};
+  return config_of(shape, device, o, tile, split);
 }
 
 }  // namespace
@@ -224,7 +224,7 @@ std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& d
                               {32, 32, 32, 16, 32},   {16, 32, 16, 16, 32}};
   const std::int64_t busy = busy_workgroups(device);
   if (shape.m <= 64 || by_size[2].count(shape) < 2 * busy) {
-    configs = configs_of_little(shape, device, list.front());
+    configs.push_back(config_of_little(shape, device, list.front()));
   }
   std::vector<Tile> order, few;
   for (const Tile& tile : by_size) (tile.count(shape) >= busy ? order : few).push_back(tile);
