@@ -126,26 +126,25 @@ std::optional<StoredWinner> KnownWinners::read(const Problem& problem, WinnerInd
   }
 }
 
-std::optional<KnownWinners::Found> KnownWinners::find(const Problem& problem,
-                                                      const Problem& representative,
-                                                      const DeviceInfo& device,
-                                                      const std::vector<Problem>& others) {
-  const auto* family = index_.find(problem);
+std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const Asked& other,
+                                                      const DeviceInfo& device) {
+  const auto* family = index_.find(other.problem);
   if (family == nullptr) return std::nullopt;
-  for (const Candidate& candidate : nearest(problem, representative, *family)) {
+  const bool same_family = other.problem.attributes == asked.problem.attributes;
+  for (const Candidate& candidate : nearest(other.problem, other.representative, *family)) {
     const auto place = family->places[candidate.winner];
     auto winner = read(family->problem_of(candidate.winner), place);
     if (!winner) continue;
-    const bool exact = !candidate.elsewhere && !candidate.other_shape;
+    const bool exact = same_family && !candidate.elsewhere && !candidate.other_shape;
     Config config =
-        exact ? winner->winner.config : carried_over(winner->winner, representative, device);
-    const auto serves = [&](const Problem& one) { return is_valid(one, device, config); };
-    if (!serves(problem) || !std::all_of(others.begin(), others.end(), serves)) continue;
-    if (!exact && !is_valid(representative, device, config)) continue;  // all of it share it
+        exact ? winner->winner.config : carried_over(winner->winner, asked.representative, device);
+    if (!is_valid(asked.problem, device, config)) continue;
+    if (!exact && !is_valid(asked.representative, device, config)) continue;  // all of it share it
     const auto origin = exact                 ? LookupOrigin::exact
                         : candidate.elsewhere ? LookupOrigin::same_architecture
                                               : LookupOrigin::nearest_shape;
-    return Found{*std::move(winner), std::move(config), origin, layers_[place.layer].shipped()};
+    return Found{*std::move(winner), std::move(config), origin, candidate.other_shape,
+                 layers_[place.layer].shipped()};
   }
   return std::nullopt;
 }

@@ -16,20 +16,29 @@ class KnownWinners {
  public:
   KnownWinners(const DeviceInfo& device, const LookupFiles& files, const LookupOptions& options);
 
+  /// A problem, and that of its bucket, which stands for it in distances.
+  struct Asked {
+    const Problem& problem;
+    const Problem& representative;
+  };
   struct Found {
     StoredWinner winner;
     Config config;  ///< as it is used here
     LookupOrigin origin = LookupOrigin::exact;
+    bool other_shape = false;
     bool shipped = false;
   };
   /// The nearest winner whose configuration, as carried_over(), is valid for `device`: this
   /// device's before other devices', then by distance, the same problem first and none beyond
   /// most_shape_distance; then the smaller shape, by the first dimension that differs; then the
-  /// user's before the shipped one. Nothing where none of the nearest 64 serves.
-  /// `representative`: of the problem's bucket. Unless the problem itself has a winner, distances
-  /// are its, and the configuration is valid for both; in any case for all of `others`.
-  std::optional<Found> find(const Problem& problem, const Problem& representative,
-                            const DeviceInfo& device, const std::vector<Problem>& others = {});
+  /// user's before the shipped one. Nothing where none of the nearest 64 serves. Unless the problem
+  /// itself has a winner, the configuration is valid for its bucket, too.
+  std::optional<Found> find(const Asked& asked, const DeviceInfo& device) {
+    return find(asked, asked, device);
+  }
+  /// The same among the winners of problems like `other`, the one that was asked for but for some
+  /// attributes; none is exact.
+  std::optional<Found> find(const Asked& asked, const Asked& other, const DeviceInfo& device);
 
   /// As WinnerSource::recorded_costs on this device, of both databases.
   std::vector<RecordedCost> recorded_costs(const std::string& op) const;

@@ -53,17 +53,19 @@ struct Lookup::Impl {
     return is_valid(problem, device, config) ? config : kernel.default_config(problem, device);
   }
 
-  /// What is known of the problem. Where its rows are not packed, what is known of the same with
-  /// packed rows is nearer than other shapes, and these are nearer than others with packed rows.
+  /// What is known of the problem. Where its rows are not packed, also what is known of packed
+  /// ones: this device's first, then those of the same shape, then those with these strides.
   std::optional<KnownWinners::Found> known_of(const KernelTemplate& kernel, const Problem& problem,
                                               const Problem& representative) const {
-    auto found = known.find(problem, representative, device);
+    auto found = known.find({problem, representative}, device);
     const Problem packed = of_packed_rows(kernel, problem);
-    if (packed == problem || (found && found->origin == LookupOrigin::exact)) return found;
-    auto of_packed = known.find(packed, bucket(packed), device, {problem, representative});
-    const bool same_shape = of_packed && of_packed->origin == LookupOrigin::exact;
-    if (same_shape) of_packed->origin = LookupOrigin::nearest_shape;
-    return same_shape || !found ? of_packed : found;
+    if (packed == problem) return found;
+    const Problem of_packed = bucket(packed);
+    auto other = known.find({problem, representative}, {packed, of_packed}, device);
+    const auto rank = [](const KnownWinners::Found& one) {
+      return std::pair(one.origin == LookupOrigin::same_architecture, one.other_shape);
+    };
+    return !found || (other && rank(*other) < rank(*found)) ? other : found;
   }
 
   Answer decide(const Problem& problem) const {

@@ -232,6 +232,29 @@ TEST_F(LookupOrder, RowsThatAreNotPackedTakeWhatIsKnownOfPackedOnes) {
   EXPECT_EQ(later.find(norm("513")).config, plain);
 }
 
+TEST_F(LookupOrder, OfPackedRowsADefaultStaysADefaultAndThisDeviceComesFirst) {
+  const auto norm = [](const char* stride, std::int64_t rows) {
+    Problem problem{"rmsnorm", DType::f16, DType::f16, {}, {{"rows", rows}, {"cols", 512}}};
+    if (*stride != 0) problem.attributes = {{"x_stride", stride}};
+    return problem;
+  };
+  const Config plain{"naive", {{"THREADS", 128}}};
+  const auto default_of = [&](const Problem& problem) {
+    return find_template("rmsnorm")->default_config(problem, here_);
+  };
+  auto nothing_better = winner(norm("", 64), here_, default_of(norm("", 64)));
+  nothing_better.winner.is_default = true;
+  databases_.add(nothing_better);
+  databases_.add(winner(norm("", 128), here_, plain));
+  databases_.add(winner(norm("528", 64), beside_, plain));
+  const auto lookup = databases_.open(here_);
+  const Answer& odd = lookup.find(norm("513", 64));  // the packed default's loads are too wide
+  EXPECT_EQ(odd.problem, norm("", 64).key());
+  EXPECT_EQ(odd.config, default_of(norm("513", 64)));
+  EXPECT_EQ(lookup.find(norm("528", 64)).origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(lookup.find(norm("528", 64)).config, default_of(norm("528", 64)));
+}
+
 TEST_F(LookupOrder, ProblemsThatMakeNoSenseAreRefused) {
   const auto lookup = databases_.open(here_);
   EXPECT_THROW(lookup.find(gemm(0, 64, 64)), Error);
