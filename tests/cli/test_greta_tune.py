@@ -390,7 +390,7 @@ class Preset(Case):
         file = self.write('{"problems": [{"op": "gemm", "m": 8, "n": 8, "k": 8},'
                           ' {"op": "gemm", "m": 2000000, "n": 2000000, "k": 8}]}')
         result = self.run_tune("preset", file, "--db", self.db)
-        self.refused(result, 2, "preset.json: problems[1]: m=2000000", "TiB")
+        self.refused(result, 2, "preset.json: problems[1]: gemm", " m=2000000 ", "TiB")
 
     def test_unknown_preset(self):
         self.refused(self.run_tune("preset", "nonesuch"), 2, "nonesuch")
