@@ -255,12 +255,16 @@ Problem typical_problem(const KernelTemplate& kernel, const DTypes& types) {
   return problem;
 }
 
+Problem without_attribute(Problem problem, const std::string& name) {
+  std::erase_if(problem.attributes, [&](const auto& a) { return a.first == name; });
+  return problem;
+}
+
 /// Without strides that nothing depends on, of operands of one row: such problems are the same.
 Problem without_needless_strides(const KernelTemplate& kernel, Problem problem) {
   for (const Attribute& stride : kernel.attributes) {
     if (stride.packed == nullptr) continue;
-    Problem without = problem;
-    std::erase_if(without.attributes, [&](const auto& a) { return a.first == stride.name; });
+    Problem without = without_attribute(problem, stride.name);
     const auto tensors = kernel.tensors(problem), plain = kernel.tensors(without);
     const bool needless = std::equal(tensors.begin(), tensors.end(), plain.begin(),
                                      [](const TensorSpec& a, const TensorSpec& b) {
@@ -273,8 +277,7 @@ Problem without_needless_strides(const KernelTemplate& kernel, Problem problem) 
 
 Problem of_packed_rows(const KernelTemplate& kernel, Problem problem) {
   for (const Attribute& stride : kernel.attributes) {
-    if (stride.packed == nullptr) continue;
-    std::erase_if(problem.attributes, [&](const auto& a) { return a.first == stride.name; });
+    if (stride.packed != nullptr) problem = without_attribute(std::move(problem), stride.name);
   }
   return problem;
 }

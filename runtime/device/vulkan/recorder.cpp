@@ -68,16 +68,18 @@ void Recorder::start(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) 
   unordered_ = false;
 }
 
-void Recorder::order(std::span<const VkCommandBuffer> all) {
+void Recorder::order(std::span<const VkCommandBuffer> all, Next next) {
   if (!unordered_) return;
-  for (const VkCommandBuffer commands : all) barrier(*context_, commands, work, work);
+  const Scope& scope = next == Next::launch ? launches : work;
+  for (const VkCommandBuffer commands : all) barrier(*context_, commands, scope, scope);
   unordered_ = false;
 }
 
-void Recorder::order_launches(std::span<const VkCommandBuffer> all) {
-  if (!unordered_) return;
-  for (const VkCommandBuffer commands : all) barrier(*context_, commands, launches, launches);
-  unordered_ = false;
+std::span<const VkCommandBuffer> Recorder::begin_command(Next next) {
+  const auto all = begin();
+  order(all, next);
+  unordered_ = true;
+  return all;
 }
 
 void Recorder::end(std::span<const VkCommandBuffer> all, bool more) {
@@ -92,10 +94,7 @@ void Recorder::dispatch(const Pipeline& pipeline, Grid grid, std::span<const std
   const auto& vk = context_->vk();
   std::array<std::byte, most_push_bytes> padded{};
   std::memcpy(padded.data(), arguments.data(), std::min(arguments.size(), padded.size()));
-  const auto all = begin();
-  order_launches(all);
-  unordered_ = true;
-  for (const VkCommandBuffer commands : all) {
+  for (const VkCommandBuffer commands : begin_command(Next::launch)) {
     if (bound_ != &pipeline) {
       vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.pipeline.get());
     }
@@ -133,9 +132,7 @@ Result<void> Recorder::copy(Buffer& to, std::size_t to_offset, const Buffer& fro
     check_apart(to, to_offset, from, from_offset, bytes);
     if (bytes == 0) return {};
     const VkBufferCopy region{origin.offset() + from_offset, target.offset() + to_offset, bytes};
-    const auto all = begin();
-    order(all);
-    unordered_ = true;
+    const auto all = begin_command(Next::anything);
     for (const VkCommandBuffer commands : all) {
       context_->vk().vkCmdCopyBuffer(commands, origin.handle(), target.handle(), 1, &region);
     }
@@ -150,9 +147,7 @@ Result<void> Recorder::fill(Buffer& to, std::size_t offset, std::size_t bytes,
     const VulkanBuffer& target = checked_range(*context_, to, offset, bytes);
     check_words(offset, bytes);
     if (bytes == 0) return {};
-    const auto all = begin();
-    order(all);
-    unordered_ = true;
+    const auto all = begin_command(Next::anything);
     for (const VkCommandBuffer commands : all) {
       context_->vk().vkCmdFillBuffer(commands, target.handle(), target.offset() + offset, bytes,
                                      pattern);

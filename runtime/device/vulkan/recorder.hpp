@@ -38,7 +38,10 @@ class Recorder : public Stream {
   /// Orders everything that comes after everything before, if that was not done. Barriers cost
   /// microseconds on a GPU, so they are placed where no pair of events has them between it: after a
   /// transfer at once, after a launch when the next work comes, and after a timestamp.
-  void order(std::span<const VkCommandBuffer> all);
+  /// Where a launch is next, what no barrier follows is a launch, too: nothing else need be
+  /// ordered.
+  enum class Next { launch, anything };
+  void order(std::span<const VkCommandBuffer> all, Next next = Next::anything);
   /// Orders all other work and the host after what was recorded, and ends the command buffers.
   /// `more`: others follow in the same submission, so that the host need not be thought of here.
   void end(std::span<const VkCommandBuffer> all, bool more = false);
@@ -47,8 +50,9 @@ class Recorder : public Stream {
   const std::shared_ptr<Context> context_;
 
  private:
-  /// The same where a launch comes next: what no barrier follows is a launch, too.
-  void order_launches(std::span<const VkCommandBuffer> all);
+  /// Makes the command buffers ready, and orders the command that comes next after everything
+  /// before.
+  std::span<const VkCommandBuffer> begin_command(Next next);
 
   const Pipeline* bound_ = nullptr;  ///< in the command buffer
   bool unordered_ = false;           ///< the command buffer ends with work that no barrier follows
