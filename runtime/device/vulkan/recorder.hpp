@@ -35,12 +35,12 @@ class Recorder : public Stream {
   virtual void keep(std::shared_ptr<const void> object) = 0;
 
   void start(VkCommandBuffer commands, VkCommandBufferUsageFlags usage);
+  /// What comes after what no barrier follows, which is a launch: where it is a launch, too,
+  /// nothing else need be ordered.
+  enum class Next { launch, anything };
   /// Orders everything that comes after everything before, if that was not done. Barriers cost
   /// microseconds on a GPU, so they are placed where no pair of events has them between it: after a
   /// transfer at once, after a launch when the next work comes, and after a timestamp.
-  /// Where a launch is next, what no barrier follows is a launch, too: nothing else need be
-  /// ordered.
-  enum class Next { launch, anything };
   void order(std::span<const VkCommandBuffer> all, Next next = Next::anything);
   /// Orders all other work and the host after what was recorded, and ends the command buffers.
   /// `more`: others follow in the same submission, so that the host need not be thought of here.
