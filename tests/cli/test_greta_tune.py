@@ -6,6 +6,7 @@ import os
 import pathlib
 import resource
 import signal
+import sqlite3
 import subprocess
 import unittest
 
@@ -166,6 +167,26 @@ class Tune(Case):
         self.assertEqual(second["trials"]["total"], 2)
         tried = self.query("SELECT config FROM trials ORDER BY id DESC LIMIT 2")
         self.assertIn((first["config_text"],), tried)
+
+    def test_what_was_best_for_a_near_shape_is_tried(self):
+        """Of the own database, and of a shipped one that is not changed."""
+        fast = "row THREADS=64 VEC=4 ITEMS=2 ROWS=8"  # twice as fast as the default on lavapipe
+        tuned = self.folder / "tuned.db"
+        result = self.run_tune("argmax", "--rows", 64, "--cols", 16000, "--device", "vulkan:0", "--budget",
+                               2, "--try", fast, "--db", tuned)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        shipped = self.folder / "shipped.db"
+        self.assertEqual(self.run_db("export", "--ship", "--out", shipped, db=tuned).returncode, 0)
+        for database, options in ((tuned, []), (self.db, ["--shipped", shipped])):
+            with self.subTest(options=options):
+                result = self.run_tune("argmax", "--rows", 64, "--cols", 12000, "--device", "vulkan:0",
+                                       "--budget", 2, "--db", database, *options)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                with sqlite3.connect(database) as connection:
+                    last = connection.execute("SELECT config FROM trials ORDER BY id DESC LIMIT 2")
+                    self.assertIn((fast,), last.fetchall())
+        self.refused(self.run_tune(*SMALL, "--shipped", "none.db", "--db", self.db), 2, "--shipped",
+                     "none.db")
 
     def test_a_tiny_budget_still_tries_the_default(self):
         result = self.run_tune(*SMALL, "--budget", "0.01s", "--db", self.db, "--json")

@@ -20,6 +20,7 @@ class SessionTest : public ::testing::Test {
     options.budget = Budget::parse(budget).value();
     options.seed = 3;
     options.reject_spills = reject_spills_;
+    options.suggested = suggested_;
     options.started_utc = "2026-01-01T00:00:00Z";
     return tune(evaluator_, db_, other != nullptr ? *other : problem_, options, observer_,
                 observer_.stop_);
@@ -34,6 +35,7 @@ class SessionTest : public ::testing::Test {
   TunedDb db_ = TunedDb::open(folder_ / "tuned.db", TunedDb::Mode::read_write);
   SilentObserver observer_;
   bool reject_spills_ = false;
+  std::vector<Config> suggested_;
 };
 
 TEST_F(SessionTest, FindsAndStoresACertifiedWinner) {
@@ -140,6 +142,18 @@ TEST_F(SessionTest, ALaterSessionStartsFromTheKnownWinner) {
   EXPECT_EQ(evaluator_.evaluated_.count(first.winner->config), 1U);
   ASSERT_TRUE(second.winner);
   EXPECT_LE(evaluator_.factor(second.winner->config), evaluator_.factor(first.winner->config));
+}
+
+TEST_F(SessionTest, WhatWasFastElsewhereIsTriedNextButOnlyWithinTheBudget) {
+  const Space space = find_template("gemm")->space(problem_, evaluator_.device());
+  Config last = default_config();
+  for (std::uint64_t i = 0; last == default_config(); ++i) last = space.at(i);
+  suggested_ = {last};
+  EXPECT_EQ(tune_problem("1").trials.size(), 1U);
+  EXPECT_EQ(evaluator_.evaluated_.count(last), 0U);
+  evaluator_.evaluated_.clear();
+  tune_problem("2");
+  EXPECT_EQ(evaluator_.evaluated_.count(last), 1U);
 }
 
 TEST_F(SessionTest, ALaterSessionStartsFromWhatAStoppedOneMeasured) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/device/utc.hpp"
+#include "runtime/pipeline/lookup/lookup.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/locks.hpp"
@@ -74,6 +75,10 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
   command.add_option("--db", options.db, "Database of trials and winners")
       ->group("Output")
       ->capture_default_str();
+  command
+      .add_option("--shipped", options.shipped,
+                  "A database that came with an application; what it knows is tried early")
+      ->group("Output");
   command.add_flag("--json", options.json, "Print one JSON object (docs/json.md)")->group("Output");
   command.add_option("--csv", options.csv, "Append rows to a CSV file (docs/csv.md)")
       ->group("Output");
@@ -130,6 +135,7 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
       read_configs(task.problem, device.info, task.try_first);
     }
   }
+  if (!options.shipped.empty()) static_cast<void>(named_database("--shipped", options.shipped));
   check_csv("--csv", options.csv);
   catch_interrupts();
   if (!options.no_lock) locks_ = lock_cards(devices, "greta-tune");
@@ -162,6 +168,23 @@ SessionOptions Tuning::session_options() const {
   return session;
 }
 
+// What an application would run for the problem if it were not tuned: this device's own winner, a
+// near shape's, or another device's, by the user's database and by the shipped one.
+std::vector<Config> Tuning::suggestions(const Problem& problem, const DeviceInfo& device) const {
+  LookupOptions options;
+  options.cold = !options_.warm;
+  options.allow_unsafe = true;  // the device is without what is to be avoided
+  std::vector<LookupFiles> sources{{database(), std::nullopt}};
+  if (!options_.shipped.empty()) sources.push_back({std::nullopt, options_.shipped});
+  std::vector<Config> configs;
+  for (const auto& files : sources) {
+    const Lookup lookup = Lookup::open(device, files, options);
+    const Answer& answer = lookup.find(problem);
+    if (answer.origin != LookupOrigin::fallback) configs.push_back(answer.config);
+  }
+  return configs;
+}
+
 TaskResult Tuning::run(const TuningTask& task) {
   SessionOptions options = session_options();
   options.command = "greta-tune " + task.problem.key();
@@ -173,6 +196,7 @@ TaskResult Tuning::run(const TuningTask& task) {
     const DeviceInfo& device = evaluator->device();
     if (evaluators_.size() > 1) progress.on_phase(device.id() + " " + device.name);
     options.try_first = read_configs(task.problem, device, task.try_first);
+    options.suggested = suggestions(task.problem, device);
     result.sessions.push_back(
         tune(*evaluator, *db_, task.problem, options, progress, stop_requested()));
   }

@@ -24,6 +24,7 @@ struct TuningOptions {
   std::string strategy = "local";
   std::string budget;
   std::filesystem::path db;
+  std::string shipped;  ///< a database below it; empty: none
   std::filesystem::path csv;
   std::string seed;   ///< empty: random
   std::string flush;  ///< MiB that flush the caches for a cold sample; empty: by the device's table
@@ -75,6 +76,7 @@ class Tuning {
 
  private:
   SessionOptions session_options() const;
+  std::vector<Config> suggestions(const Problem& problem, const DeviceInfo& device) const;
   void compare(TaskResult& result, const SessionOptions& options);
 
   TuningOptions options_;

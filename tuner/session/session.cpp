@@ -164,7 +164,8 @@ double Session::scale() const {
   return full.flops > 0 ? full.flops / less.flops : full.bytes / less.bytes;
 }
 
-// What is tried first: the default, what the user asked for, and what earlier sessions found best.
+// What is tried first: the default, what the user asked for, what earlier sessions found best, and
+// what was best elsewhere.
 std::vector<Config> Session::seeds(const Space& space) const {
   constexpr int most_remembered = 4;
   const auto fingerprint = result_.device.fingerprint();
@@ -179,6 +180,7 @@ std::vector<Config> Session::seeds(const Space& space) const {
   for (const auto& config : db_.fastest_configs(fingerprint, key, options_.cold, most_remembered)) {
     add(config);
   }
+  for (const auto& config : options_.suggested) add(config);
   std::erase_if(configs, [&](const Config& config) { return !space.valid(config); });
   return configs;
 }
