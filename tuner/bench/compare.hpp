@@ -19,9 +19,9 @@ struct Samples {
 };
 Samples samples_of(const CsvRow& row);
 
-/// Whether samples tell the typical time to 2 % or better, or processor time where there is: its
-/// 95 % interval, from groups as change_of() and processor_change_of() make them. False where there
-/// are too few for an interval.
+/// Whether samples tell the time, or the processor time where there is, to 1 % or better: the 95 %
+/// interval from all groups as change_of(), or blocks as processor_change_of() takes them. False
+/// where there are too few for an interval.
 bool settled(const Samples& samples);
 
 /// What two measurements of the same thing say of it.
@@ -30,23 +30,27 @@ std::string_view to_string(Finding finding);
 
 /// How the time of something changed: an interval of the ratio of the new time to the old one.
 ///
-/// Samples that follow each other share what disturbs them, so they are taken together in groups,
-/// at most eighteen, of whole blocks that follow each other, and each group stands for itself by
-/// its fastest sample: load on the machine makes most samples slower, but hardly all of a group.
-/// The interval of the typical ratio comes from all pairs of an old and a new group (Hodges and
-/// Lehmann, with Wilcoxon's exact ranks; Hollander, Wolfe & Chicken, Nonparametric Statistical
-/// Methods, 4.2). The estimate is of that and of the ratio of the medians of all samples the one
-/// that is closer to 1; 1 where they disagree on the direction. Where the controls' medians changed
-/// in the same direction, that much is taken off. Where there are too few groups for the confidence
-/// the interval is [0, infinity).
+/// Samples that follow each other share what disturbs them, so they are taken together in groups of
+/// whole blocks that follow each other, at most 24, of the same size on both sides. Each group
+/// stands for itself by its fastest sample: load on the machine makes most samples slower, but
+/// hardly all of a group. Of more than twelve groups the fastest count, the same part on both
+/// sides, twelve of the smaller one. The interval of the typical ratio comes from all pairs of an
+/// old and a new group (Hodges and Lehmann, with Wilcoxon's ranks, which are exact up to twelve
+/// groups; Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 4.2). Where the controls,
+/// in groups as well, changed in the same direction, that much is taken off. Where there are too
+/// few groups for the confidence the interval is [0, infinity).
 Interval change_of(const Samples& base, const Samples& fresh, double confidence);
 
-/// The same of the time that a device's threads ran on the CPU, in units of the control's: each
-/// block's median over the control beside it, which blocks don't share. Waiting for a processor is
-/// not in it, so that load moves it little, and what slows down the processor slows down the
-/// control. Kernels react to that up to 1.8 times as strongly, which the interval allows for: where
-/// the controls' medians changed, as far as kernels may have changed more. Nothing where one side
-/// has none.
+/// The same of the time that a device's threads ran on the CPU, in which waiting for a processor is
+/// not, and of the controls'. Kernels react up to 1.8 times as strongly as these to what slows down
+/// the processor, which is taken off. Nothing where one side has none.
+std::optional<Interval> fastest_processor_change_of(const Samples& base, const Samples& fresh,
+                                                    double confidence);
+
+/// The same where no sample may be undisturbed: each block's median processor time over that of the
+/// control beside it, which blocks don't share. The interval allows for the stronger reaction
+/// as well: where the controls' medians changed, as far as kernels may have changed more. Nothing
+/// where one side has none.
 std::optional<Interval> processor_change_of(const Samples& base, const Samples& fresh,
                                             double confidence);
 
@@ -73,8 +77,10 @@ struct BaselineComparison {
 /// Compares rows of the same operation, types, problem, attributes, backend, origin and cache. What
 /// came from a database is one origin, as it becomes a winner where it is tuned.
 /// Rows of a search (origins trial, stand_in) don't count; rows that are there twice are taken
-/// together. Where times can't tell, processor times decide. All findings together are wrong in 5 %
-/// of comparisons at most (Bonferroni). What changed by less than 20 ns is the same.
+/// together. Where times can't tell, processor times decide. Each interval has 95 % over the number
+/// of tests (Bonferroni): one of a row, three where there are processor times. Of what is measured
+/// of the machine and the runtime, a quarter is allowed for, which another process may explain.
+/// What changed by less than 20 ns is the same.
 BaselineComparison compare_baselines(const std::vector<CsvRow>& base,
                                      const std::vector<CsvRow>& fresh, double margin);
 

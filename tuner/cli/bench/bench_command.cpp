@@ -359,7 +359,7 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
   app.add_option("--timeout", options->timeout, "Seconds that one launch may take")
       ->capture_default_str();
   app.add_option("--settle", options->settle_s,
-                 "Seconds at most for more samples of what scatters; 0: none")
+                 "Seconds at most for more samples of kernels that scatter; 0: none")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--db", options->db, "Database whose winners run")->capture_default_str();

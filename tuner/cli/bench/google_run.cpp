@@ -103,7 +103,7 @@ void keep(GoogleRun::Entry& entry, const std::vector<double>& samples) {
   if (steady && processor) outcome.cpu_control_us.push_back(processor().control_us);
 }
 
-// More blocks of what still scatters.
+// More blocks of kernels that still scatter.
 void settle(GoogleRun& run, double seconds) {
   constexpr std::size_t most = 4;  // times the blocks that there were
   const Stopwatch watch;
@@ -111,7 +111,9 @@ void settle(GoogleRun& run, double seconds) {
       static_cast<std::size_t>(run.iterations) * static_cast<std::size_t>(run.runs);
   std::mt19937 random(1);
   std::vector<GoogleRun::Entry*> open;
-  for (auto& entry : run.entries) open.push_back(&entry);
+  for (auto& entry : run.entries) {
+    if (entry.benchmark.kind == "kernel") open.push_back(&entry);
+  }
   while (!open.empty()) {
     std::erase_if(open, [&](const GoogleRun::Entry* entry) {
       const auto& blocks = entry->outcome.blocks_us;
@@ -247,7 +249,7 @@ bool GoogleRun::run() {
   const bool fixed = given(flags, "--benchmark_min_time") ||
                      given(flags, "--benchmark_repetitions") ||
                      given(flags, "--benchmark_list_tests") || !interleave;
-  if (!fixed) settle(*this, std::min(settle_s, 2 * watch.seconds()));
+  if (!fixed) settle(*this, std::min(settle_s, 1.75 * watch.seconds()));
   return !own_output;
 }
 

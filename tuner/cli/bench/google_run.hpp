@@ -26,16 +26,16 @@ struct GoogleRun {
   int runs = 1;
   bool interleave = true;  ///< blocks of all benchmarks in random order
   std::string filter;      ///< of names; empty: all
-  double settle_s = 0;     ///< at most, for more blocks where samples still scatter (compare.hpp)
+  double settle_s = 0;     ///< at most, for more blocks of kernels that still scatter (compare.hpp)
   std::vector<std::string> flags;  ///< Google Benchmark's own, which win
   const std::atomic<bool>* stop = nullptr;
 
-  /// Runs all. Then what has not settled has more blocks, in rounds through these in random order,
-  /// up to four times as many: at most for `settle_s`, and for twice as long as the rest took.
-  /// These are in outcomes, but not in what Google Benchmark reports. Outcomes of those that the
-  /// filter leaves out have no blocks and no failure. Returns false where Google Benchmark's flags
-  /// asked for other output on stdout (its console format, JSON or a list of names). Throws
-  /// CommandError for flags it does not know, and where the filter leaves nothing.
+  /// Runs all. Then kernels that have not settled have more blocks, in rounds through these in
+  /// random order, up to four times as many: at most for `settle_s`, and for 1.75 times as long as
+  /// the rest took. These are in outcomes, but not in what Google Benchmark reports. Outcomes of
+  /// those that the filter leaves out have no blocks and no failure. Returns false where Google
+  /// Benchmark's flags asked for other output on stdout (its console format, JSON or a list of
+  /// names). Throws CommandError for flags it does not know, and where the filter leaves nothing.
   bool run();
 };
 

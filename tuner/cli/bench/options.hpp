@@ -15,7 +15,7 @@ struct BenchOptions {
   std::string filter;          ///< a regular expression on benchmarks' names; empty: all
   std::string repeat;          ///< empty: the preset's
   std::string timeout = "30";  ///< s, of one launch
-  double settle_s = 120;       ///< s, at most, for more samples of what scatters
+  double settle_s = 120;       ///< s, at most, for more samples of kernels that scatter
   std::string flush;           ///< MiB; empty: by the device's table
   std::string seed;            ///< empty: random
   bool exporting = false;
