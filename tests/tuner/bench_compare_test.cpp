@@ -38,14 +38,19 @@ Blocks noisy(double us, std::mt19937_64& random) {
   return taken;
 }
 
+CsvRow measured_row(const char* op, const char* origin) {
+  CsvRow row;
+  row.op = op;
+  row.origin = origin;
+  row.status = "ok";
+  return row;
+}
+
 std::vector<CsvRow> noisy_run(std::mt19937_64& random) {
   std::vector<CsvRow> run;
   for (int i = 0; i < rows; ++i) {
-    CsvRow row;
-    row.op = "gemm";
+    CsvRow row = measured_row("gemm", "winner");
     row.problem = "m=" + std::to_string(i);
-    row.origin = "winner";
-    row.status = "ok";
     row.blocks_us = noisy(100 * (i + 1), random);
     run.push_back(row);
   }
@@ -72,10 +77,7 @@ TEST(BenchCompare, HonestRunsReportNothing) {
 /// Blocks that are slower or faster as a whole, each beside a control.
 CsvRow scattered_row(int count, double scatter, std::mt19937_64& random) {
   std::normal_distribution<double> normal(0, 1);
-  CsvRow row;
-  row.op = "gemm";
-  row.origin = "winner";
-  row.status = "ok";
+  CsvRow row = measured_row("gemm", "winner");
   for (int b = 0; b < count; ++b) {
     const double block = 100 * std::exp(scatter * normal(random));
     row.blocks_us.push_back({block, block * std::exp(0.01 * std::abs(normal(random)))});
@@ -190,10 +192,7 @@ TEST(BenchCompare, ControlsOfOneSideTellNothing) {
 
 // Another process explains a quarter of what is measured of the machine and the runtime.
 TEST(BenchCompare, AnotherProcessExplainsAQuarterOfCalls) {
-  CsvRow base;
-  base.op = "dispatch";
-  base.origin = "measured";
-  base.status = "ok";
+  CsvRow base = measured_row("dispatch", "measured");
   base.blocks_us = Blocks(10, std::vector<double>(20, 50.0));
   const auto finding = [&](double factor) {
     CsvRow fresh = base;
@@ -212,10 +211,7 @@ TEST(BenchCompare, AnotherProcessExplainsAQuarterOfCalls) {
 /// of the steady work beside it.
 CsvRow busy_row(double factor, double machine, std::mt19937_64& random) {
   std::normal_distribution<double> scatter(0, 1);
-  CsvRow row;
-  row.op = "gemm";
-  row.origin = "winner";
-  row.status = "ok";
+  CsvRow row = measured_row("gemm", "winner");
   for (int b = 0; b < 90; ++b) {
     const double waits = std::exp(0.5 * scatter(random));
     std::vector<double> us, cpu;

@@ -104,7 +104,7 @@ std::size_t group_size(std::size_t blocks) {
   return std::max<std::size_t>(1, (blocks + most_groups - 1) / most_groups);
 }
 
-// Processor time of groups over that of controls; nothing where either is unknown.
+// Each block's processor time over that of the control beside it; nothing where either is unknown.
 Groups processor_groups(const Samples& samples) {
   const auto& controls = samples.cpu_control_us;
   if (samples.cpu_us.empty() || samples.cpu_us.size() != controls.size()) return {};
@@ -113,13 +113,11 @@ Groups processor_groups(const Samples& samples) {
     if (!(controls[i] > 0)) return {};
     for (double& us : blocks[i]) us /= controls[i];
   }
-  // Over the control beside it each block stands alone.
   return grouped(
       blocks, [](const std::vector<double>& group) { return median(group); }, 1);
 }
 
-Interval shift_of(const std::vector<double>& base, const std::vector<double>& fresh,
-                  double confidence) {
+Interval shift_of(const Groups& base, const Groups& fresh, double confidence) {
   std::vector<double> differences;
   for (const double b : base) {
     for (const double f : fresh) differences.push_back(f - b);

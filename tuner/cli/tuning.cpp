@@ -168,8 +168,8 @@ SessionOptions Tuning::session_options() const {
   return session;
 }
 
-// What an application would run for the problem if it were not tuned: this device's own winner, a
-// near shape's, or another device's, by the user's database and by the shipped one.
+// What an application would run for the problem, by the user's database and by the shipped one:
+// this device's own winner, a near shape's, or another device's.
 std::vector<Config> Tuning::suggestions(const Problem& problem, const DeviceInfo& device) const {
   LookupOptions options;
   options.cold = !options_.warm;

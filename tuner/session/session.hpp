@@ -19,11 +19,10 @@ struct SessionOptions {
   std::uint64_t seed = 0;
   bool cold = true;
   std::vector<Config> try_first;  ///< valid configurations to evaluate before the search's own
-  std::vector<Config>
-      suggested;               ///< valid ones that were fast elsewhere; tried next, in the budget
-  bool compare_naive = false;  ///< also time a kernel with one thread per output
-  bool reject_spills = false;  ///< candidates that spill fail; the default is always tried
-  std::string command;         ///< stored with the session, for people
+  std::vector<Config> suggested;  ///< valid ones, fast elsewhere; tried next, within the budget
+  bool compare_naive = false;     ///< also time a kernel with one thread per output
+  bool reject_spills = false;     ///< candidates that spill fail; the default is always tried
+  std::string command;            ///< stored with the session, for people
   std::string started_utc;
 };
 
