@@ -170,11 +170,13 @@ class Tune(Case):
 
     def test_what_was_best_for_a_near_shape_is_tried(self):
         """Of the own database, and of a shipped one that is not changed."""
-        fast = "row THREADS=64 VEC=4 ITEMS=2 ROWS=8"  # twice as fast as the default on lavapipe
+        other = "row THREADS=64 VEC=4 ITEMS=2 ROWS=8"
         tuned = self.folder / "tuned.db"
         result = self.run_tune("argmax", "--rows", 64, "--cols", 16000, "--device", "vulkan:0", "--budget",
-                               2, "--try", fast, "--db", tuned)
+                               1, "--db", tuned)
         self.assertEqual(result.returncode, 0, result.stderr)
+        with sqlite3.connect(tuned) as connection:  # whatever is the fastest on this machine
+            connection.execute("UPDATE winners SET config = ?, is_default = 0", (other,))
         shipped = self.folder / "shipped.db"
         self.assertEqual(self.run_db("export", "--ship", "--out", shipped, db=tuned).returncode, 0)
         for database, options in ((tuned, []), (self.db, ["--shipped", shipped])):
@@ -184,7 +186,7 @@ class Tune(Case):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 with sqlite3.connect(database) as connection:
                     last = connection.execute("SELECT config FROM trials ORDER BY id DESC LIMIT 2")
-                    self.assertIn((fast,), last.fetchall())
+                    self.assertIn((other,), last.fetchall())
         self.refused(self.run_tune(*SMALL, "--shipped", "none.db", "--db", self.db), 2, "--shipped",
                      "none.db")
 
