@@ -190,20 +190,39 @@ TEST(BenchCompare, ControlsOfOneSideTellNothing) {
   EXPECT_TRUE(fastest_processor_change_of(before, after, 0.99));
 }
 
-// Another process explains a quarter of what is measured of the machine and the runtime.
+// Another process explains a quarter of what is measured of the machine and the runtime, and of a
+// few nanoseconds anything, unless both runs have samples of enough processes.
 TEST(BenchCompare, AnotherProcessExplainsAQuarterOfCalls) {
-  CsvRow base = measured_row("dispatch", "measured");
-  base.blocks_us = Blocks(10, std::vector<double>(20, 50.0));
-  const auto finding = [&](double factor) {
+  const auto finding = [](double us, double factor, std::size_t processes) {
+    CsvRow base = measured_row("dispatch", "measured");
+    base.blocks_us = Blocks(10, std::vector<double>(20, us));
+    base.processes = 10;
     CsvRow fresh = base;
+    fresh.processes = processes;
     slow_down(fresh, factor);
     return compare_baselines({base}, {fresh}, 0.05).rows[0].finding;
   };
-  EXPECT_EQ(finding(1), Finding::same);
-  EXPECT_EQ(finding(1.2), Finding::unsure);
-  EXPECT_EQ(finding(0.8), Finding::unsure);
-  EXPECT_EQ(finding(1.5), Finding::slower);
-  EXPECT_EQ(finding(0.5), Finding::faster);
+  EXPECT_EQ(finding(50, 1, 0), Finding::same);
+  EXPECT_EQ(finding(50, 1.2, 0), Finding::unsure);
+  EXPECT_EQ(finding(50, 0.8, 0), Finding::unsure);
+  EXPECT_EQ(finding(50, 1.2, 5), Finding::unsure);
+  EXPECT_EQ(finding(50, 1.5, 0), Finding::slower);
+  EXPECT_EQ(finding(50, 0.5, 0), Finding::faster);
+  EXPECT_EQ(finding(50, 1.1, 6), Finding::slower);
+  EXPECT_EQ(finding(0.01, 1.5, 0), Finding::same);
+  EXPECT_EQ(finding(0.01, 1.1, 6), Finding::slower);
+}
+
+// Several exports to one file are of as many processes.
+TEST(BenchCompare, RowsOfOneFileAddUp) {
+  CsvRow row = measured_row("dispatch", "measured");
+  row.blocks_us = Blocks(2, std::vector<double>(20, 50.0));
+  const std::vector<CsvRow> base(6, row);
+  slow_down(row, 1.1);
+  const auto result = compare_baselines(base, std::vector<CsvRow>(6, row), 0.05);
+  ASSERT_EQ(result.rows.size(), 1U);
+  EXPECT_EQ(result.rows[0].base.processes, 6U);
+  EXPECT_EQ(result.rows[0].finding, Finding::slower);
 }
 
 /// A run on a CPU that others use as well: how long samples wait changes from block to block. The

@@ -32,6 +32,7 @@ CsvRow example() {
   row.control_us = {3.5, 3.25};
   row.cpu_us = {{24, 23.5}, {25, 24.5, 24}};
   row.cpu_control_us = {6.5, 6.25};
+  row.processes = 2;
   return row;
 }
 
@@ -53,6 +54,7 @@ TEST(ReportCsv, RowsComeBackAsTheyWere) {
   EXPECT_EQ(row.control_us, example().control_us);
   EXPECT_EQ(row.cpu_us, example().cpu_us);
   EXPECT_EQ(row.cpu_control_us, example().cpu_control_us);
+  EXPECT_EQ(row.processes, 2U);
   EXPECT_EQ(csv_line(row), csv_line(rows->front()));
   EXPECT_TRUE(rows->back().blocks_us.empty());
 }
@@ -68,7 +70,7 @@ TEST(ReportCsv, DamageIsToldWithItsLine) {
   };
   EXPECT_EQ(failure(good), "");
   EXPECT_NE(failure(good + "gemm,f16\n").find("line 3: has 2 fields"), std::string::npos);
-  EXPECT_NE(failure(good.substr(0, good.size() - 4) + "x\n").find("line 2: cpu_control_us: "),
+  EXPECT_NE(failure(good.substr(0, good.size() - 4) + "x\n").find("line 2: processes: "),
             std::string::npos);
   EXPECT_NE(failure(csv_header() + "\"open\n").find("line 2: a quote"), std::string::npos);
   EXPECT_NE(failure("op,us\n").find("other columns"), std::string::npos);
@@ -76,19 +78,27 @@ TEST(ReportCsv, DamageIsToldWithItsLine) {
             std::string::npos);
 }
 
+// Those that lack the number of processes, and those without processor times.
 TEST(ReportCsv, FilesOfOlderVersionsAreRead) {
   const test::TemporaryFolder folder;
   const auto file = folder.path() / "a.csv";
+  const auto without_last = [](std::string text, int columns) {
+    for (int i = 0; i < columns; ++i) text.resize(text.rfind(','));
+    return text + "\n";
+  };
   CsvRow row = example();
-  row.cpu_us.clear();
-  row.cpu_control_us.clear();
-  std::string header = csv_header(), line = csv_line(row);
-  header.resize(header.rfind(",cpu_us,"));
-  line.resize(line.rfind(",,"));
-  std::ofstream(file) << header << "\n" << line << "\n";
-  const auto rows = read_csv(file);
-  ASSERT_TRUE(rows) << rows.failure().message;
-  EXPECT_EQ(csv_line(rows->front()), csv_line(row));
+  row.processes = 0;
+  for (const int missing : {1, 3}) {
+    if (missing == 3) {
+      row.cpu_us.clear();
+      row.cpu_control_us.clear();
+    }
+    std::ofstream(file, std::ios::trunc)
+        << without_last(csv_header(), missing) << without_last(csv_line(row), missing);
+    const auto rows = read_csv(file);
+    ASSERT_TRUE(rows) << rows.failure().message;
+    EXPECT_EQ(csv_line(rows->front()), csv_line(row));
+  }
 }
 
 }  // namespace

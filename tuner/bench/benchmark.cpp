@@ -45,6 +45,7 @@ CsvRow finished_row(const Benchmark& benchmark, const BenchmarkOutcome& outcome,
   row.control_us = outcome.control_us;
   row.cpu_us = outcome.cpu_us;
   row.cpu_control_us = outcome.cpu_control_us;
+  if (benchmark.apart) row.processes = outcome.blocks_us.size();
   row.set_work(benchmark.work);
   if (row.us > 0) row.roofline = benchmark.roofline_us / row.us;
   row.status = outcome.status;

@@ -31,6 +31,8 @@ struct Benchmark {
   std::function<Result<double>()> control{};
   /// Of the last calls of take() and control(). Null: not a device on the CPU.
   std::function<ProcessorTime()> processor{};
+  bool calls = false;      ///< of the host: what they take depends on the process they are made in
+  bool apart = false;      ///< each block is of a process of its own
   double roofline_us = 0;  ///< the shortest time that the device's ceilings allow; 0: unknown
   std::uint64_t device_bytes = 0;  ///< of memory that is held between calls
 

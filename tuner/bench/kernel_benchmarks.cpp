@@ -190,17 +190,19 @@ Result<std::vector<double>> KernelBenchmarks::take(const Problem& problem, const
   return taken;
 }
 
-// The first sample warms up what the flush leaves alone, and tells how many more there is time for.
+// The first sample warms up what the flush leaves alone, and tells how many more there is time for;
+// a launch that takes a block's time is the block.
 Result<std::vector<double>> KernelBenchmarks::take_block(const LaunchTimer::Record& record,
                                                          int& batch, int count,
                                                          std::uint64_t written) {
+  const int known = std::max(batch, 1);
+  const auto first = take_samples(record, 1, known, written);
+  if (!first || first->front() * known >= block_us) return first;
   if (batch == 0) {
-    const auto first = take_samples(record, 2, 1, written);
-    if (!first) return first.failure();
-    batch = batch_for(first->back(), device_.info().timestamp_period_ns);
+    const auto second = take_samples(record, 1, 1, written);
+    if (!second) return second;
+    batch = batch_for(second->front(), device_.info().timestamp_period_ns);
   }
-  const auto first = take_samples(record, 1, batch, written);
-  if (!first) return first;
   const double possible = block_us / (first->front() * batch);
   const int affordable = static_cast<int>(std::clamp(possible, 1.0, static_cast<double>(count)));
   return take_samples(record, affordable, batch, written);

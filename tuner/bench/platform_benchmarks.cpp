@@ -234,6 +234,7 @@ Benchmarks empty_launch(Device& device) {
         work.record = [k = *kernel](Stream& stream) { return stream.launch(*k, {1, 1, 1}, {}); };
         return {};
       });
+  benchmark.calls = true;
   // On a CPU a launch is mostly waking threads.
   if (device.info().is_cpu()) benchmark.control = [] { return Result<double>(wake_us()); };
   return {benchmark};
@@ -249,6 +250,7 @@ struct HostWork {
 
 Benchmarks synchronise(Device& device) {
   auto benchmark = machine_benchmark(device, "platform", "synchronise", "", 0);
+  benchmark.calls = true;
   benchmark.control = [] { return Result<double>(wake_us()); };
   auto work = std::make_shared<HostWork>();
   benchmark.take = [&device, work](int count) -> Result<std::vector<double>> {
@@ -272,6 +274,7 @@ Benchmarks transfers(Device& device, const std::string& op) {
   for (const std::size_t bytes : {std::size_t{4}, std::size_t{64} << 10, std::size_t{16} << 20}) {
     auto benchmark = machine_benchmark(device, "platform", op, fmt::format("bytes={}", bytes),
                                        static_cast<double>(bytes));
+    benchmark.calls = true;
     auto work = std::make_shared<HostWork>();
     const bool up = op == "upload";
     benchmark.take = [&device, work, bytes, up](int count) -> Result<std::vector<double>> {

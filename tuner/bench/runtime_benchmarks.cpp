@@ -26,7 +26,9 @@ constexpr double patience_s = 30;
 
 Benchmark runtime_benchmark(const Device& device, const std::string& op,
                             const std::string& problem = {}) {
-  return machine_benchmark(device, "runtime", op, problem, 0);
+  auto benchmark = machine_benchmark(device, "runtime", op, problem, 0);
+  benchmark.calls = true;
+  return benchmark;
 }
 
 Benchmarks allocate(Device& device) {

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -66,7 +68,7 @@ std::vector<std::vector<double>> read_blocks(std::string_view text) {
   return blocks;
 }
 
-constexpr std::size_t later_columns = 2;  // that files of older versions lack
+constexpr std::size_t later_columns = 3;  // that files of older versions may lack
 
 struct Column {
   const char* name;
@@ -89,6 +91,18 @@ Column number(const char* name, double CsvRow::*member) {
   return {name, [member](const CsvRow& row) { return number_text(row.*member); },
           [member](CsvRow& row, const std::string& text) {
             row.*member = text.empty() ? 0 : read_number(text);
+          }};
+}
+
+Column count(const char* name, std::size_t CsvRow::*member) {
+  return {name,
+          [member](const CsvRow& row) {
+            return row.*member > 0 ? std::to_string(row.*member) : std::string();
+          },
+          [member](CsvRow& row, const std::string& text) {
+            constexpr double most = 1e15;
+            const double value = text.empty() ? 0 : read_number(text);
+            row.*member = static_cast<std::size_t>(std::clamp(value, 0.0, most));
           }};
 }
 
@@ -131,10 +145,7 @@ const std::vector<Column>& columns() {
       number("speedup_low", &CsvRow::speedup_low),
       number("speedup_high", &CsvRow::speedup_high),
       plain("cache", &CsvRow::cache),
-      {"samples", [](const CsvRow& row) { return std::to_string(row.samples); },
-       [](CsvRow& row, const std::string& field) {
-         row.samples = static_cast<std::size_t>(std::max(0.0, read_number(field)));
-       }},
+      count("samples", &CsvRow::samples),
       text("driver", &CsvRow::driver),
       text("compiler", &CsvRow::compiler),
       plain("greta_version", &CsvRow::greta_version),
@@ -144,6 +155,7 @@ const std::vector<Column>& columns() {
       numbers("control_us", &CsvRow::control_us),
       blocks("cpu_us", &CsvRow::cpu_us),
       numbers("cpu_control_us", &CsvRow::cpu_control_us),
+      count("processes", &CsvRow::processes),
   };
   return list;
 }
@@ -177,6 +189,15 @@ std::string header_of(std::size_t count) {
     line += (line.empty() ? "" : ",") + std::string(columns()[i].name);
   }
   return line;
+}
+
+// How many columns a file with this first line has; nothing where they are others.
+std::optional<std::size_t> columns_of(const std::string& header) {
+  const std::size_t all = columns().size();
+  for (std::size_t count = all - later_columns; count <= all; ++count) {
+    if (header == header_of(count)) return count;
+  }
+  return std::nullopt;
 }
 
 CsvRow read_row(const std::string& line, std::size_t count) {
@@ -262,17 +283,16 @@ Result<std::vector<CsvRow>> read_csv(const std::filesystem::path& file) {
   std::ifstream in(file);
   std::string line;
   if (!in) return refuse("can't be read");
-  const std::size_t all = columns().size();
   std::getline(in, line);
-  const bool older = line == header_of(all - later_columns);
-  if (!older && line != header_of(all)) {
+  const auto count = columns_of(line);
+  if (!count) {
     return refuse("is not a CSV file of this version of GRETA: it has other columns");
   }
   std::vector<CsvRow> rows;
   for (int at = 2; std::getline(in, line); ++at) {
     if (line.empty()) continue;
     try {
-      rows.push_back(read_row(line, older ? all - later_columns : all));
+      rows.push_back(read_row(line, *count));
     } catch (const Error& error) {
       return refuse(fmt::format("line {}: {}", at, error.what()));
     }

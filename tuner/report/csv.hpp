@@ -32,6 +32,7 @@ struct CsvRow {
   /// for the work beside it, µs.
   std::vector<std::vector<double>> cpu_us;
   std::vector<double> cpu_control_us;
+  std::size_t processes = 0;  ///< that the samples are of, where each block is of another one
 
   /// Whether the configuration came from a database, as a winner or as another's that was looked
   /// up.
@@ -51,7 +52,7 @@ std::string csv_header();
 std::string csv_line(const CsvRow& row);
 
 /// The rows of a file. A failure is one line that names the file, and the line in it where one is
-/// wrong. The last two columns may be missing, as in files of older versions.
+/// wrong. Columns that older versions did not have, the last ones, may be missing.
 Result<std::vector<CsvRow>> read_csv(const std::filesystem::path& file);
 
 /// Appends rows to a file, behind the header where it is new. Its folder is created.

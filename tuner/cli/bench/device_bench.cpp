@@ -26,6 +26,8 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   open.cache_directory = evaluator.cache_directory;
   device_ = open_device(device.info.id(), open).value();
   learn_ceilings(db);
+  calls_.emplace(std::vector<std::string>{"/proc/self/exe", "calls"}, device.info,
+                 evaluator.cache_directory);
   kernels_.emplace(*device_, *checker_, options_.kernels);
   if (!options.winners) return;
   LookupOptions lookup;
@@ -107,6 +109,12 @@ std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
   auto list = platform_benchmarks(*device_, preset.platform);
   for (auto& benchmark : runtime_benchmarks(*device_, preset.runtime)) {
     list.push_back(std::move(benchmark));
+  }
+  // A trace is of this process.
+  if (options_.kernels.trace == nullptr) {
+    for (auto& benchmark : list) {
+      if (benchmark.calls) benchmark = calls_->apart(std::move(benchmark));
+    }
   }
   for (const auto& listed : preset.problems) add_problem(listed, list);
   tell_origins(preset.problems.size());

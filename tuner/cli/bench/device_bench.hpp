@@ -9,6 +9,7 @@
 #include "db/tuned_db.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/pipeline/lookup/lookup.hpp"
+#include "tuner/bench/call_processes.hpp"
 #include "tuner/bench/kernel_benchmarks.hpp"
 #include "tuner/bench/preset.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
@@ -49,6 +50,7 @@ class DeviceBench {
   TunedDb& db_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<WorkerEvaluator> checker_;
+  std::optional<CallProcesses> calls_;
   std::optional<KernelBenchmarks> kernels_;
   std::optional<Lookup> lookup_;  // none: defaults only
   std::vector<std::string> notes_;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "tuner/bench/call_processes.hpp"
 #include "tuner/bench/preset.hpp"
 #include "tuner/cli/bench/commands.hpp"
 
@@ -34,6 +35,7 @@ int run(int argc, char** argv) {
     add_doctor_command(app, action);
     add_schema_command(app, action);
     add_check_command(app, action);
+    add_calls_command(app, action);
     add_worker_command(app, action);
   };
   return run_tool({"greta-bench",
@@ -53,6 +55,12 @@ void add_schema_command(CLI::App& app, Action& action) {
       return exit_done;
     };
   });
+}
+
+void add_calls_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("calls", "Measure calls in this process (internal)");
+  command->group("");  // hidden
+  command->callback([&action] { action = [] { return serve_calls(); }; });
 }
 
 }  // namespace greta

@@ -1,0 +1,104 @@
+// Calls that are measured in processes of their own: every benchmark gets its blocks, and trouble
+// is of the one that has it.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "tests/temporary_folder.hpp"
+#include "tuner/bench/call_processes.hpp"
+
+namespace greta {
+namespace {
+
+Benchmark benchmark_named(const std::string& op) {
+  Benchmark benchmark;
+  benchmark.kind = "runtime";
+  benchmark.row.op = op;
+  benchmark.row.origin = "measured";
+  return benchmark;
+}
+
+class BenchCalls : public testing::Test {
+ protected:
+  // A shell script in the place of the program; the request is in $request, and is logged.
+  Benchmark apart(const std::string& script, const std::string& op) {
+    if (!processes_) {
+      const std::string read = "request=$(cat); echo \"$request\" >> " + log_.string() + "\n";
+      processes_ = std::make_unique<CallProcesses>(
+          std::vector<std::string>{"sh", "-c", read + script}, DeviceInfo{}, "cache");
+    }
+    return processes_->apart(benchmark_named(op));
+  }
+  std::vector<std::string> requests() const {
+    std::vector<std::string> lines;
+    std::ifstream in(log_);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  }
+
+ private:
+  test::TemporaryFolder folder_;
+  std::filesystem::path log_ = folder_.path() / "log";
+  std::unique_ptr<CallProcesses> processes_;
+};
+
+TEST_F(BenchCalls, AProcessTakesABlockOfAll) {
+  const char* script = R"(echo "a driver says hello"
+    echo '{"calls":{"runtime/a":{"samples_us":[1,2],"control_us":5},"runtime/b":{"samples_us":[3]}}}')";
+  const Benchmark a = apart(script, "a"), b = apart(script, "b");
+  EXPECT_TRUE(a.apart);
+  EXPECT_EQ(a.take(2).value(), (std::vector<double>{1, 2}));
+  EXPECT_EQ(a.control().value(), 5);
+  EXPECT_EQ(b.take(2).value(), std::vector<double>{3});
+  EXPECT_FALSE(b.control());
+  EXPECT_EQ(a.take(2).value(), (std::vector<double>{1, 2}));  // of the process that b started
+  ASSERT_EQ(requests().size(), 2U);
+  EXPECT_NE(requests()[0].find(R"("benchmarks":["runtime/a"],"count":2)"), std::string::npos);
+  EXPECT_NE(requests()[1].find(R"(["runtime/a","runtime/b"])"), std::string::npos);
+  EXPECT_EQ(a.take(2).value(), (std::vector<double>{1, 2}));
+  EXPECT_EQ(requests().size(), 3U);
+}
+
+TEST_F(BenchCalls, AFailureIsOfTheOneThatFails) {
+  const char* script = R"(echo '{"calls":{"runtime/a":{"samples_us":[1],"control_us":5},
+    "runtime/b":{"failure":{"status":"launch","message":"b is broken"}}}}' | tr -d '\n')";
+  const Benchmark a = apart(script, "a"), b = apart(script, "b"), c = apart(script, "c");
+  EXPECT_TRUE(a.take(1));
+  const auto broken = b.take(1);
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.failure().status, Status::launch);
+  EXPECT_EQ(broken.failure().message, "b is broken");
+  EXPECT_TRUE(a.take(1));
+  EXPECT_EQ(c.take(1).failure().message, "its process left it out");
+}
+
+TEST_F(BenchCalls, WhatEndsItsProcessDoesNotEndOthers) {
+  const char* script = R"(case $request in *runtime/b*) kill -9 $$;; esac
+    echo '{"calls":{"runtime/a":{"samples_us":[1],"control_us":5}}}')";
+  const Benchmark a = apart(script, "a"), b = apart(script, "b");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(a.take(1));
+    const auto dead = b.take(1);
+    ASSERT_FALSE(dead);
+    EXPECT_EQ(dead.failure().status, Status::crash);
+    EXPECT_NE(dead.failure().message.find("signal 9"), std::string::npos);
+  }
+}
+
+TEST_F(BenchCalls, OutputThatIsNoneIsAFailure) {
+  const Benchmark a = apart(R"(echo '{"calls":[1,')", "a");
+  EXPECT_EQ(a.take(1).failure().message, "the process that measures it exited with 0");
+}
+
+TEST_F(BenchCalls, AProgramThatIsNotThereIsAFailure) {
+  CallProcesses processes({"/none/such"}, DeviceInfo{}, "cache");
+  const auto samples = processes.apart(benchmark_named("a")).take(1);
+  ASSERT_FALSE(samples);
+  EXPECT_EQ(samples.failure().status, Status::unavailable);
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,170 @@
+#include "tuner/bench/call_processes.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "db/values.hpp"
+#include "runtime/device/process.hpp"
+#include "tuner/bench/machine_benchmarks.hpp"
+#include "tuner/bench/names.hpp"
+
+namespace greta {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::chrono::seconds patience{120};  // for a block of each
+
+Json failure_json(const Failure& failure) {
+  return {{"status", to_string(failure.status)}, {"message", failure.message}};
+}
+
+Result<std::vector<double>> samples_from(const Json& block) {
+  if (block.contains("samples_us")) return block["samples_us"].get<std::vector<double>>();
+  const Json failure = block.value("failure", Json::object());
+  return Failure{status_from_text(failure.value("status", "")).value_or(Status::crash),
+                 failure.value("message", "its process left it out"),
+                 {}};
+}
+
+Result<double> control_from(const Json& block) {
+  if (block.contains("control_us")) return block["control_us"].get<double>();
+  return Failure{Status::unavailable, "no control", {}};
+}
+
+/// The cores that this process may run on are reduced to one of them.
+void stay_on_core(int ordinal) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  int left = ordinal % CPU_COUNT(&allowed);
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed) || left-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    static_cast<void>(sched_setaffinity(0, sizeof one, &one));
+    return;
+  }
+}
+
+std::vector<std::string> names_of(const std::vector<Named>& list) {
+  std::vector<std::string> names;
+  for (const auto& entry : list) names.push_back(entry.name);
+  return names;
+}
+
+Json block_json(const Benchmark& benchmark, int count) {
+  try {
+    const auto samples = benchmark.take(count);
+    if (!samples) return {{"failure", failure_json(samples.failure())}};
+    Json block{{"samples_us", *samples}};
+    const auto control = benchmark.control();
+    if (control) block["control_us"] = *control;
+    return block;
+  } catch (const Error& error) {
+    return {{"failure", failure_json({error.status(), error.what(), {}})}};
+  }
+}
+
+Json blocks_of(const Json& request) {
+  if (request.contains("core")) stay_on_core(request["core"].get<int>());
+  OpenOptions options;
+  options.cache_directory = request.at("cache").get<std::string>();
+  const auto device = open_device(request.at("device").get<std::string>(), options).value();
+  auto all = platform_benchmarks(*device, names_of(platform_names()));
+  auto runtime = runtime_benchmarks(*device, names_of(runtime_names()));
+  std::move(runtime.begin(), runtime.end(), std::back_inserter(all));
+  Json blocks = Json::object();
+  for (const auto& name : request.at("benchmarks")) {
+    for (const auto& benchmark : all) {
+      if (benchmark.name() != name) continue;
+      blocks[name.get<std::string>()] = block_json(benchmark, request.at("count").get<int>());
+    }
+  }
+  return blocks;
+}
+
+// The last line that is an object: drivers may have written something as well.
+Json result_of(const std::string& output) {
+  const auto start = output.rfind("{\"calls\":");
+  if (start == std::string::npos) return {};
+  auto object = Json::parse(output.substr(start), nullptr, false);
+  return object.is_object() ? object["calls"] : Json{};
+}
+
+}  // namespace
+
+CallProcesses::CallProcesses(std::vector<std::string> command, const DeviceInfo& device,
+                             std::filesystem::path cache_directory)
+    : command_(std::move(command)),
+      device_(device.id()),
+      cache_directory_(std::move(cache_directory)),
+      on_one_core_(device.is_cpu()) {}
+
+Benchmark CallProcesses::apart(Benchmark benchmark) {
+  const std::string name = benchmark.name();
+  benchmark.take = [this, name](int count) { return take(name, count); };
+  benchmark.control = [this, name] { return last_control_us_.at(name); };
+  benchmark.apart = true;
+  return benchmark;
+}
+
+// A process takes a block of all that were asked for so far, as each of them will be again.
+Result<std::vector<double>> CallProcesses::take(const std::string& name, int count) {
+  if (blocks_[name].empty()) {
+    std::vector<std::string> names;
+    for (const auto& entry : blocks_) names.push_back(entry.first);
+    auto done = run(names, count);
+    // Another one may have ended it.
+    if (!done && done.failure().status == Status::crash) done = run({name}, count);
+    if (!done) {
+      blocks_.erase(name);
+      return done.failure();
+    }
+  }
+  const Block block = blocks_[name].front();
+  blocks_[name].pop_front();
+  last_control_us_.insert_or_assign(name, block.control_us);
+  if (!block.samples_us) blocks_.erase(name);
+  return block.samples_us;
+}
+
+Result<void> CallProcesses::run(const std::vector<std::string>& names, int count) {
+  Json request{{"device", device_},
+               {"cache", cache_directory_.string()},
+               {"benchmarks", names},
+               {"count", count}};
+  if (on_one_core_) request["core"] = started_;
+  ++started_;
+  const auto ended = run_process(command_, request.dump(), patience);
+  if (!ended) return ended.failure();
+  const Json result = result_of(ended->output);
+  if (!ended->ok() || !result.is_object()) {
+    return Failure{ended->timed_out ? Status::timeout : Status::crash,
+                   "the process that measures it " + ended->how_it_ended(patience),
+                   {}};
+  }
+  for (const auto& name : names) {
+    const Json block = result.value(name, Json::object());
+    blocks_[name].push_back({samples_from(block), control_from(block)});
+  }
+  return {};
+}
+
+int serve_calls() {
+  const std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  const auto request = Json::parse(text, nullptr, false);
+  if (!request.is_object()) throw Error("no request on standard input");
+  const Json result{{"calls", blocks_of(request)}};
+  fmt::print("{}\n", result.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return 0;
+}
+
+}  // namespace greta
