@@ -101,6 +101,8 @@ class FakeEvaluator : public Evaluator {
     return result;
   }
 
+  void renew() override { ++renewed_; }
+
   std::vector<Ceiling> measure_ceilings() override {
     ++ceilings_measured_;
     return {{std::string(ceiling_copy), 4000, 1, info_.driver, "2026-01-01T00:00:00Z"},
@@ -141,6 +143,7 @@ class FakeEvaluator : public Evaluator {
   std::size_t prepared_ = 0;
   std::vector<Config> rejected_;
   int ceilings_measured_ = 0;
+  int renewed_ = 0;
   bool rounds_failed_ = false;
 
  private:

@@ -66,6 +66,45 @@ TEST_F(SessionTest, TheDefaultWinsWhenAllAreEqual) {
   EXPECT_TRUE(result.winner->is_default);
 }
 
+// Where operands lie changes from process to process, and with it the time of short launches.
+TEST_F(SessionTest, AShortWinnerIsFasterInEachOfSixProcesses) {
+  const auto ratio = [&](const Winner& winner) {
+    return evaluator_.factor(default_config()) / evaluator_.factor(winner.config);
+  };
+  const auto result = tune_problem();
+  ASSERT_TRUE(result.winner);
+  EXPECT_FALSE(result.winner->is_default);
+  EXPECT_LT(result.winner->default_us, 200);
+  EXPECT_EQ(evaluator_.renewed_, 5);
+  EXPECT_LT(result.winner->speedup_low, ratio(*result.winner));
+  EXPECT_GT(result.winner->speedup_high, ratio(*result.winner));
+}
+
+TEST_F(SessionTest, WhatIsFasterInOneProcessOnlyIsNoWinner) {
+  const Config first = tune_problem().winner->config;
+  evaluator_.renewed_ = 0;
+  evaluator_.factor = [&](const Config& config) {
+    if (config == default_config()) return 1.0;
+    return config == first && evaluator_.renewed_ < 3 ? 0.8 : 1.02;
+  };
+  const auto result = tune_problem();
+  ASSERT_TRUE(result.winner);
+  EXPECT_TRUE(result.winner->is_default);
+  EXPECT_EQ(evaluator_.renewed_, 3);
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_NE(result.notes.front().find(first.text() + " is faster than the default in one process"),
+            std::string::npos);
+}
+
+TEST_F(SessionTest, LongWinnersNeedOneProcess) {
+  evaluator_.speed = 1e-3;
+  const auto result = tune_problem();
+  ASSERT_TRUE(result.winner);
+  EXPECT_FALSE(result.winner->is_default);
+  EXPECT_GT(result.winner->default_us, 200);
+  EXPECT_EQ(evaluator_.renewed_, 0);
+}
+
 TEST_F(SessionTest, NoConfigurationIsEvaluatedTwice) {
   tune_problem();
   for (const auto& [config, count] : evaluator_.evaluated_) EXPECT_EQ(count, 1) << config.text();

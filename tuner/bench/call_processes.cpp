@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "db/values.hpp"
+#include "runtime/device/backend.hpp"
 #include "runtime/device/process.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/bench/names.hpp"
@@ -28,9 +29,10 @@ Json failure_json(const Failure& failure) {
 
 Result<std::vector<double>> samples_from(const Json& block) {
   if (block.contains("samples_us")) return block["samples_us"].get<std::vector<double>>();
-  const Json failure = block.value("failure", Json::object());
+  if (!block.contains("failure")) return Failure{Status::crash, "its process left it out", {}};
+  const Json& failure = block["failure"];
   return Failure{status_from_text(failure.value("status", "")).value_or(Status::crash),
-                 failure.value("message", "its process left it out"),
+                 failure.value("message", ""),
                  {}};
 }
 
@@ -77,7 +79,8 @@ Json blocks_of(const Json& request) {
   if (request.contains("core")) stay_on_core(request["core"].get<int>());
   OpenOptions options;
   options.cache_directory = request.at("cache").get<std::string>();
-  const auto device = open_device(request.at("device").get<std::string>(), options).value();
+  const auto device =
+      std::move(open_device(request.at("device").get<std::string>(), options).value());
   auto all = platform_benchmarks(*device, names_of(platform_names()));
   auto runtime = runtime_benchmarks(*device, names_of(runtime_names()));
   std::move(runtime.begin(), runtime.end(), std::back_inserter(all));

@@ -52,6 +52,8 @@ class Evaluator {
   /// reference kernel between rounds. Stops early when `seconds` have passed, after at least one.
   virtual Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
                              double seconds, std::uint64_t seed, const TrialLimits& limits) = 0;
+  /// Goes on in a new process, or with the device opened anew, where memory lies elsewhere.
+  virtual void renew() = 0;
   /// Copy bandwidth, FMA rate and those of matrix operations; seconds of work.
   virtual std::vector<Ceiling> measure_ceilings() = 0;
 };

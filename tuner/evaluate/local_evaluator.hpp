@@ -47,6 +47,7 @@ class LocalEvaluator : public Evaluator {
                const TrialLimits& limits) override;
   Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
                      double seconds, std::uint64_t seed, const TrialLimits& limits) override;
+  void renew() override { open(); }
   std::vector<Ceiling> measure_ceilings() override;
 
   /// The device was lost and EvaluatorOptions::reopen is off: nothing more can be evaluated.

@@ -34,6 +34,7 @@ class WorkerEvaluator : public Evaluator {
                const TrialLimits& limits) override;
   Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
                      double seconds, std::uint64_t seed, const TrialLimits& limits) override;
+  void renew() override { stop_worker(false); }
   std::vector<Ceiling> measure_ceilings() override;
 
   /// The process that serves now; 0 when none runs. For tests that kill it.

@@ -36,6 +36,7 @@ class Finals {
   void add_rounds(int count, double seconds_left);
   void find_culprit(const Failure& failure);
   void drop_hopeless();
+  bool faster_elsewhere(const Config& config);
   bool check_again(const Config& config, const RecordTrial& record, Verdict& verdict);
   Winner describe(const Certification& certification) const;
   double time_left_s() const;
@@ -55,6 +56,7 @@ class Finals {
   std::uint64_t flush_bytes_ = 0;
   std::string clocks_;
   int unexplained_failures_ = 0;
+  std::vector<double> elsewhere_;  // the default's time over the winner's, in further processes
 };
 
 }  // namespace greta
