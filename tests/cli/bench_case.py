@@ -3,7 +3,7 @@ import csv
 import json
 import subprocess
 
-from cli_case import BENCH, Case, patient
+from cli_case import BENCH, Case, patient, quick
 
 GEMM = {"op": "gemm", "m": 32, "n": 32, "k": 32}
 
@@ -19,7 +19,7 @@ class BenchCase(Case):
     def bench_words(self, arguments, lock):
         words = [BENCH, *map(str, arguments)]
         if not arguments or str(arguments[0]).startswith("-"):
-            words += ["--db", str(self.db)] + ([] if lock else ["--no-lock"])
+            words += ["--db", str(self.db)] + quick(words, lock)
         return words
 
     def bench(self, *arguments, timeout=120, lock=False):

@@ -213,6 +213,22 @@ TEST(BenchCompare, AnotherProcessExplainsAQuarterOfCalls) {
   EXPECT_EQ(finding(0.01, 1.1, 6), Finding::slower);
 }
 
+// A launch of some µs takes 0.3 µs longer in some processes.
+TEST(BenchCompare, AnotherProcessExplainsAPartOfALaunch) {
+  const auto finding = [](double us, double longer_us) {
+    CsvRow base = measured_row("add", "default");
+    base.blocks_us = Blocks(10, std::vector<double>(20, us));
+    CsvRow fresh = base;
+    slow_down(fresh, 1 + longer_us / us);
+    return compare_baselines({base}, {fresh}, 0.05).rows[0].finding;
+  };
+  EXPECT_EQ(finding(4.2, 0.3), Finding::unsure);
+  EXPECT_EQ(finding(4.2, -0.3), Finding::unsure);
+  EXPECT_EQ(finding(4.2, 0.7), Finding::slower);
+  EXPECT_EQ(finding(4.2, -0.7), Finding::faster);
+  EXPECT_EQ(finding(10, 1), Finding::slower);
+}
+
 // Several exports to one file are of as many processes.
 TEST(BenchCompare, RowsOfOneFileAddUp) {
   CsvRow row = measured_row("dispatch", "measured");
