@@ -103,10 +103,6 @@ TEST_P(Compiled, DefaultsSpillNothing) {
   check_defaults(false);
 }
 
-TEST_P(Compiled, SomeSamples) {
-  sample(1);
-}
-
 /// The same with more of them takes minutes: ctest -L long.
 TEST_P(Compiled, ManyDefaultsSpillNothing) {
   check_defaults(true);
@@ -116,14 +112,26 @@ TEST_P(Compiled, ManySamples) {
   sample(50);
 }
 
+/// One architecture of each generation; of the others ManySamples has some.
+class CompiledGeneration : public Compiled {};
+
+TEST_P(CompiledGeneration, SomeSamples) {
+  sample(1);
+}
+
+constexpr auto name_of = [](const auto& instance) { return instance.param; };
+
+INSTANTIATE_TEST_SUITE_P(Amd, CompiledGeneration,
+                         ::testing::Values("gfx90a", "gfx942", "gfx1030", "gfx1151", "gfx1201"),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Amd, Compiled,
                          ::testing::Values("gfx90a", "gfx1030", "gfx942", "gfx950", "gfx1103",
                                            "gfx1151", "gfx1201"),
-                         [](const auto& instance) { return instance.param; });
+                         name_of);
 
 #ifdef GRETA_TEST_NVRTC
-INSTANTIATE_TEST_SUITE_P(Nvidia, Compiled, ::testing::Values("sm_80", "sm_90"),
-                         [](const auto& instance) { return instance.param; });
+INSTANTIATE_TEST_SUITE_P(Nvidia, CompiledGeneration, ::testing::Values("sm_90"), name_of);
+INSTANTIATE_TEST_SUITE_P(Nvidia, Compiled, ::testing::Values("sm_80", "sm_90"), name_of);
 #endif
 
 TEST(CompiledArchitectures, AreCompiledByHiprtcAndClang) {
