@@ -24,14 +24,15 @@ Benchmark benchmark_named(const std::string& op) {
 class BenchCalls : public testing::Test {
  protected:
   // A shell script in the place of the program; the request is in $request, and is logged.
-  Benchmark apart(const std::string& script, const std::string& op) {
+  Benchmark apart(const std::string& script, const std::string& op, DeviceInfo device = {}) {
     if (!processes_) {
       const std::string read = "request=$(cat); echo \"$request\" >> " + log_.string() + "\n";
       processes_ = std::make_unique<CallProcesses>(
-          std::vector<std::string>{"sh", "-c", read + script}, DeviceInfo{}, "cache");
+          std::vector<std::string>{"sh", "-c", read + script}, device, "cache");
     }
     return processes_->apart(benchmark_named(op));
   }
+  CallProcesses& processes() { return *processes_; }
   std::vector<std::string> requests() const {
     std::vector<std::string> lines;
     std::ifstream in(log_);
@@ -62,6 +63,37 @@ TEST_F(BenchCalls, AProcessTakesABlockOfAll) {
   EXPECT_EQ(requests().size(), 3U);
 }
 
+TEST_F(BenchCalls, EachProcessMeasuresAllThatAreExpected) {
+  const char* script =
+      R"(echo '{"calls":{"runtime/a":{"samples_us":[1]},"runtime/b":{"samples_us":[3]}}}'
+    echo "a driver says goodbye")";
+  const Benchmark a = apart(script, "a"), b = apart(script, "b");
+  processes().expect({"runtime/a", "runtime/b"});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(b.take(2));
+    EXPECT_TRUE(a.take(2));
+  }
+  ASSERT_EQ(requests().size(), 3U);
+  for (const auto& request : requests()) {
+    EXPECT_NE(request.find(R"(["runtime/a","runtime/b"])"), std::string::npos);
+  }
+  EXPECT_TRUE(a.take(2));
+  EXPECT_TRUE(b.take(7));  // what is there has another size
+  EXPECT_EQ(requests().size(), 5U);
+  processes().expect({"runtime/b"});
+  EXPECT_TRUE(b.take(2));
+  EXPECT_EQ(requests().back().find("runtime/a"), std::string::npos);
+}
+
+TEST_F(BenchCalls, OnTheCpuProcessesTakeTurnsOnTheCores) {
+  DeviceInfo cpu;
+  cpu.kind = DeviceKind::cpu;
+  const Benchmark a = apart(R"(echo '{"calls":{"runtime/a":{"samples_us":[1]}}}')", "a", cpu);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(a.take(1));
+  EXPECT_NE(requests()[0].find(R"("core":0)"), std::string::npos);
+  EXPECT_NE(requests()[1].find(R"("core":1)"), std::string::npos);
+}
+
 TEST_F(BenchCalls, AFailureIsOfTheOneThatFails) {
   const char* script = R"(echo '{"calls":{"runtime/a":{"samples_us":[1],"control_us":5},
     "runtime/b":{"failure":{"status":"launch","message":"b is broken"}}}}' | tr -d '\n')";
@@ -85,6 +117,20 @@ TEST_F(BenchCalls, WhatEndsItsProcessDoesNotEndOthers) {
     ASSERT_FALSE(dead);
     EXPECT_EQ(dead.failure().status, Status::crash);
     EXPECT_NE(dead.failure().message.find("signal 9"), std::string::npos);
+  }
+}
+
+TEST_F(BenchCalls, WhatADyingProcessSaysIsTold) {
+  const Benchmark a = apart("echo first >&2; echo 'no device' >&2; exit 3", "a");
+  EXPECT_EQ(a.take(1).failure().message, "the process that measures it exited with 3: no device");
+}
+
+TEST_F(BenchCalls, SamplesThatAreNoneAreAFailure) {
+  for (const char* block : {"{}", "[]", R"({"samples_us":[]})", R"({"samples_us":[null]})",
+                            R"({"samples_us":"many"})", R"({"failure":7})"}) {
+    CallProcesses processes({"echo", std::string(R"({"calls":{"runtime/a":)") + block + "}}"},
+                            DeviceInfo{}, "cache");
+    EXPECT_FALSE(processes.apart(benchmark_named("a")).take(1)) << block;
   }
 }
 

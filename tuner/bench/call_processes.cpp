@@ -21,23 +21,34 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::chrono::seconds patience{120};  // for a block of each
+// For a block of each.
+std::chrono::seconds patience_of(std::size_t benchmarks) {
+  return std::chrono::seconds(60 + 20 * benchmarks);
+}
 
 Json failure_json(const Failure& failure) {
   return {{"status", to_string(failure.status)}, {"message", failure.message}};
 }
 
 Result<std::vector<double>> samples_from(const Json& block) {
-  if (block.contains("samples_us")) return block["samples_us"].get<std::vector<double>>();
-  if (!block.contains("failure")) return Failure{Status::crash, "its process left it out", {}};
-  const Json& failure = block["failure"];
-  return Failure{status_from_text(failure.value("status", "")).value_or(Status::crash),
-                 failure.value("message", ""),
-                 {}};
+  const Failure unreadable{Status::crash, "its process left it out", {}};
+  try {
+    if (block.contains("failure")) {
+      const Json& failure = block["failure"];
+      const auto status = status_from_text(failure.at("status").get<std::string>());
+      return Failure{status.value_or(Status::crash), failure.at("message").get<std::string>(), {}};
+    }
+    auto samples = block.at("samples_us").get<std::vector<double>>();
+    if (samples.empty()) return unreadable;
+    return samples;
+  } catch (const Json::exception&) {
+    return unreadable;
+  }
 }
 
 Result<double> control_from(const Json& block) {
-  if (block.contains("control_us")) return block["control_us"].get<double>();
+  const auto control = block.find("control_us");
+  if (control != block.end() && control->is_number()) return control->get<double>();
   return Failure{Status::unavailable, "no control", {}};
 }
 
@@ -94,12 +105,17 @@ Json blocks_of(const Json& request) {
   return blocks;
 }
 
-// The last line that is an object: drivers may have written something as well.
+// The line that is the result: drivers may have written something as well.
 Json result_of(const std::string& output) {
   const auto start = output.rfind("{\"calls\":");
   if (start == std::string::npos) return {};
-  auto object = Json::parse(output.substr(start), nullptr, false);
+  auto object = Json::parse(output.substr(start, output.find('\n', start) - start), nullptr, false);
   return object.is_object() ? object["calls"] : Json{};
+}
+
+std::string last_line(std::string text) {
+  text.resize(text.find_last_not_of("\n") + 1);
+  return text.substr(text.rfind('\n') + 1);
 }
 
 }  // namespace
@@ -119,21 +135,26 @@ Benchmark CallProcesses::apart(Benchmark benchmark) {
   return benchmark;
 }
 
-// A process takes a block of all that were asked for so far, as each of them will be again.
+void CallProcesses::expect(const std::vector<std::string>& names) {
+  blocks_.clear();
+  for (const auto& name : names) blocks_[name];
+}
+
 Result<std::vector<double>> CallProcesses::take(const std::string& name, int count) {
-  if (blocks_[name].empty()) {
+  auto& queue = blocks_[name];
+  while (!queue.empty() && queue.front().count != count) queue.pop_front();
+  if (queue.empty()) {
     std::vector<std::string> names;
     for (const auto& entry : blocks_) names.push_back(entry.first);
     auto done = run(names, count);
-    // Another one may have ended it.
-    if (!done && done.failure().status == Status::crash) done = run({name}, count);
+    if (!done && names.size() > 1) done = run({name}, count);  // another one may have ended it
     if (!done) {
       blocks_.erase(name);
       return done.failure();
     }
   }
-  const Block block = blocks_[name].front();
-  blocks_[name].pop_front();
+  const Block block = queue.front();
+  queue.pop_front();
   last_control_us_.insert_or_assign(name, block.control_us);
   if (!block.samples_us) blocks_.erase(name);
   return block.samples_us;
@@ -146,17 +167,18 @@ Result<void> CallProcesses::run(const std::vector<std::string>& names, int count
                {"count", count}};
   if (on_one_core_) request["core"] = started_;
   ++started_;
+  const auto patience = patience_of(names.size());
   const auto ended = run_process(command_, request.dump(), patience);
   if (!ended) return ended.failure();
-  const Json result = result_of(ended->output);
-  if (!ended->ok() || !result.is_object()) {
-    return Failure{ended->timed_out ? Status::timeout : Status::crash,
-                   "the process that measures it " + ended->how_it_ended(patience),
-                   {}};
+  const Json result = ended->ok() ? result_of(ended->output) : Json();
+  if (!result.is_object()) {
+    std::string why = "the process that measures it " + ended->how_it_ended(patience);
+    if (const auto said = last_line(ended->errors); !said.empty()) why += ": " + said;
+    return Failure{ended->timed_out ? Status::timeout : Status::crash, why, {}};
   }
   for (const auto& name : names) {
     const Json block = result.value(name, Json::object());
-    blocks_[name].push_back({samples_from(block), control_from(block)});
+    blocks_[name].push_back({count, samples_from(block), control_from(block)});
   }
   return {};
 }

@@ -23,9 +23,13 @@ class CallProcesses {
 
   /// The benchmark with its blocks from such processes. This must outlive it.
   Benchmark apart(Benchmark benchmark);
+  /// The benchmarks, by name, of which blocks will be taken from now on: each process takes one of
+  /// all of them, as what a call takes also depends on what its process did before.
+  void expect(const std::vector<std::string>& names);
 
  private:
   struct Block {
+    int count;  // samples that were asked for
     Result<std::vector<double>> samples_us;
     Result<double> control_us;
   };
@@ -38,7 +42,7 @@ class CallProcesses {
   std::filesystem::path cache_directory_;
   bool on_one_core_;
   int started_ = 0;
-  std::map<std::string, std::deque<Block>> blocks_;  // of every benchmark that is asked for
+  std::map<std::string, std::deque<Block>> blocks_;  // of all that are expected
   std::map<std::string, Result<double>> last_control_us_;
 };
 

@@ -191,17 +191,18 @@ Result<std::vector<double>> KernelBenchmarks::take(const Problem& problem, const
 }
 
 // The first sample warms up what the flush leaves alone, and tells how many more there is time for;
-// a launch that takes a block's time is the block.
+// a launch that takes a block's time is the block, one that was never warm twice that.
 Result<std::vector<double>> KernelBenchmarks::take_block(const LaunchTimer::Record& record,
                                                          int& batch, int count,
                                                          std::uint64_t written) {
-  const int known = std::max(batch, 1);
-  const auto first = take_samples(record, 1, known, written);
-  if (!first || first->front() * known >= block_us) return first;
-  if (batch == 0) {
-    const auto second = take_samples(record, 1, 1, written);
-    if (!second) return second;
-    batch = batch_for(second->front(), device_.info().timestamp_period_ns);
+  const bool cold = batch == 0;
+  auto first = take_samples(record, 1, cold ? 1 : batch, written);
+  if (!first) return first;
+  if (first->front() * (cold ? 1 : batch) >= (cold ? 2 : 1) * block_us) return first;
+  if (cold) {
+    first = take_samples(record, 1, 1, written);
+    if (!first) return first;
+    batch = batch_for(first->front(), device_.info().timestamp_period_ns);
   }
   const double possible = block_us / (first->front() * batch);
   const int affordable = static_cast<int>(std::clamp(possible, 1.0, static_cast<double>(count)));

@@ -102,7 +102,7 @@ Column count(const char* name, std::size_t CsvRow::*member) {
           [member](CsvRow& row, const std::string& text) {
             constexpr double most = 1e15;
             const double value = text.empty() ? 0 : read_number(text);
-            row.*member = static_cast<std::size_t>(std::clamp(value, 0.0, most));
+            row.*member = value > 0 ? static_cast<std::size_t>(std::min(value, most)) : 0;
           }};
 }
 

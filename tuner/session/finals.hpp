@@ -36,7 +36,8 @@ class Finals {
   void add_rounds(int count, double seconds_left);
   void find_culprit(const Failure& failure);
   void drop_hopeless();
-  bool faster_elsewhere(const Config& config);
+  Result<double> ratio_elsewhere(const Config& config, int process);
+  bool faster_elsewhere(const Config& config, const Announce& announce);
   bool check_again(const Config& config, const RecordTrial& record, Verdict& verdict);
   Winner describe(const Certification& certification) const;
   double time_left_s() const;

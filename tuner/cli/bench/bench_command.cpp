@@ -243,9 +243,15 @@ std::vector<TableRow> Bench::measure_group(std::vector<GoogleRun::Entry> entries
   google_.interleave = true;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     std::uint64_t bytes = 0;
+    std::vector<std::string> calls;
     for (const auto& entry : google_.entries) {
-      if (entry.device == i) bytes += entry.benchmark.device_bytes;
+      if (entry.device != i) continue;
+      bytes += entry.benchmark.device_bytes;
+      if (entry.benchmark.apart && matches(google_.filter, entry.name)) {
+        calls.push_back(entry.benchmark.name());
+      }
     }
+    devices_[i]->expect_calls(calls);
     // Operands that don't fit beside each other would be made anew for each block.
     if (bytes > devices_[i]->info().memory_bytes / 2) google_.interleave = false;
   }

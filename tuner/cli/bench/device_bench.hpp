@@ -35,6 +35,9 @@ class DeviceBench {
   /// notes().
   std::vector<Benchmark> benchmarks(const Preset& preset);
 
+  /// What will be taken of the benchmarks whose blocks are of processes of their own, by name.
+  void expect_calls(const std::vector<std::string>& names) { calls_->expect(names); }
+
   /// As it may be used: without what failed its health check.
   const DeviceInfo& info() const { return checker_->device(); }
   Evaluator& checker() { return *checker_; }
