@@ -15,7 +15,8 @@ namespace {
 /// Runs a kernel in a process that has the sanitizers' runtime.
 ProcessOutcome run_sanitized(const std::string& text, Imitated device = sm_80,
                              unsigned threads = 64, unsigned dynamic_bytes = 0) {
-  std::vector<std::string> command{"env"};
+  const TemporaryFolder folder;  // for what the process leaves behind when it is aborted
+  std::vector<std::string> command{"env", "TMPDIR=" + folder.path().string()};
   const auto variables = sanitizer_environment({}).value();
   command.insert(command.end(), variables.begin(), variables.end());
   command.insert(command.end(), {HIP_HOST_RUNNER, std::to_string(device), std::to_string(threads),
