@@ -46,9 +46,10 @@ struct LocalEvaluator::Workload {
   Problem problem;
   std::uint64_t seed = 0;
   Operands operands;
-  std::vector<HostTensor> restored;  // input_output tensors' data, by position; empty otherwise
-  std::vector<HostTensor> outputs;   // of the last candidate
-  std::unique_ptr<Reference> reference;
+  std::vector<HostTensor> restored;      // input_output tensors' data, by position; empty otherwise
+  std::vector<HostTensor> outputs;       // of the last candidate
+  std::vector<HostTensor> inputs;        // for the reference, until it is made
+  std::unique_ptr<Reference> reference;  // made for the first check: rounds need none
 };
 
 struct LocalEvaluator::Open {
@@ -124,8 +125,9 @@ Result<LocalEvaluator::Workload*> LocalEvaluator::workload(const Problem& proble
     current->problem = problem;
     current->operands = *std::move(operands);
   }
-  const auto inputs = template_of(problem).inputs(problem, seed);
-  auto input = inputs.begin();
+  current->reference.reset();
+  current->inputs = template_of(problem).inputs(problem, seed);
+  auto input = current->inputs.begin();
   const auto& specs = current->operands.specs();
   current->restored.assign(specs.size(), {});
   for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -138,7 +140,6 @@ Result<LocalEvaluator::Workload*> LocalEvaluator::workload(const Problem& proble
     if (specs[i].role == Role::input_output) current->restored[i] = *input;
     ++input;
   }
-  current->reference = template_of(problem).reference(problem, inputs, seed);
   current->seed = seed;
   return &*current;
 }
@@ -203,6 +204,10 @@ Result<void> LocalEvaluator::check(const PreparedPlan& candidate, const TrialLim
   const auto zero = candidate.zeroed_part_is_zero(device);
   if (!zero) return zero.failure();
   if (auto r = load.operands.download_outputs(device, load.outputs); !r) return r;
+  if (!load.reference) {
+    load.reference = template_of(load.problem).reference(load.problem, load.inputs, load.seed);
+    load.inputs.clear();
+  }
   trial.verdict = load.reference->check(load.outputs);
   if (*guard) {
     trial.verdict.passed = false;
