@@ -15,6 +15,7 @@
 #include "runtime/device/process.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/bench/names.hpp"
+#include "tuner/bench/printed_result.hpp"
 
 namespace greta {
 namespace {
@@ -67,12 +68,6 @@ void stay_on_core(int ordinal) {
   }
 }
 
-std::vector<std::string> names_of(const std::vector<Named>& list) {
-  std::vector<std::string> names;
-  for (const auto& entry : list) names.push_back(entry.name);
-  return names;
-}
-
 Json block_json(const Benchmark& benchmark, int count) {
   try {
     const auto samples = benchmark.take(count);
@@ -103,14 +98,6 @@ Json blocks_of(const Json& request) {
     }
   }
   return blocks;
-}
-
-// The line that is the result: drivers may have written something as well.
-Json result_of(const std::string& output) {
-  const auto start = output.rfind("{\"calls\":");
-  if (start == std::string::npos) return {};
-  auto object = Json::parse(output.substr(start, output.find('\n', start) - start), nullptr, false);
-  return object.is_object() ? object["calls"] : Json{};
 }
 
 std::string last_line(std::string text) {
@@ -170,7 +157,8 @@ Result<void> CallProcesses::run(const std::vector<std::string>& names, int count
   const auto patience = patience_of(names.size());
   const auto ended = run_process(command_, request.dump(), patience);
   if (!ended) return ended.failure();
-  const Json result = ended->ok() ? result_of(ended->output) : Json();
+  Json result;
+  if (ended->ok()) result = printed_result(ended->output, "calls").value("calls", nlohmann::json());
   if (!result.is_object()) {
     std::string why = "the process that measures it " + ended->how_it_ended(patience);
     if (const auto said = last_line(ended->errors); !said.empty()) why += ": " + said;

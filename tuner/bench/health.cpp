@@ -12,6 +12,7 @@
 #include "kernels/choices.hpp"
 #include "runtime/device/process.hpp"
 #include "tuner/bench/kernel_benchmarks.hpp"
+#include "tuner/bench/printed_result.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta {
@@ -148,15 +149,6 @@ Health run_check(const std::string& check, const EvaluatorOptions& options) {
   throw Error("no health check " + check);
 }
 
-// The last line that is an object: drivers may have written something as well.
-std::optional<nlohmann::json> result_of(const std::string& output) {
-  const auto start = output.rfind("{\"health\":");
-  if (start == std::string::npos) return std::nullopt;
-  auto object = nlohmann::json::parse(output.substr(start), nullptr, false);
-  if (object.is_discarded() || !object.is_object()) return std::nullopt;
-  return object;
-}
-
 }  // namespace
 
 Health check_health(const std::string& check, const EvaluatorOptions& options) {
@@ -188,11 +180,11 @@ Health check_health_apart(const std::vector<std::string>& command, const std::st
   const auto ended = run_process(words, {}, deadline);
   if (!ended) throw Error(ended.failure());
   Health health{check, std::nullopt, {}, true};
-  if (const auto result = result_of(ended->output);
-      result && !ended->timed_out && ended->signal == 0) {
-    health.failure = status_from_text(result->value("status", ""));
-    health.message = result->value("message", "");
-    health.applies = result->value("applies", true);
+  if (const auto result = printed_result(ended->output, "health");
+      !result.empty() && !ended->timed_out && ended->signal == 0) {
+    health.failure = status_from_text(result.value("status", ""));
+    health.message = result.value("message", "");
+    health.applies = result.value("applies", true);
     return health;
   }
   health.failure = ended->timed_out ? Status::timeout : Status::crash;

@@ -195,11 +195,11 @@ Result<std::vector<double>> KernelBenchmarks::take(const Problem& problem, const
 Result<std::vector<double>> KernelBenchmarks::take_block(const LaunchTimer::Record& record,
                                                          int& batch, int count,
                                                          std::uint64_t written) {
-  const bool cold = batch == 0;
-  auto first = take_samples(record, 1, cold ? 1 : batch, written);
-  if (!first) return first;
-  if (first->front() * (cold ? 1 : batch) >= (cold ? 2 : 1) * block_us) return first;
-  if (cold) {
+  const bool never_ran = batch == 0;
+  if (never_ran) batch = 1;
+  auto first = take_samples(record, 1, batch, written);
+  if (!first || first->front() * batch >= (never_ran ? 2 : 1) * block_us) return first;
+  if (never_ran) {
     first = take_samples(record, 1, 1, written);
     if (!first) return first;
     batch = batch_for(first->front(), device_.info().timestamp_period_ns);

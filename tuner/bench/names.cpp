@@ -2,6 +2,12 @@
 
 namespace greta {
 
+std::vector<std::string> names_of(const std::vector<Named>& list) {
+  std::vector<std::string> names;
+  for (const auto& entry : list) names.push_back(entry.name);
+  return names;
+}
+
 const std::vector<Named>& platform_names() {
   static const std::vector<Named> list{
       {"cpu_copy", "the host's memory copied by all its cores"},

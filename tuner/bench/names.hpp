@@ -11,6 +11,9 @@ struct Named {
   std::string summary;
 };
 
+/// The names alone.
+std::vector<std::string> names_of(const std::vector<Named>& list);
+
 /// Limits and costs of the machine, whatever runs on it.
 const std::vector<Named>& platform_names();
 /// Costs of the runtime's own calls.

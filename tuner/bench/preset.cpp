@@ -166,8 +166,7 @@ int read_whole(const json& value, const std::string& place, int least, int most)
 
 std::vector<std::string> read_names(const json& value, const std::string& place,
                                     const std::vector<Named>& known) {
-  std::vector<std::string> all;
-  for (const auto& entry : known) all.push_back(entry.name);
+  const auto all = names_of(known);
   if (value == "all") return all;
   if (!value.is_array()) refuse(place, "must be \"all\" or a list of names: " + joined(all));
   std::vector<std::string> names;

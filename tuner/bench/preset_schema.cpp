@@ -72,9 +72,7 @@ json problems_schema() {
 }
 
 json names_schema(const std::string& description, const std::vector<Named>& known) {
-  json names = json::array();
-  for (const auto& entry : known) names.push_back(entry.name);
-  const json list{{"type", "array"}, {"uniqueItems", true}, {"items", {{"enum", names}}}};
+  const json list{{"type", "array"}, {"uniqueItems", true}, {"items", {{"enum", names_of(known)}}}};
   return {{"description", description}, {"anyOf", {{{"const", "all"}}, list}}};
 }
 

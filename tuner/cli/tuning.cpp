@@ -104,6 +104,10 @@ std::filesystem::path named_database(const char* option, const std::string& file
   return file;
 }
 
+void check_shipped(const std::string& file) {
+  if (!file.empty()) static_cast<void>(named_database("--shipped", file));
+}
+
 bool TaskResult::won() const {
   return std::all_of(sessions.begin(), sessions.end(),
                      [](const SessionResult& session) { return session.winner.has_value(); });
@@ -135,7 +139,7 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
       read_configs(task.problem, device.info, task.try_first);
     }
   }
-  if (!options.shipped.empty()) static_cast<void>(named_database("--shipped", options.shipped));
+  check_shipped(options.shipped);
   check_csv("--csv", options.csv);
   catch_interrupts();
   if (!options.no_lock) locks_ = lock_cards(devices, "greta-tune");

@@ -92,5 +92,7 @@ class Tuning {
 TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode);
 /// The database that `option` names, which must be there and be readable. Throws CommandError.
 std::filesystem::path named_database(const char* option, const std::string& file);
+/// Refuses what --shipped names, unless it is nothing or such a database.
+void check_shipped(const std::string& file);
 
 }  // namespace greta

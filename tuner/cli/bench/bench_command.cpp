@@ -101,7 +101,7 @@ Bench::Bench(const BenchOptions& options)
     throw CommandError(exit_usage, "--flush: flushes caches, which --warm leaves alone");
   }
   if (options.resume || options.limit_s > 0) check_parts();
-  if (!options.shipped.empty()) static_cast<void>(named_database("--shipped", options.shipped));
+  check_shipped(options.shipped);
   if (options.compute_only) {
     preset_.platform.clear();
     preset_.runtime.clear();

@@ -47,8 +47,7 @@ int doctor(const DoctorOptions& options) {
   const auto locks =
       options.no_lock ? std::vector<CardLock>{} : lock_cards(devices, "greta-bench doctor");
   TunedDb db = open_database(options.db, TunedDb::Mode::read_write);
-  std::vector<std::string> checks;
-  for (const auto& check : check_names()) checks.push_back(check.name);
+  const auto checks = names_of(check_names());
   int failures = 0;
   for (const auto& device : devices) failures += run_doctor(device, db, checks, deadline, stdout);
   if (stop_requested()) throw CommandError(exit_failed, "interrupted");

@@ -82,9 +82,7 @@ ModelTuning::ModelTuning(const ModelTuningOptions& options) : options_(options) 
     throw CommandError(exit_usage,
                        fmt::format("--budget {}: must be a time, as 10m", options.tuning.budget));
   }
-  if (!options.tuning.shipped.empty()) {
-    static_cast<void>(named_database("--shipped", options.tuning.shipped));
-  }
+  check_shipped(options.tuning.shipped);
   if (!options.path.empty()) files_ = load_llama(options.path);
   config_ = files_ ? files_->config : read_architecture(options.model);
   apply_load(options_.model, config_);
