@@ -13,6 +13,7 @@ TUNE = os.environ["GRETA_TUNE"]
 DB = os.environ["GRETA_DB"]
 BENCH = os.environ["GRETA_BENCH"]
 SOURCE = pathlib.Path(os.environ["GRETA_SOURCE"])
+SMALL = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
 PATIENCE = float(os.environ.get("GRETA_PATIENCE", "1"))  # more for builds with sanitizers
 
 

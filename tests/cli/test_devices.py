@@ -6,9 +6,7 @@ import signal
 import time
 import unittest
 
-from cli_case import Case, patient
-
-SMALL = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
+from cli_case import SMALL, Case, patient
 
 
 class Compare(Case):
