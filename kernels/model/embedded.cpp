@@ -1,11 +1,67 @@
 #include "kernels/model/embedded.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "runtime/device/result.hpp"
 
 namespace greta {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Templates {
+  fs::path folder;
+  std::deque<std::string> texts;  // of the folder's files; what views point to stays where it is
+  std::vector<EmbeddedFile> files = built_in_files();
+};
+
+Templates& templates() {
+  static Templates active;
+  return active;
+}
+
+bool is_source(const fs::path& file) {
+  const std::string extension = file.extension().string();
+  return extension == ".comp" || extension == ".glsl" || extension == ".hip";
+}
+
+void replace(std::vector<EmbeddedFile>& files, const std::string& path, std::string_view text) {
+  const auto found = std::find_if(files.begin(), files.end(),
+                                  [&](const EmbeddedFile& file) { return file.path == path; });
+  if (found == files.end()) throw Error(path + ": no kernel is made of a file of that name");
+  found->text = text;
+}
+
+}  // namespace
+
+const std::vector<EmbeddedFile>& embedded_files() {
+  return templates().files;
+}
+
+const fs::path& template_folder() {
+  return templates().folder;
+}
+
+void use_templates(const fs::path& folder) {
+  Templates& active = templates();
+  std::error_code error;
+  active.files = built_in_files();
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+    if (!entry.is_regular_file() || !is_source(entry.path())) continue;
+    std::ostringstream text;
+    if (!(text << std::ifstream(entry.path(), std::ios::binary).rdbuf())) {
+      throw Error(entry.path().string() + ": can't be read, or is empty");
+    }
+    replace(active.files, entry.path().lexically_relative(folder).generic_string(),
+            active.texts.emplace_back(std::move(text).str()));
+  }
+  if (error) throw Error(folder.string() + ": " + error.message());
+  active.folder = folder;
+}
 
 std::string_view embedded_file(std::string_view path) {
   for (const EmbeddedFile& file : embedded_files()) {

@@ -6,7 +6,7 @@ import signal
 import time
 import unittest
 
-from cli_case import SMALL, Case, patient
+from cli_case import SMALL, SOURCE, Case, patient
 
 
 class Compare(Case):
@@ -110,7 +110,7 @@ class Verify(Case):
         run.send_signal(signal.SIGINT)
         output, errors = run.communicate(timeout=patient(60))
         self.assertEqual(run.returncode, 1, errors)
-        self.assertRegex(output, r"(?m)^  interrupted +\d+ not checked$")
+        self.assertRegex(output, r"(?m)^  stopped +\d+ not checked$")
 
     def test_a_given_problem(self):
         problem = ["--m", 40, "--n", 33, "--k", 70, "--dtype", "f16", "--device", "vulkan:0"]
@@ -121,6 +121,43 @@ class Verify(Case):
                          [{"variant": "naive", "types": "f16 to f16", "right": 1, "wrong": 0}])
         sampled = self.run_tune("verify", "gemm", *problem, "--sample", 3, "--variant", "tiled")
         self.assertRegex(sampled.stdout, "tiled +f16 to f16: 3 right, 0 wrong")
+
+    def templates(self, name, old, new):
+        """A folder with one kernel source in which `old` became `new`."""
+        text = (SOURCE / "kernels/templates" / name).read_text()
+        self.assertEqual(text.count(old), 1)
+        file = self.folder / "templates" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text.replace(old, new))
+        return file.parents[name.count("/")]
+
+    def test_templates_of_a_folder_replace_the_built_in_ones(self):
+        folder = self.templates("gemm/naive.comp", "sum = fma(", "sum = -fma(")
+        options = ["--device", "vulkan:0", "--variant", "naive", "--problems", 5, "--seed", 1,
+                   "--templates", folder]
+        every = json.loads(self.run_tune("verify", "gemm", *options, "--json").stdout)
+        self.assertEqual(len(every["failures"]), 5)
+        self.assertEqual(every["failures"][0]["status"], "correctness")
+        first = self.run_tune("verify", "gemm", *options, "--first", "--json")
+        self.assertEqual(first.returncode, 1)
+        report = json.loads(first.stdout)
+        self.assertEqual((len(report["failures"]), report["not_checked"]), (1, 4))
+        other = self.run_tune("verify", "gemm", *options, "--device", "hip-host:1")
+        self.assertEqual(other.returncode, 0, other.stderr)  # its source is the built-in one
+
+    def test_a_launch_that_does_not_end_fails_after_its_deadline(self):
+        folder = self.templates("gemm/naive.hip", "++i, a_next", "i += k > 0 ? 0 : 1, a_next")
+        result = self.run_tune("verify", "gemm", "--device", "hip-host:1", "--variant", "naive",
+                               "--problems", 1, "--deadline", 1, "--templates", folder, "--json")
+        self.assertEqual(json.loads(result.stdout)["failures"][0]["status"], "timeout")
+
+    def test_folders_that_hold_no_templates(self):
+        stray = self.folder / "stray" / "gemm"
+        stray.mkdir(parents=True)
+        (stray / "naive2.comp").write_text("void main() {}\n")
+        for folder, word in ((self.folder / "absent", "No such file"), (stray.parent, "naive2.comp")):
+            with self.subTest(folder):
+                self.refused(self.run_tune("verify", "gemm", "--templates", folder), 2, word)
 
     def test_bad_usage(self):
         huge = ["--m", "100000", "--n", "100000", "--k", "100000"]

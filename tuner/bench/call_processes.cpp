@@ -91,10 +91,10 @@ Json blocks_of(const Json& request) {
   auto runtime = runtime_benchmarks(*device, names_of(runtime_names()));
   std::move(runtime.begin(), runtime.end(), std::back_inserter(all));
   Json blocks = Json::object();
-  for (const auto& name : request.at("benchmarks")) {
+  for (const auto& name : request.at("benchmarks").get<std::vector<std::string>>()) {
     for (const auto& benchmark : all) {
       if (benchmark.name() != name) continue;
-      blocks[name.get<std::string>()] = block_json(benchmark, request.at("count").get<int>());
+      blocks[name] = block_json(benchmark, request.at("count").get<int>());
     }
   }
   return blocks;

@@ -4,6 +4,7 @@
 
 #include "tuner/cli/locks.hpp"
 #include "tuner/cli/paths.hpp"
+#include "tuner/cli/tool.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 
 namespace greta {
@@ -41,8 +42,7 @@ Evaluator* Workbench::evaluator(const std::string& fingerprint) {
   locks_.clear();
   if (lock_) locks_ = lock_cards({*found}, tool_);
   options_.device = found->info.id();
-  evaluator_ = std::make_unique<WorkerEvaluator>(
-      std::vector<std::string>{"/proc/self/exe", "worker"}, options_);
+  evaluator_ = std::make_unique<WorkerEvaluator>(worker_command(), options_);
   open_ = fingerprint;
   return evaluator_.get();
 }

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/model/embedded.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/cli/manual.hpp"
@@ -213,9 +214,33 @@ void print_json(const nlohmann::json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+void add_templates_option(CLI::App& command) {
+  command
+      .add_option_function<std::string>(
+          "--templates",
+          [](const std::string& folder) {
+            try {
+              use_templates(folder);
+            } catch (const Error& error) {
+              throw CommandError(exit_usage, std::string("--templates ") + error.what());
+            }
+          },
+          "A folder like kernels/templates, whose files replace the built-in ones")
+      ->group("Development");
+}
+
+std::vector<std::string> worker_command() {
+  std::vector<std::string> words{"/proc/self/exe", "worker"};
+  if (!template_folder().empty()) {
+    words.insert(words.end(), {"--templates", template_folder().string()});
+  }
+  return words;
+}
+
 void add_worker_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("worker", "Serve a tuning session (internal)");
   command->group("");  // hidden
+  add_templates_option(*command);
   command->callback([&action] { action = serve_as_worker; });
 }
 

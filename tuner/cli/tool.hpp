@@ -56,6 +56,11 @@ void print_json(const nlohmann::json& json);
 /// Adds the command that shows winners by card.
 void add_show_command(CLI::App& app, Action& action);
 
+/// Adds --templates DIR to a command: kernel sources of a folder in place of the built-in ones.
+void add_templates_option(CLI::App& command);
+/// The command line by which a tool starts itself as its own worker process, with the same
+/// templates.
+std::vector<std::string> worker_command();
 /// Adds the hidden command by which a tool starts itself as its own worker process; see
 /// tuner/evaluate/worker.hpp.
 void add_worker_command(CLI::App& app, Action& action);

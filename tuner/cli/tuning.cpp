@@ -72,6 +72,7 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       .add_flag("--allow-unsafe", options.allow_unsafe,
                 "Also use what failed its health check (greta-bench doctor)")
       ->group(group);
+  add_templates_option(command);
   command.add_option("--db", options.db, "Database of trials and winners")
       ->group("Output")
       ->capture_default_str();
@@ -150,8 +151,7 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
     if (options.in_process) {
       evaluators_.push_back(std::make_unique<LocalEvaluator>(evaluator));
     } else {
-      evaluators_.push_back(std::make_unique<WorkerEvaluator>(
-          std::vector<std::string>{"/proc/self/exe", "worker"}, evaluator));
+      evaluators_.push_back(std::make_unique<WorkerEvaluator>(worker_command(), evaluator));
     }
   }
 }

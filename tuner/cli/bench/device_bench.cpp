@@ -20,8 +20,7 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   evaluator.cache_directory = default_cache_directory();
   evaluator.seed = options.kernels.seed;
   evaluator.avoid = avoided_on(device.info, db, options.allow_unsafe);
-  checker_ = std::make_unique<WorkerEvaluator>(std::vector<std::string>{"/proc/self/exe", "worker"},
-                                               evaluator);
+  checker_ = std::make_unique<WorkerEvaluator>(worker_command(), evaluator);
   OpenOptions open;
   open.cache_directory = evaluator.cache_directory;
   device_ = open_device(device.info.id(), open).value();

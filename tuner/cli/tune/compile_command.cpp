@@ -218,6 +218,7 @@ void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_t
   auto* command = app.add_subcommand(kernel_template.name, kernel_template.summary);
   auto options = std::make_shared<CompileOptions>();
   add_choice_options(*command, kernel_template, options->choice);
+  add_templates_option(*command);
   const std::string what = "What to compile";
   const auto add = [command](const char* name, auto& value, const char* help,
                              const std::string& group) {

@@ -23,6 +23,8 @@ struct VerifyOptions {
   std::string problems;
   std::string seed;
   bool sanitize = false;
+  bool first = false;    ///< stop at the first that is wrong
+  int deadline_s = 120;  ///< of one launch; hip-host takes its time
   bool json = false;
 };
 
@@ -38,17 +40,18 @@ struct Verification {
   std::map<std::pair<std::string, std::string>, Tally> tallies;  // by variant and types
   double worst = 0;                                              // error over bound
   std::vector<Trial> failures;
-  std::size_t left = 0;  // not checked, as it was interrupted
+  std::size_t left = 0;  // not checked, as it was interrupted or --first
 };
 
 std::string types_of(const Problem& problem) {
   return fmt::format("{} to {}", to_string(problem.dtype), to_string(problem.out_dtype));
 }
 
-Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, std::uint64_t seed) {
+Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, std::uint64_t seed,
+                    const VerifyOptions& options) {
   Verification result{evaluator.device(), seed, {}, 0, {}, choices.size()};
   TrialLimits limits;
-  limits.run_s = 120;  // hip-host takes its time
+  limits.run_s = options.deadline_s;
   for (const auto& [problem, config] : choices) {
     Trial trial = evaluator.verify(problem, config, seed++, limits);
     if (stop_requested()) break;  // it may be what ended the trial
@@ -61,6 +64,7 @@ Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, st
       fmt::print(stderr, "{} | {}: {}: {}\n{}", problem.key(), config.text(),
                  to_string(*trial.failure), trial.message, trial.log);
       result.failures.push_back(std::move(trial));
+      if (options.first) break;
     }
   }
   return result;
@@ -78,7 +82,7 @@ void print_text(const Verification& result) {
                                                  right, right + result.failures.size(),
                                                  format_share(result.worst), result.seed)));
   if (result.left > 0)
-    fmt::print("{}", format_row("interrupted", fmt::format("{} not checked", result.left)));
+    fmt::print("{}", format_row("stopped", fmt::format("{} not checked", result.left)));
 }
 
 void print_json(const Verification& result) {
@@ -126,8 +130,8 @@ int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions&
   evaluator.sanitize = options.sanitize;
   const std::uint64_t seed = read_seed(options.seed);
   const auto wanted = choices(kernel_template, options, devices.front().info, seed);
-  WorkerEvaluator worker({"/proc/self/exe", "worker"}, evaluator);
-  const auto result = verify(worker, wanted, seed);
+  WorkerEvaluator worker(worker_command(), evaluator);
+  const auto result = verify(worker, wanted, seed, options);
   options.json ? print_json(result) : print_text(result);
   return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
 }
@@ -151,6 +155,11 @@ void add_verify_command(CLI::App& app, Action& action) {
                           "Of problems, configurations and inputs; random when left out");
     operation->add_flag("--sanitize", options->sanitize,
                         "Under AddressSanitizer and UBSan, on a hip-host device");
+    operation->add_flag("--first", options->first, "Stop at the first that is wrong");
+    add_whole_number(*operation, "--deadline", options->deadline_s,
+                     "Seconds after which a launch has failed", 1, 86400)
+        ->capture_default_str();
+    add_templates_option(*operation);
     operation->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
     operation->callback([&action, kernel_template, options] {
       action = [kernel_template, options] { return verify_operation(*kernel_template, *options); };

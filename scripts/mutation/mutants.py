@@ -1,0 +1,142 @@
+"""Mutants: one change each of a kernel template, a reference or the code that checks results."""
+import dataclasses
+import hashlib
+import json
+import pathlib
+import random
+import re
+
+from mutation.operators import mutations
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEMPLATES = ROOT / "kernels/templates"
+REFERENCES = sorted((ROOT / "kernels/reference").glob("*.cpp"))
+CHECKS = [ROOT / name for name in ("kernels/launch/guarded_buffer.cpp", "kernels/launch/operands.cpp",
+                                   "kernels/launch/prepared_plan.cpp", "kernels/model/tensor.cpp",
+                                   "tuner/evaluate/local_evaluator.cpp")]
+SOURCES = (".comp", ".glsl", ".hip")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """`old`, the text at `start` of a file, becomes `new`."""
+    file: str  # below the repository's root
+    kind: str
+    start: int
+    old: str
+    new: str
+    op: str  # whose kernels or reference it is; empty: of all
+
+    @property
+    def id(self):
+        words = f"{self.file}\0{self.start}\0{self.old}\0{self.new}"
+        return hashlib.sha256(words.encode()).hexdigest()[:12]
+
+    def line(self):
+        return (ROOT / self.file).read_text()[:self.start].count("\n") + 1
+
+    def text(self):
+        """The whole mutated file."""
+        text = (ROOT / self.file).read_text()
+        if text[self.start:self.start + len(self.old)] != self.old:
+            raise ValueError(f"{self.file} has changed: {self.old!r} is not at {self.start}")
+        return text[:self.start] + self.new + text[self.start + len(self.old):]
+
+    def probe(self):
+        """The file with an #error in front of the mutated line: compiling it tells whether any kernel has
+        that line."""
+        text = (ROOT / self.file).read_text()
+        at = text.rfind("\n", 0, self.start) + 1
+        while at > 1 and text[text.rfind("\n", 0, at - 1) + 1:at].endswith("\\\n"):  # inside of a macro
+            at = text.rfind("\n", 0, at - 1) + 1
+        return f'{text[:at]}#error "reached"\n{text[at:]}'
+
+
+def mutants_of(file, op=""):
+    """All mutants of a file."""
+    text = file.read_text()
+    name = str(file.relative_to(ROOT))
+    for kind, start, end, new in mutations(text):
+        yield Mutant(name, kind, start, text[start:end], new, op)
+
+
+def template_files(op):
+    """The sources of an operation's kernels with all that they include, its own first."""
+    files = [file for file in sorted((TEMPLATES / op).iterdir()) if file.suffix in SOURCES]
+    for file in files:
+        for name in re.findall(r'^#include "([^"]+)"', file.read_text(), re.M):
+            if TEMPLATES / name not in files:
+                files.append(TEMPLATES / name)
+    return files
+
+
+def own_files(op):
+    return sum(file.suffix in SOURCES for file in (TEMPLATES / op).iterdir())
+
+
+def operations():
+    return [folder.name for folder in sorted(TEMPLATES.iterdir()) if folder.is_dir() and folder.name != "common"]
+
+
+class Dealer:
+    """Deals mutants of some files: of each file and each kind of change as often as of any other."""
+
+    def __init__(self, files, op, draw):
+        self.draw = draw
+        self.hands = []  # for each file, for each kind, mutants in random order
+        for file in files:
+            kinds = {}
+            for mutant in mutants_of(file, op):
+                kinds.setdefault(mutant.kind, []).append(mutant)
+            for mutants in kinds.values():
+                draw.shuffle(mutants)
+            if kinds:
+                self.hands.append(list(kinds.values()))
+        draw.shuffle(self.hands)
+
+    def deal(self, taken):
+        """One whose id is not among `taken`; None when there is no other."""
+        while self.hands:
+            hand = self.hands.pop(0)
+            kind = hand.pop(self.draw.randrange(len(hand)))
+            mutant = kind.pop()
+            if kind:
+                hand.append(kind)
+            if hand:
+                self.hands.append(hand)
+            if mutant.id not in taken:
+                return mutant
+        return None
+
+
+def reference_operation(file):
+    """The operation that a file of kernels/reference serves; empty where it serves several."""
+    return file.stem if file.stem in operations() else {"gemm_error": "gemm", "norms": "rmsnorm",
+                                                        "rows": "softmax"}.get(file.stem, "")
+
+
+def deal(count, seed):
+    """`count` mutants: of ten, eight of templates, more of operations with many of these, and two of
+    references and checking code."""
+    draw = random.Random(seed)
+    code = [Dealer([file], reference_operation(file), draw) for file in REFERENCES + CHECKS]
+    kernels = [dealer for op in operations()
+               for dealer in [Dealer(template_files(op), op, draw)] * max(1, own_files(op) // 2)]
+    taken = {}
+    for dealers, share in ((kernels, count * 8 // 10), (code, count)):
+        dealers = list(dealers)
+        while dealers and len(taken) < share:
+            dealer = dealers.pop(0)
+            mutant = dealer.deal(taken)
+            if mutant is not None:
+                taken[mutant.id] = mutant
+                dealers.append(dealer)
+    return list(taken.values())
+
+
+def write(mutants, file):
+    file.write_text("".join(json.dumps(dataclasses.asdict(mutant)) + "\n" for mutant in mutants))
+
+
+def read(file):
+    return [Mutant(**json.loads(line)) for line in file.read_text().splitlines() if line.strip()]

@@ -1,0 +1,204 @@
+"""Runs mutants: builds nothing but the mutated file, and asks the tools and tests whether they find it."""
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+
+from mutation.mutants import ROOT, TEMPLATES
+
+# A problem of an operation without edges, as people tune them, for variants that its default has not.
+ALIGNED = {
+    "gemm": "--m 64 --n 64 --k 64", "gemm/gemv": "--m 4 --n 64 --k 64",
+    "gemm/matrix": "--m 64 --n 64 --k 64 --dtype f16", "gemm/split_k": "--m 16 --n 64 --k 512",
+    "gemm/reduce": "--m 16 --n 64 --k 512", "gemm/cooperative": "--m 64 --n 64 --k 64 --dtype f16",
+    "attention": "--heads 4 --q 64 --kv 64 --dim 64", "attention/decode": "--heads 4 --q 1 --kv 256 --dim 64",
+    "attention/matrix": "--heads 4 --q 64 --kv 64 --dim 64 --dtype f16",
+    "attention/cooperative": "--heads 4 --q 64 --kv 64 --dim 64 --dtype f16",
+}
+
+
+class Timeout(Exception):
+    pass
+
+
+# lavapipe compiles three times faster without LLVM's optimisations, to code that computes the same.
+ENVIRONMENT = {**os.environ, "GALLIVM_PERF": "nopt"}
+
+
+def run(command, seconds, **more):
+    """(exit code, standard output, standard error); the whole group is killed when its time is up."""
+    process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               errors="replace", start_new_session=True,
+                               env=ENVIRONMENT, **more)
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise Timeout(f"no end after {seconds} s: {shlex.join(map(str, command))}") from None
+    return process.returncode, output, errors
+
+
+class Tools:
+    """The programs that find mutants, and how hard they try."""
+
+    def __init__(self, tune, build, devices, problems, seed, trials, seconds):
+        self.tune = pathlib.Path(tune).resolve()
+        self.build = build and pathlib.Path(build).resolve()  # with compile_commands.json; none: no code
+        self.glsl_devices = [device for device in devices if device.startswith("vulkan")]
+        self.hip_devices = [device for device in devices if device.startswith("hip")]
+        self.problems, self.seed, self.trials, self.seconds = problems, seed, trials, seconds
+
+    def verify(self, op, device, templates=None, tune=None, problems=None):
+        """What `greta-tune verify` says: None where all is right, else how it failed and where."""
+        command = [tune or self.tune, "verify", op, "--device", device, "--problems",
+                   problems or self.problems, "--seed", self.seed, "--first", "--deadline", 20, "--json"]
+        code, output, errors = run(command + (["--templates", templates] if templates else []), self.seconds)
+        if code == 0:
+            return None
+        if code == 1 and output:
+            failure = json.loads(output)["failures"][0]
+            return failure["status"], f"{failure['problem']} | {failure['message']}"[:300]
+        return ("no device" if code == 3 else "tool"), errors.strip()[-300:]
+
+    def tuning(self, mutant, device, templates, folder):
+        """What a plain tune of a problem without edges says, as verify()."""
+        name = mutant.file.removeprefix("kernels/templates/").rsplit(".", 1)[0]
+        options = ALIGNED.get(name.split("_")[0] if name not in ALIGNED else name)
+        if options is None:
+            options = ALIGNED.get(mutant.op, "")
+        database = folder / "tuned.db"
+        shutil.copy(self.known_peaks(device), database)
+        command = [self.tune, mutant.op, *(options.split() or self.default_problem(mutant.op)), "--device",
+                   device, "--budget", self.trials, "--seed", self.seed, "--warm", "--no-lock", "--db", database,
+                   "--json", "--templates", templates]
+        code, output, errors = run(command, self.seconds)
+        if not output:
+            return "tool", errors.strip()[-300:]
+        counts = json.loads(output)["trials"]
+        for status in ("correctness", "crash", "timeout", "launch", "compile"):
+            if counts.get(status, 0) > 0:
+                return status, f"{counts[status]} of {counts['total']} trials"
+        return None if code == 0 else ("tool", errors.strip()[-300:])
+
+    def default_problem(self, op):
+        """Small, and without edges: every dimension that must be said is 64."""
+        if op not in self._problems:
+            code, output, errors = run([self.tune, "operations", "--json"], 60)
+            if code != 0:
+                raise RuntimeError(errors)
+            for operation in json.loads(output)["operations"]:
+                self._problems[operation["name"]] = [
+                    word for dimension in operation["dimensions"] if not dimension.get("default")
+                    for word in ("--" + dimension["name"], "64")]
+        return self._problems[op]
+
+    def known_peaks(self, device):
+        """A database that has the device's peaks, which a first tune measures for long."""
+        with self._lock:
+            if device not in self._databases:
+                file = pathlib.Path(tempfile.mkdtemp(prefix="mutate-")) / "tuned.db"
+                code, _, errors = run([self.tune, "add", "--rows", 8, "--cols", 8, "--device", device, "--budget",
+                                       1, "--no-lock", "--db", file], self.seconds)
+                if code != 0:
+                    raise RuntimeError(errors)
+                self._databases[device] = file
+            return self._databases[device]
+
+    _problems, _databases, _lock = {}, {}, threading.Lock()
+
+    def compiled(self, mutant, folder):
+        """Programs linked with a mutated source, by name; None where it does not compile."""
+        (folder / "mutant.cpp").write_text(mutant.text())
+        commands = json.loads((self.build / "compile_commands.json").read_text())
+        entry = next(one for one in commands if one["file"] == str(ROOT / mutant.file))
+        words = shlex.split(entry["command"])
+        words[words.index("-o") + 1] = str(folder / "mutant.o")
+        words[words.index(entry["file"])] = str(folder / "mutant.cpp")
+        words = [word for word in words if word != "-Werror"] + ["-iquote", str((ROOT / mutant.file).parent)]
+        if run(words, 300, cwd=entry["directory"])[0] != 0:
+            return None
+        tests = "greta_test_tuner" if mutant.file.startswith("tuner/") else "greta_test_kernels"
+        programs = {}
+        for name in ("greta-tune", tests):
+            code, text, errors = run(["ninja", "-C", self.build, "-t", "commands", "-s", name], 60)
+            link = text.strip().splitlines()[-1].removeprefix(": && ").removesuffix(" && :").split(" && ")[0]
+            words = shlex.split(link)
+            at = words.index("-o") + 1
+            words[at:at + 1] = [str(folder / name), str(folder / "mutant.o")]
+            code, _, errors = run(words, 300, cwd=self.build)
+            if code != 0:
+                raise RuntimeError(f"{name} does not link: {errors[-500:]}")
+            programs[name] = folder / name
+        return programs
+
+
+def judge_template(tools, mutant, method):
+    """Whether a mutant of kernels is found, and how."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="mutant-"))
+    try:
+        templates = folder / "templates"
+        file = templates / pathlib.Path(mutant.file).relative_to(TEMPLATES.relative_to(ROOT))
+        file.parent.mkdir(parents=True)
+        devices = tools.hip_devices if file.suffix == ".hip" else tools.glsl_devices
+        def look(device):
+            return (tools.verify(mutant.op, device, templates) if method == "verify" else
+                    tools.tuning(mutant, device, templates, folder))
+
+        file.write_text(mutant.text())
+        for device in devices:
+            found = look(device)
+            if found:
+                verdict = {"compile": "no mutant", "no device": "error", "tool": "error"}.get(found[0], "found")
+                return {"verdict": verdict, "how": found[0], "where": f"{device}: {found[1]}"}
+        file.write_text(mutant.probe())
+        for device in devices:
+            found = look(device)
+            if found and found[0] == "compile":
+                return {"verdict": "survived", "how": "", "where": f"compiled on {device}"}
+        return {"verdict": "not compiled", "how": "", "where": "no kernel of these devices has the line"}
+    except Timeout as timeout:
+        return {"verdict": "found", "how": "timeout", "where": str(timeout)[:300]}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# Tests that judge references and checks, and need seconds.
+TESTS = "*Reference*:*Guard*:*Screen*:*Bound*:*Evaluat*:*Catalog*:*Model*:*Input*:*Conversion*:*Problem*"
+
+
+def judge_code(tools, mutant, method):
+    """Whether a mutant of a reference or of checking code is found, and how."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="mutant-"))
+    try:
+        programs = tools.compiled(mutant, folder)
+        if programs is None:
+            return {"verdict": "no mutant", "how": "compile", "where": ""}
+        tune = programs.pop("greta-tune")
+        for name, program in programs.items():
+            code, output, errors = run([program, f"--gtest_filter={TESTS}", "--gtest_brief=1"], tools.seconds,
+                                       cwd=folder)
+            if code != 0:
+                failed = [line for line in output.splitlines() if line.startswith("[  FAILED  ]")]
+                return {"verdict": "found", "how": "test", "where": f"{name}: {failed[:1] or errors[-200:]}"}
+        for op in [mutant.op] if mutant.op else ("gemm", "softmax", "attention", "kv_update"):
+            for device in tools.glsl_devices[:1] + tools.hip_devices[:1]:
+                found = tools.verify(op, device, tune=tune, problems=min(tools.problems, 60))
+                if found:
+                    return {"verdict": "found", "how": found[0], "where": f"{device}: {found[1]}"}
+        return {"verdict": "survived", "how": "", "where": ""}
+    except Timeout as timeout:
+        return {"verdict": "found", "how": "timeout", "where": str(timeout)[:300]}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def judge(tools, mutant, method):
+    is_template = mutant.file.startswith("kernels/templates/")
+    return (judge_template if is_template else judge_code)(tools, mutant, method)
