@@ -102,7 +102,8 @@ class Bundle(BenchCase):
                 del device["uuid"], device["fingerprint"]
             self.assertEqual(old["devices"], new["devices"])
             self.assertEqual(old["reason"], new["reason"])
-        self.assertTrue(any("libvulkan" in path for path in packed[0]["libraries"]))
+        self.assertTrue(any("libvulkan" in path for api in packed
+                            for path in api["libraries"] if api["backend"] == "vulkan"))
 
     def test_a_wrong_kernel_runs_again_from_the_bundle(self):
         self.use_compiler(WRONG)
@@ -146,6 +147,19 @@ class Bundle(BenchCase):
         self.assertEqual(result.returncode, 3, result.stdout + result.stderr)
         self.assertIn("no device can execute kernels", result.stderr)
         self.assertIn(b"no device can execute kernels", self.contents()["about.txt"])
+
+    def test_a_driver_that_ends_its_process_is_in_it(self):
+        library, manifest = self.folder / "driver.so", self.folder / "driver.json"
+        subprocess.run(["c++", "-x", "c++", "-", "-shared", "-fPIC", "-o", library], check=True,
+                       input=b"#include <cstdlib>\n__attribute__((constructor)) void f() { abort(); }\n")
+        manifest.write_text(json.dumps({"file_format_version": "1.0.0", "ICD": {
+            "library_path": str(library), "api_version": "1.3.0"}}))
+        self.env.update(VK_DRIVER_FILES=str(manifest), VK_ICD_FILENAMES=str(manifest))
+        self.refused(self.doctor(), 1, "listing devices failed", "vulkan", "signal 6")
+        contents = self.contents()
+        vulkan, = [api for api in json.loads(contents["devices.json"]) if api["backend"] == "vulkan"]
+        self.assertIn("signal 6", vulkan["ended"])
+        self.assertIn(b"signal 6", contents["about.txt"])
 
     def test_a_terminal_is_asked(self):
         self.env.update(VK_DRIVER_FILES="/nowhere.json", VK_ICD_FILENAMES="/nowhere.json",
