@@ -14,6 +14,7 @@
 #include <random>
 
 #include "kernels/catalog.hpp"
+#include "runtime/device/architectures.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/process.hpp"
 #include "tests/temporary_folder.hpp"
@@ -147,6 +148,36 @@ INSTANTIATE_TEST_SUITE_P(Devices, FailedChoice, ::testing::Values("vulkan:0", "h
                            return std::string(device.param).starts_with("vulkan") ? "lavapipe"
                                                                                   : "hip_host";
                          });
+
+TEST(FailedChoiceCase, IsMadeForAGpuThatIsNotOpened) {
+  // The device may be what hangs: all that is asked of it is what was known when it was listed.
+  DeviceInfo device = architecture_info("gfx942").value();
+  device.backend = "hip";
+  device.index = 7;
+  const test::TemporaryFolder folder;
+  const auto choice = choice_of(device, "gemm dtype=f16 out=f16 m=64 n=48 k=32");
+  const auto written = write_failed_choice(device, choice, {}, folder.path());
+  ASSERT_TRUE(written) << written.failure().message;
+  const auto read = read_case(folder / "case").value();
+  EXPECT_EQ(read.architecture, "gfx942");
+  EXPECT_EQ(std::memcmp(read.code_objects.at(0).data(),
+                        "\x7f"
+                        "ELF",
+                        4),
+            0);
+  EXPECT_EQ(read.problem, choice.problem);
+  EXPECT_EQ(read.config, choice.config);
+}
+
+TEST(FailedChoiceCase, SourcesAreThereWhereNothingCompiles) {
+  const auto device = open_device("hip-host:1", {}).value();
+  OpenOptions options;
+  options.compiler = "/bin/false";
+  const test::TemporaryFolder folder;
+  const auto choice = choice_of(device->info(), "add dtype=f32 out=f32 rows=3 cols=5");
+  EXPECT_FALSE(write_failed_choice(device->info(), choice, options, folder.path()));
+  EXPECT_EQ(folder.listing(), "kernel-0.hip");
+}
 
 TEST(FailedChoiceCase, WhatIsNoModuleIsNotLoaded) {
   const auto device = open_device("vulkan:0", {}).value();
