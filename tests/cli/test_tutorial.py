@@ -1,7 +1,10 @@
-"""The commands of docs/tutorial.md and docs/llama.md run as they are written."""
+"""The commands of docs/tutorial.md and docs/llama.md run as they are written. Those of docs/first-amd-run.md,
+which need a GPU, name what the tools have."""
+import itertools
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import unittest
 
@@ -36,6 +39,42 @@ class Tutorial(Walk):
 class LlamaWalk(Walk):
     def test_every_command(self):
         self.walk("docs/llama.md", 7)
+
+
+class FirstAmdRun(unittest.TestCase):
+    """docs/first-amd-run.md: no command has an option that its tool has not, and no operation is left out."""
+
+    def said(self, *words):
+        return subprocess.run([str(pathlib.Path(TUNE).parent / words[0]), *words[1:], "--help"],
+                              capture_output=True, text=True, timeout=patient(60), check=True).stdout
+
+    def test_commands_name_what_the_tools_have(self):
+        text = (SOURCE / "docs/first-amd-run.md").read_text()
+        lines = [line.removeprefix("$ ") for block in re.findall(
+            r"^```(?:sh)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) for line in block.splitlines()]
+        # Options in running text are those of tools, too, but for one of another program's.
+        lines += [f"greta-bench doctor {word}" for word in re.findall(r"`(--bundle)`", text)]
+        commands = [shlex.split(line) for line in lines if line.startswith("greta-")]
+        self.assertGreaterEqual(len(commands), 20)
+        verified = []
+        for words in commands:
+            names = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
+            names = [name for name in names if "/" not in name]
+            known = re.findall(r"--[a-z][a-z0-9_-]*", self.said(*names))
+            for word in words:
+                if word.startswith("--"):
+                    self.assertIn(word, known, " ".join(words))
+            if names[1:2] == ["verify"]:
+                verified += names[2:]
+        operations = re.search(r"^Subcommands:\n((?:  .*\n)+)", self.said("greta-tune", "verify"),
+                               re.MULTILINE).group(1)
+        self.assertEqual(sorted(verified), sorted(re.findall(r"^  (\S+)", operations, re.MULTILINE)))
+
+    def test_the_commands_come_in_the_page_s_order(self):
+        text = (SOURCE / "docs/first-amd-run.md").read_text()
+        steps = ["greta-tune devices", "greta-bench doctor --bundle", "greta-tune verify",
+                 "greta-bench --preset smoke", "greta-tune gemm"]
+        self.assertEqual(steps, sorted(steps, key=lambda step: text.index("\n" + step)))
 
 
 if __name__ == "__main__":

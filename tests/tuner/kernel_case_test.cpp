@@ -75,8 +75,8 @@ LaunchPlan two_launches(const std::string& text = two_kernels) {
 }
 
 /// The plan with any bytes in place of code.
-CompiledPlan not_compiled() {
-  CompiledPlan compiled{{small_problem(), {"plain", {{"T", 64}}}}, "gfx942", two_launches(), {}};
+CompiledChoice not_compiled() {
+  CompiledChoice compiled{{small_problem(), {"plain", {{"T", 64}}}}, "gfx942", two_launches(), {}};
   for (const char byte : {'p', 'f'}) {
     compiled.kernels.push_back({std::vector<std::byte>(3, std::byte(byte)), {}, {}});
   }
@@ -117,7 +117,7 @@ TEST(KernelCase, HoldsOperandsWorkspaceAndArguments) {
 }
 
 TEST(KernelCase, OfAnOutputStartsAsNaNAndIsExpectedToBeTheProduct) {
-  CompiledPlan compiled = not_compiled();
+  CompiledChoice compiled = not_compiled();
   compiled.choice.problem = Problem::parse("gemm dtype=f32 out=f32 m=1 n=1 k=1").value();
   const KernelCase made = make_case(gemm(), compiled, 1).value();
   EXPECT_TRUE(made.buffers[2].data.empty());
@@ -133,7 +133,7 @@ TEST(KernelCase, OfAnOutputStartsAsNaNAndIsExpectedToBeTheProduct) {
 
 TEST(KernelCase, ExpectsNanBetweenRowsThatAreNotPacked) {
   const KernelTemplate& softmax = *find_template("softmax");
-  CompiledPlan compiled = not_compiled();
+  CompiledChoice compiled = not_compiled();
   compiled.choice.problem = Problem::parse(
                                 "softmax dtype=f32 out=f32 x_stride=\"5\" y_stride=\"4\" rows=2 "
                                 "cols=3")
@@ -148,7 +148,7 @@ TEST(KernelCase, ExpectsNanBetweenRowsThatAreNotPacked) {
 }
 
 TEST(KernelCase, NeedsAReferenceOfEveryElement) {
-  CompiledPlan compiled = not_compiled();
+  CompiledChoice compiled = not_compiled();
   compiled.choice.problem = Problem::parse("gemm dtype=f32 out=f32 m=8192 n=8192 k=1").value();
   const auto refused = make_case(gemm(), compiled, 1);
   ASSERT_FALSE(refused);
@@ -279,7 +279,7 @@ class RunCase : public ::testing::Test {
 
   KernelCase compiled(const std::string& text = two_kernels) {
     const auto compiler = create_hip_target(architecture, {}).value();
-    CompiledPlan plan{{small_problem(), {"plain", {}}}, architecture, two_launches(text), {}};
+    CompiledChoice plan{{small_problem(), {"plain", {}}}, architecture, two_launches(text), {}};
     for (const auto& source : plan.plan.sources) {
       plan.kernels.push_back(compiler->compile(source).value());
     }

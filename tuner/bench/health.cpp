@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <sstream>
 
 #include "db/values.hpp"
 #include "kernels/catalog.hpp"
 #include "kernels/choices.hpp"
+#include "runtime/device/log.hpp"
 #include "runtime/device/process.hpp"
 #include "tuner/bench/kernel_benchmarks.hpp"
 #include "tuner/bench/printed_result.hpp"
+#include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta {
@@ -22,13 +26,13 @@ constexpr double launch_s = 30;
 constexpr std::size_t matrix_configs = 6;  // of each type of input
 
 Health passed(const std::string& message) {
-  return {{}, std::nullopt, message, true};
+  return {{}, std::nullopt, message, true, {}, {}, 0};
 }
 Health failed(const Failure& failure) {
-  return {{}, failure.status, failure.message, true};
+  return {{}, failure.status, failure.message, true, {}, {}, 0};
 }
 Health nothing(const std::string& message) {
-  return {{}, std::nullopt, message, false};
+  return {{}, std::nullopt, message, false, {}, {}, 0};
 }
 
 Result<void> fill_and_copy(Device& device) {
@@ -68,21 +72,40 @@ Health check_fill(const EvaluatorOptions& options) {
   return right ? passed("1 MiB filled, copied and read back") : failed(right.failure());
 }
 
-// Failures of all of these as one, the first; how many were right otherwise.
-Health verify_all(LocalEvaluator& evaluator, const std::vector<Choice>& choices) {
+using Tell = std::function<void(const CheckedChoice&)>;
+
+/// Runs all of these, until one hangs: what fails after the first failure says more about it. The
+/// first failure, and how many there are.
+Health verify_all(LocalEvaluator& evaluator, const std::vector<Choice>& choices, const Tell& tell) {
+  constexpr std::uint64_t seed = 1;
   TrialLimits limits;
   limits.run_s = launch_s;
+  std::optional<Failure> first;
+  std::size_t failures = 0;
   for (const auto& [problem, config] : choices) {
-    const Trial trial = evaluator.verify(problem, config, 1, limits);
+    CheckedChoice told{problem.key(), config.text(), seed, "running", {}, {}};
+    tell(told);
+    const Trial trial = evaluator.verify(problem, config, seed, limits);
+    told.status = status_text(trial.failure);
+    told.message = trial.message;
+    told.log = trial.log;
+    tell(told);
     if (trial.ok()) continue;
-    return failed({*trial.failure,
-                   fmt::format("{} | {}: {}", problem.key(), config.text(), trial.message),
-                   {}});
+    ++failures;
+    if (!first) {
+      first = {
+          *trial.failure, fmt::format("{} | {}: {}", told.problem, told.config, trial.message), {}};
+    }
+    if (trial.failure == Status::timeout) break;
   }
-  return passed(format_count(choices.size(), "configuration") + " right");
+  if (!first) return passed(format_count(choices.size(), "configuration") + " right");
+  if (failures > 1) {
+    first->message += fmt::format("; {} of {} configurations fail", failures, choices.size());
+  }
+  return failed(*first);
 }
 
-Health check_ultrasafe(const EvaluatorOptions& options) {
+Health check_ultrasafe(const EvaluatorOptions& options, const Tell& tell) {
   LocalEvaluator evaluator(options);
   const KernelTemplate& gemm = *find_template("gemm");
   const auto problem =
@@ -91,7 +114,7 @@ Health check_ultrasafe(const EvaluatorOptions& options) {
   if (!gemm.space(problem, evaluator.device()).valid(config)) {
     return failed({Status::constraints, "the plainest kernel is not valid on this device", {}});
   }
-  return verify_all(evaluator, {{problem, config}});
+  return verify_all(evaluator, {{problem, config}}, tell);
 }
 
 // The smallest of the sizes that an operation names, of these types.
@@ -105,7 +128,8 @@ Problem small_problem(const KernelTemplate& kernel_template, const DTypes& types
   return smallest;
 }
 
-Health check_defaults(const EvaluatorOptions& options, const std::vector<DType>& inputs) {
+Health check_defaults(const EvaluatorOptions& options, const std::vector<DType>& inputs,
+                      const Tell& tell) {
   LocalEvaluator evaluator(options);
   std::vector<Choice> choices;
   for (const auto* kernel_template : catalog()) {
@@ -120,10 +144,10 @@ Health check_defaults(const EvaluatorOptions& options, const std::vector<DType>&
     }
   }
   if (choices.empty()) return nothing("the device has none of these types");
-  return verify_all(evaluator, choices);
+  return verify_all(evaluator, choices, tell);
 }
 
-Health check_matrix(const EvaluatorOptions& options) {
+Health check_matrix(const EvaluatorOptions& options, const Tell& tell) {
   LocalEvaluator evaluator(options);
   const DeviceInfo& device = evaluator.device();
   const KernelTemplate& gemm = *find_template("gemm");
@@ -137,24 +161,59 @@ Health check_matrix(const EvaluatorOptions& options) {
     }
   }
   if (choices.empty()) return nothing("the device has no matrix operations");
-  return verify_all(evaluator, choices);
+  return verify_all(evaluator, choices, tell);
 }
 
-Health run_check(const std::string& check, const EvaluatorOptions& options) {
+Health run_check(const std::string& check, const EvaluatorOptions& options, const Tell& tell) {
   if (check == "fill") return check_fill(options);
-  if (check == "ultrasafe") return check_ultrasafe(options);
-  if (check == "default") return check_defaults(options, {DType::f32});
-  if (check == "f16") return check_defaults(options, {DType::f16, DType::bf16});
-  if (check == "matrix") return check_matrix(options);
+  if (check == "ultrasafe") return check_ultrasafe(options, tell);
+  if (check == "default") return check_defaults(options, {DType::f32}, tell);
+  if (check == "f16") return check_defaults(options, {DType::f16, DType::bf16}, tell);
+  if (check == "matrix") return check_matrix(options, tell);
   throw Error("no health check " + check);
+}
+
+void print_line(const nlohmann::ordered_json& object) {
+  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  std::fflush(stdout);  // the process may end at any time
+}
+
+void print_choice(const CheckedChoice& choice) {
+  print_line({{"choice", choice.problem},
+              {"config", choice.config},
+              {"seed", choice.seed},
+              {"status", choice.status},
+              {"message", choice.message},
+              {"log", choice.log}});
+}
+
+/// What print_choice() printed, each choice as it was told last.
+std::vector<CheckedChoice> printed_choices(const std::string& output) {
+  std::vector<CheckedChoice> choices;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("choice")) continue;
+    if (!choices.empty() && choices.back().status == "running") choices.pop_back();
+    choices.push_back({json.value("choice", ""), json.value("config", ""),
+                       json.value("seed", std::uint64_t{0}), json.value("status", ""),
+                       json.value("message", ""), json.value("log", "")});
+  }
+  return choices;
 }
 
 }  // namespace
 
-Health check_health(const std::string& check, const EvaluatorOptions& options) {
+std::string health_text(const Health& health) {
+  if (!health.applies) return "does not apply: " + health.message;
+  if (!health.failure) return "passed: " + health.message;
+  return fmt::format("FAILED, {}: {}", to_string(*health.failure), health.message);
+}
+
+Health check_health(const std::string& check, const EvaluatorOptions& options, const Tell& tell) {
   Health health;
   try {
-    health = run_check(check, options);
+    health = run_check(check, options, tell);
   } catch (const Error& error) {
     health = failed({error.status(), error.what(), {}});
   }
@@ -163,12 +222,12 @@ Health check_health(const std::string& check, const EvaluatorOptions& options) {
 }
 
 int serve_health_check(const std::string& check, const EvaluatorOptions& options) {
-  const Health health = check_health(check, options);
-  const nlohmann::ordered_json object{{"health", check},
-                                      {"status", status_text(health.failure)},
-                                      {"message", health.message},
-                                      {"applies", health.applies}};
-  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  set_log_sink([](LogLevel, std::string_view line) { fmt::print(stderr, "{}\n", line); });
+  const Health health = check_health(check, options, print_choice);
+  print_line({{"health", check},
+              {"status", status_text(health.failure)},
+              {"message", health.message},
+              {"applies", health.applies}});
   return health.failure ? 1 : 0;
 }
 
@@ -177,9 +236,15 @@ Health check_health_apart(const std::vector<std::string>& command, const std::st
                           std::chrono::seconds deadline) {
   std::vector<std::string> words = command;
   words.insert(words.end(), {check, device, cache_directory});
+  const Stopwatch watch;
   const auto ended = run_process(words, {}, deadline);
   if (!ended) throw Error(ended.failure());
-  Health health{check, std::nullopt, {}, true};
+  Health health = nothing({});
+  health.check = check;
+  health.applies = true;
+  health.choices = printed_choices(ended->output);
+  health.errors = ended->errors;
+  health.seconds = watch.seconds();
   if (const auto result = printed_result(ended->output, "health");
       !result.empty() && !ended->timed_out && ended->signal == 0) {
     health.failure = status_from_text(result.value("status", ""));
@@ -189,6 +254,11 @@ Health check_health_apart(const std::vector<std::string>& command, const std::st
   }
   health.failure = ended->timed_out ? Status::timeout : Status::crash;
   health.message = "its process " + ended->how_it_ended(deadline);
+  if (health.choices.empty() || health.choices.back().status != "running") return health;
+  CheckedChoice& last = health.choices.back();
+  last.status = status_text(health.failure);
+  last.message = health.message;
+  health.message += fmt::format(" while it ran {} | {}", last.problem, last.config);
   return health;
 }
 

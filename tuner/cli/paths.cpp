@@ -34,4 +34,14 @@ std::filesystem::path default_database() {
   return xdg("XDG_DATA_HOME", ".local/share") / "tuned.db";
 }
 
+std::vector<std::string> home_directories() {
+  const passwd* user = getpwuid(geteuid());
+  return {home().string(), user != nullptr && user->pw_dir != nullptr ? user->pw_dir : ""};
+}
+
+std::string user_name() {
+  const passwd* user = getpwuid(geteuid());
+  return user != nullptr && user->pw_name != nullptr ? user->pw_name : "";
+}
+
 }  // namespace greta

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace greta {
 
@@ -10,5 +12,9 @@ namespace greta {
 std::filesystem::path default_cache_directory();
 /// $XDG_DATA_HOME/greta/tuned.db, else ~/.local/share/greta/tuned.db.
 std::filesystem::path default_database();
+/// Home folders of this user: $HOME, and what the system says.
+std::vector<std::string> home_directories();
+/// The user's name as the system says it; may be empty.
+std::string user_name();
 
 }  // namespace greta

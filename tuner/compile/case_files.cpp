@@ -41,8 +41,8 @@ std::vector<std::byte> read_file(const fs::path& file) {
   return contents;
 }
 
-std::string code_object_name(std::size_t index) {
-  return fmt::format("kernel-{}.co", index);
+std::string code_object_name(const KernelCase& written, std::size_t index) {
+  return fmt::format("kernel-{}.{}", index, written.language == "glsl" ? "spv" : "co");
 }
 
 void write_doubles(const fs::path& file, const std::vector<Expected>& elements,
@@ -51,6 +51,13 @@ void write_doubles(const fs::path& file, const std::vector<Expected>& elements,
   std::transform(elements.begin(), elements.end(), values.begin(),
                  [part](const Expected& element) { return element.*part; });
   write_file(file, values.data(), values.size() * sizeof(double));
+}
+
+/// Says how large a buffer is, which is drawn from a seed.
+ordered_json bare_buffer(const CaseBuffer& buffer) {
+  ordered_json json{{"bytes", buffer.bytes}};
+  if (buffer.zeroed_bytes != 0) json["zeroed_bytes"] = buffer.zeroed_bytes;
+  return json;
 }
 
 /// Writes a buffer's files and says what they are.
@@ -89,12 +96,13 @@ ordered_json argument_json(const CaseArgument& argument, const KernelCase& writt
 }
 
 ordered_json launch_json(const CaseLaunch& launch, const KernelCase& written) {
-  ordered_json json{{"code_object", code_object_name(launch.code_object)},
+  ordered_json json{{"code_object", code_object_name(written, launch.code_object)},
                     {"kernel", launch.kernel},
                     {"grid", launch.grid},
                     {"block", launch.block},
                     {"lds_bytes", launch.dynamic_shared_bytes},
                     {"args", ordered_json::array()}};
+  if (launch.subgroup_size != 0) json["subgroup_size"] = launch.subgroup_size;
   for (const auto& argument : launch.arguments) {
     json["args"].push_back(argument_json(argument, written));
   }
@@ -110,7 +118,7 @@ void remove_index(const fs::path& folder) {
   }
 }
 
-void write(const KernelCase& written, const fs::path& folder) {
+void write(const KernelCase& written, const fs::path& folder, CaseForm form) {
   make_case_folder(folder).value();
   remove_index(folder);
   ordered_json json{{"schema", schema},
@@ -118,14 +126,17 @@ void write(const KernelCase& written, const fs::path& folder) {
                     {"problem", written.problem},
                     {"config", written.config},
                     {"arch", written.architecture},
+                    {"language", written.language},
                     {"buffers", ordered_json::object()},
                     {"launches", ordered_json::array()}};
+  if (form == CaseForm::seed) json["seed"] = written.seed;
   for (std::size_t i = 0; i < written.code_objects.size(); ++i) {
     const auto& binary = written.code_objects[i];
-    write_file(folder / code_object_name(i), binary.data(), binary.size());
+    write_file(folder / code_object_name(written, i), binary.data(), binary.size());
   }
   for (const auto& buffer : written.buffers) {
-    json["buffers"][buffer.name] = write_buffer(buffer, folder);
+    json["buffers"][buffer.name] =
+        form == CaseForm::whole ? write_buffer(buffer, folder) : bare_buffer(buffer);
   }
   for (const auto& launch : written.launches) {
     json["launches"].push_back(launch_json(launch, written));
@@ -183,6 +194,7 @@ CaseBuffer read_buffer(const std::string& name, const ordered_json& json, const 
     }
   } else {
     buffer.bytes = field<std::size_t>(json, "bytes");
+    buffer.zeroed_bytes = field(json, "zeroed_bytes", std::size_t{0});
     buffer.fill = static_cast<std::byte>(field(json, "fill", 0xFF));
   }
   if (buffer.bytes == 0) throw bad_case(fmt::format("buffer {} is empty", name));
@@ -237,6 +249,10 @@ KernelCase read(const fs::path& folder) {
   read.problem = field(json, "problem", std::string());
   read.config = field(json, "config", std::string());
   read.architecture = field<std::string>(json, "arch");
+  read.language = field(json, "language", read.language);
+  if (read.language != "hip" && read.language != "glsl") {
+    throw bad_case(fmt::format("\"language\" is {}, not hip or glsl", read.language));
+  }
   for (const auto& [name, buffer] : collection(json, "buffers", "object").items()) {
     read.buffers.push_back(read_buffer(name, buffer, folder));
   }
@@ -254,11 +270,13 @@ KernelCase read(const fs::path& folder) {
     made.grid = field<Grid>(launch, "grid");
     made.block = field<std::array<std::uint32_t, 3>>(launch, "block");
     made.dynamic_shared_bytes = field(launch, "lds_bytes", 0U);
+    made.subgroup_size = field(launch, "subgroup_size", 0U);
     for (const auto& argument : collection(launch, "args", "array")) {
       made.arguments.push_back(read_argument(argument, read));
     }
     read.launches.push_back(std::move(made));
   }
+  if (json.contains("seed")) fill_case(read, field<std::uint64_t>(json, "seed")).value();
   return read;
 }
 
@@ -276,9 +294,9 @@ Result<void> make_case_folder(const fs::path& folder) {
                  {}};
 }
 
-Result<void> write_case(const KernelCase& written, const fs::path& folder) {
+Result<void> write_case(const KernelCase& written, const fs::path& folder, CaseForm form) {
   try {
-    write(written, folder);
+    write(written, folder, form);
     return {};
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};

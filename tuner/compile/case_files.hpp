@@ -14,12 +14,16 @@ namespace greta {
 /// anything but a case, and with `io`.
 Result<void> make_case_folder(const std::filesystem::path& folder);
 
+/// What a case's folder holds of its buffers: all, or the seed that GRETA draws them from.
+enum class CaseForm { whole, seed };
+
 /// Writes a case into its folder, in place of the one that may be there. Failures as
 /// make_case_folder().
-Result<void> write_case(const KernelCase& written, const std::filesystem::path& folder);
+Result<void> write_case(const KernelCase& written, const std::filesystem::path& folder,
+                        CaseForm form = CaseForm::whole);
 
-/// Fails with `io` for files that can't be read, and with `invalid_argument`, naming the file, for
-/// what is no case.
+/// Reads either form. Fails with `io` for files that can't be read, and with `invalid_argument`,
+/// naming the file, for what is no case.
 Result<KernelCase> read_case(const std::filesystem::path& folder);
 
 }  // namespace greta

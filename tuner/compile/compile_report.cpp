@@ -52,7 +52,7 @@ std::string kernel_row(const DeviceInfo& target, const KernelSource& source,
   return row + "\n";
 }
 
-nlohmann::json kernels_json(const DeviceInfo& target, const CompiledPlan& compiled) {
+nlohmann::json kernels_json(const DeviceInfo& target, const CompiledChoice& compiled) {
   std::vector<KernelFigures> figures;
   for (std::size_t i = 0; i < compiled.kernels.size(); ++i) {
     figures.push_back({compiled.plan.sources[i].name, compiled.kernels[i].statistics});

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/compile/compiled_plan.hpp"
+#include "tuner/compile/compiled_choice.hpp"
 
 namespace greta {
 

@@ -7,30 +7,31 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/device/hash.hpp"
+#include "kernels/catalog.hpp"
 #include "tuner/compile/element.hpp"
 
 namespace greta {
 namespace {
 
 /// The workspace as plans may rely on it: zeros, which every run must leave zero, then anything.
-CaseBuffer workspace(const LaunchPlan& plan) {
+CaseBuffer workspace(std::size_t bytes, std::size_t zeroed_bytes) {
   constexpr Expected zero{0, 0}, anything{0, std::numeric_limits<double>::infinity()};
   CaseBuffer buffer;
   buffer.name = "workspace";
-  buffer.bytes = (plan.workspace_bytes + 3) / 4 * 4;
-  if (plan.zeroed_bytes == 0) return buffer;
+  buffer.bytes = (bytes + 3) / 4 * 4;
+  buffer.zeroed_bytes = zeroed_bytes;
+  if (zeroed_bytes == 0) return buffer;
   buffer.data.assign(buffer.bytes, buffer.fill);
-  std::fill_n(buffer.data.begin(), plan.zeroed_bytes, std::byte{0});
+  std::fill_n(buffer.data.begin(), zeroed_bytes, std::byte{0});
   buffer.dtype = "u32";
   buffer.expected.assign(buffer.bytes / 4, anything);
-  std::fill_n(buffer.expected.begin(), plan.zeroed_bytes / 4, zero);
+  std::fill_n(buffer.expected.begin(), zeroed_bytes / 4, zero);
   return buffer;
 }
 
-/// The operands, with fresh data in those that are read.
-std::vector<CaseBuffer> operand_buffers(const std::vector<TensorSpec>& specs,
-                                        const std::vector<HostTensor>& inputs) {
+/// The operands, with fresh data in those that are read and no expectations yet.
+std::vector<CaseBuffer> drawn_operands(const std::vector<TensorSpec>& specs,
+                                       const std::vector<HostTensor>& inputs) {
   std::vector<CaseBuffer> buffers;
   auto input = inputs.begin();
   for (const TensorSpec& spec : specs) {
@@ -54,6 +55,21 @@ std::vector<Expected> in_memory(const TensorSpec& spec, std::vector<Expected> el
                 memory.begin() + row * spec.row_stride());
   }
   return memory;
+}
+
+/// The operands of a problem, with data and expectations.
+std::vector<CaseBuffer> operand_buffers(const KernelTemplate& kernel_template,
+                                        const Problem& problem, std::uint64_t seed) {
+  const auto specs = kernel_template.tensors(problem);
+  const auto inputs = kernel_template.inputs(problem, seed);
+  auto buffers = drawn_operands(specs, inputs);
+  auto expected = kernel_template.reference(problem, inputs, seed)->expected().value();
+  auto output = expected.begin();
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].role != Role::input)
+      buffers[i].expected = in_memory(specs[i], std::move(*output++));
+  }
+  return buffers;
 }
 
 /// `workspace`: its position among the buffers.
@@ -84,24 +100,25 @@ Result<void> check_case(const KernelTemplate& kernel_template, const Problem& pr
                  {}};
 }
 
-Result<KernelCase> make_case(const KernelTemplate& kernel_template, const CompiledPlan& compiled,
+Result<KernelCase> make_case(const KernelTemplate& kernel_template, const CompiledChoice& compiled,
                              std::uint64_t seed) {
   const auto& [choice, architecture, plan, kernels] = compiled;
   const auto& [problem, config] = choice;
   if (auto possible = check_case(kernel_template, problem); !possible) return possible.failure();
-  KernelCase made{problem.op, problem.key(), config.text(), architecture, {}, {}, {}};
+  KernelCase made;
+  made.op = problem.op;
+  made.problem = problem.key();
+  made.config = config.text();
+  made.architecture = architecture;
+  made.language = plan.sources.front().language;
   for (const CompiledKernel& kernel : kernels) made.code_objects.push_back(kernel.code_object);
 
-  const auto specs = kernel_template.tensors(problem);
-  const auto inputs = kernel_template.inputs(problem, seed);
-  made.buffers = operand_buffers(specs, inputs);
-  auto expected = kernel_template.reference(problem, inputs, seed)->expected().value();
-  auto output = expected.begin();
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].role != Role::input)
-      made.buffers[i].expected = in_memory(specs[i], std::move(*output++));
+  made.seed = seed;
+  made.buffers = operand_buffers(kernel_template, problem, seed);
+  const std::size_t operands = made.buffers.size();
+  if (plan.workspace_bytes > 0) {
+    made.buffers.push_back(workspace(plan.workspace_bytes, plan.zeroed_bytes));
   }
-  if (plan.workspace_bytes > 0) made.buffers.push_back(workspace(plan));
   for (const Launch& launch : plan.launches) {
     const KernelSource& source = plan.sources[launch.source];
     CaseLaunch& made_launch = made.launches.emplace_back();
@@ -110,11 +127,39 @@ Result<KernelCase> make_case(const KernelTemplate& kernel_template, const Compil
     made_launch.grid = launch.grid;
     made_launch.block = source.block;
     made_launch.dynamic_shared_bytes = source.dynamic_shared_bytes;
+    made_launch.subgroup_size = source.required_subgroup_size;
     for (const Argument& argument : launch.arguments) {
-      made_launch.arguments.push_back(case_argument(argument, specs.size()));
+      made_launch.arguments.push_back(case_argument(argument, operands));
     }
   }
   return made;
+}
+
+Result<void> fill_case(KernelCase& bare, std::uint64_t seed) {
+  const auto refuse = [&](const std::string& why) {
+    return Failure{Status::invalid_argument, fmt::format("{}: {}", bare.problem, why), {}};
+  };
+  const auto problem = Problem::parse(bare.problem);
+  if (!problem) return problem.failure();
+  const auto* kernel_template = find_template(problem->op);
+  if (kernel_template == nullptr) return refuse("no such operation");
+  if (auto right = check_problem(*kernel_template, *problem); !right) return right.failure();
+  if (auto possible = check_case(*kernel_template, *problem); !possible) return possible;
+  auto drawn = operand_buffers(*kernel_template, *problem, seed);
+  for (CaseBuffer& buffer : bare.buffers) {
+    if (buffer.name == "workspace") {
+      if (buffer.zeroed_bytes > buffer.bytes) return refuse("more zeros than workspace");
+      buffer = workspace(buffer.bytes, buffer.zeroed_bytes);
+      continue;
+    }
+    const auto same = std::find_if(drawn.begin(), drawn.end(), [&](const CaseBuffer& other) {
+      return other.name == buffer.name && other.bytes == buffer.bytes;
+    });
+    if (same == drawn.end()) return refuse("its operands are other ones in this GRETA");
+    buffer = std::move(*same);
+  }
+  bare.seed = seed;
+  return {};
 }
 
 std::string check_buffer(const CaseBuffer& buffer, std::span<const std::byte> contents) {

@@ -10,7 +10,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/device.hpp"
-#include "tuner/compile/compiled_plan.hpp"
+#include "tuner/compile/compiled_choice.hpp"
 
 namespace greta {
 
@@ -22,6 +22,8 @@ struct CaseBuffer {
   std::byte fill{0xFF};            ///< by default NaN in every type
   std::string dtype;               ///< of the elements where they are checked: "f32", "u32", …
   std::vector<Expected> expected;  ///< of every element; empty: not checked
+  /// Of a workspace: its first bytes that are zero before the first launch and after the last one.
+  std::size_t zeroed_bytes = 0;
 };
 
 /// An address within a buffer of the case.
@@ -39,6 +41,7 @@ struct CaseLaunch {
   Grid grid{1, 1, 1};           ///< workgroups
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::uint32_t dynamic_shared_bytes = 0;
+  std::uint32_t subgroup_size = 0;  ///< that the kernel needs; 0: the driver's choice
   std::vector<CaseArgument> arguments;
 };
 
@@ -49,9 +52,12 @@ struct KernelCase {
   std::string problem;  ///< its key
   std::string config;   ///< its text
   std::string architecture;
+  std::string language =
+      "hip";  ///< of the kernels: "hip", or "glsl", whose code objects are SPIR-V
   std::vector<std::vector<std::byte>> code_objects;
   std::vector<CaseBuffer> buffers;
   std::vector<CaseLaunch> launches;
+  std::uint64_t seed = 0;  ///< that operands were drawn from
 };
 
 /// Whether there can be cases of a problem. Fails with `invalid_argument` for one that is too large
@@ -60,8 +66,13 @@ Result<void> check_case(const KernelTemplate& kernel_template, const Problem& pr
 
 /// The case of a compiled plan. Operands are drawn from `seed`; expected values and bounds are
 /// those of the operation's FP64 reference. Fails as check_case().
-Result<KernelCase> make_case(const KernelTemplate& kernel_template, const CompiledPlan& compiled,
+Result<KernelCase> make_case(const KernelTemplate& kernel_template, const CompiledChoice& compiled,
                              std::uint64_t seed);
+
+/// Draws operands and reckons expected values of a case whose buffers have neither, as make_case()
+/// did: in the same GRETA the outcome is the same. Fails with `invalid_argument` where the problem
+/// is none of this GRETA's, or its operands are not the case's.
+Result<void> fill_case(KernelCase& bare, std::uint64_t seed);
 
 /// Checks what a buffer of a case holds in the end. Every element must be within its bound of what
 /// is expected; infinities must be met exactly, and NaN passes only where NaN is expected. Empty

@@ -65,13 +65,15 @@ class CaseMemory {
 };
 
 /// What a device needs to know about the kernel of a launch.
-KernelSource source_of(const CaseLaunch& launch, std::size_t argument_bytes) {
+KernelSource source_of(const KernelCase& run, const CaseLaunch& launch,
+                       std::size_t argument_bytes) {
   KernelSource source;
   source.name = source.entry = launch.kernel;
-  source.language = "hip";
+  source.language = run.language;
   source.block = launch.block;
   source.argument_bytes = static_cast<std::uint32_t>(argument_bytes);
   source.dynamic_shared_bytes = launch.dynamic_shared_bytes;
+  source.required_subgroup_size = launch.subgroup_size;
   return source;
 }
 
@@ -79,7 +81,8 @@ KernelSource source_of(const CaseLaunch& launch, std::size_t argument_bytes) {
 
 Result<std::string> run_case(Device& device, const KernelCase& run, Deadline deadline) {
   const std::string& there = device.info().architecture;
-  if (there != run.architecture) {
+  const bool same_language = device.info().language == run.language;
+  if (!same_language || (run.language == "hip" && there != run.architecture)) {
     return Failure{Status::invalid_argument,
                    fmt::format("compiled for {}, but {} is {}", run.architecture,
                                device.info().id(), there.empty() ? "of another kind" : there),
@@ -93,7 +96,7 @@ Result<std::string> run_case(Device& device, const KernelCase& run, Deadline dea
   for (const CaseLaunch& launch : run.launches) {
     const auto arguments = memory->pack(launch.arguments);
     auto kernel =
-        device.load(source_of(launch, arguments.size()), run.code_objects[launch.code_object]);
+        device.load(source_of(run, launch, arguments.size()), run.code_objects[launch.code_object]);
     if (!kernel) {  // what can't be loaded says nothing about results
       return Failure{Status::invalid_argument, kernel.failure().message, kernel.failure().log};
     }

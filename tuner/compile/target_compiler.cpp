@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/listing.hpp"
+#include "runtime/device/vulkan/vulkan_backend.hpp"
 
 namespace greta {
 namespace {
@@ -59,6 +61,23 @@ class HipTarget final : public TargetCompiler {
   OpenOptions options_;
 };
 
+class GlslTarget final : public TargetCompiler {
+ public:
+  explicit GlslTarget(DeviceInfo info) : info_(std::move(info)) {}
+
+  const DeviceInfo& target() const override { return info_; }
+
+  Result<CompiledKernel> compile(const KernelSource& source) override {
+    const auto spirv = vulkan::translate(info_.index, source);
+    if (!spirv) return spirv.failure();
+    const auto bytes = std::as_bytes(std::span(*spirv));
+    return CompiledKernel{{bytes.begin(), bytes.end()}, {}, {}};
+  }
+
+ private:
+  DeviceInfo info_;
+};
+
 class DeviceTarget final : public TargetCompiler {
  public:
   explicit DeviceTarget(std::unique_ptr<Device> device) : device_(std::move(device)) {}
@@ -96,6 +115,17 @@ Result<std::unique_ptr<hip::Compiler>> create_compiler(const DeviceInfo& info,
                                  : hip::create_amd_compiler(options);
 }
 
+Result<std::unique_ptr<TargetCompiler>> create_hip_target(DeviceInfo info,
+                                                          const OpenOptions& options) {
+  auto compiler = create_compiler(info, options);
+  if (!compiler) return compiler.failure();
+  auto version = (*compiler)->used_for(info.architecture);
+  if (!version) return version.failure();
+  info.compiler = *version;
+  return std::unique_ptr<TargetCompiler>(
+      std::make_unique<HipTarget>(std::move(info), *std::move(compiler), options));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& architecture,
@@ -107,24 +137,24 @@ Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& arc
                    fmt::format("must be one of {}", fmt::join(known_architectures(), ", ")),
                    {}};
   }
-  auto compiler = create_compiler(*info, options);
-  if (!compiler) return compiler.failure();
-  auto version = (*compiler)->used_for(architecture);
-  if (!version) return version.failure();
-  info->compiler = *version;
-  return std::unique_ptr<TargetCompiler>(
-      std::make_unique<HipTarget>(*std::move(info), *std::move(compiler), options));
+  return create_hip_target(*std::move(info), options);
+}
+
+Result<std::unique_ptr<TargetCompiler>> create_probed_target(const DeviceInfo& device,
+                                                             const OpenOptions& options) {
+  if (device.language == "hip") return create_hip_target(device, options);
+  return std::unique_ptr<TargetCompiler>(std::make_unique<GlslTarget>(device));
 }
 
 std::unique_ptr<TargetCompiler> create_device_target(std::unique_ptr<Device> device) {
   return std::make_unique<DeviceTarget>(std::move(device));
 }
 
-Result<CompiledPlan> compile_plan(TargetCompiler& compiler, const KernelTemplate& kernel_template,
-                                  const Choice& choice) {
+Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const KernelTemplate& kernel_template,
+                                    const Choice& choice) {
   auto plan = kernel_template.plan(choice.problem, compiler.target(), choice.config);
   if (!plan) return plan.failure();
-  CompiledPlan compiled{choice, compiler.target().architecture, *std::move(plan), {}};
+  CompiledChoice compiled{choice, compiler.target().architecture, *std::move(plan), {}};
   for (const KernelSource& source : compiled.plan.sources) {
     auto kernel = compiler.compile(source);
     if (!kernel) return kernel.failure();

@@ -6,7 +6,7 @@
 
 #include "kernels/choices.hpp"
 #include "runtime/device/backend.hpp"
-#include "tuner/compile/compiled_plan.hpp"
+#include "tuner/compile/compiled_choice.hpp"
 
 namespace greta {
 
@@ -28,14 +28,18 @@ class TargetCompiler {
 /// `compile_helper` and `compile_deadline` are used.
 Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& architecture,
                                                           const OpenOptions& options);
+/// For a device of this machine as it was probed, which is not opened: code objects that
+/// Device::load() takes, SPIR-V where it runs GLSL. Fails as create_hip_target().
+Result<std::unique_ptr<TargetCompiler>> create_probed_target(const DeviceInfo& device,
+                                                             const OpenOptions& options);
 /// For an open device, e.g. of open_null_hardware(), whose driver compiles; it gives no code
 /// objects.
 std::unique_ptr<TargetCompiler> create_device_target(std::unique_ptr<Device> device);
 
 /// Compiles all kernels of a configuration. Fails with `constraints` where it is not valid, else as
 /// TargetCompiler::compile().
-Result<CompiledPlan> compile_plan(TargetCompiler& compiler, const KernelTemplate& kernel_template,
-                                  const Choice& choice);
+Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const KernelTemplate& kernel_template,
+                                    const Choice& choice);
 /// Does so for many, on all cores; in the order of `choices`.
 std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler,
                                           const KernelTemplate& kernel_template,

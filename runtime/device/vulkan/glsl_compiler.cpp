@@ -112,15 +112,25 @@ void register_passes(spvtools::Optimizer& optimizer) {
       .RegisterPass(spvtools::CreateBlockMergePass());
 }
 
-bool uses_cooperative_matrices(const Spirv& spirv) {
+constexpr std::size_t header_words = 5;
+constexpr std::uint32_t cooperative_matrix_nv = 5357, cooperative_matrix_khr = 6022;
+
+bool has_capability(const Spirv& spirv, std::uint32_t wanted) {
   constexpr std::uint32_t capability = 2U << 16 | 17U;  // OpCapability: two words, opcode 17
-  constexpr std::uint32_t cooperative_matrix_nv = 5357;
-  constexpr std::size_t header_words = 5;
   // Capabilities come first in a module.
   for (std::size_t at = header_words; at + 1 < spirv.size() && spirv[at] == capability; at += 2) {
-    if (spirv[at + 1] == cooperative_matrix_nv) return true;
+    if (spirv[at + 1] == wanted) return true;
   }
   return false;
+}
+
+/// Whether the words are a header and whole instructions.
+bool has_form(const Spirv& spirv) {
+  constexpr std::uint32_t magic = 0x07230203;
+  if (spirv.size() < header_words || spirv[0] != magic) return false;
+  std::size_t at = header_words;
+  while (at < spirv.size() && spirv[at] >> 16 != 0) at += spirv[at] >> 16;
+  return at == spirv.size();
 }
 
 /// What keeps private variables in registers; drivers do the rest.
@@ -140,7 +150,7 @@ Result<Spirv> finish(const KernelSource& source, const Spirv& spirv) {
     log += fmt::format("{}spirv-opt: {}: {}\n", error ? "ERROR: " : "", position.index, message);
   });
   // Some releases of spirv-opt break cooperative matrices (llama.cpp's issue 10734).
-  const bool cautious = uses_cooperative_matrices(spirv);
+  const bool cautious = has_capability(spirv, cooperative_matrix_nv);
   cautious ? register_cautious_passes(optimizer) : register_passes(optimizer);
   spvtools::ValidatorOptions rules;
   rules.SetScalarBlockLayout(true);  // a feature that every usable device has
@@ -175,8 +185,21 @@ Result<Spirv> compile_glsl(const KernelSource& source) {
   const std::string khr = "-D" + matrix_macro(CooperativeMatrix::khr);
   const auto& options = source.options;
   const bool has_khr = std::find(options.begin(), options.end(), khr) != options.end();
-  if (!finished || !has_khr || !uses_cooperative_matrices(*finished)) return finished;
+  if (!finished || !has_khr || !has_capability(*finished, cooperative_matrix_nv)) return finished;
   return to_khr_matrices(*finished);
+}
+
+Result<void> check_module(const Spirv& spirv) {
+  if (!has_form(spirv)) return Failure{Status::compile, "no SPIR-V module", {}};
+  if (has_capability(spirv, cooperative_matrix_khr)) return {};
+  std::string log;
+  spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_3);
+  tools.SetMessageConsumer([&](spv_message_level_t, const char*, const spv_position_t&,
+                               const char* message) { log += fmt::format("{}\n", message); });
+  spvtools::ValidatorOptions rules;
+  rules.SetScalarBlockLayout(true);
+  if (tools.Validate(spirv.data(), spirv.size(), rules)) return {};
+  return Failure{Status::compile, "no valid SPIR-V: " + log.substr(0, log.find('\n')), log};
 }
 
 }  // namespace greta::vulkan

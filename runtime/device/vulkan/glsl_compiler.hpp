@@ -24,4 +24,9 @@ constexpr std::string_view glsl_passes = "passes 2";
 /// `compile`: the first error is the message, everything the compiler said is the log.
 Result<Spirv> compile_glsl(const KernelSource& source);
 
+/// Whether words from elsewhere are a module of SPIR-V, by the rules of Vulkan 1.3. Of modules with
+/// KHR cooperative matrices, which releases of SPIRV-Tools before 2024 don't know, the form alone
+/// is judged. Fails with `compile`.
+Result<void> check_module(const Spirv& spirv);
+
 }  // namespace greta::vulkan

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/device/checks.hpp"
+#include "runtime/device/hash.hpp"
 #include "runtime/device/listing.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/executable.hpp"
@@ -162,6 +163,33 @@ KernelStatistics statistics_of(const Context& context, const Pipeline& pipeline,
   return statistics;
 }
 
+/// The kernel of a translation; `driver_data` as build() takes it.
+std::unique_ptr<VulkanKernel> make_kernel(const std::shared_ptr<Context>& context, std::string key,
+                                          bool from_cache, Translation translation,
+                                          std::vector<std::byte>& driver_data) {
+  const PhysicalDevice& device = context->physical();
+  const SpirvInfo needs = inspect(translation.spirv);
+  check_resources(device, translation.source, needs);
+  translation.source.text.clear();
+  // Drivers compile anew for a listing, which they need not do where kernels are run.
+  const auto pipeline = build(context, translation, driver_data, device.compile_only);
+  auto kernel =
+      std::make_unique<VulkanKernel>(context, std::move(key), from_cache, std::move(translation),
+                                     pipeline, statistics_of(*context, *pipeline, needs));
+  // Lavapipe generates code when a kernel is first launched, be it over an empty grid.
+  if (device.info.is_cpu()) VulkanStream(context).finish_compiling(*kernel);
+  return kernel;
+}
+
+/// A code object as a module. What is none would be the driver's to crash on.
+Spirv read_module(const KernelSource& source, std::span<const std::byte> code_object) {
+  Spirv spirv(code_object.size() / sizeof(std::uint32_t));
+  std::memcpy(spirv.data(), code_object.data(), spirv.size() * sizeof(std::uint32_t));
+  if (code_object.size() % sizeof(std::uint32_t) != 0) refuse(source, "no SPIR-V module");
+  if (auto valid = check_module(spirv); !valid) refuse(source, valid.failure().message);
+  return spirv;
+}
+
 }  // namespace
 
 Result<std::string> VulkanKernel::listing() const {
@@ -174,11 +202,15 @@ Result<std::string> VulkanKernel::listing() const {
   });
 }
 
+void add_matrix_macro(const PhysicalDevice& device, KernelSource& source) {
+  if (!device.matrix_macro.empty()) source.options.push_back("-D" + device.matrix_macro);
+}
+
 std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, KernelCache& cache,
                                       KernelSource source) {
   const telemetry::Span span("device.compile");
   const PhysicalDevice& device = context->physical();
-  if (!device.matrix_macro.empty()) source.options.push_back("-D" + device.matrix_macro);
+  add_matrix_macro(device, source);
   check_source(device.info, source);
   const std::string key =
       source.content_key(fmt::format("{}, {}", device.info.compiler, glsl_passes),
@@ -193,18 +225,24 @@ std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, K
     if (!spirv) throw Refusal(spirv.failure());
     binary = Binary{std::move(spirv).value(), {}};
   }
-  const SpirvInfo needs = inspect(binary->spirv);
-  check_resources(device, source, needs);
-  source.text.clear();
-  Translation translation{std::move(source), std::move(binary->spirv)};
-  // Drivers compile anew for a listing, which they need not do where kernels are run.
-  const auto pipeline = build(context, translation, binary->driver_data, device.compile_only);
-  auto kernel = std::make_unique<VulkanKernel>(context, key, from_cache, std::move(translation),
-                                               pipeline, statistics_of(*context, *pipeline, needs));
-  // Lavapipe generates code when a kernel is first launched, be it over an empty grid.
-  if (device.info.is_cpu()) VulkanStream(context).finish_compiling(*kernel);
+  auto kernel =
+      make_kernel(context, key, from_cache,
+                  Translation{std::move(source), std::move(binary->spirv)}, binary->driver_data);
   if (!from_cache) cache.store(key, pack(kernel->spirv(), binary->driver_data));
   return kernel;
+}
+
+std::unique_ptr<VulkanKernel> load(const std::shared_ptr<Context>& context,
+                                   const KernelSource& source,
+                                   std::span<const std::byte> code_object) {
+  KernelSource described = source;
+  described.language = context->info().language;
+  check_source(context->info(), described);
+  Hash hash;
+  hash.add({reinterpret_cast<const char*>(code_object.data()), code_object.size()});
+  std::vector<std::byte> driver_data;
+  return make_kernel(context, hash.hex(), false,
+                     Translation{described, read_module(described, code_object)}, driver_data);
 }
 
 }  // namespace greta::vulkan

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "runtime/device/kernel_cache.hpp"
@@ -55,8 +56,16 @@ class VulkanKernel final : public Kernel {
   KernelStatistics statistics_;
 };
 
+/// Tells a kernel's text by an option which cooperative matrices the device has.
+void add_matrix_macro(const PhysicalDevice& device, KernelSource& source);
+
 /// Compiles a kernel for the device, or takes it from the cache. Thread-safe. Throws Refusal.
 std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, KernelCache& cache,
                                       KernelSource source);
+
+/// A kernel from SPIR-V that was compiled elsewhere. Throws Refusal.
+std::unique_ptr<VulkanKernel> load(const std::shared_ptr<Context>& context,
+                                   const KernelSource& source,
+                                   std::span<const std::byte> code_object);
 
 }  // namespace greta::vulkan

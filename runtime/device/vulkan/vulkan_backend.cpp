@@ -6,11 +6,19 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/device/vulkan/kernel.hpp"
 #include "runtime/device/vulkan/vulkan_device.hpp"
 
 namespace greta::vulkan {
 
 namespace {
+
+const PhysicalDevice& device_of(const Instance& instance, int index) {
+  if (index >= 0 && static_cast<std::size_t>(index) < instance.devices().size()) {
+    return instance.devices()[static_cast<std::size_t>(index)];
+  }
+  throw Refusal(Status::unavailable, fmt::format("there is no device vulkan:{}", index));
+}
 
 class VulkanBackend final : public Backend {
  public:
@@ -37,10 +45,7 @@ class VulkanBackend final : public Backend {
       const auto used = options.validation
                             ? std::make_shared<Instance>(true, options.on_validation_message)
                             : instance();
-      if (index < 0 || static_cast<std::size_t>(index) >= used->devices().size()) {
-        throw Refusal(Status::unavailable, fmt::format("there is no device vulkan:{}", index));
-      }
-      const PhysicalDevice& physical = used->devices()[static_cast<std::size_t>(index)];
+      const PhysicalDevice& physical = device_of(*used, index);
       if (!physical.usable && !(options.compile_only && physical.compile_only)) {
         throw Refusal(Status::unavailable,
                       fmt::format("{} is not usable: {}", physical.info.name, physical.reason));
@@ -70,6 +75,16 @@ class VulkanBackend final : public Backend {
 
 std::unique_ptr<Backend> create_backend() {
   return std::make_unique<VulkanBackend>();
+}
+
+Result<Spirv> translate(int index, KernelSource source) {
+  try {
+    const auto instance = std::make_shared<Instance>();
+    add_matrix_macro(device_of(*instance, index), source);
+    return compile_glsl(source);
+  } catch (const std::exception&) {
+    return current_failure();
+  }
 }
 
 }  // namespace greta::vulkan

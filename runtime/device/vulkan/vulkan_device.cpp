@@ -107,6 +107,13 @@ Result<std::unique_ptr<Kernel>> VulkanDevice::compile(const KernelSource& source
   });
 }
 
+Result<std::unique_ptr<Kernel>> VulkanDevice::load(const KernelSource& source,
+                                                   std::span<const std::byte> code_object) {
+  return guarded(*context_, [&]() -> Result<std::unique_ptr<Kernel>> {
+    return std::unique_ptr<Kernel>(vulkan::load(context_, source, code_object));
+  });
+}
+
 Result<std::unique_ptr<Stream>> VulkanDevice::create_stream() {
   return executing(*context_, [&]() -> Result<std::unique_ptr<Stream>> {
     return std::unique_ptr<Stream>(std::make_unique<VulkanStream>(context_));

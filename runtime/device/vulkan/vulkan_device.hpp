@@ -20,6 +20,8 @@ class VulkanDevice final : public Device {
   Result<void> upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) override;
   Result<void> download(const Buffer& from, std::size_t offset, std::span<std::byte> to) override;
   Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) override;
+  Result<std::unique_ptr<Kernel>> load(const KernelSource& source,
+                                       std::span<const std::byte> code_object) override;
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<std::unique_ptr<Event>> create_event() override;
   Result<std::unique_ptr<Graph>> create_graph(

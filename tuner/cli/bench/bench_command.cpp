@@ -170,7 +170,7 @@ int Bench::run() {
   TunedDb db = open_database(options_.db, TunedDb::Mode::read_write);
   for (const auto& device : selected_) {
     if (!preset_.checks.empty()) {
-      failed_checks_ += run_doctor(device, db, preset_.checks, check_deadline, stderr);
+      failed_checks_ += failures_of(run_doctor(device, db, preset_.checks, check_deadline, stderr));
     }
     devices_.push_back(std::make_unique<DeviceBench>(device, db, device_options()));
   }

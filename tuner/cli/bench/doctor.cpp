@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "runtime/device/utc.hpp"
 #include "tuner/bench/names.hpp"
+#include "tuner/cli/bench/bundle.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/interrupt.hpp"
@@ -21,13 +25,9 @@ struct DoctorOptions {
   std::string timeout = "120";
   std::filesystem::path db;
   bool no_lock = false;
+  std::filesystem::path bundle;  ///< empty: none
+  bool yes = false;              ///< it is written without asking
 };
-
-std::string health_text(const Health& health) {
-  if (!health.applies) return "does not apply: " + health.message;
-  if (!health.failure) return "passed: " + health.message;
-  return fmt::format("FAILED, {}: {}", to_string(*health.failure), health.message);
-}
 
 std::vector<ProbedDevice> all_devices() {
   std::vector<ProbedDevice> devices;
@@ -40,30 +40,75 @@ std::vector<ProbedDevice> all_devices() {
   return devices;
 }
 
-int doctor(const DoctorOptions& options) {
-  const auto deadline = std::chrono::seconds(read_count("--timeout", options.timeout, 100'000));
+/// Checks the devices, and adds each to `found` as soon as it is done. Throws CommandError where
+/// something failed.
+void check_devices(const DoctorOptions& options, std::chrono::seconds deadline,
+                   std::vector<DeviceHealth>& found) {
   const auto devices = options.device.empty() ? all_devices() : select_devices(options.device);
-  catch_interrupts();
   const auto locks =
       options.no_lock ? std::vector<CardLock>{} : lock_cards(devices, "greta-bench doctor");
   TunedDb db = open_database(options.db, TunedDb::Mode::read_write);
   const auto checks = names_of(check_names());
   int failures = 0;
-  for (const auto& device : devices) failures += run_doctor(device, db, checks, deadline, stdout);
+  for (const auto& device : devices) {
+    found.push_back({device.info, run_doctor(device, db, checks, deadline, stdout)});
+    failures += failures_of(found.back().checks);
+  }
   if (stop_requested()) throw CommandError(exit_failed, "interrupted");
-  if (failures == 0) return exit_done;
+  if (failures == 0) return;
   throw CommandError(exit_failed,
                      fmt::format("{} failed; what they stand for is not used on that device with "
                                  "its driver, unless --allow-unsafe is given",
                                  format_count(static_cast<std::size_t>(failures), "check")));
 }
 
+/// Whatever the checks end with, the bundle tells.
+int doctor_with_bundle(const DoctorOptions& options, std::chrono::seconds deadline) {
+  Bundle bundle(options.bundle, options.yes, deadline);
+  std::vector<DeviceHealth> found;
+  std::optional<CommandError> end;
+  if (const auto died = bundle.probe(); !died.empty()) {  // this process would die, too
+    end.emplace(exit_failed, "listing devices failed: " + died);
+  } else {
+    try {
+      check_devices(options, deadline, found);
+    } catch (const CommandError& error) {
+      if (error.code() == exit_usage || stop_requested()) throw;
+      end = error;
+    } catch (const Error& error) {
+      end.emplace(exit_failed, error.what());
+    }
+  }
+  bundle.add(found, end ? end->what() : "");
+  if (stop_requested()) throw CommandError(exit_failed, "interrupted");
+  bundle.write();
+  if (end) throw CommandError(*end);
+  return exit_done;
+}
+
+int doctor(const DoctorOptions& options) {
+  const auto deadline = std::chrono::seconds(read_count("--timeout", options.timeout, 100'000));
+  if (options.yes && options.bundle.empty()) throw CommandError(exit_usage, "--yes: of --bundle");
+  catch_interrupts();
+  if (!options.bundle.empty()) return doctor_with_bundle(options, deadline);
+  std::vector<DeviceHealth> found;
+  check_devices(options, deadline, found);
+  return exit_done;
+}
+
 }  // namespace
 
-int run_doctor(const ProbedDevice& device, TunedDb& db, const std::vector<std::string>& checks,
-               std::chrono::seconds deadline, std::FILE* stream) {
+int failures_of(const std::vector<Health>& checks) {
+  return static_cast<int>(std::count_if(checks.begin(), checks.end(), [](const Health& health) {
+    return health.failure.has_value();
+  }));
+}
+
+std::vector<Health> run_doctor(const ProbedDevice& device, TunedDb& db,
+                               const std::vector<std::string>& checks,
+                               std::chrono::seconds deadline, std::FILE* stream) {
   fmt::print(stream, "{} {}\n", device.info.id(), device.info.name);
-  int failures = 0;
+  std::vector<Health> found;
   bool usable = true;
   for (const auto& check : checks) {
     if (stop_requested()) break;
@@ -76,17 +121,17 @@ int run_doctor(const ProbedDevice& device, TunedDb& db, const std::vector<std::s
     if (stop_requested()) break;  // the check may have been interrupted, too
     fmt::print(stream, "{}", format_row(check, health_text(health)));
     std::fflush(stream);
+    found.push_back(health);
     if (!health.failure) {
       db.clear_unsafe(device.info, check);
       continue;
     }
-    ++failures;
     const UnsafePart part{
         check, std::string(to_string(*health.failure)), health.message, {}, utc_now()};
     db.set_unsafe(device.info, part);
     usable = !avoided({part}).device;
   }
-  return failures;
+  return found;
 }
 
 void add_doctor_command(CLI::App& app, Action& action) {
@@ -101,7 +146,13 @@ void add_doctor_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for a tool that measures on the same card");
-  command->footer("Examples:\n  greta-bench doctor\n  greta-bench doctor --device vulkan:0");
+  command->add_option("--bundle", options->bundle,
+                      "Pack what was found into this .tar.gz, for somebody elsewhere "
+                      "(docs/first-amd-run.md)");
+  command->add_flag("--yes", options->yes, "Write the bundle without asking");
+  command->footer(
+      "Examples:\n  greta-bench doctor\n  greta-bench doctor --device vulkan:0\n"
+      "  greta-bench doctor --bundle first-run.tar.gz");
   command->callback([&action, options] { action = [options] { return doctor(*options); }; });
 }
 

@@ -12,8 +12,12 @@ namespace greta {
 
 /// Runs health checks on a device, each in a process of its own, prints a line for each on
 /// `stream`, and records in the database what fails and what does not fail any more. After a failed
-/// check that makes the whole device unsafe, those behind it are left out. Returns how many failed.
-int run_doctor(const ProbedDevice& device, TunedDb& db, const std::vector<std::string>& checks,
-               std::chrono::seconds deadline, std::FILE* stream);
+/// check that makes the whole device unsafe, those behind it are left out.
+std::vector<Health> run_doctor(const ProbedDevice& device, TunedDb& db,
+                               const std::vector<std::string>& checks,
+                               std::chrono::seconds deadline, std::FILE* stream);
+
+/// How many of them failed.
+int failures_of(const std::vector<Health>& checks);
 
 }  // namespace greta

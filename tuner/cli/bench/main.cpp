@@ -14,6 +14,7 @@ constexpr auto examples = R"(Examples:
   greta-bench --preset perf --both --device hip:0 --filter gemm/f16
   greta-bench --preset my.json --repeat 10 --benchmark_out=figures.json
   greta-bench doctor                              # what must not be used on these devices
+  greta-bench doctor --bundle first-run.tar.gz    # and everything that tells somebody else why
   greta-bench compare results/lavapipe/old.csv results/lavapipe/new.csv
 
 Google Benchmark's own flags (--benchmark_…) are taken as well; docs/benchmarks.md has the rest.)";
@@ -35,6 +36,7 @@ int run(int argc, char** argv) {
     add_doctor_command(app, action);
     add_schema_command(app, action);
     add_check_command(app, action);
+    add_bundle_commands(app, action);
     add_calls_command(app, action);
     add_worker_command(app, action);
   };

@@ -159,7 +159,7 @@ fs::path numbered(const fs::path& file, std::size_t index) {
   return file.parent_path() / name;
 }
 
-void write_files(const CompileOptions& options, const CompiledPlan& compiled) {
+void write_files(const CompileOptions& options, const CompiledChoice& compiled) {
   std::string listings;
   for (std::size_t i = 0; i < compiled.kernels.size(); ++i) {
     const auto& code_object = compiled.kernels[i].code_object;

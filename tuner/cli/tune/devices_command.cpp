@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "db/json.hpp"
 #include "runtime/device/backend.hpp"
+#include "tuner/cli/probe_json.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/report/format.hpp"
 
@@ -14,21 +14,6 @@ struct Found {
   std::string backend;
   Probe probe;
 };
-
-nlohmann::json probe_json(const Found& found) {
-  nlohmann::json devices = nlohmann::json::array();
-  for (const auto& device : found.probe.devices) {
-    auto object = to_json(device.info);
-    object["usable"] = device.usable;
-    object["reason"] = device.reason;
-    devices.push_back(object);
-  }
-  return {{"backend", found.backend},
-          {"available", found.probe.available},
-          {"reason", found.probe.reason},
-          {"missing", found.probe.missing},
-          {"devices", devices}};
-}
 
 /// "f16 and bf16 16x16x16, f16 32x32x8"
 std::string matrix_text(const std::vector<MatrixOperation>& operations) {
@@ -115,7 +100,7 @@ int list_devices(bool as_json) {
   std::vector<DeviceInfo> devices;
   for (Backend* backend : backends()) {
     const Found found{std::string(backend->name()), backend->probe()};
-    all.push_back(probe_json(found));
+    all.push_back(probe_json(found.backend, found.probe));
     text += backend_rows(found);
     for (const auto& device : found.probe.devices) {
       any = any || device.usable;

@@ -36,19 +36,19 @@ class FreshDevice {
   std::unique_ptr<Device> device_;
 };
 
-/// The first device that runs code objects of an architecture.
-Result<std::string> device_of(const std::string& architecture) {
+/// The first device that runs a case's code objects, and is of its architecture.
+Result<std::string> device_of(const KernelCase& run) {
   std::vector<std::string> there;
   for (Backend* const backend : backends()) {
     for (const auto& device : backend->probe().devices) {
       const DeviceInfo& info = device.info;
-      if (!device.usable || info.language != "hip") continue;  // cases hold HIP's code objects
-      if (info.architecture == architecture) return info.id();
+      if (!device.usable || info.language != run.language) continue;
+      if (info.architecture == run.architecture) return info.id();
       there.push_back(fmt::format("{} is {}", info.id(), info.architecture));
     }
   }
   return Failure{Status::invalid_argument,
-                 fmt::format("compiled for {}, and no device here is one: {}", architecture,
+                 fmt::format("compiled for {}, and no device here is one: {}", run.architecture,
                              there.empty() ? "none runs code objects"
                                            : fmt::format("{}", fmt::join(there, ", "))),
                  {}};
@@ -69,8 +69,8 @@ int run_cases(const RunCaseOptions& options) {
       cannot(read.failure());
       continue;
     }
-    const auto name = options.device.empty() ? device_of(read->architecture)
-                                             : Result<std::string>(options.device);
+    const auto name =
+        options.device.empty() ? device_of(*read) : Result<std::string>(options.device);
     if (!name) {
       cannot(name.failure());
       continue;
@@ -100,8 +100,10 @@ void add_run_case_command(CLI::App& app, Action& action) {
       "run-case", "Run cases that compile --emit-case wrote, and check what their kernels compute");
   auto options = std::make_shared<RunCaseOptions>();
   command->add_option("cases", options->folders, "Folders with a case.json")->required();
-  command->add_option("--device", options->device,
-                      "An id as hip:0, or a part of a name; default: one of a case's architecture");
+  command->add_option(
+      "--device", options->device,
+      "An id as hip:0, or a part of a name; default: one of a case's architecture. SPIR-V "
+      "runs on any Vulkan device that is named");
   command->callback([&action, options] { action = [options] { return run_cases(*options); }; });
 }
 

@@ -20,7 +20,7 @@ struct CompiledKernel {
 };
 
 /// A configuration of a problem, compiled for an architecture.
-struct CompiledPlan {
+struct CompiledChoice {
   Choice choice;
   std::string architecture;
   LaunchPlan plan;
@@ -30,7 +30,7 @@ struct CompiledPlan {
 /// What came of compiling a configuration.
 struct CompileOutcome {
   Choice choice;
-  Result<CompiledPlan> compiled;
+  Result<CompiledChoice> compiled;
 };
 
 }  // namespace greta

@@ -1,0 +1,207 @@
+// Protects: an archive is what tar reads, and is whole or not there; what names people and machines
+// is found wherever it stands as a word; a failed configuration's folder runs again, also where its
+// operands are too large to be in it, on devices that run SPIR-V as well.
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/architectures.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/process.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tuner/bundle/archive.hpp"
+#include "tuner/bundle/failed_choice.hpp"
+#include "tuner/bundle/private_names.hpp"
+#include "tuner/compile/case_files.hpp"
+#include "tuner/compile/run_case.hpp"
+
+namespace greta {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_whole(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string noise(std::size_t bytes) {
+  std::mt19937 random(1);
+  std::string text(bytes, '\0');
+  for (char& byte : text) byte = static_cast<char>(random());
+  return text;
+}
+
+TEST(Archive, TarReadsWhatWasWritten) {
+  const test::TemporaryFolder folder;
+  const std::string deep = "bundle/" + std::string(90, 'a') + "/" + std::string(60, 'b') + ".txt";
+  const std::vector<ArchiveFile> files{{"bundle/empty", ""},
+                                       {"bundle/one", "x"},
+                                       {"bundle/block", noise(512)},
+                                       {"bundle/large", noise(3'000'001)},
+                                       {deep, "deep\n"}};
+  ASSERT_TRUE(write_archive(folder / "a.tar.gz", files, 1'700'000'000));
+  EXPECT_EQ(folder.listing(), "a.tar.gz");
+  const auto unpacked = run_process({"tar", "xzf", folder / "a.tar.gz", "-C", folder.path()}, {},
+                                    std::chrono::seconds(60));
+  ASSERT_TRUE(unpacked && unpacked->ok()) << unpacked->errors;
+  EXPECT_EQ(unpacked->errors, "");
+  for (const auto& [path, contents] : files) EXPECT_TRUE(read_whole(folder / path) == contents);
+}
+
+TEST(Archive, TakesNoFilesPlace) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "a") << "mine";
+  fs::create_symlink(folder / "nowhere", folder / "b");
+  for (const char* name : {"a", "b"}) {
+    EXPECT_EQ(check_archive(folder / name).failure().status, Status::invalid_argument);
+    EXPECT_EQ(write_archive(folder / name, {{"x", "y"}}, 0).failure().status,
+              Status::invalid_argument);
+  }
+  EXPECT_EQ(read_whole(folder / "a"), "mine");
+  EXPECT_EQ(folder.listing(), "a b");
+}
+
+TEST(Archive, IsWholeOrNotThere) {
+  const test::TemporaryFolder folder;
+  EXPECT_EQ(check_archive(folder / "none/a").failure().status, Status::io);
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit little{100'000, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &little);
+  const auto written = write_archive(folder / "a", {{"x", noise(1'000'000)}}, 0);
+  setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.failure().status, Status::io);
+  EXPECT_NE(written.failure().message.find("File too large"), std::string::npos)
+      << written.failure().message;
+  EXPECT_EQ(folder.listing(), "");
+}
+
+TEST(PrivateNames, AreFoundAsWords) {
+  const PrivateNames names({"/srv/people/zaphod/", "/", ""}, {"zaphod", "root", ""},
+                           {"heart-of-gold.example.org", "heart-of-gold", "localhost"});
+  EXPECT_EQ(names.without("/srv/people/zaphod/x.hip: zaphod@heart-of-gold"), "~/x.hip: USER@HOST");
+  EXPECT_EQ(names.without("heart-of-gold.example.org:/home/ford.p-1/a"), "HOST:~/a");
+  // A part of another word is no name, and what names nobody stays.
+  EXPECT_EQ(names.without("zaphods xzaphod zaphod_1 root localhost /home/"),
+            "zaphods xzaphod zaphod_1 root localhost ~");
+  EXPECT_TRUE(
+      names.in(std::string_view("\x7f"
+                                "ELF\0zaphod\0",
+                                12)));
+  EXPECT_FALSE(names.in("zaphods /srv/people"));
+}
+
+class FailedChoice : public ::testing::TestWithParam<const char*> {};
+
+/// One that is right: what becomes of it elsewhere is the test's to change.
+CheckedChoice choice_of(const DeviceInfo& device, const std::string& problem) {
+  CheckedChoice choice;
+  choice.problem = problem;
+  const auto parsed = Problem::parse(problem).value();
+  choice.config = find_template(parsed.op)->default_config(parsed, device).text();
+  choice.seed = 3;
+  return choice;
+}
+
+TEST_P(FailedChoice, RunsAgainFromItsFolder) {
+  const auto device = open_device(GetParam(), {}).value();
+  // The one is written whole, the other's operands are drawn where it is run.
+  for (const auto& [problem, whole] :
+       {std::pair{"gemm dtype=f32 out=f32 m=33 n=17 k=19", true},
+        std::pair{"gemm dtype=f32 out=f32 m=1 n=1024 k=2048", false}}) {
+    SCOPED_TRACE(problem);
+    const test::TemporaryFolder folder;
+    const auto written =
+        write_failed_choice(device->info(), choice_of(device->info(), problem), {}, folder.path());
+    ASSERT_TRUE(written) << written.failure().message;
+    EXPECT_EQ(fs::exists(folder / "case/A.bin"), whole);
+    const bool glsl = device->info().language == "glsl";
+    EXPECT_TRUE(fs::exists(folder / (glsl ? "kernel-0.comp" : "kernel-0.hip")));
+    auto read = read_case(folder / "case");
+    ASSERT_TRUE(read) << read.failure().message;
+    const auto passed = run_case(*device, *read, std::chrono::minutes(1));
+    ASSERT_TRUE(passed) << passed.failure().message;
+    EXPECT_EQ(*passed, "");
+    // An input that the kernel reads and the expectations don't know.
+    auto& a = read->buffers.front();
+    std::fill(a.data.begin(), a.data.end(), std::byte{0x3f});
+    const auto failed = run_case(*device, *read, std::chrono::minutes(1));
+    ASSERT_TRUE(failed) << failed.failure().message;
+    EXPECT_NE(failed->find("outside the bound"), std::string::npos) << *failed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, FailedChoice, ::testing::Values("vulkan:0", "hip-host:1"),
+                         [](const auto& device) {
+                           return std::string(device.param).starts_with("vulkan") ? "lavapipe"
+                                                                                  : "hip_host";
+                         });
+
+TEST(FailedChoiceCase, IsMadeForAGpuThatIsNotOpened) {
+  // The device may be what hangs: all that is asked of it is what was known when it was listed.
+  DeviceInfo device = architecture_info("gfx942").value();
+  device.backend = "hip";
+  device.index = 7;
+  const test::TemporaryFolder folder;
+  const auto choice = choice_of(device, "gemm dtype=f16 out=f16 m=64 n=48 k=32");
+  const auto written = write_failed_choice(device, choice, {}, folder.path());
+  ASSERT_TRUE(written) << written.failure().message;
+  const auto read = read_case(folder / "case").value();
+  EXPECT_EQ(read.architecture, "gfx942");
+  EXPECT_EQ(std::memcmp(read.code_objects.at(0).data(),
+                        "\x7f"
+                        "ELF",
+                        4),
+            0);
+  EXPECT_EQ(read.problem, choice.problem);
+  EXPECT_EQ(read.config, choice.config);
+}
+
+TEST(FailedChoiceCase, SourcesAreThereWhereNothingCompiles) {
+  const auto device = open_device("hip-host:1", {}).value();
+  OpenOptions options;
+  options.compiler = "/bin/false";
+  const test::TemporaryFolder folder;
+  const auto choice = choice_of(device->info(), "add dtype=f32 out=f32 rows=3 cols=5");
+  EXPECT_FALSE(write_failed_choice(device->info(), choice, options, folder.path()));
+  EXPECT_EQ(folder.listing(), "kernel-0.hip");
+}
+
+TEST(FailedChoiceCase, WhatIsNoModuleIsNotLoaded) {
+  const auto device = open_device("vulkan:0", {}).value();
+  const test::TemporaryFolder folder;
+  const auto choice = choice_of(device->info(), "add dtype=f32 out=f32 rows=3 cols=5");
+  ASSERT_TRUE(write_failed_choice(device->info(), choice, {}, folder.path()));
+  auto read = read_case(folder / "case").value();
+  auto& code = read.code_objects.front();
+  const auto good = code;
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{3}, std::size_t{20}, good.size() - 4}) {
+    code.assign(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(bytes));
+    EXPECT_EQ(run_case(*device, read, std::chrono::minutes(1)).failure().status,
+              Status::invalid_argument)
+        << bytes;
+  }
+  // It is for Vulkan's devices, whatever their architecture, and for no other.
+  code = good;
+  read.architecture = "gfx1103";
+  EXPECT_EQ(run_case(*device, read, std::chrono::minutes(1)).value(), "");
+  const auto host = open_device("hip-host:0", {}).value();
+  EXPECT_EQ(run_case(*host, read, std::chrono::minutes(1)).failure().status,
+            Status::invalid_argument);
+}
+
+}  // namespace
+}  // namespace greta

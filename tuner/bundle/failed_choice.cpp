@@ -1,0 +1,82 @@
+#include "tuner/bundle/failed_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string_view>
+
+#include "db/values.hpp"
+#include "kernels/catalog.hpp"
+#include "tuner/compile/case_files.hpp"
+
+namespace greta {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Operands and expectations above this are drawn from their seed where the case is run.
+constexpr std::size_t whole_case_bytes = std::size_t{4} << 20;
+
+void write_file(const fs::path& file, const void* data, std::size_t bytes) {
+  std::ofstream out(file, std::ios::binary);
+  out.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  out.close();
+  if (!out) throw Error({Status::io, file.string() + ": can't be written", {}});
+}
+
+void write_sources(const LaunchPlan& plan, const fs::path& folder) {
+  for (std::size_t i = 0; i < plan.sources.size(); ++i) {
+    const KernelSource& source = plan.sources[i];
+    const auto extension = source.language == "glsl" ? "comp" : "hip";
+    std::string text = fmt::format("// {}, entry {}, workgroup {}x{}x{}, subgroup size {}, options",
+                                   source.name, source.entry, source.block[0], source.block[1],
+                                   source.block[2], source.required_subgroup_size);
+    for (const auto& option : source.options) text += " " + option;
+    text += "\n" + source.text;
+    write_file(folder / fmt::format("kernel-{}.{}", i, extension), text.data(), text.size());
+  }
+}
+
+void write_code_objects(const CompiledChoice& compiled, const fs::path& folder) {
+  for (std::size_t i = 0; i < compiled.kernels.size(); ++i) {
+    const auto& binary = compiled.kernels[i].code_object;
+    const bool spirv = compiled.plan.sources[i].language == "glsl";
+    write_file(folder / fmt::format("kernel-{}.{}", i, spirv ? "spv" : "co"), binary.data(),
+               binary.size());
+  }
+}
+
+std::size_t file_bytes(const KernelCase& made) {
+  std::size_t bytes = 0;
+  for (const auto& buffer : made.buffers) {
+    bytes += buffer.data.size() + buffer.expected.size() * sizeof(Expected);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<void> write_failed_choice(const DeviceInfo& device, const CheckedChoice& choice,
+                                 const OpenOptions& options, const fs::path& folder) {
+  try {
+    const Choice failed{Problem::parse(choice.problem).value(), config_from_text(choice.config)};
+    const auto* kernel_template = find_template(failed.problem.op);
+    if (kernel_template == nullptr) throw Error("no operation " + failed.problem.op);
+    write_sources(kernel_template->plan(failed.problem, device, failed.config).value(), folder);
+    const auto target = create_probed_target(device, options);
+    if (!target) return target.failure();
+    const auto compiled = compile_plan(**target, *kernel_template, failed);
+    if (!compiled) return compiled.failure();
+    const auto made = make_case(*kernel_template, *compiled, choice.seed);
+    if (!made) {
+      write_code_objects(*compiled, folder);
+      return made.failure();
+    }
+    const bool whole = file_bytes(*made) <= whole_case_bytes;
+    return write_case(*made, folder / "case", whole ? CaseForm::whole : CaseForm::seed);
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+}  // namespace greta
