@@ -42,15 +42,6 @@ class Mutant:
             raise ValueError(f"{self.file} has changed: {self.old!r} is not at {self.start}")
         return text[:self.start] + self.new + text[self.start + len(self.old):]
 
-    def probe(self):
-        """The file with an #error in front of the mutated line: compiling it tells whether any kernel has
-        that line."""
-        text = (ROOT / self.file).read_text()
-        at = text.rfind("\n", 0, self.start) + 1
-        while at > 1 and text[text.rfind("\n", 0, at - 1) + 1:at].endswith("\\\n"):  # inside of a macro
-            at = text.rfind("\n", 0, at - 1) + 1
-        return f'{text[:at]}#error "reached"\n{text[at:]}'
-
 
 def mutants_of(file, op=""):
     """All mutants of a file."""

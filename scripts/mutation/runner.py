@@ -10,6 +10,7 @@ import tempfile
 import threading
 
 from mutation.mutants import ROOT, TEMPLATES
+from mutation.reach import Reach
 
 # A problem of an operation without edges, as people tune them, for variants that its default has not.
 ALIGNED = {
@@ -55,11 +56,27 @@ class Tools:
         self.hip_devices = [device for device in devices if device.startswith("hip")]
         self.problems, self.seed, self.trials, self.seconds = problems, seed, trials, seconds
 
-    def verify(self, op, device, templates=None, tune=None, problems=None):
-        """What `greta-tune verify` says: None where all is right, else how it failed and where."""
+    def reach(self, op, device):
+        """Which of the operation's random problems have which part of a template."""
+        with self._lock:
+            lock = self._locks.setdefault((op, device), threading.Lock())
+        with lock:
+            if (op, device) not in self._reach:
+                def render(templates, folder):
+                    code, _, errors = run([self.tune, "verify", op, "--device", device, "--problems", self.problems,
+                                           "--seed", self.seed, "--templates", templates, "--sources", folder], 300)
+                    if code != 0:
+                        raise RuntimeError(errors)
+                self._reach[op, device] = Reach(render, device)
+            return self._reach[op, device]
+
+    def verify(self, op, device, templates=None, tune=None, problems=None, only=()):
+        """What `greta-tune verify` says: None where all is right, else how it failed and where. `only`: of the
+        random problems those with these numbers, as the others' kernels are what they are without `templates`."""
         command = [tune or self.tune, "verify", op, "--device", device, "--problems",
                    problems or self.problems, "--seed", self.seed, "--first", "--deadline", 20, "--json"]
-        code, output, errors = run(command + (["--templates", templates] if templates else []), self.seconds)
+        command += ["--templates", templates] if templates else []
+        code, output, errors = run(command + (["--only", ",".join(map(str, only))] if only else []), self.seconds)
         if code == 0:
             return None
         if code == 1 and output:
@@ -111,7 +128,7 @@ class Tools:
                 self._databases[device] = file
             return self._databases[device]
 
-    _problems, _databases, _lock = {}, {}, threading.Lock()
+    _problems, _databases, _reach, _locks, _lock = {}, {}, {}, {}, threading.Lock()
 
     def compiled(self, mutant, folder):
         """Programs linked with a mutated source, by name; None where it does not compile."""
@@ -146,25 +163,23 @@ def judge_template(tools, mutant, method):
         templates = folder / "templates"
         file = templates / pathlib.Path(mutant.file).relative_to(TEMPLATES.relative_to(ROOT))
         file.parent.mkdir(parents=True)
-        devices = tools.hip_devices if file.suffix == ".hip" else tools.glsl_devices
-        def look(device):
-            return (tools.verify(mutant.op, device, templates) if method == "verify" else
-                    tools.tuning(mutant, device, templates, folder))
-
         file.write_text(mutant.text())
-        for device in devices:
-            found = look(device)
+        compiled = []  # on these devices
+        for device in tools.hip_devices if file.suffix == ".hip" else tools.glsl_devices:
+            problems = tools.reach(mutant.op, device).of(mutant.file, mutant.start)
+            if not problems:
+                continue
+            compiled.append(device)
+            found = (tools.verify(mutant.op, device, templates, only=problems) if method == "verify" else
+                     tools.tuning(mutant, device, templates, folder))
             if found:
                 verdict = {"compile": "no mutant", "no device": "error", "tool": "error"}.get(found[0], "found")
                 return {"verdict": verdict, "how": found[0], "where": f"{device}: {found[1]}"}
-        file.write_text(mutant.probe())
-        for device in devices:
-            found = look(device)
-            if found and found[0] == "compile":
-                return {"verdict": "survived", "how": "", "where": f"compiled on {device}"}
+        if compiled:
+            return {"verdict": "survived", "how": "", "where": f"compiled on {', '.join(compiled)}"}
         return {"verdict": "not compiled", "how": "", "where": "no kernel of these devices has the line"}
-    except Timeout as timeout:
-        return {"verdict": "found", "how": "timeout", "where": str(timeout)[:300]}
+    except Timeout as timeout:  # of the tool, not of a launch
+        return {"verdict": "error", "how": "timeout", "where": str(timeout)[:300]}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

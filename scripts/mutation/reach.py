@@ -1,0 +1,75 @@
+"""Which of the kernels that `verify` checks have a line of a template, by the preprocessor.
+
+Every part of a template between two preprocessor conditions gets a mark. The sources of the kernels are rendered
+from the marked templates and preprocessed; the marks that are left say which parts each kernel has.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from mutation.mutants import ROOT, SOURCES, TEMPLATES
+
+LANGUAGE = ROOT / "runtime/device/hip/host/language/greta_host.hpp"
+CONDITION = re.compile(r"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b")
+IMITATED = {"hip-host:0": 80, "hip-host:1": 942, "hip-host:2": 1100, "hip-host:3": 1201}
+MARK = re.compile(r"\bGRETA_PART_(\d+)_(\d+)\b")
+
+
+def parts(text):
+    """Positions at which the parts of a template begin: its start, and after each condition."""
+    starts = [] if text.startswith("#version ") else [0]  # which has to be the first line
+    for line in re.finditer(r"(?:[^\n\\]|\\\n|\\)*\n", text):
+        if line[0].startswith("#version ") or CONDITION.match(line[0]):
+            starts.append(line.end())
+    return starts
+
+
+class Reach:
+    """The problems, by number, whose kernels have a part of a template; for one operation and device."""
+
+    def __init__(self, render, device):
+        """`render(templates, folder)` writes kernels' sources of problem I as FOLDER/I-*.comp or .hip."""
+        self.device = device
+        self.files = [file for file in sorted(TEMPLATES.rglob("*")) if file.suffix in SOURCES]
+        self.starts = [parts(file.read_text()) for file in self.files]
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="reach-"))
+        try:
+            self._mark(folder / "templates")
+            (folder / "sources").mkdir()
+            render(folder / "templates", folder / "sources")
+            self.problems = {}
+            for source in sorted((folder / "sources").iterdir()):
+                number = int(source.name.split("-")[0])
+                for mark in set(MARK.findall(self._preprocessed(source))):
+                    self.problems.setdefault((int(mark[0]), int(mark[1])), set()).add(number)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _mark(self, folder):
+        for i, file in enumerate(self.files):
+            text, marked, last = file.read_text(), "", 0
+            for j, start in enumerate(self.starts[i]):
+                marked += f"{text[last:start]}GRETA_PART_{i}_{j}\n"
+                last = start
+            to = folder / file.relative_to(TEMPLATES)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_text(marked + text[last:])
+
+    def _preprocessed(self, source):
+        command = ["cpp", "-P", "-undef", "-w", "-x", "assembler-with-cpp"]
+        if source.suffix == ".hip":
+            number = IMITATED[self.device]
+            command = ["c++", "-E", "-P", "-w", "-x", "c++", f"-DGRETA_HOST={number}", "-DGRETA_HOST_DYNAMIC_BYTES=65536",
+                       "-I", str(ROOT), "-include", str(LANGUAGE)]
+        done = subprocess.run([*command, str(source)], capture_output=True, text=True, errors="replace")
+        if done.returncode != 0:
+            raise RuntimeError(f"{source.name}: {done.stderr[:300]}")
+        return done.stdout
+
+    def of(self, file, position):
+        """The problems whose kernels have what is at a position of a template."""
+        i = self.files.index(ROOT / file)
+        part = max((j for j, start in enumerate(self.starts[i]) if start <= position), default=0)
+        return sorted(self.problems.get((i, part), ()))
