@@ -179,6 +179,10 @@ TEST_P(Bounds, AreAsFarFromTheWorstErrorAsIsStated) {
     }
     if (factor == 0) {
       EXPECT_EQ(ratio, 0) << "these results are exact";
+      for (const auto& output : trial.reference().expected().value()) {
+        EXPECT_TRUE(std::all_of(output.begin(), output.end(),
+                                [](const Expected& e) { return e.bound == 0; }));
+      }
       return;
     }
     EXPECT_GE(ratio * factor, 1) << "the bound is " << 1 / ratio << " times the worst error, "
