@@ -179,7 +179,8 @@ TEST_P(Bounds, AreAsFarFromTheWorstErrorAsIsStated) {
     }
     if (factor == 0) {
       EXPECT_EQ(ratio, 0) << "these results are exact";
-      for (const auto& output : trial.reference().expected().value()) {
+      const auto expected = trial.reference().expected().value();
+      for (const auto& output : expected) {
         EXPECT_TRUE(std::all_of(output.begin(), output.end(),
                                 [](const Expected& e) { return e.bound == 0; }));
       }
