@@ -107,6 +107,10 @@ std::vector<Case> softmax_cases(const DTypes& types) {
       with("scaled", "40", "200", {{"scale", "-1.7"}}, times(64), {1.1, 1.1, 1.1, 1.1, 1.1}),
       with("large but near", "40", "200", {{"scale", "0.3"}}, around(1000), {5, 5, 4.3, 1.1, 1.1}),
       with("masked", "40", "200", {{"mask", "additive"}}, times(64), {1.1, 1.1, 1.1, 1.1, 1.1}),
+      {"masks of one size",
+       {{"mask", "additive"}, {"rows", "40"}, {"cols", "200"}},
+       {{"mask", between(1000, 1002)}},
+       {7.8, 8.2, 8.5, 1.6, 1.2}},
       with("infinities", "40", "200", {}, infinite, {1.8, 1.8, 1.8, 1.2, 1.2})};
   if (types.in == types.out) {
     cases.push_back(
