@@ -30,6 +30,7 @@ GemmErrorModel::GemmErrorModel(const Problem& problem) : out_(problem.out_dtype)
   alpha_ = std::strtof(problem.attribute("alpha", "1").c_str(), nullptr);
   beta_ = std::strtof(problem.attribute("beta", "0").c_str(), nullptr);
   gamma_ = dot_product_error(problem.dim("k"));
+  flushed_ = std::abs(alpha_) * 2 * static_cast<double>(problem.dim("k")) * 0x1p-126;
   roundings_ = (alpha_ != 1) + bias_ + residual_ + 2 * (beta_ != 0);
 }
 
@@ -42,7 +43,7 @@ double GemmErrorModel::value_factor() const {
 }
 
 double GemmErrorModel::least() const {
-  return out_ == DType::f16 ? 0x1p-25 : smallest_normal(out_);
+  return flushed_ + (out_ == DType::f16 ? 0x1p-25 : smallest_normal(out_));
 }
 
 Expected GemmErrorModel::expect(const GemmTerms& terms) const {

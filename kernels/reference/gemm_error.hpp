@@ -36,7 +36,8 @@ double dot_product_error(std::int64_t length);
 /// Each operation of the epilogue adds u times the magnitude of its terms. An activation multiplies
 /// what came before by its Lipschitz constant (1.1 for silu, 1.13 for gelu) and adds its own error,
 /// see activation.hpp. Rounding to the output type adds its unit roundoff times the value, and
-/// half its smallest number (f32: its smallest normal one, as devices may flush).
+/// half its smallest number (f32: its smallest normal one, as devices may flush). They may flush
+/// products and partial sums as well, |alpha| 2 K 2^-126.
 class GemmErrorModel {
  public:
   explicit GemmErrorModel(const Problem& problem);
@@ -62,6 +63,7 @@ class GemmErrorModel {
   bool residual_ = false;
   double alpha_ = 1, beta_ = 0;
   double gamma_ = 0;
+  double flushed_ = 0;
   int roundings_ = 0;  ///< of the epilogue, before the activation
   DType out_;
 };

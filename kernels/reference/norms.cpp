@@ -104,10 +104,9 @@ LayerNorm::Moments LayerNorm::moments_of(std::int64_t row) const {
     variance += distance * distance / count;
   }
   const double merged = merges(x_->spec.cols);
-  const double mean_error = (14 + merged) * u * (average + farthest);
+  const double mean_error = (14 + merged) * (u * (average + farthest) + smallest);
   const double variance_error = (sum_error(x_->spec.cols) + 3 * u) * variance +
-                                (4 + 2 * merged) * u * farthest * std::sqrt(variance) +
-                                mean_error * mean_error;
+                                (4 + 2 * merged) * u * farthest * average + mean_error * mean_error;
   m.factor = 1 / std::sqrt(variance + epsilon_);
   m.factor_error = 0.5 * variance_error / (variance + epsilon_) + 5.5 * u;
   m.distance_error = mean_error + 2 * u * farthest + 2 * smallest;

@@ -45,11 +45,12 @@ class RmsNorm {
 /// Chan's
 ///   formula, whose mean is rounded once in each merge, and whose steps towards it add up to A;
 /// - the variance v by (sum_error + 3u) v, the elements' own errors and those of the distances that
-/// are
-///   merged, (4 + 2 merges) u D sqrt(v), and the square of the mean's;
+///   are merged, (4 + 2 merges) u D A, and the square of the mean's: each error of at most c u D of
+///   an element adds twice its distance times that, and distances have the mean A;
 /// - an inverse root within 2 ulp by 4u, behind it a division and a sum, half of 3u;
 /// - 3u for the products with it and the weight, and u for adding the bias.
-/// Devices may flush what is below 2^-126 to 0.
+/// Devices may flush what is below 2^-126 to 0: each rounding of the mean and of an element adds as
+/// much.
 class LayerNorm {
  public:
   LayerNorm(const Problem& problem, const std::vector<HostTensor>& inputs);

@@ -8,7 +8,9 @@
 namespace greta {
 
 /// out = silu(gate) * up. The error is that of silu's evaluation in f32 (activation.hpp) times
-/// |up|, one more rounding for the product, and one to the output's type; every element is checked.
+/// |up|, one more rounding for the product, and one to the output's type; and 2^-126 (1 +
+/// |silu(gate)|
+/// + |up|), as devices may flush up, silu(gate) and the product. Every element is checked.
 std::unique_ptr<Reference> silu_mul_reference(const Problem& problem,
                                               const std::vector<HostTensor>& inputs,
                                               std::uint64_t seed);

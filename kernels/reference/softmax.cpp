@@ -45,7 +45,8 @@ class Softmax {
     const Score score = score_of(row, col);
     if (all.sum == 0) return rounded(out_, 0, 0);
     if (all.largest.value == infinity) {
-      return rounded(out_, score.value == infinity ? 1 / all.sum : 0, 2 * u / all.sum);
+      if (score.value != infinity) return rounded(out_, 0, 0);
+      return rounded(out_, 1 / all.sum, 7 * u / all.sum);
     }
     const double d = all.largest.value - score.value;
     if (d == infinity) return rounded(out_, 0, 0);

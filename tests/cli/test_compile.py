@@ -239,6 +239,7 @@ class Cases(Case):
         self.assertEqual((case["schema"], case["op"], case["arch"]), (1, "gemm", "gfx90a"))
         self.assertEqual(os.path.getsize(folder / case["buffers"]["C"]["expected"]), 40 * 33 * 8)
         self.assertEqual(os.path.getsize(folder / case["buffers"]["C"]["file"]), 40 * 33 * 4)
+        self.assertEqual(len(case["launches"]), 2)  # of slices, and of their sums
         for launch in case["launches"]:
             self.assertEqual((folder / launch["code_object"]).read_bytes()[:4], b"\x7fELF")
         result = self.run_tune("run-case", "--device", "host-gfx1100", folder)

@@ -154,11 +154,11 @@ class DatabaseCare(Tuned):
 
     def test_an_older_schema_is_brought_up_to_date(self):
         newest = self.load("info")["schema"]
-        for step in sorted((SOURCE / "db" / "schema").glob("*.sql"))[:1]:
-            self.db.unlink()
-            with sqlite3.connect(self.db) as connection:
-                connection.executescript(step.read_text() + "PRAGMA application_id = 0x47524554;"
-                                                            "PRAGMA user_version = 1;")
+        step = min((SOURCE / "db" / "schema").glob("*.sql"))
+        self.db.unlink()
+        with sqlite3.connect(self.db) as connection:
+            connection.executescript(step.read_text() + "PRAGMA application_id = 0x47524554;"
+                                                        "PRAGMA user_version = 1;")
         self.refused(self.run_db("list"), 2, "older GRETA (schema 1)")
         self.assertIn(f"schema {newest}", self.done("upgrade"))
         self.done("list")
@@ -236,6 +236,7 @@ class DatabaseExchange(Tuned):
         self.assertEqual(t4["schema_version"], "1.0.0")
         trials = self.query("SELECT count(*) FROM trials WHERE session = 1 AND stand_in IS NULL")
         self.assertEqual(len(t4["results"]), trials[0][0])
+        self.assertGreater(trials[0][0], 0)
         for result in t4["results"]:
             self.assertIn(result["invalidity"], ("timeout", "compile", "runtime", "correctness",
                                                  "constraints", "correct"))

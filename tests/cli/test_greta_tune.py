@@ -98,8 +98,7 @@ class Devices(Case):
         result = self.run_tune("devices")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("vulkan:0", result.stdout)
-        if "llvmpipe" in result.stdout:
-            self.assertIn("CPU", result.stdout)
+        self.assertRegex(result.stdout, r"llvmpipe(.|\n)*CPU")  # always there, and no GPU
 
     def test_says_of_each_platform_what_is_there_or_why_not(self):
         words = " ".join(self.run_tune("devices").stdout.split())
@@ -151,15 +150,18 @@ class Tune(Case):
     known_devices = "auto"
 
     def test_a_later_session_never_stores_less(self):
-        shape = ["gemm", "--m", 200, "--n", 200, "--k", 200, "--db", self.db, "--json"]
-        first = json.loads(self.run_tune(*shape, "--budget", 25).stdout)["winner"]
-        second = json.loads(self.run_tune(*shape, "--budget", 1).stdout)
-        if first["is_default"]:
-            return  # nothing better than the default is known: nothing can be lost
+        known = "row THREADS=64 VEC=4 ITEMS=2 ROWS=8"
+        shape = ["argmax", "--rows", 64, "--cols", 16000, "--device", "vulkan:0", "--budget", 1, "--db",
+                 self.db, "--json"]
+        first = json.loads(self.run_tune(*shape).stdout)["winner"]
+        self.assertNotEqual(first["config_text"], known)
+        with sqlite3.connect(self.db) as connection:  # whatever is the fastest on this machine
+            connection.execute("UPDATE winners SET config = ?, is_default = 0", (known,))
+        second = json.loads(self.run_tune(*shape).stdout)
         # What is known competes again, beyond the budget: only what is faster now can replace it.
         self.assertEqual(second["trials"]["total"], 2)
         tried = self.query("SELECT config FROM trials ORDER BY id DESC LIMIT 2")
-        self.assertIn((first["config_text"],), tried)
+        self.assertIn((known,), tried)
 
     def test_what_was_best_for_a_near_shape_is_tried(self):
         """Of the own database, and of a shipped one that is not changed."""
@@ -271,9 +273,10 @@ class Preset(Case):
         self.assertEqual(self.query("SELECT count(*) FROM winners"), [(2,)])
 
     def test_shipped_presets_are_well_formed(self):
-        for file in (SOURCE / "presets").glob("*.json"):
-            if "problems" not in json.loads(file.read_text()):  # the schema, and nothing to tune
-                continue
+        files = [file for file in (SOURCE / "presets").glob("*.json")
+                 if "problems" in json.loads(file.read_text())]  # not the schema, nor nothing to tune
+        self.assertIn(SOURCE / "presets" / "gemm-peers.json", files)
+        for file in files:
             with self.subTest(file=file.name):
                 # A bad strategy is refused only after the whole preset was read.
                 result = self.run_tune("preset", file, "--db", self.db, "--strategy", "none")

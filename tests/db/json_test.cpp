@@ -104,6 +104,7 @@ void expect_strict(const Json& good, const Read& read, const std::set<std::strin
     EXPECT_THROW(read(top), Error);
   }
   const auto leaves = good.flatten();
+  EXPECT_GT(leaves.size(), optional.size());
   for (const auto& [path, leaf] : leaves.items()) {
     if (optional.contains(path)) continue;
     const Json::json_pointer pointer(path);

@@ -82,15 +82,18 @@ TEST(Kill, LosesAtMostTheTrialInFlight) {
 TEST(Kill, WhileItCreatesTheDatabase) {
   const TemporaryFolder folder;
   std::mt19937_64 random(13);
+  int early = 0;
   for (int round = 0; round < 25; ++round) {
     const auto file = folder / (std::to_string(round) + ".db");
     Victim victim(file, 0);
     const int last = victim.kill_after(std::chrono::microseconds(random() % 40'000));
+    early += last < 0 ? 1 : 0;
     auto db = TunedDb::open(file, Mode::read_write);
     EXPECT_TRUE(db.check().empty());
     EXPECT_GE(db.counts().trials, last + 1);
     db.add_trial(db.begin_session(sample_session()), sample_trial("after"));
   }
+  EXPECT_GT(early, 0) << "none was killed before its first trial";
 }
 
 TEST(Kill, OneOfTwoWritersLeavesTheOtherRunning) {
@@ -98,14 +101,16 @@ TEST(Kill, OneOfTwoWritersLeavesTheOtherRunning) {
   auto db = TunedDb::open(folder / "t.db", Mode::read_write);
   const auto session = db.begin_session(sample_session());
   std::mt19937_64 random(17);
-  int added = 0;
+  int added = 0, theirs = 0;
   for (int round = 0; round < 10; ++round) {
     Victim victim(folder / "t.db", 0);
+    victim.await_first();  // it writes
     for (int i = 0; i < 20; ++i, ++added) db.add_trial(session, sample_trial("mine"));
-    victim.kill_after(std::chrono::microseconds(random() % 20'000));
+    theirs += victim.kill_after(std::chrono::microseconds(random() % 20'000)) + 1;
     for (int i = 0; i < 20; ++i, ++added) db.add_trial(session, sample_trial("mine"));
   }
   EXPECT_EQ(db.trials(session).size(), static_cast<std::size_t>(added));
+  EXPECT_GE(db.counts().trials, added + theirs);
   EXPECT_TRUE(db.check().empty());
 }
 

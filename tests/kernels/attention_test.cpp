@@ -147,6 +147,27 @@ class AttentionKernel : public ::testing::TestWithParam<std::string> {
     return std::nullopt;
   }
 
+  /// The default of each variant that serves a problem. These are all but those that take other
+  /// problems: decode takes few queries, and matrix inputs that the device's matrix operations
+  /// have.
+  std::vector<Config> defaults_of(const Problem& problem) const {
+    std::vector<Config> configs;
+    for (const Variant& variant : find_template("attention")->variants) {
+      const auto config = default_of(variant, problem);
+      const bool multiplies = std::any_of(
+          info_.matrix_operations.begin(), info_.matrix_operations.end(),
+          [&](const MatrixOperation& o) { return o.input == to_string(problem.dtype); });
+      const bool few = problem.dim("q") <= 8;
+      EXPECT_EQ(config.has_value(), variant.name == "decode" ? few
+                                    : variant.name == "matrix"
+                                        ? multiplies && problem.dtype != DType::f32
+                                        : true)
+          << variant.name << " of " << problem.key();
+      if (config) configs.push_back(*config);
+    }
+    return configs;
+  }
+
   Device& device_ = test::device(GetParam());
   const DeviceInfo& info_ = device_.info();
 };
@@ -156,9 +177,8 @@ TEST_P(AttentionKernel, LengthsOfNothingAndOfOneKey) {
   for (const bool causal :
        {false, true}) {  // with fewer keys than queries, the first ones see none
     const Problem problem = attention_problem({3, 2, 1, 2, 70, 64, causal}, DType::f16, DType::f16);
-    for (const Variant& variant : find_template("attention")->variants) {
-      const auto config = default_of(variant, problem);
-      if (config) expect_right(device_, problem, *config, {0, 1, 70});
+    for (const Config& config : defaults_of(problem)) {
+      expect_right(device_, problem, config, {0, 1, 70});
     }
   }
 }
@@ -201,11 +221,9 @@ TEST_P(AttentionKernel, LargeScores) {
       store_element(in, inputs[0].data.data(), i, 64 * inputs[0].at(i));
     }
     const auto reference = find_template("attention")->reference(problem, inputs, 1);
-    for (const Variant& variant : find_template("attention")->variants) {
-      const auto config = default_of(variant, problem);
-      if (!config) continue;
-      SCOPED_TRACE(problem.key() + " | " + config->text());
-      const Verdict verdict = reference->check(run(device_, problem, *config, inputs));
+    for (const Config& config : defaults_of(problem)) {
+      SCOPED_TRACE(problem.key() + " | " + config.text());
+      const Verdict verdict = reference->check(run(device_, problem, config, inputs));
       EXPECT_TRUE(verdict.passed) << verdict.detail;
     }
   }
@@ -221,16 +239,14 @@ TEST_P(AttentionKernel, NanStaysNan) {
   auto changed = inputs;
   store_element(DType::f16, changed[0].data.data(), broken * dim + 5,
                 std::numeric_limits<double>::quiet_NaN());
-  for (const Variant& variant : find_template("attention")->variants) {
-    auto config = default_of(variant, problem);
-    if (!config) continue;
-    const auto sound = run(device_, problem, *config, inputs);
-    const auto outputs = run(device_, problem, *config, changed);
+  for (const Config& config : defaults_of(problem)) {
+    const auto sound = run(device_, problem, config, inputs);
+    const auto outputs = run(device_, problem, config, changed);
     ASSERT_FALSE(sound.empty() || outputs.empty());
     for (std::size_t i = 0; i < outputs[0].spec.elements(); ++i) {
       const bool nan = i / dim == broken;
       ASSERT_TRUE(nan ? std::isnan(outputs[0].at(i)) : outputs[0].at(i) == sound[0].at(i))
-          << config->text() << ", element " << i << ": " << outputs[0].at(i);
+          << config.text() << ", element " << i << ": " << outputs[0].at(i);
     }
   }
 }
@@ -238,16 +254,14 @@ TEST_P(AttentionKernel, NanStaysNan) {
 TEST_P(AttentionKernel, EqualInputsGiveEqualBits) {
   const Problem problem = attention_problem({1, 4, 2, 2, 300, 64, true}, DType::f16, DType::f32);
   const auto inputs = attention_inputs(problem, 3, {290});
-  for (const Variant& variant : find_template("attention")->variants) {
-    auto config = default_of(variant, problem);
-    if (!config) continue;
-    for (auto& [name, value] : config->values) {
+  for (Config config : defaults_of(problem)) {
+    for (auto& [name, value] : config.values) {
       if (name == "SPLIT") value = 8;
     }
-    const auto once = run(device_, problem, *config, inputs);
-    const auto again = run(device_, problem, *config, inputs);
+    const auto once = run(device_, problem, config, inputs);
+    const auto again = run(device_, problem, config, inputs);
     ASSERT_FALSE(once.empty() || again.empty());
-    EXPECT_EQ(once[0].data, again[0].data) << config->text();
+    EXPECT_EQ(once[0].data, again[0].data) << config.text();
   }
 }
 

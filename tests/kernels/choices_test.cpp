@@ -57,6 +57,9 @@ TEST(RandomChoices, AreThoseOfTheSeed) {
   const auto first = random_choices(gemm, device("gfx1100"), "", 5, 7);
   const auto again = random_choices(gemm, device("gfx1100"), "", 5, 7);
   const auto other = random_choices(gemm, device("gfx1100"), "", 5, 8);
+  ASSERT_EQ(first.size(), 5U);
+  ASSERT_EQ(again.size(), 5U);
+  ASSERT_EQ(other.size(), 5U);
   for (std::size_t i = 0; i < first.size(); ++i) {
     EXPECT_EQ(text(first[i]), text(again[i]));
     EXPECT_NE(text(first[i]), text(other[i]));
@@ -66,7 +69,9 @@ TEST(RandomChoices, AreThoseOfTheSeed) {
 TEST(RandomChoices, LeaveOutWhatTheDeviceDoesNotHave) {
   const KernelTemplate& gemm = *find_template("gemm");
   EXPECT_TRUE(random_choices(gemm, device("gfx906"), "matrix", 3, 1).empty());
-  for (const auto& choice : random_choices(gemm, device("gfx1100"), "matrix", 8, 1)) {
+  const auto choices = random_choices(gemm, device("gfx1100"), "matrix", 8, 1);
+  EXPECT_EQ(choices.size(), 8U);
+  for (const auto& choice : choices) {
     EXPECT_EQ(choice.config.variant, "matrix");
     EXPECT_NE(choice.problem.dtype, DType::f32) << "WMMA takes no f32";
   }

@@ -56,9 +56,11 @@ struct Case {
   /// bound (or by any bit, where it must be exact) is wrong, alone.
   void expect_each_to_matter(double factor) const {
     const auto right = values();
+    ASSERT_EQ(right.size(), outputs.size());
     EXPECT_TRUE(judge(right).passed) << judge(right).detail;
     const auto expected = *reference->expected();
     for (std::size_t output = 0; output < right.size(); ++output) {
+      ASSERT_EQ(right[output].size(), outputs[output].spec.elements());
       for (std::size_t i = 0; i < right[output].size(); ++i) {
         auto wrong = right;
         wrong[output][i] += std::max(factor * expected[output][i].bound, 1e-3);
@@ -123,6 +125,7 @@ TEST(ElementsReference, RopeRotatesNeighboursOrHalves) {
   half.expect_each_to_matter(1.01);
   const Case outside("rope dtype=f32 out=f32 tokens=1 heads=2 dim=4 positions=2", {x, {2}, table});
   const auto values = outside.values()[0];
+  EXPECT_EQ(values.size(), 8U);
   for (const double value : values) EXPECT_TRUE(std::isnan(value));
 }
 

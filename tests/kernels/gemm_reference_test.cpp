@@ -115,6 +115,21 @@ TEST(GemmReference, CatchesOneWrongElementAndSaysWhere) {
   }
 }
 
+// Outside of the rows that are checked in full, an element is held to 8 times the root of the sum
+// of squared bounds over 256 columns, worked out here for elements of a variance of 1/12.
+TEST(GemmReference, FreivaldsBoundIsWhatItIsSaidToBe) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    const Case c(large({}, type));
+    const double k = 24, norm = std::sqrt(256 * k) / 12;  // of products, and of elements
+    const double bound = 8 * norm * (0x1p-24 * 8 * std::sqrt(k) + unit_roundoff(type));
+    for (const auto& [row, col] : {std::pair{1235, 300}, {4001, 4000}}) {
+      const double right = c.at(row, col);
+      EXPECT_TRUE(c.judge(c.with(row, col, right + 0.7 * bound)).passed) << to_string(type);
+      EXPECT_FALSE(c.judge(c.with(row, col, right + 1.5 * bound)).passed) << to_string(type);
+    }
+  }
+}
+
 TEST(GemmReference, CatchesUnwrittenAndInfiniteElements) {
   for (const Problem& problem : {small(), large(), large({{"epilogue", "silu"}})}) {
     const Case c(problem);

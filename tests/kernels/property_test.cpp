@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "kernels/catalog.hpp"
@@ -68,6 +69,17 @@ class LongProperty
  protected:
   LongProperty() : RandomProblems(std::get<0>(GetParam()), std::get<1>(GetParam())) {}
 };
+
+// Without a device the suite must not pass for want of anything to test.
+TEST(Devices, OfTheCpuAreThere) {
+  const auto ids = test::usable_devices();
+  for (const char* id : {"hip-host:0", "hip-host:1", "hip-host:2", "hip-host:3"}) {
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), id), 1) << id;
+  }
+  EXPECT_TRUE(std::any_of(ids.begin(), ids.end(), [](const std::string& id) {
+    return id.starts_with("vulkan:") && test::device(id).info().is_cpu();
+  })) << "lavapipe";
+}
 
 /// 8 problems of each pair of types. On hip-host, where each kernel takes a C++ compiler's second,
 /// its four devices share 12.

@@ -43,6 +43,7 @@ TEST(BenchTrace, LaunchesLieWithinTheHostsWait) {
     start = event["ts"].get<double>();
     stop = start + event["dur"].get<double>();
   }
+  EXPECT_GT(stop, start);
   std::size_t found = 0;
   for (const auto& event : json["traceEvents"]) {
     if (event["name"] != "steady") continue;

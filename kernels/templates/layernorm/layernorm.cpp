@@ -34,7 +34,7 @@ KernelTemplate make_layernorm() {
   t.bound =
       "with D the farthest and A the average distance from the mean, m = 17 + max(8, cols / 256) "
       "merges of partial sums: (14 + m) u (A + D) + 2u D for an element's distance, half of (11 + "
-      "2 m + 3) u + (4 + 2 m) u D / deviation and 8u for root and products, u for the bias; u = "
+      "2 m + 3) u + (4 + 2 m) u D A / variance and 8u for root and products, u for the bias; u = "
       "2^-24; the output's rounding";
   t.work = work;
   t.reference = layernorm_reference;

@@ -172,13 +172,18 @@ TEST(HipLibrary, DescribesAnNvidiaDevice) {
                                                                   {"bf16", "f32", 64, 256, 16}}));
 }
 
+// Stand-ins for NVRTC come first, whatever this machine has.
 TEST(HipLibrary, ADeviceWithoutACompilerIsListedWithTheReason) {
   open_fake(Fake::cuda);
-  const auto compiler = hip::create_nvidia_compiler({});
-  const auto probed = describe(Fake::cuda);
-  EXPECT_EQ(probed.usable, bool(compiler));
-  if (compiler) return;
-  EXPECT_TRUE(has(probed.reason, compiler.failure().message)) << probed.reason;
+  setenv("LD_LIBRARY_PATH", FAKE_NVRTC_FOLDER, 1);
+  auto probed = describe(Fake::cuda);
+  EXPECT_TRUE(probed.usable) << probed.reason;
+  setenv("LD_LIBRARY_PATH", FAKE_PARTIAL_NVRTC_FOLDER, 1);
+  probed = describe(Fake::cuda);
+  unsetenv("LD_LIBRARY_PATH");
+  EXPECT_FALSE(probed.usable);
+  EXPECT_TRUE(has(probed.reason, "libnvrtc.so.13 has no function nvrtcGetProgramLog"))
+      << probed.reason;
 }
 
 TEST(HipLibrary, BothMakersDevicesAreListed) {

@@ -60,6 +60,17 @@ TEST_P(Compute, OperationInAReplayedGraph) {
   }
 }
 
+// Without a device the suite must not pass for want of anything to test.
+TEST(ComputeDevices, AreOfBothLanguages) {
+  const auto ids = test::compute_devices();
+  for (const char* backend : {"vulkan:", "hip-host:"}) {
+    EXPECT_TRUE(std::any_of(ids.begin(), ids.end(), [&](const std::string& id) {
+      return id.starts_with(backend);
+    })) << backend;
+  }
+  EXPECT_FALSE(test::operation_cases().empty());
+}
+
 /// Columns of one matrix as operands, at once and in a graph: those that are not written stay.
 class ComputeColumns : public ::testing::TestWithParam<std::string> {};
 

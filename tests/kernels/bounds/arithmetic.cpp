@@ -1,0 +1,92 @@
+#include "tests/kernels/bounds/arithmetic.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/model/random.hpp"
+
+namespace greta::bounds {
+namespace {
+
+Arithmetic current;
+
+/// To 24 - bits bits, half to even.
+float drop(float value, int bits) {
+  if (bits == 0 || !std::isfinite(value)) return value;
+  const auto raw = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t half = std::uint32_t{1} << (bits - 1), odd = raw >> bits & 1;
+  return std::bit_cast<float>((raw + half - 1 + odd) & ~(2 * half - 1));
+}
+
+}  // namespace
+
+const std::vector<Arithmetic>& arithmetics() {
+  using Sums = Arithmetic::Sums;
+  static const std::vector<Arithmetic> list{
+      {.name = "straight", .sums = Sums::straight},
+      {.name = "fused", .sums = Sums::lanes, .fused = true},
+      {.name = "least precise", .sums = Sums::tree, .least_precise = true}};
+  return list;
+}
+
+void compute_with(const Arithmetic& arithmetic) {
+  current = arithmetic;
+}
+
+const Arithmetic& arithmetic() {
+  return current;
+}
+
+Float::Float(float number) : value_(number) {
+  if (current.least_precise && std::abs(number) < 0x1p-126F) value_ = std::copysign(0.0F, number);
+}
+
+Float Float::rounded(float value) {
+  return Float(drop(value, current.dropped));
+}
+
+Float Float::off(double exact, double ulps) {
+  const auto nearest = static_cast<float>(exact);
+  if (!current.least_precise || !std::isnormal(nearest)) return rounded(nearest);
+  // From -1 to 1, decided by the number.
+  const auto draw = static_cast<double>(mix64(std::bit_cast<std::uint64_t>(exact)) >> 11) * 0x1p-52;
+  const double ulp = std::ldexp(1, std::ilogb(exact) - 23);
+  return rounded(static_cast<float>(exact + (draw - 1) * ulps * ulp));
+}
+
+Float operator/(Float a, Float b) {
+  return Float::off(static_cast<double>(a.value_) / b.value_, 2.5);
+}
+
+Float multiply_add(Float a, Float b, Float c) {
+  if (!current.fused) return a * b + c;
+  // The product is exact in FP64.
+  return Float::rounded(
+      static_cast<float>(static_cast<double>(a.value_) * b.value_ + static_cast<double>(c.value_)));
+}
+
+Float exp(Float x) {
+  if (current.fused) {
+    constexpr float log2_e = 1.44269504F;
+    return Float::rounded(std::exp2((x * log2_e).value()));
+  }
+  return Float::off(std::exp(static_cast<double>(x.value_)), 3 + 2 * std::abs(x.value_));
+}
+
+Float erfc(Float x) {
+  return Float::rounded(std::erfc(x.value_));
+}
+
+Float inverse_root(Float x) {
+  return Float::off(1 / std::sqrt(static_cast<double>(x.value_)), 2);
+}
+
+double coarsened(DType type, double value, int bits) {
+  if (bits == 0 || value == 0 || !std::isfinite(value)) return value;
+  const double least = std::max(std::abs(value), smallest_normal(type));
+  const double step = std::ldexp(unit_roundoff(type), std::ilogb(least) + 1 + bits);
+  return std::nearbyint(value / step) * step;
+}
+
+}  // namespace greta::bounds

@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tests/kernels/bounds/emulation.hpp"
+
+namespace greta::bounds {
+namespace {
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+/// Where the least precise device holds an argument, which others don't.
+Float at_least(float least, Float x) {
+  return arithmetic().least_precise && x < Float(least) ? Float(least) : x;
+}
+
+/// f(i) of every element of a single output.
+template <typename F>
+Outputs each(std::size_t count, const F& f) {
+  std::vector<float> out(count);
+  for (std::size_t i = 0; i < count; ++i) out[i] = f(i);
+  return {out};
+}
+
+Outputs add(const Given& given) {
+  const auto &a = given["A"], &b = given["B"];
+  return each(a.size(), [&](std::size_t i) { return (Float(a[i]) + Float(b[i])).value(); });
+}
+
+// Sums of numbers of one size are exact where these have 16 bits.
+std::vector<Case> add_cases(const DTypes& types) {
+  const Options options{{"rows", "250"}, {"cols", "300"}};
+  return {
+      {"moderate", options, {}, {0, 0, 0, 1.1, 1.1}},
+      {"unlike sizes", options, {{"A", times(0x1p-10)}, {"B", times(4096)}}, {2.1, 2.1, 2.1, 0, 0}},
+      {"tiny",
+       options,
+       {{"A", times(tiny(types))}, {"B", times(tiny(types))}},
+       {1.1, 0, 1.1, 1.1, 1.1}}};
+}
+
+Outputs silu_mul(const Given& given) {
+  const std::size_t cols = given.dim("cols");
+  const bool packed = given.has("x");
+  const auto &gates = given[packed ? "x" : "gate"], &ups = given[packed ? "x" : "up"];
+  return each(given.dim("rows") * cols, [&](std::size_t i) {
+    const std::size_t at = packed ? i / cols * 2 * cols + i % cols : i;
+    return (silu(gates[at]) * Float(ups[packed ? at + cols : at])).value();
+  });
+}
+
+std::vector<Case> silu_mul_cases(const DTypes& types) {
+  const auto with = [](const char* what, const Contents& gate, const Contents& up,
+                       const Factors& factors) {
+    return Case{what, {{"rows", "100"}, {"cols", "200"}}, {{"gate", gate}, {"up", up}}, factors};
+  };
+  return {{"packed",
+           {{"rows", "100"}, {"cols", "200"}, {"layout", "packed"}},
+           {{"x", times(8)}},
+           {1.2, 1.4, 1.5, 1.1, 1.1}},
+          with("positive gates", between(8, 30), times(1), {1.2, 1.3, 1.5, 1.1, 1.1}),
+          with("small gates", times(1), times(1), {1.3, 1.3, 1.4, 1.1, 1.1}),
+          with("negative gates", between(-60, -8), times(1), {1.1, 1.2, 1.2, 0, 0}),
+          with("tiny results", between(-88, -80), times(8), {1.5, 1.5, 1.5, 0, 0}),
+          with("tiny gates", times(tiny(types)), times(64), {1.2, 1.4, 1.2, 1.1, 1.2}),
+          with("tiny", between(8, 30), times(tiny(types)), {1.2, 1.3, 1.2, 1.1, 1.2})};
+}
+
+Outputs gelu(const Given& given) {
+  const auto& x = given["x"];
+  const bool erf = given.problem.attribute("form", "tanh") == "erf";
+  return each(x.size(),
+              [&](std::size_t i) { return (erf ? gelu_erf(x[i]) : gelu_tanh(x[i])).value(); });
+}
+
+std::vector<Case> gelu_cases(const DTypes& types) {
+  const auto with = [](const char* what, const char* form, const Contents& x,
+                       const Factors& factors) {
+    return Case{what, {{"rows", "100"}, {"cols", "150"}, {"form", form}}, {{"x", x}}, factors};
+  };
+  return {with("tanh, small", "tanh", times(1), {1.3, 1.4, 1.4, 1.1, 1.1}),
+          with("tanh, positive", "tanh", between(4, 20), {1.2, 1.3, 1.3, 0, 0}),
+          with("tanh, negative", "tanh", between(-5, -1), {1.8, 2.3, 2.3, 1.1, 1.1}),
+          with("tanh, tiny results", "tanh", between(-12, -9.5), {2.7, 2.7, 2.7, 0, 0}),
+          with("tanh, tiny", "tanh", times(tiny(types)), {1.1, 1.2, 1.1, 1.1, 1.1}),
+          with("erf, small", "erf", times(1), {3.4, 3.4, 3.6, 1.1, 1.1}),
+          with("erf, positive", "erf", between(2, 20), {2.3, 2.3, 2.9, 0, 0}),
+          with("erf, negative", "erf", between(-8, -1), {1.3, 1.7, 1.9, 1.1, 1.1}),
+          with("erf, tiny results", "erf", between(-14, -12), {7, 7, 7, 0, 0})};
+}
+
+Outputs rope(const Given& given) {
+  const std::size_t dim = given.dim("dim"), heads = given.dim("heads");
+  const bool half = given.problem.attribute("style", "interleaved") == "half";
+  const auto &x = given["x"], &positions = given["positions"], &table = given["table"];
+  std::vector<float> out(x.size());
+  for (std::size_t head = 0; head < x.size() / dim; ++head) {
+    const auto position = static_cast<std::size_t>(positions[head / heads]);
+    for (std::size_t pair = 0; pair < dim / 2; ++pair) {
+      const std::size_t first = head * dim + (half ? pair : 2 * pair);
+      const std::size_t second = half ? first + dim / 2 : first + 1;
+      const Float cosine = table[position * dim + 2 * pair];
+      const Float sine = table[position * dim + 2 * pair + 1];
+      const Float a = x[first], b = x[second];
+      out[first] = multiply_add(a, cosine, -(b * sine)).value();
+      out[second] = multiply_add(a, sine, b * cosine).value();
+    }
+  }
+  return {out};
+}
+
+std::vector<Case> rope_cases(const DTypes& types) {
+  const auto with = [](const char* what, const char* style, const char* output, double size,
+                       const Factors& factors) {
+    const auto table = [](double, std::size_t index) {
+      const double angle = std::floor(static_cast<double>(index) / 2);
+      return index % 2 == 0 ? std::cos(angle) : std::sin(angle);
+    };
+    return Case{what,
+                {{"tokens", "50"},
+                 {"heads", "10"},
+                 {"dim", "80"},
+                 {"positions", "64"},
+                 {"style", style},
+                 {"output", output}},
+                {{"x", times(size)}, {"positions", index_below(64)}, {"table", table}},
+                factors};
+  };
+  return {with("interleaved", "interleaved", "new", 1, {1.7, 0, 0, 1.1, 1.1}),
+          with("half, in place", "half", "in_place", 1, {1.8, 0, 0, 1.1, 1.1}),
+          with("tiny", "half", "new", tiny(types), {2.1, 0, 0, 1.1, 2.2})};
+}
+
+/// An element on its way from one type to another, which passes through f32 where it is rounded.
+float copied(const Problem& problem, float value) {
+  const bool shorter = size_of(problem.out_dtype) < size_of(problem.dtype);
+  return shorter ? Float(value).value() : value;
+}
+
+Outputs kv_update(const Given& given) {
+  const std::size_t tokens = given.dim("tokens"), heads = given.dim("kv_heads");
+  const std::size_t dim = given.dim("dim"), capacity = given.dim("capacity");
+  const auto position = static_cast<std::size_t>(given["position"][0]);
+  Outputs caches;
+  for (const auto& [fresh, old] : {std::pair{"K", "K_cache"}, {"V", "V_cache"}}) {
+    std::vector<float>& cache = caches.emplace_back(given[old]);
+    for (std::size_t i = 0; i < tokens * heads * dim; ++i) {
+      const std::size_t token = i / dim / heads, head = i / dim % heads;
+      cache[(head * capacity + position + token) * dim + i % dim] =
+          copied(given.problem, given[fresh][i]);
+    }
+  }
+  return caches;
+}
+
+std::vector<Case> kv_update_cases(const DTypes& types) {
+  const auto with = [](const char* what, double size, const Factors& factors) {
+    return Case{what,
+                {{"tokens", "40"}, {"kv_heads", "5"}, {"dim", "60"}, {"capacity", "60"}},
+                {{"K", times(size)},
+                 {"V", times(size)},
+                 {"position", [](double, std::size_t) { return 13.0; }}},
+                factors};
+  };
+  return {with("moderate", 1, {0, 0, 0, 1.1, 1.1}), with("tiny", tiny(types), {0, 0, 0, 1.1, 1.1})};
+}
+
+Outputs embedding(const Given& given) {
+  const std::size_t dim = given.dim("dim");
+  const auto &ids = given["ids"], &table = given["table"];
+  return each(ids.size() * dim, [&](std::size_t i) {
+    return copied(given.problem, table[static_cast<std::size_t>(ids[i / dim]) * dim + i % dim]);
+  });
+}
+
+std::vector<Case> embedding_cases(const DTypes& types) {
+  const auto with = [](const char* what, double size, const Factors& factors) {
+    return Case{what,
+                {{"tokens", "100"}, {"vocabulary", "70"}, {"dim", "300"}},
+                {{"ids", index_below(70)}, {"table", times(size)}},
+                factors};
+  };
+  return {with("moderate", 1, {0, 0, 0, 1.1, 1.1}), with("tiny", tiny(types), {0, 0, 0, 1.1, 1.1})};
+}
+
+Outputs argmax(const Given& given) {
+  const std::size_t cols = given.dim("cols");
+  const auto& x = given["x"];
+  return each(given.dim("rows"), [&](std::size_t row) {
+    const auto first = x.begin() + static_cast<std::ptrdiff_t>(row * cols);
+    const auto last = first + static_cast<std::ptrdiff_t>(cols);
+    return static_cast<float>(std::max_element(first, last) - first);
+  });
+}
+
+std::vector<Case> argmax_cases(const DTypes&) {
+  return {{"some columns", {{"rows", "30000"}, {"cols", "13"}}, {}, {}},
+          {"ties",
+           {{"rows", "90000"}, {"cols", "3"}},
+           {{"x", [](double draw, std::size_t) { return std::round(3 * draw); }}},
+           {}}};
+}
+
+}  // namespace
+
+Float silu(Float x) {
+  x = at_least(-80, x);
+  return x / (Float(1) + exp(-x));
+}
+
+Float gelu_tanh(Float x) {
+  x = at_least(-9.7F, x);
+  const Float u = Float(0.79788456F) * multiply_add(Float(0.044715F) * x * x, x, x);
+  return x / (Float(1) + exp(Float(-2) * u));
+}
+
+// By the C library, or as x (1 - h) with h = erfc(|x| / sqrt(2)) / 2 of a relative error of 1.2e-7.
+// Source: Press, Teukolsky, Vetterling, Flannery, "Numerical Recipes in C", section 6.2, erfcc.
+Float gelu_erf(Float x) {
+  if (arithmetic().sums == Arithmetic::Sums::straight) {
+    return Float(0.5F) * x * erfc(-x * Float(0.70710678F));
+  }
+  x = at_least(-12.5F, x);
+  const Float z = (x < Float(0) ? -x : x) * Float(0.70710678F);
+  const Float t = Float(1) / multiply_add(Float(0.5F), z, Float(1));
+  Float p = 0.17087277F;
+  for (const float c : {-0.82215223F, 1.48851587F, -1.13520398F, 0.27886807F, -0.18628806F,
+                        0.09678418F, 0.37409196F, 1.00002368F, -1.26551223F}) {
+    p = multiply_add(p, t, c);
+  }
+  const Float h = Float(0.5F) * t * exp(multiply_add(-z, z, p));
+  return x * (x < Float(0) ? h : Float(1) - h);
+}
+
+std::vector<Emulation> elementwise_emulations() {
+  return {{"add", add_cases, add},
+          {"silu_mul", silu_mul_cases, silu_mul},
+          {"gelu", gelu_cases, gelu},
+          {"rope", rope_cases, rope},
+          {"kv_update", kv_update_cases, kv_update, true},
+          {"embedding", embedding_cases, embedding, true},
+          {"argmax", argmax_cases, argmax, true}};
+}
+
+}  // namespace greta::bounds

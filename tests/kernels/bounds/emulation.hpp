@@ -1,0 +1,82 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/model/kernel_template.hpp"
+#include "tests/kernels/bounds/arithmetic.hpp"
+
+namespace greta::bounds {
+
+/// The elements of an input: a function of a number drawn from [-0.5, 0.5) and of their place.
+using Contents = std::function<double(double draw, std::size_t index)>;
+
+/// How many times the worst error seen a bound is at most, and not much less: for outputs in f32 by
+/// the type of the inputs, and for outputs in f16 and in bf16. 0: the case
+/// is not for these types.
+struct Factors {
+  double f32 = 0, f16 = 0, bf16 = 0, to_f16 = 0, to_bf16 = 0;
+};
+
+/// A problem in which some terms of a bound dominate.
+struct Case {
+  const char* what = "";
+  std::vector<std::pair<std::string, std::string>> options;  ///< dimensions and attributes
+  std::map<std::string, Contents> contents;                  ///< of inputs that are not just draws
+  Factors factors;
+};
+
+/// Inputs of a problem as f32.
+struct Given {
+  const Problem& problem;
+  std::map<std::string, std::vector<float>> tensors;
+
+  std::size_t dim(const char* name) const { return static_cast<std::size_t>(problem.dim(name)); }
+  bool has(const char* name) const { return tensors.contains(name); }
+  const std::vector<float>& operator[](const char* name) const { return tensors.at(name); }
+  float number(const char* attribute, const char* fallback) const {
+    return std::stof(problem.attribute(attribute, fallback));
+  }
+};
+
+using Outputs = std::vector<std::vector<float>>;  ///< every element, before it is stored
+
+/// An operation in f32, written for its tests alone.
+struct Emulation {
+  const char* operation = "";
+  std::vector<Case> (*cases)(const DTypes& types) = nullptr;
+  Outputs (*run)(const Given& given) = nullptr;
+  bool copies = false;  ///< values that a type has are not rounded at all
+};
+
+std::vector<Emulation> elementwise_emulations();
+std::vector<Emulation> row_emulations();
+std::vector<Emulation> product_emulations();
+
+Float silu(Float x);
+Float gelu_tanh(Float x);
+Float gelu_erf(Float x);
+
+inline Contents times(double factor) {
+  return [factor](double draw, std::size_t) { return factor * draw; };
+}
+/// From `low` to `high`.
+inline Contents between(double low, double high) {
+  return [=](double draw, std::size_t) { return low + (draw + 0.5) * (high - low); };
+}
+/// Whole numbers from 0 to count - 1.
+inline Contents index_below(std::size_t count) {
+  return [count](double draw, std::size_t) {
+    return static_cast<double>(static_cast<std::size_t>((draw + 0.5) * static_cast<double>(count)) %
+                               count);
+  };
+}
+/// Times draws: numbers around the smallest normal ones of both types.
+inline double tiny(const DTypes& types) {
+  return 4 * std::max(smallest_normal(types.in), smallest_normal(types.out));
+}
+
+}  // namespace greta::bounds

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/bounds/emulation.hpp"
+
+namespace greta::bounds {
+namespace {
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+// --------------------------------------------------------------------------------------- gemm
+
+Outputs gemm(const Given& given) {
+  const std::size_t m = given.dim("m"), n = given.dim("n"), k = given.dim("k");
+  const std::string layout = given.problem.attribute("layout", "nn");
+  const std::string epilogue = given.problem.attribute("epilogue", "none");
+  const float alpha = given.number("alpha", "1"), beta = given.number("beta", "0");
+  const auto &a = given["A"], &b = given["B"];
+  std::vector<float> out(m * n);
+  for (std::size_t at = 0; at < m * n; ++at) {
+    const std::size_t i = at / n, j = at % n;
+    Float x = dot(
+        k, [&](std::size_t l) { return Float(a[layout == "tn" ? l * m + i : i * k + l]); },
+        [&](std::size_t l) { return Float(b[layout == "nt" ? j * k + l : l * n + j]); });
+    if (alpha != 1) x = x * Float(alpha);
+    if (given.has("bias")) x = x + Float(given["bias"][j]);
+    if (given.has("residual")) x = x + Float(given["residual"][at]);
+    if (beta != 0) x = multiply_add(Float(beta), given["C"][at], x);
+    if (epilogue.ends_with("silu")) x = silu(x);
+    if (epilogue.ends_with("gelu")) x = gelu_tanh(x);
+    out[at] = x.value();
+  }
+  return {out};
+}
+
+std::vector<Case> gemm_cases(const DTypes& types) {
+  const auto with = [](const char* what, const char* side, const char* k, Options more,
+                       std::map<std::string, Contents> contents, const Factors& factors) {
+    more.insert(more.end(), {{"m", side}, {"n", side}, {"k", k}});
+    return Case{what, more, std::move(contents), factors};
+  };
+  const std::map<std::string, Contents> large{
+      {"bias", times(64)}, {"residual", times(64)}, {"C", times(64)}};
+  const std::map<std::string, Contents> small{{"A", times(std::sqrt(tiny(types)))},
+                                              {"B", times(std::sqrt(tiny(types)))}};
+  return {
+      with("two products", "150", "2", {}, {}, {2.9, 5.9, 7.1, 1.1, 1.1}),
+      with("short", "150", "5", {}, {}, {3.8, 5.3, 8.5, 1.1, 1.1}),
+      with("moderate", "90", "60", {{"layout", "nt"}}, {}, {4.2, 3.9, 11, 1.1, 1.1}),
+      with("long", "20", "2000", {{"layout", "tn"}}, {}, {8.2, 7.3, 16, 1.2, 1.2}),
+      with("scaled", "120", "2", {{"alpha", "0.3"}}, {}, {2.7, 4.3, 6.5, 1.1, 1.1}),
+      with("bias", "120", "2", {{"epilogue", "bias"}}, large, {2.2, 2.2, 2.1, 1.1, 1.1}),
+      with("residual", "120", "2", {{"epilogue", "residual"}}, large, {2.2, 2.2, 2.1, 1.1, 1.1}),
+      with("old values", "120", "2", {{"beta", "-0.7"}}, large, {1.7, 1.8, 1.7, 1.1, 1.1}),
+      with("silu", "80", "20", {{"epilogue", "silu"}}, {{"A", times(64)}},
+           {4.6, 4.4, 4.8, 1.1, 1.1}),
+      with("gelu", "80", "20", {{"epilogue", "gelu"}}, {{"A", times(8)}},
+           {4.6, 4.4, 4.9, 1.1, 1.1}),
+      with("bias and silu", "80", "2", {{"epilogue", "bias,silu"}}, large,
+           {1.4, 1.5, 1.4, 1.1, 1.1}),
+      with("tiny", "120", "2", {}, small, {3.1, 0, 3.1, 1.1, 3.1})};
+}
+
+// ---------------------------------------------------------------------------------- attention
+
+/// A weight as matrix cores take it: of the inputs' type where that has 16 bits.
+float stored_weight(DType type, Float weight) {
+  if (size_of(type) != 2) return weight.value();
+  if (arithmetic().least_precise && weight < Float(static_cast<float>(smallest_normal(type)))) {
+    return 0;
+  }
+  std::byte raw[2];
+  store_element(type, raw, 0, coarsened(type, weight.value(), arithmetic().dropped));
+  return static_cast<float>(load_element(type, raw, 0));
+}
+
+/// One row of the output: the values of `keys` keys, weighted. `straight` takes the largest score
+/// first, others take blocks of keys and scale what they have whenever a larger score turns up.
+void attend(DType in, const std::vector<Float>& scores, const float* values, std::size_t dim,
+            float* out) {
+  const bool straight = arithmetic().sums == Arithmetic::Sums::straight;
+  const std::size_t block = straight ? scores.size() : 16;
+  Float most = std::numeric_limits<float>::lowest(), total = 0;
+  std::vector<Float> sums(dim);
+  for (std::size_t first = 0; first < scores.size(); first += block) {
+    const std::size_t count = std::min(block, scores.size() - first);
+    Float now = most;
+    for (std::size_t j = 0; j < count; ++j) now = std::max(now, scores[first + j]);
+    const Float kept = exp(most - now);
+    std::vector<Float> weights(count), taken(count);
+    for (std::size_t j = 0; j < count; ++j) {
+      weights[j] = exp(scores[first + j] - now);
+      taken[j] = straight ? weights[j] : Float(stored_weight(in, weights[j]));
+    }
+    total = multiply_add(total, kept, sum(count, [&](std::size_t j) { return weights[j]; }));
+    for (std::size_t d = 0; d < dim; ++d) {
+      sums[d] =
+          multiply_add(sums[d], kept,
+                       dot(
+                           count, [&](std::size_t j) { return taken[j]; },
+                           [&](std::size_t j) { return Float(values[(first + j) * dim + d]); }));
+    }
+    most = now;
+  }
+  for (std::size_t d = 0; d < dim; ++d) out[d] = scores.empty() ? 0 : (sums[d] / total).value();
+}
+
+Outputs attention(const Given& given) {
+  const std::size_t heads = given.dim("heads"), dim = given.dim("dim"), queries = given.dim("q");
+  const std::size_t shared = heads / given.dim("kv_heads"), capacity = given.dim("kv");
+  const std::string said = given.problem.attribute("scale", "auto");
+  const float scale = said == "auto" ? 1 / std::sqrt(static_cast<float>(dim)) : std::stof(said);
+  const auto &q = given["Q"], &k = given["K"], &v = given["V"];
+  std::vector<float> out(q.size());
+  for (std::size_t row = 0; row < q.size() / dim; ++row) {
+    const std::size_t head = row % heads, query = row / heads % queries;
+    const std::size_t sequence = row / heads / queries;
+    auto visible = static_cast<std::int64_t>(given["lengths"][sequence]);
+    if (given.dim("causal") != 0) {
+      visible += static_cast<std::int64_t>(query) - given.problem.dim("q") + 1;
+    }
+    const std::size_t first = (sequence * (heads / shared) + head / shared) * capacity;
+    std::vector<Float> scores(static_cast<std::size_t>(std::max<std::int64_t>(0, visible)));
+    for (std::size_t j = 0; j < scores.size(); ++j) {
+      const Float product = dot(
+          dim, [&](std::size_t d) { return Float(q[row * dim + d]); },
+          [&](std::size_t d) { return Float(k[(first + j) * dim + d]); });
+      scores[j] = product * Float(scale);
+    }
+    attend(given.problem.dtype, scores, v.data() + first * dim, dim, out.data() + row * dim);
+  }
+  return {out};
+}
+
+std::vector<Case> attention_cases(const DTypes& types) {
+  struct Shape {
+    const char *q, *kv, *dim, *causal, *scale;
+  };
+  const auto with = [&](const char* what, const Shape& s, const Contents& q, const Contents& v,
+                        const Factors& factors) {
+    const Options options{{"batch", "2"}, {"heads", "4"}, {"kv_heads", "2"},  {"q", s.q},
+                          {"kv", s.kv},   {"dim", s.dim}, {"scale", s.scale}, {"causal", s.causal}};
+    const Contents lengths = [full = std::stod(s.kv)](double, std::size_t i) {
+      return i == 0 ? full : std::ceil(full / 2);
+    };
+    return Case{what, options, {{"Q", q}, {"V", v}, {"lengths", lengths}}, factors};
+  };
+  const Contents one = times(1), large = times(64), positive = between(0.25, 0.5);
+  return {
+      with("moderate", {"40", "90", "24", "1", "auto"}, times(16), one, {26, 5.3, 5, 4.5, 4.2}),
+      with("one key", {"200", "1", "8", "0", "auto"}, one, one, {19, 0, 0, 0, 0}),
+      with("equal weights", {"8", "600", "16", "0", "1e-6"}, one, one, {18, 0, 0, 0, 0}),
+      with("values of one sign", {"8", "600", "16", "0", "1e-6"}, one, positive, {8.2, 0, 0, 0, 0}),
+      with("long products", {"150", "2", "256", "0", "1"}, large, one, {30, 1.8, 9.9, 1.9, 5.9}),
+      with("far apart", {"60", "40", "8", "0", "1"}, large, one, {19, 1.6, 7.7, 1.7, 5.1}),
+      with("tiny", {"60", "20", "16", "0", "auto"}, one, times(tiny(types)),
+           {1.2, 6, 1.2, 2.4, 1.2})};
+}
+
+}  // namespace
+
+std::vector<Emulation> product_emulations() {
+  return {{"gemm", gemm_cases, gemm}, {"attention", attention_cases, attention}};
+}
+
+}  // namespace greta::bounds
