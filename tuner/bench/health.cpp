@@ -14,6 +14,7 @@
 #include "tuner/bench/kernel_benchmarks.hpp"
 #include "tuner/bench/printed_result.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -168,7 +169,7 @@ int serve_health_check(const std::string& check, const EvaluatorOptions& options
                                       {"status", status_text(health.failure)},
                                       {"message", health.message},
                                       {"applies", health.applies}};
-  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  print_json(object, -1);
   return health.failure ? 1 : 0;
 }
 

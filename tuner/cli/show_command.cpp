@@ -8,6 +8,7 @@
 #include "tuner/cli/tool.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
 namespace greta {
@@ -129,7 +130,7 @@ int show(const ShowOptions& options) {
   if (options.json) {
     print_json(list);
   } else {
-    fmt::print("{}", text);
+    print_text(text);
   }
   return exit_done;
 }
