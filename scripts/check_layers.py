@@ -3,8 +3,9 @@
 
 A file includes, in quotes and by its path from the root, only files of its own layer and of the
 layers below it; a source includes its own header before anything else, which proves that the
-header compiles alone; includes form no cycle; and nothing below the command line layer reads the
-environment. Prints one line for each violation and exits with 1 when there are any.
+header compiles alone; includes form no cycle; nothing below the command line layer reads the
+environment; and one file prints, one opens what is read. Prints one line for each violation and exits
+with 1 when there are any.
 """
 
 import argparse
@@ -21,13 +22,21 @@ LAYERS = {
     "tuner": ["db", "kernels", "runtime/device"],
     "tuner/cli": ["tuner", "runtime/pipeline", "db", "kernels", "runtime/device"],
 }
-ENVIRONMENT_READERS = ["tuner/cli"]
 ROOTS = sorted({layer.split("/")[0] for layer in LAYERS})
 SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 ANY_INCLUDE = re.compile(r"^\s*#\s*include\b")
-ENVIRONMENT = re.compile(r"\b(?:secure_)?getenv\s*\(")
+# What may be done in some places only: where (files, or folders), and what it looks like.
+RESERVED = [
+    ("read the environment", ["tuner/cli"], re.compile(r"\b(?:secure_)?getenv\s*\(")),
+    # The helper's output is read by the process that started it.
+    ("print", ["tuner/report/print.cpp", "runtime/device/hip/helper/main.cpp"],
+     re.compile(r"\bfmt::v?print\b|\b(?:v?f?printf|f?puts|fputc|putchar|fwrite|perror)\s*\("
+                r"|\bcout\s*<<|\bcerr\s*<<|\bclog\b")),
+    ("open a file to read it", ["runtime/device/input_file.cpp"],
+     re.compile(r"\bifstream\b|\bstd::fstream\b|\bfopen\s*\(|\bO_RDONLY\b(?!\s*\|\s*O_DIRECTORY)")),
+]
 COMMENT = re.compile(r"//.*")
 
 
@@ -50,8 +59,10 @@ def read_tree(root):
 def check_line(path, layer, line):
     """What is wrong with one line, and the path it includes (None when it includes nothing)."""
     code = COMMENT.sub("", line)
-    if layer not in ENVIRONMENT_READERS and ENVIRONMENT.search(code):
-        return f"{layer} must not read the environment; only {ENVIRONMENT_READERS[0]} may", None
+    for what, places, pattern in RESERVED:
+        if pattern.search(code) and not any(path == place or path.startswith(place + "/")
+                                            for place in places):
+            return f"{layer} must not {what}; only {places[0]} may", None
     include = INCLUDE.match(line)
     if not include:
         return None, None

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
-#include <sstream>
 #include <string>
 
+#include "runtime/device/input_file.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::uint64_t most_bytes = 1 << 20;  // of a source
 
 struct Templates {
   fs::path folder;
@@ -52,12 +53,10 @@ void use_templates(const fs::path& folder) {
   active.files = built_in_files();
   for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
     if (!entry.is_regular_file() || !is_source(entry.path())) continue;
-    std::ostringstream text;
-    if (!(text << std::ifstream(entry.path(), std::ios::binary).rdbuf())) {
-      throw Error(entry.path().string() + ": can't be read, or is empty");
-    }
+    auto text = read_file(entry.path(), most_bytes);
+    if (!text) throw Error(text.failure());
     replace(active.files, entry.path().lexically_relative(folder).generic_string(),
-            active.texts.emplace_back(std::move(text).str()));
+            active.texts.emplace_back(*std::move(text)));
   }
   if (error) throw Error(folder.string() + ": " + error.message());
   active.folder = folder;

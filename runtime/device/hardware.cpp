@@ -4,10 +4,12 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <set>
+#include <sstream>
 #include <thread>
 #include <utility>
+
+#include "runtime/device/input_file.hpp"
 
 namespace greta {
 
@@ -150,10 +152,8 @@ std::string lower(std::string_view text) {
 }
 
 std::string first_line(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
+  const std::string text = read_system_file(path);
+  return text.substr(0, text.find('\n'));
 }
 
 /// "32768K" in bytes.
@@ -190,7 +190,7 @@ std::uint64_t host_last_level_cache_bytes(std::uint32_t cores) {
 }
 
 std::string host_model() {
-  std::ifstream file("/proc/cpuinfo");
+  std::istringstream file(read_system_file("/proc/cpuinfo"));
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("model name")) continue;
     const auto colon = line.find(": ");

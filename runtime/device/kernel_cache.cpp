@@ -3,15 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cstring>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "runtime/device/hash.hpp"
+#include "runtime/device/input_file.hpp"
 #include "runtime/device/log.hpp"
 
 namespace greta {
@@ -22,6 +21,7 @@ namespace {
 constexpr std::string_view magic = "GRETA kernel 1\n";
 constexpr std::size_t checksum_bytes = 32;
 constexpr std::size_t header_bytes = magic.size() + checksum_bytes;
+constexpr std::uint64_t most_entry_bytes = std::uint64_t{1} << 30;
 
 std::string checksum(const std::string& key, std::span<const std::byte> binary) {
   Hash hash;
@@ -63,26 +63,16 @@ std::filesystem::path KernelCache::path(const std::string& key) const {
 }
 
 std::optional<std::vector<std::byte>> KernelCache::load(const std::string& key) const {
-  std::error_code ignored;
-  if (directory_.empty() || !std::filesystem::is_regular_file(path(key), ignored)) {
-    return std::nullopt;
-  }
-  std::ifstream file(path(key), std::ios::binary | std::ios::ate);
-  if (!file) return std::nullopt;
-  const std::streamoff size = file.tellg();
-  if (size < static_cast<std::streamoff>(header_bytes)) return std::nullopt;
-  std::array<char, header_bytes> header{};
-  std::vector<std::byte> binary(static_cast<std::size_t>(size) - header_bytes);
-  file.seekg(0);
-  file.read(header.data(), header.size());
-  file.read(reinterpret_cast<char*>(binary.data()), static_cast<std::streamsize>(binary.size()));
-  if (!file) return std::nullopt;
-  const std::string_view text(header.data(), header.size());
-  if (!text.starts_with(magic) || text.substr(magic.size()) != checksum(key, binary)) {
+  if (directory_.empty()) return std::nullopt;
+  const auto entry = read_file(path(key), most_entry_bytes);
+  if (!entry) return std::nullopt;
+  const std::string_view header = std::string_view(*entry).substr(0, header_bytes);
+  const auto binary = std::as_bytes(std::span(*entry)).subspan(header.size());
+  if (!header.starts_with(magic) || header.substr(magic.size()) != checksum(key, binary)) {
     log(LogLevel::info, "ignoring the damaged cache entry {}", path(key).string());
     return std::nullopt;
   }
-  return binary;
+  return std::vector<std::byte>(binary.begin(), binary.end());
 }
 
 void KernelCache::store(const std::string& key, std::span<const std::byte> binary) {

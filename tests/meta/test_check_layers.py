@@ -83,6 +83,18 @@ class Rules(unittest.TestCase):
         self.assert_rejected({"tuner/x.cpp": 'const char* home = std::getenv("HOME");\n'},
                              "tuner/x.cpp:1:", "must not read the environment")
 
+    def test_one_file_prints(self):
+        for code in ('fmt::print("{}", name);', "std::fputs(text, stderr);", "std::cout << name;",
+                     'printf("%s", name);', "std::cerr << name;", 'fmt::print(stderr, "x");'):
+            self.assert_rejected({"tuner/cli/x.cpp": code + "\n"}, "tuner/cli/x.cpp:1:", "must not print")
+        self.assertEqual(self.check({"tuner/report/print.cpp": "std::fputs(text, stderr);\n"}).returncode, 0)
+
+    def test_one_file_opens_what_is_read(self):
+        for code in ("std::ifstream in(file);", "const int file = ::open(path.c_str(), O_RDONLY);",
+                     'auto* file = std::fopen(path, "r");'):
+            self.assert_rejected({"db/x.cpp": code + "\n"}, "db/x.cpp:1:", "must not open a file to read")
+        self.assertEqual(self.check({"runtime/device/input_file.cpp": "open(path, O_RDONLY);\n"}).returncode, 0)
+
     def test_environment_in_a_comment_is_no_violation(self):
         self.assertEqual(self.check({"tuner/x.cpp": "// never call getenv() here\n"}).returncode, 0)
 

@@ -4,12 +4,15 @@
 #include "tuner/evaluate/card_lock.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <thread>
 
+#include "runtime/device/log.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta {
@@ -85,6 +88,68 @@ TEST(CardLock, IsReleasedByDeath) {
 
 TEST(CardLock, WithoutAFolderThereIsNone) {
   EXPECT_FALSE(CardLock("/dev/null/locks", "card", "me", nobody, never).held());
+}
+
+/// Counts warnings while it lives.
+class WarningCount {
+ public:
+  WarningCount() {
+    set_log_sink(
+        [this](LogLevel level, std::string_view) { count_ += level == LogLevel::warning; });
+  }
+  ~WarningCount() { set_log_sink({}); }
+  WarningCount(const WarningCount&) = delete;
+  WarningCount& operator=(const WarningCount&) = delete;
+  int count() const { return count_; }
+
+ private:
+  int count_ = 0;
+};
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A lock follows no link: its text would replace what the link names.
+TEST(CardLock, FollowsNoLink) {
+  const test::TemporaryFolder folder;
+  const WarningCount warnings;
+  std::ofstream(folder / "precious") << "results of a week";
+  std::filesystem::create_symlink("precious", folder / "card.lock");
+  EXPECT_FALSE(CardLock(folder.path(), "card", "me", nobody, never).held());
+  std::filesystem::remove(folder / "card.lock");
+  std::filesystem::create_hard_link(folder / "precious", folder / "card.lock");
+  EXPECT_FALSE(CardLock(folder.path(), "card", "me", nobody, never).held());
+  EXPECT_EQ(text_of(folder / "precious"), "results of a week");
+  std::filesystem::create_symlink("nothing", folder / "dangling.lock");
+  EXPECT_FALSE(CardLock(folder.path(), "dangling", "me", nobody, never).held());
+  EXPECT_FALSE(std::filesystem::exists(folder / "nothing"));
+  EXPECT_EQ(warnings.count(), 3);
+}
+
+// Whoever may write to the folder may put anything in the file's place.
+TEST(CardLock, IsNotWhereOthersMayWrite) {
+  const test::TemporaryFolder folder;
+  const WarningCount warnings;
+  chmod(folder.path().c_str(), 0777);
+  EXPECT_FALSE(CardLock(folder.path(), "card", "me", nobody, never).held());
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  chmod(folder.path().c_str(), 0755);
+  EXPECT_TRUE(CardLock(folder.path(), "card", "me", nobody, never).held());
+  chmod((folder / "card.lock").c_str(), 0666);
+  EXPECT_FALSE(CardLock(folder.path(), "card", "me", nobody, never).held());
+  EXPECT_EQ(warnings.count(), 2);
+}
+
+TEST(CardLock, IsNoSpecialFile) {
+  const test::TemporaryFolder folder;
+  const WarningCount warnings;
+  ASSERT_EQ(mkfifo((folder / "fifo.lock").c_str(), 0600), 0);
+  std::filesystem::create_directory(folder / "folder.lock");
+  EXPECT_FALSE(CardLock(folder.path(), "fifo", "me", nobody, never).held());
+  EXPECT_FALSE(CardLock(folder.path(), "folder", "me", nobody, never).held());
+  EXPECT_EQ(warnings.count(), 2);
 }
 
 TEST(CardLock, DevicesOfOneCardAndOfTheCpuShareAKey) {

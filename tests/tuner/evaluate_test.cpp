@@ -1,14 +1,18 @@
 // Protects: a wrong, wild, hanging or crashing kernel is one candidate's failure, is told as what
 // it is, and leaves the evaluator usable. Runs on whatever device "auto" is.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fstream>
 #include <thread>
 
 #include "kernels/catalog.hpp"
 #include "kernels/launch/prepared_plan.hpp"
 #include "runtime/device/backend.hpp"
+#include "runtime/device/log.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/tuner/tiny_kernel.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
@@ -237,19 +241,65 @@ TEST(WorkerEvaluator, GivesTheSameVerdictAsThisProcess) {
   EXPECT_EQ(far.content_keys, near.content_keys);
 }
 
-TEST(WorkerEvaluator, AKilledWorkerIsACrashAndIsReplaced) {
+/// What a worker lost, of which there is one.
+Trial lost_by(WorkerEvaluator& worker) {
+  const auto lost = worker.take_lost();
+  EXPECT_EQ(lost.size(), 1U);
+  if (lost.empty()) return {};
+  EXPECT_EQ(lost[0].failure, Status::crash);
+  EXPECT_NE(lost[0].message.find("killed by signal 9 (Killed)"), std::string::npos)
+      << lost[0].message;
+  return lost[0];
+}
+
+// No candidate kills its process: what somebody else killed is begun again, and told.
+TEST(WorkerEvaluator, AKilledWorkerIsReplacedAndLeavesATrace) {
   WorkerEvaluator worker(worker_command(), {});
   const auto problem = small_problem();
   const auto config = default_of(worker, problem);
   expect_right(worker.evaluate(problem, config, {}));
+  EXPECT_TRUE(worker.take_lost().empty());
   const pid_t first = worker.worker_pid();
   kill(first, SIGKILL);
-  const auto crashed = worker.evaluate(problem, config, {});
-  EXPECT_EQ(crashed.failure, Status::crash);
-  EXPECT_NE(crashed.message.find("killed by signal 9 (Killed)"), std::string::npos)
-      << crashed.message;
   expect_right(worker.evaluate(problem, config, {}));
   EXPECT_NE(worker.worker_pid(), first);
+  EXPECT_EQ(lost_by(worker).config, config);
+  kill(worker.worker_pid(), SIGKILL);
+  const auto rounds = worker.time_rounds(problem, {config, config}, 3, 1, 1, {});
+  EXPECT_FALSE(rounds.failure);
+  EXPECT_FALSE(rounds.us.at(1).empty());
+  EXPECT_TRUE(lost_by(worker).message.starts_with("timing it and others in rounds: "));
+  kill(worker.worker_pid(), SIGKILL);
+  EXPECT_FALSE(worker.measure_ceilings().empty());
+  EXPECT_TRUE(lost_by(worker).config.variant.empty());
+}
+
+TEST(WorkerEvaluator, AWorkerKilledWhileItOpensTheDeviceIsStartedAgain) {
+  const test::TemporaryFolder folder;
+  const std::string script = fmt::format(
+      "for i in 1 2 3; do mkdir {}/$i 2>/dev/null && kill -KILL $$; done; exec {} worker",
+      folder.path().string(), GRETA_TUNE);
+  WorkerEvaluator worker({"/bin/sh", "-c", script}, {});
+  EXPECT_EQ(worker.take_lost().size(), 3U);
+  EXPECT_THROW(WorkerEvaluator({"/bin/sh", "-c", "kill -KILL $$"}, {}), Error) << "not for ever";
+}
+
+// The session says what its worker was warned of: nobody reads a worker's own messages.
+TEST(WorkerEvaluator, WarningsOfTheWorkerAreTheSessions) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "file") << "where a folder should be";
+  std::vector<std::string> warnings;
+  set_log_sink([&](LogLevel level, std::string_view line) {
+    if (level == LogLevel::warning) warnings.emplace_back(line);
+  });
+  EvaluatorOptions options;
+  options.cache_directory = folder / "file";
+  WorkerEvaluator worker(worker_command(), options);
+  const auto problem = small_problem();
+  expect_right(worker.evaluate(problem, default_of(worker, problem), {}));
+  set_log_sink({});
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(warnings[0].starts_with("compiled kernels can't be kept in ")) << warnings[0];
 }
 
 TEST(WorkerEvaluator, ACrashWhileRunningIsACrash) {

@@ -16,6 +16,7 @@
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/bench/names.hpp"
 #include "tuner/bench/printed_result.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -176,7 +177,7 @@ int serve_calls() {
   const auto request = Json::parse(text, nullptr, false);
   if (!request.is_object()) throw Error("no request on standard input");
   const Json result{{"calls", blocks_of(request)}};
-  fmt::print("{}\n", result.dump(-1, ' ', false, Json::error_handler_t::replace));
+  print_json(result, -1);
   return 0;
 }
 

@@ -18,6 +18,7 @@
 #include "tuner/bench/printed_result.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -174,7 +175,7 @@ Health run_check(const std::string& check, const EvaluatorOptions& options, cons
 }
 
 void print_line(const nlohmann::ordered_json& object) {
-  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  print_json(object, -1);
   std::fflush(stdout);  // the process may end at any time
 }
 
@@ -222,7 +223,7 @@ Health check_health(const std::string& check, const EvaluatorOptions& options, c
 }
 
 int serve_health_check(const std::string& check, const EvaluatorOptions& options) {
-  set_log_sink([](LogLevel, std::string_view line) { fmt::print(stderr, "{}\n", line); });
+  set_log_sink([](LogLevel, std::string_view line) { print(stderr, "{}\n", line); });
   const Health health = check_health(check, options, print_choice);
   print_line({{"health", check},
               {"status", status_text(health.failure)},

@@ -9,6 +9,8 @@
 #include <set>
 
 #include "kernels/catalog.hpp"
+#include "runtime/device/input_file.hpp"
+#include "runtime/device/printable.hpp"
 #include "tuner/bench/names.hpp"
 #include "tuner/search/budget.hpp"
 
@@ -18,6 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t most_problems = 10'000;
+constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
 
 // Trouble at a place of the file; caught by read_preset() alone.
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
@@ -26,13 +29,6 @@ constexpr std::size_t most_problems = 10'000;
 
 std::string joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
-}
-
-// Names out of the file may hold anything.
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, '?');
-  return text;
 }
 
 // Text of a scalar as a command line would have it.
@@ -227,7 +223,7 @@ void read_key(const std::string& name, const json& value, const std::string& fil
 }
 
 // As a map JSON would drop all but one of them silently.
-json parse_without_repeated_keys(std::istream& in) {
+json parse_without_repeated_keys(const std::string& text) {
   std::vector<std::set<std::string>> open;
   const json::parser_callback_t callback = [&](int, json::parse_event_t event, json& parsed) {
     if (event == json::parse_event_t::object_start) open.emplace_back();
@@ -238,16 +234,16 @@ json parse_without_repeated_keys(std::istream& in) {
     }
     return true;
   };
-  return json::parse(in, callback);
+  return json::parse(text, callback);
 }
 
 }  // namespace
 
 Result<Preset> read_preset(const std::filesystem::path& file) {
   try {
-    std::ifstream in(file);
-    if (!in) refuse("", "can't be read");
-    const json object = parse_without_repeated_keys(in);
+    const auto text = read_file(file, most_bytes);
+    if (!text) return text.failure();
+    const json object = parse_without_repeated_keys(*text);
     if (!object.is_object()) refuse("", "is not a JSON object");
     Preset preset;
     preset.name = file.stem().string();

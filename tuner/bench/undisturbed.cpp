@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <system_error>
+
+#include "runtime/device/input_file.hpp"
 
 namespace greta {
 namespace {
@@ -30,7 +32,7 @@ ThreadTimes thread_times(Waiting waiting) {
   std::error_code ignored;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
     if (waiting == Waiting::other_threads && task.path().filename() == own) continue;
-    std::ifstream in(task.path() / "schedstat");
+    std::istringstream in(read_system_file(task.path() / "schedstat"));
     double running = 0, waited = 0;
     if (!(in >> running >> waited)) continue;
     times.ran_us += running / 1e3;

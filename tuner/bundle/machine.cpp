@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -17,6 +16,7 @@
 
 #include "runtime/device/hardware.hpp"
 #include "runtime/device/hip/compiler_program.hpp"
+#include "runtime/device/input_file.hpp"
 #include "runtime/device/process.hpp"
 #include "tuner/report/format.hpp"
 
@@ -28,15 +28,10 @@ namespace fs = std::filesystem;
 constexpr std::size_t most_file_bytes = 16384;  // of what is only copied
 constexpr auto program_deadline = std::chrono::seconds(20);
 
-/// The first bytes of a small file; empty where it can't be read.
+/// A small file; empty where it can't be read.
 std::string read_text(const fs::path& file) {
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) return {};
-  std::ifstream in(file, std::ios::binary);
-  std::string text(most_file_bytes, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
-  return text;
+  auto text = read_file(file, most_file_bytes);
+  return text ? *std::move(text) : std::string();
 }
 
 std::string first_line(const std::string& text) {
@@ -199,7 +194,7 @@ std::string compilers_text() {
 
 std::vector<std::string> loaded_libraries() {
   std::set<std::string> paths;
-  std::ifstream maps("/proc/self/maps");
+  std::istringstream maps(read_system_file("/proc/self/maps"));
   for (std::string line; std::getline(maps, line);) {
     const auto path = line.find('/');
     if (path != line.npos && line.find(".so", path) != line.npos) paths.insert(line.substr(path));

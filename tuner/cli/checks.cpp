@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
 #include "kernels/catalog.hpp"
+#include "runtime/device/input_file.hpp"
 #include "runtime/device/sanitizing.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/report/csv.hpp"
@@ -18,7 +18,7 @@ namespace greta {
 namespace {
 
 double available_host_bytes() {
-  std::ifstream in("/proc/meminfo");
+  std::istringstream in(read_system_file("/proc/meminfo"));
   std::string name;
   double kilobytes = 0;
   for (std::string unit; in >> name >> kilobytes; std::getline(in, unit)) {
@@ -111,12 +111,9 @@ void check_csv(const std::string& option, const std::filesystem::path& file) {
     throw CommandError(exit_usage, fmt::format("{} {}: {}", option, file.string(), why));
   };
   if (std::filesystem::exists(file)) {
-    if (!std::filesystem::is_regular_file(file)) refuse("is not a file");
-    std::ifstream in(file);
-    std::string first;
-    if (std::getline(in, first) && first + "\n" != csv_header()) {
-      refuse("exists and has other columns");
-    }
+    const auto text = read_file(file, most_csv_bytes);
+    if (!text) throw CommandError(exit_usage, fmt::format("{} {}", option, text.failure().message));
+    if (!text->empty() && !text->starts_with(csv_header())) refuse("exists and has other columns");
     if (access(file.c_str(), W_OK) != 0) refuse("can't be written");
     return;
   }

@@ -8,6 +8,7 @@
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tool.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 
@@ -21,10 +22,9 @@ std::vector<CardLock> lock_cards(const std::vector<ProbedDevice>& devices,
   std::vector<CardLock> locks;
   for (const auto& key : keys) {
     const auto announce = [&](const std::string& holder) {
-      const auto line = fmt::format(
-          "waiting for {}, which measures on the same card ({}); --no-lock does not wait\n",
-          holder.empty() ? "another process" : holder, key);
-      static_cast<void>(std::fputs(line.c_str(), stderr));
+      print(stderr,
+            "waiting for {}, which measures on the same card ({}); --no-lock does not wait\n",
+            holder.empty() ? "another process" : holder, key);
     };
     locks.emplace_back(default_cache_directory() / "locks", key, tool, announce, stop_requested());
   }

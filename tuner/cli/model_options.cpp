@@ -11,6 +11,7 @@
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/cli/tuning.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -74,9 +75,7 @@ std::unique_ptr<Runtime> open_beside(Runtime& runtime, const LookupFiles& files,
 DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& device) {
   if (choice.dtype.empty()) {
     if (stores(device, model)) return model;
-    static_cast<void>(std::fputs(
-        fmt::format("{} can't store {}: running in f32\n", device.id(), to_string(model)).c_str(),
-        stderr));
+    print(stderr, "{} can't store {}: running in f32\n", device.id(), to_string(model));
     return DType::f32;
   }
   const auto type = dtype_from_string(choice.dtype);

@@ -11,8 +11,10 @@ namespace greta {
 namespace {
 
 std::filesystem::path find_preset(const std::string& wanted) {
-  if (std::filesystem::is_regular_file(wanted)) return wanted;
+  // A folder may have a preset's name by accident.
   std::error_code ignored;
+  const auto there = std::filesystem::status(wanted, ignored);
+  if (std::filesystem::exists(there) && !std::filesystem::is_directory(there)) return wanted;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   const auto installed = program.parent_path().parent_path() / "share/greta/presets";
   for (const auto& folder : {installed, std::filesystem::path("presets")}) {

@@ -8,6 +8,7 @@
 
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/tool.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -19,10 +20,6 @@ std::string failure_text(const DeviceInfo& device, const UnsafePart& part) {
 
 bool is_fatal(const UnsafePart& part) {
   return avoided({part}).device;
-}
-
-void tell(const std::string& line) {
-  static_cast<void>(std::fputs((line + "\n").c_str(), stderr));
 }
 
 /// The failed check that forbids to use a device at all; nothing where there is none.

@@ -8,6 +8,7 @@
 #include "tuner/cli/tool.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
 namespace greta {
@@ -86,10 +87,10 @@ std::string peer_rows(const std::vector<Peer>& peers, const Problem& problem) {
 }
 
 std::string card_text(const Card& card, const std::vector<Peer>& peers) {
-  std::string text = card.devices.front().name + "\n";
+  std::string text = one_line(card.devices.front().name) + "\n";
   for (const auto& problem : card.problems) {
     const StoredWinner& first = problem.winners.front();
-    text += fmt::format("  {}{}\n", first.problem.key(), first.winner.cold ? "" : " (warm)");
+    text += fmt::format("  {}{}\n", one_line(first.problem.key()), first.winner.cold ? "" : " (warm)");
     for (const auto& stored : problem.winners) text += winner_rows(stored);
     for (std::size_t i = 0; i < problem.comparisons.size(); ++i) {
       text += comparison_row(first.device_id, problem.winners[i + 1].device_id,
@@ -129,7 +130,7 @@ int show(const ShowOptions& options) {
   if (options.json) {
     print_json(list);
   } else {
-    fmt::print("{}", text);
+    print_text(text);
   }
   return exit_done;
 }

@@ -2,22 +2,24 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <vector>
 
 #include "kernels/model/embedded.hpp"
+#include "runtime/device/log.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/cli/manual.hpp"
 #include "tuner/evaluate/worker.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -154,14 +156,25 @@ std::vector<std::string> words_of(std::span<char*> arguments,
 // What the build installs beside the program, printed by options that only it uses.
 bool print_documentation(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.size() == 1 && words[0] == "--manual") {
-    fmt::print("{}", manual_page(app));
+    print_text(manual_page(app));
   } else if (words.size() == 2 && words[0] == "--completion") {
-    fmt::print("{}", completion(app, words[1]));
+    print_text(completion(app, words[1]));
   } else {
     return false;
   }
-  if (std::fflush(stdout) != 0) throw CommandError(exit_failed, "can't write the output");
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw CommandError(exit_failed, "can't write the output");
   return true;
+}
+
+// Warnings of the layers below, each once however often it comes.
+void tell_warnings(const std::string& tool) {
+  set_log_sink([tool, told = std::set<std::string, std::less<>>()](LogLevel level,
+                                                                   std::string_view line) mutable {
+    if (level != LogLevel::warning || !told.emplace(line).second) return;
+    if (isatty(STDERR_FILENO) != 0) clear_line(stderr);  // a progress line may be there
+    tell(fmt::format("{}: {}", tool, line));
+  });
 }
 
 }  // namespace
@@ -169,11 +182,10 @@ bool print_documentation(const CLI::App& app, const std::vector<std::string>& wo
 int run_tool(const Tool& tool, int argc, char** argv) {
   open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past its limit is that write's error
-  const auto complain = [&](int code, std::string message) {
-    for (char& c : message) {  // it may repeat what the user wrote
-      if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
-    }
-    static_cast<void>(std::fputs((tool.name + ": " + message + "\n").c_str(), stderr));
+  tell_warnings(tool.name);
+  const PrintedStream output(std::cout, stdout), errors(std::cerr, stderr);
+  const auto complain = [&](int code, const std::string& message) {
+    tell(tool.name + ": " + message);
     return code;
   };
   CLI::App app(tool.summary, tool.name);
@@ -190,7 +202,8 @@ int run_tool(const Tool& tool, int argc, char** argv) {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // the first one last
     check_own_options(app);
     const int code = action();
-    if (std::fflush(stdout) != 0) throw CommandError(exit_failed, "can't write the output");
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      throw CommandError(exit_failed, "can't write the output");
     return code;
   } catch (const CLI::Success& success) {  // --help, --version
     app.exit(success);
@@ -208,10 +221,6 @@ int run_tool(const Tool& tool, int argc, char** argv) {
   } catch (const std::exception& error) {
     return complain(exit_failed, error.what());
   }
-}
-
-void print_json(const nlohmann::json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void add_templates_option(CLI::App& command) {

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -49,9 +48,6 @@ struct Tool {
 /// The whole of a program's main(): parses the command line, runs what it chose, and tells every
 /// failure in one line of standard error that begins with the tool's name.
 int run_tool(const Tool& tool, int argc, char** argv);
-
-/// Prints JSON on standard output; bytes that are no UTF-8 become U+FFFD.
-void print_json(const nlohmann::json& json);
 
 /// Adds the command that shows winners by card.
 void add_show_command(CLI::App& app, Action& action);

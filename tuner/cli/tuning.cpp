@@ -218,6 +218,9 @@ void Tuning::compare(TaskResult& result, const SessionOptions& options) {
   const bool timed = budget_.kind() == Budget::Kind::seconds;
   result.contest = hold_contest(
       entrants, options, timed ? contest_share * budget_.amount() : contest_s, stop_requested());
+  for (std::size_t i = 0; i < result.sessions.size(); ++i) {
+    store_lost(*evaluators_[i], *db_, result.sessions[i]);
+  }
   for (const auto& other : result.contest->others) {
     if (other.comparison.measured()) db_->set_comparison(other.comparison);
   }

@@ -9,7 +9,9 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
+#include "runtime/device/input_file.hpp"
 #include "tuner/compile/element.hpp"
 
 namespace greta {
@@ -22,6 +24,8 @@ static_assert(std::endian::native == std::endian::little, "files hold little-end
 
 constexpr int schema = 1;
 constexpr auto index_file = "case.json";
+constexpr std::uint64_t most_index_bytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t most_data_bytes = std::uint64_t{8} << 30;  // of a buffer or a code object
 
 void write_file(const fs::path& file, const void* data, std::size_t bytes) {
   std::ofstream out(file, std::ios::binary | std::ios::trunc);
@@ -30,15 +34,10 @@ void write_file(const fs::path& file, const void* data, std::size_t bytes) {
   if (!out) throw Error({Status::io, file.string() + ": can't be written", {}});
 }
 
-std::vector<std::byte> read_file(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary | std::ios::ate);
-  const auto bytes = in ? static_cast<std::streamsize>(in.tellg()) : -1;
-  if (bytes < 0) throw Error({Status::io, file.string() + ": can't be read", {}});
-  std::vector<std::byte> contents(static_cast<std::size_t>(bytes));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(contents.data()), bytes);
-  if (!in) throw Error({Status::io, file.string() + ": can't be read", {}});
-  return contents;
+std::vector<std::byte> read_bytes(const fs::path& file) {
+  const std::string text = greta::read_file(file, most_data_bytes).value();
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
 }
 
 std::string code_object_name(const KernelCase& written, std::size_t index) {
@@ -173,7 +172,7 @@ const ordered_json& collection(const ordered_json& json, const char* name, const
 }
 
 std::vector<double> read_doubles(const fs::path& file, std::size_t count) {
-  const auto bytes = read_file(file);
+  const auto bytes = read_bytes(file);
   if (bytes.size() != count * sizeof(double)) {
     throw bad_case(fmt::format("{} has {} bytes, not one double for each of {} elements",
                                file.filename().string(), bytes.size(), count));
@@ -187,7 +186,7 @@ CaseBuffer read_buffer(const std::string& name, const ordered_json& json, const 
   CaseBuffer buffer;
   buffer.name = name;
   if (json.contains("file")) {
-    buffer.data = read_file(folder / field<std::string>(json, "file"));
+    buffer.data = read_bytes(folder / field<std::string>(json, "file"));
     buffer.bytes = buffer.data.size();
     if (field(json, "bytes", buffer.bytes) != buffer.bytes) {
       throw bad_case(fmt::format("buffer {}: its file has {} bytes", name, buffer.bytes));
@@ -237,9 +236,8 @@ CaseArgument read_argument(const ordered_json& json, const KernelCase& read) {
 }
 
 KernelCase read(const fs::path& folder) {
-  const auto text = read_file(folder / index_file);
-  const auto* const first = reinterpret_cast<const char*>(text.data());
-  const auto json = ordered_json::parse(first, first + text.size(), nullptr, false);
+  const std::string text = greta::read_file(folder / index_file, most_index_bytes).value();
+  const auto json = ordered_json::parse(text, nullptr, false);
   if (json.is_discarded()) throw bad_case("is not JSON");
   if (const int there = field<int>(json, "schema"); there != schema) {
     throw bad_case(fmt::format("schema {}; this GRETA reads {}", there, schema));
@@ -264,7 +262,7 @@ KernelCase read(const fs::path& folder) {
     made.code_object = static_cast<std::size_t>(known - files.begin());
     if (known == files.end()) {
       files.push_back(file);
-      read.code_objects.push_back(read_file(folder / file));
+      read.code_objects.push_back(read_bytes(folder / file));
     }
     made.kernel = field<std::string>(launch, "kernel");
     made.grid = field<Grid>(launch, "grid");

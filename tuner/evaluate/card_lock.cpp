@@ -3,12 +3,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <thread>
 #include <utility>
+
+#include "runtime/device/log.hpp"
 
 namespace greta {
 namespace {
@@ -17,6 +21,47 @@ std::string content(int descriptor) {
   std::array<char, 512> text{};
   const auto size = pread(descriptor, text.data(), text.size(), 0);
   return {text.data(), static_cast<std::size_t>(size > 0 ? size : 0)};
+}
+
+/// Why a file or folder is not this user's to rely on; empty where it is.
+std::string distrust(const struct stat& status) {
+  if (status.st_uid != geteuid() && status.st_uid != 0) return "belongs to somebody else";
+  // By its group it may: many systems give each user one, and a umask to match.
+  if ((status.st_mode & S_IWOTH) != 0) return "can be written by everybody";
+  return {};
+}
+
+/// The lock's file; -1 where there can be none. Opened from its folder's descriptor, so that what
+/// was looked at is what is used.
+int open_lock(const std::filesystem::path& folder, const std::string& name) {
+  const auto refuse = [&](const std::filesystem::path& path, const std::string& why) {
+    log(LogLevel::warning, "no lock on the card: {}: {}", path.string(), why);
+    return -1;
+  };
+  struct stat status {};
+  const int directory = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return -1;
+  if (fstat(directory, &status) != 0 || !distrust(status).empty()) {
+    close(directory);
+    return refuse(folder, distrust(status));
+  }
+  constexpr int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const int file = openat(directory, name.c_str(), flags, 0644);
+  const int error = errno;
+  close(directory);
+  if (file < 0) {
+    if (error == ELOOP) return refuse(folder / name, "is a link");
+    if (error == EISDIR || error == ENXIO) return refuse(folder / name, "is no regular file");
+    return -1;
+  }
+  std::string why = "can't be looked at";
+  if (fstat(file, &status) == 0) {
+    why = !S_ISREG(status.st_mode) ? "is no regular file" : distrust(status);
+    if (why.empty() && status.st_nlink > 1) why = "has another name as well";
+  }
+  if (why.empty()) return file;
+  close(file);
+  return refuse(folder / name, why);
 }
 
 }  // namespace
@@ -33,7 +78,7 @@ CardLock::CardLock(const std::filesystem::path& folder, const std::string& key,
                    const std::atomic<bool>& stop) {
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  descriptor_ = open((folder / (key + ".lock")).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  descriptor_ = open_lock(folder, key + ".lock");
   if (descriptor_ < 0) return;
   bool announced = false;
   while (!(held_ = flock(descriptor_, LOCK_EX | LOCK_NB) == 0) && !stop) {

@@ -18,8 +18,10 @@ class CardLock {
   static std::string key(const DeviceInfo& device);
 
   /// Waits until no other process holds the key, or until `stop`. `announce` is told once whom it
-  /// waits for; `about` is what others are told about this one. Without a folder that can be
-  /// written there is no lock.
+  /// waits for; `about` is what others are told about this one. Without a folder of this user's own
+  /// that can be written there is no lock: where everybody may write to the folder or to the file,
+  /// where either is somebody else's, and where a link is in the file's place, nothing is touched,
+  /// and a warning is logged.
   CardLock(const std::filesystem::path& folder, const std::string& key, const std::string& about,
            const std::function<void(const std::string& holder)>& announce,
            const std::atomic<bool>& stop);

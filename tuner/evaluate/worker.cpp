@@ -4,8 +4,14 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "db/json.hpp"
+#include "runtime/device/log.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_protocol.hpp"
 
@@ -42,9 +48,31 @@ json error_answer(const Error& error) {
   return {{"error", error.what()}, {"status", static_cast<int>(error.status())}};
 }
 
+/// What this process was warned of since its last answer: the session tells it. Thread-safe, since
+/// threads compile.
+class Warnings {
+ public:
+  void add(std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    lines_.emplace_back(line);
+  }
+  std::vector<std::string> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(lines_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
 }  // namespace
 
 int serve_as_worker() {
+  const auto warnings = std::make_shared<Warnings>();
+  set_log_sink([warnings](LogLevel level, std::string_view line) {
+    if (level == LogLevel::warning) warnings->add(line);
+  });
   // The session hears these and decides; when it ends, so does the connection.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -77,6 +105,7 @@ int serve_as_worker() {
       reply = error_answer(Error(Failure{Status::out_of_memory, error.what(), {}}));
     }
     reply["lost"] = evaluator->lost();
+    reply["warnings"] = warnings->take();
     channel.send(reply);
     if (evaluator->lost()) _exit(0);  // destructors would wait for the kernel
   }

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "db/json.hpp"
+#include "runtime/device/log.hpp"
 #include "runtime/device/process.hpp"
 #include "runtime/device/sanitizing.hpp"
 
@@ -24,6 +25,8 @@ constexpr double open_s = 60;
 // drawing inputs and computing the reference of what may be a large problem.
 constexpr double check_s = 30;
 constexpr double first_s = 300;
+// Where somebody kills processes while they start, this is when to give up.
+constexpr int most_starts = 5;
 
 /// As execve() wants them.
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
@@ -72,23 +75,31 @@ void WorkerEvaluator::spawn() {
 }
 
 void WorkerEvaluator::start() {
-  const bool cached = driver_cache_;
-  spawn();
-  Result<json> opened = json();
-  try {
-    opened = call({{"call", "open"}, {"options", to_json(options_)}}, open_s);
-  } catch (const Error&) {
-    stop_worker(true);
-    throw;
+  for (int starts = 1;; ++starts) {
+    const bool cached = driver_cache_;
+    spawn();
+    Result<json> opened = json();
+    try {
+      opened = call({{"call", "open"}, {"options", to_json(options_)}}, open_s);
+    } catch (const Error&) {
+      stop_worker(true);
+      throw;
+    }
+    if (opened) {
+      info_ = device_from_json(opened->at("device"));
+      lookahead_ = opened->at("lookahead").get<int>();
+      options_.device = info_.id();  // the next worker must open the same one
+      return;
+    }
+    const bool without_cache = cached && !driver_cache_;
+    if (!without_cache && (!killed_ || starts == most_starts)) {
+      throw Error(
+          Failure{opened.failure().status, "opening the device: " + opened.failure().message, {}});
+    }
+    Trial begun;
+    begun.message = "opening the device";
+    lose(std::move(begun), opened.failure(), "; begun again");
   }
-  if (!opened && cached && !driver_cache_) return start();
-  if (!opened) {
-    throw Error(
-        Failure{opened.failure().status, "opening the device: " + opened.failure().message, {}});
-  }
-  info_ = device_from_json(opened->at("device"));
-  lookahead_ = opened->at("lookahead").get<int>();
-  options_.device = info_.id();  // the next worker must open the same one
 }
 
 double WorkerEvaluator::deadline(const Problem& problem, std::uint64_t seed,
@@ -115,6 +126,7 @@ std::string WorkerEvaluator::stop_worker(bool kill_it) {
     ended = waitpid(pid_, &status, WNOHANG) != 0;
     if (!ended) usleep(10'000);
   }
+  killed_ = ended && !kill_it && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   if (!ended) {
     kill(pid_, SIGKILL);
     waitpid(pid_, &status, 0);
@@ -149,6 +161,9 @@ Result<json> WorkerEvaluator::call(const json& request, double deadline_s) {
                    report.empty() ? fmt::format("the process that ran it died: {}", how) : report,
                    said};
   }
+  for (const json& line : reply.value("warnings", json::array())) {
+    log(LogLevel::warning, "{}", line.get<std::string>());
+  }
   if (reply.value("lost", false)) stop_worker(true);
   if (reply.contains("error")) {
     throw Error(Failure{static_cast<Status>(reply.at("status").get<int>()),
@@ -156,6 +171,25 @@ Result<json> WorkerEvaluator::call(const json& request, double deadline_s) {
                         {}});
   }
   return reply.at("result");
+}
+
+Result<json> WorkerEvaluator::call_again(const json& request,
+                                         const std::function<double()>& deadline_s,
+                                         const Trial& begun) {
+  ensure_started();
+  auto reply = call(request, deadline_s());
+  if (reply || !killed_) return reply;
+  lose(begun, reply.failure(), "; begun again");
+  ensure_started();
+  return call(request, deadline_s());
+}
+
+void WorkerEvaluator::lose(Trial begun, const Failure& failure, const char* then) {
+  begun.failure = failure.status;
+  begun.message = fmt::format("{}: {}{}", begun.message, failure.message, then);
+  begun.log = failure.log;
+  log(LogLevel::warning, "{}", begun.message);
+  lost_.push_back(std::move(begun));
 }
 
 void WorkerEvaluator::prepare(const Problem& problem, const std::vector<Config>& upcoming) {
@@ -167,15 +201,16 @@ void WorkerEvaluator::prepare(const Problem& problem, const std::vector<Config>&
 
 Trial WorkerEvaluator::trial_call(json request, const Problem& problem, const Config& config,
                                   std::uint64_t seed, const TrialLimits& limits) {
-  ensure_started();
   request["problem"] = problem.key();
   request["config"] = to_json(config);
   request["limits"] = to_json(limits);
-  auto reply = call(request, deadline(problem, seed, limits));
-  if (reply) return trial_from_json(*reply);
   Trial trial;
   trial.config = config;
   trial.problem_key = problem.key();
+  trial.message = request.at("call").get<std::string>() == "verify" ? "verifying" : "evaluating";
+  const auto reply = call_again(
+      request, [&] { return deadline(problem, seed, limits); }, trial);
+  if (reply) return trial_from_json(*reply);
   trial.failure = reply.failure().status;
   trial.message = reply.failure().message;
   trial.log = reply.failure().log;
@@ -195,14 +230,19 @@ Trial WorkerEvaluator::verify(const Problem& problem, const Config& config, std:
 Rounds WorkerEvaluator::time_rounds(const Problem& problem, const std::vector<Config>& configs,
                                     int rounds, double seconds, std::uint64_t seed,
                                     const TrialLimits& limits) {
-  ensure_started();
   const json request{
       {"call", "rounds"},         {"problem", problem.key()}, {"configs", to_json(configs)},
       {"rounds", rounds},         {"seconds", seconds},       {"seed", seed},
       {"limits", to_json(limits)}};
   const double each_s = static_cast<double>(configs.size()) * limits.run_s;
-  auto reply = call(request, seconds + deadline(problem, options_.seed, limits) + each_s);
+  Trial begun;
+  begun.config = configs.front();
+  begun.problem_key = problem.key();
+  begun.message = fmt::format("timing {} in rounds", configs.size() > 1 ? "it and others" : "it");
+  const auto reply = call_again(
+      request, [&] { return seconds + deadline(problem, options_.seed, limits) + each_s; }, begun);
   if (reply) return rounds_from_json(*reply);
+  lose(std::move(begun), reply.failure(), "");
   Rounds lost;
   lost.us.resize(configs.size());
   lost.batch.assign(configs.size(), 1);
@@ -211,9 +251,14 @@ Rounds WorkerEvaluator::time_rounds(const Problem& problem, const std::vector<Co
 }
 
 std::vector<Ceiling> WorkerEvaluator::measure_ceilings() {
-  ensure_started();
-  auto reply = call({{"call", "ceilings"}}, open_s + first_s);
-  if (!reply) throw Error(reply.failure());
+  Trial begun;
+  begun.message = "measuring the device's ceilings";
+  const auto reply = call_again(
+      {{"call", "ceilings"}}, [] { return open_s + first_s; }, begun);
+  if (!reply) {
+    lose(std::move(begun), reply.failure(), "");
+    throw Error(reply.failure());
+  }
   return ceilings_from_json(*reply);
 }
 

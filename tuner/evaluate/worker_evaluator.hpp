@@ -2,8 +2,10 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tuner/evaluate/evaluator.hpp"
@@ -14,7 +16,8 @@
 namespace greta {
 
 /// Evaluates in a worker process, which is started again when it dies: a kernel that hangs is
-/// killed, a driver that crashes is one candidate's `crash`, and the session goes on. With
+/// killed, a driver that crashes is one candidate's `crash`, and the session goes on. No candidate
+/// kills its process: what somebody else killed (SIGKILL) is begun once more in a new one. With
 /// EvaluatorOptions::sanitize the worker is started with the sanitizers' runtime, and what they
 /// report is the `crash`: their summary its message, all that they say its log.
 class WorkerEvaluator : public Evaluator {
@@ -34,6 +37,7 @@ class WorkerEvaluator : public Evaluator {
                const TrialLimits& limits) override;
   Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
                      double seconds, std::uint64_t seed, const TrialLimits& limits) override;
+  std::vector<Trial> take_lost() override { return std::exchange(lost_, {}); }
   void renew() override { stop_worker(false); }
   std::vector<Ceiling> measure_ceilings() override;
 
@@ -49,6 +53,12 @@ class WorkerEvaluator : public Evaluator {
   std::string stop_worker(bool kill);
   /// The worker's answer, or the failure (`crash`, `timeout`) that the call ended in.
   Result<nlohmann::json> call(const nlohmann::json& request, double deadline_s);
+  /// The same in a process that is started where there is none, and once more where it was killed.
+  /// `begun` says in its message what is called, and is kept among what is lost.
+  Result<nlohmann::json> call_again(const nlohmann::json& request,
+                                    const std::function<double()>& deadline_s, const Trial& begun);
+  /// Keeps what a process left undone.
+  void lose(Trial begun, const Failure& failure, const char* then);
   /// Seconds that a call may take with these limits.
   double deadline(const Problem& problem, std::uint64_t seed, const TrialLimits& limits);
   Trial trial_call(nlohmann::json request, const Problem& problem, const Config& config,
@@ -64,6 +74,8 @@ class WorkerEvaluator : public Evaluator {
   std::vector<std::string> variables_;    ///< "NAME=value", in the worker's environment
   std::unique_ptr<WorkerErrors> errors_;  ///< of this worker; none where they go to the terminal
   bool driver_cache_ = true;  ///< the worker's driver may keep a shader cache of its own
+  bool killed_ = false;       ///< by somebody else, the last worker that ended
+  std::vector<Trial> lost_;   ///< until they are taken
   std::string workload_;      ///< problem and seed whose inputs and reference this worker has
 };
 

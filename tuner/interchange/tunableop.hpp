@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <string>
 #include <utility>
@@ -8,6 +9,9 @@
 #include "db/tuned_db.hpp"
 
 namespace greta {
+
+/// Bytes that a file of TunableOp may have.
+inline constexpr std::uint64_t most_tunableop_bytes = std::uint64_t{64} << 20;
 
 // PyTorch TunableOp's CSV files of GEMMs, as PyTorch 2.2 and later write them:
 // `Validator,NAME,VALUE` lines, then

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <fstream>
+#include <sstream>
+
+#include "runtime/device/input_file.hpp"
 
 namespace greta {
 namespace {
@@ -42,7 +44,7 @@ std::string nvidia_clocks(const std::string& pci_address) {
 
 // The line that the driver marks as current: "1: 2124Mhz *".
 std::string current_level(const std::string& file) {
-  std::ifstream in(file);
+  std::istringstream in(read_system_file(file));
   for (std::string line; std::getline(in, line);) {
     const auto colon = line.find(": ");
     const auto unit = line.find("Mhz");

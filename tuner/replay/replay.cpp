@@ -3,18 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
 
 #include "kernels/model/random.hpp"
+#include "runtime/device/input_file.hpp"
 
 namespace greta {
 namespace {
 
 constexpr double microseconds_per_millisecond = 1000;
+constexpr std::uint64_t most_recording_bytes = std::uint64_t{1} << 30;
 constexpr double failed = std::numeric_limits<double>::infinity();
 
 void shuffle(std::vector<int>& values, std::mt19937_64& random) {
@@ -50,9 +51,7 @@ Result<Recording> Recording::load(const std::filesystem::path& file, std::uint64
   Times& times = *recording.times_;
   Alternative alternative;
   try {
-    std::ifstream stream(file);
-    stream.exceptions(std::ios::badbit | std::ios::failbit);
-    const auto json = nlohmann::json::parse(stream);
+    const auto json = nlohmann::json::parse(read_file(file, most_recording_bytes).value());
     alternative = read_parameters(json);
     for (const auto& [key, entry] : json.at("cache").items()) {
       const auto& time = entry.at("time");

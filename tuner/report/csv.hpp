@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "runtime/device/device_info.hpp"
 
 namespace greta {
+
+/// Bytes that a CSV file may have that is read or continued.
+inline constexpr std::uint64_t most_csv_bytes = std::uint64_t{256} << 20;
 
 /// One row of GRETA's CSV files, the same for tuning and benchmarks; columns in docs/csv.md. Text
 /// that does not apply is empty, and so is a number that is 0.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/device/printable.hpp"
+
 namespace greta {
 namespace {
 
@@ -71,13 +73,15 @@ std::size_t text_columns(std::string_view text) {
   }));
 }
 
-std::string format_row(std::string_view label, std::string_view text, std::size_t indent) {
+std::string format_row(std::string_view name, std::string_view value, std::size_t indent) {
+  const std::string label = one_line(name), words = one_line(value);
+  std::string_view text = words;
   const std::size_t start = indent + label_columns;
   std::string rows;
   do {
     const std::string_view line = next_line(text, most_columns - start);
-    rows +=
-        fmt::format("{:{}}{:<{}}{}\n", "", indent, rows.empty() ? label : "", label_columns, line);
+    rows += fmt::format("{:{}}{:<{}}{}\n", "", indent, rows.empty() ? label : std::string(),
+                        label_columns, line);
   } while (!text.empty());
   return rows;
 }

@@ -27,7 +27,8 @@ std::string format_count(std::int64_t count, std::string_view noun);
 std::size_t text_columns(std::string_view text);
 
 /// A line of a report: a label and a text behind it, which is continued on further lines where it
-/// is longer than 100 columns and has spaces. `indent` columns stand before the label.
+/// is longer than 100 columns and has spaces. `indent` columns stand before the label. Control
+/// characters of either, newlines included, are shown as escapes.
 std::string format_row(std::string_view label, std::string_view text, std::size_t indent = 2);
 
 }  // namespace greta

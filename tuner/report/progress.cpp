@@ -10,6 +10,7 @@
 #include "kernels/catalog.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -38,19 +39,19 @@ std::string fitted(const std::string& text) {
 }  // namespace
 
 // Nobody may be listening: a closed or full stream must not cost the session.
-void Progress::show(const std::string& text) {
-  static_cast<void>(std::fputs(text.c_str(), stream_));
+void Progress::show_line(const std::string& line) {
+  clear_line();
+  print_text(stream_, one_line(line) + "\n");
   static_cast<void>(std::fflush(stream_));
 }
 
 void Progress::clear_line() {
-  if (line_open_) show("\r\033[K");
+  if (line_open_) greta::clear_line(stream_);
   line_open_ = false;
 }
 
 void Progress::on_phase(const std::string& what) {
-  clear_line();
-  show(what + "\n");
+  show_line(what);
 }
 
 void Progress::on_trial(const SessionResult& result, const Budget& budget) {
@@ -62,7 +63,9 @@ void Progress::on_trial(const SessionResult& result, const Budget& budget) {
       time_left(budget), best != nullptr ? best_text(result, *best) : "nothing right yet",
       key != result.problem.key() ? " (stand-in)" : "");
   if (live_) {
-    show("\r\033[K" + fitted(line));
+    greta::clear_line(stream_);
+    print_text(stream_, fitted(one_line(line)));
+    static_cast<void>(std::fflush(stream_));
     line_open_ = true;
     return;
   }
@@ -72,7 +75,7 @@ void Progress::on_trial(const SessionResult& result, const Budget& budget) {
   tenth_ = std::max(tenth_, percent / 10);
   best_us_ = best_us;
   best_key_ = key;
-  show(line + (improved ? "; " + best->config.text() : "") + "\n");
+  show_line(line + (improved ? "; " + best->config.text() : ""));
 }
 
 }  // namespace greta

@@ -20,7 +20,7 @@ class Progress : public SessionObserver {
   void on_trial(const SessionResult& result, const Budget& budget) override;
 
  private:
-  void show(const std::string& text);
+  void show_line(const std::string& line);
   void clear_line();
 
   std::FILE* stream_;

@@ -2,9 +2,15 @@
 
 #include <algorithm>
 
+#include "runtime/device/printable.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta {
+
+void Table::add(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = one_line(cell);
+  rows_.push_back(std::move(cells));
+}
 
 std::string Table::text() const {
   std::vector<std::string> titles;

@@ -15,8 +15,8 @@ class Table {
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  /// As many cells as columns.
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// As many cells as columns. Their control characters, newlines included, are shown as escapes.
+  void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   /// A line for the titles and one for each row; no line ends in a space.
   std::string text() const;

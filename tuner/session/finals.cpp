@@ -110,7 +110,7 @@ void Finals::drop(std::size_t contender) {
   contenders_.erase(contenders_.begin() + static_cast<std::ptrdiff_t>(contender));
 }
 
-void Finals::add_rounds(int count, double seconds_left) {
+void Finals::add_rounds(int count, double seconds_left, const RecordTrial& record) {
   std::vector<Config> configs;
   for (const auto& contender : contenders_) configs.push_back(contender.config);
   const auto done = contenders_.front().us.size();
@@ -125,19 +125,20 @@ void Finals::add_rounds(int count, double seconds_left) {
     us.insert(us.end(), rounds.us[i].begin(), rounds.us[i].end());
     contenders_[i].batch = rounds.batch[i];
   }
-  if (rounds.failure) find_culprit(*rounds.failure);
+  if (rounds.failure) find_culprit(*rounds.failure, record);
 }
 
 // Rounds run many candidates at once: when they fail, each one is tried alone.
-void Finals::find_culprit(const Failure& failure) {
+void Finals::find_culprit(const Failure& failure, const RecordTrial& record) {
   result_.notes.push_back("the certifying rounds were cut short: " + failure.message);
   const std::size_t before = contenders_.size();
   for (std::size_t i = contenders_.size(); i-- > 0;) {
-    const Trial trial =
+    Trial trial =
         evaluator_.verify(result_.problem, contenders_[i].config, options_.seed, limits(0));
     if (trial.ok()) continue;
     result_.notes.push_back(fmt::format("{} failed while its time was certified: {}",
                                         trial.config.text(), trial.message));
+    record(std::move(trial));
     drop(i);
   }
   if (contenders_.size() == before && ++unexplained_failures_ == most_unexplained_failures) {
@@ -157,7 +158,7 @@ void Finals::drop_hopeless() {
 
 // Stops on precision, not on the sign of the result: stopping as soon as a contender looks proved
 // would make false proofs likely.
-void Finals::time_in_rounds() {
+void Finals::time_in_rounds(const RecordTrial& record) {
   const Stopwatch watch;
   const double allowed_s = std::max(time_left_s(), least_time_s);
   int rounds_per_call = 1;
@@ -166,7 +167,7 @@ void Finals::time_in_rounds() {
     const auto done = contenders_.front().us.size();
     if (done >= most_rounds || (done >= 2 && spent_s >= allowed_s)) break;
     if (done >= fewest_rounds && sure_enough(certification(), target)) break;
-    add_rounds(rounds_per_call, std::max(0.0, allowed_s - spent_s));
+    add_rounds(rounds_per_call, std::max(0.0, allowed_s - spent_s), record);
     if (contenders_.empty() || dropped_rounds_ > most_rounds) break;
     const auto taken = std::max<std::size_t>(1, contenders_.front().us.size());
     const double each_s = watch.seconds() / static_cast<double>(taken);
@@ -279,7 +280,7 @@ void Finals::run(const RecordTrial& record, const Announce& announce) {
   if (result_.stand_in) announce("confirming the finalists at full size");
   confirm(record);
   announce("certifying the winner in interleaved rounds");
-  time_in_rounds();
+  time_in_rounds(record);
   while (!stop_ && !contenders_.empty() && !contenders_.front().us.empty()) {
     const auto proved = certification();
     Winner winner = describe(proved);

@@ -32,9 +32,9 @@ class Finals {
   std::vector<Config> shortlist() const;
   void confirm(const RecordTrial& record);
   Certification certification() const { return certify(contenders_, comparisons_); }
-  void time_in_rounds();
-  void add_rounds(int count, double seconds_left);
-  void find_culprit(const Failure& failure);
+  void time_in_rounds(const RecordTrial& record);
+  void add_rounds(int count, double seconds_left, const RecordTrial& record);
+  void find_culprit(const Failure& failure, const RecordTrial& record);
   void drop_hopeless();
   Result<double> ratio_elsewhere(const Config& config, int process);
   bool faster_elsewhere(const Config& config, const Announce& announce);

@@ -74,6 +74,7 @@ Requalification requalify(Evaluator& evaluator, TunedDb& db, const StoredWinner&
     winner.verdict = trial.verdict;
     winner.kernels = trial.kernels;
   }
+  for (const Trial& lost : evaluator.take_lost()) outcome.notes.push_back(lost.message);
   outcome.stands = winner_is_right && !driver_compiles && outcome.unchanged == outcome.compiled;
   if (outcome.stands) {
     keep(db, result, device, now, winner);
@@ -84,7 +85,7 @@ Requalification requalify(Evaluator& evaluator, TunedDb& db, const StoredWinner&
   now.try_first.assign(configs.begin() + 1, configs.end());
   auto session = tune(evaluator, db, result.problem, now, observer, stop);
   outcome.winner = std::move(session.winner);
-  outcome.notes = std::move(session.notes);
+  outcome.notes.insert(outcome.notes.end(), session.notes.begin(), session.notes.end());
   return outcome;
 }
 

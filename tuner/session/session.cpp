@@ -94,6 +94,7 @@ SessionResult Session::run() {
     finals.run([this](Trial trial) { record(std::move(trial)); },
                [this](const std::string& what) { observer_.on_phase(what); });
   }
+  store_lost(evaluator_, db_, result_);
   result_.interrupted = stop_;
   if (result_.interrupted) result_.winner.reset();
   if (result_.winner) db_.set_winner(result_.id, *result_.winner);
@@ -267,6 +268,7 @@ const Trial& Session::record(Trial trial) {
   result_.time.compile += trial.compile_s;
   result_.time.verify += trial.verify_s;
   result_.time.measure += trial.measure_s;
+  store_lost(evaluator_, db_, result_);
   db_.add_trial(result_.id, trial);
   result_.trials.push_back(std::move(trial));
   budget_.count_trial();
@@ -308,6 +310,17 @@ SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,
                    const std::atomic<bool>& stop) {
   return Session(evaluator, db, problem, options, observer, stop).run();
+}
+
+// They are no trials of the search: what was begun again has one of its own.
+void store_lost(Evaluator& evaluator, TunedDb& db, SessionResult& result) {
+  for (Trial& trial : evaluator.take_lost()) {
+    if (trial.problem_key.empty()) trial.problem_key = result.problem.key();
+    const bool named = !trial.config.variant.empty();
+    result.notes.push_back(named ? trial.config.text() + ": " + trial.message : trial.message);
+    if (!named) trial.config = result.default_config;
+    db.add_trial(result.id, trial);
+  }
 }
 
 const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,

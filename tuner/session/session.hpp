@@ -84,6 +84,10 @@ SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,
                    const std::atomic<bool>& stop);
 
+/// Stores what the evaluator's processes left undone (Evaluator::take_lost()) as trials of the
+/// session, and notes it in `result`.
+void store_lost(Evaluator& evaluator, TunedDb& db, SessionResult& result);
+
 /// The trial of this configuration on the given problem, or nullptr.
 const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,
                         const std::string& problem_key);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/hardware.hpp"
+#include "runtime/device/input_file.hpp"
 
 namespace greta::hip {
 
@@ -50,10 +50,8 @@ std::string pci_address(std::string text) {
 }
 
 std::string kernel_module_version(const std::string& name) {
-  std::ifstream file("/sys/module/" + name + "/version");
-  std::string version;
-  std::getline(file, version);
-  return version;
+  const std::string text = read_system_file("/sys/module/" + name + "/version");
+  return text.substr(0, text.find('\n'));
 }
 
 }  // namespace greta::hip

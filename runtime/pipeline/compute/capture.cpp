@@ -7,9 +7,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <system_error>
 
 #include "kernels/catalog.hpp"
+#include "runtime/device/input_file.hpp"
 #include "runtime/device/version.hpp"
 #include "runtime/pipeline/compute/runtime.hpp"
 
@@ -123,9 +125,9 @@ Result<void> write_capture(const std::filesystem::path& file, const Capture& cap
 }
 
 Result<Capture> read_capture(const std::filesystem::path& file) {
-  if (is_other_than_file(file)) return io_failure(file, "is no regular file");
-  std::ifstream in(file);
-  if (!in) return io_failure(file, "can't be read");
+  auto text = read_file(file, most_capture_bytes);
+  if (!text) return text.failure();
+  std::istringstream in(*std::move(text));
   Capture capture;
   std::set<std::string> seen;
   std::string line;
@@ -146,7 +148,6 @@ Result<Capture> read_capture(const std::filesystem::path& file) {
                    fmt::format("{}, line {}: {}", file.string(), number, bad.why),
                    {}};
   }
-  if (in.bad()) return io_failure(file, "can't be read");
   if (number == 0) {
     return Failure{Status::invalid_argument, file.string() + ": empty, no capture", {}};
   }

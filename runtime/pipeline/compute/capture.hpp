@@ -32,6 +32,8 @@ struct Capture {
 /// Version of the file's form: its first line is {"greta_capture": 1, "device": …, "fingerprint":
 /// …, "greta": …}, each further line {"problem": key, "count": n, "device_us": t}.
 constexpr int capture_version = 1;
+/// Bytes that a file of a capture may have.
+constexpr std::uint64_t most_capture_bytes = std::uint64_t{64} << 20;
 
 /// What ran on a runtime while its telemetry was on, the longest time first.
 Capture captured(Runtime& runtime);

@@ -9,6 +9,7 @@
 #include "db/distance.hpp"
 #include "db/regret.hpp"
 #include "kernels/validity.hpp"
+#include "runtime/device/printable.hpp"
 
 namespace greta {
 namespace {
@@ -20,12 +21,6 @@ constexpr std::size_t most_tried = 64;
 bool same_architecture(const DeviceInfo& a, const DeviceInfo& b) {
   return a.backend == b.backend && a.language == b.language && !a.architecture.empty() &&
          a.architecture == b.architecture;
-}
-
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
-  return text;
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ std::vector<std::int32_t> end_tokens_from_json(std::string_view text, const std:
 }
 
 LlamaConfig llama_config_from_file(const std::filesystem::path& path) {
-  const auto file = MappedFile::open(path);
+  const auto file = MappedFile::open(path, most_model_json_bytes);
   return llama_config_from_json(file->text(), path.string());
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,12 +11,20 @@
 
 namespace greta {
 
+/// Bytes that a model's files of JSON may have: its configuration and the list of its tensors, and
+/// its tokenizer.
+inline constexpr std::uint64_t most_model_json_bytes = std::uint64_t{16} << 20;
+inline constexpr std::uint64_t most_tokenizer_bytes = std::uint64_t{256} << 20;
+
 /// A regular file, mapped into memory for reading. Nothing is read before it is used. The file must
 /// not be shortened meanwhile: what is behind its new end can't be read any more (SIGBUS).
 class MappedFile {
  public:
-  /// Throws Error `io` for a file that can't be read, or that is no regular file.
-  static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
+  /// Throws Error `io` for a file that can't be read, that is no regular file, or that has more
+  /// than `most_bytes` bytes.
+  static std::shared_ptr<const MappedFile> open(
+      const std::filesystem::path& path,
+      std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max());
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

@@ -5,9 +5,9 @@
 #include <charconv>
 
 #include "runtime/device/result.hpp"
+#include "runtime/device/utf8.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
-#include "runtime/pipeline/models/text/utf8.hpp"
 
 namespace greta {
 
@@ -55,7 +55,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
                                           const LlamaConfig& config) {
   std::error_code none;
   const bool folder = std::filesystem::is_directory(path, none);
-  const auto file = MappedFile::open(folder ? path / "tokenizer.json" : path);
+  const auto file = MappedFile::open(folder ? path / "tokenizer.json" : path, most_tokenizer_bytes);
   const std::string_view text = file->text();
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   const bool json = start != std::string_view::npos && text[start] == '{';

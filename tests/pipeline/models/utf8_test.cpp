@@ -1,4 +1,4 @@
-#include "runtime/pipeline/models/text/utf8.hpp"
+#include "runtime/device/utf8.hpp"
 
 #include <gtest/gtest.h>
 

@@ -26,16 +26,13 @@
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
 
 constexpr std::chrono::seconds check_deadline{120};  // of a health check
 constexpr double confidence = 0.95;                  // of what --both says
-
-void tell(const std::string& line) {
-  static_cast<void>(std::fputs((line + "\n").c_str(), stderr));
-}
 
 // The name of a card's folder in results/: "nvidia-h200"; of what runs on the CPU "lavapipe".
 std::string folder_name(const DeviceInfo& device) {
@@ -231,7 +228,7 @@ int Bench::measure() {
   }
   telemetry::set_sink(nullptr);
   write_trace();
-  if (own_output_) fmt::print("{}", bench_table(rows));
+  if (own_output_) print_text(bench_table(rows));
   const int code = conclude(rows);
   if (left == 0) return code;
   throw CommandError(exit_failed, fmt::format("{} left after {:.0f} s; --resume goes on with them",
@@ -283,7 +280,7 @@ int Bench::verify() {
     checks.check_random(devices_[i]->checker(), rows, stop_requested());
   }
   for (auto& row : rows) row.row.date = date_;
-  fmt::print("{}", verify_table(rows));
+  print_text(verify_table(rows));
   if (options_.exporting && !rows.empty()) write(rows);
   return conclude(rows);
 }

@@ -8,11 +8,11 @@
 #include <array>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 
 #include "runtime/device/backend.hpp"
+#include "runtime/device/input_file.hpp"
 #include "runtime/device/process.hpp"
 #include "runtime/device/utc.hpp"
 #include "runtime/device/version.hpp"
@@ -22,6 +22,7 @@
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -136,11 +137,6 @@ std::string path_of(const DeviceInfo& device) {
   return fmt::format("{}-{}", device.backend, device.index);
 }
 
-std::string read_whole(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 /// A folder of its own in the system's place for temporary files, which goes with it.
 class WorkFolder {
  public:
@@ -230,7 +226,7 @@ void Bundle::add_folder(const std::string& path, const fs::path& folder) {
   std::sort(found.begin(), found.end());
   for (const auto& file : found) {
     const std::string name = path + "/" + file.lexically_relative(folder).string();
-    std::string contents = read_whole(file);
+    std::string contents = read_file(file, most_bytes).value();
     const bool code = file.extension() == ".co" || file.extension() == ".spv";
     if (code && names_.in(contents)) {
       leave_out(name, "the compiler put a private name into it");
@@ -300,13 +296,13 @@ void Bundle::add(const std::vector<DeviceHealth>& devices, const std::string& ou
 }
 
 void Bundle::write() {
-  fmt::print("\n{} gets these files:\n", file_.string());
+  print("\n{} gets these files:\n", file_.string());
   for (const auto& [path, contents] : files_) {
-    fmt::print("{:>12}  {}\n", format_bytes(static_cast<double>(contents.size())), path);
+    print("{:>12}  {}\n", format_bytes(static_cast<double>(contents.size())), path);
   }
-  if (!left_out_.empty()) fmt::print("Left out:\n{}", left_out_);
+  if (!left_out_.empty()) print_text("Left out:\n" + left_out_);
   if (!yes_ && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0) {
-    fmt::print("Write it? [y/N] ");
+    print_text("Write it? [y/N] ");
     std::fflush(stdout);
     std::string answer;
     std::getline(std::cin, answer);
@@ -318,8 +314,8 @@ void Bundle::write() {
     throw CommandError(exit_failed, "--bundle " + written.failure().message);
   }
   std::error_code error;
-  fmt::print("{} written, {}\n", file_.string(),
-             format_bytes(static_cast<double>(fs::file_size(file_, error))));
+  print("{} written, {}\n", file_.string(),
+        format_bytes(static_cast<double>(fs::file_size(file_, error))));
 }
 
 }  // namespace greta

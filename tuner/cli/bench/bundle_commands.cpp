@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -10,13 +8,14 @@
 #include "tuner/bundle/machine.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/cli/probe_json.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
 
 /// Everything about an API's devices but what tells a card from its like.
 int print_probe(const std::string& name) {
-  set_log_sink([](LogLevel, std::string_view line) { fmt::print(stderr, "{}\n", line); });
+  set_log_sink([](LogLevel, std::string_view line) { print(stderr, "{}\n", line); });
   for (Backend* const backend : backends()) {
     if (backend->name() != name) continue;
     const auto probed = probe_json(name, backend->probe());
@@ -27,7 +26,7 @@ int print_probe(const std::string& name) {
       device.erase("fingerprint");
     }
     found["libraries"] = loaded_libraries();
-    fmt::print("{}\n", found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(found, -1);
     return exit_done;
   }
   throw CommandError(exit_usage, name + ": no such API");

@@ -9,6 +9,7 @@
 #include "tuner/bench/compare.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 
 namespace greta {
@@ -65,17 +66,17 @@ void check_devices(const std::vector<CsvRow>& base, const std::vector<CsvRow>& f
                                    "them all the same",
                                    before, after));
   }
-  fmt::print("different devices: {} and {}\n", before, after);
+  print("different devices: {} and {}\n", before, after);
 }
 
 void print_circumstances(const std::vector<CsvRow>& base, const std::vector<CsvRow>& fresh) {
-  const auto print = [&](const char* what, const std::function<std::string(const CsvRow&)>& of) {
+  const auto say = [&](const char* what, const std::function<std::string(const CsvRow&)>& of) {
     const auto before = values_of(base, of), after = values_of(fresh, of);
-    if (before != after) fmt::print("{} changed: {} → {}\n", what, before, after);
+    if (before != after) print("{} changed: {} → {}\n", what, before, after);
   };
-  print("driver", [](const CsvRow& row) { return row.driver; });
-  print("compiler", [](const CsvRow& row) { return row.compiler; });
-  print("GRETA", [](const CsvRow& row) { return row.greta_version; });
+  say("driver", [](const CsvRow& row) { return row.driver; });
+  say("compiler", [](const CsvRow& row) { return row.compiler; });
+  say("GRETA", [](const CsvRow& row) { return row.greta_version; });
 }
 
 std::string percent(double ratio) {
@@ -110,7 +111,7 @@ void print_rows(const BaselineComparison& comparison) {
   for (const auto& row : comparison.only_fresh) {
     table.add({"only now", "", format_time(row.us), "", "", row_name(row)});
   }
-  fmt::print("{}", table.text());
+  print_text(table.text());
 }
 
 void print_summary(const BaselineComparison& comparison, double margin) {
@@ -121,14 +122,14 @@ void print_summary(const BaselineComparison& comparison, double margin) {
   };
   const auto broke = std::count_if(comparison.rows.begin(), comparison.rows.end(),
                                    [](const RowChange& row) { return row.broke; });
-  fmt::print(
+  print(
       "\n{}: {} slower by more than {:.3g} %, {} failing, {} faster, {} the same, {} can't be "
       "told\n",
       format_count(comparison.rows.size(), "row"), count(Finding::slower), 100 * margin, broke,
       count(Finding::faster), count(Finding::same), count(Finding::unsure));
   const bool blind = std::any_of(comparison.rows.begin(), comparison.rows.end(),
                                  [](const RowChange& row) { return row.change.low <= 0; });
-  if (blind) fmt::print("some rows have too few blocks of samples to tell; --repeat takes more\n");
+  if (blind) print("some rows have too few blocks of samples to tell; --repeat takes more\n");
 }
 
 int compare(const CompareOptions& options) {

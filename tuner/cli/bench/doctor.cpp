@@ -16,6 +16,7 @@
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -107,19 +108,19 @@ int failures_of(const std::vector<Health>& checks) {
 std::vector<Health> run_doctor(const ProbedDevice& device, TunedDb& db,
                                const std::vector<std::string>& checks,
                                std::chrono::seconds deadline, std::FILE* stream) {
-  fmt::print(stream, "{} {}\n", device.info.id(), device.info.name);
+  print(stream, "{} {}\n", device.info.id(), device.info.name);
   std::vector<Health> found;
   bool usable = true;
   for (const auto& check : checks) {
     if (stop_requested()) break;
     if (!usable) {
-      fmt::print(stream, "{}", format_row(check, "left out"));
+      print_text(stream, format_row(check, "left out"));
       continue;
     }
     const Health health = check_health_apart({"/proc/self/exe", "check"}, check, device.info.id(),
                                              default_cache_directory().string(), deadline);
     if (stop_requested()) break;  // the check may have been interrupted, too
-    fmt::print(stream, "{}", format_row(check, health_text(health)));
+    print_text(stream, format_row(check, health_text(health)));
     std::fflush(stream);
     found.push_back(health);
     if (!health.failure) {

@@ -15,6 +15,7 @@
 #include "tuner/cli/bench/parts.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/measure/stopwatch.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -25,7 +26,7 @@ class BlockProgress {
  public:
   explicit BlockProgress(int total) : total_(total), live_(isatty(STDERR_FILENO) != 0) {}
   ~BlockProgress() {
-    if (live_ && done_ > 0) show("\r\x1b[K");
+    if (live_ && done_ > 0) clear_line(stderr);
   }
   BlockProgress(const BlockProgress&) = delete;
   BlockProgress& operator=(const BlockProgress&) = delete;
@@ -33,17 +34,16 @@ class BlockProgress {
   void next(const std::string& name) {
     const int tenth = 10 * done_ / std::max(total_, 1);
     if (live_) {
-      show(fmt::format("\r\x1b[K{}/{} {:.80}", done_, total_, name));
+      clear_line(stderr);
+      print(stderr, "{}/{} {:.80}", done_, total_, name);
     } else if (tenth > tenth_) {
-      show(fmt::format("{} % of {} blocks\n", 10 * tenth, total_));
+      print(stderr, "{} % of {} blocks\n", 10 * tenth, total_);
     }
     tenth_ = tenth;
     ++done_;
   }
 
  private:
-  static void show(const std::string& text) { static_cast<void>(std::fputs(text.c_str(), stderr)); }
-
   int total_;
   bool live_;
   int done_ = 0;
@@ -205,6 +205,8 @@ void initialize(const GoogleRun& run) {
     words.push_back(fmt::format("--benchmark_enable_random_interleaving={}", run.interleave));
   }
   words.insert(words.end(), run.flags.begin(), run.flags.end());
+  words.emplace_back(
+      "--benchmark_color=false");  // no escape sequences: print_text() would show them
   std::vector<char*> pointers{tool.data()};
   for (auto& word : words) pointers.push_back(word.data());
   int count = static_cast<int>(pointers.size());

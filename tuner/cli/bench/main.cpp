@@ -4,6 +4,7 @@
 #include "tuner/bench/call_processes.hpp"
 #include "tuner/bench/preset.hpp"
 #include "tuner/cli/bench/commands.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -53,7 +54,7 @@ void add_schema_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("schema", "Print the JSON schema of presets");
   command->callback([&action] {
     action = [] {
-      static_cast<void>(std::fputs(preset_schema().c_str(), stdout));
+      print_text(preset_schema());
       return exit_done;
     };
   });

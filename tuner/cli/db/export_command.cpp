@@ -11,6 +11,7 @@
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
 namespace greta {
@@ -51,10 +52,10 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
   contents.peers.clear();
   contents.unsafe.clear();  // of one card, which applications run on another of
   TunedDb::ship(contents, options.out);
-  fmt::print("{}: {} of {}, {}\n", options.out.string(),
-             format_count(static_cast<std::int64_t>(contents.results.size()), "result"),
-             format_count(static_cast<std::int64_t>(contents.devices.size()), "device"),
-             format_bytes(static_cast<double>(std::filesystem::file_size(options.out))));
+  print("{}: {} of {}, {}\n", options.out.string(),
+        format_count(static_cast<std::int64_t>(contents.results.size()), "result"),
+        format_count(static_cast<std::int64_t>(contents.devices.size()), "device"),
+        format_bytes(static_cast<double>(std::filesystem::file_size(options.out))));
 }
 
 void export_csv(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
@@ -94,8 +95,8 @@ void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilt
                         : fmt::format(", as {} and {}", *subjects.begin(), *subjects.rbegin())));
   }
   write_file(options.out, file.dump(1) + "\n");
-  fmt::print("{}: {}; stand-ins are left out\n", options.out.string(),
-             format_count(static_cast<std::int64_t>(file["results"].size()), "trial"));
+  print("{}: {}; stand-ins are left out\n", options.out.string(),
+        format_count(static_cast<std::int64_t>(file["results"].size()), "trial"));
 }
 
 /// Solutions that PyTorch chose before, or (`untuned`) which GEMMs there are to tune.
@@ -118,9 +119,9 @@ void export_tunableop(const TunedDb& db, const ExportOptions& options, const Res
     const auto fields = tunableop_fields(result.problem);
     const auto peer = peers.find(key);
     if (!fields || (!untuned && peer == peers.end())) {
-      fmt::print("{} does not carry over: {}\n", key,
-                 fields ? "its kernel is GRETA's, no solution that PyTorch knows"
-                        : fields.failure().message);
+      print("{} does not carry over: {}\n", key,
+            fields ? "its kernel is GRETA's, no solution that PyTorch knows"
+                   : fields.failure().message);
       continue;
     }
     rows += fmt::format("{},{}", fields->first, fields->second);
@@ -143,7 +144,7 @@ void export_tunableop(const TunedDb& db, const ExportOptions& options, const Res
     }
   }
   write_file(options.out, head + rows);
-  fmt::print("{}: {}\n", options.out.string(), format_count(written, "GEMM"));
+  print("{}: {}\n", options.out.string(), format_count(written, "GEMM"));
 }
 
 void check(const ExportOptions& options) {

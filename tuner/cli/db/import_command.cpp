@@ -2,13 +2,16 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "runtime/device/input_file.hpp"
 #include "runtime/device/utc.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/interchange/tunableop.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -60,10 +63,9 @@ void check(const ImportOptions& options, const TunableOpFile& file) {
 }
 
 int import_file(const ImportOptions& options) {
-  std::ifstream in(options.file);
-  if (!in || !std::filesystem::is_regular_file(options.file)) {
-    throw CommandError(exit_usage, fmt::format("{}: can't be read", options.file.string()));
-  }
+  auto text = read_file(options.file, most_tunableop_bytes);
+  if (!text) throw CommandError(exit_usage, text.failure().message);
+  std::istringstream in(*std::move(text));
   TunableOpFile file = read_tunableop(in);
   check(options, file);
   for (auto& peer : file.peers) peer.imported_utc = utc_now();
@@ -83,9 +85,9 @@ int import_file(const ImportOptions& options) {
     return exit_done;
   }
   for (const auto& [row, reason] : file.untranslated) {
-    fmt::print("{} does not carry over: {}\n", row, reason);
+    print("{} does not carry over: {}\n", row, reason);
   }
-  fmt::print(
+  print(
       "{} of PyTorch's with its time and solution; its kernels are those of BLAS libraries, "
       "so GRETA has to tune these problems itself. Factors and activations are not in such "
       "files{}\n",

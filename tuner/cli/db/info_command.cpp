@@ -8,6 +8,7 @@
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 
 namespace greta {
@@ -123,7 +124,7 @@ int info(const InfoOptions& options) {
   if (options.json) {
     print_json(info_json(db, devices));
   } else {
-    fmt::print("{}", info_text(db, devices));
+    print_text(info_text(db, devices));
   }
   return exit_done;
 }

@@ -8,6 +8,7 @@
 #include "tuner/cli/result_options.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 #include "tuner/report/table.hpp"
 
@@ -84,11 +85,11 @@ int list(const ListOptions& options) {
   if (options.json) {
     print_json(objects);
   } else if (options.csv) {
-    fmt::print("{}", csv);
+    print_text(csv);
   } else {
-    if (!table.empty()) fmt::print("{}", table.text());
-    fmt::print("{}, {} stale, in {}\n", format_count(results.size(), "result"), stale_count,
-               db.file().string());
+    if (!table.empty()) print_text(table.text());
+    print("{}, {} stale, in {}\n", format_count(results.size(), "result"), stale_count,
+          db.file().string());
   }
   return exit_done;
 }

@@ -7,6 +7,7 @@
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
 namespace greta {
@@ -95,7 +96,7 @@ int merge_databases(const MergeOptions& options) {
     const MergeReport report =
         options.rehearse ? merge(db.contents(), sources[i]).report : db.merge(sources[i]).report;
     if (options.json) objects.push_back(report_object(name, report));
-    if (!options.json) fmt::print("{}", report_text(name, report));
+    if (!options.json) print_text(report_text(name, report));
   }
   if (options.json) print_json(objects);
   return exit_done;

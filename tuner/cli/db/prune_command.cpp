@@ -8,6 +8,7 @@
 #include "tuner/cli/result_options.hpp"
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -89,13 +90,13 @@ int prune(const PruneOptions& options) {
                               {"bytes_after", after}});
     return exit_done;
   }
-  fmt::print("{} {}, {}, {} and {}{}\n", options.rehearse ? "would remove" : "removed",
-             format_count(pruned.winners, "result"), format_count(pruned.trials, "trial"),
-             format_count(pruned.sessions, "session"), format_count(pruned.devices, "device"),
-             options.rehearse ? ""
-                              : fmt::format("; {} is {} (was {})", db.file().string(),
-                                            format_bytes(static_cast<double>(after)),
-                                            format_bytes(static_cast<double>(before))));
+  print("{} {}, {}, {} and {}{}\n", options.rehearse ? "would remove" : "removed",
+        format_count(pruned.winners, "result"), format_count(pruned.trials, "trial"),
+        format_count(pruned.sessions, "session"), format_count(pruned.devices, "device"),
+        options.rehearse ? ""
+                         : fmt::format("; {} is {} (was {})", db.file().string(),
+                                       format_bytes(static_cast<double>(after)),
+                                       format_bytes(static_cast<double>(before))));
   return exit_done;
 }
 

@@ -17,6 +17,7 @@
 #include "tuner/cli/result_options.hpp"
 #include "tuner/measure/statistics.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 #include "tuner/report/table.hpp"
 #include "tuner/session/regret_rounds.hpp"
@@ -51,7 +52,7 @@ Result<Regret> cost_of(const TunedDb& db, const StoredWinner& result, const Stor
   }
   auto* evaluator = bench->evaluator(result.device.fingerprint());
   if (evaluator == nullptr) return unknown("the device is not on this machine");
-  static_cast<void>(std::fputs(("timing " + result.problem.key() + "\n").c_str(), stderr));
+  tell("timing " + result.problem.key());
   return measure_regret(*evaluator, result, neighbour, seed);
 }
 
@@ -91,9 +92,9 @@ void print_findings(const std::vector<Finding>& findings, bool json) {
     print_json(objects);
     return;
   }
-  if (!table.empty()) fmt::print("{}", table.text());
-  fmt::print("{} of {}\n", format_count(known, "regret"),
-             format_count(static_cast<std::int64_t>(findings.size()), "winner"));
+  if (!table.empty()) print_text(table.text());
+  print("{} of {}\n", format_count(known, "regret"),
+        format_count(static_cast<std::int64_t>(findings.size()), "winner"));
 }
 
 /// The results that options choose, one device after the other.
@@ -148,13 +149,14 @@ void print_choices(const ChoiceComparison& comparison, bool json, const nlohmann
                        {"mean_shared", json_number(mean_shared)}});
   }
   if (json) {
-    print_json({{"problems", comparison.problems}, {"choices", objects}, {"costs", costs}});
+    print_json(
+        nlohmann::json{{"problems", comparison.problems}, {"choices", objects}, {"costs", costs}});
     return;
   }
-  fmt::print("{}", table.text());
-  fmt::print("{} of other shapes' winners; shared: {} for which every cost is known\n",
-             format_count(static_cast<std::int64_t>(comparison.problems), "problem"),
-             comparison.scores.front().shared.size());
+  print_text(table.text());
+  print("{} of other shapes' winners; shared: {} for which every cost is known\n",
+        format_count(static_cast<std::int64_t>(comparison.problems), "problem"),
+        comparison.scores.front().shared.size());
 }
 
 int regret(const RegretOptions& options) {

@@ -13,6 +13,7 @@
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/result_options.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/progress.hpp"
 #include "tuner/report/report.hpp"
 #include "tuner/session/requalify.hpp"
@@ -141,13 +142,13 @@ int requalify_results(const RequalifyOptions& options) {
     done += outcome.skipped.empty() ? 1 : 0;
     failed += outcome.skipped.empty() && !outcome.requalification.winner ? 1 : 0;
     objects.push_back(outcome_json(outcome));
-    if (!options.json) fmt::print("{}", outcome_text(outcome));
+    if (!options.json) print_text(outcome_text(outcome));
   }
   if (options.json) {
     print_json(objects);
   } else {
-    fmt::print("{} of {} requalified\n", done,
-               format_count(static_cast<std::int64_t>(results.size()), "result"));
+    print("{} of {} requalified\n", done,
+          format_count(static_cast<std::int64_t>(results.size()), "result"));
   }
   if (stop_requested()) throw CommandError(exit_failed, "interrupted; what was done is stored");
   if (!results.empty() && done == 0) {

@@ -3,6 +3,7 @@
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/result_options.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 
@@ -15,7 +16,7 @@ void add_upgrade_command(CLI::App& app, Action& action) {
   command->callback([&action, file] {
     action = [file]() -> int {
       const TunedDb db = open_existing(*file);
-      fmt::print("{} has schema {}\n", db.file().string(), TunedDb::schema_version());
+      print("{} has schema {}\n", db.file().string(), TunedDb::schema_version());
       return exit_done;
     };
   });

@@ -6,6 +6,7 @@
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -46,11 +47,10 @@ int verify(const VerifyOptions& options) {
                               {"trials", counts.trials},
                               {"sessions", counts.sessions}});
   } else if (findings.empty()) {
-    fmt::print("{} is sound: {}, {}, {}\n", options.db.string(),
-               format_count(counts.winners, "result"), format_count(counts.trials, "trial"),
-               format_count(counts.sessions, "session"));
+    print("{} is sound: {}, {}, {}\n", options.db.string(), format_count(counts.winners, "result"),
+          format_count(counts.trials, "trial"), format_count(counts.sessions, "session"));
   } else {
-    for (const auto& finding : findings) fmt::print("{}\n", finding);
+    for (const auto& finding : findings) print("{}\n", finding);
   }
   if (findings.empty()) return exit_done;
   throw CommandError(exit_failed, fmt::format("{}: {}", options.db.string(),

@@ -19,6 +19,7 @@
 #include "tuner/measure/statistics.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 
 namespace greta {
@@ -209,8 +210,8 @@ int bench(BenchOptions options) {
   if (!options.no_lock) locks = lock_cards(selected, "greta-run");
   ModelBench model(options, config);
   model.measure();
-  fmt::print("{}", model.text());
-  if (options.explain) fmt::print("{}", model.explanation());
+  print_text(model.text());
+  if (options.explain) print_text(model.explanation());
   if (options.export_file.empty()) return exit_done;
   const auto written = append_csv(options.export_file, model.rows());
   if (!written) throw CommandError(exit_failed, "--export " + written.failure().message);

@@ -12,6 +12,7 @@
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -22,8 +23,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-void print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) == EOF || std::fflush(stdout) != 0) {
+void write_generated(const std::string& text) {
+  print_text(text);
+  if (std::ferror(stdout) != 0 || std::fflush(stdout) != 0) {
     throw CommandError(exit_failed, "the text can't be written to standard output");
   }
 }
@@ -119,9 +121,9 @@ void Generation::run() {
   TextStream stream(*tokenizer_, prompt_.back());
   const auto give = [&](const std::string& text) {
     text_ += text;
-    if (!options_.json) print(text);
+    if (!options_.json) write_generated(text);
   };
-  if (!options_.json) print(options_.prompt);
+  if (!options_.json) write_generated(options_.prompt);
   start = Clock::now();
   while (static_cast<std::int64_t>(generated_.size()) < room() && !stop_requested()) {
     const std::int32_t id = next(sampler);
@@ -132,7 +134,7 @@ void Generation::run() {
   }
   decode_s_ = seconds_since(start);
   give(stream.finish());
-  if (!options_.json) print("\n");
+  if (!options_.json) write_generated("\n");
   if (stop_requested()) throw CommandError(exit_failed, "interrupted");
 }
 
@@ -140,30 +142,28 @@ void Generation::report() const {
   const auto steps = static_cast<double>(generated_.size());
   const double rate = decode_s_ > 0 ? steps / decode_s_ : 0;
   if (options_.json) {
-    print_json({{"format", "greta-run 1"},
-                {"device", runtime_->device().info().id()},
-                {"dtype", to_string(runner_->dtype())},
-                {"prompt", options_.prompt},
-                {"prompt_ids", prompt_},
-                {"ids", generated_},
-                {"text", text_},
-                {"capacity", runner_->capacity()},
-                {"kernels_compiled", runtime_->kernels().size() - runtime_->kernels().from_cache()},
-                {"time_to_first_token_s", prompt_s_},
-                {"tokens_per_s", rate}});
+    print_json(nlohmann::json{
+        {"format", "greta-run 1"},
+        {"device", runtime_->device().info().id()},
+        {"dtype", to_string(runner_->dtype())},
+        {"prompt", options_.prompt},
+        {"prompt_ids", prompt_},
+        {"ids", generated_},
+        {"text", text_},
+        {"capacity", runner_->capacity()},
+        {"kernels_compiled", runtime_->kernels().size() - runtime_->kernels().from_cache()},
+        {"time_to_first_token_s", prompt_s_},
+        {"tokens_per_s", rate}});
     return;
   }
   const bool full =
       static_cast<std::int64_t>(generated_.size()) == room() && room() < options_.tokens;
-  static_cast<void>(std::fputs(
-      fmt::format("{}: {} in {} {}, first token after {}, {:.1f} tokens/s{}\n",
-                  runtime_->device().info().id(),
-                  format_count(static_cast<std::int64_t>(generated_.size()), "token"),
-                  format_time(1e6 * (prompt_s_ + decode_s_)), to_string(runner_->dtype()),
-                  format_time(1e6 * prompt_s_), rate,
-                  full ? fmt::format("; the cache of {} tokens is full", runner_->capacity()) : "")
-          .c_str(),
-      stderr));
+  print(stderr, "{}: {} in {} {}, first token after {}, {:.1f} tokens/s{}\n",
+        runtime_->device().info().id(),
+        format_count(static_cast<std::int64_t>(generated_.size()), "token"),
+        format_time(1e6 * (prompt_s_ + decode_s_)), to_string(runner_->dtype()),
+        format_time(1e6 * prompt_s_), rate,
+        full ? fmt::format("; the cache of {} tokens is full", runner_->capacity()) : "");
 }
 
 }  // namespace greta

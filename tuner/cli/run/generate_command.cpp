@@ -15,6 +15,7 @@
 #include "tuner/cli/run/generate.hpp"
 #include "tuner/cli/run/model_trace.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -46,9 +47,8 @@ int explain(Generation& generation) {
   LlamaRunner& runner = generation.runner();
   const auto show = [&runner](std::int64_t tokens, const PipelineGraph& pass) {
     const auto times = pass.time(runner.queue()).value();
-    fmt::print("{} of {}:\n{}\n", tokens > 1 ? "prefill" : "decode",
-               tokens > 1 ? fmt::format("{} tokens", tokens) : "1 token",
-               explain_text(pass, times));
+    print("{} of {}:\n{}\n", tokens > 1 ? "prefill" : "decode",
+          tokens > 1 ? fmt::format("{} tokens", tokens) : "1 token", explain_text(pass, times));
   };
   visit_passes(runner, generation.prompt(), show);
   return exit_done;
@@ -81,11 +81,11 @@ int precompile(const GenerateOptions& options) {
     }
   }
   const auto& kernels = runtime->kernels();
-  fmt::print("{} for caches of {} tokens: {}, {} of them new\n",
-             format_count(static_cast<std::int64_t>(problems.size()), "problem"),
-             fmt::join(capacities, ", "),
-             format_count(static_cast<std::int64_t>(kernels.size()), "kernel"),
-             kernels.size() - kernels.from_cache());
+  print("{} for caches of {} tokens: {}, {} of them new\n",
+        format_count(static_cast<std::int64_t>(problems.size()), "problem"),
+        fmt::join(capacities, ", "),
+        format_count(static_cast<std::int64_t>(kernels.size()), "kernel"),
+        kernels.size() - kernels.from_cache());
   return exit_done;
 }
 

@@ -10,6 +10,7 @@
 #include "tuner/bench/trace.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/cli/tool.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 
 namespace greta {
@@ -103,7 +104,7 @@ int trace_layers(Generation& generation) {
     const auto findings = checker.check(runner.trace(fed));
     ++passes;
     if (const auto failure = first_failure(findings)) {
-      fmt::print("tokens {} to {}: {}\n", first, first + count - 1, failure->text());
+      print("tokens {} to {}: {}\n", first, first + count - 1, failure->text());
       return exit_failed;
     }
     all.insert(all.end(), findings.begin(), findings.end());
@@ -111,8 +112,8 @@ int trace_layers(Generation& generation) {
       ids.push_back(runner.likeliest().front());
     }
   }
-  fmt::print("{} passes over {} tokens, {} stages: all within their bounds; closest:\n{}", passes,
-             runner.position(), all.size(), closest_text(all));
+  print("{} passes over {} tokens, {} stages: all within their bounds; closest:\n{}", passes,
+        runner.position(), all.size(), closest_text(all));
   return exit_done;
 }
 

@@ -14,6 +14,7 @@
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/compile_report.hpp"
 #include "tuner/compile/target_compiler.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -182,8 +183,8 @@ void print_logs(const std::vector<CompileOutcome>& outcomes) {
   for (const auto& outcome : outcomes) {
     if (outcome.compiled || outcome.compiled.failure().log == last) continue;
     last = outcome.compiled.failure().log;
-    fmt::print(stderr, "{}: {}\n{}", outcome.choice.config.text(),
-               outcome.compiled.failure().message, last);
+    print(stderr, "{}: {}\n", outcome.choice.config.text(), outcome.compiled.failure().message);
+    print_text(stderr, last);
   }
 }
 
@@ -200,11 +201,9 @@ int compile(const KernelTemplate& kernel_template, const CompileOptions& options
   check_cases(kernel_template, options, device, wanted);
   const auto outcomes = compile_plans(*target, kernel_template, wanted);
   if (options.json) {
-    // Compilers may say what is not UTF-8.
-    constexpr auto replace = nlohmann::json::error_handler_t::replace;
-    fmt::print("{}\n", compile_json(device, outcomes).dump(2, ' ', false, replace));
+    print_json(compile_json(device, outcomes));
   } else {
-    fmt::print("{}", compile_text(device, outcomes));
+    print_text(compile_text(device, outcomes));
   }
   print_logs(outcomes);
   if (!options.emit_case.empty()) emit_cases(kernel_template, options, outcomes, seed);

@@ -6,6 +6,7 @@
 #include "tuner/cli/probe_json.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -111,7 +112,8 @@ int list_devices(bool as_json) {
   if (const auto best = select_device("auto"); best) {
     text += fmt::format("--device auto is {}\n", best->info.id());
   }
-  fmt::print("{}", as_json ? all.dump(2) + "\n" : text);
+  if (as_json) print_json(all);
+  if (!as_json) print_text(text);
   if (!any) throw CommandError(exit_no_device, "no device can execute kernels");
   return exit_done;
 }

@@ -7,6 +7,7 @@
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/task_list.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -15,11 +16,8 @@ namespace {
 void tell_other_devices(const Capture& capture, const TuningOptions& options) {
   for (const ProbedDevice& device : select_devices(options.device)) {
     if (device.info.fingerprint() == capture.fingerprint) continue;
-    static_cast<void>(
-        std::fputs(fmt::format("captured on {}, tuned on {} ({}): times are those of the former\n",
-                               capture.device, device.info.name, device.info.id())
-                       .c_str(),
-                   stderr));
+    print(stderr, "captured on {}, tuned on {} ({}): times are those of the former\n",
+          capture.device, device.info.name, device.info.id());
   }
 }
 
@@ -36,7 +34,7 @@ int tune_capture(const std::string& file, const TuningOptions& options) {
   tell_other_devices(*capture, options);
   nlohmann::json report{{"capture", file}};
   const bool all = tune_tasks(tasks_by_time(std::move(problems), options.budget), options, report);
-  if (options.json) fmt::print("{}\n", report.dump(2));
+  if (options.json) print_json(report);
   return all ? exit_done : exit_failed;
 }
 

@@ -12,6 +12,7 @@
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 
 namespace greta {
@@ -22,10 +23,6 @@ namespace {
 constexpr std::array looks{6, 12, 24};
 constexpr double confidence = 1 - 0.05 / looks.size();
 constexpr std::uint64_t seed = 1;  ///< of random weights and prompts
-
-void tell(const std::string& line) {
-  static_cast<void>(std::fputs((line + "\n").c_str(), stderr));
-}
 
 std::string ratio_text(const Interval& ratio) {
   return fmt::format("{:.3f}x ({:.3f} to {:.3f})", ratio.estimate, ratio.low, ratio.high);
@@ -279,7 +276,7 @@ int ModelTuning::run() {
   tune_problems();
   judge_changes();
   if (stop_requested()) throw CommandError(exit_failed, "interrupted; what was kept is stored");
-  fmt::print("{}", report());
+  print_text(report());
   if (std::fflush(stdout) != 0) {
     throw CommandError(exit_failed, "the report can't be written; what was kept is stored");
   }

@@ -4,6 +4,7 @@
 
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/report/operations_text.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 
@@ -13,7 +14,7 @@ void add_operations_command(CLI::App& app, Action& action) {
   command->add_flag("--markdown", *markdown, "Everything about them, as docs/kernels.md has it");
   command->callback([&action, markdown] {
     action = [markdown] {
-      fmt::print("{}", *markdown ? operations_markdown() : operations_text());
+      print_text(*markdown ? operations_markdown() : operations_text());
       return exit_done;
     };
   });

@@ -5,6 +5,7 @@
 #include "tuner/cli/presets.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/task_list.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -19,7 +20,7 @@ int tune_preset(const std::string& wanted, TuningOptions options) {
   if (options.budget.empty()) options.budget = preset.budget;
   nlohmann::json report{{"preset", preset.name}};
   const bool all = tune_tasks(tasks, options, report);
-  if (options.json) fmt::print("{}\n", report.dump(2));
+  if (options.json) print_json(report);
   return all ? exit_done : exit_failed;
 }
 

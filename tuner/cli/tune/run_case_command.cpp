@@ -8,6 +8,7 @@
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/run_case.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -62,7 +63,7 @@ int run_cases(const RunCaseOptions& options) {
   for (const std::string& folder : options.folders) {
     const auto cannot = [&](const Failure& why) {
       ++unusable;
-      fmt::print("{}: unusable: {}\n", folder, why.message);
+      print("{}: unusable: {}\n", folder, why.message);
     };
     const auto read = read_case(folder);
     if (!read) {
@@ -85,11 +86,11 @@ int run_cases(const RunCaseOptions& options) {
       continue;
     }
     ++failed;
-    fmt::print("{}: {} {} {} [{}]: {}\n", folder, read->op, read->architecture, read->problem,
-               read->config, wrong ? *wrong : wrong.failure().message);
+    print("{}: {} {} {} [{}]: {}\n", folder, read->op, read->architecture, read->problem,
+          read->config, wrong ? *wrong : wrong.failure().message);
     if (!wrong) device.drop();
   }
-  fmt::print("{} passed, {} failed, {} unusable\n", passed, failed, unusable);
+  print("{} passed, {} failed, {} unusable\n", passed, failed, unusable);
   return unusable > 0 ? exit_usage : failed > 0 ? exit_failed : exit_done;
 }
 

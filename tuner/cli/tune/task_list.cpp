@@ -7,6 +7,7 @@
 
 #include "tuner/cli/checks.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
 namespace greta {
@@ -35,17 +36,17 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
   bool all = true;
   for (const auto& task : tasks) {
     if (tuning.interrupted()) break;
-    static_cast<void>(std::fputs(("\n" + task.problem.key() + "\n").c_str(), stderr));
+    print(stderr, "\n{}\n", task.problem.key());
     const TaskResult result = tuning.run(task);
     all = all && result.won();
     tuning.write_csv(result);
     for (const auto& session : result.sessions) {
       results.push_back(report_json(session, tuning.database().string()));
-      if (!options.json) fmt::print("{}", summary_line(session));
+      if (!options.json) print_text(summary_line(session));
     }
     if (result.contest) {
       comparisons.push_back(contest_json(result.entrants(), *result.contest));
-      if (!options.json) fmt::print("{}", contest_text(result.entrants(), *result.contest));
+      if (!options.json) print_text(contest_text(result.entrants(), *result.contest));
     }
     std::fflush(stdout);
   }
@@ -77,12 +78,9 @@ std::vector<TuningTask> tasks_by_time(std::vector<WeightedProblem> problems,
   }
   if (served < problems.size()) {
     const double left = 100 * (1 - total / total_of(problems.size()));
-    static_cast<void>(std::fputs(
-        fmt::format("{} with {:.1f} % of the time left out: --budget {} is too short for them\n",
-                    format_count(static_cast<std::int64_t>(problems.size() - served), "problem"),
-                    left, budget)
-            .c_str(),
-        stderr));
+    print(stderr, "{} with {:.1f} % of the time left out: --budget {} is too short for them\n",
+          format_count(static_cast<std::int64_t>(problems.size() - served), "problem"), left,
+          budget);
   }
   return tasks;
 }

@@ -6,6 +6,7 @@
 #include "tuner/cli/problem_options.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tuning.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
 namespace greta {
@@ -41,10 +42,10 @@ int tune_one(const KernelTemplate& kernel_template, const OperationOptions& opti
   const TaskResult result = tuning.run(task);
   const std::string database = tuning.database().string();
   if (options.tuning.json) {
-    fmt::print("{}\n", task_json(result, database).dump(2));
+    print_json(task_json(result, database));
   } else {
-    for (const auto& session : result.sessions) fmt::print("{}", report_text(session, database));
-    if (result.contest) fmt::print("{}", contest_text(result.entrants(), *result.contest));
+    for (const auto& session : result.sessions) print_text(report_text(session, database));
+    if (result.contest) print_text(contest_text(result.entrants(), *result.contest));
   }
   tuning.write_csv(result);
   return result.won() && !tuning.interrupted() ? exit_done : exit_failed;

@@ -13,6 +13,7 @@
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta {
 namespace {
@@ -61,8 +62,9 @@ Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, st
     if (trial.ok()) {
       result.worst = std::max(result.worst, trial.verdict.ratio());
     } else {
-      fmt::print(stderr, "{} | {}: {}: {}\n{}", problem.key(), config.text(),
-                 to_string(*trial.failure), trial.message, trial.log);
+      print(stderr, "{} | {}: {}: {}\n", problem.key(), config.text(), to_string(*trial.failure),
+            trial.message);
+      print_text(stderr, trial.log);
       result.failures.push_back(std::move(trial));
       if (options.first) break;
     }
@@ -70,22 +72,22 @@ Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, st
   return result;
 }
 
-void print_text(const Verification& result) {
-  fmt::print("{} {}\n", result.device.id(), result.device.name);
+void show_text(const Verification& result) {
+  print("{} {}\n", result.device.id(), result.device.name);
   std::size_t right = 0;
   for (const auto& [key, tally] : result.tallies) {
     right += tally.right;
-    fmt::print("{}", format_row(key.first, fmt::format("{}: {} right, {} wrong", key.second,
-                                                       tally.right, tally.wrong)));
+    print_text(format_row(
+        key.first, fmt::format("{}: {} right, {} wrong", key.second, tally.right, tally.wrong)));
   }
-  fmt::print("{}", format_row("all", fmt::format("{} of {} right, at most {} of the bound; seed {}",
-                                                 right, right + result.failures.size(),
-                                                 format_share(result.worst), result.seed)));
+  print_text(format_row(
+      "all", fmt::format("{} of {} right, at most {} of the bound; seed {}", right,
+                         right + result.failures.size(), format_share(result.worst), result.seed)));
   if (result.left > 0)
-    fmt::print("{}", format_row("stopped", fmt::format("{} not checked", result.left)));
+    print_text(format_row("stopped", fmt::format("{} not checked", result.left)));
 }
 
-void print_json(const Verification& result) {
+void show_json(const Verification& result) {
   nlohmann::json variants = nlohmann::json::array();
   for (const auto& [key, tally] : result.tallies) {
     variants.push_back({{"variant", key.first},
@@ -98,7 +100,7 @@ void print_json(const Verification& result) {
   const nlohmann::json object{
       {"device", to_json(result.device)},     {"seed", result.seed},        {"variants", variants},
       {"worst_share_of_bound", result.worst}, {"not_checked", result.left}, {"failures", failures}};
-  fmt::print("{}\n", object.dump(2));
+  print_json(object);
 }
 
 /// What is to be verified. All input is checked here.
@@ -132,7 +134,7 @@ int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions&
   const auto wanted = choices(kernel_template, options, devices.front().info, seed);
   WorkerEvaluator worker(worker_command(), evaluator);
   const auto result = verify(worker, wanted, seed, options);
-  options.json ? print_json(result) : print_text(result);
+  options.json ? show_json(result) : show_text(result);
   return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
 }
 

@@ -79,7 +79,7 @@ class Tensors {
   }
 
   void read_shards(const fs::path& index) {
-    const auto file = MappedFile::open(index);
+    const auto file = MappedFile::open(index, most_model_json_bytes);
     const nlohmann::json json = parse_json(file->text(), index.string());
     const JsonFields fields = JsonFields(json, index.string()).object("weight_map");
     std::map<std::string, std::set<std::string>> shards;  // names of tensors by file
@@ -134,7 +134,7 @@ LlamaLayer layer_of(Tensors& tensors, const LlamaConfig& c, std::int64_t index) 
 void add_ends(const fs::path& folder, LlamaConfig& config) {
   const fs::path path = folder / "generation_config.json";
   if (!there(path)) return;
-  const auto file = MappedFile::open(path);
+  const auto file = MappedFile::open(path, most_model_json_bytes);
   for (const std::int32_t id : end_tokens_from_json(file->text(), path.string())) {
     if (id >= config.vocab) {
       throw Error(

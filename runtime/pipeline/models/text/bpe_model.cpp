@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/device/result.hpp"
-#include "runtime/pipeline/models/text/utf8.hpp"
+#include "runtime/device/utf8.hpp"
 
 namespace greta {
 namespace {

@@ -5,10 +5,10 @@
 #include <unordered_map>
 
 #include "runtime/device/result.hpp"
+#include "runtime/device/utf8.hpp"
 #include "runtime/pipeline/models/text/bpe_model.hpp"
 #include "runtime/pipeline/models/text/text_steps.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
-#include "runtime/pipeline/models/text/utf8.hpp"
 
 namespace greta {
 namespace {

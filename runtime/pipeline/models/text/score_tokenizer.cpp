@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "runtime/device/result.hpp"
+#include "runtime/device/utf8.hpp"
 #include "runtime/pipeline/models/text/merges.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
-#include "runtime/pipeline/models/text/utf8.hpp"
 
 namespace greta {
 namespace {

@@ -1,0 +1,108 @@
+"""Protects: a worker process killed at any moment, while it opens the device and in the final rounds
+included, leaves a trace in the report and a trial in the database, and the run goes on to its winner.
+GRETA_KILLS says how many are killed: a few in the suite, 200 by ctest -L long."""
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from cli_case import SMALL, TUNE, Case, patient
+
+# A note of what was lost; others tell what followed from it.
+LOST = re.compile(r"(^|: )(opening the device|measuring the device's ceilings|evaluating|verifying"
+                  r"|timing it( and others)? in rounds): the process that ran it died: killed by signal 9")
+KILLS = int(os.environ.get("GRETA_KILLS", "6"))
+
+
+def worker_of(pid):
+    """The tool's worker process; None where it has none now, or is only about to become one."""
+    try:
+        for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            if b"worker" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
+                return int(child)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    return None
+
+
+class KilledWorkers(Case):
+    known_devices = "vulkan:0,hip-host:0"
+
+    def tune(self, device, delays, seed):
+        """One tune, whose worker is killed after each delay; returns its report, how many were killed,
+        and what the database has of the run that does not show there."""
+        run = subprocess.Popen(
+            [TUNE, *SMALL, "--budget", "6", "--no-lock", "--flush", "1", "--seed", str(seed), "--json",
+             "--device", device, "--db", str(self.db)], env=self.env, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        killed = 0
+        for delay in delays:
+            time.sleep(delay)
+            worker = worker_of(run.pid)
+            if worker is None or run.poll() is not None:
+                continue
+            try:
+                os.kill(worker, signal.SIGKILL)
+                killed += 1
+            except ProcessLookupError:
+                pass
+        output, errors = run.communicate(timeout=patient(300))
+        self.assertEqual(run.returncode, 0, f"{device}, seed {seed}: {errors}")
+        return json.loads(output), killed, errors
+
+    def test_random_kills(self):
+        chance = random.Random(int(os.environ.get("GRETA_SEED", "7")))
+        killed = told = runs = 0
+        while killed < KILLS and runs < 4 * KILLS + 8:
+            device = ("vulkan:0", "hip-host:0")[runs % 2]
+            before = self.query("SELECT count(*) FROM trials WHERE status = 'crash'")[0][0]
+            delays = [chance.uniform(0, patient(0.6 if chance.random() < 0.3 else 2.5)) for _ in range(4)]
+            report, now, errors = self.tune(device, delays, runs)
+            self.assertIsNotNone(report["winner"], errors)
+            crashes = self.query("SELECT count(*) FROM trials WHERE status = 'crash'")[0][0] - before
+            notes = [note for note in report["notes"] if LOST.search(note)]
+            # A worker that was on its way out, all its work done, loses nothing by being killed.
+            self.assertLessEqual(crashes, now, errors)
+            self.assertEqual(crashes, len(notes) + self.crashed_trials(report),
+                             f"the report and the database differ: {notes}")
+            self.assertEqual(bool(crashes), "killed by signal 9" in errors, errors)
+            told += crashes
+            killed += now
+            runs += 1
+        self.assertGreaterEqual(killed, KILLS)
+        print(f"{killed} kills in {runs} runs: {told} interrupted work and left a trace")
+        # Kills between a worker's last answer and its end interrupt nothing; there are few.
+        self.assertGreaterEqual(told, 0.8 * killed)
+        self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
+
+    @staticmethod
+    def crashed_trials(report):
+        return report["trials"].get("crash", 0)
+
+    def test_killed_while_it_opens_the_device(self):
+        """At once, as soon as there is one, several times: the run begins all the same."""
+        run = subprocess.Popen(
+            [TUNE, *SMALL, "--budget", "3", "--no-lock", "--flush", "1", "--seed", "1", "--json",
+             "--device", "vulkan:0", "--db", str(self.db)], env=self.env, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        killed = set()
+        while len(killed) < 3 and run.poll() is None:
+            worker = worker_of(run.pid)
+            if worker is not None and worker not in killed:
+                os.kill(worker, signal.SIGKILL)
+                killed.add(worker)
+        output, errors = run.communicate(timeout=patient(120))
+        self.assertEqual(run.returncode, 0, errors)
+        notes = [note for note in json.loads(output)["notes"] if "opening the device" in note]
+        self.assertEqual(len(notes), 3, errors)
+        stored = self.query("SELECT count(*) FROM trials WHERE message LIKE 'opening the device: %'")
+        self.assertEqual(stored, [(3,)])
+
+
+if __name__ == "__main__":
+    unittest.main()
