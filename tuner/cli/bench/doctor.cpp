@@ -6,6 +6,7 @@
 #include "tuner/bench/names.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/locks.hpp"
 #include "tuner/cli/numbers.hpp"
@@ -50,8 +51,9 @@ int doctor(const DoctorOptions& options) {
   const auto checks = names_of(check_names());
   int failures = 0;
   for (const auto& device : devices) failures += run_doctor(device, db, checks, deadline, stdout);
+  const int code = end_of_writing(db, exit_done);
   if (stop_requested()) throw CommandError(exit_failed, "interrupted");
-  if (failures == 0) return exit_done;
+  if (failures == 0) return code;
   throw CommandError(exit_failed,
                      fmt::format("{} failed; what they stand for is not used on that device with "
                                  "its driver, unless --allow-unsafe is given",
