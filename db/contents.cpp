@@ -38,7 +38,6 @@ void write_contents(SQLite::Database& database, const Contents& contents, bool p
     put_unsafe(database, device_id(database, fingerprint), part);
   }
   for (const auto& peer : contents.peers) put_peer(database, peer);
-  seal_missing(database);
 }
 
 Contents read_contents(SQLite::Database& database) {
@@ -148,7 +147,6 @@ std::optional<double> TunedDb::recorded_us(const StoredWinner& result, const Con
 void TunedDb::set_regrets(const std::vector<StoredWinner>& results) {
   impl_->connection.write([&](SQLite::Database& database) {
     for (const auto& result : results) put_regret(database, result);
-    seal_missing(database);
   });
 }
 
@@ -169,6 +167,8 @@ void TunedDb::ship(const Contents& contents, const fs::path& file) {
                   fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read, error);
   if (!error) fs::rename(compact.path(), file, error);
   if (error) throw Error(file.string() + ": " + error.message());
+  const auto found = open(file, Mode::read_only).check();
+  if (!found.empty()) throw Error(file.string() + ": not as it was written: " + found.front());
 }
 
 }  // namespace greta

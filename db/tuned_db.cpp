@@ -7,6 +7,7 @@
 
 #include "db/cards.hpp"
 #include "db/sqlite/checksums.hpp"
+#include "db/sqlite/guard.hpp"
 #include "db/sqlite/pruning.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/tuned_db_impl.hpp"
@@ -29,6 +30,16 @@ std::vector<Comparison> read_comparisons(SQLite::Database& database,
     select.reset();
   }
   return comparisons;
+}
+
+/// All damaged rows, and results that can't be read.
+std::vector<DamagedRow> find_damage(SQLite::Database& database) {
+  auto rows = damaged_rows(database);
+  WinnerReader reader(database);
+  SQLite::Statement select(database, select_all_winners());
+  reader.read_all(select);
+  rows.insert(rows.end(), reader.unreadable().begin(), reader.unreadable().end());
+  return rows;
 }
 
 }  // namespace
@@ -187,7 +198,7 @@ void TunedDb::set_unsafe(const DeviceInfo& device, const UnsafePart& part) {
 void TunedDb::clear_unsafe(const DeviceInfo& device, const std::string& check) {
   impl_->connection.write([&](SQLite::Database& database) {
     SQLite::Statement remove(database, R"(
-      DELETE FROM unsafe WHERE driver = :driver AND health_check = :check
+      DELETE FROM main.unsafe WHERE driver = :driver AND health_check = :check
         AND device IN (SELECT id FROM devices WHERE fingerprint = :fingerprint))");
     remove.bind(":driver", device.driver);
     remove.bind(":check", check);
@@ -272,6 +283,37 @@ TunedDb::Counts TunedDb::counts() const {
   return counts;
 }
 
+std::vector<DamagedRow> TunedDb::damaged() const {
+  std::vector<DamagedRow> rows;
+  impl_->connection.read([&](SQLite::Database& database) { rows = find_damage(database); });
+  return rows;
+}
+
+std::vector<DamagedRow> TunedDb::discarded() const {
+  std::vector<DamagedRow> rows;
+  impl_->connection.read([&](SQLite::Database& database) { rows = discarded_rows(database); });
+  return rows;
+}
+
+void TunedDb::confirm() const {
+  RowKeys written;
+  impl_->connection.read([&](SQLite::Database& database) { written = written_rows(database); });
+  std::string structure;
+  std::vector<std::string> missing;
+  Connection(file(), Mode::read_only).read([&](SQLite::Database& database) {
+    // Rules that a damaged row breaks say nothing of the others.
+    database.exec("PRAGMA ignore_check_constraints = ON");
+    structure = database.execAndGet("PRAGMA main.quick_check(1)").getString();
+    missing = missing_rows(database, written);
+  });
+  if (structure == "ok" && missing.empty()) return;
+  throw Error(fmt::format(
+      "{}: overwritten while it was open: {}", file().string(),
+      structure != "ok" ? structure
+                        : fmt::format("{} of the rows that were stored are not there, the first {}",
+                                      missing.size(), missing.front())));
+}
+
 std::vector<std::string> TunedDb::check() const {
   std::vector<std::string> problems;
   impl_->connection.read([&](SQLite::Database& database) {
@@ -288,11 +330,12 @@ std::vector<std::string> TunedDb::check() const {
                                        references.getColumn(0).getString(),
                                        references.getColumn(2).getString()));
       }
-      constexpr std::size_t most_rows = 20;
-      for (const auto& lines : {check_schema(database, shipped()), broken_rows(database, most_rows),
-                                check_manifest(database)}) {
+      const auto add = [&](const std::vector<std::string>& lines) {
         problems.insert(problems.end(), lines.begin(), lines.end());
-      }
+      };
+      add(check_schema(database, shipped()));
+      add(check_manifest(database));
+      add(damage_lines(find_damage(database)));
     } catch (const SQLite::Exception& error) {
       // Damage can be so bad that SQLite stops looking: that is a finding, too.
       problems.emplace_back(error.what());

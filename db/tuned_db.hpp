@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "db/comparison.hpp"
+#include "db/damage.hpp"
 #include "db/safety.hpp"
 #include "db/trial.hpp"
 #include "kernels/model/problem.hpp"
@@ -158,17 +159,21 @@ struct PruneRequest {
   std::vector<StoredWinner> winners;    ///< these results
   std::vector<std::int64_t> trials_of;  ///< raw trials of these sessions
   bool only_failed = false;             ///< of those only the failed ones
+  bool damaged = false;                 ///< all damaged rows, and those that refer to them
 };
 
 /// What was removed; sessions and devices are those that nothing referred to any more.
 struct Pruned {
-  std::int64_t winners = 0, trials = 0, sessions = 0, devices = 0;
+  std::int64_t winners = 0, trials = 0, sessions = 0, devices = 0, damaged = 0;
 };
 
 /// A SQLite database of trials and winners. Several processes may write one file at once. Every
 /// call commits before it returns, so a killed process loses at most the trial in flight.
 /// Errors (corrupt file, newer schema, full disk, read-only folder) throw Error with one line that
 /// names the file and the cause; nothing existing is overwritten.
+///
+/// A row that is not as it was written, by its checksum, is damaged: no call but damaged() and
+/// check() knows of it, and none makes it sound. What is stored under its key replaces it.
 class TunedDb {
  public:
   enum class Mode { read_write, read_only };
@@ -263,6 +268,15 @@ class TunedDb {
     std::int64_t devices = 0, problems = 0, sessions = 0, trials = 0, winners = 0;
   };
   Counts counts() const;
+  /// What is left out, because it is damaged or refers to something that is.
+  std::vector<DamagedRow> damaged() const;
+  /// The damaged rows that calls of this object, opened for writing, have replaced or removed.
+  std::vector<DamagedRow> discarded() const;
+  /// Reads what calls of this object have written from the file that has its name now, as another
+  /// process would. Throws Error where anything is not there as it was written: the file was
+  /// overwritten meanwhile.
+  void confirm() const;
+
   /// SQLite's own integrity and foreign-key checks, every row's checksum, and the manifest of a
   /// shipped database; empty when sound, else one line per problem.
   std::vector<std::string> check() const;

@@ -11,7 +11,8 @@
 namespace greta {
 namespace {
 
-/// The devices of circumstances, by their ids; null where what is stored can't be read.
+/// The devices of circumstances, by their ids; null where what is stored can't be read. Those that
+/// are damaged are not there.
 using Devices = std::unordered_map<std::int64_t, std::shared_ptr<const DeviceInfo>>;
 
 std::shared_ptr<const DeviceInfo> read_info(SQLite::Statement& row) {
@@ -54,7 +55,8 @@ bool WinnerSource::shipped() const {
 void WinnerSource::for_each(bool cold, const std::function<void(const WinnerPlace&)>& visit) const {
   connection_->read([&](SQLite::Database& database) {
     const Devices devices = read_devices(database);
-    SQLite::Statement select(database, "SELECT circumstances, problem FROM winners WHERE cold = ?");
+    SQLite::Statement select(database,
+                             "SELECT circumstances, problem FROM main.winners WHERE cold = ?");
     select.bind(1, cold);
     std::optional<std::int64_t> last;
     const DeviceInfo* device = nullptr;

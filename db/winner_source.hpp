@@ -40,8 +40,8 @@ class WinnerSource {
   bool shipped() const;
 
   /// Names the problem and the device of each result, cold or warm, in no order; twice where two
-  /// sets of circumstances have one. Fast: reads nothing else of them. What is named is valid
-  /// during the call.
+  /// sets of circumstances have one. Fast: reads nothing else of them, so that a damaged one is
+  /// named as well, which find() does not find. What is named is valid during the call.
   void for_each(bool cold, const std::function<void(const WinnerPlace&)>& visit) const;
   /// As TunedDb::find_winner.
   std::optional<StoredWinner> find(const std::string& device_fingerprint,

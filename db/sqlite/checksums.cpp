@@ -1,7 +1,6 @@
 #include "db/sqlite/checksums.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -29,7 +28,8 @@ void checksum_function(sqlite3_context* context, int count, sqlite3_value** argu
     if (type == SQLITE_INTEGER) {
       hash.add(static_cast<std::uint64_t>(sqlite3_value_int64(value)));
     } else if (type == SQLITE_FLOAT) {
-      hash.add(std::bit_cast<std::uint64_t>(sqlite3_value_double(value)));
+      const double number = sqlite3_value_double(value);
+      hash.add(std::bit_cast<std::uint64_t>(number == 0 ? 0.0 : number));  // -0 is stored as 0
     } else {
       hash.add(bytes(value));
     }
@@ -47,16 +47,8 @@ std::vector<std::string> read_texts(SQLite::Database& database, const std::strin
 std::vector<std::string> columns(SQLite::Database& database, const std::string& table,
                                  const std::string& condition) {
   return read_texts(
-      database, fmt::format("SELECT name FROM pragma_table_info('{}') WHERE {}", table, condition));
-}
-
-/// SQL for what a row's checksum must be.
-std::string checksum_of(SQLite::Database& database, const std::string& table) {
-  std::string arguments;
-  for (const auto& name : columns(database, table, "name <> 'checksum'")) {
-    arguments += fmt::format(R"({}'{}', "{}")", arguments.empty() ? "" : ", ", name, name);
-  }
-  return fmt::format("greta_checksum({})", arguments);
+      database,
+      fmt::format("SELECT name FROM pragma_table_info('{}', 'main') WHERE {}", table, condition));
 }
 
 }  // namespace
@@ -66,40 +58,40 @@ void add_checksum_function(SQLite::Database& database) {
                           nullptr);
 }
 
-void seal(SQLite::Database& database, const std::string& table, const std::string& condition) {
-  database.exec(fmt::format("UPDATE {} SET checksum = {} WHERE {}", table,
-                            checksum_of(database, table), condition));
-}
-
-void seal_missing(SQLite::Database& database) {
-  for (const auto& table : sealed_tables(database)) seal(database, table, "checksum IS NULL");
-}
-
 std::vector<std::string> sealed_tables(SQLite::Database& database) {
   return read_texts(database, R"(
-    SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
+    SELECT m.name FROM main.sqlite_schema m JOIN pragma_table_info(m.name, 'main') c
     WHERE m.type = 'table' AND c.name = 'checksum' ORDER BY m.name)");
 }
 
-std::vector<std::string> broken_rows(SQLite::Database& database, std::size_t most) {
-  std::vector<std::string> lines;
-  std::size_t more = 0;
-  for (const auto& table : sealed_tables(database)) {
-    const auto keys = columns(database, table, "pk > 0");
-    SQLite::Statement select(database, fmt::format("SELECT {} FROM {} WHERE checksum IS NOT {}",
-                                                   fmt::join(keys, " || ', ' || "), table,
-                                                   checksum_of(database, table)));
-    while (select.executeStep()) {
-      if (lines.size() < most) {
-        lines.push_back(fmt::format("{}: the row of {} ({}) does not match its checksum", table,
-                                    select.getColumn(0).getString(), fmt::join(keys, ", ")));
-      } else {
-        ++more;
-      }
-    }
+std::vector<std::string> key_columns(SQLite::Database& database, const std::string& table) {
+  return columns(database, table, "pk > 0");
+}
+
+std::vector<std::string> content_columns(SQLite::Database& database, const std::string& table) {
+  return columns(database, table, "name <> 'checksum'");
+}
+
+std::string checksum_of(SQLite::Database& database, const std::string& table,
+                        const ColumnValue& value) {
+  std::string arguments;
+  for (const auto& name : content_columns(database, table)) {
+    arguments += fmt::format("{}'{}', {}", arguments.empty() ? "" : ", ", name, value(name));
   }
-  if (more > 0) lines.push_back(fmt::format("and {} more rows", more));
-  return lines;
+  return fmt::format("greta_checksum({})", arguments);
+}
+
+std::string is_sound(SQLite::Database& database, const std::string& table, const std::string& row) {
+  const auto stored = [&](const std::string& name) { return fmt::format(R"({}"{}")", row, name); };
+  return fmt::format("({} IS {})", stored("checksum"), checksum_of(database, table, stored));
+}
+
+void seal_for_the_first_time(SQLite::Database& database) {
+  const auto stored = [](const std::string& name) { return fmt::format(R"("{}")", name); };
+  for (const auto& table : sealed_tables(database)) {
+    database.exec(fmt::format("UPDATE main.{} SET checksum = {}", table,
+                              checksum_of(database, table, stored)));
+  }
 }
 
 namespace {
@@ -112,7 +104,7 @@ TableSum sum_of(SQLite::Database& database, const std::string& table) {
   // Sums of 64-bit numbers overflow in SQL; halves of them don't, for any number of rows there is.
   SQLite::Statement select(database, fmt::format(R"(
     SELECT count(*), coalesce(sum(checksum & 0xffffffff), 0), coalesce(sum(checksum >> 32), 0)
-    FROM {})",
+    FROM main.{})",
                                                  table));
   select.executeStep();
   const auto high = static_cast<std::uint64_t>(select.getColumn(2).getInt64());

@@ -66,9 +66,13 @@ Measurement read_measurement(SQLite::Statement& row) {
   return measurement;
 }
 
+void refuse_session(std::int64_t session) {
+  throw Error(fmt::format("there is no session {}", session));
+}
+
 void execute_for_session(SQLite::Statement& statement, std::int64_t session) {
   statement.bind(":session", session);
-  if (statement.exec() == 0) throw Error(fmt::format("there is no session {}", session));
+  if (statement.exec() == 0) refuse_session(session);
 }
 
 }  // namespace greta

@@ -27,7 +27,10 @@ Verdict read_verdict(SQLite::Statement& row);
 void bind_measurement(SQLite::Statement& insert, const Measurement& measurement);
 Measurement read_measurement(SQLite::Statement& row);
 
-/// Runs a statement that writes one row for a session; throws Error where there is no such session.
+/// Throws Error: there is no such session, or its row is damaged.
+[[noreturn]] void refuse_session(std::int64_t session);
+/// Runs a statement that writes one row for a session; throws Error where there is none to write
+/// to.
 void execute_for_session(SQLite::Statement& statement, std::int64_t session);
 
 }  // namespace greta

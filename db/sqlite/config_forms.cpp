@@ -6,6 +6,7 @@
 #include <charconv>
 #include <sstream>
 
+#include "db/sqlite/guard.hpp"
 #include "db/values.hpp"
 
 namespace greta {
@@ -98,10 +99,11 @@ std::string ConfigForms::pack(const Config& config, const Config* base) {
 std::int64_t ConfigForms::add(const std::string& text) {
   const auto found = ids_.find(text);
   if (found != ids_.end()) return found->second;
-  SQLite::Statement insert(database_, "INSERT INTO config_forms (names) VALUES (?) RETURNING id");
-  insert.bind(1, text);
-  insert.executeStep();
-  const auto id = insert.getColumn(0).getInt64();
+  const auto id = next_id(database_, "config_forms");
+  SealedInsert insert(database_, "config_forms", Existing::refused, {"id", "names"});
+  insert.row().bind(":id", id);
+  insert.row().bind(":names", text);
+  insert.run();
   ids_.emplace(text, id);
   texts_.emplace(id, text);
   return id;
@@ -111,13 +113,16 @@ std::string ConfigForms::share(const std::string& text) {
   return text.empty() ? text : fmt::format("#{}", add(text));
 }
 
-std::string ConfigForms::expand(std::string stored) const {
-  if (!stored.starts_with('#')) return stored;
+std::string ConfigForms::expand(const std::string& stored) const {
+  if (stored.empty()) return stored;
   std::int64_t id = 0;
   const char* const end = stored.data() + stored.size();
   const auto [stop, error] = std::from_chars(stored.data() + 1, end, id);
   const auto found = texts_.find(id);
-  return error == std::errc() && stop == end && found != texts_.end() ? found->second : stored;
+  if (stored.front() != '#' || error != std::errc() || stop != end || found == texts_.end()) {
+    throw Error(fmt::format("\"{}\" stands for a text that is not there", stored));
+  }
+  return found->second;
 }
 
 }  // namespace greta

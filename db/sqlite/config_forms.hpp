@@ -28,8 +28,8 @@ class ConfigForms {
 
   /// A text that many shipped rows have in common, kept in the same table: "#7" stands for it.
   std::string share(const std::string& text);
-  /// The inverse; text that stands for nothing is itself.
-  std::string expand(std::string stored) const;
+  /// The inverse; throws Error for what stands for no text.
+  std::string expand(const std::string& stored) const;
 
  private:
   SQLite::Database& database_;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "db/sqlite/checksums.hpp"
+#include "db/sqlite/guard.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta {
@@ -26,6 +27,9 @@ constexpr int shipped_application_id = 0x47524553;
 /// Nobody brings a shipped database up to date, so what it holds is read as it is: from this schema
 /// on, later steps have only added tables that it has no use for.
 constexpr int oldest_shipped_schema = 2;
+/// Rows of an older one are taken as they are when its step adds their checksums: a row without one
+/// is damaged from then on.
+constexpr int first_schema_with_checksums = 2;
 
 int get_int(const SQLite::Database& database, const char* query) {
   SQLite::Statement statement(database, query);
@@ -133,6 +137,7 @@ void Connection::open_for_writing() {
   if (get_int(*database_, "PRAGMA page_count") != 0) check_identity(*database_);
   migrate();
   choose_journal();
+  guard_tables(*database_, true);
   database_->exec("PRAGMA foreign_keys = ON");
 }
 
@@ -160,15 +165,15 @@ void Connection::open_for_reading() {
     open_handle(immutable_uri(file_), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
     shipped_ = check_identity(*database_);
   }
-  database_->exec("PRAGMA query_only = ON");
   const int schema = get_int(*database_, "PRAGMA user_version");
-  if (shipped_ && schema >= oldest_shipped_schema) return;
-  if (schema < newest_schema()) {
+  if (schema < (shipped_ ? oldest_shipped_schema : newest_schema())) {
     fail(
         fmt::format("written by an older GRETA (schema {}); open it for writing once to bring it "
                     "to schema {}",
                     schema, newest_schema()));
   }
+  guard_tables(*database_, false);
+  database_->exec("PRAGMA query_only = ON");
 }
 
 void Connection::prepare_folder() const {
@@ -232,7 +237,6 @@ bool Connection::check_identity(const SQLite::Database& database) const {
 /// Runs the steps that the database lacks, each in one transaction. A new database is made by the
 /// same steps, in SQLite's rollback mode, so that its identity never stands in a log alone.
 void Connection::migrate() {
-  const bool complete = get_int(*database_, "PRAGMA user_version") >= newest_schema();
   for (const auto& step : options_.migrations) {
     if (get_int(*database_, "PRAGMA user_version") >= step.version) continue;
     transact([&](SQLite::Database& database) {
@@ -242,6 +246,7 @@ void Connection::migrate() {
         fail("not a GRETA database", Status::invalid_argument);
       }
       database.exec(std::string(step.sql));
+      if (step.version == first_schema_with_checksums) seal_for_the_first_time(database);
       database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                 application_id, step.version));
       SQLite::Statement broken(database, "PRAGMA foreign_key_check");
@@ -251,7 +256,6 @@ void Connection::migrate() {
       }
     });
   }
-  if (!complete) transact(seal_missing);
 }
 
 /// Write-ahead log where the file system can share memory, else SQLite's rollback journal, which
@@ -307,10 +311,18 @@ void Connection::write(const Work& work) {
   }
 }
 
+/// A handle without the guards, whose views stand in the way of VACUUM, and whose temporary tables
+/// are in memory.
+SQLite::Database Connection::open_plainly() const {
+  return SQLite::Database(file_.string(), SQLite::OPEN_READWRITE,
+                          static_cast<int>(options_.busy_timeout.count()), options_.vfs);
+}
+
 void Connection::write_shipped(const fs::path& file) {
   check_in_place();
   try {
-    SQLite::Statement copy(*database_, "VACUUM INTO ?");
+    SQLite::Database plain = open_plainly();
+    SQLite::Statement copy(plain, "VACUUM INTO ?");
     copy.bind(1, file.string());
     copy.exec();
     SQLite::Database shipped(file.string(), SQLite::OPEN_READWRITE);
@@ -323,7 +335,8 @@ void Connection::write_shipped(const fs::path& file) {
 void Connection::compact() {
   check_in_place();
   try {
-    retry_while_busy([&] { database_->exec("VACUUM"); });
+    SQLite::Database plain = open_plainly();
+    retry_while_busy([&] { plain.exec("VACUUM"); });
   } catch (const SQLite::Exception& error) {
     fail(error);
   }

@@ -52,6 +52,7 @@ class Connection {
   void open_for_writing();
   void open_for_reading();
   void open_handle(const std::string& name, int flags);
+  SQLite::Database open_plainly() const;
   void prepare_folder() const;
   bool check_file() const;
   void peek() const;

@@ -1,11 +1,16 @@
 #include "db/sqlite/pruning.hpp"
 
+#include <fmt/format.h>
+
+#include "db/sqlite/checksums.hpp"
+#include "db/sqlite/guard.hpp"
+
 namespace greta {
 namespace {
 
 std::int64_t remove_winners(SQLite::Database& database, const std::vector<StoredWinner>& winners) {
   SQLite::Statement remove(database, R"(
-    DELETE FROM winners WHERE problem = :problem AND cold = :cold AND circumstances = (
+    DELETE FROM main.winners WHERE problem = :problem AND cold = :cold AND circumstances = (
       SELECT c.id FROM circumstances c JOIN devices d ON d.id = c.device
       WHERE d.fingerprint = :fingerprint AND c.driver = :driver AND c.compiler = :compiler
         AND c.template_key = :template_key))");
@@ -25,7 +30,8 @@ std::int64_t remove_winners(SQLite::Database& database, const std::vector<Stored
 
 std::int64_t remove_trials(SQLite::Database& database, const PruneRequest& request) {
   SQLite::Statement remove(database, R"(
-    DELETE FROM trials WHERE session = :session AND (NOT :only_failed OR status <> 'ok'))");
+    DELETE FROM main.trials WHERE id IN (
+      SELECT id FROM trials WHERE session = :session AND (NOT :only_failed OR status <> 'ok')))");
   std::int64_t removed = 0;
   for (const auto session : request.trials_of) {
     remove.bind(":session", session);
@@ -36,29 +42,66 @@ std::int64_t remove_trials(SQLite::Database& database, const PruneRequest& reque
   return removed;
 }
 
+/// Removes what is damaged, and what refers to it, whose meaning went with it. A result says all
+/// there is to know of it without its session.
+std::int64_t remove_damaged(SQLite::Database& database) {
+  database.exec("PRAGMA defer_foreign_keys = ON");
+  database.exec(
+      sealed_update(database, "winners", {"session"}, "session NOT IN (SELECT id FROM sessions)"));
+  std::int64_t removed = 0;
+  for (const auto& table : sealed_tables(database)) {
+    removed += database.exec(
+        fmt::format("DELETE FROM main.{} WHERE NOT {}", table, is_sound(database, table)));
+  }
+  for (const char* orphans : {"circumstances WHERE device NOT IN (SELECT id FROM devices)",
+                              "ceilings WHERE device NOT IN (SELECT id FROM devices)",
+                              "unsafe WHERE device NOT IN (SELECT id FROM devices)",
+                              "sessions WHERE device NOT IN (SELECT id FROM devices)"
+                              " OR problem NOT IN (SELECT id FROM problems)",
+                              "winners WHERE circumstances NOT IN (SELECT id FROM circumstances)",
+                              "trials WHERE session NOT IN (SELECT id FROM sessions)",
+                              "comparisons WHERE faster NOT IN (SELECT id FROM sessions)"
+                              " OR slower NOT IN (SELECT id FROM sessions)"}) {
+    removed += database.exec(std::string("DELETE FROM main.") + orphans);
+  }
+  // Sessions that went may have had results.
+  database.exec(
+      sealed_update(database, "winners", {"session"}, "session NOT IN (SELECT id FROM sessions)"));
+  return removed;
+}
+
 }  // namespace
 
-// A session without an outcome may be running: it stays.
+// A session without an outcome may be running: it stays. So do damaged rows, unless they are asked
+// for, and what they refer to.
 Pruned remove_rows(SQLite::Database& database, const PruneRequest& request) {
   Pruned pruned;
+  if (request.damaged) pruned.damaged = remove_damaged(database);
   pruned.winners = remove_winners(database, request.winners);
   pruned.trials = remove_trials(database, request);
   database.exec(R"(
-    DELETE FROM comparisons
-    WHERE faster NOT IN (SELECT session FROM winners WHERE session IS NOT NULL)
-      OR slower NOT IN (SELECT session FROM winners WHERE session IS NOT NULL))");
+    DELETE FROM main.comparisons WHERE (faster, slower) IN (
+      SELECT faster, slower FROM comparisons
+      WHERE faster NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL)
+        OR slower NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL)))");
   pruned.sessions = database.exec(R"(
-    DELETE FROM sessions WHERE outcome IS NOT NULL
-      AND id NOT IN (SELECT session FROM trials)
-      AND id NOT IN (SELECT session FROM winners WHERE session IS NOT NULL))");
+    DELETE FROM main.sessions WHERE id IN (SELECT id FROM sessions WHERE outcome IS NOT NULL)
+      AND id NOT IN (SELECT session FROM main.trials)
+      AND id NOT IN (SELECT faster FROM main.comparisons)
+      AND id NOT IN (SELECT slower FROM main.comparisons)
+      AND id NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL))");
   database.exec(R"(
-    DELETE FROM circumstances WHERE id NOT IN (SELECT circumstances FROM winners))");
-  database.exec("DELETE FROM problems WHERE id NOT IN (SELECT problem FROM sessions)");
+    DELETE FROM main.circumstances WHERE id IN (SELECT id FROM circumstances)
+      AND id NOT IN (SELECT circumstances FROM main.winners))");
+  database.exec(R"(
+    DELETE FROM main.problems WHERE id IN (SELECT id FROM problems)
+      AND id NOT IN (SELECT problem FROM main.sessions))");
   pruned.devices = database.exec(R"(
-    DELETE FROM devices WHERE id NOT IN (SELECT device FROM sessions)
-      AND id NOT IN (SELECT device FROM circumstances)
-      AND id NOT IN (SELECT device FROM ceilings)
-      AND id NOT IN (SELECT device FROM unsafe))");
+    DELETE FROM main.devices WHERE id IN (SELECT id FROM devices)
+      AND id NOT IN (SELECT device FROM main.sessions)
+      AND id NOT IN (SELECT device FROM main.circumstances)
+      AND id NOT IN (SELECT device FROM main.ceilings)
+      AND id NOT IN (SELECT device FROM main.unsafe))");
   return pruned;
 }
 

@@ -2,149 +2,156 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "db/json.hpp"
-#include "db/sqlite/checksums.hpp"
 #include "db/sqlite/columns.hpp"
+#include "db/sqlite/guard.hpp"
 #include "db/values.hpp"
 #include "runtime/device/utc.hpp"
 
 namespace greta {
 namespace {
 
-/// Runs a statement that returns one row with one number.
-std::int64_t fetch_id(SQLite::Statement& statement) {
-  statement.executeStep();
-  const std::int64_t id = statement.getColumn(0).getInt64();
-  statement.reset();
-  return id;
+/// The id of the sound row that `select` finds by one text, if there is one.
+std::optional<std::int64_t> find_id(SQLite::Database& database, const std::string& select,
+                                    const std::string& value) {
+  SQLite::Statement statement(database, select);
+  statement.bind(1, value);
+  if (!statement.executeStep()) return std::nullopt;
+  return statement.getColumn(0).getInt64();
 }
 
-/// The same for a row that is new or changed, which gets its checksum.
-std::int64_t sealed_id(SQLite::Database& database, const std::string& table,
-                       SQLite::Statement& statement) {
-  const auto id = fetch_id(statement);
-  seal(database, table, fmt::format("id = {}", id));
-  return id;
-}
-
-void bind_device(SQLite::Statement& insert, const DeviceInfo& device) {
-  insert.bind(":fingerprint", device.fingerprint());
-  insert.bind(":name", device.name);
-  insert.bind(":driver", device.driver);
-  insert.bind(":info", to_json(device).dump());
+void bind_device(SQLite::Statement& row, const StoredDevice& device) {
+  row.bind(":fingerprint", device.info.fingerprint());
+  row.bind(":name", device.info.name);
+  row.bind(":driver", device.info.driver);
+  row.bind(":info", to_json(device.info).dump());
+  row.bind(":first_seen_utc", device.first_seen_utc);
+  row.bind(":last_seen_utc", device.last_seen_utc);
 }
 
 }  // namespace
 
 std::int64_t put_device(SQLite::Database& database, const DeviceInfo& device) {
-  SQLite::Statement insert(database, R"(
-    INSERT INTO devices (fingerprint, name, driver, info, first_seen_utc, last_seen_utc)
-    VALUES (:fingerprint, :name, :driver, :info, :now, :now)
-    ON CONFLICT (fingerprint) DO UPDATE SET name = excluded.name, driver = excluded.driver,
-      info = excluded.info, last_seen_utc = excluded.last_seen_utc
-    RETURNING id)");
-  bind_device(insert, device);
-  insert.bind(":now", utc_now());
-  return sealed_id(database, "devices", insert);
+  SQLite::Statement select(database, "SELECT first_seen_utc FROM devices WHERE fingerprint = ?");
+  select.bind(1, device.fingerprint());
+  const auto now = utc_now();
+  const auto first_seen = select.executeStep() ? select.getColumn(0).getString() : now;
+  return put_device(database, StoredDevice{device, first_seen, now});
 }
 
-void put_device(SQLite::Database& database, const StoredDevice& device) {
-  SQLite::Statement insert(database, R"(
-    INSERT INTO devices (fingerprint, name, driver, info, first_seen_utc, last_seen_utc)
-    VALUES (:fingerprint, :name, :driver, :info, :first_seen, :last_seen)
-    ON CONFLICT (fingerprint) DO UPDATE SET name = excluded.name, driver = excluded.driver,
-      info = excluded.info, first_seen_utc = excluded.first_seen_utc,
-      last_seen_utc = excluded.last_seen_utc
-    RETURNING id)");
-  bind_device(insert, device.info);
-  insert.bind(":first_seen", device.first_seen_utc);
-  insert.bind(":last_seen", device.last_seen_utc);
-  sealed_id(database, "devices", insert);
+std::int64_t put_device(SQLite::Database& database, const StoredDevice& device) {
+  const std::vector<std::string> columns{"name", "driver", "info", "first_seen_utc",
+                                         "last_seen_utc"};
+  const auto fingerprint = device.info.fingerprint();
+  auto id = find_id(database, "SELECT id FROM devices WHERE fingerprint = ?", fingerprint);
+  if (id) {
+    SQLite::Statement update(
+        database, sealed_update(database, "devices", columns, "fingerprint = :fingerprint"));
+    bind_device(update, device);
+    update.exec();
+    return *id;
+  }
+  set_aside(database, "devices", "fingerprint", "fingerprint = ?1", {fingerprint});
+  id = next_id(database, "devices");
+  SealedInsert insert(
+      database, "devices", Existing::refused,
+      {"id", "fingerprint", "name", "driver", "info", "first_seen_utc", "last_seen_utc"});
+  insert.row().bind(":id", *id);
+  bind_device(insert.row(), device);
+  insert.run();
+  return *id;
 }
 
 std::int64_t put_problem(SQLite::Database& database, const Problem& problem) {
   const auto key = problem.key();
-  SQLite::Statement insert(database, R"(
-    INSERT INTO problems (key, op, dtype, out_dtype, dims)
-    VALUES (:key, :op, :dtype, :out_dtype, :dims) ON CONFLICT (key) DO NOTHING RETURNING id)");
-  insert.bind(":key", key);
-  insert.bind(":op", problem.op);
-  insert.bind(":dtype", std::string(to_string(problem.dtype)));
-  insert.bind(":out_dtype", std::string(to_string(problem.out_dtype)));
-  insert.bind(":dims", problem.dims_text());
-  if (insert.executeStep()) {
-    insert.reset();
-    seal(database, "problems", "id = last_insert_rowid()");
-  }
-  SQLite::Statement select(database, "SELECT id FROM problems WHERE key = :key");
-  select.bind(":key", key);
-  return fetch_id(select);
+  auto id = find_id(database, "SELECT id FROM problems WHERE key = ?", key);
+  if (id) return *id;
+  set_aside(database, "problems", "key", "key = ?1", {key});
+  id = next_id(database, "problems");
+  SealedInsert insert(database, "problems", Existing::refused,
+                      {"id", "key", "op", "dtype", "out_dtype", "dims"});
+  insert.row().bind(":id", *id);
+  insert.row().bind(":key", key);
+  insert.row().bind(":op", problem.op);
+  insert.row().bind(":dtype", std::string(to_string(problem.dtype)));
+  insert.row().bind(":out_dtype", std::string(to_string(problem.out_dtype)));
+  insert.row().bind(":dims", problem.dims_text());
+  insert.run();
+  return *id;
 }
 
 std::int64_t insert_session(SQLite::Database& database, const SessionRecord& session) {
-  SQLite::Statement insert(database, R"(
-    INSERT INTO sessions (device, problem, opened_as, greta_version, template_key, driver, compiler,
-      strategy, budget, seed, cold, command, started_utc)
-    VALUES (:device, :problem, :opened_as, :greta_version, :template_key, :driver, :compiler,
-      :strategy, :budget, :seed, :cold, :command, :started_utc)
-    RETURNING id)");
-  insert.bind(":device", put_device(database, session.device));
-  insert.bind(":problem", put_problem(database, session.problem));
-  insert.bind(":opened_as", session.device.id());
-  insert.bind(":greta_version", session.provenance.greta_version);
-  insert.bind(":template_key", session.provenance.template_key);
-  insert.bind(":driver", session.provenance.driver);
-  insert.bind(":compiler", session.provenance.compiler);
-  insert.bind(":strategy", session.strategy);
-  insert.bind(":budget", session.budget);
-  insert.bind(":seed", std::to_string(session.seed));
-  insert.bind(":cold", session.cold);
-  insert.bind(":command", session.command);
-  insert.bind(":started_utc", session.provenance.started_utc);
-  return sealed_id(database, "sessions", insert);
+  const auto device = put_device(database, session.device);
+  const auto problem = put_problem(database, session.problem);
+  const auto id = next_id(database, "sessions");
+  SealedInsert insert(
+      database, "sessions", Existing::refused,
+      {"id", "device", "problem", "opened_as", "greta_version", "template_key", "driver",
+       "compiler", "strategy", "budget", "seed", "cold", "command", "started_utc"});
+  auto& row = insert.row();
+  row.bind(":id", id);
+  row.bind(":device", device);
+  row.bind(":problem", problem);
+  row.bind(":opened_as", session.device.id());
+  row.bind(":greta_version", session.provenance.greta_version);
+  row.bind(":template_key", session.provenance.template_key);
+  row.bind(":driver", session.provenance.driver);
+  row.bind(":compiler", session.provenance.compiler);
+  row.bind(":strategy", session.strategy);
+  row.bind(":budget", session.budget);
+  row.bind(":seed", std::to_string(session.seed));
+  row.bind(":cold", session.cold);
+  row.bind(":command", session.command);
+  row.bind(":started_utc", session.provenance.started_utc);
+  insert.run();
+  return id;
 }
 
 void finish_session(SQLite::Database& database, std::int64_t session, const std::string& outcome) {
-  SQLite::Statement update(database, R"(
-    UPDATE sessions SET outcome = :outcome, ended_utc = :now WHERE id = :session)");
+  SQLite::Statement update(
+      database, sealed_update(database, "sessions", {"outcome", "ended_utc"}, "id = :session"));
   update.bind(":outcome", outcome);
-  update.bind(":now", utc_now());
+  update.bind(":ended_utc", utc_now());
   execute_for_session(update, session);
-  seal(database, "sessions", fmt::format("id = {}", session));
 }
 
 void insert_trial(SQLite::Database& database, std::int64_t session, const Trial& trial) {
-  SQLite::Statement insert(database, R"(
-    INSERT INTO trials (session, stand_in, config, variant, status, message, log, passed, error,
-      bound, method, detail, samples_us, median_us, low_us, high_us, p99_us, cold, raced, batch,
-      dropped, flush_bytes, clocks, content_keys, kernels, compile_s, verify_s, measure_s,
-      recorded_utc)
-    SELECT s.id, nullif(:problem_key, p.key), :config, :variant, :status, :message, :log, :passed,
-      :error, :bound, :method, :detail, :samples_us, :median_us, :low_us, :high_us, :p99_us, :cold,
-      :raced, :batch, :dropped, :flush_bytes, :clocks, :content_keys, :kernels, :compile_s,
-      :verify_s, :measure_s, :now
-    FROM sessions s JOIN problems p ON p.id = s.problem WHERE s.id = :session)");
-  insert.bind(":problem_key", trial.problem_key);
-  insert.bind(":config", trial.config.text());
-  insert.bind(":variant", trial.config.variant);
-  insert.bind(":status", std::string(status_text(trial.failure)));
-  insert.bind(":message", trial.message);
-  insert.bind(":log", trial.log);
-  bind_verdict(insert, trial.verdict);
-  bind_measurement(insert, trial.measurement);
-  insert.bind(":cold", trial.measurement.cold);
-  insert.bind(":raced", trial.measurement.raced);
-  insert.bind(":content_keys", trial.content_keys);
-  insert.bind(":kernels", to_json(trial.kernels).dump());
-  insert.bind(":compile_s", trial.compile_s);
-  insert.bind(":verify_s", trial.verify_s);
-  insert.bind(":measure_s", trial.measure_s);
-  insert.bind(":now", utc_now());
-  execute_for_session(insert, session);
-  seal(database, "trials", "id = last_insert_rowid()");
+  SQLite::Statement of(database, R"(
+    SELECT p.key FROM sessions s JOIN problems p ON p.id = s.problem WHERE s.id = ?)");
+  of.bind(1, session);
+  if (!of.executeStep()) refuse_session(session);
+  const auto problem_key = of.getColumn(0).getString();
+  SealedInsert insert(
+      database, "trials", Existing::refused,
+      {"id",           "session",    "stand_in",  "config",   "variant",     "status",
+       "message",      "log",        "passed",    "error",    "bound",       "method",
+       "detail",       "samples_us", "median_us", "low_us",   "high_us",     "p99_us",
+       "cold",         "raced",      "batch",     "dropped",  "flush_bytes", "clocks",
+       "content_keys", "kernels",    "compile_s", "verify_s", "measure_s",   "recorded_utc"});
+  auto& row = insert.row();
+  row.bind(":id", next_id(database, "trials"));
+  row.bind(":session", session);
+  if (trial.problem_key != problem_key) row.bind(":stand_in", trial.problem_key);
+  row.bind(":config", trial.config.text());
+  row.bind(":variant", trial.config.variant);
+  row.bind(":status", std::string(status_text(trial.failure)));
+  row.bind(":message", trial.message);
+  row.bind(":log", trial.log);
+  bind_verdict(row, trial.verdict);
+  bind_measurement(row, trial.measurement);
+  row.bind(":cold", trial.measurement.cold);
+  row.bind(":raced", trial.measurement.raced);
+  row.bind(":content_keys", trial.content_keys);
+  row.bind(":kernels", to_json(trial.kernels).dump());
+  row.bind(":compile_s", trial.compile_s);
+  row.bind(":verify_s", trial.verify_s);
+  row.bind(":measure_s", trial.measure_s);
+  row.bind(":recorded_utc", utc_now());
+  insert.run();
 }
 
 const char* const select_trials = R"(
@@ -173,32 +180,31 @@ Trial read_trial(SQLite::Statement& row) {
 }
 
 void put_comparison(SQLite::Database& database, const Comparison& comparison) {
-  SQLite::Statement reverse(database,
-                            "DELETE FROM comparisons WHERE faster = :slower AND slower = :faster");
-  SQLite::Statement insert(database, R"(
-    INSERT OR REPLACE INTO comparisons (faster, slower, ratio, low, high, confidence, faster_us,
-      slower_us, recorded_utc)
-    SELECT f.id, s.id, :ratio, :low, :high, :confidence, :faster_us, :slower_us, :now
-    FROM sessions f JOIN sessions s ON s.problem = f.problem AND s.cold = f.cold
+  SQLite::Statement sessions(database, R"(
+    SELECT 1 FROM sessions f JOIN sessions s ON s.problem = f.problem AND s.cold = f.cold
     WHERE f.id = :faster AND s.id = :slower)");
-  for (SQLite::Statement* const statement : {&reverse, &insert}) {
+  SQLite::Statement reverse(
+      database, "DELETE FROM main.comparisons WHERE faster = :slower AND slower = :faster");
+  SealedInsert insert(database, "comparisons", Existing::replaced,
+                      {"faster", "slower", "ratio", "low", "high", "confidence", "faster_us",
+                       "slower_us", "recorded_utc"});
+  for (SQLite::Statement* const statement : {&sessions, &reverse, &insert.row()}) {
     statement->bind(":faster", comparison.faster);
     statement->bind(":slower", comparison.slower);
   }
-  insert.bind(":ratio", comparison.ratio);
-  insert.bind(":low", comparison.low);
-  insert.bind(":high", comparison.high);
-  insert.bind(":confidence", comparison.confidence);
-  insert.bind(":faster_us", json_numbers(comparison.faster_us).dump());
-  insert.bind(":slower_us", json_numbers(comparison.slower_us).dump());
-  insert.bind(":now", utc_now());
-  reverse.exec();
-  if (insert.exec() == 0) {
+  if (!sessions.executeStep()) {
     throw Error(fmt::format("there are no sessions {} and {} of one problem", comparison.faster,
                             comparison.slower));
   }
-  seal(database, "comparisons",
-       fmt::format("faster = {} AND slower = {}", comparison.faster, comparison.slower));
+  insert.row().bind(":ratio", comparison.ratio);
+  insert.row().bind(":low", comparison.low);
+  insert.row().bind(":high", comparison.high);
+  insert.row().bind(":confidence", comparison.confidence);
+  insert.row().bind(":faster_us", json_numbers(comparison.faster_us).dump());
+  insert.row().bind(":slower_us", json_numbers(comparison.slower_us).dump());
+  insert.row().bind(":recorded_utc", utc_now());
+  reverse.exec();
+  insert.run();
 }
 
 const char* const select_comparisons = R"(
@@ -217,17 +223,15 @@ Comparison read_comparison(SQLite::Statement& row) {
 }
 
 void put_ceiling(SQLite::Database& database, std::int64_t device, const Ceiling& ceiling) {
-  SQLite::Statement insert(database, R"(
-    INSERT OR REPLACE INTO ceilings (device, kind, value, spread_percent, driver, measured_utc)
-    VALUES (:device, :kind, :value, :spread_percent, :driver, :measured_utc))");
-  insert.bind(":device", device);
-  insert.bind(":kind", ceiling.kind);
-  insert.bind(":value", ceiling.value);
-  insert.bind(":spread_percent", ceiling.spread_percent);
-  insert.bind(":driver", ceiling.driver);
-  insert.bind(":measured_utc", ceiling.measured_utc);
-  insert.exec();
-  seal(database, "ceilings", "checksum IS NULL");
+  SealedInsert insert(database, "ceilings", Existing::replaced,
+                      {"device", "kind", "value", "spread_percent", "driver", "measured_utc"});
+  insert.row().bind(":device", device);
+  insert.row().bind(":kind", ceiling.kind);
+  insert.row().bind(":value", ceiling.value);
+  insert.row().bind(":spread_percent", ceiling.spread_percent);
+  insert.row().bind(":driver", ceiling.driver);
+  insert.row().bind(":measured_utc", ceiling.measured_utc);
+  insert.run();
 }
 
 const char* const select_ceilings = R"(
@@ -240,17 +244,15 @@ Ceiling read_ceiling(SQLite::Statement& row) {
 }
 
 void put_unsafe(SQLite::Database& database, std::int64_t device, const UnsafePart& part) {
-  SQLite::Statement insert(database, R"(
-    INSERT OR REPLACE INTO unsafe (device, driver, health_check, status, message, recorded_utc)
-    VALUES (:device, :driver, :health_check, :status, :message, :recorded_utc))");
-  insert.bind(":device", device);
-  insert.bind(":driver", part.driver);
-  insert.bind(":health_check", part.check);
-  insert.bind(":status", part.status);
-  insert.bind(":message", part.message);
-  insert.bind(":recorded_utc", part.recorded_utc);
-  insert.exec();
-  seal(database, "unsafe", "checksum IS NULL");
+  SealedInsert insert(database, "unsafe", Existing::replaced,
+                      {"device", "driver", "health_check", "status", "message", "recorded_utc"});
+  insert.row().bind(":device", device);
+  insert.row().bind(":driver", part.driver);
+  insert.row().bind(":health_check", part.check);
+  insert.row().bind(":status", part.status);
+  insert.row().bind(":message", part.message);
+  insert.row().bind(":recorded_utc", part.recorded_utc);
+  insert.run();
 }
 
 std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database,
@@ -296,16 +298,15 @@ StoredSession read_session(SQLite::Statement& row) {
 }
 
 void put_peer(SQLite::Database& database, const Peer& peer) {
-  SQLite::Statement insert(database, R"(
-    INSERT OR REPLACE INTO peers (problem, library, circumstances, solution, us, imported_utc)
-    VALUES (:problem, :library, :circumstances, :solution, :us, :imported_utc))");
-  insert.bind(":problem", peer.problem.key());
-  insert.bind(":library", peer.library);
-  insert.bind(":circumstances", peer.circumstances);
-  insert.bind(":solution", peer.solution);
-  insert.bind(":us", peer.us);
-  insert.bind(":imported_utc", peer.imported_utc);
-  insert.exec();
+  SealedInsert insert(database, "peers", Existing::replaced,
+                      {"problem", "library", "circumstances", "solution", "us", "imported_utc"});
+  insert.row().bind(":problem", peer.problem.key());
+  insert.row().bind(":library", peer.library);
+  insert.row().bind(":circumstances", peer.circumstances);
+  insert.row().bind(":solution", peer.solution);
+  insert.row().bind(":us", peer.us);
+  insert.row().bind(":imported_utc", peer.imported_utc);
+  insert.run();
 }
 
 const char* const select_peers = "SELECT * FROM peers ORDER BY problem, library, circumstances";

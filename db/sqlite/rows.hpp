@@ -15,7 +15,7 @@ namespace greta {
 /// Inserts or refreshes; returns the row's id.
 std::int64_t put_device(SQLite::Database& database, const DeviceInfo& device);
 /// As it was seen by another database.
-void put_device(SQLite::Database& database, const StoredDevice& device);
+std::int64_t put_device(SQLite::Database& database, const StoredDevice& device);
 std::int64_t put_problem(SQLite::Database& database, const Problem& problem);
 
 std::int64_t insert_session(SQLite::Database& database, const SessionRecord& session);

@@ -1,9 +1,9 @@
 #include "db/sqlite/winner_rows.hpp"
 
+#include <SQLiteCpp/VariadicBind.h>
 #include <fmt/format.h>
 
 #include "db/json.hpp"
-#include "db/sqlite/checksums.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/values.hpp"
 
@@ -33,39 +33,51 @@ std::vector<Tie> ties_from_json(const nlohmann::json& list, const ConfigForms& f
   return ties;
 }
 
-/// The id of a set of circumstances, which is added where it is new.
-std::int64_t put_circumstances(SQLite::Database& database, const std::string& fingerprint,
-                               const Provenance& provenance) {
-  SQLite::Statement insert(database, R"(
-    INSERT INTO circumstances (device, driver, compiler, template_key)
-    SELECT id, :driver, :compiler, :template_key FROM devices WHERE fingerprint = :fingerprint
-    ON CONFLICT DO NOTHING)");
+/// The id of a set of circumstances; nothing where there is none.
+std::optional<std::int64_t> find_circumstances(SQLite::Database& database,
+                                               const std::string& fingerprint,
+                                               const Provenance& provenance) {
   SQLite::Statement select(database, R"(
     SELECT c.id FROM circumstances c JOIN devices d ON d.id = c.device
-    WHERE d.fingerprint = :fingerprint AND c.driver = :driver AND c.compiler = :compiler
-      AND c.template_key = :template_key)");
-  for (SQLite::Statement* const statement : {&insert, &select}) {
-    statement->bind(":fingerprint", fingerprint);
-    statement->bind(":driver", provenance.driver);
-    statement->bind(":compiler", provenance.compiler);
-    statement->bind(":template_key", provenance.template_key);
-  }
-  if (insert.exec() > 0) seal(database, "circumstances", "id = last_insert_rowid()");
-  if (!select.executeStep()) throw Error(fmt::format("there is no device {}", fingerprint));
+    WHERE d.fingerprint = ? AND c.driver = ? AND c.compiler = ? AND c.template_key = ?)");
+  SQLite::bind(select, fingerprint, provenance.driver, provenance.compiler,
+               provenance.template_key);
+  if (!select.executeStep()) return std::nullopt;
   return select.getColumn(0).getInt64();
 }
 
-constexpr auto insert_winner = R"(
-    INSERT OR REPLACE INTO winners (problem, circumstances, cold, session, greta_version,
-      started_utc, config, is_default, median_us, low_us, high_us, p99_us, batch, dropped,
-      flush_bytes, clocks, default_us, speedup, speedup_low, speedup_high, confidence, rounds,
-      roofline, passed, error, bound, method, detail, ties, samples_us, default_samples_us, kernels,
-      neighbour, regret, regret_source)
-    VALUES (:problem, :circumstances, :cold, nullif(:session, 0), :greta_version, :started_utc,
-      :config, :is_default, :median_us, :low_us, :high_us, :p99_us, :batch, :dropped, :flush_bytes,
-      :clocks, :default_us, :speedup, :speedup_low, :speedup_high, :confidence, :rounds, :roofline,
-      :passed, :error, :bound, :method, :detail, :ties, :samples_us, :default_samples_us, :kernels,
-      :neighbour, :regret, :regret_source))";
+/// The same, and adds it where it is new.
+std::int64_t put_circumstances(SQLite::Database& database, const std::string& fingerprint,
+                               const Provenance& provenance) {
+  if (const auto known = find_circumstances(database, fingerprint, provenance)) return *known;
+  SQLite::Statement device(database, "SELECT id FROM devices WHERE fingerprint = ?");
+  device.bind(1, fingerprint);
+  if (!device.executeStep()) throw Error(fmt::format("there is no device {}", fingerprint));
+  const auto device_id = device.getColumn(0).getInt64();
+  set_aside(
+      database, "circumstances", "driver",
+      "device = CAST(?1 AS INTEGER) AND driver = ?2 AND compiler = ?3 AND template_key = ?4",
+      {std::to_string(device_id), provenance.driver, provenance.compiler, provenance.template_key});
+  const auto id = next_id(database, "circumstances");
+  SealedInsert insert(database, "circumstances", Existing::refused,
+                      {"id", "device", "driver", "compiler", "template_key"});
+  insert.row().bind(":id", id);
+  insert.row().bind(":device", device_id);
+  insert.row().bind(":driver", provenance.driver);
+  insert.row().bind(":compiler", provenance.compiler);
+  insert.row().bind(":template_key", provenance.template_key);
+  insert.run();
+  return id;
+}
+
+const std::vector<std::string> winner_columns{
+    "problem",     "circumstances", "cold",       "session",       "greta_version",
+    "started_utc", "config",        "is_default", "median_us",     "low_us",
+    "high_us",     "p99_us",        "batch",      "dropped",       "flush_bytes",
+    "clocks",      "default_us",    "speedup",    "speedup_low",   "speedup_high",
+    "confidence",  "rounds",        "roofline",   "passed",        "error",
+    "bound",       "method",        "detail",     "ties",          "samples_us",
+    "kernels",     "neighbour",     "regret",     "regret_source", "default_samples_us"};
 
 void bind_winner(SQLite::Statement& insert, const Winner& winner, ConfigForms* pack) {
   insert.bind(":cold", winner.cold);
@@ -101,7 +113,7 @@ void bind_result(SQLite::Database& database, SQLite::Statement& insert,
   insert.bind(":problem", result.problem.key());
   insert.bind(":circumstances",
               put_circumstances(database, result.device.fingerprint(), result.provenance));
-  insert.bind(":session", result.session);
+  if (result.session != 0) insert.bind(":session", result.session);
   insert.bind(":greta_version", result.provenance.greta_version);
   insert.bind(":started_utc", result.provenance.started_utc);
   bind_regret(insert, result.regret);
@@ -109,7 +121,8 @@ void bind_result(SQLite::Database& database, SQLite::Statement& insert,
 
 std::string select_winners(const std::string& condition) {
   return R"(
-    SELECT w.*, c.device, c.driver, c.compiler, c.template_key, d.info, s.opened_as
+    SELECT w.*, c.device, c.driver, c.compiler, c.template_key, d.info,
+      d.name AS device_name, s.opened_as
     FROM winners w JOIN circumstances c ON c.id = w.circumstances
       JOIN devices d ON d.id = c.device LEFT JOIN sessions s ON s.id = w.session )" +
          condition + R"(
@@ -139,29 +152,30 @@ void put_winner(SQLite::Database& database, std::int64_t session, const Winner& 
   StoredWinner result = origin_of(database, session);
   result.winner = winner;
   ResultWriter(database, false).write(result);
-  seal(database, "winners", "checksum IS NULL");
 }
 
 ResultWriter::ResultWriter(SQLite::Database& database, bool packed)
-    : database_(database), insert_(database, insert_winner), forms_(database), packed_(packed) {}
+    : database_(database),
+      insert_(database, "winners", Existing::replaced, winner_columns),
+      forms_(database),
+      packed_(packed) {}
 
 void ResultWriter::write(const StoredWinner& result) {
-  insert_.reset();
-  insert_.clearBindings();
-  bind_winner(insert_, result.winner, packed_ ? &forms_ : nullptr);
-  bind_result(database_, insert_, result);
-  insert_.exec();
+  bind_winner(insert_.row(), result.winner, packed_ ? &forms_ : nullptr);
+  bind_result(database_, insert_.row(), result);
+  insert_.run();
 }
 
 void put_regret(SQLite::Database& database, const StoredWinner& result) {
-  SQLite::Statement update(database, R"(
-    UPDATE winners SET neighbour = :neighbour, regret = :regret, regret_source = :regret_source,
-      checksum = NULL
-    WHERE problem = :problem AND circumstances = :circumstances AND cold = :cold)");
+  const auto circumstances =
+      find_circumstances(database, result.device.fingerprint(), result.provenance);
+  SQLite::Statement update(
+      database,
+      sealed_update(database, "winners", {"neighbour", "regret", "regret_source"},
+                    "problem = :problem AND circumstances = :circumstances AND cold = :cold"));
   bind_regret(update, result.regret);
   update.bind(":problem", result.problem.key());
-  update.bind(":circumstances",
-              put_circumstances(database, result.device.fingerprint(), result.provenance));
+  if (circumstances) update.bind(":circumstances", *circumstances);
   update.bind(":cold", result.winner.cold);
   if (update.exec() == 0) throw Error("there is no result of " + result.problem.key());
 }
@@ -212,13 +226,15 @@ StoredWinner WinnerReader::read(SQLite::Statement& row) {
     known = devices_.emplace(device, device_from_json(json(row, "info"))).first;
   }
   stored.device = known->second;
-  const bool here = !row.getColumn("session").isNull();
+  const bool here = !row.getColumn("opened_as").isNull();
   stored.device_id = here ? text(row, "opened_as") : stored.device.id();
   stored.session = here ? row.getColumn("session").getInt64() : 0;
   stored.provenance = {text(row, "greta_version"), text(row, "template_key"), text(row, "driver"),
                        text(row, "compiler"), text(row, "started_utc")};
   Winner& winner = stored.winner;
-  winner.config = forms_.read(text(row, "config"));
+  const auto config = text(row, "config");
+  const bool packed = config.starts_with('#');
+  winner.config = forms_.read(config);
   winner.is_default = boolean(row, "is_default");
   winner.default_us = real(row, "default_us");
   winner.speedup = real(row, "speedup");
@@ -231,8 +247,10 @@ StoredWinner WinnerReader::read(SQLite::Statement& row) {
       numbers_from_json(json(row, "default_samples_us"), "default_samples_us");
   winner.roofline = real(row, "roofline");
   winner.verdict = read_verdict(row);
-  winner.verdict.method = forms_.expand(std::move(winner.verdict.method));
-  winner.measurement.clocks = forms_.expand(std::move(winner.measurement.clocks));
+  if (packed) {
+    winner.verdict.method = forms_.expand(winner.verdict.method);
+    winner.measurement.clocks = forms_.expand(winner.measurement.clocks);
+  }
   winner.kernels = kernels_from_json(json(row, "kernels"));
   winner.cold = winner.measurement.cold = boolean(row, "cold");
   winner.ties = ties_from_json(json(row, "ties"), forms_, winner.config);
@@ -245,7 +263,15 @@ StoredWinner WinnerReader::read(SQLite::Statement& row) {
 
 std::vector<StoredWinner> WinnerReader::read_all(SQLite::Statement& rows) {
   std::vector<StoredWinner> all;
-  while (rows.executeStep()) all.push_back(read(rows));
+  while (rows.executeStep()) {
+    try {
+      all.push_back(read(rows));
+    } catch (const Error& error) {
+      unreadable_.push_back({"winners", text(rows, "problem").substr(0, 160), "",
+                             text(rows, "device_name"),
+                             std::string("can't be read: ") + error.what()});
+    }
+  }
   return all;
 }
 
@@ -256,8 +282,9 @@ std::optional<StoredWinner> read_winner(SQLite::Database& database,
   select.bind(":fingerprint", device_fingerprint);
   select.bind(":key", problem_key);
   select.bind(":cold", cold);
-  if (!select.executeStep()) return std::nullopt;
-  return WinnerReader(database).read(select);
+  auto found = WinnerReader(database).read_all(select);
+  if (found.empty()) return std::nullopt;
+  return std::move(found.front());
 }
 
 std::vector<StoredWinner> latest(std::vector<StoredWinner> winners) {

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "db/damage.hpp"
 #include "db/sqlite/config_forms.hpp"
+#include "db/sqlite/guard.hpp"
 #include "db/tuned_db.hpp"
 
 namespace greta {
@@ -19,7 +21,7 @@ namespace greta {
 void put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner);
 
 /// Writes results of other databases: their devices must be there. Replaces those of the same
-/// circumstances; seals none, which seal_missing() does.
+/// circumstances.
 class ResultWriter {
  public:
   /// `packed`: configurations are written in the form that ships.
@@ -28,7 +30,7 @@ class ResultWriter {
 
  private:
   SQLite::Database& database_;
-  SQLite::Statement insert_;
+  SealedInsert insert_;
   ConfigForms forms_;
   bool packed_;
 };
@@ -38,7 +40,7 @@ const std::string& select_winner();           ///< those of `:fingerprint`, `:ke
 const std::string& select_all_winners();      ///< by problem and device
 const std::string& select_problem_winners();  ///< those of `:key` and `:cold` on any device
 
-/// Writes a result's regret; throws Error where there is no such result. Seals nothing.
+/// Writes a result's regret; throws Error where there is no such result, or a damaged one.
 void put_regret(SQLite::Database& database, const StoredWinner& result);
 
 /// A condition on trials t and sessions s, and its values: trials of `:config`, for a result's
@@ -50,10 +52,14 @@ void bind_trials_like(SQLite::Statement& select, const StoredWinner& result, con
 class WinnerReader {
  public:
   explicit WinnerReader(SQLite::Database& database) : forms_(database) {}
-  StoredWinner read(SQLite::Statement& row);
+  /// Leaves out what can't be read.
   std::vector<StoredWinner> read_all(SQLite::Statement& rows);
+  /// What was left out: a form that is damaged, or a value of no meaning.
+  const std::vector<DamagedRow>& unreadable() const { return unreadable_; }
 
  private:
+  StoredWinner read(SQLite::Statement& row);
+  std::vector<DamagedRow> unreadable_;
   ConfigForms forms_;
   std::map<std::int64_t, DeviceInfo> devices_;
 };

@@ -1,9 +1,9 @@
 """greta-bench doctor, and that what it finds is not used."""
 import json
-import sqlite3
 import unittest
 
 from bench_case import GEMM, BenchCase
+from sealed_database import rewrite
 
 
 class BenchDoctor(BenchCase):
@@ -65,8 +65,7 @@ class BenchDoctor(BenchCase):
         """A failure as doctor would have recorded it."""
         self.run_tune("gemm", "--m", 8, "--n", 8, "--k", 8, "--device", "vulkan:0", "--budget", 1,
                       "--db", self.db)
-        with sqlite3.connect(self.db) as connection:
-            connection.execute(
+        rewrite(self.db,
                 "INSERT INTO unsafe (device, driver, health_check, status, message, recorded_utc)"
                 " SELECT id, driver, ?, 'crash', 'planted', '2026-11-20T12:00:00Z' FROM devices",
                 [check])

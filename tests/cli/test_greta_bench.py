@@ -7,19 +7,14 @@ import unittest
 
 from bench_case import GEMM, BenchCase
 from cli_case import SOURCE, patient
+from sealed_database import field_bytes, fnv1a_128, number_bytes, rewrite
 
 
 def fingerprint(device):
     """As DeviceInfo::fingerprint: 128-bit FNV-1a over fields with their lengths."""
-    state = 0x6c62272e07bb014262b821756295c58d
-    data = b""
-    for field in ("backend", "vendor", "architecture", "uuid"):
-        text = device[field].encode()
-        data += len(text).to_bytes(8, "little") + text
-    data += device["compute_units"].to_bytes(8, "little")
-    for byte in data:
-        state = (state ^ byte) * 0x1000000000000000000013b % 2 ** 128
-    return f"{state:032x}"
+    data = b"".join(field_bytes(device[field].encode())
+                    for field in ("backend", "vendor", "architecture", "uuid"))
+    return f"{fnv1a_128(data + number_bytes(device['compute_units'])):032x}"
 
 
 class BenchRun(BenchCase):
@@ -87,10 +82,9 @@ class BenchRun(BenchCase):
         elsewhere = self.folder / "elsewhere.db"
         elsewhere.write_bytes(tuned.read_bytes())
         device["uuid"] = "another card"
-        with sqlite3.connect(elsewhere) as connection:
-            connection.execute("UPDATE devices SET fingerprint = ?, info = ?",
-                               [fingerprint(device), json.dumps(device)])
-            connection.execute("DELETE FROM ceilings")
+        rewrite(elsewhere, "UPDATE devices SET fingerprint = ?, info = ?",
+                [fingerprint(device), json.dumps(device)])
+        rewrite(elsewhere, "DELETE FROM ceilings")
         near = self.preset("near", iterations=4, batch=2, problems=[dict(GEMM, n=48)])
         same = self.preset("same", iterations=4, batch=2, problems=[GEMM])
         far = self.preset("far", iterations=4, batch=2, problems=[dict(GEMM, n=2048)])

@@ -7,6 +7,7 @@ import sqlite3
 import unittest
 
 from cli_case import SOURCE, Case
+from sealed_database import damage, rewrite
 
 GEMM = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
 SOFTMAX = ["softmax", "--rows", "8", "--cols", "64"]
@@ -36,9 +37,8 @@ class Tuned(Case):
         shutil.copy(self.template, self.db)
 
     def change(self, sql):
-        """Behind the database's back."""
-        with sqlite3.connect(self.db) as connection:
-            connection.execute(sql)
+        """As if GRETA had written it."""
+        rewrite(self.db, sql)
 
     def done(self, command, *arguments):
         result = self.run_db(command, *arguments)
@@ -136,7 +136,7 @@ class DatabaseCare(Tuned):
         self.assertIn("is sound: 2 results", self.done("verify"))
 
     def test_verify_names_a_changed_value(self):
-        self.change("UPDATE winners SET median_us = 1 WHERE problem LIKE 'softmax%'")
+        damage(self.db, "UPDATE winners SET median_us = 1 WHERE problem LIKE 'softmax%'")
         result = self.run_db("verify")
         self.refused(result, 1, "1 finding")
         self.assertIn("winners: the row of softmax", result.stdout)
@@ -211,8 +211,7 @@ class DatabaseExchange(Tuned):
         self.refused(self.run_db("merge", self.db), 2, "merged into")
         damaged = self.folder / "damaged.db"
         shutil.copy(self.db, damaged)
-        with sqlite3.connect(damaged) as connection:
-            connection.execute("UPDATE winners SET speedup = 99")
+        damage(damaged, "UPDATE winners SET speedup = 99")
         target = self.folder / "target.db"
         self.refused(self.run_db("merge", damaged, db=target), 1, "damaged")
         self.assertFalse(target.exists())

@@ -125,7 +125,9 @@ TEST(Damage, AChangedValueIsFoundInEveryTable) {
     write_file(file, good);
     SQLite::Database(file, SQLite::OPEN_READWRITE).exec(change);
     const auto found = TunedDb::open(file, Mode::read_only).check();
-    ASSERT_EQ(found.size(), 1U) << change;
+    const bool origin = change.find("devices") != std::string::npos ||
+                        change.find("circumstances") != std::string::npos;
+    ASSERT_EQ(found.size(), origin ? 2U : 1U) << change;  // the winner has lost its origin
     EXPECT_NE(found[0].find("does not match its checksum"), std::string::npos) << found[0];
   }
 }

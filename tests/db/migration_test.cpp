@@ -35,7 +35,7 @@ void fill(const std::filesystem::path& file) {
   db.set_winner(session, sample_winner());
 }
 
-constexpr std::string_view add_column = "ALTER TABLE trials ADD COLUMN note TEXT DEFAULT 'none'";
+constexpr std::string_view add_column = "ALTER TABLE trials ADD COLUMN note TEXT";
 constexpr std::string_view add_table =
     "CREATE TABLE extra (id INTEGER PRIMARY KEY) STRICT;"
     "INSERT INTO extra SELECT id FROM trials";
@@ -53,18 +53,18 @@ TEST(Migration, OlderDatabaseIsBroughtUpToDate) {
   const Connection connection(folder / "t.db", Mode::read_write,
                               with_steps({add_column, add_table}));
   EXPECT_EQ(get_int(connection, "PRAGMA user_version"), TunedDb::schema_version() + 2);
-  EXPECT_EQ(get_int(connection, "SELECT count(*) FROM trials WHERE note = 'none'"), 10);
-  EXPECT_EQ(get_int(connection, "SELECT count(*) FROM extra"), 10);
+  EXPECT_EQ(get_int(connection, "SELECT count(*) FROM trials WHERE note IS NULL"), 10);
+  EXPECT_EQ(get_int(connection, "SELECT count(*) FROM main.extra"), 10);
   EXPECT_EQ(get_int(connection, "SELECT count(*) FROM winners"), 1);
 }
 
 constexpr auto schema_1_winner = R"(
-  INSERT INTO devices VALUES (1, 'FINGERPRINT', 'gpu', 'driver 2', 'INFO', 'then', 'later');
-  INSERT INTO problems VALUES (1, 'gemm dtype=f16 out=f32 layout=nt m=16 n=32 k=4096', 'gemm', 'f16',
+  INSERT INTO main.devices VALUES (1, 'FINGERPRINT', 'gpu', 'driver 2', 'INFO', 'then', 'later');
+  INSERT INTO main.problems VALUES (1, 'gemm dtype=f16 out=f32 layout=nt m=16 n=32 k=4096', 'gemm', 'f16',
     'f32', 'm=16 n=32 k=4096');
-  INSERT INTO sessions VALUES (7, 1, 1, 'vulkan:2', '0.1.0', '0123abcd', 'driver 1', 'compiler',
+  INSERT INTO main.sessions VALUES (7, 1, 1, 'vulkan:2', '0.1.0', '0123abcd', 'driver 1', 'compiler',
     'random', '60s', '5', 1, '', '2026-11-20T12:00:00Z', 'done', '2026-11-20T12:01:00Z');
-  INSERT INTO winners VALUES (1, 1, 1, 7, 'split_k BM=64 SPLIT=8', 0, 12.5, 12.25, 12.75, 25, 2,
+  INSERT INTO main.winners VALUES (1, 1, 1, 7, 'split_k BM=64 SPLIT=8', 0, 12.5, 12.25, 12.75, 25, 2,
     1.9, 2.1, 0.99, 4,
     '{"batch":3,"clocks":"SM 1980 MHz","cold":true,"dropped":2,"flush_bytes":4096,"high_us":12.75,
       "low_us":12.25,"median_us":12.5,"p99_us":"NaN","raced":false,"samples_us":[12.5,12.25,"NaN"]}',
@@ -134,7 +134,7 @@ TEST(Migration, ProcessesThatMigrateTogetherDoItOnce) {
   for (int process = 0; process < 6; ++process) {
     children.push_back(start_child([&] {
       Connection connection(folder / "t.db", Mode::read_write, with_steps({add_column, add_table}));
-      EXPECT_EQ(get_int(connection, "SELECT count(*) FROM extra"), 10);
+      EXPECT_EQ(get_int(connection, "SELECT count(*) FROM main.extra"), 10);
     }));
   }
   for (const auto child : children) EXPECT_TRUE(succeeded(child));
@@ -176,7 +176,7 @@ TEST(Migration, NewerSchemaIsSeenInTheLogToo) {
   const Connection newer(folder / "t.db", Mode::read_write, with_steps({add_column}));
   // The new schema stands in the log until `newer` closes.
   EXPECT_NE(open_error(folder / "t.db").find("written by a newer GRETA"), std::string::npos);
-  EXPECT_EQ(get_int(newer, "SELECT count(*) FROM trials WHERE note = 'none'"), 10);
+  EXPECT_EQ(get_int(newer, "SELECT count(*) FROM trials WHERE note IS NULL"), 10);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/cards.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/result_options.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/cli/tuning.hpp"
@@ -132,7 +133,7 @@ int show(const ShowOptions& options) {
   } else {
     print_text(text);
   }
-  return exit_done;
+  return end_of_reading(db, exit_done);
 }
 
 }  // namespace

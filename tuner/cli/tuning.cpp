@@ -8,6 +8,7 @@
 #include "runtime/device/utc.hpp"
 #include "runtime/pipeline/lookup/lookup.hpp"
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/locks.hpp"
 #include "tuner/cli/numbers.hpp"
@@ -122,6 +123,12 @@ std::vector<const SessionResult*> TaskResult::entrants() const {
   return list;
 }
 
+void TaskResult::check_stored() const {
+  for (const auto& session : sessions) {
+    if (!session.not_stored.empty()) throw CommandError(exit_failed, session.not_stored);
+  }
+}
+
 Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& tasks)
     : options_(options), budget_(read_budget(options.budget)), date_(utc_now()) {
   check_strategy(options.strategy);
@@ -145,6 +152,7 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
   catch_interrupts();
   if (!options.no_lock) locks_ = lock_cards(devices, "greta-tune");
   db_ = open_database(options.db, TunedDb::Mode::read_write);
+  static_cast<void>(tell_damage(*db_));
   for (const auto& device : devices) {
     evaluator.device = device.info.id();
     evaluator.avoid = avoided_on(device.info, *db_, options.allow_unsafe);
@@ -203,6 +211,7 @@ TaskResult Tuning::run(const TuningTask& task) {
     options.suggested = suggestions(task.problem, device);
     result.sessions.push_back(
         tune(*evaluator, *db_, task.problem, options, progress, stop_requested()));
+    if (!result.sessions.back().not_stored.empty()) return result;
   }
   compare(result, options);
   return result;

@@ -57,6 +57,8 @@ struct TaskResult {
   bool won() const;
   /// The sessions that have a winner.
   std::vector<const SessionResult*> entrants() const;
+  /// Throws CommandError where the database does not have all of this.
+  void check_stored() const;
 };
 
 /// Everything a tuning command needs. All input is checked before anything is opened or written.

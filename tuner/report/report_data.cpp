@@ -85,7 +85,9 @@ json report_json(const SessionResult& result, const std::string& database) {
               {"ceilings", json::object()},
               {"notes", result.notes},
               {"time", time_json(result.time)},
-              {"database", database}};
+              {"database", database},
+              {"stored", result.not_stored.empty()},
+              {"not_stored", result.not_stored}};
   for (const auto& ceiling : result.ceilings) object["ceilings"][ceiling.kind] = ceiling.value;
   if (result.winner) {
     object["winner"] = to_json(*result.winner);

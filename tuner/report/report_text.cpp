@@ -213,7 +213,9 @@ std::string report_text(const SessionResult& result, const std::string& database
   text += space_rows(result);
   for (const auto& note : result.notes) text += row("note", note);
   text += time_row(result.time);
-  if (result.interrupted) {
+  if (!result.not_stored.empty()) {
+    text += row("NOT STORED", result.not_stored);
+  } else if (result.interrupted) {
     text += row("interrupted", fmt::format("{} kept in {}; no winner was stored",
                                            format_count(result.trials.size(), "trial"), database));
   } else if (result.winner) {

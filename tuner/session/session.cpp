@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <functional>
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/version.hpp"
@@ -55,6 +56,9 @@ class Session {
   void time_naive();
   TrialLimits limits() const;
   bool time_for_finals();
+  void store(const std::function<void()>& write);
+  void conclude();
+  bool stopped() const { return stop_ || !result_.not_stored.empty(); }
   const Trial& evaluate(const Problem& problem, const Config& config);
   const Trial& record(Trial trial);
   double full_launch_s() const;
@@ -70,6 +74,7 @@ class Session {
   const KernelTemplate& template_;
   Budget budget_;
   bool warned_ = false;
+  std::size_t replaced_before_ = 0;
   SessionResult result_;
 };
 
@@ -82,27 +87,50 @@ SessionResult Session::run() {
       db_.find_winner(result_.device.fingerprint(), result_.problem.key(), options_.cold);
   if (known && space.valid(known->winner.config)) result_.known_winner = known->winner.config;
 
+  replaced_before_ = db_.discarded().size();
   result_.id = db_.begin_session(session_record(result_.device, result_.problem, options_));
 
   learn_ceilings();
   budget_.start(result_.space_count);
   plan_search();
   search();
-  if (!stop_) {
+  if (!stopped()) {
     if (options_.compare_naive) time_naive();
     Finals finals(evaluator_, result_, budget_, options_, stop_);
     finals.run([this](Trial trial) { record(std::move(trial)); },
                [this](const std::string& what) { observer_.on_phase(what); });
   }
-  store_lost(evaluator_, db_, result_);
+  store([&] { store_lost(evaluator_, db_, result_); });
   result_.interrupted = stop_;
   if (result_.interrupted) result_.winner.reset();
-  if (result_.winner) db_.set_winner(result_.id, *result_.winner);
-  db_.end_session(result_.id, result_.interrupted ? "interrupted"
-                              : result_.winner    ? "done"
-                                                  : "no winner");
+  conclude();
   result_.time.wall = watch.seconds();
   return std::move(result_);
+}
+
+// Runs a call that stores something. Where that fails, what was found is told all the same.
+void Session::store(const std::function<void()>& write) {
+  if (!result_.not_stored.empty()) return;
+  try {
+    write();
+  } catch (const Error& error) {
+    result_.not_stored = error.what();
+  }
+}
+
+void Session::conclude() {
+  const char* const outcome = result_.interrupted ? "interrupted"
+                              : result_.winner    ? "done"
+                                                  : "no winner";
+  store([&] {
+    if (result_.winner) db_.set_winner(result_.id, *result_.winner);
+    db_.end_session(result_.id, outcome);
+    const auto replaced = db_.discarded();
+    for (std::size_t i = replaced_before_; i < replaced.size(); ++i) {
+      result_.notes.push_back("replaced " + replaced[i].text());
+    }
+    db_.confirm();
+  });
 }
 
 void Session::learn_ceilings() {
@@ -129,7 +157,7 @@ void Session::plan_search() {
   const double full_s =
       roof_s / (result_.device.is_cpu() ? assumed_efficiency_cpu : assumed_efficiency_gpu);
   if (full_s > longest_launch * planned_s()) choose_stand_in(full_s);
-  for (int attempt = 0; attempt < most_attempts && !stop_; ++attempt) {
+  for (int attempt = 0; attempt < most_attempts && !stopped(); ++attempt) {
     const Space space = template_.space(search_problem(), result_.device);
     if (!space.valid(result_.default_config)) break;
     const double allowed_s = limits().run_s;
@@ -187,7 +215,7 @@ std::vector<Config> Session::seeds(const Space& space) const {
 }
 
 void Session::search() {
-  if (stop_) return;
+  if (stopped()) return;
   observer_.on_phase(fmt::format("searching {} configurations", result_.space_count));
   const Space space = template_.space(search_problem(), result_.device);
   const auto strategy =
@@ -195,7 +223,7 @@ void Session::search() {
   std::deque<Config> pending;
   // However small the budget, the default and what the user asked for are tried.
   const std::size_t least = 1 + options_.try_first.size();
-  while (!stop_ && (result_.trials.size() < least || (!budget_.spent() && time_for_finals()))) {
+  while (!stopped() && (result_.trials.size() < least || (!budget_.spent() && time_for_finals()))) {
     std::vector<Config> asked;
     while (static_cast<int>(pending.size() + asked.size()) < evaluator_.lookahead()) {
       auto config = strategy->ask();
@@ -268,8 +296,10 @@ const Trial& Session::record(Trial trial) {
   result_.time.compile += trial.compile_s;
   result_.time.verify += trial.verify_s;
   result_.time.measure += trial.measure_s;
-  store_lost(evaluator_, db_, result_);
-  db_.add_trial(result_.id, trial);
+  store([&] {
+    store_lost(evaluator_, db_, result_);
+    db_.add_trial(result_.id, trial);
+  });
   result_.trials.push_back(std::move(trial));
   budget_.count_trial();
   observer_.on_trial(result_, budget_);

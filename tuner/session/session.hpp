@@ -58,6 +58,7 @@ struct SessionResult {
   std::optional<Trial> naive;
   bool interrupted = false;
   std::vector<std::string> notes;  ///< what a user should know: drift, timeouts, stand-in
+  std::string not_stored;  ///< why the database does not have all of this; empty where it has
   TimeSpent time;
 };
 
@@ -78,8 +79,9 @@ SessionRecord session_record(const DeviceInfo& device, const Problem& problem,
 /// stand-in where one launch of the problem would take a large part of the budget), confirms the
 /// finalists at full size, certifies the winner against the default in interleaved rounds, checks
 /// it once more on new inputs, and stores every step in `db` as it happens. `stop` ends the search
-/// early: what was measured is kept, and no winner is stored. Throws Error on trouble that ends the
-/// run.
+/// early: what was measured is kept, and no winner is stored. At the end what was stored is read
+/// back. A database that fails ends the search, and the result says so. Throws Error on other
+/// trouble that ends the run.
 SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,
                    const std::atomic<bool>& stop);

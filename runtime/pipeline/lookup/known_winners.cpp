@@ -113,12 +113,20 @@ std::vector<KnownWinners::Candidate> KnownWinners::nearest(
 }
 
 std::optional<StoredWinner> KnownWinners::read(const Problem& problem, WinnerIndex::Place place) {
+  std::string why;
   try {
-    return layers_[place.layer].find(devices_[place.device].fingerprint, problem.key(), cold_);
+    auto found =
+        layers_[place.layer].find(devices_[place.device].fingerprint, problem.key(), cold_);
+    if (found) return found;
+    why = fmt::format("{}: the winner of {} is damaged, as greta-db verify says",
+                      layers_[place.layer].file().string(), problem.key());
   } catch (const Error& error) {
-    unreadable_.emplace_back(error.what());
-    return std::nullopt;
+    why = error.what();
   }
+  if (std::find(unreadable_.begin(), unreadable_.end(), why) == unreadable_.end()) {
+    unreadable_.push_back(std::move(why));
+  }
+  return std::nullopt;
 }
 
 std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const Asked& other,

@@ -16,6 +16,7 @@
 #include "tuner/cli/bench/table.hpp"
 #include "tuner/cli/bench/verify_run.hpp"
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/locks.hpp"
 #include "tuner/cli/numbers.hpp"
@@ -172,7 +173,10 @@ int Bench::run() {
     devices_.push_back(std::make_unique<DeviceBench>(device, db, device_options()));
   }
   add_entries();
-  return preset_.measure ? measure() : verify();
+  static_cast<void>(tell_damage(db));
+  const int code = preset_.measure ? measure() : verify();
+  db.confirm();
+  return code;
 }
 
 // What the file that rows go to has already, in the same circumstances.

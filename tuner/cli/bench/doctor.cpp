@@ -10,6 +10,7 @@
 #include "tuner/cli/bench/bundle.hpp"
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/locks.hpp"
 #include "tuner/cli/numbers.hpp"
@@ -41,10 +42,10 @@ std::vector<ProbedDevice> all_devices() {
   return devices;
 }
 
-/// Checks the devices, and adds each to `found` as soon as it is done. Throws CommandError where
-/// something failed.
-void check_devices(const DoctorOptions& options, std::chrono::seconds deadline,
-                   std::vector<DeviceHealth>& found) {
+/// Checks the devices, and adds each to `found` as soon as it is done. Returns the exit code where
+/// all is well (end_of_writing()), and throws CommandError where something failed.
+int check_devices(const DoctorOptions& options, std::chrono::seconds deadline,
+                  std::vector<DeviceHealth>& found) {
   const auto devices = options.device.empty() ? all_devices() : select_devices(options.device);
   const auto locks =
       options.no_lock ? std::vector<CardLock>{} : lock_cards(devices, "greta-bench doctor");
@@ -55,8 +56,9 @@ void check_devices(const DoctorOptions& options, std::chrono::seconds deadline,
     found.push_back({device.info, run_doctor(device, db, checks, deadline, stdout)});
     failures += failures_of(found.back().checks);
   }
+  const int code = end_of_writing(db, exit_done);
   if (stop_requested()) throw CommandError(exit_failed, "interrupted");
-  if (failures == 0) return;
+  if (failures == 0) return code;
   throw CommandError(exit_failed,
                      fmt::format("{} failed; what they stand for is not used on that device with "
                                  "its driver, unless --allow-unsafe is given",
@@ -68,11 +70,12 @@ int doctor_with_bundle(const DoctorOptions& options, std::chrono::seconds deadli
   Bundle bundle(options.bundle, options.yes, deadline);
   std::vector<DeviceHealth> found;
   std::optional<CommandError> end;
+  int code = exit_done;
   if (const auto died = bundle.probe(); !died.empty()) {  // this process would die, too
     end.emplace(exit_failed, "listing devices failed: " + died);
   } else {
     try {
-      check_devices(options, deadline, found);
+      code = check_devices(options, deadline, found);
     } catch (const CommandError& error) {
       if (error.code() == exit_usage || stop_requested()) throw;
       end = error;
@@ -84,7 +87,7 @@ int doctor_with_bundle(const DoctorOptions& options, std::chrono::seconds deadli
   if (stop_requested()) throw CommandError(exit_failed, "interrupted");
   bundle.write();
   if (end) throw CommandError(*end);
-  return exit_done;
+  return code;
 }
 
 int doctor(const DoctorOptions& options) {
@@ -93,8 +96,7 @@ int doctor(const DoctorOptions& options) {
   catch_interrupts();
   if (!options.bundle.empty()) return doctor_with_bundle(options, deadline);
   std::vector<DeviceHealth> found;
-  check_devices(options, deadline, found);
-  return exit_done;
+  return check_devices(options, deadline, found);
 }
 
 }  // namespace

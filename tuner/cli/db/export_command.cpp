@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/result_options.hpp"
 #include "tuner/cli/tuning.hpp"
@@ -182,7 +183,7 @@ int export_results(const ExportOptions& options) {
   } else {
     export_tunableop(db, options, filter, options.format == "tunableop-untuned");
   }
-  return exit_done;
+  return end_of_reading(db, exit_done);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/utc.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tuning.hpp"
@@ -82,7 +83,7 @@ int import_file(const ImportOptions& options) {
     print_json(nlohmann::json{{"imported", file.peers.size()},
                               {"assumed_packed", file.assumed_packed},
                               {"dropped", dropped}});
-    return exit_done;
+    return end_of_writing(db, exit_done);
   }
   for (const auto& [row, reason] : file.untranslated) {
     print("{} does not carry over: {}\n", row, reason);
@@ -96,7 +97,7 @@ int import_file(const ImportOptions& options) {
           ? fmt::format("; {} did not say that operands are packed, which was assumed",
                         file.assumed_packed)
           : "");
-  return exit_done;
+  return end_of_writing(db, exit_done);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/staleness.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tuning.hpp"
@@ -66,7 +67,8 @@ nlohmann::json info_json(const TunedDb& db, const std::vector<DeviceSummary>& de
       {"schema", TunedDb::schema_version()}, {"shipped", db.shipped()},
       {"results", counts.winners},           {"trials", counts.trials},
       {"sessions", counts.sessions},         {"sessions_without_an_end", open_sessions(db)},
-      {"problems", counts.problems},         {"devices", nlohmann::json::array()}};
+      {"problems", counts.problems},         {"devices", nlohmann::json::array()},
+      {"damaged", damage_json(db.damaged())}};
   for (const auto& summary : devices) {
     const DeviceInfo& info = summary.device.info;
     object["devices"].push_back({{"id", info.id()},
@@ -126,7 +128,7 @@ int info(const InfoOptions& options) {
   } else {
     print_text(info_text(db, devices));
   }
-  return exit_done;
+  return end_of_reading(db, exit_done);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/measuring.hpp"
 #include "tuner/cli/result_options.hpp"
@@ -91,7 +92,7 @@ int list(const ListOptions& options) {
     print("{}, {} stale, in {}\n", format_count(results.size(), "result"), stale_count,
           db.file().string());
   }
-  return exit_done;
+  return end_of_reading(db, exit_done);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/merge.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tuning.hpp"
@@ -99,7 +100,7 @@ int merge_databases(const MergeOptions& options) {
     if (!options.json) print_text(report_text(name, report));
   }
   if (options.json) print_json(objects);
-  return exit_done;
+  return options.rehearse ? end_of_reading(db, exit_done) : end_of_writing(db, exit_done);
 }
 
 }  // namespace

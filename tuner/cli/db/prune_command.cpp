@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/result_options.hpp"
 #include "tuner/cli/tuning.hpp"
@@ -15,7 +16,7 @@ namespace {
 
 struct PruneOptions {
   ResultOptions results;
-  bool trials = false, failed = false, winners = false, superseded = false;
+  bool trials = false, failed = false, winners = false, superseded = false, damaged = false;
   bool rehearse = false;
   bool json = false;
 };
@@ -28,9 +29,15 @@ bool filters(const ResultFilter& filter) {
 
 void check(const PruneOptions& options, const ResultFilter& filter) {
   const bool trials = options.trials || options.failed;
-  if (!trials && !options.winners && !options.superseded) {
+  if (!trials && !options.winners && !options.superseded && !options.damaged) {
+    throw CommandError(
+        exit_usage,
+        "prune: needs one of --trials, --failed, --superseded, --results and --damaged");
+  }
+  if (options.damaged && filters(filter)) {
     throw CommandError(exit_usage,
-                       "prune: needs one of --trials, --failed, --superseded and --results");
+                       "--damaged: removes all that is damaged; what it was of is not "
+                       "to be trusted, so nothing chooses among it");
   }
   if (options.winners && !filters(filter)) {
     throw CommandError(exit_usage, "--results: would remove all of them; say which, as --stale");
@@ -55,6 +62,7 @@ void keep_superseded(std::vector<StoredWinner>& results) {
 PruneRequest make_request(const TunedDb& db, const PruneOptions& options,
                           const ResultFilter& filter) {
   PruneRequest request;
+  request.damaged = options.damaged;
   StalenessJudge judge;
   if (options.winners || options.superseded) {
     auto results = db.results();
@@ -80,15 +88,23 @@ int prune(const PruneOptions& options) {
   const Pruned pruned = db.prune(make_request(db, options, filter), options.rehearse);
   if (!options.rehearse) db.compact();
   const auto after = std::filesystem::file_size(db.file());
+  const auto end = [&] {
+    return options.rehearse ? end_of_reading(db, exit_done) : end_of_writing(db, exit_done);
+  };
   if (options.json) {
     print_json(nlohmann::json{{"rehearsed", options.rehearse},
                               {"results", pruned.winners},
                               {"trials", pruned.trials},
                               {"sessions", pruned.sessions},
                               {"devices", pruned.devices},
+                              {"damaged", pruned.damaged},
                               {"bytes_before", before},
                               {"bytes_after", after}});
-    return exit_done;
+    return end();
+  }
+  if (options.damaged) {
+    print("{} {} and what refers to them\n", options.rehearse ? "would remove" : "removed",
+          format_count(pruned.damaged, "damaged row"));
   }
   print("{} {}, {}, {} and {}{}\n", options.rehearse ? "would remove" : "removed",
         format_count(pruned.winners, "result"), format_count(pruned.trials, "trial"),
@@ -97,7 +113,7 @@ int prune(const PruneOptions& options) {
                          : fmt::format("; {} is {} (was {})", db.file().string(),
                                        format_bytes(static_cast<double>(after)),
                                        format_bytes(static_cast<double>(before))));
-  return exit_done;
+  return end();
 }
 
 }  // namespace
@@ -116,6 +132,8 @@ void add_prune_command(CLI::App& app, Action& action) {
                  "Results that have a later one, of another driver, compiler or template")
       ->group(group);
   command->add_flag("--results", options->winners, "The results that the options choose")
+      ->group(group);
+  command->add_flag("--damaged", options->damaged, "Damaged rows, and rows that refer to them")
       ->group(group);
   command->add_flag("--dry-run", options->rehearse, "Only say what would go");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");

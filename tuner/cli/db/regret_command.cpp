@@ -10,6 +10,7 @@
 #include "db/json.hpp"
 #include "db/regret.hpp"
 #include "db/values.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/measuring.hpp"
@@ -187,7 +188,7 @@ int regret(const RegretOptions& options) {
     };
     const auto comparison = compare_choices(chosen, winners, cost);
     print_choices(comparison, options.json, costs);
-    return stop_requested() ? exit_failed : exit_done;
+    return end_of_reading(db, stop_requested() ? exit_failed : exit_done);
   }
   std::vector<Finding> findings;
   for (const auto& result : chosen) {
@@ -196,7 +197,7 @@ int regret(const RegretOptions& options) {
     db.set_regrets({findings.back().result});
   }
   print_findings(findings, options.json);
-  return stop_requested() ? exit_failed : exit_done;
+  return end_of_writing(db, stop_requested() ? exit_failed : exit_done);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/utc.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/measuring.hpp"
@@ -100,6 +101,8 @@ class Requalifier {
     return results;
   }
 
+  TunedDb& db() { return *db_; }
+
   Outcome run(const StoredWinner& result) {
     Outcome outcome{result, judge_.reasons(result), {}, {}};
     if (find_template(result.problem.op) == nullptr) {
@@ -150,11 +153,12 @@ int requalify_results(const RequalifyOptions& options) {
     print("{} of {} requalified\n", done,
           format_count(static_cast<std::int64_t>(results.size()), "result"));
   }
+  const int code = end_of_writing(requalifier.db(), failed == 0 ? exit_done : exit_failed);
   if (stop_requested()) throw CommandError(exit_failed, "interrupted; what was done is stored");
   if (!results.empty() && done == 0) {
     throw CommandError(exit_no_device, "none of the results' devices is on this machine");
   }
-  return failed == 0 ? exit_done : exit_failed;
+  return code;
 }
 
 }  // namespace

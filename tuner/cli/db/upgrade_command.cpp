@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/result_options.hpp"
@@ -17,7 +18,7 @@ void add_upgrade_command(CLI::App& app, Action& action) {
     action = [file]() -> int {
       const TunedDb db = open_existing(*file);
       print("{} has schema {}\n", db.file().string(), TunedDb::schema_version());
-      return exit_done;
+      return end_of_reading(db, exit_done);
     };
   });
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/tuned_db.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/report/format.hpp"
@@ -16,15 +17,22 @@ struct VerifyOptions {
   bool json = false;
 };
 
+/// What a database holds, and its damaged rows.
+struct Content {
+  TunedDb::Counts counts;
+  std::vector<DamagedRow> damaged;
+};
+
 /// What is wrong with a database: SQLite's findings, checksums, and what can't be read back.
-std::vector<std::string> find_damage(const std::filesystem::path& file, TunedDb::Counts& counts) {
+std::vector<std::string> find_damage(const std::filesystem::path& file, Content& content) {
   try {
     const TunedDb db = TunedDb::open(file, TunedDb::Mode::read_only);
-    counts = db.counts();
+    content.counts = db.counts();
     auto findings = db.check();
+    if (!findings.empty()) content.damaged = db.damaged();
     if (!findings.empty()) return findings;
-    db.results();
-    db.devices();
+    db.contents();
+    db.winners_by_card();
     for (const auto& session : db.sessions()) db.trials(session.id);
     return findings;
   } catch (const Error& error) {
@@ -37,12 +45,14 @@ int verify(const VerifyOptions& options) {
     throw CommandError(exit_usage,
                        fmt::format("--db {}: there is no such file", options.db.string()));
   }
-  TunedDb::Counts counts;
-  const auto findings = find_damage(options.db, counts);
+  Content content;
+  const auto findings = find_damage(options.db, content);
+  const auto& counts = content.counts;
   if (options.json) {
     print_json(nlohmann::json{{"file", options.db.string()},
                               {"sound", findings.empty()},
                               {"findings", findings},
+                              {"damaged", damage_json(content.damaged)},
                               {"results", counts.winners},
                               {"trials", counts.trials},
                               {"sessions", counts.sessions}});
@@ -53,8 +63,13 @@ int verify(const VerifyOptions& options) {
     for (const auto& finding : findings) print("{}\n", finding);
   }
   if (findings.empty()) return exit_done;
-  throw CommandError(exit_failed, fmt::format("{}: {}", options.db.string(),
-                                              format_count(findings.size(), "finding")));
+  throw CommandError(
+      exit_failed,
+      fmt::format("{}: {}{}", options.db.string(), format_count(findings.size(), "finding"),
+                  content.damaged.empty()
+                      ? ""
+                      : "; damaged rows are left out everywhere: tuning a problem again replaces "
+                        "its result, greta-db prune --damaged removes them"));
 }
 
 }  // namespace

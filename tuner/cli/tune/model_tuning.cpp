@@ -251,6 +251,21 @@ void ModelTuning::keep(const ModelChange& change) const {
   TunedDb own = open_database(options_.tuning.db, TunedDb::Mode::read_write);
   Contents add = with({}, *change.winner);
   own.write(add);
+  own.confirm();
+}
+
+/// Reads back what was kept, as another process would.
+void ModelTuning::check_stored() const {
+  const TunedDb own = open_database(options_.tuning.db, TunedDb::Mode::read_only);
+  for (const ModelChange& change : changes_) {
+    if (!change.kept) continue;
+    const auto found =
+        own.find_winner(device_.fingerprint(), change.problem.key(), !options_.tuning.warm);
+    if (found && found->winner.config == change.winner->winner.config) continue;
+    throw CommandError(exit_failed, fmt::format("{}: overwritten while it was used: the result of "
+                                                "{} is not there",
+                                                own.file().string(), change.problem.key()));
+  }
 }
 
 std::string ModelTuning::report() const {
@@ -280,6 +295,7 @@ int ModelTuning::run() {
   if (std::fflush(stdout) != 0) {
     throw CommandError(exit_failed, "the report can't be written; what was kept is stored");
   }
+  check_stored();
   const ScratchDatabase done(beside_database("candidates"));
   return exit_done;
 }

@@ -55,6 +55,7 @@ class ModelTuning {
   void judge_changes();
   Interval compare(ModelTimer& base, ModelTimer& changed) const;
   void keep(const ModelChange& change) const;
+  void check_stored() const;
   std::string report() const;
 
   ModelTuningOptions options_;

@@ -49,6 +49,7 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
       if (!options.json) print_text(contest_text(result.entrants(), *result.contest));
     }
     std::fflush(stdout);
+    result.check_stored();
   }
   return all && !tuning.interrupted();
 }

@@ -48,6 +48,8 @@ int tune_one(const KernelTemplate& kernel_template, const OperationOptions& opti
     if (result.contest) print_text(contest_text(result.entrants(), *result.contest));
   }
   tuning.write_csv(result);
+  std::fflush(stdout);
+  result.check_stored();
   return result.won() && !tuning.interrupted() ? exit_done : exit_failed;
 }
 

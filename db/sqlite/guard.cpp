@@ -1,0 +1,306 @@
+#include "db/sqlite/guard.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "db/sqlite/checksums.hpp"
+
+namespace greta {
+namespace {
+
+/// SQL for a row's key in messages: "7", or "gemm …, 1, 1".
+std::string shown_key(SQLite::Database& database, const std::string& table,
+                      const std::string& row) {
+  std::vector<std::string> parts;
+  for (const auto& name : key_columns(database, table)) {
+    parts.push_back(
+        fmt::format(R"(coalesce(substr(CAST({}"{}" AS TEXT), 1, 160), ''))", row, name));
+  }
+  return fmt::format("{}", fmt::join(parts, " || ', ' || "));
+}
+
+/// SQL for a row's key as it tells rows apart.
+std::string exact_key(SQLite::Database& database, const std::string& table,
+                      const std::string& row) {
+  std::vector<std::string> parts;
+  for (const auto& name : key_columns(database, table)) {
+    parts.push_back(fmt::format(R"(quote({}"{}"))", row, name));
+  }
+  return fmt::format("{}", fmt::join(parts, " || ', ' || "));
+}
+
+std::string named(SQLite::Database& database, const std::string& table, const std::string& key) {
+  return fmt::format("{} ({})", key, fmt::join(key_columns(database, table), ", "));
+}
+
+/// SQL for the problem and the name of the device that a row is about; "NULL" where there is none.
+std::string subject(const std::string& table, const std::string& row) {
+  const auto device_of = [&](const char* column) {
+    return fmt::format("(SELECT d.name FROM main.devices d WHERE d.id = {}{})", row, column);
+  };
+  const auto of_session = [&](const char* column) {
+    const auto from = fmt::format(
+        "FROM main.sessions s LEFT JOIN main.problems p ON p.id = s.problem "
+        "LEFT JOIN main.devices d ON d.id = s.device WHERE s.id = {}{})",
+        row, column);
+    return fmt::format("(SELECT p.key {}, (SELECT d.name {}", from, from);
+  };
+  if (table == "devices") return fmt::format("NULL, {}name", row);
+  if (table == "problems") return fmt::format("{}key, NULL", row);
+  if (table == "peers") return fmt::format("{}problem, NULL", row);
+  if (table == "circumstances" || table == "ceilings" || table == "unsafe") {
+    return "NULL, " + device_of("device");
+  }
+  if (table == "sessions") {
+    return fmt::format("(SELECT p.key FROM main.problems p WHERE p.id = {}problem), {}", row,
+                       device_of("device"));
+  }
+  if (table == "trials") return of_session("session");
+  if (table == "comparisons") return of_session("faster");
+  if (table == "winners") {
+    return fmt::format(
+        "{0}problem, (SELECT d.name FROM main.circumstances c JOIN main.devices d "
+        "ON d.id = c.device WHERE c.id = {0}circumstances)",
+        row);
+  }
+  return "NULL, NULL";
+}
+
+/// Those that have no checksums, where the schema is damaged, have no sound rows either.
+std::vector<std::string> all_tables(SQLite::Database& database) {
+  std::vector<std::string> names;
+  SQLite::Statement select(database, R"(
+    SELECT name FROM main.sqlite_schema
+    WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name <> 'manifest'
+      AND instr(name, '"') = 0)");
+  while (select.executeStep()) names.push_back(select.getColumn(0).getString());
+  return names;
+}
+
+std::string insert_trigger(SQLite::Database& database, const std::string& table) {
+  return fmt::format(R"(
+    CREATE TEMP TRIGGER "{0} inserted" AFTER INSERT ON main.{0} BEGIN
+      SELECT RAISE(ABORT, '{0}: a row without its checksum') WHERE NOT {1};
+      INSERT OR REPLACE INTO written VALUES ('{0}', {2}, NEW.checksum);
+    END;)",
+                     table, is_sound(database, table, "NEW."), exact_key(database, table, "NEW."));
+}
+
+std::string update_trigger(SQLite::Database& database, const std::string& table) {
+  return fmt::format(R"(
+    CREATE TEMP TRIGGER "{0} updated" AFTER UPDATE ON main.{0} BEGIN
+      SELECT RAISE(ABORT, '{0}: a damaged row would get a valid checksum') WHERE NOT {1} AND {2};
+      SELECT RAISE(ABORT, '{0}: a row would lose its checksum') WHERE {1} AND NOT {2};
+      DELETE FROM written WHERE place = '{0}' AND row_key = {3};
+      INSERT OR REPLACE INTO written SELECT '{0}', {4}, NEW.checksum WHERE {2};
+    END;)",
+                     table, is_sound(database, table, "OLD."), is_sound(database, table, "NEW."),
+                     exact_key(database, table, "OLD."), exact_key(database, table, "NEW."));
+}
+
+std::string delete_trigger(SQLite::Database& database, const std::string& table) {
+  return fmt::format(R"(
+    CREATE TEMP TRIGGER "{0} deleted" AFTER DELETE ON main.{0} BEGIN
+      DELETE FROM written WHERE place = '{0}' AND row_key = {1};
+      INSERT INTO discarded SELECT '{0}', {2}, {3} WHERE NOT {4};
+    END;)",
+                     table, exact_key(database, table, "OLD."), shown_key(database, table, "OLD."),
+                     subject(table, "OLD."), is_sound(database, table, "OLD."));
+}
+
+DamagedRow damaged_row(SQLite::Database& database, const std::string& table,
+                       SQLite::Statement& found, int first, std::string cause) {
+  return {table, named(database, table, found.getColumn(first).getString()),
+          found.getColumn(first + 1).getString(), found.getColumn(first + 2).getString(),
+          std::move(cause)};
+}
+
+/// Sound results whose circumstances or device are not.
+void add_results_without_origin(SQLite::Database& database, std::vector<DamagedRow>& rows) {
+  SQLite::Statement select(
+      database, fmt::format(R"(
+    SELECT {}, {}, c.id IS NULL FROM winners t LEFT JOIN circumstances c ON c.id = t.circumstances
+      LEFT JOIN devices d ON d.id = c.device WHERE d.id IS NULL)",
+                            shown_key(database, "winners", "t."), subject("winners", "t.")));
+  while (select.executeStep()) {
+    const bool circumstances = select.getColumn(3).getInt() != 0;
+    rows.push_back(damaged_row(database, "winners", select, 0,
+                               circumstances
+                                   ? "refers to circumstances that are damaged or not there"
+                                   : "refers to a device whose row is damaged or not there"));
+  }
+}
+
+}  // namespace
+
+void guard_tables(SQLite::Database& database, bool writes) {
+  const auto tables = sealed_tables(database);
+  std::string sql = "PRAGMA temp_store = MEMORY; PRAGMA recursive_triggers = ON; BEGIN;";
+  for (const auto& table : all_tables(database)) {
+    const bool sealed = std::find(tables.begin(), tables.end(), table) != tables.end();
+    sql += fmt::format(R"(CREATE TEMP VIEW "{0}" AS SELECT * FROM main."{0}" WHERE {1};)", table,
+                       sealed ? is_sound(database, table) : "false");
+  }
+  sql +=
+      "CREATE TEMP TABLE written (place TEXT, row_key TEXT, checksum INTEGER,"
+      " PRIMARY KEY (place, row_key)) WITHOUT ROWID;"
+      "CREATE TEMP TABLE discarded (place TEXT, row_key TEXT, problem TEXT, device TEXT);";
+  if (writes) {
+    for (const auto& table : tables) {
+      sql += insert_trigger(database, table) + update_trigger(database, table) +
+             delete_trigger(database, table);
+    }
+  }
+  database.exec(sql + "COMMIT");
+}
+
+namespace {
+
+std::string insert_sql(SQLite::Database& database, const std::string& table, Existing existing,
+                       const std::vector<std::string>& columns) {
+  const auto value = [&](const std::string& name) {
+    const bool given = std::find(columns.begin(), columns.end(), name) != columns.end();
+    return given ? ":" + name : "NULL";
+  };
+  return fmt::format("INSERT {}INTO main.{} ({}, checksum) VALUES (:{}, {})",
+                     existing == Existing::replaced ? "OR REPLACE " : "", table,
+                     fmt::join(columns, ", "), fmt::join(columns, ", :"),
+                     checksum_of(database, table, value));
+}
+
+}  // namespace
+
+SealedInsert::SealedInsert(SQLite::Database& database, const std::string& table, Existing existing,
+                           const std::vector<std::string>& columns)
+    : statement_(database, insert_sql(database, table, existing, columns)) {}
+
+void SealedInsert::run() {
+  statement_.exec();
+  statement_.reset();
+  statement_.clearBindings();
+}
+
+std::string sealed_update(SQLite::Database& database, const std::string& table,
+                          const std::vector<std::string>& columns, const std::string& condition) {
+  std::vector<std::string> changes;
+  for (const auto& name : columns) changes.push_back(fmt::format("{0} = :{0}", name));
+  const auto value = [&](const std::string& name) {
+    const bool given = std::find(columns.begin(), columns.end(), name) != columns.end();
+    return given ? ":" + name : fmt::format(R"("{}")", name);
+  };
+  return fmt::format("UPDATE main.{} SET {}, checksum = {} WHERE ({}) AND {}", table,
+                     fmt::join(changes, ", "), checksum_of(database, table, value), condition,
+                     is_sound(database, table));
+}
+
+std::int64_t next_id(SQLite::Database& database, const std::string& table) {
+  // Damage may have made an id of any number: nobody gets to those by counting.
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  std::vector<std::string> sources{
+      fmt::format("SELECT max(id) AS id FROM main.{} WHERE id < {}", table, most)};
+  SQLite::Statement references(database, R"(
+    SELECT m.name, f."from" FROM main.sqlite_schema m
+      JOIN pragma_foreign_key_list(m.name, 'main') f WHERE m.type = 'table' AND f."table" = ?)");
+  references.bind(1, table);
+  while (references.executeStep()) {
+    sources.push_back(fmt::format("SELECT max({0}) FROM main.{1} WHERE {0} < {2}",
+                                  references.getColumn(1).getString(),
+                                  references.getColumn(0).getString(), most));
+  }
+  SQLite::Statement select(database,
+                           fmt::format("SELECT 1 + max(coalesce(max(id), 0), 0) FROM ({})",
+                                       fmt::join(sources, " UNION ALL ")));
+  select.executeStep();
+  return select.getColumn(0).getInt64();
+}
+
+void set_aside(SQLite::Database& database, const std::string& table, const std::string& column,
+               const std::string& condition, const std::vector<std::string>& values) {
+  SQLite::Statement update(
+      database, fmt::format("UPDATE main.{0} SET {1} = substr({1}, 1, 160) || ' (damaged ' || "
+                            "hex(randomblob(8)) || ')' WHERE ({2}) AND NOT {3}",
+                            table, column, condition, is_sound(database, table)));
+  for (std::size_t i = 0; i < values.size(); ++i) update.bind(static_cast<int>(i) + 1, values[i]);
+  update.exec();
+}
+
+std::vector<DamagedRow> damaged_rows(SQLite::Database& database) {
+  std::vector<DamagedRow> rows;
+  for (const auto& table : sealed_tables(database)) {
+    SQLite::Statement select(
+        database, fmt::format("SELECT {}, {}, t.checksum IS NULL FROM main.{} t WHERE NOT {}",
+                              shown_key(database, table, "t."), subject(table, "t."), table,
+                              is_sound(database, table, "t.")));
+    while (select.executeStep()) {
+      const bool unsealed = select.getColumn(3).getInt() != 0;
+      rows.push_back(damaged_row(database, table, select, 0,
+                                 unsealed ? "has no checksum" : "does not match its checksum"));
+    }
+  }
+  add_results_without_origin(database, rows);
+  return rows;
+}
+
+std::vector<DamagedRow> discarded_rows(SQLite::Database& database) {
+  std::vector<DamagedRow> rows;
+  SQLite::Statement select(database, "SELECT place, row_key, problem, device FROM discarded");
+  while (select.executeStep()) {
+    rows.push_back(
+        damaged_row(database, select.getColumn(0).getString(), select, 1, "was damaged"));
+  }
+  return rows;
+}
+
+RowKeys written_rows(SQLite::Database& database) {
+  RowKeys rows;
+  SQLite::Statement select(database, "SELECT place, row_key, checksum FROM written");
+  while (select.executeStep()) {
+    rows[select.getColumn(0).getString()].emplace(select.getColumn(1).getString(),
+                                                  select.getColumn(2).getInt64());
+  }
+  return rows;
+}
+
+namespace {
+
+/// The sound rows of a table from the first of `rows` on, where they are numbered; else all.
+std::map<std::string, std::int64_t> read_keys(SQLite::Database& database, const std::string& table,
+                                              const std::map<std::string, std::int64_t>& rows) {
+  std::string from;
+  if (key_columns(database, table) == std::vector<std::string>{"id"}) {
+    std::int64_t first = std::stoll(rows.begin()->first);
+    for (const auto& [key, checksum] : rows) first = std::min<std::int64_t>(first, std::stoll(key));
+    from = fmt::format(" WHERE id >= {}", first);
+  }
+  std::map<std::string, std::int64_t> there;
+  SQLite::Statement select(database, fmt::format("SELECT {}, checksum FROM {}{}",
+                                                 exact_key(database, table, ""), table, from));
+  while (select.executeStep()) {
+    there.emplace(select.getColumn(0).getString(), select.getColumn(1).getInt64());
+  }
+  return there;
+}
+
+}  // namespace
+
+std::vector<std::string> missing_rows(SQLite::Database& database, const RowKeys& written) {
+  std::vector<std::string> missing;
+  const auto known = sealed_tables(database);
+  for (const auto& [table, rows] : written) {
+    const bool there = std::find(known.begin(), known.end(), table) != known.end();
+    const auto stored =
+        there ? read_keys(database, table, rows) : std::map<std::string, std::int64_t>();
+    for (const auto& [key, checksum] : rows) {
+      const auto found = stored.find(key);
+      if (found == stored.end() || (table != "devices" && found->second != checksum)) {
+        missing.push_back(fmt::format("{} {}", table, key));
+      }
+    }
+  }
+  return missing;
+}
+
+}  // namespace greta

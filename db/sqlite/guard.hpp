@@ -1,0 +1,67 @@
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "db/damage.hpp"
+
+namespace greta {
+
+// Damaged rows never leave a database, and nothing makes them sound. On a guarded connection a
+// table's plain name is a view of its sound rows: "FROM winners" can't read a damaged one, and
+// can't write at all. "main.winners" is the table itself; triggers on it refuse every statement
+// that would leave a new row without its checksum, or give a damaged one a valid checksum. They
+// also note what was written, and which damaged rows went.
+
+/// Makes the views, and for a connection that writes the triggers.
+void guard_tables(SQLite::Database& database, bool writes);
+
+enum class Existing { refused, replaced };
+
+/// An INSERT of sealed rows. Values are bound by the names of their columns; what is not bound is
+/// NULL.
+class SealedInsert {
+ public:
+  SealedInsert(SQLite::Database& database, const std::string& table, Existing existing,
+               const std::vector<std::string>& columns);
+  /// Where to bind the next row's values.
+  SQLite::Statement& row() { return statement_; }
+  /// Inserts the row and forgets its values.
+  void run();
+
+ private:
+  SQLite::Statement statement_;
+};
+
+/// SQL that changes columns of sound rows and seals them again; values and what `condition` needs
+/// are bound by name.
+std::string sealed_update(SQLite::Database& database, const std::string& table,
+                          const std::vector<std::string>& columns, const std::string& condition);
+
+/// An id that no row has and none refers to: rows whose parent was lost must not find a new one.
+std::int64_t next_id(SQLite::Database& database, const std::string& table);
+
+/// Puts a damaged row out of the way of a new one that needs its unique value: the old row gets
+/// another value, and stays as damaged as it is. `condition` is about main.TABLE; values are bound
+/// as ?1, ?2, ….
+void set_aside(SQLite::Database& database, const std::string& table, const std::string& column,
+               const std::string& condition, const std::vector<std::string>& values);
+
+/// All rows that are not sound, and results that refer to one.
+std::vector<DamagedRow> damaged_rows(SQLite::Database& database);
+/// Damaged rows that this connection replaced or removed.
+std::vector<DamagedRow> discarded_rows(SQLite::Database& database);
+
+/// Rows by table and key, and their checksums.
+using RowKeys = std::map<std::string, std::map<std::string, std::int64_t>>;
+/// What this connection has written and not removed again.
+RowKeys written_rows(SQLite::Database& database);
+/// Those of `written` that are not in the database as they were written, a text each. A device's
+/// row is refreshed by every process that sees it: it only has to be there.
+std::vector<std::string> missing_rows(SQLite::Database& database, const RowKeys& written);
+
+}  // namespace greta

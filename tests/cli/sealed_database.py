@@ -1,0 +1,77 @@
+"""Databases that tests change: as GRETA itself would have written it, or behind its back."""
+import sqlite3
+import struct
+
+
+def fnv1a_128(data):
+    state = 0x6c62272e07bb014262b821756295c58d
+    for byte in data:
+        state = (state ^ byte) * 0x1000000000000000000013b % 2 ** 128
+    return state
+
+
+def number_bytes(number):
+    return struct.pack("<Q", number % 2 ** 64)
+
+
+def field_bytes(data):
+    return number_bytes(len(data)) + data
+
+
+def checksum(*arguments):
+    """What db/sqlite/checksums.cpp stores with a row: names and values that are not NULL."""
+    data = b""
+    for name, value in zip(arguments[::2], arguments[1::2]):
+        if value is None:
+            continue
+        data += field_bytes(name.encode())
+        data += number_bytes({int: 1, float: 2, str: 3, bytes: 4}[type(value)])
+        if isinstance(value, int):
+            data += number_bytes(value)
+        elif isinstance(value, float):
+            data += struct.pack("<d", value or 0.0)
+        else:
+            data += field_bytes(value.encode() if isinstance(value, str) else value)
+    low = fnv1a_128(data) % 2 ** 64
+    return low - 2 ** 64 if low >> 63 else low
+
+
+def is_sound(connection, table, row=""):
+    names = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
+    arguments = ", ".join(f"'{name}', {row}{name}" for name in names if name != "checksum")
+    return f"{row}checksum IS greta_checksum({arguments})"
+
+
+def connect(file):
+    connection = sqlite3.connect(file, timeout=30)
+    connection.create_function("greta_checksum", -1, checksum, deterministic=True)
+    return connection
+
+
+def sealed_tables(connection):
+    return [table for table, in connection.execute(
+        "SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c"
+        " WHERE m.type = 'table' AND c.name = 'checksum' ORDER BY m.name").fetchall()]
+
+
+def damaged_rows(file):
+    """How many rows are not sound, by a computation of our own."""
+    with connect(file) as connection:
+        return sum(connection.execute(f"SELECT count(*) FROM {table} WHERE NOT ("
+                                      f"{is_sound(connection, table)})").fetchone()[0]
+                   for table in sealed_tables(connection))
+
+
+def rewrite(file, sql, values=(), tables=("devices", "sessions", "circumstances", "winners", "unsafe")):
+    """Changes rows of these tables as if they had been written so."""
+    with connect(file) as connection:
+        connection.execute(sql, values)
+        for table in tables:
+            sound = is_sound(connection, table)
+            connection.execute(f"UPDATE {table} SET checksum = {sound.split(' IS ')[1]} WHERE NOT ({sound})")
+
+
+def damage(file, sql):
+    """Changes rows behind GRETA's back."""
+    with sqlite3.connect(file, timeout=30) as connection:
+        connection.execute(sql)

@@ -1,0 +1,178 @@
+"""Protects: what is damaged in a database is never shown, shipped, merged or sealed as a result; it is
+named, and only goes with a word; and a run whose results are not there afterwards says so."""
+import json
+import random
+import shutil
+import sqlite3
+import time
+import unittest
+
+from cli_case import patient
+from sealed_database import connect, damage, damaged_rows, is_sound, sealed_tables
+from test_greta_db import GEMM, SOFTMAX, Tuned
+
+REPLACED = r"damaged rows? that this command replaced or removed"
+
+
+class DatabaseDamage(Tuned):
+    def test_the_example(self):
+        """A command that writes beside a damaged row once gave it a valid checksum."""
+        damage(self.db, "update winners set median_us=1")
+        self.refused(self.run_db("verify"), 1, "2 findings")
+        self.assertEqual(self.run_db("regret").returncode, 1)
+        verified = self.run_db("verify")
+        self.refused(verified, 1, "2 findings")
+        for operation in ("gemm", "softmax"):
+            self.assertRegex(verified.stdout, f"winners: the row of {operation} .* on llvmpipe .*checksum")
+
+    def test_no_command_shows_or_ships_it(self):
+        damage(self.db, "UPDATE winners SET median_us = 1 WHERE problem LIKE 'softmax%'")
+        shipped, table = self.folder / "shipped.db", self.folder / "all.csv"
+        for command in (["list"], ["show"], ["info"], ["list", "--json"], ["show", "--json"],
+                        ["list", "--csv"], ["regret"], ["export", "--ship", "--out", shipped],
+                        ["export", "--format", "csv", "--out", table], ["prune", "--superseded"],
+                        ["upgrade"]):
+            with self.subTest(command=command):
+                result = self.run_db(*command)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("1 row damaged and left out", result.stderr)
+                self.assertIn("winners: the row of softmax", result.stderr)
+                if command[0] != "info":
+                    self.assertNotIn("softmax", result.stdout)
+        self.assertEqual([entry["problem"].split()[0]
+                          for entry in json.loads(self.run_db("list", "--json", db=shipped).stdout)],
+                         ["gemm"])
+        self.assertEqual(self.run_db("verify", db=shipped).returncode, 0)
+        info = json.loads(self.run_db("info", "--json").stdout)
+        self.assertEqual(info["results"], 1)
+        self.assertEqual([(row["table"], row["cause"]) for row in info["damaged"]],
+                         [("winners", "does not match its checksum")])
+        self.assertTrue(info["damaged"][0]["problem"].startswith("softmax "))
+        self.assertIn("llvmpipe", info["damaged"][0]["device"])
+        self.assertEqual(json.loads(self.run_db("verify", "--json").stdout)["damaged"], info["damaged"])
+        self.assertEqual(self.run_tune("show", "--db", self.db).returncode, 1)
+        self.assertEqual(damaged_rows(self.db), 1)
+
+    def test_the_next_tune_replaces_it_and_says_so(self):
+        damage(self.db, "UPDATE winners SET checksum = NULL")
+        result = self.run_tune(*SOFTMAX, "--budget", "2", "--db", self.db, "--device", "vulkan:0")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("2 rows damaged and left out", result.stderr)
+        self.assertRegex(result.stdout, "replaced winners: the row of softmax")
+        self.assertIn("stored in", result.stdout)
+        self.assertEqual(damaged_rows(self.db), 1)
+        result = self.run_db("list", "--json")
+        self.assertEqual(len(json.loads(result.stdout)), 1)
+
+    def test_prune_removes_what_is_damaged_when_it_is_asked(self):
+        damage(self.db, "UPDATE devices SET name = 'another'")
+        result = self.run_db("list")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("0 results", result.stdout)
+        self.assertIn("refers to a device whose row is damaged", result.stderr)
+        rehearsed = self.run_db("prune", "--damaged", "--dry-run")
+        self.assertIn("would remove", rehearsed.stdout)
+        self.assertEqual(damaged_rows(self.db), 1)
+        self.refused(self.run_db("prune", "--damaged", "--op", "gemm"), 2, "--damaged")
+        removed = self.run_db("prune", "--damaged", "--json")
+        self.assertEqual(removed.returncode, 0, removed.stderr)
+        self.assertRegex(removed.stderr, REPLACED)
+        self.assertGreater(json.loads(removed.stdout)["damaged"], 1)
+        self.done("verify")
+
+    def test_merge_into_a_damaged_database(self):
+        other = self.folder / "other.db"
+        shutil.copy(self.db, other)
+        damage(self.db, "UPDATE winners SET median_us = 1 WHERE problem LIKE 'softmax%'")
+        result = self.run_db("merge", other)
+        self.assertRegex(result.stderr, REPLACED)
+        self.assertIn("1 added", result.stdout)
+        self.done("verify")
+        listed = self.load("list")
+        self.assertTrue(all(entry["winner"]["median_us"] > 1 for entry in listed))
+
+    def test_words_of_damaged_rows_are_no_commands_to_a_terminal(self):
+        damage(self.db, "UPDATE winners SET problem = char(27) || '[31m' || char(10) || 'x'"
+                        " WHERE problem LIKE 'softmax%'")
+        for command in ("list", "show", "info", "verify"):
+            result = self.run_db(command)
+            self.assertEqual(result.returncode, 1)
+            self.assertNotIn("\x1b", result.stdout + result.stderr)
+
+    def test_any_sequence_of_commands(self):
+        """The number of damaged rows only falls with a word."""
+        source = self.folder / "source.db"
+        shutil.copy(self.db, source)
+        commands = [["list"], ["show"], ["info", "--json"], ["verify"], ["regret"], ["requalify", "--no-lock"],
+                    ["merge", source], ["prune", "--failed"], ["prune", "--superseded"], ["upgrade"],
+                    ["export", "--ship", "--force", "--out", self.folder / "shipped.db"],
+                    ["export", "--format", "csv", "--force", "--out", self.folder / "all.csv"]]
+        for seed in range(6):
+            choose = random.Random(seed)
+            shutil.copy(self.template, self.db)
+            self.damage_anything(choose)
+            rows = damaged_rows(self.db)
+            for command in [choose.choice(commands) for _ in range(5)]:
+                with self.subTest(seed=seed, command=command):
+                    result = self.run_db(*command)
+                    now = damaged_rows(self.db)
+                    self.assertLessEqual(now, rows)
+                    if now < rows:
+                        self.assertRegex(result.stderr, REPLACED)
+                    if now > 0:
+                        self.assertNotEqual(result.returncode, 0, result.stderr)
+                    rows = now
+
+    def damage_anything(self, choose):
+        """Rows of some tables, in ways that the schema allows."""
+        with connect(self.db) as connection:
+            for table in choose.sample(sealed_tables(connection), 4):
+                column = choose.choice([name for _, name, *_ in
+                                        connection.execute(f"PRAGMA table_info({table})")])
+                value = choose.choice(["NULL", "7", "'x'", "9e999", "char(27)", "zeroblob(9)"])
+                try:
+                    connection.execute(f"UPDATE {table} SET {column} = {value}")
+                except sqlite3.DatabaseError:
+                    connection.execute(f"UPDATE {table} SET checksum = checksum + 1")
+
+
+class DatabaseOverwritten(Tuned):
+    def overwrite_during(self, content):
+        """Replaces a database's content, not the file, in the middle of a tune; returns its end."""
+        run = self.start(*GEMM[:-1], "56", "--budget", "4s", "--db", self.db, "--no-lock",
+                         "--device", "vulkan:0", "--seed", "1")
+        end = time.time() + patient(60)
+        while time.time() < end and self.query("SELECT count(*) FROM sessions")[0][0] < 3:
+            time.sleep(0.02)
+        with open(self.db, "r+b") as file:
+            file.truncate()
+            file.write(content)
+        return run.communicate(timeout=patient(120)), run.returncode
+
+    def test_a_run_whose_database_was_overwritten_does_not_say_stored(self):
+        for content in (self.template.read_bytes(), b"no database\n" * 1000):
+            with self.subTest(length=len(content)):
+                shutil.copy(self.template, self.db)
+                for suffix in ("-wal", "-shm"):
+                    self.db.with_name(self.db.name + suffix).unlink(missing_ok=True)
+                (output, errors), code = self.overwrite_during(content)
+                stored = False
+                try:
+                    with connect(self.db) as connection:
+                        stored = connection.execute(
+                            "SELECT count(*) FROM winners w JOIN sessions s ON s.id = w.session WHERE"
+                            f" problem LIKE '% k=56' AND {is_sound(connection, 'winners', 'w.')}"
+                            ).fetchone()[0] == 1
+                except sqlite3.DatabaseError:
+                    pass
+                # SQLite's log may bring everything back.
+                self.assertEqual(code == 0, "stored in" in output, output + errors)
+                self.assertTrue(stored or code == 1, output + errors)
+                if code != 0:
+                    self.assertIn("NOT STORED", output)
+                    self.assertRegex(output, "winner|best so far|trials")
+                    self.assertIn(str(self.db), errors.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    unittest.main()

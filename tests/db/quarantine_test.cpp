@@ -1,0 +1,375 @@
+// Protects: a damaged row is never read as a result, never gets a valid checksum, never goes
+// without a word, and never stands in the way of a new one; and what was stored is read back.
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "db/sqlite/checksums.hpp"
+#include "db/sqlite/connection.hpp"
+#include "tests/db/fixture.hpp"
+#include "tests/db/random_contents.hpp"
+
+namespace greta {
+namespace {
+
+using Mode = TunedDb::Mode;
+namespace fs = std::filesystem;
+
+Problem problem_of(std::int64_t m) {
+  auto problem = sample_problem();
+  problem.dims[0].second = m;
+  return problem;
+}
+
+/// A session with three trials and a winner, as greta-tune stores them.
+void tune(TunedDb& db, std::int64_t m, double us) {
+  auto session = sample_session();
+  session.problem = problem_of(m);
+  const auto id = db.begin_session(session);
+  for (int i = 0; i < 3; ++i) db.add_trial(id, sample_trial(std::to_string(i)));
+  auto winner = sample_winner();
+  winner.measurement.median_us = us;
+  db.set_winner(id, winner);
+  db.end_session(id, "done");
+}
+
+/// Rows in every table that is sealed, but for config_forms.
+void fill(const fs::path& file) {
+  auto db = TunedDb::open(file, Mode::read_write);
+  for (int m = 1; m <= 4; ++m) tune(db, m, 10 * m);
+  tune(db, 1, 11);
+  db.set_comparison({1, 5, 1.1, 1.0, 1.2, 0.95, {1, 2}, {3, 4}});
+  db.set_ceilings(sample_device(), {{"copy_gbps", 1000, 1, "d", "then"}, {"fma", 5, 1, "d", "t"}});
+  db.set_unsafe(sample_device(), {"f16", "timeout", "killed", "", "then"});
+  Contents peers;
+  peers.peers.push_back({problem_of(1), "library", "versions", "kernel", 5, "then"});
+  db.write(peers);
+}
+
+/// As any program opens the file: nothing guards it.
+class Plain {
+ public:
+  explicit Plain(const fs::path& file) : database_(file, SQLite::OPEN_READWRITE, 10'000) {
+    add_checksum_function(database_);
+    database_.exec("PRAGMA ignore_check_constraints = ON");
+  }
+  SQLite::Database& operator*() { return database_; }
+  SQLite::Database* operator->() { return &database_; }
+
+  std::int64_t damaged() {
+    std::int64_t rows = 0;
+    for (const auto& table : sealed_tables(database_)) {
+      rows += database_
+                  .execAndGet(fmt::format("SELECT count(*) FROM {} WHERE NOT {}", table,
+                                          is_sound(database_, table)))
+                  .getInt64();
+    }
+    return rows;
+  }
+  /// The checksums that rows have or would have, of the sound ones or of the others.
+  std::set<std::int64_t> contents(bool sound) {
+    std::set<std::int64_t> sums;
+    const auto stored = [](const std::string& name) { return '"' + name + '"'; };
+    for (const auto& table : sealed_tables(database_)) {
+      SQLite::Statement select(
+          database_,
+          fmt::format("SELECT {} FROM {} WHERE {} {}", checksum_of(database_, table, stored), table,
+                      sound ? "" : "NOT", is_sound(database_, table)));
+      while (select.executeStep()) sums.insert(select.getColumn(0).getInt64());
+    }
+    return sums;
+  }
+
+ private:
+  SQLite::Database database_;
+};
+
+template <typename T>
+const T& any_of(const std::vector<T>& all, std::mt19937_64& random) {
+  return all[random() % all.size()];
+}
+
+/// One damage of a random kind in a random table; the schema refuses some.
+void damage(Plain& plain, std::mt19937_64& random) {
+  const auto table = any_of(sealed_tables(*plain), random);
+  const auto columns = content_columns(*plain, table), keys = key_columns(*plain, table);
+  const auto column = any_of(columns, random), key = keys.front();
+  const std::string row = fmt::format("{0} = (SELECT {0} FROM {1} ORDER BY {0} LIMIT 1 OFFSET {2})",
+                                      key, table, random() % 3);
+  const auto set = [&](const std::string& what, const std::string& value) {
+    return fmt::format("UPDATE {} SET {} = {} WHERE {}", table, what, value, row);
+  };
+  const std::vector<std::string> values{
+      "NULL",
+      "1",
+      "-1e300",
+      "9e999",
+      "char(27) || '[31m' || char(10)",
+      "'x'",
+      "hex(zeroblob(40000))",
+      "zeroblob(100)",
+      "9223372036854775807",
+      fmt::format("(SELECT {} FROM {} ORDER BY random() LIMIT 1)", column, table)};
+  std::string others;
+  for (const auto& name : columns) {
+    if (name != key) others += ", " + name;
+  }
+  const std::vector<std::string> changes{
+      set(column, any_of(values, random)),
+      set(column, any_of(values, random)),
+      set("checksum", "NULL"),
+      set("checksum", fmt::format("(SELECT max(checksum) FROM {})", table)),
+      set("checksum", "0"),
+      fmt::format("DELETE FROM {} WHERE {}", table, row),
+      fmt::format("INSERT INTO {1} ({0}{2}, checksum) SELECT {0} || '7'{2}, checksum FROM {1} "
+                  "WHERE {3}",
+                  key, table, others, row)};
+  try {
+    plain->exec(any_of(changes, random));
+  } catch (const SQLite::Exception&) {
+  }
+}
+
+/// What a command of a tool does, of a random kind. `number` makes what it writes new.
+void command(TunedDb& db, const fs::path& folder, std::mt19937_64& random, int number) {
+  switch (random() % 9) {
+    case 0:
+      return tune(db, 1 + static_cast<int>(random() % 4), 100 + number);
+    case 1: {
+      auto results = db.results();
+      for (auto& result : results) result.regret = Regret{"m=9", 1.0 + number, {}};
+      return db.set_regrets(results);
+    }
+    case 2: {
+      auto contents = random_contents(random);
+      for (auto& result : contents.results) result.winner.measurement.median_us = 0.001 * number;
+      static_cast<void>(db.merge(contents));
+      return;
+    }
+    case 3:
+      return db.set_ceilings(sample_device(), {{"fma", 1.0 * number, 1, "d", "now"}});
+    case 4:
+      db.clear_unsafe(sample_device(), "f16");
+      return db.set_unsafe(sample_device(), {"f16", "crash", std::to_string(number), "", "now"});
+    case 5: {
+      PruneRequest request;
+      request.winners = db.results();
+      request.winners.resize(request.winners.size() / 2);
+      for (const auto& session : db.sessions()) request.trials_of.push_back(session.id);
+      db.prune(request, random() % 2 == 0);
+      return;
+    }
+    case 6: {
+      TunedDb::ship(db.contents(), folder / "shipped.db");
+      const auto shipped = TunedDb::open(folder / "shipped.db", Mode::read_only);
+      EXPECT_EQ(shipped.results().size(), db.results().size());
+      return;
+    }
+    case 7:
+      db.set_comparison({2, 1, 1.0 + number, 1, 2, 0.95, {1}, {2}});
+      return;
+    default:
+      db.winners_by_card();
+      return db.compact();
+  }
+}
+
+/// Any sequence of commands on a database with damaged rows: none gets a valid checksum, and as
+/// many are there as before but for those that were named.
+void run_sequence(std::uint64_t seed, int& damaged, int& discarded) {
+  std::mt19937_64 random(seed);
+  const TemporaryFolder folder;
+  const auto file = folder / "t.db";
+  fill(file);
+  {
+    Plain plain(file);
+    for (auto left = 4 + random() % 4; left > 0; --left) damage(plain, random);
+  }
+  std::int64_t before = Plain(file).damaged();
+  const auto bad = Plain(file).contents(false);
+  damaged += static_cast<int>(before);
+  for (int number = 1; number <= 5; ++number) {
+    auto db = TunedDb::open(file, Mode::read_write);
+    EXPECT_GE(db.damaged().size(), static_cast<std::size_t>(before));
+    try {
+      command(db, folder / "", random, number);
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    }
+    const auto gone = static_cast<int>(db.discarded().size());
+    const auto now = Plain(file).damaged();
+    EXPECT_EQ(now, before - gone) << "seed " << seed << ", command " << number;
+    for (const auto sum : Plain(file).contents(true)) EXPECT_EQ(bad.count(sum), 0U) << seed;
+    EXPECT_NO_THROW(db.confirm()) << seed;
+    discarded += gone;
+    before = now;
+  }
+  auto db = TunedDb::open(file, Mode::read_write);
+  PruneRequest request;
+  request.damaged = true;
+  db.prune(request, false);
+  EXPECT_EQ(static_cast<std::int64_t>(db.discarded().size()), before);
+  EXPECT_TRUE(db.check().empty()) << seed << ": " << db.check().front();
+}
+
+TEST(Quarantine, NoSequenceOfCommandsMakesADamagedRowSoundOrVanish) {
+  int damaged = 0, discarded = 0;
+  for (std::uint64_t seed = 1; seed <= 15 && !::testing::Test::HasFailure(); ++seed) {
+    run_sequence(seed, damaged, discarded);
+  }
+  std::printf("%d damaged rows, %d of them replaced and named\n", damaged, discarded);
+  EXPECT_GT(damaged, 15);
+  EXPECT_GT(discarded, 1);
+}
+
+TEST(QuarantineLong, TwoThousandSequences) {
+  int damaged = 0, discarded = 0;
+  for (std::uint64_t seed = 1; seed <= 2000 && !::testing::Test::HasFailure(); ++seed) {
+    run_sequence(seed, damaged, discarded);
+  }
+  EXPECT_GT(discarded, 200);
+}
+
+TEST(Quarantine, StatementsThatSealDamageAreRefused) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  Plain(folder / "t.db")->exec("UPDATE winners SET median_us = 1 WHERE problem LIKE '% m=1 %'");
+  Connection connection(folder / "t.db", Mode::read_write);
+  const auto refused = [&](const std::string& sql) {
+    return error_of([&] { connection.write([&](SQLite::Database& db) { db.exec(sql); }); });
+  };
+  std::string seal;
+  connection.read([&](SQLite::Database& database) {
+    seal = checksum_of(database, "winners", [](const std::string& name) { return name; });
+  });
+  EXPECT_NE(
+      refused("UPDATE main.winners SET checksum = " + seal).find("would get a valid checksum"),
+      std::string::npos);
+  EXPECT_NE(refused("UPDATE main.winners SET regret = 2 WHERE problem LIKE '% m=2 %'")
+                .find("would lose its checksum"),
+            std::string::npos);
+  EXPECT_NE(refused("INSERT INTO main.problems VALUES (9, 'k', 'o', 'f32', 'f32', '', 5)")
+                .find("without its checksum"),
+            std::string::npos);
+  EXPECT_NE(refused("UPDATE winners SET regret = 2").find("view"), std::string::npos);
+}
+
+TEST(Quarantine, ARowWithoutAChecksumIsDamagedAndStaysSo) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  Plain(folder / "t.db")->exec("UPDATE winners SET checksum = NULL WHERE problem LIKE '% m=2 %'");
+  auto db = TunedDb::open(folder / "t.db", Mode::read_write);
+  EXPECT_EQ(db.results().size(), 3U);
+  tune(db, 3, 1);
+  ASSERT_EQ(db.damaged().size(), 1U);
+  EXPECT_NE(db.damaged()[0].text().find(problem_of(2).key()), std::string::npos);
+  EXPECT_NE(db.damaged()[0].text().find("has no checksum"), std::string::npos);
+  EXPECT_EQ(db.damaged()[0].device, sample_device().name);
+  EXPECT_TRUE(db.discarded().empty());
+  tune(db, 2, 1);  // replaces it, and says so
+  EXPECT_TRUE(db.damaged().empty());
+  EXPECT_EQ(db.discarded().size(), 1U);
+  EXPECT_TRUE(db.check().empty());
+}
+
+TEST(Quarantine, DamagedOriginsDoNotStandInTheWay) {
+  for (const char* change :
+       {"UPDATE devices SET name = 'another'", "UPDATE problems SET dims = 'm=7'",
+        "UPDATE circumstances SET checksum = 7", "UPDATE sessions SET compiler = ''"}) {
+    const TemporaryFolder folder;
+    fill(folder / "t.db");
+    Plain(folder / "t.db")->exec(change);
+    const auto damaged = Plain(folder / "t.db").damaged();
+    auto db = TunedDb::open(folder / "t.db", Mode::read_write);
+    tune(db, 2, 77);
+    const auto found = db.find_winner(sample_device().fingerprint(), problem_of(2).key(), true);
+    ASSERT_TRUE(found) << change;
+    EXPECT_EQ(found->winner.measurement.median_us, 77);
+    EXPECT_EQ(Plain(folder / "t.db").damaged(), damaged) << change;
+    PruneRequest request;
+    request.damaged = true;
+    EXPECT_GE(db.prune(request, false).damaged, damaged);
+    EXPECT_TRUE(db.check().empty()) << change << ": " << db.check().front();
+    EXPECT_TRUE(db.find_winner(sample_device().fingerprint(), problem_of(2).key(), true));
+  }
+}
+
+TEST(Quarantine, RowsThatLostTheirDeviceFindNoNewOne) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  Plain(folder / "t.db")->exec("DELETE FROM devices");
+  auto db = TunedDb::open(folder / "t.db", Mode::read_write);
+  auto other = sample_device();
+  other.uuid = "another";
+  db.set_unsafe(other, {"f32", "crash", "it crashed", "", "now"});
+  EXPECT_TRUE(db.ceilings(other.fingerprint()).empty());
+  EXPECT_EQ(db.unsafe(other).size(), 1U);
+  EXPECT_TRUE(db.results().empty());
+  EXPECT_EQ(db.damaged().size(), 4U);  // the results
+}
+
+TEST(Quarantine, AShippedResultOfADamagedFormIsLeftOut) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  TunedDb::ship(TunedDb::open(folder / "t.db", Mode::read_only).contents(), folder / "s.db");
+  fs::permissions(folder / "s.db", fs::perms(0644));
+  Plain(folder / "s.db")->exec("UPDATE config_forms SET names = 'tiled BN BM' WHERE id = 1");
+  const auto db = TunedDb::open(folder / "s.db", Mode::read_only);
+  EXPECT_TRUE(db.results().empty());
+  EXPECT_EQ(db.damaged().size(), 5U);  // the form, and what needs it
+}
+
+TEST(Quarantine, WhatWasOverwrittenInPlaceIsNotStored) {
+  const TemporaryFolder folder;
+  const auto file = folder / "t.db";
+  fill(file);
+  const auto before = read_file(file);
+  const auto stored = [&] {
+    const auto db = TunedDb::open(file, Mode::read_only);
+    return db.check().empty() &&
+           db.find_winner(sample_device().fingerprint(), problem_of(8).key(), true).has_value();
+  };
+  for (const bool in_the_log : {true, false}) {
+    for (const auto& content : {before, before.substr(0, 8192), std::string(5000, 'x')}) {
+      for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(file.string() + suffix);
+      write_file(file, before);
+      std::string why;
+      {
+        auto db = TunedDb::open(file, Mode::read_write);
+        tune(db, 8, 1);
+        EXPECT_NO_THROW(db.confirm());
+        if (!in_the_log) Plain(file)->exec("PRAGMA wal_checkpoint(TRUNCATE)");
+        write_file(file, content);  // in place, as `cp` does: the file stays the same one
+        if (in_the_log) {
+          try {
+            db.confirm();
+          } catch (const Error& error) {
+            why = error.what();
+          }
+        } else {
+          why = error_of([&] { db.confirm(); });
+        }
+        EXPECT_EQ(why.find('\n'), std::string::npos);
+      }
+      // What lies in SQLite's log comes back with it.
+      EXPECT_TRUE(!why.empty() || stored()) << content.size();
+    }
+  }
+}
+
+TEST(Quarantine, OtherProcessesWritesAreNoLoss) {
+  const TemporaryFolder folder;
+  auto db = TunedDb::open(folder / "t.db", Mode::read_write);
+  tune(db, 1, 1);
+  auto other = TunedDb::open(folder / "t.db", Mode::read_write);
+  tune(other, 2, 1);
+  EXPECT_NO_THROW(db.confirm());
+  EXPECT_NO_THROW(other.confirm());
+  EXPECT_NO_THROW(TunedDb::open(folder / "t.db", Mode::read_write).confirm());
+}
+
+}  // namespace
+}  // namespace greta

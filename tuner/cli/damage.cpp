@@ -1,0 +1,57 @@
+#include "tuner/cli/damage.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/tool.hpp"
+#include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
+
+namespace greta {
+namespace {
+
+void tell_rows(const std::vector<DamagedRow>& rows) {
+  for (const auto& line : damage_lines(rows)) tell("  " + line);
+}
+
+}  // namespace
+
+nlohmann::json damage_json(const std::vector<DamagedRow>& rows) {
+  auto list = nlohmann::json::array();
+  for (const auto& row : rows) {
+    list.push_back({{"table", row.table},
+                    {"row", row.key},
+                    {"problem", row.problem},
+                    {"device", row.device},
+                    {"cause", row.cause}});
+  }
+  return list;
+}
+
+bool tell_damage(const TunedDb& db) {
+  const auto rows = db.damaged();
+  if (rows.empty()) return false;
+  tell(
+      fmt::format("{}: {} damaged and left out; tuning a problem again replaces its result, and "
+                  "greta-db prune --damaged removes them:",
+                  db.file().string(), format_count(static_cast<std::int64_t>(rows.size()), "row")));
+  tell_rows(rows);
+  return true;
+}
+
+int end_of_reading(const TunedDb& db, int code) {
+  return tell_damage(db) && code == exit_done ? exit_failed : code;
+}
+
+int end_of_writing(TunedDb& db, int code) {
+  if (const auto rows = db.discarded(); !rows.empty()) {
+    tell(fmt::format("{}: {} that this command replaced or removed:", db.file().string(),
+                     format_count(static_cast<std::int64_t>(rows.size()), "damaged row")));
+    tell_rows(rows);
+  }
+  db.confirm();
+  return end_of_reading(db, code);
+}
+
+}  // namespace greta

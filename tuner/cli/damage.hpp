@@ -1,0 +1,24 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "db/tuned_db.hpp"
+
+namespace greta {
+
+/// An object for each row (docs/json.md).
+nlohmann::json damage_json(const std::vector<DamagedRow>& rows);
+
+/// Names on standard error what of a database is left out because it is damaged, and what to do.
+/// False where nothing is.
+bool tell_damage(const TunedDb& db);
+
+/// The end of a command that showed what a database holds: its exit code, or exit_failed where
+/// something was left out, which is named.
+int end_of_reading(const TunedDb& db, int code);
+/// The end of a command that wrote: names the damaged rows that were replaced or removed, and reads
+/// back what was stored. Throws Error where that is not there; otherwise as above.
+int end_of_writing(TunedDb& db, int code);
+
+}  // namespace greta
