@@ -10,8 +10,10 @@ namespace greta {
 namespace {
 
 constexpr std::size_t guard_bytes = 64 * 1024;
-constexpr std::uint32_t guard_pattern = 0xA5C3F00D;
-constexpr std::uint32_t nan_pattern = 0xFFFFFFFF;  // NaN in f32, f16 and bf16
+// Both are NaN in f32, and in either half as f16 and bf16, so that a kernel that reads them
+// computes NaN; as i32, both are negative, and so no valid length, position or id.
+constexpr std::uint32_t guard_pattern = 0xFFF1FFE5;
+constexpr std::uint32_t nan_pattern = 0xFFFFFFFF;
 
 constexpr std::size_t whole_words(std::size_t bytes) {
   return bytes / 4 * 4;

@@ -11,8 +11,9 @@
 
 namespace greta {
 
-/// Device memory with a guard zone before and after it that no kernel may write. The zone after it
-/// starts at its very last byte, whatever its size. On a device that watches bounds itself there
+/// Device memory with a guard zone before and after it that no kernel may write, and that is NaN in
+/// every floating point type and negative in i32 for one that reads it. The zone after it starts at
+/// its very last byte, whatever its size. On a device that watches bounds itself there
 /// are no zones, in which it would see nothing wrong.
 class GuardedBuffer {
  public:
