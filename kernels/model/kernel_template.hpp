@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/model/adversarial.hpp"
 #include "kernels/model/problem.hpp"
 #include "kernels/model/space.hpp"
 #include "kernels/model/tensor.hpp"
@@ -146,6 +147,9 @@ struct KernelTemplate {
   std::string name;     ///< "gemm"
   std::string summary;  ///< one line for --help
   std::string bound;    ///< in words, how far a result may lie from the exact one
+  /// In words, what becomes of lengths, positions and ids that are out of range; empty where there
+  /// are none.
+  std::string out_of_range{};
   std::vector<Dimension> dimensions;
   std::vector<Attribute> attributes;
   std::vector<DTypes> dtypes;  ///< the first pair is the default
@@ -166,6 +170,9 @@ struct KernelTemplate {
   /// One tensor's contents before a launch, its rows packed; null: random_tensor(). Equal seeds
   /// give equal data on every machine.
   HostTensor (*input)(const Problem&, const TensorSpec&, std::uint64_t seed) = nullptr;
+  /// Makes plain inputs adversarial (InputStyle), in place; their rows are packed. Null: rows of
+  /// all values that each tensor's type has are mixed in.
+  void (*harden)(const Problem&, std::vector<HostTensor>& inputs, std::uint64_t seed) = nullptr;
   std::unique_ptr<Reference> (*reference)(const Problem&, const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed) = nullptr;
   /// Whether the reference knows every element, and does not check in samples; null where it always
@@ -182,8 +189,11 @@ struct KernelTemplate {
   /// valid for this problem and device.
   Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device,
                           const Config& config) const;
-  /// Contents of every tensor that a launch reads, in order.
-  std::vector<HostTensor> inputs(const Problem& problem, std::uint64_t seed) const;
+  /// Contents of every tensor that a launch reads, in order. Adversarial ones contain about as many
+  /// plain rows as others; the exact result is within the output's range, or its overflow is
+  /// defined, and the reference knows it.
+  std::vector<HostTensor> inputs(const Problem& problem, std::uint64_t seed,
+                                 InputStyle style = InputStyle::plain) const;
   /// The files of kernels/templates that its kernels are made of: those in the folder `name`, and
   /// what they include.
   std::set<std::string_view> sources() const;

@@ -45,6 +45,7 @@ Status trial_status(Status status) {
 struct LocalEvaluator::Workload {
   Problem problem;
   std::uint64_t seed = 0;
+  InputStyle style = InputStyle::plain;
   Operands operands;
   std::vector<HostTensor> restored;      // input_output tensors' data, by position; empty otherwise
   std::vector<HostTensor> outputs;       // of the last candidate
@@ -111,10 +112,10 @@ void LocalEvaluator::prepare(const Problem& problem, const std::vector<Config>& 
 
 // Operands and reference of a problem. One workload is kept: a session works on one at a time.
 Result<LocalEvaluator::Workload*> LocalEvaluator::workload(const Problem& problem,
-                                                           std::uint64_t seed) {
+                                                           std::uint64_t seed, InputStyle style) {
   auto& current = open_->workload;
   const bool same_problem = current && current->problem == problem;
-  if (same_problem && current->seed == seed) return &*current;
+  if (same_problem && current->seed == seed && current->style == style) return &*current;
   if (!same_problem) {
     open_->rounds.clear();
     current.reset();
@@ -126,7 +127,7 @@ Result<LocalEvaluator::Workload*> LocalEvaluator::workload(const Problem& proble
     current->operands = *std::move(operands);
   }
   current->reference.reset();
-  current->inputs = template_of(problem).inputs(problem, seed);
+  current->inputs = template_of(problem).inputs(problem, seed, style);
   auto input = current->inputs.begin();
   const auto& specs = current->operands.specs();
   current->restored.assign(specs.size(), {});
@@ -141,6 +142,7 @@ Result<LocalEvaluator::Workload*> LocalEvaluator::workload(const Problem& proble
     ++input;
   }
   current->seed = seed;
+  current->style = style;
   return &*current;
 }
 
@@ -282,12 +284,12 @@ Trial LocalEvaluator::run_trial(const Problem& problem, const Config& config,
 // A candidate that wrote over its inputs may have passed, so that the next one fails: whoever fails
 // is checked once more on operands made anew before it is believed.
 Result<PreparedPlan> LocalEvaluator::checked(const Problem& problem, const Config& config,
-                                             std::uint64_t seed, const TrialLimits& limits,
-                                             Trial& trial) {
+                                             std::uint64_t seed, InputStyle style,
+                                             const TrialLimits& limits, Trial& trial) {
   for (int attempt = 0;; ++attempt) {
     {
       const Lap lap(trial.verify_s);
-      if (auto load = workload(problem, seed); !load) throw Error(load.failure());
+      if (auto load = workload(problem, seed, style); !load) throw Error(load.failure());
     }
     auto candidate = make_candidate(problem, config, trial);
     if (!candidate) return candidate;
@@ -305,7 +307,8 @@ Result<PreparedPlan> LocalEvaluator::checked(const Problem& problem, const Confi
 Trial LocalEvaluator::evaluate(const Problem& problem, const Config& config,
                                const TrialLimits& limits) {
   return run_trial(problem, config, [&](Trial& trial) -> Result<void> {
-    const auto candidate = checked(problem, config, options_.seed, limits, trial);
+    const auto candidate =
+        checked(problem, config, options_.seed, InputStyle::plain, limits, trial);
     if (!candidate) return candidate.failure();
     const Lap lap(trial.measure_s);
     auto measurement = measure(*candidate, limits);
@@ -318,7 +321,7 @@ Trial LocalEvaluator::evaluate(const Problem& problem, const Config& config,
 Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::uint64_t seed,
                              const TrialLimits& limits) {
   return run_trial(problem, config, [&](Trial& trial) -> Result<void> {
-    const auto candidate = checked(problem, config, seed, limits, trial);
+    const auto candidate = checked(problem, config, seed, limits.inputs, limits, trial);
     if (!candidate) return candidate.failure();
     return {};
   });
@@ -326,7 +329,7 @@ Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::
 
 Result<void> LocalEvaluator::prepare_rounds(const Problem& problem,
                                             const std::vector<Config>& configs) {
-  if (auto load = workload(problem, options_.seed); !load) return load.failure();
+  if (auto load = workload(problem, options_.seed, InputStyle::plain); !load) return load.failure();
   if (open_->rounds.holds(configs)) return {};
   open_->rounds.clear();  // before others need the memory
   std::vector<PreparedPlan> candidates;

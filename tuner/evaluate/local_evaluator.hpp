@@ -59,11 +59,11 @@ class LocalEvaluator : public Evaluator {
 
   void open();
   void recover();
-  Result<Workload*> workload(const Problem& problem, std::uint64_t seed);
+  Result<Workload*> workload(const Problem& problem, std::uint64_t seed, InputStyle style);
   Result<PreparedPlan> make_candidate(const Problem& problem, const Config& config, Trial& trial);
   Result<void> check(const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);
   Result<PreparedPlan> checked(const Problem& problem, const Config& config, std::uint64_t seed,
-                               const TrialLimits& limits, Trial& trial);
+                               InputStyle style, const TrialLimits& limits, Trial& trial);
   LaunchTimer& timer(const TrialLimits& limits);
   Result<Measurement> measure(const PreparedPlan& candidate, const TrialLimits& limits);
   Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs);

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <limits>
+#include <random>
 
+#include "kernels/model/random.hpp"
 #include "kernels/reference/argmax.hpp"
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/plan.hpp"
@@ -236,6 +240,25 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   return plan;
 }
 
+/// Rows of all values, and some elements that are no numbers or infinite.
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  HostTensor& x = inputs[0];
+  mix_in_adversarial_rows(x, magnitudes_of(problem.dtype), seed);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double values[] = {std::numeric_limits<double>::quiet_NaN(), infinity, -infinity};
+  std::mt19937_64 random(mix64(seed));
+  for (std::int64_t row = 0; row < x.spec.rows; ++row) {
+    if (uniform_below(random, 4) != 0) continue;
+    const double value = values[uniform_below(random, std::size(values))];
+    const std::uint64_t of_four = 1 + uniform_below(random, 4);
+    for (std::int64_t col = 0; col < x.spec.cols; ++col) {
+      if (uniform_below(random, 4) >= of_four) continue;
+      store_element(x.spec.dtype, x.data.data(), static_cast<std::size_t>(row * x.spec.cols + col),
+                    value);
+    }
+  }
+}
+
 }  // namespace
 
 KernelTemplate make_argmax() {
@@ -252,6 +275,7 @@ KernelTemplate make_argmax() {
                 {"row", row_space, plan, row_defaults,
                  "a workgroup takes ROWS rows, each with an equal share of its threads"}};
   t.work = work;
+  t.harden = harden;
   t.tensors = tensors;
   t.reference = argmax_reference;
   t.stand_in = fewer_rows;

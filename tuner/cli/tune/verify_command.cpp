@@ -50,6 +50,8 @@ Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, st
   TrialLimits limits;
   limits.run_s = 120;  // hip-host takes its time
   for (const auto& [problem, config] : choices) {
+    const bool first = limits.inputs == InputStyle::plain;  // they take turns
+    limits.inputs = first ? InputStyle::adversarial : InputStyle::plain;
     Trial trial = evaluator.verify(problem, config, seed++, limits);
     if (stop_requested()) break;  // it may be what ended the trial
     --result.left;
