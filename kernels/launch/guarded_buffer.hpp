@@ -33,7 +33,8 @@ class GuardedBuffer {
 
  private:
   std::size_t bytes_ = 0;
-  std::size_t guard_bytes_ = 0;  ///< of each zone
+  std::size_t guard_bytes_ = 0;      ///< of each zone
+  std::uint32_t guard_pattern_ = 0;  ///< what they hold
   std::unique_ptr<Buffer> buffer_;
 };
 
