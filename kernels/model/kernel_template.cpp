@@ -101,10 +101,7 @@ Result<LaunchPlan> KernelTemplate::plan(const Problem& problem, const DeviceInfo
   if (const auto broken = rejects(alternatives(variants, problem, device), config)) {
     return Failure{Status::constraints, *broken, {}};
   }
-  const auto chosen = std::find_if(variants.begin(), variants.end(), [&](const Variant& variant) {
-    return variant.name == config.variant;
-  });
-  return chosen->plan(problem, device, config);
+  return variant(config.variant).plan(problem, device, config);
 }
 
 std::vector<HostTensor> KernelTemplate::inputs(const Problem& problem, std::uint64_t seed,
@@ -131,6 +128,13 @@ std::vector<HostTensor> KernelTemplate::inputs(const Problem& problem, std::uint
   for (std::size_t i = 0; i < contents.size(); ++i)
     contents[i] = spread(std::move(contents[i]), strides[i]);
   return contents;
+}
+
+const Variant& KernelTemplate::variant(std::string_view named) const {
+  const auto found = std::find_if(variants.begin(), variants.end(),
+                                  [&](const Variant& one) { return one.name == named; });
+  if (found == variants.end()) throw Error(fmt::format("{} has no variant {}", name, named));
+  return *found;
 }
 
 std::set<std::string_view> KernelTemplate::sources() const {

@@ -128,6 +128,19 @@ struct DTypes {
 /// Types that elements are converted between: all seven pairs with f32 on a side, or equal ones.
 std::vector<DTypes> converted_dtypes();
 
+/// Division::may_exceed of parts that never do.
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+/// An extent that kernels cut into parts of equal length, the last of which may be shorter.
+struct Division {
+  std::string name;  ///< of what is cut: a dimension, or in words
+  std::int64_t extent = 0;
+  std::int64_t part = 1;    ///< length of a part
+  std::string parameter{};  ///< the one that is `part`; empty where it is made of several
+  /// The shortest part that may be longer than the extent; of shorter ones constraints forbid it.
+  std::int64_t may_exceed = 1;
+};
+
 /// One way to compute an operation: what is tunable about it, and how its kernels are launched.
 struct Variant {
   std::string name;
@@ -139,6 +152,9 @@ struct Variant {
   /// variants behind this one serve better.
   std::function<std::vector<Config>(const Problem&, const DeviceInfo&)> defaults;
   std::string summary{};  ///< what it is for and what a workgroup computes, in one line
+  /// Every extent that the kernels of a valid configuration cut, in the same order for all of them:
+  /// where a part is incomplete, kernels take another branch, which has to be tested.
+  std::function<std::vector<Division>(const Problem&, const Config&)> divisions{};
 };
 
 /// An operation: what it computes, what is tunable, and how to tell that a result is right. A plain
@@ -194,6 +210,8 @@ struct KernelTemplate {
   /// defined, and the reference knows it.
   std::vector<HostTensor> inputs(const Problem& problem, std::uint64_t seed,
                                  InputStyle style = InputStyle::plain) const;
+  /// The variant of this name. Throws Error where there is none.
+  const Variant& variant(std::string_view named) const;
   /// The files of kernels/templates that its kernels are made of: those in the folder `name`, and
   /// what they include.
   std::set<std::string_view> sources() const;

@@ -240,6 +240,15 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   return plan;
 }
 
+/// A part of a row is walked by the threads that share it, ITEMS loads at a time.
+std::vector<Division> divisions(const Problem& problem, const Config& config) {
+  const Shape shape(problem);
+  const std::int64_t round = std::int64_t{lanes_of(config)} * config["VEC"] * config["ITEMS"];
+  const Division part{"part of a row", part_of(shape, config), round};
+  if (config.has("ROWS")) return {{"rows", shape.rows, config["ROWS"], "ROWS", never}, part};
+  return {{"vectors of a row", shape.cols / config["VEC"], config["SPLIT"], "SPLIT", never}, part};
+}
+
 /// Rows of all values, and some elements that are no numbers or infinite.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   HostTensor& x = inputs[0];
@@ -270,10 +279,11 @@ KernelTemplate make_argmax() {
   t.attributes = {x_stride_attribute("elements from one row of x to the next")};
   t.dtypes = {{DType::f32, DType::i32}, {DType::f16, DType::i32}, {DType::bf16, DType::i32}};
   t.sizes = {{1, 128256}, {64, 32000}, {4096, 40}, {3, 1001}};
-  t.variants = {{"split", split_space, plan, split_defaults,
-                 "SPLIT workgroups share a row; the last one to arrive compares what they found"},
-                {"row", row_space, plan, row_defaults,
-                 "a workgroup takes ROWS rows, each with an equal share of its threads"}};
+  t.variants = {
+      {"split", split_space, plan, split_defaults,
+       "SPLIT workgroups share a row; the last one to arrive compares what they found", divisions},
+      {"row", row_space, plan, row_defaults,
+       "a workgroup takes ROWS rows, each with an equal share of its threads", divisions}};
   t.work = work;
   t.harden = harden;
   t.tensors = tensors;

@@ -82,6 +82,11 @@ ElementwiseShape shape(const Problem& problem) {
   shape.workgroups = [=](const Config& c) {
     return ceil_div(tokens * ceil_div(heads, c["ITEMS"]) * (run / c["VEC"]), c["THREADS"]);
   };
+  shape.divisions = [=](const Config& c) -> std::vector<Division> {
+    return {{"heads", heads, c["ITEMS"], "ITEMS", never},
+            {"threads", tokens * ceil_div(heads, c["ITEMS"]) * (run / c["VEC"]), c["THREADS"],
+             "THREADS"}};
+  };
   return shape;
 }
 

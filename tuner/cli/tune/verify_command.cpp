@@ -1,10 +1,14 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "db/json.hpp"
+#include "kernels/coverage.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/choice_options.hpp"
 #include "tuner/cli/interrupt.hpp"
@@ -38,15 +42,17 @@ struct Verification {
   std::map<std::pair<std::string, std::string>, Tally> tallies;  // by variant and types
   double worst = 0;                                              // error over bound
   std::vector<Trial> failures;
-  std::size_t left = 0;  // not checked, as it was interrupted
+  std::size_t left = 0;              // not checked, as it was interrupted
+  std::optional<Coverage> coverage;  // where problems are random: one problem meets little
 };
 
 std::string types_of(const Problem& problem) {
   return fmt::format("{} to {}", to_string(problem.dtype), to_string(problem.out_dtype));
 }
 
-Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, std::uint64_t seed) {
-  Verification result{evaluator.device(), seed, {}, 0, {}, choices.size()};
+Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, std::uint64_t seed,
+                    std::optional<Coverage> coverage) {
+  Verification result{evaluator.device(), seed, {}, 0, {}, choices.size(), std::move(coverage)};
   TrialLimits limits;
   limits.run_s = 120;  // hip-host takes its time
   for (const auto& [problem, config] : choices) {
@@ -55,6 +61,7 @@ Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, st
     Trial trial = evaluator.verify(problem, config, seed++, limits);
     if (stop_requested()) break;  // it may be what ended the trial
     --result.left;
+    if (result.coverage) result.coverage->add({problem, config});
     Tally& tally = result.tallies[{config.variant, types_of(problem)}];
     ++(trial.ok() ? tally.right : tally.wrong);
     if (trial.ok()) {
@@ -68,6 +75,20 @@ Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, st
   return result;
 }
 
+void print_coverage(const Coverage& coverage) {
+  constexpr std::size_t most_named = 8;
+  const auto missing = coverage.missing();
+  fmt::print("{}", format_row("coverage", fmt::format("{} of {} cases of the kernels met",
+                                                      coverage.met(), coverage.all())));
+  if (missing.empty()) return;
+  const std::size_t named = std::min(missing.size(), most_named);
+  const auto end = missing.begin() + static_cast<std::ptrdiff_t>(named);
+  std::string text = fmt::format("{}", fmt::join(missing.begin(), end, ", "));
+  if (missing.size() > named)
+    text += fmt::format(" and {} more, see --json", missing.size() - named);
+  fmt::print("{}", format_row("not met", text));
+}
+
 void print_text(const Verification& result) {
   fmt::print("{} {}\n", result.device.id(), result.device.name);
   std::size_t right = 0;
@@ -79,6 +100,7 @@ void print_text(const Verification& result) {
   fmt::print("{}", format_row("all", fmt::format("{} of {} right, at most {} of the bound; seed {}",
                                                  right, right + result.failures.size(),
                                                  format_share(result.worst), result.seed)));
+  if (result.coverage) print_coverage(*result.coverage);
   if (result.left > 0)
     fmt::print("{}", format_row("interrupted", fmt::format("{} not checked", result.left)));
 }
@@ -93,20 +115,34 @@ void print_json(const Verification& result) {
   }
   nlohmann::json failures = nlohmann::json::array();
   for (const auto& trial : result.failures) failures.push_back(to_json(trial));
-  const nlohmann::json object{
-      {"device", to_json(result.device)},     {"seed", result.seed},        {"variants", variants},
-      {"worst_share_of_bound", result.worst}, {"not_checked", result.left}, {"failures", failures}};
+  nlohmann::json coverage;
+  if (result.coverage) {
+    coverage = {{"cases", result.coverage->all()},
+                {"met", result.coverage->met()},
+                {"missing", result.coverage->missing()}};
+  }
+  const nlohmann::json object{{"device", to_json(result.device)},
+                              {"seed", result.seed},
+                              {"variants", variants},
+                              {"worst_share_of_bound", result.worst},
+                              {"coverage", coverage},
+                              {"not_checked", result.left},
+                              {"failures", failures}};
   fmt::print("{}\n", object.dump(2));
+}
+
+bool draws_problems(const VerifyOptions& options) {
+  return !options.choice.names_problem() || !options.problems.empty();
 }
 
 /// What is to be verified. All input is checked here.
 std::vector<Choice> choices(const KernelTemplate& kernel_template, const VerifyOptions& options,
                             const DeviceInfo& device, std::uint64_t seed) {
-  const bool random = !options.choice.names_problem() || !options.problems.empty();
   auto chosen =
-      random ? choices_of_random_problems(kernel_template, options.choice, device, "--problems",
-                                          options.problems.empty() ? "200" : options.problems, seed)
-             : choices_of_problem(kernel_template, options.choice, device, seed);
+      draws_problems(options)
+          ? choices_of_random_problems(kernel_template, options.choice, device, "--problems",
+                                       options.problems.empty() ? "200" : options.problems, seed)
+          : choices_of_problem(kernel_template, options.choice, device, seed);
   if (chosen.empty()) {
     throw CommandError(exit_usage, fmt::format("{} has no configuration on {}",
                                                kernel_template.name, device.id()));
@@ -128,8 +164,11 @@ int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions&
   evaluator.sanitize = options.sanitize;
   const std::uint64_t seed = read_seed(options.seed);
   const auto wanted = choices(kernel_template, options, devices.front().info, seed);
+  std::optional<Coverage> coverage;
+  if (draws_problems(options))
+    coverage.emplace(kernel_template, devices.front().info, options.choice.variant);
   WorkerEvaluator worker({"/proc/self/exe", "worker"}, evaluator);
-  const auto result = verify(worker, wanted, seed);
+  const auto result = verify(worker, wanted, seed, std::move(coverage));
   options.json ? print_json(result) : print_text(result);
   return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
 }
