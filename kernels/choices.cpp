@@ -64,6 +64,9 @@ struct Seen {
   std::vector<Division> divisions;
 };
 
+/// About a second's on a CPU.
+constexpr std::uint64_t most_threads_launched = std::uint64_t{1} << 22;
+
 class Dealer {
  public:
   Dealer(const KernelTemplate& kernel_template, const DeviceInfo& device, std::string_view variant,
@@ -185,6 +188,8 @@ class Dealer {
         Choice choice{problem, space.sample(random_)};
         const std::size_t gain = unmet(features(template_, choice));
         if (best && gain <= most) continue;
+        const LaunchPlan plan = variant.plan(problem, device_, choice.config);
+        if (launched_threads(plan) > most_threads_launched) continue;
         best = std::move(choice);
         most = gain;
       }

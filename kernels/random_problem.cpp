@@ -85,6 +85,17 @@ void shrink(Problem& problem, const KernelTemplate& kernel_template, std::size_t
 
 }  // namespace
 
+std::uint64_t launched_threads(const LaunchPlan& plan) {
+  std::uint64_t threads = 0;
+  for (const Launch& launch : plan.launches) {
+    const auto& block = plan.sources[launch.source].block;
+    std::uint64_t of_launch = 1;
+    for (std::size_t i = 0; i < 3; ++i) of_launch *= std::uint64_t{launch.grid[i]} * block[i];
+    threads += of_launch;
+  }
+  return threads;
+}
+
 bool has_few_extents(const Dimension& dimension) {
   return dimension.most - dimension.least < 8;
 }

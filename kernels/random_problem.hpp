@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <random>
 #include <string>
 #include <utility>
@@ -27,6 +28,9 @@ struct WorkLimit {
 Problem random_problem(const KernelTemplate& kernel_template, const DTypes& types,
                        AttributeValues attributes, const WorkLimit& limit, std::mt19937_64& random,
                        std::int64_t part = 0);
+
+/// Threads of all launches: what a plan costs where each has hardly anything to do.
+std::uint64_t launched_threads(const LaunchPlan& plan);
 
 /// Whether the dimension has so few extents that each is a case of its own, like a flag.
 bool has_few_extents(const Dimension& dimension);

@@ -15,6 +15,7 @@
 namespace greta {
 namespace {
 
+constexpr std::uint64_t few_threads = std::uint64_t{1} << 20;
 constexpr std::size_t most_drawn = 320;
 /// Large tiles want extents of their own size: 36 million operations are those of 129 x 132 x 1056.
 constexpr WorkLimit limit{4e7, 2 << 20};
@@ -160,6 +161,7 @@ std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
     features_of.push_back(features(template_, {problem, config}));
   const auto own = features(template_, {problem_, config});
   std::set<Feature> seen(own.begin(), own.end());
+  const auto most_launched = std::max(launched_threads(plan), few_threads);
   std::vector<SmallProblem> chosen;
   std::vector<bool> tried(drawn_.size());
   while (chosen.size() < count) {
@@ -176,7 +178,7 @@ std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
     for (const auto& [gain, i] : order) {
       tried[i] = true;
       auto plan_there = plan_with_kernels_of(plan, template_, drawn_[i], device_, config);
-      if (!plan_there) continue;
+      if (!plan_there || launched_threads(*plan_there) > most_launched) continue;
       seen.insert(features_of[i].begin(), features_of[i].end());
       chosen.push_back({drawn_[i], *std::move(plan_there)});
       break;

@@ -54,7 +54,7 @@ KernelTemplate make_embedding() {
   t.name = "embedding";
   t.summary = "rows of a table that ids name";
   t.bound = "none where types agree, else the output's rounding";
-  t.out_of_range = "an id below 0, or of vocabulary and above, gives a row of NaN";
+  t.out_of_range = "an id below 0, or not below vocabulary, gives a row of NaN";
   t.dimensions = {{"tokens", "ids"}, {"vocabulary", "rows of the table"}, {"dim", "its columns"}};
   t.dtypes = converted_dtypes();
   t.sizes = {{4096, 128256, 4096}, {1, 128256, 4096}, {100, 1000, 1001}};

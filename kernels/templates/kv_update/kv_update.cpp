@@ -97,8 +97,7 @@ KernelTemplate make_kv_update() {
       "none where types agree, else the output's rounding; the rest of the caches stays as it is, "
       "bit for bit";
   t.out_of_range =
-      "token i goes to slot position + i; tokens whose slot is below 0, or is capacity or above, "
-      "are "
+      "token i goes to slot position + i; a token whose slot is below 0, or not below capacity, is "
       "left out";
   t.dimensions = {{"tokens", "tokens that are appended"},
                   {"kv_heads", "heads of keys and values"},

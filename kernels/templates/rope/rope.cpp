@@ -112,8 +112,7 @@ KernelTemplate make_rope() {
   t.name = "rope";
   t.summary = "rotary position embedding, by a table of cosines and sines";
   t.bound = "two roundings of 2^-24 of |a cos| + |b sin|, and the output's rounding";
-  t.out_of_range =
-      "the heads of a token whose position is below 0, or is positions or above, become NaN";
+  t.out_of_range = "a token whose position is below 0, or not below positions, becomes NaN";
   t.dimensions = {
       {"tokens", "tokens of x"},
       {"heads", "heads of a token"},
