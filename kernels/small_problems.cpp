@@ -15,7 +15,8 @@
 namespace greta {
 namespace {
 
-constexpr std::uint64_t few_threads = std::uint64_t{1} << 20;
+/// Threads of all launches: a fraction of a second's on a CPU.
+constexpr std::uint64_t most_launched = std::uint64_t{1} << 20;
 constexpr std::size_t most_drawn = 320;
 /// Large tiles want extents of their own size: 36 million operations are those of 129 x 132 x 1056.
 constexpr WorkLimit limit{4e7, 2 << 20};
@@ -161,7 +162,6 @@ std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
     features_of.push_back(features(template_, {problem, config}));
   const auto own = features(template_, {problem_, config});
   std::set<Feature> seen(own.begin(), own.end());
-  const auto most_launched = std::max(launched_threads(plan), few_threads);
   std::vector<SmallProblem> chosen;
   std::vector<bool> tried(drawn_.size());
   while (chosen.size() < count) {
