@@ -1,13 +1,21 @@
 #include "kernels/choices.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "kernels/catalog.hpp"
+#include "kernels/coverage.hpp"
 #include "kernels/model/random.hpp"
+#include "kernels/random_problem.hpp"
 
 namespace greta {
 namespace {
@@ -44,17 +52,20 @@ struct AttributeDeck {
   Deck<std::string> values;
 };
 
-/// One of the dimension's examples, or an extent with few whole tiles: often tiny, often a multiple
-/// of 8 so that wide loads are allowed.
-std::int64_t random_extent(const Dimension& dimension, std::mt19937_64& random) {
-  const auto& examples = dimension.examples;
-  if (!examples.empty()) return examples[uniform_below(random, examples.size())];
-  constexpr std::uint64_t tiny = 8, most = 160;
-  if (uniform_below(random, 4) == 0)
-    return 1 + static_cast<std::int64_t>(uniform_below(random, tiny));
-  const auto extent = 1 + static_cast<std::int64_t>(uniform_below(random, most));
-  return uniform_below(random, 2) == 0 ? extent : (extent + 7) / 8 * 8;
-}
+/// A value of a parameter that is wanted; without one, the length of parts that extents have.
+struct Aim {
+  std::string parameter;
+  int value;
+};
+
+/// What a variant had on a problem.
+struct Seen {
+  std::vector<Parameter> parameters;
+  std::vector<Division> divisions;
+};
+
+/// About a second's on a CPU.
+constexpr std::uint64_t most_threads_launched = std::uint64_t{1} << 22;
 
 class Dealer {
  public:
@@ -72,10 +83,7 @@ class Dealer {
   std::optional<Choice> deal() {
     while (!kinds_.empty()) {
       const Kind kind = kinds_.draw(random_);
-      constexpr int hands = 3;  // some attributes don't go with some types
-      for (int i = 0; i < hands; ++i) {
-        if (auto choice = find(kind)) return choice;
-      }
+      if (auto choice = find(kind)) return choice;
       kinds_.discard();  // not on this device
     }
     return std::nullopt;
@@ -92,39 +100,105 @@ class Dealer {
     return Deck(std::move(kinds));
   }
 
-  /// With random extents and strides: most of these are the default.
-  Problem problem_of(const DTypes& types,
-                     std::vector<std::pair<std::string, std::string>> attributes) {
-    Problem problem{template_.name, types.in, types.out, std::move(attributes), {}};
-    for (const Dimension& dimension : template_.dimensions) {
-      problem.dims.emplace_back(dimension.name, random_extent(dimension, random_));
-    }
-    for (const Attribute& attribute : template_.attributes) {
-      if (attribute.packed == nullptr || uniform_below(random_, 2) == 0) continue;
-      const auto values = values_to_test(attribute, problem);
-      const std::string& value = values[uniform_below(random_, values.size())];
-      if (value == default_value(attribute, problem)) continue;
-      problem.attributes.emplace_back(attribute.name, value);
-    }
-    return problem;
-  }
-
-  /// Tries extents until one problem has the variant.
-  std::optional<Choice> find(const Kind& kind) {
-    std::vector<std::pair<std::string, std::string>> values;
+  /// Of attributes that are no strides: the next of their decks, or as often one that the variant
+  /// has not met. Not always: some attributes don't go with some types.
+  AttributeValues draw_attributes(const std::string& variant) {
+    AttributeValues values;
     for (auto& [attribute, deck] : attributes_) {
-      const std::string& value = deck.draw(random_);
+      std::string value = deck.draw(random_);
+      std::vector<std::string> unmet;
+      for (const std::string& other : values_to_test(*attribute, {})) {
+        const bool met = met_.contains(fmt::format("{} {}={}", variant, attribute->name, other));
+        if (!met) unmet.push_back(other);
+      }
+      if (!unmet.empty() && uniform_below(random_, 2) == 0)
+        value = unmet[uniform_below(random_, unmet.size())];
       if (value != attribute->fallback) values.emplace_back(attribute->name, value);
     }
-    constexpr int tries = 60;
-    for (int i = 0; i < tries; ++i) {
-      Problem problem = problem_of(kind.types, values);
-      if (!check_problem(template_, problem)) continue;
-      const Space space = template_.space(problem, device_);
-      if (space.count(kind.variant) == 0) continue;
-      return Choice{std::move(problem), space.sample(kind.variant, random_)};
+    return values;
+  }
+
+  /// A value of a parameter that is worth a try: that has features which were not met yet, and of
+  /// those one that was tried the fewest times. Nothing where all were met.
+  std::optional<Aim> aim(const std::string& variant) {
+    std::vector<Aim> rarest;
+    int fewest = std::numeric_limits<int>::max();
+    const auto& [parameters, divisions] = seen_[variant];
+    for (const Parameter& parameter : parameters) {
+      for (const int value : parameter.values) {
+        std::vector<Feature> wanted{fmt::format("{} {}={}", variant, parameter.name, value)};
+        for (const Division& division : divisions) {
+          if (division.parameter != parameter.name) continue;
+          for (Feature& one : cases(variant, division, value)) wanted.push_back(std::move(one));
+        }
+        if (unmet(wanted) == 0) continue;
+        const int times = aimed_[wanted.front()];
+        if (times < fewest) rarest.clear();
+        if (times > fewest) continue;
+        fewest = times;
+        rarest.push_back({parameter.name, value});
+      }
     }
-    return std::nullopt;
+    for (const Division& division : divisions) {
+      if (division.parameter.empty() && unmet(cases(variant, division, division.part)) > 0) {
+        rarest.push_back({"", 32 << uniform_below(random_, 7)});  // what may be whole parts
+      }
+    }
+    if (rarest.empty()) return std::nullopt;
+    const Aim& chosen = rarest[uniform_below(random_, rarest.size())];
+    if (!chosen.parameter.empty())
+      ++aimed_[fmt::format("{} {}={}", variant, chosen.parameter, chosen.value)];
+    return chosen;
+  }
+
+  /// Leaves the parameter only this value, if it has it.
+  static void fix(Alternative& alternative, const Aim& aim) {
+    for (Parameter& parameter : alternative.parameters) {
+      if (parameter.name != aim.parameter) continue;
+      std::erase_if(parameter.values, [&](int value) { return value != aim.value; });
+    }
+  }
+
+  std::size_t unmet(const std::vector<Feature>& features) const {
+    return static_cast<std::size_t>(
+        std::count_if(features.begin(), features.end(),
+                      [&](const Feature& feature) { return !met_.contains(feature); }));
+  }
+
+  /// Of several problems that have the variant, and configurations of each, the one with the most
+  /// features that were not met yet.
+  std::optional<Choice> find(const Kind& kind) {
+    constexpr int tries = 180, configs = 8, patience = 50;
+    const int problems = in_vain_ < patience ? 6 : 1;
+    const Variant& variant = template_.variant(kind.variant);
+    std::optional<Choice> best;
+    std::size_t most = 0;
+    for (int i = 0, found = 0; i < tries && found < problems; ++i) {
+      const auto aimed = i % 2 == 0 ? aim(kind.variant) : std::nullopt;
+      const Problem problem = random_problem(template_, kind.types, draw_attributes(kind.variant),
+                                             {}, random_, aimed ? aimed->value : 0);
+      if (!check_problem(template_, problem)) continue;
+      Alternative alternative = variant.space(problem, device_);
+      seen_[kind.variant].parameters = alternative.parameters;
+      if (aimed) fix(alternative, *aimed);
+      const Space space({std::move(alternative)});
+      if (space.count() == 0) continue;
+      ++found;
+      for (int j = 0; j < configs; ++j) {
+        Choice choice{problem, space.sample(random_)};
+        const std::size_t gain = unmet(features(template_, choice));
+        if (best && gain <= most) continue;
+        const LaunchPlan plan = variant.plan(problem, device_, choice.config);
+        if (launched_threads(plan) > most_threads_launched) continue;
+        best = std::move(choice);
+        most = gain;
+      }
+    }
+    if (!best) return best;
+    in_vain_ = most > 0 ? 0 : in_vain_ + 1;
+    for (Feature& feature : features(template_, *best)) met_.insert(std::move(feature));
+    seen_[kind.variant].divisions = variant.divisions(best->problem, best->config);
+    return best;
   }
 
   const KernelTemplate& template_;
@@ -132,6 +206,10 @@ class Dealer {
   std::mt19937_64 random_;
   Deck<Kind> kinds_;
   std::vector<AttributeDeck> attributes_;
+  std::unordered_set<Feature> met_;
+  int in_vain_ = 0;                             ///< choices since one met something new
+  std::unordered_map<Feature, int> aimed_;      ///< how often a value was
+  std::unordered_map<std::string, Seen> seen_;  ///< by variant
 };
 
 }  // namespace

@@ -22,7 +22,8 @@ std::vector<Choice> sample_choices(const KernelTemplate& kernel_template, const 
 
 /// Random configurations of random small problems, for testing. Variants and types are dealt like
 /// cards, each combination that the operation has on this device as often as any other, and so are
-/// the values of each attribute; extents and strides have edges as well as multiples of 8. Equal
+/// the values of each attribute. Within that, what was not met yet comes first: values of
+/// parameters and attributes, and extents that leave parts incomplete (kernels/coverage.hpp). Equal
 /// seeds give equal choices.
 std::vector<Choice> random_choices(const KernelTemplate& kernel_template, const DeviceInfo& device,
                                    std::string_view variant, std::size_t count, std::uint64_t seed);

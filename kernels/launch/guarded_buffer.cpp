@@ -10,22 +10,29 @@ namespace greta {
 namespace {
 
 constexpr std::size_t guard_bytes = 64 * 1024;
-constexpr std::uint32_t guard_pattern = 0xA5C3F00D;
-constexpr std::uint32_t nan_pattern = 0xFFFFFFFF;  // NaN in f32, f16 and bf16
+// NaN in f32, and in either half as f16 and bf16, as guards are, so that a kernel that reads them
+// computes NaN; as i32, both are negative, and so no valid length, position or id.
+constexpr std::uint32_t nan_pattern = 0xFFFFFFFF;
 
 constexpr std::size_t whole_words(std::size_t bytes) {
   return bytes / 4 * 4;
 }
 
-/// What a guard zone holds at this offset from the start of the allocation.
-std::byte guard_byte(std::size_t offset) {
-  return static_cast<std::byte>(guard_pattern >> 8 * (offset % 4) & 0xFF);
+/// What a buffer's guard zones hold: hardly ever the same as another's, and a signalling NaN as f32
+/// and bf16. Processors pass the bits of a quiet NaN on, so a kernel that reads a guard and writes
+/// what it makes of it to the same place, or to another guard with equal bits, would change
+/// nothing.
+std::uint32_t guard_pattern_of(std::uint64_t address) {
+  const auto mixed = static_cast<std::uint32_t>(address / 256 * 0x9E3779B97F4A7C15 >> 54);
+  return 0xFF81FF81 | (mixed >> 5) << 17 | (mixed & 31) << 1;
 }
 
 /// Where the first damaged byte lies among those that begin at `offset` of the allocation.
-std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std::size_t offset) {
+std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std::size_t offset,
+                                        std::uint32_t pattern) {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] != guard_byte(offset + i)) return i;
+    const auto intact = static_cast<std::byte>(pattern >> 8 * ((offset + i) % 4) & 0xFF);
+    if (bytes[i] != intact) return i;
   }
   return std::nullopt;
 }
@@ -43,11 +50,12 @@ Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes) {
   guarded.buffer_ = *std::move(buffer);
   if (watched) return guarded;
   guarded.guard_bytes_ = guard_bytes;
+  guarded.guard_pattern_ = guard_pattern_of(guarded.buffer_->address());
   auto stream = device.create_stream();
   if (!stream) return stream.failure();
   const std::size_t end = guard_bytes + whole_words(bytes);
   for (const auto& [first, last] : {std::pair{std::size_t{0}, guard_bytes}, {end, total}}) {
-    auto filled = (*stream)->fill(*guarded.buffer_, first, last - first, guard_pattern);
+    auto filled = (*stream)->fill(*guarded.buffer_, first, last - first, guarded.guard_pattern_);
     if (!filled) return filled.failure();
   }
   if (auto done = (*stream)->synchronize(std::chrono::minutes(1)); !done) return done.failure();
@@ -80,7 +88,7 @@ Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first) const {
   // The last word is the guard's in part.
   const std::uint32_t ours = (std::uint32_t{1} << 8 * (bytes_ - words_end)) - 1;
   return stream.fill(*buffer_, guard_bytes_ + words_end, 4,
-                     (nan_pattern & ours) | (guard_pattern & ~ours));
+                     (nan_pattern & ours) | (guard_pattern_ & ~ours));
 }
 
 Result<std::optional<std::string>> GuardedBuffer::broken_guard(Device& device,
@@ -88,13 +96,13 @@ Result<std::optional<std::string>> GuardedBuffer::broken_guard(Device& device,
   if (guard_bytes_ == 0) return std::optional<std::string>{};
   std::vector<std::byte> before(guard_bytes);
   if (auto done = device.download(*buffer_, 0, before); !done) return done.failure();
-  if (const auto at = first_damage(before, 0)) {
+  if (const auto at = first_damage(before, 0, guard_pattern_)) {
     return std::optional(fmt::format("wrote {} bytes before {}", guard_bytes - *at, name));
   }
   const std::size_t end = guard_bytes + bytes_;
   std::vector<std::byte> after(buffer_->size() - end);
   if (auto done = device.download(*buffer_, end, after); !done) return done.failure();
-  if (const auto at = first_damage(after, end)) {
+  if (const auto at = first_damage(after, end, guard_pattern_)) {
     return std::optional(fmt::format("wrote {} bytes past the end of {}", *at + 1, name));
   }
   return std::optional<std::string>{};

@@ -11,8 +11,9 @@
 
 namespace greta {
 
-/// Device memory with a guard zone before and after it that no kernel may write. The zone after it
-/// starts at its very last byte, whatever its size. On a device that watches bounds itself there
+/// Device memory with a guard zone before and after it that no kernel may write, and that is NaN in
+/// every floating point type and negative in i32 for one that reads it. The zone after it starts at
+/// its very last byte, whatever its size. On a device that watches bounds itself there
 /// are no zones, in which it would see nothing wrong.
 class GuardedBuffer {
  public:
@@ -32,7 +33,8 @@ class GuardedBuffer {
 
  private:
   std::size_t bytes_ = 0;
-  std::size_t guard_bytes_ = 0;  ///< of each zone
+  std::size_t guard_bytes_ = 0;      ///< of each zone
+  std::uint32_t guard_pattern_ = 0;  ///< what they hold
   std::unique_ptr<Buffer> buffer_;
 };
 

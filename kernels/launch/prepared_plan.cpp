@@ -6,12 +6,25 @@ namespace greta {
 
 Result<PreparedPlan> PreparedPlan::create(Device& device, const LaunchPlan& plan,
                                           const Operands& operands, const Compile& compile) {
-  auto compiled = CompiledPlan::create(
-      plan, [&](const KernelSource& source) -> Result<std::shared_ptr<const Kernel>> {
-        auto kernel = compile(source);
-        if (!kernel) return kernel.failure();
-        return std::shared_ptr<const Kernel>(*std::move(kernel));
-      });
+  const auto shared = [&](const KernelSource& source) -> Result<std::shared_ptr<const Kernel>> {
+    auto kernel = compile(source);
+    if (!kernel) return kernel.failure();
+    return std::shared_ptr<const Kernel>(*std::move(kernel));
+  };
+  return create(device, CompiledPlan::create(plan, shared), operands);
+}
+
+Result<PreparedPlan> PreparedPlan::with_launches(Device& device, const LaunchPlan& plan,
+                                                 const Operands& operands) const {
+  std::size_t next = 0;
+  const auto known = [&](const KernelSource&) -> Result<std::shared_ptr<const Kernel>> {
+    return plan_.kernels()[next++];
+  };
+  return create(device, CompiledPlan::create(plan, known), operands);
+}
+
+Result<PreparedPlan> PreparedPlan::create(Device& device, Result<CompiledPlan> compiled,
+                                          const Operands& operands) {
   if (!compiled) return compiled.failure();
   PreparedPlan prepared(*std::move(compiled));
   for (std::size_t i = 0; i < operands.specs().size(); ++i) {

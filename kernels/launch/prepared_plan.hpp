@@ -24,6 +24,11 @@ class PreparedPlan {
   static Result<PreparedPlan> create(Device& device, const LaunchPlan& plan,
                                      const Operands& operands, const Compile& compile);
 
+  /// The same compiled kernels with the launches, operands and workspace of another plan, whose
+  /// kernels are the same (same_kernels()).
+  Result<PreparedPlan> with_launches(Device& device, const LaunchPlan& plan,
+                                     const Operands& operands) const;
+
   /// Records the launches.
   Result<void> record(Stream& stream) const;
   /// Records filling the workspace with NaN, so that a kernel that relies on its contents fails;
@@ -40,6 +45,8 @@ class PreparedPlan {
 
  private:
   explicit PreparedPlan(CompiledPlan plan) : plan_(std::move(plan)) {}
+  static Result<PreparedPlan> create(Device& device, Result<CompiledPlan> compiled,
+                                     const Operands& operands);
   Result<void> make_workspace(Device& device);
 
   CompiledPlan plan_;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "kernels/model/embedded.hpp"
 #include "runtime/device/hash.hpp"
@@ -100,23 +101,40 @@ Result<LaunchPlan> KernelTemplate::plan(const Problem& problem, const DeviceInfo
   if (const auto broken = rejects(alternatives(variants, problem, device), config)) {
     return Failure{Status::constraints, *broken, {}};
   }
-  const auto chosen = std::find_if(variants.begin(), variants.end(), [&](const Variant& variant) {
-    return variant.name == config.variant;
-  });
-  return chosen->plan(problem, device, config);
+  return variant(config.variant).plan(problem, device, config);
 }
 
-std::vector<HostTensor> KernelTemplate::inputs(const Problem& problem, std::uint64_t seed) const {
+std::vector<HostTensor> KernelTemplate::inputs(const Problem& problem, std::uint64_t seed,
+                                               InputStyle style) const {
+  const auto own_seed = [seed](const TensorSpec& spec) {
+    return Hash().add(seed).add(spec.name).low();
+  };
   std::vector<HostTensor> contents;
-  for (const TensorSpec& spec : tensors(problem)) {
+  std::vector<std::int64_t> strides;
+  for (TensorSpec spec : tensors(problem)) {
     if (spec.role == Role::output) continue;
-    const std::uint64_t own = Hash().add(seed).add(spec.name).low();
-    TensorSpec dense = spec;
-    dense.stride = 0;
-    contents.push_back(spread(
-        input == nullptr ? random_tensor(dense, own) : input(problem, dense, own), spec.stride));
+    strides.push_back(std::exchange(spec.stride, 0));
+    const std::uint64_t own = own_seed(spec);
+    contents.push_back(input == nullptr ? random_tensor(spec, own) : input(problem, spec, own));
   }
+  if (style == InputStyle::adversarial) {
+    if (harden != nullptr) {
+      harden(problem, contents, seed);
+    } else {
+      for (HostTensor& tensor : contents)
+        mix_in_adversarial_rows(tensor, magnitudes_of(tensor.spec.dtype), own_seed(tensor.spec));
+    }
+  }
+  for (std::size_t i = 0; i < contents.size(); ++i)
+    contents[i] = spread(std::move(contents[i]), strides[i]);
   return contents;
+}
+
+const Variant& KernelTemplate::variant(std::string_view named) const {
+  const auto found = std::find_if(variants.begin(), variants.end(),
+                                  [&](const Variant& one) { return one.name == named; });
+  if (found == variants.end()) throw Error(fmt::format("{} has no variant {}", name, named));
+  return *found;
 }
 
 std::set<std::string_view> KernelTemplate::sources() const {

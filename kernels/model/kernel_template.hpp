@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/model/adversarial.hpp"
 #include "kernels/model/problem.hpp"
 #include "kernels/model/space.hpp"
 #include "kernels/model/tensor.hpp"
@@ -127,6 +128,19 @@ struct DTypes {
 /// Types that elements are converted between: all seven pairs with f32 on a side, or equal ones.
 std::vector<DTypes> converted_dtypes();
 
+/// Division::may_exceed of parts that never do.
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+/// An extent that kernels cut into parts of equal length, the last of which may be shorter.
+struct Division {
+  std::string name;  ///< of what is cut: a dimension, or in words
+  std::int64_t extent = 0;
+  std::int64_t part = 1;    ///< length of a part
+  std::string parameter{};  ///< the one that is `part`; empty where it is made of several
+  /// The shortest part that may be longer than the extent; of shorter ones constraints forbid it.
+  std::int64_t may_exceed = 1;
+};
+
 /// One way to compute an operation: what is tunable about it, and how its kernels are launched.
 struct Variant {
   std::string name;
@@ -138,6 +152,9 @@ struct Variant {
   /// variants behind this one serve better.
   std::function<std::vector<Config>(const Problem&, const DeviceInfo&)> defaults;
   std::string summary{};  ///< what it is for and what a workgroup computes, in one line
+  /// Every extent that the kernels of a valid configuration cut, in the same order for all of them:
+  /// where a part is incomplete, kernels take another branch, which has to be tested.
+  std::function<std::vector<Division>(const Problem&, const Config&)> divisions{};
 };
 
 /// An operation: what it computes, what is tunable, and how to tell that a result is right. A plain
@@ -146,6 +163,9 @@ struct KernelTemplate {
   std::string name;     ///< "gemm"
   std::string summary;  ///< one line for --help
   std::string bound;    ///< in words, how far a result may lie from the exact one
+  /// In words, what becomes of lengths, positions and ids that are out of range; empty where there
+  /// are none.
+  std::string out_of_range{};
   std::vector<Dimension> dimensions;
   std::vector<Attribute> attributes;
   std::vector<DTypes> dtypes;  ///< the first pair is the default
@@ -166,6 +186,9 @@ struct KernelTemplate {
   /// One tensor's contents before a launch, its rows packed; null: random_tensor(). Equal seeds
   /// give equal data on every machine.
   HostTensor (*input)(const Problem&, const TensorSpec&, std::uint64_t seed) = nullptr;
+  /// Makes plain inputs adversarial (InputStyle), in place; their rows are packed. Null: rows of
+  /// all values that each tensor's type has are mixed in.
+  void (*harden)(const Problem&, std::vector<HostTensor>& inputs, std::uint64_t seed) = nullptr;
   std::unique_ptr<Reference> (*reference)(const Problem&, const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed) = nullptr;
   /// Whether the reference knows every element, and does not check in samples; null where it always
@@ -182,8 +205,13 @@ struct KernelTemplate {
   /// valid for this problem and device.
   Result<LaunchPlan> plan(const Problem& problem, const DeviceInfo& device,
                           const Config& config) const;
-  /// Contents of every tensor that a launch reads, in order.
-  std::vector<HostTensor> inputs(const Problem& problem, std::uint64_t seed) const;
+  /// Contents of every tensor that a launch reads, in order. Adversarial ones contain about as many
+  /// plain rows as others; the exact result is within the output's range, or its overflow is
+  /// defined, and the reference knows it.
+  std::vector<HostTensor> inputs(const Problem& problem, std::uint64_t seed,
+                                 InputStyle style = InputStyle::plain) const;
+  /// The variant of this name. Throws Error where there is none.
+  const Variant& variant(std::string_view named) const;
   /// The files of kernels/templates that its kernels are made of: those in the folder `name`, and
   /// what they include.
   std::set<std::string_view> sources() const;

@@ -24,4 +24,9 @@ inline std::uint64_t uniform_below(std::mt19937_64& random, std::uint64_t bound)
   return draw % bound;
 }
 
+/// Uniform in (0, 1), with the same numbers everywhere.
+inline double uniform(std::mt19937_64& random) {
+  return (static_cast<double>(random() >> 12) + 0.5) * 0x1p-52;
+}
+
 }  // namespace greta

@@ -196,6 +196,18 @@ Config Space::sample(std::string_view variant, std::mt19937_64& random) const {
   return tables_->config(position, table.at(uniform_below(random, table.count())));
 }
 
+std::vector<Parameter> Space::used(std::string_view variant) const {
+  const std::size_t position = tables_->need(variant);
+  std::vector<Parameter> parameters = alternatives()[position].parameters;
+  const auto used = tables_->tables[position].used();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    std::vector<int> values;
+    for (const std::uint32_t choice : used[i]) values.push_back(parameters[i].values[choice]);
+    parameters[i].values = std::move(values);
+  }
+  return parameters;
+}
+
 std::vector<Config> Space::neighbours(const Config& config, bool adjacent) const {
   const std::size_t position = tables_->need(config.variant);
   const Alternative& alternative = alternatives()[position];

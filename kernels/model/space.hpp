@@ -74,6 +74,8 @@ class Space {
   Config sample(std::mt19937_64& random) const;
   /// Uniform over the valid configurations of one variant, which must have some.
   Config sample(std::string_view variant, std::mt19937_64& random) const;
+  /// The parameters of one variant with those of their values that a valid configuration has.
+  std::vector<Parameter> used(std::string_view variant) const;
   /// Valid configurations that differ in one parameter; where `adjacent`, by one step in that
   /// parameter's list, else by any step. Throws Error for a configuration outside the domain.
   std::vector<Config> neighbours(const Config& config, bool adjacent) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -241,6 +242,25 @@ std::optional<std::uint64_t> SpaceTable::index(const Choice& choice) const {
     node = &nodes_[edge->child];
   }
   return index;
+}
+
+// Every node lies on a path from the root to the end.
+std::vector<std::vector<std::uint32_t>> SpaceTable::used() const {
+  std::vector<std::vector<std::uint32_t>> used(order_.size());
+  std::set<std::uint32_t> level{root_};
+  for (const std::size_t parameter : order_) {
+    std::set<std::uint32_t> next, positions;
+    for (const std::uint32_t at : level) {
+      const Node& node = nodes_[at];
+      for (std::uint32_t edge = node.first_edge; edge < node.first_edge + node.edge_count; ++edge) {
+        positions.insert(edges_[edge].choice);
+        next.insert(edges_[edge].child);
+      }
+    }
+    used[parameter].assign(positions.begin(), positions.end());
+    level = std::move(next);
+  }
+  return used;
 }
 
 }  // namespace greta

@@ -23,6 +23,8 @@ class SpaceTable {
   Choice at(std::uint64_t index) const;
   /// The inverse of at(); nothing when the choice breaks a constraint.
   std::optional<std::uint64_t> index(const Choice& choice) const;
+  /// For each parameter in declared order, the positions that a valid choice has, in order.
+  std::vector<std::vector<std::uint32_t>> used() const;
 
  private:
   class Builder;

@@ -34,10 +34,10 @@ double dot_product_error(std::int64_t length);
 ///   straight through K, and to no more in any other order. 8 leaves a factor above 20.
 /// For inputs that share a sign, or sums that are truncated, it is too small.
 /// Each operation of the epilogue adds u times the magnitude of its terms. An activation multiplies
-/// what came before by its Lipschitz constant (1.1 for silu, 1.13 for gelu) and adds its own error,
-/// see activation.hpp. Rounding to the output type adds its unit roundoff times the value, and
-/// half its smallest number (f32: its smallest normal one, as devices may flush). They may flush
-/// products and partial sums as well, |alpha| 2 K 2^-126.
+/// what came before by its Lipschitz constant (1.1 for silu, 1.13 for gelu), or by less where it
+/// vanishes, and adds its own error, see activation.hpp. Rounding to the output type adds its unit
+/// roundoff times the value, and half its smallest number (f32: its smallest normal one, as devices
+/// may flush). They may flush products and partial sums as well, |alpha| 2 K 2^-126.
 class GemmErrorModel {
  public:
   explicit GemmErrorModel(const Problem& problem);

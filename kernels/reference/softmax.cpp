@@ -27,6 +27,12 @@ struct RowSum {
   double error = 0;  ///< relative, of the sum
 };
 
+/// How much e^-d may change where the distance d >= 0 is off by `error`, small or not.
+double changed(double d, double error) {
+  const double weight = std::exp(-d);
+  return std::max(weight * error, std::exp(-std::max(0.0, d - error)) - weight);
+}
+
 class Softmax {
  public:
   Softmax(const Problem& problem, const std::vector<HostTensor>& inputs)
@@ -52,8 +58,8 @@ class Softmax {
     if (d == infinity) return rounded(out_, 0, 0);
     const double value = std::exp(-d) / all.sum;
     const double own = d == 0 ? 0 : (6 + 3 * d) * 2 * u;
-    return rounded(out_, value,
-                   value * (own + all.error + 7 * u + score.error + all.largest.error));
+    const double moved = changed(d, score.error + all.largest.error) / all.sum;
+    return rounded(out_, value, value * (own + all.error + 7 * u) + moved);
   }
 
  private:
@@ -98,7 +104,8 @@ class Softmax {
       if (d == infinity) continue;
       const double e = std::exp(-d);
       all.sum += e;
-      errors += e * ((d == 0 ? 0 : (rescaled + 3 * d) * 2 * u) + score.error + all.largest.error);
+      errors += e * (d == 0 ? 0 : (rescaled + 3 * d) * 2 * u);
+      errors += changed(d, score.error + all.largest.error);
     }
     all.error = errors / all.sum + rows::sum_error(cols);
   }

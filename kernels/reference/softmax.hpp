@@ -22,7 +22,8 @@ namespace greta {
 /// - 7u of a division within 2.5 ulp and two products;
 /// - u (|a| + |b|) for elements that are scaled or masked: a and b are the roundings of this one
 /// and
-///   of the largest.
+///   of the largest. Where these are so large that distances vanish in them, an element may have
+///   any share between its own and the largest one's.
 /// Rounding to the output type comes on top.
 std::unique_ptr<Reference> softmax_reference(const Problem& problem,
                                              const std::vector<HostTensor>& inputs,

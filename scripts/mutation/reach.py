@@ -30,7 +30,7 @@ class Reach:
     """The problems, by number, whose kernels have a part of a template; for one operation and device."""
 
     def __init__(self, render, device):
-        """`render(templates, folder)` writes kernels' sources of problem I as FOLDER/I-*.comp or .hip."""
+        """`render(templates, folder)` writes kernels' sources of problem I as FOLDER/I-*.glsl or .hip."""
         self.device = device
         self.files = [file for file in sorted(TEMPLATES.rglob("*")) if file.suffix in SOURCES]
         self.starts = [parts(file.read_text()) for file in self.files]

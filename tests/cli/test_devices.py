@@ -100,9 +100,14 @@ class Verify(Case):
         self.assertGreaterEqual(len({entry["variant"] for entry in report["variants"]}), 3)
         self.assertEqual(report["failures"], [])
         self.assertLessEqual(report["worst_share_of_bound"], 1)
+        coverage = report["coverage"]
+        self.assertEqual(coverage["met"] + len(coverage["missing"]), coverage["cases"])
+        self.assertGreater(coverage["met"], 100)
         text = self.run_tune("verify", "gemm", "--device", "vulkan:0", "--problems", 2, "--variant",
                              "gemv")
         self.assertIn("2 of 2 right", text.stdout)
+        self.assertRegex(text.stdout, r"(?m)^  coverage +\d+ of \d+ cases of the kernels met$")
+        self.assertRegex(text.stdout, r"(?m)^  not met +gemv ")
 
     def test_an_interruption_says_what_was_checked(self):
         run = self.start("verify", "gemm", "--device", "hip-host:1", "--problems", 1000)
@@ -116,6 +121,7 @@ class Verify(Case):
         problem = ["--m", 40, "--n", 33, "--k", 70, "--dtype", "f16", "--device", "vulkan:0"]
         default = self.run_tune("verify", "gemm", *problem)
         self.assertIn("1 of 1 right", default.stdout, default.stderr)
+        self.assertNotIn("coverage", default.stdout)
         named = self.run_tune("verify", "gemm", *problem, "--config", "naive THREADS=64", "--json")
         self.assertEqual(json.loads(named.stdout)["variants"],
                          [{"variant": "naive", "types": "f16 to f16", "right": 1, "wrong": 0}])

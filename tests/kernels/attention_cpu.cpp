@@ -68,12 +68,14 @@ HostTensor cpu_attention(const Problem& problem, const std::vector<HostTensor>& 
     const std::size_t sequence = row / heads / queries;
     const std::size_t kv_head = mistakes.wrong_heads ? head % kv_heads : head / (heads / kv_heads);
     const std::size_t first = (sequence * kv_heads + kv_head) * capacity;
-    auto end = static_cast<std::int64_t>(inputs[3].at(sequence));
+    const auto length =
+        std::clamp<std::int64_t>(std::int64_t(inputs[3].at(sequence)), 0, std::int64_t(capacity));
+    auto end = mistakes.ignores_lengths ? std::int64_t(capacity) : length;
     if (problem.dim("causal") != 0) {
       end = std::max<std::int64_t>(0, end - problem.dim("q") + std::int64_t(query) + 1);
-      if (mistakes.sees_next && end < std::int64_t(inputs[3].at(sequence))) ++end;
+      if (mistakes.sees_next && end < length) ++end;
     }
-    float most = -std::numeric_limits<float>::infinity(), sum = 0;
+    float most = mistakes.lowest_score, sum = 0;
     std::fill(sums.begin(), sums.end(), 0.0F);
     for (std::int64_t j = 0; j < end; ++j) {
       if (j >= mistakes.skip_from && j < mistakes.skip_to) continue;
@@ -82,7 +84,7 @@ HostTensor cpu_attention(const Problem& problem, const std::vector<HostTensor>& 
       for (std::size_t d = 0; d < dim; ++d) score += q[row * dim + d] * k[key + d];
       score *= scale;
       if (mistakes.f16_scores) score = as_f16(score);
-      const float now = std::max(most, score);
+      const float now = mistakes.no_maximum ? 0 : std::max(most, score);
       const float kept = std::exp(most - now), weight = std::exp(score - now);
       most = now;
       sum = sum * kept + weight;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct AttentionMistakes {
   bool f16_scores = false;     ///< scores are rounded to f16
   bool sees_next = false;      ///< causal queries see the key after theirs
   bool wrong_heads = false;    ///< heads take KV heads in turn instead of in groups
+  bool no_maximum = false;     ///< exponentials are of the scores themselves
+  bool ignores_lengths = false;    ///< all keys that there is room for are seen
+  float lowest_score = -INFINITY;  ///< what the greatest score is at first
 };
 
 /// The output by plain loops in f32, with a softmax that runs along, rounded to the output type.

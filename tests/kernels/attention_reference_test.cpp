@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/catalog.hpp"
 #include "kernels/reference/attention.hpp"
 #include "tests/kernels/attention_cpu.hpp"
 
@@ -143,6 +144,33 @@ TEST(AttentionReference, CatchesAKeyTooManyAndWrongHeads) {
   AttentionMistakes heads;
   heads.wrong_heads = true;
   EXPECT_FALSE(Case(attention_problem({1, 4, 2, 3, 100, 16, false})).judge(heads).passed);
+}
+
+/// Of 12 small problems with adversarial inputs, how many are right.
+int right_on_adversarial_inputs(DType type, const AttentionMistakes& mistakes) {
+  const KernelTemplate& attention = *find_template("attention");
+  int right = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const Problem problem = attention_problem({3, 4, 2, 4, 70, 16, seed % 2 == 0}, type, type);
+    const auto inputs = attention.inputs(problem, seed, InputStyle::adversarial);
+    const HostTensor out = cpu_attention(problem, inputs, mistakes);
+    right += static_cast<int>(attention_reference(problem, inputs, seed)->check({out}).passed);
+  }
+  return right;
+}
+
+// What plain inputs, whose scores are moderate and whose caches are full, can't show.
+TEST(AttentionReference, AdversarialInputsShowWhatPlainOnesHide) {
+  AttentionMistakes maximum, lengths, lowest;
+  maximum.no_maximum = true;
+  lengths.ignores_lengths = true;
+  lowest.lowest_score = 0;
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    EXPECT_EQ(right_on_adversarial_inputs(type, {}), 12) << to_string(type);
+    EXPECT_EQ(right_on_adversarial_inputs(type, maximum), 0) << to_string(type);
+    EXPECT_EQ(right_on_adversarial_inputs(type, lowest), 0) << to_string(type);
+    EXPECT_LE(right_on_adversarial_inputs(type, lengths), 2) << to_string(type);  // all are full
+  }
 }
 
 TEST(AttentionReference, CatchesUnwrittenAndInfiniteElements) {

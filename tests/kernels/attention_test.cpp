@@ -42,7 +42,7 @@ Problem random_problem(std::size_t number, Random& random, bool few_queries) {
 
 /// Valid keys of each sequence: all, few, or any number.
 std::vector<std::int64_t> random_lengths(const Problem& problem, Random& random) {
-  const std::int64_t least = problem.dim("causal") != 0 ? problem.dim("q") : 1;
+  const std::int64_t least = below(random, 2) == 0 ? 0 : problem.dim("q");
   const std::int64_t most = problem.dim("kv");
   std::vector<std::int64_t> lengths;
   for (std::int64_t i = 0; i < problem.dim("batch"); ++i) {
@@ -73,13 +73,14 @@ void expect_right(Device& device, const Problem& problem, const Config& config,
   auto inputs = attention_inputs(problem, seed, lengths);
   // What lies behind the valid keys is no number, and must not matter.
   for (std::size_t b = 0; b < lengths.size(); ++b) {
+    const auto length = static_cast<std::size_t>(std::max<std::int64_t>(0, lengths[b]));
     for (const std::size_t tensor : {1, 2}) {
       HostTensor& t = inputs[tensor];
       const std::size_t kv = static_cast<std::size_t>(problem.dim("kv"));
       const std::size_t dim = static_cast<std::size_t>(t.spec.cols);
       for (std::size_t row = 0; row < static_cast<std::size_t>(t.spec.rows); ++row) {
         const bool mine = row / kv / static_cast<std::size_t>(problem.dim("kv_heads")) == b;
-        if (!mine || row % kv < static_cast<std::size_t>(lengths[b])) continue;
+        if (!mine || row % kv < length) continue;
         std::memset(t.data.data() + row * dim * size_of(t.spec.dtype), 0xff,
                     dim * size_of(t.spec.dtype));
       }
@@ -179,6 +180,19 @@ TEST_P(AttentionKernel, LengthsOfNothingAndOfOneKey) {
     const Problem problem = attention_problem({3, 2, 1, 2, 70, 64, causal}, DType::f16, DType::f16);
     for (const Config& config : defaults_of(problem)) {
       expect_right(device_, problem, config, {0, 1, 70});
+    }
+  }
+}
+
+// Of four causal queries, the first ones see nothing where there are fewer keys than that; and
+// there are never more keys than room for them, whatever the lengths say.
+TEST_P(AttentionKernel, CausalLengthsBelowTheQueriesAndAboveTheCapacity) {
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  for (const DType type : {DType::f16, DType::f32}) {
+    const Problem problem = attention_problem({7, 2, 1, 4, 70, 64, true}, type, type);
+    for (const Variant& variant : find_template("attention")->variants) {
+      const auto config = default_of(variant, problem);
+      if (config) expect_right(device_, problem, *config, {0, 1, 2, 70, 71, most, -1});
     }
   }
 }

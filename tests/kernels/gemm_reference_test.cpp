@@ -227,5 +227,16 @@ TEST(GemmErrorModel, ActivationsAreWhatTheyAreCalled) {
   }
 }
 
+// One that stops an exponential at e^20 gives -30 / e^20 = -6e-8 for silu(-30).
+TEST(GemmErrorModel, HoldsVanishingActivationsToWhatIsLeftOfThem) {
+  const GemmErrorModel model(
+      gemm_problem(64, 64, 64, DType::f32, DType::f32, {{"epilogue", "silu"}}));
+  const Expected e = model.expect({-30, 30, 0, 0, 0});
+  EXPECT_NEAR(e.value, -30 * std::exp(-30.0), 1e-15);
+  EXPECT_LT(e.bound, 1e-14);
+  const Expected turning = model.expect({-1.2784645, 30, 0, 0, 0});  // silu is least there
+  EXPECT_GE(turning.bound, 1.1 * model.product_factor() * 30);
+}
+
 }  // namespace
 }  // namespace greta

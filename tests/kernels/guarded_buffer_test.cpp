@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
@@ -51,6 +52,49 @@ TEST(GuardedBuffer, SeesOneHalfPrecisionElementBesideTheTensor) {
       EXPECT_EQ(write(elements - 1), "") << elements;
       EXPECT_EQ(write(elements), "wrote 1 bytes past the end of tensor C") << elements;
       EXPECT_EQ(write(-1), "wrote 2 bytes before tensor C") << elements;
+    }
+  }
+}
+
+/// A plan of one thread that copies the 4 bytes `offset` bytes after the first tensor's start to
+/// the second one.
+LaunchPlan reader(std::int64_t offset) {
+  LaunchPlan plan = writer(0, OperandArgument{0});
+  plan.sources[0].text = R"(#version 460
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_shader_16bit_storage : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int16 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+layout(local_size_x = 1) in;
+layout(buffer_reference, std430, buffer_reference_align = 2) buffer Half { uint16_t v; };
+layout(push_constant) uniform Arguments { uint64_t from, offset, to; } args;
+void main() {
+  for (uint i = 0; i < 4; i += 2)
+    Half(args.to + i).v = Half(args.from + args.offset + i).v;
+})";
+  plan.sources[0].argument_bytes = 24;
+  plan.launches[0].arguments = {OperandArgument{0}, static_cast<std::uint64_t>(offset),
+                                OperandArgument{1}};
+  return plan;
+}
+
+// One that reads an element too far, of whatever type, computes NaN, and finds no valid index
+// there.
+TEST(GuardedBuffer, IsNanOfEveryTypeAndNoIndexForThoseWhoReadBesideTheTensor) {
+  for (const DType type : {DType::f16, DType::bf16, DType::f32, DType::i32}) {
+    for (const std::int64_t elements : {1, 2, 3, 8}) {
+      const auto size = static_cast<std::int64_t>(size_of(type));
+      const std::vector<TensorSpec> tensors{{"in", Role::input, type, 1, elements},
+                                            {"out", Role::output, type, 1, 4 / size}};
+      for (const std::int64_t element : {-4 / size, elements, elements + 1}) {
+        const auto run = test::run_plan(test::device(), reader(element * size), tensors,
+                                        test::random_inputs({tensors[0]}, 1));
+        const HostTensor& read = run.value().outputs[0];
+        for (std::size_t i = 0; i < read.spec.elements(); ++i) {
+          const bool harmless = type == DType::i32 ? read.at(i) < 0 : std::isnan(read.at(i));
+          EXPECT_TRUE(harmless) << to_string(type) << ' ' << elements << ' ' << element;
+        }
+      }
     }
   }
 }

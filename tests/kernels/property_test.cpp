@@ -24,7 +24,10 @@ class RandomProblems {
   void check_random_problems(std::size_t count, std::uint64_t seed) {
     const auto choices = random_choices(kernel_, device_.info(), "", count, seed);
     EXPECT_EQ(choices.size(), count);
-    for (const auto& [problem, config] : choices) check(problem, config, seed++);
+    for (const auto& [problem, config] : choices) {
+      check(problem, config, seed, seed % 2 == 0 ? InputStyle::plain : InputStyle::adversarial);
+      ++seed;
+    }
   }
 
   std::size_t types() const { return kernel_.dtypes.size(); }
@@ -37,12 +40,12 @@ class RandomProblems {
   std::uint64_t own_seed() const { return 1 + static_cast<std::uint64_t>(device_.info().index); }
 
  private:
-  void check(const Problem& problem, const Config& config, std::uint64_t seed) {
+  void check(const Problem& problem, const Config& config, std::uint64_t seed, InputStyle style) {
     SCOPED_TRACE(problem.key() + " | " + config.text());
     const auto plan = kernel_.plan(problem, device_.info(), config);
     ASSERT_TRUE(plan) << plan.failure().message;
     const auto tensors = kernel_.tensors(problem);
-    const auto inputs = kernel_.inputs(problem, seed);
+    const auto inputs = kernel_.inputs(problem, seed, style);
     const auto run = test::run_plan(device_, *plan, tensors, inputs, 2);
     ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
     EXPECT_EQ(run->overrun, "");

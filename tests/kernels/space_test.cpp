@@ -100,6 +100,24 @@ TEST_P(RandomSpaces, AtAndIndexAreInverseBijections) {
   EXPECT_THROW(space_.at(space_.count()), Error);
 }
 
+TEST_P(RandomSpaces, UsedValuesAreThoseOfValidConfigurations) {
+  for (const Alternative& alternative : space_.alternatives()) {
+    std::map<std::string, std::set<int>> expected;
+    for (const Config& config : all_) {
+      if (config.variant != alternative.variant) continue;
+      for (const auto& [name, value] : config.values) expected[name].insert(value);
+    }
+    const auto used = space_.used(alternative.variant);
+    ASSERT_EQ(used.size(), alternative.parameters.size());
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      EXPECT_EQ(used[i].name, alternative.parameters[i].name);
+      const std::set<int> values(used[i].values.begin(), used[i].values.end());
+      EXPECT_EQ(values, expected[used[i].name]);
+      EXPECT_EQ(values.size(), used[i].values.size());
+    }
+  }
+}
+
 TEST_P(RandomSpaces, NeighboursAreValidAndComplete) {
   for (const Config& config : all_) {
     for (const bool adjacent : {false, true}) {

@@ -7,6 +7,7 @@
 
 #include "db/trial.hpp"
 #include "db/tuned_db.hpp"
+#include "kernels/model/adversarial.hpp"
 #include "kernels/model/problem.hpp"
 #include "runtime/device/device_info.hpp"
 
@@ -20,6 +21,8 @@ struct TrialLimits {
   double best_us = 0;      ///< race against this; 0: no race
   bool cold = true;
   bool reject_spills = false;  ///< a candidate whose kernels spill fails (`constraints`) unverified
+  /// What verify() checks with; evaluate() checks and times with plain ones.
+  InputStyle inputs = InputStyle::plain;
 };
 
 /// Times of several candidates in interleaved rounds.
@@ -45,7 +48,7 @@ class Evaluator {
   /// A failure of the candidate is in the Trial; only trouble that ends the run throws.
   virtual Trial evaluate(const Problem& problem, const Config& config,
                          const TrialLimits& limits) = 0;
-  /// Verifies only, on inputs drawn from `seed`.
+  /// Verifies only, on inputs drawn from `seed` as the limits say.
   virtual Trial verify(const Problem& problem, const Config& config, std::uint64_t seed,
                        const TrialLimits& limits) = 0;
   /// Times verified candidates in `rounds` interleaved rounds, each in random order, with a

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "kernels/catalog.hpp"
-#include "runtime/device/hash.hpp"
+#include "tuner/evaluate/small_checks.hpp"
+#include "tuner/evaluate/workload.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/sampler.hpp"
 #include "tuner/measure/stopwatch.hpp"
@@ -16,14 +16,8 @@ namespace {
 
 constexpr int maximum_lookahead = 16;
 
-const KernelTemplate& template_of(const Problem& problem) {
-  const auto* kernel_template = find_template(problem.op);
-  if (kernel_template == nullptr) throw Error(fmt::format("no operation named {}", problem.op));
-  return *kernel_template;
-}
-
 Result<LaunchPlan> plan_of(const Problem& problem, const DeviceInfo& info, const Config& config) {
-  return template_of(problem).plan(problem, info, config);
+  return template_for(problem).plan(problem, info, config);
 }
 
 // What a candidate's own launch can end in. Anything else is trouble of the device or the host.
@@ -42,16 +36,6 @@ Status trial_status(Status status) {
 
 }  // namespace
 
-struct LocalEvaluator::Workload {
-  Problem problem;
-  std::uint64_t seed = 0;
-  Operands operands;
-  std::vector<HostTensor> restored;      // input_output tensors' data, by position; empty otherwise
-  std::vector<HostTensor> outputs;       // of the last candidate
-  std::vector<HostTensor> inputs;        // for the reference, until it is made
-  std::unique_ptr<Reference> reference;  // made for the first check: rounds need none
-};
-
 struct LocalEvaluator::Open {
   explicit Open(const DeviceInfo& info) : rounds(info) {}
 
@@ -60,7 +44,8 @@ struct LocalEvaluator::Open {
   std::optional<LaunchTimer> cold_timer;
   std::optional<LaunchTimer> warm_timer;
   std::optional<Workload> workload;
-  RoundTimer rounds;  // holds candidates of the workload's problem
+  std::optional<SmallChecks> small;  // of the problem that was evaluated last
+  RoundTimer rounds;                 // holds candidates of the workload's problem
 };
 
 LocalEvaluator::LocalEvaluator(const EvaluatorOptions& options) : options_(options) {
@@ -109,38 +94,24 @@ void LocalEvaluator::prepare(const Problem& problem, const std::vector<Config>& 
   }
 }
 
-// Operands and reference of a problem. One workload is kept: a session works on one at a time.
-Result<LocalEvaluator::Workload*> LocalEvaluator::workload(const Problem& problem,
-                                                           std::uint64_t seed) {
+// One workload is kept: a session works on one problem at a time.
+Result<Workload*> LocalEvaluator::workload(const Problem& problem, std::uint64_t seed,
+                                           InputStyle style) {
   auto& current = open_->workload;
-  const bool same_problem = current && current->problem == problem;
-  if (same_problem && current->seed == seed) return &*current;
-  if (!same_problem) {
+  if (!current || current->problem() != problem) {
     open_->rounds.clear();
     current.reset();
     open_->device->trim();
-    auto operands = Operands::create(*open_->device, template_of(problem).tensors(problem));
-    if (!operands) return operands.failure();
-    current.emplace();
-    current->problem = problem;
-    current->operands = *std::move(operands);
+    auto created = Workload::create(*open_->device, problem);
+    if (!created) return created.failure();
+    current = *std::move(created);
   }
-  current->reference.reset();
-  current->inputs = template_of(problem).inputs(problem, seed);
-  auto input = current->inputs.begin();
-  const auto& specs = current->operands.specs();
-  current->restored.assign(specs.size(), {});
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].role == Role::output) continue;
-    auto uploaded = current->operands.upload(*open_->device, i, *input);
-    if (!uploaded) {
+  if (!current->has_inputs(seed, style)) {
+    if (auto set = current->set_inputs(*open_->device, seed, style); !set) {
       current.reset();
-      return uploaded.failure();
+      return set.failure();
     }
-    if (specs[i].role == Role::input_output) current->restored[i] = *input;
-    ++input;
   }
-  current->seed = seed;
   return &*current;
 }
 
@@ -165,7 +136,7 @@ Result<PreparedPlan> LocalEvaluator::make_candidate(const Problem& problem, cons
   const auto plan = plan_of(problem, info_, config);
   if (!plan) return plan.failure();
   auto candidate = PreparedPlan::create(
-      *open_->device, *plan, open_->workload->operands,
+      *open_->device, *plan, open_->workload->operands(),
       [&](const KernelSource& source) { return open_->compiler->take(source); });
   if (!candidate) return candidate;
   trial.content_keys = candidate->content_keys();
@@ -180,53 +151,33 @@ Result<PreparedPlan> LocalEvaluator::make_candidate(const Problem& problem, cons
 Result<void> LocalEvaluator::check(const PreparedPlan& candidate, const TrialLimits& limits,
                                    Trial& trial) {
   const Lap lap(trial.verify_s);
-  Device& device = *open_->device;
-  Workload& load = *open_->workload;
-  Stream& stream = open_->warm_timer->stream();
-  for (std::size_t i = 0; i < load.restored.size(); ++i) {
-    if (load.restored[i].data.empty()) continue;
-    if (auto r = load.operands.upload(device, i, load.restored[i]); !r) return r;
-  }
-  const auto record = [&]() -> Result<void> {
-    if (auto r = load.operands.poison_outputs(stream); !r) return r;
-    if (auto r = candidate.poison_workspace(stream); !r) return r;
-    return candidate.record(stream);
-  };
-  if (auto r = record(); !r) {
-    stream.discard();
-    return r;
-  }
-  if (auto r = stream.synchronize(deadline_of(limits.run_s)); !r) return r;
+  return open_->workload->check(*open_->device, open_->warm_timer->stream(), candidate,
+                                limits.run_s, trial.verdict);
+}
 
-  auto guard = load.operands.broken_guard(device);
-  if (guard && !*guard) guard = candidate.broken_guard(device);
-  if (!guard) return guard.failure();
-  const auto zero = candidate.zeroed_part_is_zero(device);
-  if (!zero) return zero.failure();
-  if (auto r = load.operands.download_outputs(device, load.outputs); !r) return r;
-  if (!load.reference) {
-    load.reference = template_of(load.problem).reference(load.problem, load.inputs, load.seed);
-    load.inputs.clear();
-  }
-  trial.verdict = load.reference->check(load.outputs);
-  if (*guard) {
+// What this takes is little beside compiling and timing (docs/measurement.md), so every candidate
+// is checked, before it is timed: a wrong one would mislead the search.
+Result<void> LocalEvaluator::check_small(const Problem& problem, const Config& config,
+                                         const PreparedPlan& candidate, const TrialLimits& limits,
+                                         Trial& trial) {
+  const Lap lap(trial.verify_s);
+  const auto plan = plan_of(problem, info_, config);
+  if (!plan) return plan.failure();
+  auto& small = open_->small;
+  if (!small || small->problem() != problem) small.emplace(problem, info_, options_.seed);
+  auto right = small->check(*open_->device, open_->warm_timer->stream(), config, *plan, candidate,
+                            limits.run_s, trial.verdict.method);
+  if (!right && right.failure().status == Status::correctness) {
     trial.verdict.passed = false;
-    trial.verdict.detail = **guard;
+    trial.verdict.detail = right.failure().message;
   }
-  if (!*zero) {
-    trial.verdict.passed = false;
-    trial.verdict.detail = "left counters in the workspace that the next run would start from";
-  }
-  if (!trial.verdict.passed) {
-    return Failure{Status::correctness, trial.verdict.detail, {}};
-  }
-  return {};
+  return right;
 }
 
 // For launches on the workload's operands.
 LaunchTimer& LocalEvaluator::timer(const TrialLimits& limits) {
   LaunchTimer& timer = limits.cold ? *open_->cold_timer : *open_->warm_timer;
-  timer.set_written_bytes(open_->workload->operands.written_bytes());
+  timer.set_written_bytes(open_->workload->operands().written_bytes());
   return timer;
 }
 
@@ -282,12 +233,12 @@ Trial LocalEvaluator::run_trial(const Problem& problem, const Config& config,
 // A candidate that wrote over its inputs may have passed, so that the next one fails: whoever fails
 // is checked once more on operands made anew before it is believed.
 Result<PreparedPlan> LocalEvaluator::checked(const Problem& problem, const Config& config,
-                                             std::uint64_t seed, const TrialLimits& limits,
-                                             Trial& trial) {
+                                             std::uint64_t seed, InputStyle style,
+                                             const TrialLimits& limits, Trial& trial) {
   for (int attempt = 0;; ++attempt) {
     {
       const Lap lap(trial.verify_s);
-      if (auto load = workload(problem, seed); !load) throw Error(load.failure());
+      if (auto load = workload(problem, seed, style); !load) throw Error(load.failure());
     }
     auto candidate = make_candidate(problem, config, trial);
     if (!candidate) return candidate;
@@ -305,8 +256,10 @@ Result<PreparedPlan> LocalEvaluator::checked(const Problem& problem, const Confi
 Trial LocalEvaluator::evaluate(const Problem& problem, const Config& config,
                                const TrialLimits& limits) {
   return run_trial(problem, config, [&](Trial& trial) -> Result<void> {
-    const auto candidate = checked(problem, config, options_.seed, limits, trial);
+    const auto candidate =
+        checked(problem, config, options_.seed, InputStyle::plain, limits, trial);
     if (!candidate) return candidate.failure();
+    if (auto right = check_small(problem, config, *candidate, limits, trial); !right) return right;
     const Lap lap(trial.measure_s);
     auto measurement = measure(*candidate, limits);
     if (!measurement) return measurement.failure();
@@ -318,7 +271,7 @@ Trial LocalEvaluator::evaluate(const Problem& problem, const Config& config,
 Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::uint64_t seed,
                              const TrialLimits& limits) {
   return run_trial(problem, config, [&](Trial& trial) -> Result<void> {
-    const auto candidate = checked(problem, config, seed, limits, trial);
+    const auto candidate = checked(problem, config, seed, limits.inputs, limits, trial);
     if (!candidate) return candidate.failure();
     return {};
   });
@@ -326,7 +279,7 @@ Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::
 
 Result<void> LocalEvaluator::prepare_rounds(const Problem& problem,
                                             const std::vector<Config>& configs) {
-  if (auto load = workload(problem, options_.seed); !load) return load.failure();
+  if (auto load = workload(problem, options_.seed, InputStyle::plain); !load) return load.failure();
   if (open_->rounds.holds(configs)) return {};
   open_->rounds.clear();  // before others need the memory
   std::vector<PreparedPlan> candidates;

@@ -4,13 +4,12 @@
 #include <optional>
 #include <string>
 
-#include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
-#include "kernels/model/kernel_template.hpp"
 #include "runtime/device/backend.hpp"
 #include "tuner/evaluate/compile_ahead.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/evaluate/round_timer.hpp"
+#include "tuner/evaluate/workload.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
@@ -54,16 +53,17 @@ class LocalEvaluator : public Evaluator {
   bool lost() const { return lost_; }
 
  private:
-  struct Open;      // everything that lives on the device
-  struct Workload;  // one problem's operands, inputs and reference
+  struct Open;  // everything that lives on the device
 
   void open();
   void recover();
-  Result<Workload*> workload(const Problem& problem, std::uint64_t seed);
+  Result<Workload*> workload(const Problem& problem, std::uint64_t seed, InputStyle style);
   Result<PreparedPlan> make_candidate(const Problem& problem, const Config& config, Trial& trial);
   Result<void> check(const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);
+  Result<void> check_small(const Problem& problem, const Config& config,
+                           const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);
   Result<PreparedPlan> checked(const Problem& problem, const Config& config, std::uint64_t seed,
-                               const TrialLimits& limits, Trial& trial);
+                               InputStyle style, const TrialLimits& limits, Trial& trial);
   LaunchTimer& timer(const TrialLimits& limits);
   Result<Measurement> measure(const PreparedPlan& candidate, const TrialLimits& limits);
   Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs);

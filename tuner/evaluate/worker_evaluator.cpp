@@ -104,7 +104,7 @@ void WorkerEvaluator::start() {
 
 double WorkerEvaluator::deadline(const Problem& problem, std::uint64_t seed,
                                  const TrialLimits& limits) {
-  auto workload = fmt::format("{} {}", problem.key(), seed);
+  auto workload = fmt::format("{} {} {}", problem.key(), seed, static_cast<int>(limits.inputs));
   const double preparing_s = workload == workload_ ? check_s : first_s;
   workload_ = std::move(workload);
   return limits.compile_s + 3 * limits.run_s + limits.measure_s + preparing_s;

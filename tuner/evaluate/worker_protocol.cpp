@@ -72,9 +72,13 @@ EvaluatorOptions evaluator_options_from_json(const json& in) {
 }
 
 json to_json(const TrialLimits& limits) {
-  return {{"run_s", limits.run_s},         {"compile_s", limits.compile_s},
-          {"measure_s", limits.measure_s}, {"best_us", limits.best_us},
-          {"cold", limits.cold},           {"reject_spills", limits.reject_spills}};
+  return {{"run_s", limits.run_s},
+          {"compile_s", limits.compile_s},
+          {"measure_s", limits.measure_s},
+          {"best_us", limits.best_us},
+          {"cold", limits.cold},
+          {"reject_spills", limits.reject_spills},
+          {"adversarial", limits.inputs == InputStyle::adversarial}};
 }
 
 TrialLimits limits_from_json(const json& in) {
@@ -85,6 +89,7 @@ TrialLimits limits_from_json(const json& in) {
   limits.best_us = in.at("best_us").get<double>();
   limits.cold = in.at("cold").get<bool>();
   limits.reject_spills = in.at("reject_spills").get<bool>();
+  if (in.at("adversarial").get<bool>()) limits.inputs = InputStyle::adversarial;
   return limits;
 }
 

@@ -65,6 +65,8 @@ std::string operation_section(const KernelTemplate& kernel) {
   std::string text =
       fmt::format("## {}\n\n{}.\n\n{}\n", kernel.name, kernel.summary, options_table(kernel));
   text += fmt::format("Types: {}.\n\nError bound: {}.\n\n", types_text(kernel), kernel.bound);
+  if (!kernel.out_of_range.empty())
+    text += fmt::format("Out of range: {}.\n\n", kernel.out_of_range);
   text += fmt::format("Told for `{}`.\n\n", problem.key());
   for (const Variant& variant : kernel.variants) {
     text += variant_section(variant, variant.space(problem, device));

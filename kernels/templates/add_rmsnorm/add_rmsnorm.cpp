@@ -36,6 +36,7 @@ KernelTemplate make_add_rmsnorm() {
       "256) merges of partial sums, and 7u for it and the products; u = 2^-24; the output's "
       "rounding";
   t.work = work;
+  t.harden = rows::harden_norm;
   t.reference = add_rmsnorm_reference;
   return t;
 }

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <limits>
+#include <random>
 
+#include "kernels/model/random.hpp"
 #include "kernels/reference/argmax.hpp"
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/plan.hpp"
@@ -236,6 +240,34 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   return plan;
 }
 
+/// A part of a row is walked by the threads that share it, ITEMS loads at a time.
+std::vector<Division> divisions(const Problem& problem, const Config& config) {
+  const Shape shape(problem);
+  const std::int64_t round = std::int64_t{lanes_of(config)} * config["VEC"] * config["ITEMS"];
+  const Division part{"part of a row", part_of(shape, config), round};
+  if (config.has("ROWS")) return {{"rows", shape.rows, config["ROWS"], "ROWS", never}, part};
+  return {{"vectors of a row", shape.cols / config["VEC"], config["SPLIT"], "SPLIT", never}, part};
+}
+
+/// Rows of all values, and some elements that are no numbers or infinite.
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  HostTensor& x = inputs[0];
+  mix_in_adversarial_rows(x, magnitudes_of(problem.dtype), seed);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double values[] = {std::numeric_limits<double>::quiet_NaN(), infinity, -infinity};
+  std::mt19937_64 random(mix64(seed));
+  for (std::int64_t row = 0; row < x.spec.rows; ++row) {
+    if (uniform_below(random, 4) != 0) continue;
+    const double value = values[uniform_below(random, std::size(values))];
+    const std::uint64_t of_four = 1 + uniform_below(random, 4);
+    for (std::int64_t col = 0; col < x.spec.cols; ++col) {
+      if (uniform_below(random, 4) >= of_four) continue;
+      store_element(x.spec.dtype, x.data.data(), static_cast<std::size_t>(row * x.spec.cols + col),
+                    value);
+    }
+  }
+}
+
 }  // namespace
 
 KernelTemplate make_argmax() {
@@ -247,11 +279,13 @@ KernelTemplate make_argmax() {
   t.attributes = {x_stride_attribute("elements from one row of x to the next")};
   t.dtypes = {{DType::f32, DType::i32}, {DType::f16, DType::i32}, {DType::bf16, DType::i32}};
   t.sizes = {{1, 128256}, {64, 32000}, {4096, 40}, {3, 1001}};
-  t.variants = {{"split", split_space, plan, split_defaults,
-                 "SPLIT workgroups share a row; the last one to arrive compares what they found"},
-                {"row", row_space, plan, row_defaults,
-                 "a workgroup takes ROWS rows, each with an equal share of its threads"}};
+  t.variants = {
+      {"split", split_space, plan, split_defaults,
+       "SPLIT workgroups share a row; the last one to arrive compares what they found", divisions},
+      {"row", row_space, plan, row_defaults,
+       "a workgroup takes ROWS rows, each with an equal share of its threads", divisions}};
   t.work = work;
+  t.harden = harden;
   t.tensors = tensors;
   t.reference = argmax_reference;
   t.stand_in = fewer_rows;

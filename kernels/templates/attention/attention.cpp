@@ -8,6 +8,7 @@
 
 #include "kernels/model/random.hpp"
 #include "kernels/reference/attention.hpp"
+#include "kernels/templates/attention/adversarial.hpp"
 #include "kernels/templates/attention/shape.hpp"
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/number.hpp"
@@ -136,7 +137,7 @@ KernelTemplate make_attention() {
       {"batch", "sequences", 1, most, "1", {1, 2}},
       {"heads", "heads of queries", 1, most, "", {2, 4}},
       {"kv_heads", "heads of keys and values", 1, most, "heads", {1, 2}},
-      {"q", "queries of a sequence", 1, most, "", {1, 9, 40}},
+      {"q", "queries of a sequence", 1, most, "", {1, 4, 9, 40}},
       {"kv", "keys of a sequence that there is room for", 1, most, "q", {1, 70}},
       {"dim", "elements of a head: a multiple of 8", 8, 256, "", {8, 64, 80}},
       {"causal", "1: a query sees only the keys up to its own", 0, 1, "0", {0, 1}},
@@ -161,9 +162,14 @@ KernelTemplate make_attention() {
              {1, 8, 2, 300, 1000, 80, 1},     {2, 16, 16, 512, 512, 64, 0},
              {1, 4, 4, 1000, 1000, 96, 1},    {1, 8, 4, 2, 500, 256, 1}};
   t.check = check;
+  t.out_of_range =
+      "a length below 0 counts as 0, one above kv as kv; a query that sees no key gives zeros, as "
+      "the "
+      "first ones of a causal sequence do whose length is below q";
   t.work = work;
   t.tensors = tensors;
   t.input = input;
+  t.harden = attention::harden;
   t.reference = attention_reference;
   t.stand_in = stand_in;
   t.variants = {attention::decode(), attention::matrix(), attention::vector()};

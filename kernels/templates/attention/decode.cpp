@@ -233,12 +233,25 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   return plan;
 }
 
+/// The queries of a KV head are cut into parts, its keys into slices, and these into rounds.
+std::vector<Division> divisions(const Problem& problem, const Config& c) {
+  const Shape shape = shape_of(problem);
+  const std::int64_t slice = ceil_div(shape.capacity, c["SPLIT"]);
+  return {{"queries of a KV head", queries_of(shape), rows_of(shape), "", never},
+          {"slices of kv", shape.capacity, c["SPLIT"], "SPLIT", never},
+          {"keys of a slice", slice, slots_of(c) * c["UNROLL"]}};
+}
+
 }  // namespace
 
 Variant decode() {
-  return {"decode", space, plan, defaults,
+  return {"decode",
+          space,
+          plan,
+          defaults,
           "few queries, bound by reading the keys once: heads that share a KV head read a slice of "
-          "its keys together, and the last slice joins them all"};
+          "its keys together, and the last slice joins them all",
+          divisions};
 }
 
 }  // namespace greta::attention

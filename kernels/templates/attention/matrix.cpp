@@ -207,9 +207,15 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
 }  // namespace
 
 Variant matrix() {
-  return {"matrix", space, plan, defaults,
+  return {"matrix",
+          space,
+          plan,
+          defaults,
           "many queries, on matrix cores: a workgroup computes a tile of one head's queries over "
-          "all keys, with scores and outputs in registers"};
+          "all keys, with scores and outputs in registers",
+          [](const Problem& problem, const Config& c) {
+            return prefill_divisions(shape_of(problem), c, Kernel::queries(c));
+          }};
 }
 
 }  // namespace greta::attention

@@ -42,6 +42,12 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
   };
 }
 
+std::vector<Division> prefill_divisions(const Shape& shape, const Config& c, std::int64_t queries) {
+  return {{"q", shape.queries, queries, c.has("BQ") ? "BQ" : ""},
+          {"kv", shape.capacity, c["BK"], "BK"},
+          {"heads", shape.batch * shape.heads, c["TOGETHER"], "TOGETHER"}};
+}
+
 LaunchPlan prefill_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,
                         const Defines& defines, std::int64_t queries, std::int64_t threads) {
   const std::int64_t tiles = ceil_div(shape.queries, queries);

@@ -18,6 +18,11 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
                                          std::vector<std::string> parameters,
                                          std::function<std::int64_t(const Config&)> queries);
 
+/// What such a kernel cuts: the queries into tiles, the keys into steps of BK, and the heads of all
+/// sequences into groups of TOGETHER.
+std::vector<Division> prefill_divisions(const Shape& shape, const Config& config,
+                                        std::int64_t queries);
+
 /// The one launch of a kernel with this text and so many queries and threads in a workgroup.
 LaunchPlan prefill_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,
                         const Defines& defines, std::int64_t queries, std::int64_t threads);

@@ -166,9 +166,15 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
 }  // namespace
 
 Variant vector() {
-  return {"vector", space, plan, defaults,
+  return {"vector",
+          space,
+          plan,
+          defaults,
           "many queries by plain multiplications, for f32 and devices without matrix cores: a tile "
-          "of one head's queries over all keys"};
+          "of one head's queries over all keys",
+          [](const Problem& problem, const Config& c) {
+            return prefill_divisions(shape_of(problem), c, c["BQ"]);
+          }};
 }
 
 }  // namespace greta::attention

@@ -127,7 +127,10 @@ Variant elementwise_variant(const ElementwiseKernel& kernel) {
           [kernel, name](const Problem& problem, const DeviceInfo& device) {
             return defaults(name, kernel.shape(problem), problem, device);
           },
-          kernel.summary};
+          kernel.summary,
+          [kernel](const Problem& problem, const Config& config) {
+            return kernel.shape(problem).divisions(config);
+          }};
 }
 
 ElementwiseShape flat_shape(std::int64_t elements, int loads) {
@@ -136,12 +139,19 @@ ElementwiseShape flat_shape(std::int64_t elements, int loads) {
   shape.workgroups = [elements](const Config& c) {
     return ceil_div(ceil_div(elements, c["VEC"]), std::int64_t{c["THREADS"]} * c["ITEMS"]);
   };
+  shape.divisions = [elements](const Config& c) -> std::vector<Division> {
+    return {{"vectors", ceil_div(elements, c["VEC"]), std::int64_t{c["THREADS"]} * c["ITEMS"]},
+            {"elements", elements, c["VEC"], "VEC"}};
+  };
   return shape;
 }
 
 ElementwiseShape row_shape(std::int64_t rows, std::int64_t run, std::string_view run_name,
                            int loads) {
   ElementwiseShape shape = flat_shape(rows * run, loads);
+  shape.divisions = [elements = rows * run](const Config& c) -> std::vector<Division> {
+    return {{"vectors", elements / c["VEC"], std::int64_t{c["THREADS"]} * c["ITEMS"]}};
+  };
   shape.run = run;
   shape.run_name = run_name;
   return shape;

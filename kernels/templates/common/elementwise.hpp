@@ -26,6 +26,7 @@ struct ElementwiseShape {
   std::int64_t most_items = largest_items;
   std::string_view items_name = "";  ///< for messages: "heads"; empty: any ITEMS are right
   std::function<std::int64_t(const Config&)> workgroups;
+  std::function<std::vector<Division>(const Config&)> divisions;  ///< as Variant::divisions
 };
 
 /// The only kernel of an operation.

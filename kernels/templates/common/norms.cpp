@@ -1,5 +1,9 @@
 #include "kernels/templates/common/norms.hpp"
 
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/model/random.hpp"
 #include "kernels/templates/common/number.hpp"
 #include "kernels/templates/common/rows.hpp"
 
@@ -37,6 +41,18 @@ void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem,
   const std::string affine = problem.attribute("affine", fallback);
   if (affine != "none") tensors.push_back(first_row(problem, "weight"));
   if (affine == "weight_bias") tensors.push_back(first_row(problem, "bias"));
+}
+
+void harden_norm(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  const double cols = static_cast<double>(problem.dim("cols"));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const DType type = inputs[i].spec.dtype;
+    Magnitudes range = magnitudes_of(type);
+    const bool factor = inputs[i].spec.rows == 1 && i > 0;
+    range.most = std::min(range.most, factor ? 0x1p40 : 0x1p59 / std::sqrt(cols));
+    if (factor) range.least = std::max(range.least, 0x1p-40);
+    mix_in_adversarial_rows(inputs[i], range, mix64(seed + i));
+  }
 }
 
 }  // namespace greta::rows

@@ -20,4 +20,8 @@ Attribute epsilon_attribute();
 void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem,
                 std::string_view fallback);
 
+/// KernelTemplate::harden of a norm. Squares of a row's elements, and of what weight and bias make
+/// of them, add up to numbers that f32 has.
+void harden_norm(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
+
 }  // namespace greta::rows

@@ -143,6 +143,24 @@ LaunchPlan plan_split(const Operation& operation, const Problem& problem, const 
   return plan;
 }
 
+/// A part of a row is walked by the threads that share it, ITEMS loads at a time. Of a row that is
+/// held, the threads have one load after the other.
+std::vector<Division> divisions(const Problem& problem, const Config& config) {
+  const Walk walk = walk_of(config);
+  const std::int64_t cols = problem.dim("cols");
+  const std::int64_t round = std::int64_t{walk.threads} / walk.rows * walk.vec * walk.items;
+  std::vector<Division> list;
+  if (config.has("ROWS")) list.push_back({"rows", problem.dim("rows"), walk.rows, "ROWS", 3});
+  if (!config.has("SPLIT")) {
+    list.push_back({"cols", cols, round});
+    return list;
+  }
+  const std::int64_t part = ceil_div(ceil_div(cols, walk.split), walk.vec) * walk.vec;
+  list.push_back({"vectors of a row", cols / walk.vec, walk.split, "SPLIT", never});
+  list.push_back({"part of a row", part, round});
+  return list;
+}
+
 /// Makes a variant of functions that are told the operation.
 template <typename SpaceOf, typename PlanOf, typename DefaultsOf>
 Variant make(const char* name, const char* summary, const Operation& operation, SpaceOf space,
@@ -157,7 +175,8 @@ Variant make(const char* name, const char* summary, const Operation& operation, 
           [=](const Problem& problem, const DeviceInfo& device) {
             return defaults(operation, problem, device);
           },
-          summary};
+          summary,
+          divisions};
 }
 
 std::vector<Variant> variants(const Operation& operation) {

@@ -20,6 +20,11 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return random_indices(spec, problem.dim("vocabulary") - 1, seed);
 }
 
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  mix_in_invalid_indices(inputs[0], problem.dim("vocabulary"), seed);
+  mix_in_adversarial_rows(inputs[1], magnitudes_of(problem.dtype), seed);
+}
+
 /// As many rows of the table are read as the tokens can name; nothing is computed.
 Work work(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), dim = problem.dim("dim");
@@ -49,6 +54,7 @@ KernelTemplate make_embedding() {
   t.name = "embedding";
   t.summary = "rows of a table that ids name";
   t.bound = "none where types agree, else the output's rounding";
+  t.out_of_range = "an id below 0, or not below vocabulary, gives a row of NaN";
   t.dimensions = {{"tokens", "ids"}, {"vocabulary", "rows of the table"}, {"dim", "its columns"}};
   t.dtypes = converted_dtypes();
   t.sizes = {{4096, 128256, 4096}, {1, 128256, 4096}, {100, 1000, 1001}};
@@ -59,6 +65,7 @@ KernelTemplate make_embedding() {
   t.work = work;
   t.tensors = tensors;
   t.input = input;
+  t.harden = harden;
   t.reference = embedding_reference;
   t.stand_in = fewer_tokens;
   return t;

@@ -5,6 +5,7 @@
 #include "kernels/reference/gemm.hpp"
 #include "kernels/templates/common/number.hpp"
 #include "kernels/templates/common/work.hpp"
+#include "kernels/templates/gemm/adversarial.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 
 namespace greta {
@@ -111,6 +112,7 @@ KernelTemplate make_gemm() {
   t.variants = {gemm::gemv(), gemm::naive(), gemm::matrix(), gemm::tiled(), gemm::split_k()};
   t.naive = Config{"naive", {{"THREADS", 256}}};
   t.work = work;
+  t.harden = gemm::harden;
   t.tensors = tensors;
   t.reference = gemm_reference;
   t.fully_checked = gemm_fully_checked;

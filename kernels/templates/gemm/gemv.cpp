@@ -199,10 +199,19 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan;
 }
 
+/// A slice of K is walked by the threads beside each other along K, with UNROLL loads in each.
+std::vector<Division> divisions(const Shape& shape, const Config& c) {
+  const std::int64_t lanes = c["THREADS"] / c["COLS"], slice = slice_length(shape, c["SPLIT"], 16);
+  const std::int64_t load = shape.b_along_k ? c["VB"] : 1;
+  return {{"n", shape.n, width_of(shape, c)},
+          {"k", c["SPLIT"] == 1 ? shape.k : slice, lanes * c["UNROLL"] * load},
+          {"slices", ceil_div(shape.k, 16), c["SPLIT"], "SPLIT"}};
+}
+
 }  // namespace
 
 Variant gemv() {
-  return make_variant<space, plan, defaults>(
+  return make_variant<space, plan, defaults, divisions>(
       "gemv", "few rows, bound by reading B once: a workgroup computes some columns of all rows");
 }
 

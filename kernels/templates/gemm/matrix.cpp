@@ -219,7 +219,7 @@ Variant matrix() {
   constexpr auto any_defaults = [](const Shape& shape, const DeviceInfo& device) {
     return cooperative(device) ? cooperative_defaults(shape, device) : defaults(shape, device);
   };
-  return make_variant<any_space, any_plan, any_defaults>(
+  return make_variant<any_space, any_plan, any_defaults, divisions_of_tiles>(
       "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups");
 }
 

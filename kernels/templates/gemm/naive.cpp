@@ -46,10 +46,14 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo&) {
   return {{"naive", {{"THREADS", 256}}}};
 }
 
+std::vector<Division> divisions(const Shape& shape, const Config& config) {
+  return {{"elements", shape.m * shape.n, config["THREADS"], "THREADS"}};
+}
+
 }  // namespace
 
 Variant naive() {
-  return make_variant<space, plan, defaults>(
+  return make_variant<space, plan, defaults, divisions>(
       "naive", "the yardstick, and C or K too small for tiles: a thread computes one element");
 }
 

@@ -95,4 +95,17 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   return plan;
 }
 
+std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& c) {
+  // Every slice of a configuration that has several gets a whole step, or none.
+  const bool whole_steps = c.variant == "split_k";
+  std::vector<Division> list{
+      {"m", shape.m, c["BM"], "BM"},
+      {"n", shape.n, c["BN"], "BN"},
+      {"k", shape.k, c["BK"], "BK", whole_steps ? never : 1},
+      {"rows of tiles", ceil_div(shape.m, c["BM"]), c["SWIZZLE"], "SWIZZLE"}};
+  if (c.has("SPLIT"))
+    list.push_back({"slices", ceil_div(shape.k, c["BK"]), c["SPLIT"], "SPLIT", never});
+  return list;
+}
+
 }  // namespace greta::gemm

@@ -41,4 +41,8 @@ std::uint64_t partial_bytes(const Shape& shape, int split);
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          KernelSource kernel);
 
+/// What such a kernel cuts: C into tiles, these into groups of SWIZZLE rows, K into slices and
+/// steps.
+std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& config);
+
 }  // namespace greta::gemm

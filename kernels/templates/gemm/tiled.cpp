@@ -261,7 +261,7 @@ Variant tiled() {
   constexpr auto whole = [](const Shape& shape, const DeviceInfo& device) {
     return space(shape, device, false);
   };
-  return make_variant<whole, plan, defaults>(
+  return make_variant<whole, plan, defaults, divisions_of_tiles>(
       "tiled", "on vector units: a workgroup computes a tile of C from shared memory");
 }
 
@@ -271,7 +271,7 @@ Variant split_k() {
     return space(shape, device, true);
   };
   constexpr auto none = [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; };
-  return make_variant<split, plan, none>(
+  return make_variant<split, plan, none, divisions_of_tiles>(
       "split_k", "as tiled, for a slice of K; a second launch adds the slices");
 }
 

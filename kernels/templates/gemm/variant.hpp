@@ -9,7 +9,7 @@
 namespace greta::gemm {
 
 /// A variant by its functions of a Shape, see greta::Variant.
-template <auto space, auto plan, auto defaults>
+template <auto space, auto plan, auto defaults, auto divisions>
 Variant make_variant(std::string name, std::string summary) {
   return {std::move(name),
           [](const Problem& problem, const DeviceInfo& device) {
@@ -21,7 +21,10 @@ Variant make_variant(std::string name, std::string summary) {
           [](const Problem& problem, const DeviceInfo& device) {
             return defaults(shape_of(problem), device);
           },
-          std::move(summary)};
+          std::move(summary),
+          [](const Problem& problem, const Config& config) {
+            return divisions(shape_of(problem), config);
+          }};
 }
 
 Variant gemv(), naive(), matrix(), tiled(), split_k();

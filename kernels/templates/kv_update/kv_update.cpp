@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
+#include "kernels/model/random.hpp"
 #include "kernels/reference/kv_update.hpp"
 #include "kernels/templates/common/elementwise.hpp"
 #include "kernels/templates/common/limits.hpp"
@@ -28,6 +31,24 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
   if (spec.dtype != DType::i32) return random_tensor(spec, seed);
   return random_indices(spec, problem.dim("capacity") - problem.dim("tokens"), seed);
+}
+
+/// Positions of tokens of which some or all have no slot, before the first one or behind the last.
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  for (const std::size_t tensor : {0, 1, 3, 4}) {
+    HostTensor& t = inputs[tensor];
+    mix_in_adversarial_rows(t, magnitudes_of(t.spec.dtype), mix64(seed + tensor));
+  }
+  constexpr std::int64_t farthest = 2147483647;
+  const std::int64_t tokens = problem.dim("tokens"), capacity = problem.dim("capacity");
+  const std::int64_t positions[] = {capacity - tokens, capacity - (tokens + 1) / 2,
+                                    capacity - 1,      capacity,
+                                    farthest,          -(tokens / 2),
+                                    -tokens,           -1,
+                                    -farthest - 1};
+  const std::uint64_t draw = mix64(seed) % (2 * std::size(positions));  // else as it is, in half
+  if (draw >= std::size(positions)) return;
+  store_element(DType::i32, inputs[2].data.data(), 0, static_cast<double>(positions[draw]));
 }
 
 Result<void> check(const Problem& problem) {
@@ -75,6 +96,9 @@ KernelTemplate make_kv_update() {
   t.bound =
       "none where types agree, else the output's rounding; the rest of the caches stays as it is, "
       "bit for bit";
+  t.out_of_range =
+      "token i goes to slot position + i; a token whose slot is below 0, or not below capacity, is "
+      "left out";
   t.dimensions = {{"tokens", "tokens that are appended"},
                   {"kv_heads", "heads of keys and values"},
                   {"dim", "elements of a head"},
@@ -90,6 +114,7 @@ KernelTemplate make_kv_update() {
   t.work = work;
   t.tensors = tensors;
   t.input = input;
+  t.harden = harden;
   t.reference = kv_update_reference;
   t.stand_in = fewer_tokens;
   return t;

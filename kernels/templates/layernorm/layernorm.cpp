@@ -37,6 +37,7 @@ KernelTemplate make_layernorm() {
       "2 m + 3) u + (4 + 2 m) u D A / variance and 8u for root and products, u for the bias; u = "
       "2^-24; the output's rounding";
   t.work = work;
+  t.harden = rows::harden_norm;
   t.reference = layernorm_reference;
   return t;
 }

@@ -38,6 +38,7 @@ KernelTemplate make_layernorm_rmsnorm() {
       "epsilon) + (11 + 2 m + 5) u for the second root, m = 17 + max(8, cols / 256) merges of "
       "partial sums, and 6u for it and the products; u = 2^-24; the output's rounding";
   t.work = work;
+  t.harden = rows::harden_norm;
   t.reference = layernorm_rmsnorm_reference;
   return t;
 }

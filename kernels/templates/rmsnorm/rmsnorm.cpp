@@ -33,6 +33,7 @@ KernelTemplate make_rmsnorm() {
       "half of (11 + 2 m + 5) u for the root, m = 17 + max(8, cols / 256) merges of partial sums, "
       "and 6u for it and the products, of the element; u = 2^-24; the output's rounding";
   t.work = work;
+  t.harden = rows::harden_norm;
   t.reference = rmsnorm_reference;
   return t;
 }

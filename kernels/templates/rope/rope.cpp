@@ -46,6 +46,11 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return random_indices(spec, problem.dim("positions") - 1, seed);
 }
 
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  mix_in_adversarial_rows(inputs[0], magnitudes_of(problem.dtype), seed);
+  mix_in_invalid_indices(inputs[1], problem.dim("positions"), seed);
+}
+
 Result<void> check(const Problem& problem) {
   const std::int64_t dim = problem.dim("dim");
   if (dim % 2 != 0) {
@@ -77,6 +82,11 @@ ElementwiseShape shape(const Problem& problem) {
   shape.workgroups = [=](const Config& c) {
     return ceil_div(tokens * ceil_div(heads, c["ITEMS"]) * (run / c["VEC"]), c["THREADS"]);
   };
+  shape.divisions = [=](const Config& c) -> std::vector<Division> {
+    return {{"heads", heads, c["ITEMS"], "ITEMS", never},
+            {"threads", tokens * ceil_div(heads, c["ITEMS"]) * (run / c["VEC"]), c["THREADS"],
+             "THREADS"}};
+  };
   return shape;
 }
 
@@ -102,6 +112,7 @@ KernelTemplate make_rope() {
   t.name = "rope";
   t.summary = "rotary position embedding, by a table of cosines and sines";
   t.bound = "two roundings of 2^-24 of |a cos| + |b sin|, and the output's rounding";
+  t.out_of_range = "a token whose position is below 0, or not below positions, becomes NaN";
   t.dimensions = {
       {"tokens", "tokens of x"},
       {"heads", "heads of a token"},
@@ -129,6 +140,7 @@ KernelTemplate make_rope() {
   t.work = work;
   t.tensors = tensors;
   t.input = input;
+  t.harden = harden;
   t.reference = rope_reference;
   t.stand_in = fewer_tokens;
   return t;

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
 #include <utility>
 
+#include "kernels/model/random.hpp"
 #include "kernels/reference/softmax.hpp"
 #include "kernels/templates/common/number.hpp"
 #include "kernels/templates/common/rows.hpp"
@@ -74,6 +78,28 @@ Work work(const Problem& problem) {
   return least;
 }
 
+/// Scaled and masked elements stay within f32's range; masks hide whole rows, or parts of them.
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  Magnitudes range = magnitudes_of(problem.dtype);
+  const double most = 0x1p126;
+  range.most = std::min(range.most, most / std::max(1.0, std::abs(double{scale(problem)})));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    mix_in_adversarial_rows(inputs[i], range, mix64(seed + i));
+  if (inputs.size() < 2) return;
+  HostTensor& mask = inputs[1];
+  std::mt19937_64 random(seed);
+  for (std::int64_t row = 0; row < mask.spec.rows; ++row) {
+    if (uniform_below(random, 4) != 0) continue;
+    const std::uint64_t hidden = uniform_below(random, 5);  // of 4 elements
+    for (std::int64_t col = 0; col < mask.spec.cols; ++col) {
+      if (uniform_below(random, 4) >= hidden) continue;
+      store_element(mask.spec.dtype, mask.data.data(),
+                    static_cast<std::size_t>(row * mask.spec.cols + col),
+                    -std::numeric_limits<double>::infinity());
+    }
+  }
+}
+
 }  // namespace
 
 KernelTemplate make_softmax() {
@@ -109,6 +135,7 @@ KernelTemplate make_softmax() {
       "each scaled or masked element; u = 2^-24; the output's rounding";
   t.check = check;
   t.work = work;
+  t.harden = harden;
   t.reference = softmax_reference;
   return t;
 }

@@ -46,6 +46,8 @@ void VerifyRun::check_random(Evaluator& evaluator, std::vector<TableRow>& rows,
     for (const auto& [problem, config] :
          random_choices(*kernel_template, evaluator.device(), {}, count, seed)) {
       if (stop) break;
+      const bool plain = limits.inputs == InputStyle::plain;  // they take turns
+      limits.inputs = plain ? InputStyle::adversarial : InputStyle::plain;
       const Trial trial = evaluator.verify(problem, config, at++, limits);
       const auto& verdict = trial.verdict;
       const double worst = total.row.bound > 0 ? total.row.error / total.row.bound : -1;

@@ -1,10 +1,16 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "db/json.hpp"
+#include "kernels/coverage.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/choice_options.hpp"
 #include "tuner/cli/interrupt.hpp"
@@ -18,6 +24,8 @@
 namespace greta {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct VerifyOptions {
   std::string device = "auto";
   ChoiceOptions choice;
@@ -25,6 +33,8 @@ struct VerifyOptions {
   std::string seed;
   bool sanitize = false;
   bool first = false;    ///< stop at the first that is wrong
+  std::string only;      ///< numbers of problems; empty: all
+  fs::path sources;      ///< folder for kernels' sources; empty: they are checked
   int deadline_s = 120;  ///< of one launch; hip-host takes its time
   bool json = false;
 };
@@ -41,22 +51,27 @@ struct Verification {
   std::map<std::pair<std::string, std::string>, Tally> tallies;  // by variant and types
   double worst = 0;                                              // error over bound
   std::vector<Trial> failures;
-  std::size_t left = 0;  // not checked, as it was interrupted or --first
+  std::size_t left = 0;              // not checked, as it was interrupted or --first
+  std::optional<Coverage> coverage;  // where problems are random: one problem meets little
 };
 
 std::string types_of(const Problem& problem) {
   return fmt::format("{} to {}", to_string(problem.dtype), to_string(problem.out_dtype));
 }
 
-Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, std::uint64_t seed,
-                    const VerifyOptions& options) {
-  Verification result{evaluator.device(), seed, {}, 0, {}, choices.size()};
+Verification verify(Evaluator& evaluator, const std::map<std::size_t, Choice>& choices,
+                    std::uint64_t seed, const VerifyOptions& options,
+                    std::optional<Coverage> coverage) {
+  Verification result{evaluator.device(), seed, {}, 0, {}, choices.size(), std::move(coverage)};
   TrialLimits limits;
   limits.run_s = options.deadline_s;
-  for (const auto& [problem, config] : choices) {
-    Trial trial = evaluator.verify(problem, config, seed++, limits);
+  for (const auto& [number, choice] : choices) {
+    const auto& [problem, config] = choice;
+    limits.inputs = number % 2 == 1 ? InputStyle::adversarial : InputStyle::plain;
+    Trial trial = evaluator.verify(problem, config, seed + number - 1, limits);
     if (stop_requested()) break;  // it may be what ended the trial
     --result.left;
+    if (result.coverage) result.coverage->add(choice);
     Tally& tally = result.tallies[{config.variant, types_of(problem)}];
     ++(trial.ok() ? tally.right : tally.wrong);
     if (trial.ok()) {
@@ -72,6 +87,20 @@ Verification verify(Evaluator& evaluator, const std::vector<Choice>& choices, st
   return result;
 }
 
+void show_coverage(const Coverage& coverage) {
+  constexpr std::size_t most_named = 8;
+  const auto missing = coverage.missing();
+  print_text(format_row("coverage", fmt::format("{} of {} cases of the kernels met", coverage.met(),
+                                                coverage.all())));
+  if (missing.empty()) return;
+  const std::size_t named = std::min(missing.size(), most_named);
+  const auto end = missing.begin() + static_cast<std::ptrdiff_t>(named);
+  std::string text = fmt::format("{}", fmt::join(missing.begin(), end, ", "));
+  if (missing.size() > named)
+    text += fmt::format(" and {} more, see --json", missing.size() - named);
+  print_text(format_row("not met", text));
+}
+
 void show_text(const Verification& result) {
   print("{} {}\n", result.device.id(), result.device.name);
   std::size_t right = 0;
@@ -83,6 +112,7 @@ void show_text(const Verification& result) {
   print_text(format_row(
       "all", fmt::format("{} of {} right, at most {} of the bound; seed {}", right,
                          right + result.failures.size(), format_share(result.worst), result.seed)));
+  if (result.coverage) show_coverage(*result.coverage);
   if (result.left > 0)
     print_text(format_row("stopped", fmt::format("{} not checked", result.left)));
 }
@@ -97,26 +127,70 @@ void show_json(const Verification& result) {
   }
   nlohmann::json failures = nlohmann::json::array();
   for (const auto& trial : result.failures) failures.push_back(to_json(trial));
-  const nlohmann::json object{
-      {"device", to_json(result.device)},     {"seed", result.seed},        {"variants", variants},
-      {"worst_share_of_bound", result.worst}, {"not_checked", result.left}, {"failures", failures}};
+  nlohmann::json coverage;
+  if (result.coverage) {
+    coverage = {{"cases", result.coverage->all()},
+                {"met", result.coverage->met()},
+                {"missing", result.coverage->missing()}};
+  }
+  const nlohmann::json object{{"device", to_json(result.device)},
+                              {"seed", result.seed},
+                              {"variants", variants},
+                              {"worst_share_of_bound", result.worst},
+                              {"coverage", coverage},
+                              {"not_checked", result.left},
+                              {"failures", failures}};
   print_json(object);
+}
+
+bool draws_problems(const VerifyOptions& options) {
+  return !options.choice.names_problem() || !options.problems.empty();
 }
 
 /// What is to be verified. All input is checked here.
 std::vector<Choice> choices(const KernelTemplate& kernel_template, const VerifyOptions& options,
                             const DeviceInfo& device, std::uint64_t seed) {
-  const bool random = !options.choice.names_problem() || !options.problems.empty();
   auto chosen =
-      random ? choices_of_random_problems(kernel_template, options.choice, device, "--problems",
-                                          options.problems.empty() ? "200" : options.problems, seed)
-             : choices_of_problem(kernel_template, options.choice, device, seed);
+      draws_problems(options)
+          ? choices_of_random_problems(kernel_template, options.choice, device, "--problems",
+                                       options.problems.empty() ? "200" : options.problems, seed)
+          : choices_of_problem(kernel_template, options.choice, device, seed);
   if (chosen.empty()) {
     throw CommandError(exit_usage, fmt::format("{} has no configuration on {}",
                                                kernel_template.name, device.id()));
   }
   check_fits(chosen.front().problem, device, {});  // random ones are small
   return chosen;
+}
+
+/// By their numbers, from 1: those that --only names, or all.
+std::map<std::size_t, Choice> numbered(std::vector<Choice> choices, const std::string& only) {
+  std::map<std::size_t, Choice> by_number;
+  for (std::size_t i = 0; i < choices.size(); ++i) by_number.emplace(i + 1, std::move(choices[i]));
+  if (only.empty()) return by_number;
+  std::map<std::size_t, Choice> named;
+  for (const auto& word : CLI::detail::split(only, ',')) {
+    const auto number = read_count("--only", word, choices.size());
+    named.insert(by_number.extract(number));
+  }
+  return named;
+}
+
+/// Writes the kernels of each as FOLDER/NUMBER-KERNEL.glsl or .hip.
+void write_sources(const KernelTemplate& kernel_template, const DeviceInfo& device,
+                   const std::map<std::size_t, Choice>& choices, const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  for (const auto& [number, choice] : choices) {
+    const auto plan = kernel_template.plan(choice.problem, device, choice.config).value();
+    for (std::size_t i = 0; i < plan.sources.size(); ++i) {
+      const auto file = folder / fmt::format("{}-{}.{}", number, i, plan.sources[i].language);
+      if (!(std::ofstream(file, std::ios::binary) << plan.sources[i].text).flush()) {
+        throw CommandError(exit_failed,
+                           fmt::format("--sources {}: can't be written", file.string()));
+      }
+    }
+  }
 }
 
 int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions& options) {
@@ -131,9 +205,17 @@ int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions&
   evaluator.cache_directory = default_cache_directory();
   evaluator.sanitize = options.sanitize;
   const std::uint64_t seed = read_seed(options.seed);
-  const auto wanted = choices(kernel_template, options, devices.front().info, seed);
+  const auto wanted =
+      numbered(choices(kernel_template, options, devices.front().info, seed), options.only);
+  if (!options.sources.empty()) {
+    write_sources(kernel_template, devices.front().info, wanted, options.sources);
+    return exit_done;
+  }
+  std::optional<Coverage> coverage;
+  if (draws_problems(options))
+    coverage.emplace(kernel_template, devices.front().info, options.choice.variant);
   WorkerEvaluator worker(worker_command(), evaluator);
-  const auto result = verify(worker, wanted, seed, options);
+  const auto result = verify(worker, wanted, seed, options, std::move(coverage));
   options.json ? show_json(result) : show_text(result);
   return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
 }
@@ -162,6 +244,12 @@ void add_verify_command(CLI::App& app, Action& action) {
                      "Seconds after which a launch has failed", 1, 86400)
         ->capture_default_str();
     add_templates_option(*operation);
+    operation->add_option("--only", options->only, "Of the problems these, as 3,17: counted from 1")
+        ->group("Development");
+    operation
+        ->add_option("--sources", options->sources,
+                     "Write the kernels' sources to this folder, and check nothing")
+        ->group("Development");
     operation->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
     operation->callback([&action, kernel_template, options] {
       action = [kernel_template, options] { return verify_operation(*kernel_template, *options); };

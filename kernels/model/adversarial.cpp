@@ -1,0 +1,137 @@
+#include "kernels/model/adversarial.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "kernels/model/random.hpp"
+
+namespace greta {
+namespace {
+
+enum class RowKind {
+  huge,
+  tiny,
+  subnormal,
+  equal,
+  zero,
+  negative,
+  wide,        ///< magnitudes all over the range
+  spike,       ///< one huge value among moderate ones
+  offset,      ///< moderate differences to a large value
+  exponents,   ///< e^x overflows for some, and vanishes for others
+  all_vanish,  ///< e^x is 0 for all of them
+};
+constexpr auto row_kinds = static_cast<std::uint64_t>(RowKind::all_vanish) + 1;
+
+double signed_uniform(std::mt19937_64& random) {
+  return 2 * uniform(random) - 1;
+}
+
+/// Draws the elements of one row.
+class Row {
+ public:
+  Row(RowKind kind, Magnitudes range, DType type, std::int64_t cols, std::mt19937_64& random)
+      : kind_(kind), range_(range), normal_(smallest_normal(type)), random_(random) {
+    spike_ = static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(cols)));
+    const double moderate = std::exp2(12 * uniform(random) - 2);
+    common_ = uniform_below(random, 2) == 0 ? moderate : log_uniform();
+    common_ = std::copysign(common_, signed_uniform(random));
+    offset_ = std::exp2(4 + 6 * uniform(random));
+    offset_ = std::copysign(offset_, signed_uniform(random));
+  }
+
+  double element(std::int64_t col) {
+    const double value = draw(col), size = std::abs(value);
+    return size == 0 ? value : std::copysign(std::clamp(size, range_.least, range_.most), value);
+  }
+
+ private:
+  double log_uniform() {
+    const double low = std::log2(range_.least), high = std::log2(range_.most);
+    return std::exp2(low + (high - low) * uniform(random_));
+  }
+
+  double draw(std::int64_t col) {
+    const double x = signed_uniform(random_);
+    switch (kind_) {
+      case RowKind::huge:
+        return x * range_.most;
+      case RowKind::tiny:
+        return std::copysign(1 + std::abs(x), x) * std::max(range_.least, normal_);
+      case RowKind::subnormal:
+        return x * normal_;
+      case RowKind::equal:
+        return common_;
+      case RowKind::zero:
+        return 0;
+      case RowKind::negative:
+        return -std::abs(x * common_);
+      case RowKind::wide:
+        return std::copysign(log_uniform(), x);
+      case RowKind::spike:
+        return col == spike_ ? std::copysign(range_.most, x) : x;
+      case RowKind::offset:
+        return offset_ + x;
+      case RowKind::exponents:
+        return 300 * x;
+      case RowKind::all_vanish:
+        return -400 + 100 * x;
+    }
+    return x;
+  }
+
+  RowKind kind_;
+  Magnitudes range_;
+  double normal_;
+  std::mt19937_64& random_;
+  std::int64_t spike_ = 0;
+  double common_ = 0, offset_ = 0;
+};
+
+}  // namespace
+
+Magnitudes magnitudes_of(DType type) {
+  switch (type) {
+    case DType::f16:
+      return {0x1p-24, 65504};
+    case DType::bf16:
+      return {0x1p-133, 0x1.FEp127};
+    default:
+      return {0x1p-149, std::numeric_limits<float>::max()};
+  }
+}
+
+Magnitudes normal_within(DType type, Magnitudes range) {
+  return {std::max(range.least, smallest_normal(type)),
+          std::min(range.most, magnitudes_of(type).most)};
+}
+
+void mix_in_adversarial_rows(HostTensor& tensor, Magnitudes range, std::uint64_t seed) {
+  const TensorSpec& spec = tensor.spec;
+  std::mt19937_64 random(seed);
+  for (std::int64_t r = 0; r < spec.rows; ++r) {
+    if (uniform_below(random, 2) == 0) continue;
+    const auto kind = static_cast<RowKind>(uniform_below(random, row_kinds));
+    Row row(kind, range, spec.dtype, spec.cols, random);
+    for (std::int64_t c = 0; c < spec.cols; ++c) {
+      store_element(spec.dtype, tensor.data.data(), static_cast<std::size_t>(r * spec.cols + c),
+                    row.element(c));
+    }
+  }
+}
+
+void mix_in_invalid_indices(HostTensor& indices, std::int64_t count, std::uint64_t seed) {
+  using Limits = std::numeric_limits<std::int32_t>;
+  const std::int64_t past = std::min<std::int64_t>(count, Limits::max());
+  const std::int64_t candidates[] = {-1, past, Limits::min(), Limits::max(), -past, 0, count - 1};
+  std::mt19937_64 random(seed);
+  for (std::size_t i = 0; i < indices.spec.elements(); ++i) {
+    if (uniform_below(random, 4) != 0) continue;
+    const std::int64_t chosen = candidates[uniform_below(random, std::size(candidates))];
+    store_element(DType::i32, indices.data.data(), i, static_cast<double>(chosen));
+  }
+}
+
+}  // namespace greta

@@ -1,0 +1,191 @@
+#include "kernels/small_problems.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "kernels/catalog.hpp"
+#include "kernels/coverage.hpp"
+#include "kernels/model/random.hpp"
+#include "kernels/random_problem.hpp"
+
+namespace greta {
+namespace {
+
+/// Threads of all launches: a fraction of a second's on a CPU.
+constexpr std::uint64_t most_launched = std::uint64_t{1} << 20;
+constexpr std::size_t most_drawn = 320;
+/// Large tiles want extents of their own size: 36 million operations are those of 129 x 132 x 1056.
+constexpr WorkLimit limit{4e7, 2 << 20};
+
+/// A rest beside whole parts has more kinds of edges than less than one part, and what is equal by
+/// default hides what is mixed up.
+int worth(const Feature& feature) {
+  return feature.ends_with(" rest") || feature.ends_with(" other") ? 3 : 1;
+}
+
+/// Dimensions that are 1 and were not: whatever is multiplied by their index is hidden.
+int lost_extents(const Problem& problem, const Problem& given) {
+  int lost = 0;
+  for (std::size_t i = 0; i < problem.dims.size(); ++i) {
+    lost += problem.dims[i].second == 1 && given.dims[i].second > 1 ? 1 : 0;
+  }
+  return lost;
+}
+
+/// Whether a configuration runs the same kernels on both problems.
+std::optional<LaunchPlan> plan_with_kernels_of(const LaunchPlan& plan,
+                                               const KernelTemplate& kernel_template,
+                                               const Problem& problem, const DeviceInfo& device,
+                                               const Config& config) {
+  const Variant& variant = kernel_template.variant(config.variant);
+  if (rejects({variant.space(problem, device)}, config)) return std::nullopt;
+  LaunchPlan other = variant.plan(problem, device, config);
+  if (!same_kernels(plan, other)) return std::nullopt;
+  return other;
+}
+
+Problem with_attribute(const KernelTemplate& kernel_template, const Problem& problem,
+                       const Attribute& changed, const std::string& value) {
+  Problem other = problem;
+  other.attributes.clear();
+  for (const Attribute& attribute : kernel_template.attributes) {
+    const std::string standard = default_value(attribute, problem);
+    const std::string now =
+        attribute.name == changed.name ? value : problem.attribute(attribute.name, standard);
+    if (now != standard) other.attributes.emplace_back(attribute.name, now);
+  }
+  return other;
+}
+
+}  // namespace
+
+bool same_kernels(const LaunchPlan& a, const LaunchPlan& b) {
+  return std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(),
+                    [](const KernelSource& x, const KernelSource& y) {
+                      return x.content_key("", "") == y.content_key("", "") &&
+                             x.language == y.language && x.block == y.block &&
+                             x.argument_bytes == y.argument_bytes &&
+                             x.dynamic_shared_bytes == y.dynamic_shared_bytes;
+                    });
+}
+
+SmallProblems::SmallProblems(const KernelTemplate& kernel_template, const Problem& problem,
+                             const DeviceInfo& device, std::uint64_t seed)
+    : template_(kernel_template), device_(device), problem_(problem), seed_(seed) {}
+
+std::vector<SmallProblems::FreeValue> SmallProblems::free_values(const Config& config,
+                                                                 const LaunchPlan& plan) const {
+  std::vector<FreeValue> list;
+  for (const Attribute& attribute : template_.attributes) {
+    if (attribute.packed != nullptr) continue;
+    for (const std::string& value : values_to_test(attribute, problem_)) {
+      const Problem other = with_attribute(template_, problem_, attribute, value);
+      if (check_problem(template_, other) &&
+          plan_with_kernels_of(plan, template_, other, device_, config)) {
+        list.push_back({&attribute, value});
+      }
+    }
+  }
+  return list;
+}
+
+// Whether the configuration has other kernels for each other extent of a dimension that it can
+// have.
+bool SmallProblems::reaches_text(std::size_t dimension, const Config& config,
+                                 const LaunchPlan& plan) const {
+  const Variant& variant = template_.variant(config.variant);
+  const std::int64_t extent = problem_.dims[dimension].second;
+  bool other_kernels = false;
+  for (const std::int64_t other : {extent - 1, extent + 1, extent + 8, extent * 2, extent / 2,
+                                   extent / 8 * 4, std::int64_t{1}}) {
+    Problem changed = problem_;
+    changed.dims[dimension].second = other;
+    if (other == extent || !check_problem(template_, changed)) continue;
+    if (rejects({variant.space(changed, device_)}, config)) continue;
+    if (same_kernels(plan, variant.plan(changed, device_, config))) return false;
+    other_kernels = true;
+  }
+  return other_kernels;
+}
+
+// Extents become those of a random problem, or a little less. What reaches the kernels' text is
+// mostly left alone: a change costs all kernels.
+void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
+  const auto values = free_values(config, plan);
+  std::vector<bool> fixed;
+  for (std::size_t i = 0; i < problem_.dims.size(); ++i) {
+    fixed.push_back(reaches_text(i, config, plan));
+  }
+  std::mt19937_64 random(seed_);
+  const auto chance = [&](std::uint64_t share, std::uint64_t of) {
+    return uniform_below(random, of) < share;
+  };
+  constexpr std::size_t attempts = 2000;
+  for (std::size_t i = 0; i < attempts && drawn_.size() < most_drawn; ++i) {
+    Problem problem = problem_;
+    const auto part = chance(1, 3) ? std::int64_t{16} << uniform_below(random, 5) : 0;
+    const Problem other =
+        random_problem(template_, {problem.dtype, problem.out_dtype}, {}, limit, random, part);
+    for (std::size_t j = 0; j < problem.dims.size(); ++j) {
+      auto& extent = problem.dims[j].second;
+      if (!chance(1 + i % 3, fixed[j] ? 32 : 4)) continue;
+      const auto less = static_cast<std::int64_t>(1 + uniform_below(random, 24));
+      // Stores of four elements, and wide loads, have kernels of their own.
+      const std::int64_t step = chance(1, 2) ? 4 : 1;
+      extent = chance(1, 3) ? std::max(template_.dimensions[j].least, extent - less)
+                            : other.dims[j].second;
+      if (extent > step) extent -= extent % step;
+    }
+    for (const auto& [attribute, value] : values) {
+      if (chance(1, 2)) problem = with_attribute(template_, problem, *attribute, value);
+    }
+    for (int halvings = 0; halvings < 40 && !limit.allows(template_.work(problem)); ++halvings) {
+      const auto j = static_cast<std::size_t>(uniform_below(random, problem.dims.size()));
+      auto& extent = problem.dims[j].second;
+      if (!fixed[j] && extent / 2 >= template_.dimensions[j].least) extent /= 2;
+    }
+    if (problem == problem_ || !check_problem(template_, problem)) continue;
+    if (limit.allows(template_.work(problem))) drawn_.push_back(std::move(problem));
+  }
+}
+
+std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
+                                                         const LaunchPlan& plan,
+                                                         std::size_t count) {
+  if (drawn_.empty()) draw(config, plan);
+  std::vector<std::vector<Feature>> features_of;
+  for (const Problem& problem : drawn_)
+    features_of.push_back(features(template_, {problem, config}));
+  const auto own = features(template_, {problem_, config});
+  std::set<Feature> seen(own.begin(), own.end());
+  std::vector<SmallProblem> chosen;
+  std::vector<bool> tried(drawn_.size());
+  while (chosen.size() < count) {
+    std::vector<std::pair<int, std::size_t>> order;  // what is new, position
+    for (std::size_t i = 0; i < drawn_.size(); ++i) {
+      if (tried[i]) continue;
+      int gain = -lost_extents(drawn_[i], problem_);
+      for (const Feature& one : features_of[i]) gain += seen.contains(one) ? 0 : worth(one);
+      order.emplace_back(gain, i);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    const std::size_t before = chosen.size();
+    for (const auto& [gain, i] : order) {
+      tried[i] = true;
+      auto plan_there = plan_with_kernels_of(plan, template_, drawn_[i], device_, config);
+      if (!plan_there || launched_threads(*plan_there) > most_launched) continue;
+      seen.insert(features_of[i].begin(), features_of[i].end());
+      chosen.push_back({drawn_[i], *std::move(plan_there)});
+      break;
+    }
+    if (chosen.size() == before) break;
+  }
+  return chosen;
+}
+
+}  // namespace greta

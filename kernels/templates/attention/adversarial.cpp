@@ -1,0 +1,130 @@
+#include "kernels/templates/attention/adversarial.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "kernels/model/random.hpp"
+#include "kernels/templates/attention/shape.hpp"
+
+namespace greta::attention {
+namespace {
+
+std::int64_t below(std::mt19937_64& random, std::int64_t bound) {
+  return static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(bound)));
+}
+
+/// Packed rows of `dim` elements, wherever the tensor's own begin.
+class Rows {
+ public:
+  Rows(HostTensor& tensor, std::int64_t dim) : tensor_(tensor), dim_(dim) {}
+
+  std::int64_t count() const { return static_cast<std::int64_t>(tensor_.spec.elements()) / dim_; }
+  double at(std::int64_t row, std::int64_t col) const { return tensor_.at(index(row, col)); }
+  void set(std::int64_t row, std::int64_t col, double value) {
+    store_element(tensor_.spec.dtype, tensor_.data.data(), index(row, col), value);
+  }
+  /// f(col, old value) is the new value of each element of a row.
+  template <typename F>
+  void change(std::int64_t row, const F& f) {
+    for (std::int64_t col = 0; col < dim_; ++col) set(row, col, f(col, at(row, col)));
+  }
+
+ private:
+  std::size_t index(std::int64_t row, std::int64_t col) const {
+    return static_cast<std::size_t>(row * dim_ + col);
+  }
+
+  HostTensor& tensor_;
+  std::int64_t dim_;
+};
+
+std::int64_t draw_length(const Shape& s, std::mt19937_64& random) {
+  // So that the first causal queries see no key, and others do.
+  if (s.causal && s.queries > 2 && below(random, 3) == 0) return 1 + below(random, s.queries - 2);
+  constexpr std::int64_t farthest = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t past = std::min(s.capacity, farthest - 1) + 1;
+  const std::int64_t lengths[] = {0,          1,          std::max<std::int64_t>(0, s.queries - 2),
+                                  s.capacity, s.capacity, past,
+                                  farthest,   -1,         -farthest};
+  const std::int64_t draw = below(random, 2 * std::ssize(lengths));
+  return draw < std::ssize(lengths) ? lengths[draw] : below(random, s.capacity + 1);
+}
+
+/// Values of one KV head of a sequence.
+void harden_values(const Shape& s, Rows& v, std::int64_t first, std::mt19937_64& random) {
+  // Weights times the smallest ones, and sums over all keys of the largest, are normal numbers.
+  const Magnitudes range = normal_within(s.in, {0x1p-80, 0x1p90});
+  enum { kept, huge, tiny, negative, equal, wide, kinds };
+  const std::int64_t kind = below(random, kinds);
+  const double common = std::exp2(8 * uniform(random) - 4);
+  for (std::int64_t key = first; key < first + s.capacity; ++key) {
+    v.change(key, [&](std::int64_t, double x) {
+      if (kind == huge) return 2 * x * range.most;
+      if (kind == tiny) return std::copysign(1 + std::abs(x), x) * range.least;
+      if (kind == negative) return -std::abs(x) * common;
+      if (kind == equal) return common;
+      if (kind == wide) return x * std::exp2(8 * uniform(random));
+      return x;
+    });
+  }
+}
+
+/// One element of all keys of a head is nearly the same, so that one of a query decides how large
+/// its scores are, all together.
+constexpr double common_key = -0.5;
+
+void harden_keys(const Shape& s, Rows& k, std::int64_t first, std::int64_t col) {
+  for (std::int64_t key = first; key < first + s.capacity; ++key) {
+    k.set(key, col, common_key * (1 + k.at(key, col) / 16));
+  }
+}
+
+void harden_query(const Shape& s, Rows& q, std::int64_t row, std::int64_t col,
+                  std::mt19937_64& random) {
+  enum { kept, low, lowest, high, highest, zero, single, kinds };
+  const std::int64_t kind = below(random, 2) == 0 ? 0 : below(random, kinds);
+  const auto scores = [&](double size) {
+    q.set(row, col,
+          std::clamp(size / (common_key * s.scale), -magnitudes_of(s.in).most,
+                     magnitudes_of(s.in).most));
+  };
+  if (kind == low) scores(-200);
+  if (kind == lowest) scores(-1500);
+  if (kind == high) scores(200);
+  if (kind == highest) scores(1500);
+  if (kind == zero) q.change(row, [](std::int64_t, double) { return 0.0; });
+  if (kind == single) q.change(row, [&](std::int64_t d, double x) { return d == col ? x : 0.0; });
+}
+
+void hide(Rows& rows, std::int64_t first, std::int64_t count) {
+  for (std::int64_t row = first; row < first + count; ++row) {
+    rows.change(row, [](std::int64_t, double) { return std::numeric_limits<double>::quiet_NaN(); });
+  }
+}
+
+}  // namespace
+
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  const Shape s = shape_of(problem);
+  std::mt19937_64 random(seed);
+  Rows q(inputs[0], s.dim), k(inputs[1], s.dim), v(inputs[2], s.dim);
+  const std::int64_t col = below(random, s.dim);
+  for (std::int64_t row = 0; row < q.count(); ++row) harden_query(s, q, row, col, random);
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    const std::int64_t length = draw_length(s, random);
+    const std::int64_t valid = std::clamp<std::int64_t>(length, 0, s.capacity);
+    store_element(DType::i32, inputs[3].data.data(), static_cast<std::size_t>(b),
+                  static_cast<double>(length));
+    for (std::int64_t head = 0; head < s.kv_heads; ++head) {
+      const std::int64_t first = (b * s.kv_heads + head) * s.capacity;
+      harden_keys(s, k, first, col);
+      harden_values(s, v, first, random);
+      hide(k, first + valid, s.capacity - valid);
+      hide(v, first + valid, s.capacity - valid);
+    }
+  }
+}
+
+}  // namespace greta::attention

@@ -1,0 +1,92 @@
+#include "kernels/templates/gemm/adversarial.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "kernels/model/random.hpp"
+#include "kernels/templates/gemm/shape.hpp"
+
+namespace greta::gemm {
+namespace {
+
+constexpr double share_of_range = 0x1p-3;  // of C's: for the product, and for each other term
+
+/// Rows of op(A) or columns of op(B), with k elements each.
+struct Lines {
+  HostTensor& tensor;
+  bool along_k;  ///< a line's elements lie one behind the other
+
+  std::int64_t count() const { return along_k ? tensor.spec.rows : tensor.spec.cols; }
+  std::int64_t length() const { return along_k ? tensor.spec.cols : tensor.spec.rows; }
+  std::size_t index(std::int64_t line, std::int64_t k) const {
+    return static_cast<std::size_t>(along_k ? line * length() + k : k * count() + line);
+  }
+};
+
+/// The greatest magnitudes of A and B whose products fit: both large, or one of them as large as
+/// its type allows.
+struct Limits {
+  double a = 1, b = 1;
+};
+
+Limits limits_of(const Shape& s, double least, std::mt19937_64& random) {
+  const double most = magnitudes_of(s.in).most;
+  const double product = share_of_range * magnitudes_of(s.out).most /
+                         (static_cast<double>(s.k) * std::max(std::abs(double{s.alpha}), 1e-30));
+  const std::uint64_t larger = uniform_below(random, 3);
+  const double even = std::clamp(std::sqrt(product), 16 * least, most);
+  const double large = std::clamp(product / (16 * least), 16 * least, most);
+  const double small = std::clamp(product / large, 16 * least, most);
+  return larger == 0   ? Limits{even, even}
+         : larger == 1 ? Limits{large, small}
+                       : Limits{small, large};
+}
+
+/// Fills half of the lines with magnitudes between `least` and `most`; the others stay as they are
+/// where they are below `most`. `signs`: lines may have one sign.
+void fill(const Lines& lines, double least, double most, bool signs, std::mt19937_64& random) {
+  const DType type = lines.tensor.spec.dtype;
+  const double plain = std::min(1.0, 2 * most), log_range = std::log2(most / least);
+  for (std::int64_t line = 0; line < lines.count(); ++line) {
+    enum { kept, huge, tiny, wide, zero, spike, equal, negative };
+    const std::uint64_t kind =
+        uniform_below(random, 2) == 0 ? 0 : 1 + uniform_below(random, signs ? 7 : 5);
+    const auto peak = static_cast<std::int64_t>(
+        uniform_below(random, static_cast<std::uint64_t>(lines.length())));
+    const double common = least * std::exp2(log_range * uniform(random));
+    for (std::int64_t k = 0; k < lines.length(); ++k) {
+      const std::size_t at = lines.index(line, k);
+      const double x = 2 * uniform(random) - 1;
+      double value = plain * lines.tensor.at(at);
+      if (kind == huge || (kind == spike && k == peak)) value = x * most;
+      if (kind == tiny) value = 16 * x * least;
+      if (kind == wide) value = std::copysign(least * std::exp2(log_range * std::abs(x)), x);
+      if (kind == equal) value = common;
+      if (kind == negative) value = -std::abs(x) * common;
+      const double size = std::clamp(std::abs(value), least, most);
+      store_element(type, lines.tensor.data.data(), at,
+                    kind == zero ? 0 : std::copysign(size, value));
+    }
+  }
+}
+
+}  // namespace
+
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+  const Shape s = shape_of(problem);
+  std::mt19937_64 random(seed);
+  // Products of the smallest ones, and the roundings of their sums, are normal numbers of f32.
+  const double least = std::max(smallest_normal(s.in), 0x1p-40);
+  const Limits most = limits_of(s, least, random);
+  fill({inputs[0], s.a_along_k}, least, most.a, true, random);
+  fill({inputs[1], s.b_along_k}, least, most.b, false, random);
+  for (std::size_t i = 2; i < inputs.size(); ++i) {
+    const double factor = inputs[i].spec.name == "C" ? std::max(1.0, std::abs(double{s.beta})) : 1;
+    Magnitudes range = magnitudes_of(s.out);
+    range.most *= share_of_range / factor;
+    mix_in_adversarial_rows(inputs[i], range, mix64(seed + i));
+  }
+}
+
+}  // namespace greta::gemm

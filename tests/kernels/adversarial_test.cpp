@@ -1,0 +1,143 @@
+// Adversarial inputs of every operation: they are what they are called, and the references know
+// what correct kernels make of them.
+
+#include "kernels/model/adversarial.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "kernels/catalog.hpp"
+#include "kernels/choices.hpp"
+#include "runtime/device/architectures.hpp"
+
+namespace greta {
+namespace {
+
+/// What the rows of tensors have.
+struct Seen {
+  void add(const HostTensor& tensor) {
+    const TensorSpec& spec = tensor.spec;
+    for (std::int64_t r = 0; r < spec.rows; ++r) {
+      std::set<double> values;
+      bool all_negative = true;
+      for (std::int64_t c = 0; c < spec.cols; ++c) {
+        const double value = tensor.at(static_cast<std::size_t>(r * spec.row_stride() + c));
+        values.insert(value);
+        all_negative = all_negative && value < 0;
+        const double size = std::abs(value);
+        if (size > largest && std::isfinite(size)) largest = size;
+        if (size > 0 && size < smallest) smallest = size;
+      }
+      if (spec.cols < 8) continue;
+      negative += all_negative;
+      equal += values.size() == 1 && *values.begin() != 0;
+      zero += values.size() == 1 && *values.begin() == 0;
+    }
+  }
+
+  double largest = 0, smallest = 1;
+  int negative = 0, equal = 0, zero = 0;
+};
+
+struct Case {
+  Problem problem;
+  std::uint64_t seed = 0;
+};
+
+std::vector<Case> cases_of(const KernelTemplate& kernel) {
+  const std::size_t count = kernel.variants.size() > 1 ? 16 : 60;  // of spaces that take long
+  std::vector<Case> cases;
+  for (Choice& choice : random_choices(kernel, architecture_info("gfx90a").value(), "", count, 1))
+    cases.push_back({std::move(choice.problem), cases.size()});
+  return cases;
+}
+
+TEST(AdversarialInputs, OfEveryOperationHaveRowsOfEveryKind) {
+  for (const KernelTemplate* kernel : catalog()) {
+    SCOPED_TRACE(kernel->name);
+    Seen seen;
+    for (const auto& [problem, seed] : cases_of(*kernel)) {
+      for (const HostTensor& tensor : kernel->inputs(problem, seed, InputStyle::adversarial)) {
+        if (tensor.spec.dtype != DType::i32) seen.add(tensor);
+      }
+    }
+    EXPECT_GT(seen.largest, 0x1p38) << "of f32 or bf16";
+    EXPECT_LT(seen.smallest, 0x1p-38);
+    EXPECT_GT(seen.negative, 0);
+    EXPECT_GT(seen.equal, 0);
+    EXPECT_GT(seen.zero, 0);
+  }
+}
+
+TEST(AdversarialInputs, HaveIndicesOnBothSidesOfWhatIsValid) {
+  const std::map<std::string, std::string> limits{{"attention", "kv"},
+                                                  {"rope", "positions"},
+                                                  {"kv_update", "capacity"},
+                                                  {"embedding", "vocabulary"}};
+  for (const KernelTemplate* kernel : catalog()) {
+    SCOPED_TRACE(kernel->name);
+    int below = 0, inside = 0, at = 0, above = 0;
+    for (const auto& [problem, seed] : cases_of(*kernel)) {
+      for (const HostTensor& tensor : kernel->inputs(problem, seed, InputStyle::adversarial)) {
+        if (tensor.spec.dtype != DType::i32) continue;
+        const auto limit = static_cast<double>(problem.dim(limits.at(kernel->name)));
+        for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
+          below += tensor.at(i) < 0;
+          inside += tensor.at(i) >= 0 && tensor.at(i) < limit;
+          at += tensor.at(i) == limit;
+          above += tensor.at(i) > limit;
+        }
+      }
+    }
+    const bool any = below + inside + at + above > 0;
+    EXPECT_EQ(any, !kernel->out_of_range.empty());
+    EXPECT_EQ(any, below > 0 && inside > 0 && at > 0 && above > 0);
+  }
+}
+
+TEST(AdversarialInputs, AreEqualForEqualSeedsAndPlainOnesAreUntouched) {
+  for (const KernelTemplate* kernel : catalog()) {
+    const Problem problem =
+        random_choices(*kernel, architecture_info("gfx90a").value(), "", 1, 1).front().problem;
+    const auto data = [&](std::uint64_t seed, InputStyle style) {
+      std::vector<std::byte> all;
+      for (const HostTensor& tensor : kernel->inputs(problem, seed, style))
+        all.insert(all.end(), tensor.data.begin(), tensor.data.end());
+      return all;
+    };
+    EXPECT_EQ(data(3, InputStyle::adversarial), data(3, InputStyle::adversarial));
+    EXPECT_NE(data(3, InputStyle::adversarial), data(4, InputStyle::adversarial));
+    EXPECT_NE(data(3, InputStyle::adversarial), data(3, InputStyle::plain));
+    EXPECT_EQ(data(3, InputStyle::plain), data(3, InputStyle::plain));
+  }
+}
+
+// Else a check of them would be one that passes whatever comes.
+TEST(AdversarialInputs, HaveExpectedResultsWithBounds) {
+  for (const KernelTemplate* kernel : catalog()) {
+    SCOPED_TRACE(kernel->name);
+    std::size_t elements = 0, anything = 0, nan = 0, loose = 0;
+    for (const auto& [problem, seed] : cases_of(*kernel)) {
+      const auto inputs = kernel->inputs(problem, seed, InputStyle::adversarial);
+      const auto expected = kernel->reference(problem, inputs, seed)->expected();
+      for (const auto& output : expected.value()) {
+        for (const Expected& element : output) {
+          ++elements;
+          nan += std::isnan(element.value);
+          anything += !(element.bound < 0x1p120);
+          loose += element.bound > 0.1 * std::abs(element.value) && element.bound > 1e-3;
+        }
+      }
+    }
+    EXPECT_LT(anything, elements / 50);
+    EXPECT_LT(loose, elements / 5);  // where an activation vanishes, its bound is all there is
+    const bool has_nan = kernel->name == "embedding" || kernel->name == "rope";
+    EXPECT_EQ(nan > 0, has_nan);
+  }
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,112 @@
+// Protects: small problems are small, valid, have the kernels of the given one and other cases;
+// where kernels are made for one problem alone, there are none.
+
+#include "kernels/small_problems.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "kernels/catalog.hpp"
+#include "kernels/coverage.hpp"
+#include "runtime/device/architectures.hpp"
+
+namespace greta {
+namespace {
+
+const DeviceInfo device = architecture_info("gfx942").value();
+
+struct Found {
+  Problem problem;
+  Config config;
+  LaunchPlan plan;
+  std::vector<SmallProblem> small;
+};
+
+Found small_problems_of(const char* key) {
+  const Problem problem = Problem::parse(key).value();
+  const KernelTemplate& kernel_template = *find_template(problem.op);
+  const Config config = kernel_template.default_config(problem, device);
+  const LaunchPlan plan = kernel_template.plan(problem, device, config).value();
+  return {problem, config, plan,
+          SmallProblems(kernel_template, problem, device, 1).with_kernels_of(config, plan, 2)};
+}
+
+/// Defaults of usual sizes, all of whose parts are whole.
+TEST(SmallProblems, OfEveryOperationHaveItsKernelsAndOtherCases) {
+  for (const KernelTemplate* kernel_template : catalog()) {
+    const Problem problem = typical_problem(*kernel_template, kernel_template->dtypes.front());
+    SCOPED_TRACE(problem.key());
+    const auto found = small_problems_of(problem.key().c_str());
+    ASSERT_EQ(found.small.size(), 2U) << found.config.text();
+    const auto own = features(*kernel_template, {found.problem, found.config});
+    std::set<Feature> seen(own.begin(), own.end());
+    for (const auto& [small, plan] : found.small) {
+      EXPECT_NE(small, found.problem);
+      EXPECT_TRUE(check_problem(*kernel_template, small)) << small.key();
+      EXPECT_TRUE(same_kernels(plan, found.plan)) << small.key();
+      EXPECT_LE(kernel_template->work(small).flops, 4e7);
+      EXPECT_LE(kernel_template->work(small).bytes, 2 << 20);
+      const auto there = features(*kernel_template, {small, found.config});
+      seen.insert(there.begin(), there.end());
+    }
+    // The length of a row that is held or split by the default reaches the text, and it has ROWS=1.
+    const bool row_alone = found.config.variant == "held" || found.config.variant == "split";
+    if (!row_alone) EXPECT_GT(seen.size(), own.size()) << "nothing new";
+  }
+}
+
+/// Alpha and beta are launch arguments, layout and epilogue are not.
+TEST(SmallProblems, ChangeTheAttributesThatKernelsAreGiven) {
+  const auto found = small_problems_of("gemm dtype=f32 out=f32 epilogue=bias m=64 n=64 k=64");
+  ASSERT_EQ(found.small.size(), 2U);
+  std::set<std::string> alphas, betas;
+  for (const auto& [small, plan] : found.small) {
+    EXPECT_EQ(small.attribute("epilogue", "none"), "bias");
+    EXPECT_EQ(small.attribute("layout", "nn"), "nn");
+    alphas.insert(small.attribute("alpha", "1"));
+    betas.insert(small.attribute("beta", "0"));
+  }
+  EXPECT_TRUE(alphas.contains("-0.5"));
+  EXPECT_TRUE(betas.contains("2"));
+}
+
+TEST(SmallProblems, AttendWithOtherKeysThanQueriesAndGroupedHeads) {
+  const auto found = small_problems_of(
+      "attention dtype=f32 out=f32 batch=1 heads=4 kv_heads=4 q=128 kv=128 dim=64 causal=1");
+  ASSERT_EQ(found.small.size(), 2U);
+  const auto any = [&](auto differs) {
+    return std::any_of(found.small.begin(), found.small.end(), [&](const SmallProblem& small) {
+      EXPECT_EQ(small.problem.dim("dim"), 64);
+      return differs(small.problem);
+    });
+  };
+  EXPECT_TRUE(any([](const Problem& p) { return p.dim("q") != p.dim("kv"); }));
+  EXPECT_TRUE(any([](const Problem& p) { return p.dim("heads") != p.dim("kv_heads"); }));
+}
+
+TEST(SmallProblems, AreThoseOfTheSeed) {
+  const char* const key = "gemm dtype=f32 out=f32 m=64 n=64 k=64";
+  const auto one = small_problems_of(key), again = small_problems_of(key);
+  ASSERT_EQ(one.small.size(), again.small.size());
+  for (std::size_t i = 0; i < one.small.size(); ++i) {
+    EXPECT_EQ(one.small[i].problem, again.small[i].problem);
+  }
+}
+
+TEST(SameKernels, AreNotOthers) {
+  const auto found = small_problems_of("gemm dtype=f32 out=f32 m=64 n=64 k=64");
+  LaunchPlan other = found.plan;
+  other.sources[0].text += "// changed\n";
+  EXPECT_FALSE(same_kernels(found.plan, other));
+  other = found.plan;
+  other.sources.push_back(other.sources[0]);
+  EXPECT_FALSE(same_kernels(found.plan, other));
+  other = found.plan;
+  other.launches.clear();
+  EXPECT_TRUE(same_kernels(found.plan, other)) << "launches are no kernels";
+}
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,159 @@
+// Protects: a kernel that is right on the user's problem, because nothing is incomplete there and
+// factors are 1, and wrong elsewhere, is found before it is timed. Bugs are planted into kernels'
+// texts; each is first shown to pass the aligned problem.
+
+#include "tuner/evaluate/small_checks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "runtime/device/backend.hpp"
+
+namespace greta {
+namespace {
+
+using Values = std::map<std::string, int>;
+
+struct Plant {
+  const char* name;
+  const char* problem;
+  const char* variant;
+  Values values;  ///< of parameters; others are the first valid ones
+  const char* text;
+  const char* broken;
+};
+
+const char* const square = "gemm dtype=f32 out=f32 m=64 n=64 k=64";
+const char* const one_row = "gemm dtype=f32 out=f32 m=1 n=64 k=64";
+const char* const rows = "softmax dtype=f32 out=f32 rows=64 cols=256";
+const char* const all_keys =
+    "attention dtype=f32 out=f32 batch=1 heads=2 kv_heads=2 q=64 kv=64 dim=16 causal=0";
+const char* const causal =
+    "attention dtype=f32 out=f32 batch=1 heads=2 kv_heads=2 q=64 kv=64 dim=16 causal=1";
+
+/// Problems end where a multiple of each part does.
+const std::vector<Plant> plants{
+    {"TiledRows", square, "tiled", {}, "if (row < args.m) put4", "put4"},
+    {"TiledK", square, "tiled", {{"VA", 1}}, "k0 + BK <= k_end;", "true;"},
+    {"NaiveElements", square, "naive", {}, "if (id >= uint64_t(args.m) * args.n) return;", ""},
+    {"GemvColumns",
+     one_row,
+     "gemv",
+     {{"SPLIT", 1}, {"VB", 1}, {"COLS", 8}},
+     "tid < WIDTH && out_col < args.n",
+     "tid < WIDTH"},
+    {"GemvSlices",
+     one_row,
+     "gemv",
+     {{"SPLIT", 4}, {"VA", 1}, {"VB", 1}},
+     "min(k_begin + args.slice, args.k)",
+     "k_begin + args.slice"},
+    {"SplitKSlices",
+     square,
+     "split_k",
+     {{"SPLIT", 4}, {"VA", 1}},
+     "min(k_begin + args.slice, args.k)",
+     "k_begin + args.slice"},
+    {"ReduceElements", square, "split_k", {}, "if (id >= args.m * groups) return;", ""},
+    {"Alpha", square, "tiled", {}, "vec4 x = args.alpha * sum;", "vec4 x = sum;"},
+    {"Beta", square, "tiled", {}, "x += args.beta * load_out4(c);", ";"},
+    {"StreamedRows",
+     rows,
+     "streamed",
+     {{"ROWS", 8}},
+     "group * ROWS + thread_index() / LANES < args.rows",
+     "true"},
+    {"StreamedColumns",
+     rows,
+     "streamed",
+     {{"ROWS", 1}, {"VEC", 1}},
+     "have = vectors_before(at, end)",
+     "have = ITEMS"},
+    {"FlatVectors",
+     "add dtype=f32 out=f32 rows=64 cols=256",
+     "flat",
+     {{"VEC", 4}},
+     "if (at < vectors) store_floats",
+     "store_floats"},
+    {"GroupedHeads", all_keys, "vector", {}, "head / (args.heads / args.kv_heads)", "head"},
+    {"KeysOtherThanQueries",
+     all_keys,
+     "vector",
+     {},
+     "* args.capacity * DIM",
+     "* args.queries * DIM"},
+    {"CausalBehindACache",
+     causal,
+     "vector",
+     {},
+     "const uint end = count + query + 1;",
+     "const uint end = args.queries + query + 1;"},
+    {"QueriesOfATile", all_keys, "vector", {}, "if (query >= args.queries) continue;", ""},
+};
+
+class PlantedBug : public ::testing::TestWithParam<Plant> {
+ protected:
+  /// The first valid configuration with these values.
+  Config config_with(const Plant& plant, const KernelTemplate& kernel_template) const {
+    Alternative alternative = kernel_template.variant(plant.variant).space(problem_, info());
+    for (Parameter& parameter : alternative.parameters) {
+      const auto wanted = plant.values.find(parameter.name);
+      if (wanted != plant.values.end()) parameter.values = {wanted->second};
+    }
+    return Space({std::move(alternative)}).at(0);
+  }
+
+  PreparedPlan compiled(const LaunchPlan& plan, const Operands& operands, const Plant* plant) {
+    std::size_t planted = 0;
+    auto prepared = PreparedPlan::create(*device_, plan, operands, [&](const KernelSource& source) {
+      KernelSource changed = source;
+      const auto at = plant == nullptr ? std::string::npos : source.text.find(plant->text);
+      if (at != std::string::npos) {
+        changed.text.replace(at, std::string(plant->text).size(), plant->broken);
+        ++planted;
+      }
+      return device_->compile(changed);
+    });
+    EXPECT_EQ(planted > 0, plant != nullptr) << "the text to plant a bug in is not there";
+    return std::move(prepared).value();
+  }
+
+  const DeviceInfo& info() const { return device_->info(); }
+
+  std::unique_ptr<Device> device_ = open_device("vulkan:0", {}).value();
+  Problem problem_ = Problem::parse(GetParam().problem).value();
+};
+
+TEST_P(PlantedBug, PassesTheProblemAndNotTheSmallOnes) {
+  const KernelTemplate& kernel_template = template_for(problem_);
+  const Config config = config_with(GetParam(), kernel_template);
+  SCOPED_TRACE(config.text());
+  const LaunchPlan plan = kernel_template.plan(problem_, info(), config).value();
+  Workload load = Workload::create(*device_, problem_).value();
+  load.set_inputs(*device_, 1, InputStyle::plain).value();
+  auto stream = device_->create_stream().value();
+  SmallChecks checks(problem_, info(), 1);
+
+  const PreparedPlan right = compiled(plan, load.operands(), nullptr);
+  std::string method;
+  const auto fine = checks.check(*device_, *stream, config, plan, right, 30, method);
+  EXPECT_TRUE(fine) << fine.failure().message;
+  EXPECT_EQ(method, "; 3 small problems with the same kernels");
+
+  const PreparedPlan wrong = compiled(plan, load.operands(), &GetParam());
+  Verdict verdict;
+  const auto aligned = load.check(*device_, *stream, wrong, 30, verdict);
+  EXPECT_TRUE(aligned) << "the problem alone finds it: " << aligned.failure().message;
+  const auto found = checks.check(*device_, *stream, config, plan, wrong, 30, method);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.failure().status, Status::correctness);
+  EXPECT_TRUE(found.failure().message.starts_with("on " + problem_.op + " dtype="))
+      << found.failure().message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, PlantedBug, ::testing::ValuesIn(plants),
+                         [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace greta

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/small_problems.hpp"
+#include "tuner/evaluate/workload.hpp"
+
+namespace greta {
+
+/// Checks candidates of one problem on small ones as well that run the same compiled kernels, with
+/// adversarial inputs: those find a kernel that is right only where no part of the problem is
+/// incomplete. Workloads are made once and used by all candidates.
+class SmallChecks {
+ public:
+  SmallChecks(const Problem& problem, const DeviceInfo& device, std::uint64_t seed)
+      : problem_(problem), seed_(seed), problems_(template_for(problem), problem, device, seed) {}
+
+  const Problem& problem() const { return problem_; }
+  /// `plan` is the candidate's. Adds to `method` what was checked. A failure names the small
+  /// problem.
+  Result<void> check(Device& device, Stream& stream, const Config& config, const LaunchPlan& plan,
+                     const PreparedPlan& candidate, double run_s, std::string& method);
+
+ private:
+  Result<void> check_on(Device& device, Stream& stream, const SmallProblem& small,
+                        const PreparedPlan& candidate, double run_s);
+  Result<Workload*> workload(Device& device, const Problem& problem);
+
+  Problem problem_;
+  std::uint64_t seed_;
+  SmallProblems problems_;
+  std::vector<std::unique_ptr<Workload>> made_;
+};
+
+}  // namespace greta

@@ -1,0 +1,92 @@
+#include "tuner/evaluate/workload.hpp"
+
+#include <fmt/format.h>
+
+#include "kernels/catalog.hpp"
+#include "tuner/measure/stopwatch.hpp"
+
+namespace greta {
+
+const KernelTemplate& template_for(const Problem& problem) {
+  const auto* kernel_template = find_template(problem.op);
+  if (kernel_template == nullptr) throw Error(fmt::format("no operation named {}", problem.op));
+  return *kernel_template;
+}
+
+Result<Workload> Workload::create(Device& device, const Problem& problem) {
+  auto operands = Operands::create(device, template_for(problem).tensors(problem));
+  if (!operands) return operands.failure();
+  Workload workload;
+  workload.problem_ = problem;
+  workload.operands_ = *std::move(operands);
+  return workload;
+}
+
+bool Workload::has_inputs(std::uint64_t seed, InputStyle style) const {
+  return filled_ && seed_ == seed && style_ == style;
+}
+
+Result<void> Workload::set_inputs(Device& device, std::uint64_t seed, InputStyle style) {
+  filled_ = false;
+  reference_.reset();
+  inputs_ = template_for(problem_).inputs(problem_, seed, style);
+  auto input = inputs_.begin();
+  const auto& specs = operands_.specs();
+  restored_.assign(specs.size(), {});
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].role == Role::output) continue;
+    if (auto uploaded = operands_.upload(device, i, *input); !uploaded) return uploaded;
+    if (specs[i].role == Role::input_output) restored_[i] = *input;
+    ++input;
+  }
+  seed_ = seed;
+  style_ = style;
+  filled_ = true;
+  return {};
+}
+
+Result<void> Workload::run(Device& device, Stream& stream, const PreparedPlan& candidate,
+                           double run_s) {
+  for (std::size_t i = 0; i < restored_.size(); ++i) {
+    if (restored_[i].data.empty()) continue;
+    if (auto r = operands_.upload(device, i, restored_[i]); !r) return r;
+  }
+  const auto record = [&]() -> Result<void> {
+    if (auto r = operands_.poison_outputs(stream); !r) return r;
+    if (auto r = candidate.poison_workspace(stream); !r) return r;
+    return candidate.record(stream);
+  };
+  if (auto r = record(); !r) {
+    stream.discard();
+    return r;
+  }
+  return stream.synchronize(deadline_of(run_s));
+}
+
+Result<void> Workload::check(Device& device, Stream& stream, const PreparedPlan& candidate,
+                             double run_s, Verdict& verdict) {
+  if (auto r = run(device, stream, candidate, run_s); !r) return r;
+  auto guard = operands_.broken_guard(device);
+  if (guard && !*guard) guard = candidate.broken_guard(device);
+  if (!guard) return guard.failure();
+  const auto zero = candidate.zeroed_part_is_zero(device);
+  if (!zero) return zero.failure();
+  if (auto r = operands_.download_outputs(device, outputs_); !r) return r;
+  if (!reference_) {
+    reference_ = template_for(problem_).reference(problem_, inputs_, seed_);
+    inputs_.clear();
+  }
+  verdict = reference_->check(outputs_);
+  if (*guard) {
+    verdict.passed = false;
+    verdict.detail = **guard;
+  }
+  if (!*zero) {
+    verdict.passed = false;
+    verdict.detail = "left counters in the workspace that the next run would start from";
+  }
+  if (!verdict.passed) return Failure{Status::correctness, verdict.detail, {}};
+  return {};
+}
+
+}  // namespace greta
