@@ -31,7 +31,7 @@ Value apply(Value y, const KeptTensor& weight, const KeptTensor& bias, std::int6
   const auto at = static_cast<std::size_t>(col);
   if (weight) {
     const double w = weight->at(at);
-    y = {y.value * w, y.error * std::abs(w) + u * std::abs(y.value * w)};
+    y = {y.value * w, y.error * std::abs(w) + u * std::abs(y.value * w) + smallest};
   }
   if (bias) {
     y.value += bias->at(at);
