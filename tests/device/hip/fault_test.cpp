@@ -21,7 +21,7 @@ class HipFault : public ::testing::TestWithParam<Fake> {
  protected:
   HipFault() : fake_(open_fake(GetParam())), backend_(backend_of(GetParam())) {}
   ~HipFault() override {
-    EXPECT_TRUE(fake_.misuse.empty()) << fake_.misuse.front() << " of what is not there";
+    EXPECT_TRUE(fake_.misuse.empty()) << fake_.misuse.front();
   }
 
   std::unique_ptr<Device> open(int index = 0) { return backend_->open(index, {}).value(); }
@@ -87,7 +87,7 @@ TEST_P(HipFault, LaunchesHandOverTheArgumentBlock) {
   const Arguments arguments{0x1122334455667788, 0.5F, -3};
   stream->launch(*kernel, {5, 6, 7}, std::as_bytes(std::span(&arguments, 1))).value();
   EXPECT_TRUE(fake_.launches.empty()) << "only recorded";
-  stream->submit().value();
+  stream->synchronize(1s).value();
   ASSERT_EQ(fake_.launches.size(), 1U);
   const FakeLaunch& seen = fake_.launches[0];
   EXPECT_EQ(seen.kernel, "work");
