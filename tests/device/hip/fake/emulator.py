@@ -128,10 +128,12 @@ def main():
     sys.path.insert(0, sys.argv[1])
     import run_co
     path = pathlib.Path(sys.argv[2])
-    path.unlink(missing_ok=True)
+    early = path.with_name(path.name + ".new")  # what has the name is listening
+    early.unlink(missing_ok=True)
     listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(path))
+    listening.bind(str(early))
     listening.listen(RANGES)
+    early.rename(path)
     while True:
         end, _ = listening.accept()
         threading.Thread(target=Connection(end, run_co).serve, daemon=True).start()

@@ -146,6 +146,7 @@ int hipDeviceReset() {
   return reset(Call("hipDeviceReset", false), current_device);
 }
 const char* hipGetErrorName(int error) {
+  const Call call("hipGetErrorName", false);
   static const std::map<int, const char*> names{{invalid_value, "hipErrorInvalidValue"},
                                                 {out_of_memory, "hipErrorOutOfMemory"},
                                                 {no_context, "hipErrorInvalidContext"},
@@ -158,6 +159,7 @@ const char* hipGetErrorName(int error) {
   return found == names.end() ? "hipErrorX" : found->second;
 }
 const char* hipGetErrorString(int error) {
+  const Call call("hipGetErrorString", false);
   return error == 700 ? "an illegal memory access was encountered" : hipGetErrorName(error);
 }
 /// The form of HIP 5.
@@ -170,6 +172,7 @@ int hipGetDeviceProperties(char* to, int device) {
 }
 #if FAKE_HIP == 6
 int hipGetDevicePropertiesR0600(char* to, int device) {
+  ++fake.calls["hipGetDevicePropertiesR0600"];
   const Call call = about(device, "hipGetDeviceProperties");
   if (call.error() != success) return call.error();
   std::memset(to, 0x5a, 1472);

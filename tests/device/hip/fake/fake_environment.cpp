@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
 
@@ -55,6 +57,14 @@ void describe(const std::string& architecture, bool executes) {
                      {30, 65536}, {31, 65536},  {74, 65536},    {87, wave}, {63, 2},
                      {16, 0},     {71, 131072}, {10002, 65536}, {57, 2048}, {10017, 100'000}};
 }
+
+/// Adds a line of JSON for this process to the file that GRETA_FAKE_CALLS names, when it exits.
+struct CountsCalls {
+  ~CountsCalls() {
+    const std::string path = variable("GRETA_FAKE_CALLS");
+    if (!path.empty()) std::ofstream(path, std::ios::app) << nlohmann::json(fake.calls) << '\n';
+  }
+} const counts_calls;
 
 /// Before anybody calls anything: tests of one process set everything themselves.
 const bool configured = [] {
