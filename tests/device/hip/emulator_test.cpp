@@ -48,6 +48,9 @@ class HipEmulator : public ::testing::Test {
   ~HipEmulator() override {
     EXPECT_TRUE(fake_->misuse.empty()) << fake_->misuse.front();
     stream_.reset();
+    buffer_.reset();
+    kernel_.reset();
+    device_.reset();
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);
   }

@@ -15,7 +15,9 @@ namespace {
 /// A call that names a device.
 Call about(int device, const char* name) {
   Call call(name, false);
-  if (device < 0 || device >= fake.devices) call.misused("of a device that is not there");
+  if (device < 0 || device >= fake.devices) {
+    call.fail(call.misused("of a device that is not there", invalid_device));
+  }
   return call;
 }
 

@@ -116,7 +116,7 @@ int allocate(const Call& call, void** pointer, std::size_t bytes, const char* en
 /// As the runtimes do, this waits for what the device does.
 int release(const Call& call, void* pointer, const char* ended_by) {
   if (call.error() != success) return call.error();
-  if (!finish_all(call)) return call.error();
+  if (!finish_all(call)) return invalid_value;
   if (!remove_object(call, pointer, ended_by)) return invalid_value;
   const auto found = allocations.find(reinterpret_cast<std::uintptr_t>(pointer));
   range().give_back(found->second);

@@ -17,9 +17,9 @@
 
 namespace greta::test {
 
-inline constexpr int success = 0, invalid_value = 1, out_of_memory = 2, no_context = 201,
-                     no_binary_for_gpu = 209, invalid_handle = 400, not_found = 500,
-                     not_ready = 600, out_of_resources = 701, launch_failure = 719,
+inline constexpr int success = 0, invalid_value = 1, out_of_memory = 2, invalid_device = 101,
+                     no_context = 201, no_binary_for_gpu = 209, invalid_handle = 400,
+                     not_found = 500, not_ready = 600, out_of_resources = 701, launch_failure = 719,
                      capture_unsupported = 900;
 
 extern FakeHip fake;
@@ -33,6 +33,7 @@ class Call {
   int error() const { return error_; }
   /// Notes that no device could have taken the call. Returns its error.
   int misused(const std::string& why, int error = invalid_value) const;
+  void fail(int error) { error_ = error; }
 
  private:
   const char* name_;
