@@ -55,6 +55,11 @@ TEST(HipLibrary, AnUnknownVersionIsRefused) {
   EXPECT_EQ(open_fake(Fake::hip6).calls["hipGetDeviceCount"], 0);
 }
 
+TEST(HipLibrary, AVersionThatIsNotToldIsAReason) {
+  open_fake(Fake::hip6).fails["hipRuntimeGetVersion"] = 700;
+  EXPECT_TRUE(has(reason_of(Fake::hip6), "hipRuntimeGetVersion: hipErrorIllegalAddress"));
+}
+
 TEST(HipLibrary, WithoutADeviceIsAReason) {
   open_fake(Fake::hip6).init_error = 700;
   EXPECT_TRUE(has(reason_of(Fake::hip6), "hipErrorIllegalAddress (an illegal memory access"));

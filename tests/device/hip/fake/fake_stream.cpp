@@ -185,6 +185,7 @@ int NAME(hipStreamBeginCapture, cuStreamBeginCapture_v2)(Stream* stream, int mod
 }
 int NAME(hipStreamEndCapture, cuStreamEndCapture)(Stream* stream, Graph** graph) {
   const Call call("hipStreamEndCapture");
+  if (call.error() != success && objects.contains(stream)) stream->capturing.reset();
   if (call.error() != success) return call.error();
   if (!is_stream(call, stream)) return invalid_handle;
   if (!stream->capturing) return call.misused("of a stream that is not captured");
