@@ -309,7 +309,11 @@ Rounds LocalEvaluator::time_rounds(const Problem& problem, const std::vector<Con
 }
 
 std::vector<Ceiling> LocalEvaluator::measure_ceilings() {
-  return greta::measure_ceilings(*open_->device).value();
+  auto measured = greta::measure_ceilings(*open_->device);
+  if (measured) return *std::move(measured);
+  const Failure& failure = measured.failure();
+  if (failure.status == Status::timeout || failure.status == Status::device_lost) recover();
+  throw Error(failure);
 }
 
 }  // namespace greta

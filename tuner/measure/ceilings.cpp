@@ -70,8 +70,8 @@ Result<double> matrix_us(Device& device, LaunchTimer& timer, const MatrixOperati
 }
 
 // The fastest of the operations on this type of input; 0: none could be measured. hip-host does
-// them lane by lane.
-Ceiling matrix_ceiling(Device& device, LaunchTimer& timer, const std::string& input) {
+// them lane by lane. Fails where the device can't go on.
+Result<Ceiling> matrix_ceiling(Device& device, LaunchTimer& timer, const std::string& input) {
   const DeviceInfo& info = device.info();
   const std::uint32_t groups = ceiling_groups(info);
   const std::uint32_t length = info.is_cpu() ? 128 : 32768;
@@ -81,6 +81,8 @@ Ceiling matrix_ceiling(Device& device, LaunchTimer& timer, const std::string& in
     if (operation.input != input) continue;
     const auto us = matrix_us(device, timer, operation, groups, length);
     if (!us) {
+      const Status status = us.failure().status;
+      if (status == Status::timeout || status == Status::device_lost) return us.failure();
       log(LogLevel::warning, "the rate of matrix operations on {} was not measured: {}", input,
           us.failure().message);
       continue;
@@ -157,8 +159,9 @@ Result<std::vector<Ceiling>> measure_ceilings(Device& device) {
     ceilings.push_back(*std::move(ceiling));
   }
   for (const auto& input : matrix_inputs(device.info())) {
-    const Ceiling matrix = matrix_ceiling(device, *timer, input);
-    if (measured(matrix)) ceilings.push_back(matrix);
+    auto matrix = matrix_ceiling(device, *timer, input);
+    if (!matrix) return matrix.failure();
+    if (measured(*matrix)) ceilings.push_back(*std::move(matrix));
   }
   device.trim();
   return ceilings;

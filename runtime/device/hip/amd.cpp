@@ -227,9 +227,8 @@ Platform open(const std::vector<std::string>& libraries) {
   load_queries(*runtime);
   runtime->library.keep_open();
   const std::string& name = runtime->library.name();
-  const hipError_t version = runtime->hipRuntimeGetVersion(&runtime->version);
-  if (version != hipSuccess || runtime->version / 10'000'000 < 5 ||
-      runtime->version / 10'000'000 > 7) {
+  runtime->check(runtime->hipRuntimeGetVersion(&runtime->version), "hipRuntimeGetVersion");
+  if (runtime->version / 10'000'000 < 5 || runtime->version / 10'000'000 > 7) {
     throw Refusal(Status::unavailable, fmt::format("{} is {}, and GRETA knows HIP 5 to 7", name,
                                                    version_text(runtime->version)));
   }

@@ -55,6 +55,11 @@ TEST(HipLibrary, AnUnknownVersionIsRefused) {
   EXPECT_EQ(open_fake(Fake::hip6).calls["hipGetDeviceCount"], 0);
 }
 
+TEST(HipLibrary, AVersionThatIsNotToldIsAReason) {
+  open_fake(Fake::hip6).fails["hipRuntimeGetVersion"] = 700;
+  EXPECT_TRUE(has(reason_of(Fake::hip6), "hipRuntimeGetVersion: hipErrorIllegalAddress"));
+}
+
 TEST(HipLibrary, WithoutADeviceIsAReason) {
   open_fake(Fake::hip6).init_error = 700;
   EXPECT_TRUE(has(reason_of(Fake::hip6), "hipErrorIllegalAddress (an illegal memory access"));
@@ -206,7 +211,10 @@ TEST(HipLibrary, AnArchitectureThatNoCompilerKnowsIsAFailureToCompile) {
   ASSERT_FALSE(kernel);
   EXPECT_EQ(kernel.failure().status, Status::unavailable);
   EXPECT_TRUE(has(kernel.failure().message, "gfx9999")) << kernel.failure().message;
-  EXPECT_TRUE(device->load(work_source(), code_object_of(Fake::hip6))) << "the device goes on";
+  EXPECT_EQ(device->load(work_source(), code_object_of(Fake::hip6)).failure().status,
+            Status::compile)
+      << "a code object for another architecture";
+  EXPECT_TRUE(device->allocate(64)) << "the device goes on";
 }
 
 TEST(HipLibrary, KernelsOfAmdDevicesAreCompiledInspectedAndListed) {

@@ -1,0 +1,147 @@
+"""The tools on a fake AMD GPU whose kernels are not executed, and what becomes of a device that fails.
+GRETA_CASES: how many faults; without it, a few."""
+import json
+import os
+import random
+import unittest
+
+from cli_case import BENCH, SOURCE, TUNE, Case
+
+RUN = os.environ["GRETA_RUN"]
+LIBRARY = os.environ["GRETA_FAKE_AMD"]
+MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
+OPERATIONS = ("gemm", "softmax", "layernorm", "rmsnorm", "add_rmsnorm", "layernorm_rmsnorm",
+              "attention", "rope", "kv_update", "silu_mul", "gelu", "add", "embedding", "argmax")
+
+
+class FakeAmd(Case):
+    def setUp(self):
+        super().setUp()
+        self.env.update(LD_LIBRARY_PATH=LIBRARY, GRETA_FAKE_ARCHITECTURE="gfx90a")
+
+    def tool(self, *words, faults="", timeout=120):
+        """Runs a tool, which ends by itself, in time, and makes no call that no device could take."""
+        self.env["GRETA_FAKE_FAULTS"] = faults
+        result = self.run_words(*map(str, words), timeout=timeout)
+        self.assertIn(result.returncode, (0, 1, 2, 3), result.stderr)
+        self.assertNotIn("fake HIP:", result.stderr)
+        return result
+
+    def verify(self, operation, **options):
+        return self.tool(TUNE, "verify", operation, "--problems", 1, "--device", "hip:0", "--seed",
+                         1, "--json", **options)
+
+    def tell(self, **options):
+        return self.tool(RUN, "--model", MODEL, "--prompt", "Once", "--tokens", 3, "--device",
+                         "hip:0", "--json", **options)
+
+    def tune(self, **options):
+        return self.tool(TUNE, "gemm", "--m", 16, "--n", 16, "--k", 16, "--device", "hip:0", "--db",
+                         self.db, "--budget", 1, "--flush", 1, "--no-lock", **options)
+
+
+class FakeDevice(FakeAmd):
+    def test_is_listed_as_what_it_is(self):
+        listed = json.loads(self.tool(TUNE, "devices", "--json").stdout)
+        devices = {device["id"]: device for backend in listed for device in backend["devices"]}
+        self.assertEqual(devices["hip:0"]["name"], "Fake gfx90a (executes nothing)")
+        self.assertEqual(devices["hip:0"]["architecture"], "gfx90a")
+
+    def test_kernels_of_every_operation_are_launched_and_found_wrong(self):
+        # Nothing is executed: a check that passes here would check nothing.
+        for operation in OPERATIONS:
+            result = self.verify(operation)
+            self.assertEqual(result.returncode, 1, (operation, result.stderr))
+            failures = [trial["status"] for trial in json.loads(result.stdout)["failures"]]
+            self.assertEqual(failures, ["correctness"], operation)
+
+    def test_a_tune_finds_no_winner(self):
+        result = self.tune()
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("no configuration was right", result.stdout)
+        self.assertEqual(self.query("SELECT count(*) FROM winners"), [(0,)])
+        self.assertEqual(self.query("SELECT DISTINCT status FROM trials"), [("correctness",)])
+
+    def test_doctor_finds_that_kernels_do_nothing(self):
+        result = self.tool(BENCH, "doctor", "--device", "hip:0", "--db", self.db, "--no-lock")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^  fill +passed")
+        self.assertRegex(result.stdout, r"(?m)^  ultrasafe +FAILED, correctness")
+
+    def test_a_model_runs_to_its_last_token(self):
+        result = self.tell()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(json.loads(result.stdout)["ids"]), 3)
+
+
+class FakeFaults(FakeAmd):
+    """Any call may fail, lose the device or find it hanging: the tool ends and names the cause."""
+    QUICK = ("out_of_memory", "refused", "lost", "gone")
+
+    def counts(self, run):
+        """How often each process of a run calls each function; the run without a fault."""
+        file = self.folder / "calls"
+        self.env["GRETA_FAKE_CALLS"] = str(file)
+        result = run()
+        del self.env["GRETA_FAKE_CALLS"]
+        most = {}
+        for line in file.read_text().splitlines():
+            for function, count in json.loads(line).items():
+                most[function] = max(count, most.get(function, 0))
+        file.unlink()
+        return most, result
+
+    def judge(self, run, usual, faults):
+        result = run(faults=faults)
+        if result.returncode == 0:  # it went on without what failed
+            self.assertEqual(json.loads(result.stdout)["ids"], json.loads(usual.stdout)["ids"])
+            return
+        said = result.stdout + result.stderr
+        self.assertRegex(said, "hip[A-Z]|out of memory|device", said)
+        self.assertNotRegex(said, "terminate called|Sanitizer|core dumped")
+
+    def test_every_function_may_fail_at_any_call(self):
+        generator = random.Random(5)
+        cases = int(os.environ.get("GRETA_CASES", "0"))
+        for run in (self.tell, self.verify_gemm):
+            counts, usual = self.counts(run)
+            self.assertGreater(len(counts), 20)
+            chosen = [(function, generator.choice((1, count, generator.randint(1, count))), kind)
+                      for function, count in sorted(counts.items()) for kind in self.QUICK]
+            generator.shuffle(chosen)
+            for function, call, kind in chosen[:cases or 12]:
+                with self.subTest(run=run.__name__, fault=f"{function}:{call}:{kind}"):
+                    self.judge(run, usual, f"{function}:{call}:{kind}")
+
+    def verify_gemm(self, **options):
+        return self.verify("gemm", **options)
+
+    def test_a_failed_trial_names_what_failed(self):
+        for fault, status, words in (
+                ("hipModuleLaunchKernel:1:refused", "launch", "hipErrorLaunchOutOfResources"),
+                ("hipModuleLaunchKernel:1:lost", "launch", "hipErrorLaunchFailure")):
+            result = self.verify("gemm", faults=fault)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            failure = json.loads(result.stdout)["failures"][0]
+            self.assertEqual(failure["status"], status)
+            self.assertIn(words, failure["message"])
+            self.assertIn(fault.split(":")[0], failure["message"])
+
+    def test_a_device_that_is_lost_while_its_rates_are_measured_is_opened_again(self):
+        result = self.tune(faults="hipModuleLaunchKernel:150:lost")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("no ceilings", result.stdout)
+        self.assertIn("hipModuleLaunchKernel: hipErrorLaunchFailure", " ".join(result.stdout.split()))
+        self.assertEqual(self.query("SELECT DISTINCT status FROM trials"), [("correctness",)])
+
+    def test_what_fails_in_a_run_is_told_in_one_line(self):
+        for fault, words in (("hipGraphLaunch:2:lost", "hipGraphLaunch"),
+                             ("hipGraphInstantiateWithFlags:1:refused", "hipGraphInstantiate"),
+                             ("hipMalloc:1:gone", "hipMalloc"),
+                             ("hipModuleLoadData:9:refused", "hipModuleLoadData"),
+                             ("hipHostMalloc:1:lost", "hipHostMalloc")):
+            self.refused(self.tell(faults=fault), 1, words, "hipErrorLaunch")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace greta::test {
+
+/// What a code object for AMD GPUs says of a kernel in it.
+struct FakeKernel {
+  struct Parameter {
+    std::size_t offset = 0, bytes = 0;
+    bool is_pointer = false;  ///< to global memory
+  };
+  std::vector<Parameter> parameters;  ///< those that a caller gives
+  std::size_t argument_bytes = 0;     ///< of all parameters, the hidden ones included
+  int max_threads = 0;
+  int shared_bytes = 0, scratch_bytes = 0, registers = 0;
+};
+
+struct FakeCodeObject {
+  std::string architecture;  ///< "gfx90a"; empty where it is not among those that are emulated
+  std::map<std::string, FakeKernel> kernels;
+};
+
+/// Reads an ELF file with code for AMD GPUs. Throws std::exception.
+FakeCodeObject read_code_object(const std::vector<std::byte>& elf);
+
+}  // namespace greta::test

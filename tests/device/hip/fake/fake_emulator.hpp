@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/device/hip/fake/fake_hip.hpp"
+
+namespace greta::test {
+
+/// The process that executes kernels, as emulator.py serves it. A process has one connection.
+class Emulator {
+ public:
+  /// nullptr without GRETA_FAKE_EMULATOR, which names the socket; the process ends where nobody
+  /// answers there.
+  static Emulator* instance();
+
+  int memory_file() const { return memory_file_; }
+  void* memory_base() const { return memory_base_; }
+  std::size_t memory_size() const { return memory_size_; }
+
+  void allow(std::size_t offset, std::size_t pages, std::size_t bytes);
+  void forbid(std::size_t offset, std::size_t pages);
+
+  /// What became of a launch: how many instructions its waves executed, or an error, which is
+  /// "fault", "endless" or "unsupported".
+  struct Outcome {
+    double instructions = 0;
+    std::string error, message;
+  };
+  Outcome launch(const std::vector<std::byte>& code_object, const FakeLaunch& launch);
+
+  /// A code object that is not launched any more.
+  void unload(const std::vector<std::byte>& code_object);
+
+ private:
+  explicit Emulator(const std::string& path);
+  void send(const std::string& line, std::span<const std::byte> bytes = {}) const;
+  std::string receive();
+
+  int socket_ = -1, memory_file_ = -1;
+  void* memory_base_ = nullptr;
+  std::size_t memory_size_ = 0;
+  std::string received_;
+  std::map<const std::vector<std::byte>*, int> modules_;
+};
+
+}  // namespace greta::test

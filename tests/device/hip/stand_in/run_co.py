@@ -1,0 +1,34 @@
+"""What emulator.py needs of an emulator, for one kernel: work(float* to, float value, int count) fills."""
+import ctypes
+import struct
+
+
+class EmuError(RuntimeError):
+    pass
+
+
+class KernelFault(EmuError):
+    pass
+
+
+class CodeObject:
+    kernels = {"work": {".args": [
+        {".offset": 0, ".size": 8, ".value_kind": "by_value"},
+        {".offset": 8, ".size": 4, ".value_kind": "by_value"},
+        {".offset": 12, ".size": 4, ".value_kind": "by_value"},
+        {".offset": 16, ".size": 8, ".value_kind": "hidden_block_count_x"}]}}
+
+    def __init__(self, elf):
+        if elf[:4] != b"\x7fELF":
+            raise EmuError("no ELF file")
+
+    def run(self, kernel, grid, block, arguments, lds, threads):
+        to, value, count = struct.unpack("<Qfi", b"".join(arguments))
+        if count == -1:
+            raise KernelFault(f"memory fault at {to:#x} (in no buffer) in workgroup 0")
+        if count == -2:
+            raise KernelFault("more than 50000000 instructions in one wave")
+        if count == -3:
+            raise EmuError("no such instruction")
+        (ctypes.c_float * count).from_address(to)[:] = [value] * count
+        return {"wave_insts": 1000 * grid[0] * block[0]}
