@@ -81,8 +81,18 @@ class Tools:
             return None
         if code == 1 and output:
             failure = json.loads(output)["failures"][0]
+            number = failure["number"]
+            if templates and failure["status"] != "compile" and not self.sound(op, device, number):
+                rest = [other for other in only if other != number]
+                return self.verify(op, device, templates, tune, problems, rest) if rest else None
             return failure["status"], f"{failure['problem']} | {failure['message']}"[:300]
         return ("no device" if code == 3 else "tool"), errors.strip()[-300:]
+
+    def sound(self, op, device, number):
+        """Whether the kernels as they are pass a problem: a mutant is not found by one that fails anyway."""
+        if (op, device, number) not in self._sound:
+            self._sound[op, device, number] = self.verify(op, device, only=[number]) is None
+        return self._sound[op, device, number]
 
     def tuning(self, mutant, device, templates, folder):
         """What a plain tune of a problem without edges says, as verify()."""
@@ -128,7 +138,7 @@ class Tools:
                 self._databases[device] = file
             return self._databases[device]
 
-    _problems, _databases, _reach, _locks, _lock = {}, {}, {}, {}, threading.Lock()
+    _problems, _databases, _reach, _locks, _sound, _lock = {}, {}, {}, {}, {}, threading.Lock()
 
     def compiled(self, mutant, folder):
         """Programs linked with a mutated source, by name; None where it does not compile."""

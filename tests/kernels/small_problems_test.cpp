@@ -53,7 +53,8 @@ TEST(SmallProblems, OfEveryOperationHaveItsKernelsAndOtherCases) {
     }
     // The length of a row that is held or split by the default reaches the text, and it has ROWS=1.
     const bool row_alone = found.config.variant == "held" || found.config.variant == "split";
-    if (!row_alone) EXPECT_GT(seen.size(), own.size()) << "nothing new";
+    if (row_alone) continue;
+    EXPECT_GT(seen.size(), own.size()) << "nothing new";
   }
 }
 

@@ -50,7 +50,7 @@ struct Verification {
   std::uint64_t seed = 0;
   std::map<std::pair<std::string, std::string>, Tally> tallies;  // by variant and types
   double worst = 0;                                              // error over bound
-  std::vector<Trial> failures;
+  std::map<std::size_t, Trial> failures;                         // by the problem's number, from 1
   std::size_t left = 0;              // not checked, as it was interrupted or --first
   std::optional<Coverage> coverage;  // where problems are random: one problem meets little
 };
@@ -80,7 +80,7 @@ Verification verify(Evaluator& evaluator, const std::map<std::size_t, Choice>& c
       print(stderr, "{} | {}: {}: {}\n", problem.key(), config.text(), to_string(*trial.failure),
             trial.message);
       print_text(stderr, trial.log);
-      result.failures.push_back(std::move(trial));
+      result.failures.emplace(number, std::move(trial));
       if (options.first) break;
     }
   }
@@ -126,7 +126,10 @@ void show_json(const Verification& result) {
                         {"wrong", tally.wrong}});
   }
   nlohmann::json failures = nlohmann::json::array();
-  for (const auto& trial : result.failures) failures.push_back(to_json(trial));
+  for (const auto& [number, trial] : result.failures) {
+    failures.push_back(to_json(trial));
+    failures.back()["number"] = number;
+  }
   nlohmann::json coverage;
   if (result.coverage) {
     coverage = {{"cases", result.coverage->all()},
