@@ -86,6 +86,8 @@ class Tools:
                 rest = [other for other in only if other != number]
                 return self.verify(op, device, templates, tune, problems, rest) if rest else None
             return failure["status"], f"{failure['problem']} | {failure['message']}"[:300]
+        if ": ceiling/" in errors:  # a kernel that a worker compiles when it opens a device
+            return "compile", errors.strip()[-300:]
         return ("no device" if code == 3 else "tool"), errors.strip()[-300:]
 
     def sound(self, op, device, number):
