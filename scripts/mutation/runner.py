@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 
-from mutation.mutants import ROOT, TEMPLATES
+from mutation.mutants import ROOT, TEMPLATES, operations, template_files
 from mutation.reach import Reach
 
 # A problem of an operation without edges, as people tune them, for variants that its default has not.
@@ -168,27 +168,39 @@ class Tools:
         return programs
 
 
+def look(tools, mutant, method, folder, templates, op, device, problems):
+    """A verdict where a mutant is found, or does not compile, or can't be judged; None where it survives."""
+    found = (tools.verify(op, device, templates, only=problems) if method == "verify" else
+             tools.tuning(mutant, device, templates, folder))
+    if not found:
+        return None
+    verdict = {"compile": "no mutant", "no device": "error", "tool": "error"}.get(found[0], "found")
+    return {"verdict": verdict, "how": found[0], "where": f"{device}: {found[1]}"}
+
+
 def judge_template(tools, mutant, method):
-    """Whether a mutant of kernels is found, and how."""
+    """Whether a mutant of kernels is found, and how: by its operation, or else by others that have the file."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="mutant-"))
     try:
         templates = folder / "templates"
         file = templates / pathlib.Path(mutant.file).relative_to(TEMPLATES.relative_to(ROOT))
         file.parent.mkdir(parents=True)
         file.write_text(mutant.text())
-        compiled = []  # on these devices
-        for device in tools.hip_devices if file.suffix == ".hip" else tools.glsl_devices:
-            problems = tools.reach(mutant.op, device).of(mutant.file, mutant.start)
-            if not problems:
-                continue
-            compiled.append(device)
-            found = (tools.verify(mutant.op, device, templates, only=problems) if method == "verify" else
-                     tools.tuning(mutant, device, templates, folder))
-            if found:
-                verdict = {"compile": "no mutant", "no device": "error", "tool": "error"}.get(found[0], "found")
-                return {"verdict": verdict, "how": found[0], "where": f"{device}: {found[1]}"}
+        devices = tools.hip_devices if file.suffix == ".hip" else tools.glsl_devices
+        others = [op for op in operations() if op != mutant.op and ROOT / mutant.file in template_files(op)]
+        compiled = []
+        for op in [mutant.op, *(others if method == "verify" else [])]:
+            for device in devices if op == mutant.op else devices[:1]:
+                problems = tools.reach(op, device).of(mutant.file, mutant.start)
+                if op != mutant.op:  # a line that they use is met by the first of them
+                    problems = problems[:tools.problems // 10]
+                if not problems:
+                    continue
+                compiled.append(f"{op} on {device}")
+                if outcome := look(tools, mutant, method, folder, templates, op, device, problems):
+                    return outcome
         if compiled:
-            return {"verdict": "survived", "how": "", "where": f"compiled on {', '.join(compiled)}"}
+            return {"verdict": "survived", "how": "", "where": f"compiled for {', '.join(compiled)}"}
         return {"verdict": "not compiled", "how": "", "where": "no kernel of these devices has the line"}
     except Timeout as timeout:  # of the tool, not of a launch
         return {"verdict": "error", "how": "timeout", "where": str(timeout)[:300]}
