@@ -78,16 +78,31 @@ Work work(const Problem& problem) {
   return least;
 }
 
-/// Scaled and masked elements stay within f32's range; masks hide whole rows, or parts of them.
+/// Some rows get a few infinities of one sign; those of the other sign after scaling hide elements.
+void mix_in_infinities(HostTensor& x, std::mt19937_64& random) {
+  for (std::int64_t row = 0; row < x.spec.rows; ++row) {
+    if (uniform_below(random, 8) != 0) continue;
+    const double infinity = std::copysign(std::numeric_limits<double>::infinity(),
+                                          uniform_below(random, 2) == 0 ? 1.0 : -1.0);
+    for (std::uint64_t left = 1 + uniform_below(random, 3); left > 0; --left) {
+      const auto col = uniform_below(random, static_cast<std::uint64_t>(x.spec.cols));
+      store_element(x.spec.dtype, x.data.data(),
+                    static_cast<std::size_t>(row * x.spec.cols) + col, infinity);
+    }
+  }
+}
+
+/// Scaled and masked elements stay within f32's range, or are infinite where nothing is added to
+/// them; masks hide whole rows, or parts of them.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   Magnitudes range = magnitudes_of(problem.dtype);
   const double most = 0x1p126;
   range.most = std::min(range.most, most / std::max(1.0, std::abs(double{scale(problem)})));
   for (std::size_t i = 0; i < inputs.size(); ++i)
     mix_in_adversarial_rows(inputs[i], range, mix64(seed + i));
-  if (inputs.size() < 2) return;
-  HostTensor& mask = inputs[1];
   std::mt19937_64 random(seed);
+  if (inputs.size() < 2) return mix_in_infinities(inputs[0], random);
+  HostTensor& mask = inputs[1];
   for (std::int64_t row = 0; row < mask.spec.rows; ++row) {
     if (uniform_below(random, 4) != 0) continue;
     const std::uint64_t hidden = uniform_below(random, 5);  // of 4 elements

@@ -1,0 +1,44 @@
+"""Protects: verify finds bugs in kernels. Each entry of tests/data/mutants.json is one that was planted, of the kinds
+that scripts/mutate.py knows: a template in which `old` becomes `new` must be found within a few random problems."""
+import concurrent.futures
+import json
+import unittest
+
+from cli_case import SOURCE, Case
+
+MUTANTS = json.loads((SOURCE / "tests/data/mutants.json").read_text())
+AT_ONCE = 2
+
+
+class Mutants(Case):
+    def verify(self, number, mutant):
+        """What verify says of a mutant; it must end with a failure of the kernel."""
+        text = (SOURCE / "kernels/templates" / mutant["file"]).read_text()
+        self.assertEqual(text.count(mutant["old"]), 1, "the template has changed: change the mutant, too")
+        templates = self.folder / str(number)
+        file = templates / mutant["file"]
+        file.parent.mkdir(parents=True)
+        file.write_text(text.replace(mutant["old"], mutant["new"]))
+        variant = ["--variant", mutant["variant"]] if mutant["variant"] else []
+        result = self.run_tune("verify", mutant["op"], "--device", mutant["device"], "--problems", 15, "--seed", 1,
+                               *variant, "--first", "--deadline", 20, "--json", "--templates", templates,
+                               env=dict(self.env, GALLIVM_PERF="nopt"), timeout=120)
+        self.assertEqual(result.returncode, 1, f"not found: {mutant}\n{result.stderr}")
+        return json.loads(result.stdout)["failures"][0]["status"]
+
+    def test_each_is_found(self):
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            ends = list(pool.map(self.verify, range(len(MUTANTS)), MUTANTS))
+        self.assertEqual(len(ends), 60)
+        self.assertLessEqual(set(ends), {"correctness", "crash", "launch", "timeout"})  # and not "compile"
+
+    def test_they_are_of_every_kind_and_operation(self):
+        operations = {folder.name for folder in (SOURCE / "kernels/templates").iterdir()} - {"common"}
+        self.assertEqual({mutant["op"] for mutant in MUTANTS}, operations)
+        self.assertEqual({mutant["kind"] for mutant in MUTANTS},
+                         {"comparison", "boundary", "index", "barrier", "order", "type", "constant", "dropped term",
+                          "swapped operand"})
+
+
+if __name__ == "__main__":
+    unittest.main()
