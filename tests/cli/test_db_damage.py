@@ -8,7 +8,7 @@ import time
 import unittest
 
 from cli_case import patient
-from sealed_database import connect, damage, damaged_rows, is_sound, sealed_tables
+from sealed_database import connect, damage, damaged_rows, is_sound, restore, sealed_tables
 from test_greta_db import GEMM, SOFTMAX, Tuned
 
 REPLACED = r"damaged rows? that this command replaced or removed"
@@ -109,7 +109,7 @@ class DatabaseDamage(Tuned):
                     ["export", "--format", "csv", "--force", "--out", self.folder / "all.csv"]]
         for seed in range(6):
             choose = random.Random(seed)
-            shutil.copy(self.template, self.db)
+            restore(self.template, self.db)
             self.damage_anything(choose)
             rows = damaged_rows(self.db)
             for command in [choose.choice(commands) for _ in range(5)]:
@@ -152,9 +152,7 @@ class DatabaseOverwritten(Tuned):
     def test_a_run_whose_database_was_overwritten_does_not_say_stored(self):
         for content in (self.template.read_bytes(), b"no database\n" * 1000):
             with self.subTest(length=len(content)):
-                shutil.copy(self.template, self.db)
-                for suffix in ("-wal", "-shm"):
-                    self.db.with_name(self.db.name + suffix).unlink(missing_ok=True)
+                restore(self.template, self.db)
                 (output, errors), code = self.overwrite_during(content)
                 stored = False
                 try:
