@@ -54,8 +54,9 @@ def connect(file):
 
 
 def restore(template, file):
-    """Puts a copy of a closed database in place of another one, whose log goes with it."""
-    for suffix in ("-wal", "-shm"):
+    """Puts a copy of a closed database in place of another one, whose log goes with it. It is a new
+    file: SQLite shares its state among a process's connections to one."""
+    for suffix in ("", "-wal", "-shm"):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
     shutil.copy(template, file)
 

@@ -144,6 +144,7 @@ class DatabaseOverwritten(Tuned):
         end = time.time() + patient(60)
         while time.time() < end and self.query("SELECT count(*) FROM sessions")[0][0] < 3:
             time.sleep(0.02)
+        self.assertIsNone(run.poll(), "the run was over too soon")
         with open(self.db, "r+b") as file:
             file.truncate()
             file.write(content)
@@ -159,10 +160,10 @@ class DatabaseOverwritten(Tuned):
                     with connect(self.db) as connection:
                         stored = connection.execute(
                             "SELECT count(*) FROM winners w JOIN sessions s ON s.id = w.session WHERE"
-                            f" problem LIKE '% k=56' AND {is_sound(connection, 'winners', 'w.')}"
+                            f" w.problem LIKE '% k=56' AND {is_sound(connection, 'winners', 'w.')}"
                             ).fetchone()[0] == 1
-                except sqlite3.DatabaseError:
-                    pass
+                except sqlite3.DatabaseError as error:
+                    self.assertRegex(str(error), "malformed|not a database")
                 # SQLite's log may bring everything back.
                 self.assertEqual(code == 0, "stored in" in output, output + errors)
                 self.assertTrue(stored or code == 1, output + errors)
