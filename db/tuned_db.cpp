@@ -296,7 +296,7 @@ std::vector<DamagedRow> TunedDb::discarded() const {
 }
 
 void TunedDb::confirm() const {
-  RowKeys written;
+  WrittenRows written;
   impl_->connection.read([&](SQLite::Database& database) { written = written_rows(database); });
   std::string structure;
   std::vector<std::string> missing;

@@ -273,8 +273,8 @@ class TunedDb {
   /// The damaged rows that calls of this object, opened for writing, have replaced or removed.
   std::vector<DamagedRow> discarded() const;
   /// Reads what calls of this object have written from the file that has its name now, as another
-  /// process would. Throws Error where anything is not there as it was written: the file was
-  /// overwritten meanwhile.
+  /// process would. Throws Error where anything is neither there as it was written nor replaced by
+  /// another process: the file was overwritten meanwhile.
   void confirm() const;
 
   /// SQLite's own integrity and foreign-key checks, every row's checksum, and the manifest of a

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,12 +57,16 @@ std::vector<DamagedRow> damaged_rows(SQLite::Database& database);
 /// Damaged rows that this connection replaced or removed.
 std::vector<DamagedRow> discarded_rows(SQLite::Database& database);
 
-/// Rows by table and key, and their checksums.
-using RowKeys = std::map<std::string, std::map<std::string, std::int64_t>>;
+struct WrittenRow {
+  std::int64_t checksum = 0;
+  std::set<std::int64_t> replaced;  ///< checksums of the sound rows that it replaced
+};
+/// By table and key.
+using WrittenRows = std::map<std::string, std::map<std::string, WrittenRow>>;
 /// What this connection has written and not removed again.
-RowKeys written_rows(SQLite::Database& database);
-/// Those of `written` that are not in the database as they were written, a text each. A device's
-/// row is refreshed by every process that sees it: it only has to be there.
-std::vector<std::string> missing_rows(SQLite::Database& database, const RowKeys& written);
+WrittenRows written_rows(SQLite::Database& database);
+/// Those of `written` that are not in the database, a text each. A result, a ceiling and the like
+/// that another process has replaced meanwhile is no loss; one that is as it was before is.
+std::vector<std::string> missing_rows(SQLite::Database& database, const WrittenRows& written);
 
 }  // namespace greta

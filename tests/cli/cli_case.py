@@ -1,4 +1,5 @@
 """What the tests of the tools share: a folder of their own, running the tool, and judging refusals."""
+import contextlib
 import json
 import os
 import pathlib
@@ -101,7 +102,7 @@ class Case(unittest.TestCase):
             self.assertIn(word, lines[0])
 
     def query(self, sql):
-        with sqlite3.connect(self.db) as connection:
+        with contextlib.closing(sqlite3.connect(self.db)) as connection, connection:
             return connection.execute(sql).fetchall()
 
     def wait_for_trials(self, count, seconds=60):

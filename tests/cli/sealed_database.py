@@ -1,4 +1,6 @@
 """Databases that tests change: as GRETA itself would have written it, or behind its back."""
+import contextlib
+import shutil
 import sqlite3
 import struct
 
@@ -42,10 +44,21 @@ def is_sound(connection, table, row=""):
     return f"{row}checksum IS greta_checksum({arguments})"
 
 
+@contextlib.contextmanager
 def connect(file):
-    connection = sqlite3.connect(file, timeout=30)
-    connection.create_function("greta_checksum", -1, checksum, deterministic=True)
-    return connection
+    """A connection whose changes are committed and which is closed at the end: one that is left open
+    keeps a log, which would be taken for that of the next content of the file."""
+    with contextlib.closing(sqlite3.connect(file, timeout=30)) as connection, connection:
+        connection.create_function("greta_checksum", -1, checksum, deterministic=True)
+        yield connection
+
+
+def restore(template, file):
+    """Puts a copy of a closed database in place of another one, whose log goes with it. It is a new
+    file: SQLite shares its state among a process's connections to one."""
+    for suffix in ("", "-wal", "-shm"):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
+    shutil.copy(template, file)
 
 
 def sealed_tables(connection):
@@ -73,5 +86,5 @@ def rewrite(file, sql, values=(), tables=("devices", "sessions", "circumstances"
 
 def damage(file, sql):
     """Changes rows behind GRETA's back."""
-    with sqlite3.connect(file, timeout=30) as connection:
+    with connect(file) as connection:
         connection.execute(sql)

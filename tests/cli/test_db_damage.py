@@ -8,7 +8,7 @@ import time
 import unittest
 
 from cli_case import patient
-from sealed_database import connect, damage, damaged_rows, is_sound, sealed_tables
+from sealed_database import connect, damage, damaged_rows, is_sound, restore, sealed_tables
 from test_greta_db import GEMM, SOFTMAX, Tuned
 
 REPLACED = r"damaged rows? that this command replaced or removed"
@@ -109,7 +109,7 @@ class DatabaseDamage(Tuned):
                     ["export", "--format", "csv", "--force", "--out", self.folder / "all.csv"]]
         for seed in range(6):
             choose = random.Random(seed)
-            shutil.copy(self.template, self.db)
+            restore(self.template, self.db)
             self.damage_anything(choose)
             rows = damaged_rows(self.db)
             for command in [choose.choice(commands) for _ in range(5)]:
@@ -144,6 +144,7 @@ class DatabaseOverwritten(Tuned):
         end = time.time() + patient(60)
         while time.time() < end and self.query("SELECT count(*) FROM sessions")[0][0] < 3:
             time.sleep(0.02)
+        self.assertIsNone(run.poll(), "the run was over too soon")
         with open(self.db, "r+b") as file:
             file.truncate()
             file.write(content)
@@ -152,19 +153,17 @@ class DatabaseOverwritten(Tuned):
     def test_a_run_whose_database_was_overwritten_does_not_say_stored(self):
         for content in (self.template.read_bytes(), b"no database\n" * 1000):
             with self.subTest(length=len(content)):
-                shutil.copy(self.template, self.db)
-                for suffix in ("-wal", "-shm"):
-                    self.db.with_name(self.db.name + suffix).unlink(missing_ok=True)
+                restore(self.template, self.db)
                 (output, errors), code = self.overwrite_during(content)
                 stored = False
                 try:
                     with connect(self.db) as connection:
                         stored = connection.execute(
                             "SELECT count(*) FROM winners w JOIN sessions s ON s.id = w.session WHERE"
-                            f" problem LIKE '% k=56' AND {is_sound(connection, 'winners', 'w.')}"
+                            f" w.problem LIKE '% k=56' AND {is_sound(connection, 'winners', 'w.')}"
                             ).fetchone()[0] == 1
-                except sqlite3.DatabaseError:
-                    pass
+                except sqlite3.DatabaseError as error:
+                    self.assertRegex(str(error), "malformed|not a database")
                 # SQLite's log may bring everything back.
                 self.assertEqual(code == 0, "stored in" in output, output + errors)
                 self.assertTrue(stored or code == 1, output + errors)

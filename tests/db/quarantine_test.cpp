@@ -371,5 +371,31 @@ TEST(Quarantine, OtherProcessesWritesAreNoLoss) {
   EXPECT_NO_THROW(TunedDb::open(folder / "t.db", Mode::read_write).confirm());
 }
 
+TEST(Quarantine, RowsThatOtherProcessesReplaceAreNoLossButTheirReturnIs) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  Plain plain(folder / "t.db");
+  plain->exec("CREATE TEMP TABLE before AS SELECT * FROM winners");
+  const auto write = [&](TunedDb& db, int number) {
+    tune(db, 1, 100 + number);
+    db.set_ceilings(sample_device(), {{"fma", 1.0 * number, 1, "d", "now"}});
+    db.set_unsafe(sample_device(), {"f16", "crash", std::to_string(number), "", "now"});
+  };
+  auto db = TunedDb::open(folder / "t.db", Mode::read_write);
+  auto other = TunedDb::open(folder / "t.db", Mode::read_write);
+  write(db, 1);
+  write(other, 2);
+  EXPECT_NO_THROW(db.confirm());
+  EXPECT_NO_THROW(other.confirm());
+  auto results = other.results();
+  for (auto& result : results) result.regret = Regret{"m=9", 1.5, {}};
+  other.set_regrets(results);
+  EXPECT_NO_THROW(db.confirm());
+  plain->exec("INSERT OR REPLACE INTO winners SELECT * FROM before");
+  EXPECT_NE(error_of([&] { db.confirm(); }).find("winners"), std::string::npos);
+  plain->exec("DELETE FROM winners");
+  EXPECT_NE(error_of([&] { other.confirm(); }).find("winners"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace greta

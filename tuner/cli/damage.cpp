@@ -54,4 +54,12 @@ int end_of_writing(TunedDb& db, int code) {
   return end_of_reading(db, code);
 }
 
+void tell_unless_stored(const TunedDb& db) {
+  try {
+    db.confirm();
+  } catch (const std::exception& error) {
+    tell(error.what());
+  }
+}
+
 }  // namespace greta

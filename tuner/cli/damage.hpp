@@ -20,5 +20,8 @@ int end_of_reading(const TunedDb& db, int code);
 /// The end of a command that wrote: names the damaged rows that were replaced or removed, and reads
 /// back what was stored. Throws Error where that is not there; otherwise as above.
 int end_of_writing(TunedDb& db, int code);
+/// Before a command ends in another error: names on standard error what it has stored and is not
+/// there. Never throws.
+void tell_unless_stored(const TunedDb& db);
 
 }  // namespace greta

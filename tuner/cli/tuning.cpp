@@ -198,6 +198,15 @@ std::vector<Config> Tuning::suggestions(const Problem& problem, const DeviceInfo
 }
 
 TaskResult Tuning::run(const TuningTask& task) {
+  try {
+    return tune_on_each(task);
+  } catch (...) {
+    tell_unless_stored(*db_);
+    throw;
+  }
+}
+
+TaskResult Tuning::tune_on_each(const TuningTask& task) {
   SessionOptions options = session_options();
   options.command = "greta-tune " + task.problem.key();
   if (task.share < 1) options.budget = options.budget.part(task.share);

@@ -78,6 +78,7 @@ class Tuning {
 
  private:
   SessionOptions session_options() const;
+  TaskResult tune_on_each(const TuningTask& task);
   std::vector<Config> suggestions(const Problem& problem, const DeviceInfo& device) const;
   void compare(TaskResult& result, const SessionOptions& options);
 

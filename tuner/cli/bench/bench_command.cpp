@@ -174,7 +174,13 @@ int Bench::run() {
   }
   add_entries();
   static_cast<void>(tell_damage(db));
-  const int code = preset_.measure ? measure() : verify();
+  int code = exit_done;
+  try {
+    code = preset_.measure ? measure() : verify();
+  } catch (...) {
+    tell_unless_stored(db);
+    throw;
+  }
   db.confirm();
   return code;
 }
