@@ -216,7 +216,7 @@ class Cases(Case):
         wrong, unusable, total = result.stdout.splitlines()
         self.assertTrue(wrong.startswith(f"{cases[1]}: gemm host-gfx1100 gemm dtype="), wrong)
         self.assertIn("worst at 0", wrong)
-        self.assertIn("case.json: can't be read", unusable)
+        self.assertIn("case.json: No such file", unusable)
         self.assertEqual(total, "1 passed, 1 failed, 1 unusable")
         self.assertEqual(self.run_tune("run-case", "--device", "host-gfx1100", cases[1]).returncode, 1)
 

@@ -64,7 +64,7 @@ TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
       {R"({"measure": 1})", "p.json: measure: must be true or false"},
       {R"({"budget": "long"})", "p.json: budget: "},
       {R"({"batch": 1, "batch": 2})", "p.json: batch: is given twice"},
-      {R"({"pro\nblems": []})", "p.json: pro?blems: unknown key"},
+      {R"({"pro\nblems": []})", "p.json: pro\\x0ablems: unknown key"},
       {R"({"name": "nothing"})", "p.json: lists nothing"},
       {"{", "p.json: is no JSON: parse error at line 1, column 2: "},
       {"[]", "p.json: is not a JSON object"}};
@@ -72,7 +72,7 @@ TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
     EXPECT_NE(failure(text).find(expected), std::string::npos)
         << text << "\n gave " << failure(text) << "\n not " << expected;
   }
-  EXPECT_NE(read_preset(folder_.path() / "none.json").failure().message.find("can't be read"),
+  EXPECT_NE(read_preset(folder_.path() / "none.json").failure().message.find("No such file"),
             std::string::npos);
 }
 

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ class HipEmulator : public ::testing::Test {
     socket_ = folder_.path() / "socket";
     process_ = fork();
     if (process_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is ended by its library stops nothing
       execlp("python3", "python3", "-B", FAKE_EMULATOR, FAKE_STAND_IN, socket_.c_str(), nullptr);
       _exit(127);
     }
