@@ -68,7 +68,7 @@ std::int64_t draw_extent(const Dimension& dimension, const Problem& so_far, std:
 /// Halves extents, the long one last, until the work is within its limit.
 void shrink(Problem& problem, const KernelTemplate& kernel_template, std::size_t longest,
             const WorkLimit& limit, std::mt19937_64& random) {
-  while (!limit.allows(kernel_template.work(problem))) {
+  while (!limit.allows(kernel_template, problem)) {
     std::vector<std::size_t> others;
     for (std::size_t i = 0; i < problem.dims.size(); ++i) {
       if (i != longest && problem.dims[i].second > 1 &&
@@ -84,6 +84,16 @@ void shrink(Problem& problem, const KernelTemplate& kernel_template, std::size_t
 }
 
 }  // namespace
+
+bool WorkLimit::allows(const KernelTemplate& kernel_template, const Problem& problem) const {
+  const Work work = kernel_template.work(problem);
+  if (work.flops > flops || work.bytes > bytes) return false;
+  double operands = 0;
+  for (const TensorSpec& spec : kernel_template.tensors(problem)) {
+    operands += static_cast<double>(spec.bytes());
+  }
+  return operands <= 4 * bytes;
+}
 
 std::uint64_t launched_threads(const LaunchPlan& plan) {
   std::uint64_t threads = 0;

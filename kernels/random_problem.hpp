@@ -18,7 +18,9 @@ struct WorkLimit {
   double flops = 8e6;
   double bytes = 512 << 10;
 
-  bool allows(const Work& work) const { return work.flops <= flops && work.bytes <= bytes; }
+  /// Operands may have some more bytes than work reads and writes: caches and tables of which
+  /// little is used are drawn, filled and compared all the same.
+  bool allows(const KernelTemplate& kernel_template, const Problem& problem) const;
 };
 
 /// A small problem of these types and attributes, with random extents and strides: extents are

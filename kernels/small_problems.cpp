@@ -143,13 +143,13 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
     for (const auto& [attribute, value] : values) {
       if (chance(1, 2)) problem = with_attribute(template_, problem, *attribute, value);
     }
-    for (int halvings = 0; halvings < 40 && !limit.allows(template_.work(problem)); ++halvings) {
+    for (int halvings = 0; halvings < 40 && !limit.allows(template_, problem); ++halvings) {
       const auto j = static_cast<std::size_t>(uniform_below(random, problem.dims.size()));
       auto& extent = problem.dims[j].second;
       if (!fixed[j] && extent / 2 >= template_.dimensions[j].least) extent /= 2;
     }
     if (problem == problem_ || !check_problem(template_, problem)) continue;
-    if (limit.allows(template_.work(problem))) drawn_.push_back(std::move(problem));
+    if (limit.allows(template_, problem)) drawn_.push_back(std::move(problem));
   }
 }
 
