@@ -75,6 +75,8 @@ def infect(file, everything):
         "SELECT name FROM sqlite_schema WHERE type = 'table'")]
     changed = 0
     for table in tables:
+        if table == "ceilings" and not everything:
+            continue  # with a driver's name changed, they would be measured again
         columns = [(name.decode(), kind.decode()) for _, name, kind, *_ in
                    connection.execute(f"PRAGMA table_info({table})")]
         for name, kind in columns:
@@ -259,14 +261,15 @@ exec {shutil.which("c++")} "$@"
         compiler.chmod(0o755)
         env = dict(self.env, PATH=f"{folder}:{self.env['PATH']}", XDG_CACHE_HOME=str(self.folder / "cache"))
         tune = [TUNE, *TINY_TUNE[:-1], "hip-host:0", "--db", "hip.db"]
-        for _ in range(2):
-            for words in ([TUNE, "devices"], [TUNE, "devices", "--json"], tune, [*tune, "--json"],
-                          [DB, "info", "--db", "hip.db"], [DB, "list", "--db", "hip.db"],
-                          [TUNE, "verify", "gemm", "--device", "hip-host:0", "--problems", "1"]):
-                told = self.said(*words, env=env, logs="verify" in words)
-                if words == [TUNE, "devices"]:
-                    self.assertIn(ESCAPED, told, words)
-            (folder / "fails").touch()
+        verify = [TUNE, "verify", "gemm", "--device", "hip-host:0", "--problems", "1"]
+        for words in ([TUNE, "devices"], [TUNE, "devices", "--json"], verify):
+            told = self.said(*words, env=env, logs=words == verify)
+            if words == [TUNE, "devices"]:
+                self.assertIn(ESCAPED, told, words)
+        (folder / "fails").touch()
+        for words in (tune, [*tune, "--json"], [DB, "info", "--db", "hip.db"],
+                      [DB, "list", "--db", "hip.db"], verify):
+            told = self.said(*words, env=env, logs=words == verify)
         self.assertIn(ESCAPED, told)
 
     def test_names_of_files_and_the_environment(self):

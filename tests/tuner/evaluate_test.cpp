@@ -328,6 +328,35 @@ TEST(WorkerEvaluator, AHangingKernelIsATimeoutAndItsProcessIsGone) {
   expect_right(worker.evaluate(problem, default_of(worker, problem), {}));
 }
 
+// A driver that hangs: nothing in a process can end its call, and it hangs in the next one, too.
+TEST(WorkerEvaluator, LaunchesThatNeverReturnAreTimeoutsAndThenEndTheSession) {
+  EvaluatorOptions options;
+  options.device = "hip:0";
+  WorkerEvaluator worker(
+      {"/usr/bin/env", "LD_LIBRARY_PATH=" GRETA_FAKE_AMD, "GRETA_FAKE_ARCHITECTURE=gfx90a",
+       "GRETA_FAKE_FAULTS=hipModuleLaunchKernel:1:block", GRETA_TUNE, "worker"},
+      options, 0.5);
+  const auto problem = small_problem();
+  const auto config = default_of(worker, problem);
+  TrialLimits hasty;
+  hasty.run_s = 0.5;
+  for (int i = 0; i < 2; ++i) {
+    const auto trial = worker.evaluate(problem, config, hasty);
+    EXPECT_EQ(trial.failure, Status::timeout);
+    EXPECT_NE(trial.message.find("did not return"), std::string::npos) << trial.message;
+    EXPECT_EQ(worker.worker_pid(), 0);
+  }
+  try {
+    static_cast<void>(worker.evaluate(problem, config, hasty));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::timeout);
+    EXPECT_NE(std::string(error.what()).find("hip:0 does not answer, 3 times in a row"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 // What Mesa does where the disk of its shader cache is full.
 TEST(WorkerEvaluator, ADriverThatDiesOfItsCacheIsStartedWithout) {
   const std::string script =

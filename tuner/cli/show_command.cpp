@@ -91,7 +91,8 @@ std::string card_text(const Card& card, const std::vector<Peer>& peers) {
   std::string text = one_line(card.devices.front().name) + "\n";
   for (const auto& problem : card.problems) {
     const StoredWinner& first = problem.winners.front();
-    text += fmt::format("  {}{}\n", one_line(first.problem.key()), first.winner.cold ? "" : " (warm)");
+    text +=
+        fmt::format("  {}{}\n", one_line(first.problem.key()), first.winner.cold ? "" : " (warm)");
     for (const auto& stored : problem.winners) text += winner_rows(stored);
     for (std::size_t i = 0; i < problem.comparisons.size(); ++i) {
       text += comparison_row(first.device_id, problem.winners[i + 1].device_id,

@@ -14,6 +14,7 @@
 #include "runtime/device/log.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_protocol.hpp"
+#include "tuner/measure/stall_watch.hpp"
 
 namespace greta {
 namespace {
@@ -83,6 +84,7 @@ int serve_as_worker() {
   try {
     auto options = evaluator_options_from_json(request.at("options"));
     options.reopen = false;
+    end_when_stalled(request.at("stall_s").get<double>());
     evaluator = std::make_unique<LocalEvaluator>(options);
     channel.send(
         {{"result",

@@ -27,6 +27,8 @@ constexpr double check_s = 30;
 constexpr double first_s = 300;
 // Where somebody kills processes while they start, this is when to give up.
 constexpr int most_starts = 5;
+// A driver that hangs hangs again: this many calls in a row that got no answer end the session.
+constexpr int most_unanswered = 3;
 
 /// As execve() wants them.
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
@@ -38,8 +40,9 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 
 }  // namespace
 
-WorkerEvaluator::WorkerEvaluator(std::vector<std::string> command, const EvaluatorOptions& options)
-    : command_(std::move(command)), options_(options) {
+WorkerEvaluator::WorkerEvaluator(std::vector<std::string> command, const EvaluatorOptions& options,
+                                 double stall_s)
+    : command_(std::move(command)), options_(options), stall_s_(stall_s) {
   if (options.sanitize) variables_ = sanitizer_environment({}).value();
   start();
 }
@@ -80,7 +83,8 @@ void WorkerEvaluator::start() {
     spawn();
     Result<json> opened = json();
     try {
-      opened = call({{"call", "open"}, {"options", to_json(options_)}}, open_s);
+      opened =
+          call({{"call", "open"}, {"options", to_json(options_)}, {"stall_s", stall_s_}}, open_s);
     } catch (const Error&) {
       stop_worker(true);
       throw;
@@ -126,7 +130,9 @@ std::string WorkerEvaluator::stop_worker(bool kill_it) {
     ended = waitpid(pid_, &status, WNOHANG) != 0;
     if (!ended) usleep(10'000);
   }
-  killed_ = ended && !kill_it && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  const bool by_itself = ended && !kill_it && WIFSIGNALED(status);
+  killed_ = by_itself && WTERMSIG(status) == SIGKILL;
+  stalled_ = by_itself && WTERMSIG(status) == SIGALRM;
   if (!ended) {
     kill(pid_, SIGKILL);
     waitpid(pid_, &status, 0);
@@ -143,13 +149,14 @@ Result<json> WorkerEvaluator::call(const json& request, double deadline_s) {
   if (channel_->send(request)) received = channel_->receive(reply, deadline_s);
   if (received == LineChannel::Received::timeout) {
     stop_worker(true);
-    return Failure{
-        Status::timeout,
-        fmt::format("no answer within {:.0f} s: the worker process was killed", deadline_s),
-        {}};
+    return unanswered(
+        fmt::format("no answer within {:.0f} s: the worker process was killed", deadline_s));
   }
   if (received == LineChannel::Received::closed) {
     const auto how = stop_worker(false);
+    if (stalled_) {
+      return unanswered("a call of the device did not return: the worker process was ended");
+    }
     // Mesa maps its own shader cache into memory, and dies of it where that folder's disk is full.
     if (driver_cache_ && how.find("Bus error") != std::string::npos) {
       driver_cache_ = false;
@@ -161,6 +168,7 @@ Result<json> WorkerEvaluator::call(const json& request, double deadline_s) {
                    report.empty() ? fmt::format("the process that ran it died: {}", how) : report,
                    said};
   }
+  if (request.at("call") != "open") unanswered_ = 0;
   for (const json& line : reply.value("warnings", json::array())) {
     log(LogLevel::warning, "{}", line.get<std::string>());
   }
@@ -171,6 +179,14 @@ Result<json> WorkerEvaluator::call(const json& request, double deadline_s) {
                         {}});
   }
   return reply.at("result");
+}
+
+Failure WorkerEvaluator::unanswered(const std::string& why) {
+  if (++unanswered_ < most_unanswered) return {Status::timeout, why, {}};
+  throw Error(Failure{
+      Status::timeout,
+      fmt::format("{} does not answer, {} times in a row: {}", info_.id(), most_unanswered, why),
+      {}});
 }
 
 Result<json> WorkerEvaluator::call_again(const json& request,

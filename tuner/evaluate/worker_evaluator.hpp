@@ -17,14 +17,17 @@ namespace greta {
 
 /// Evaluates in a worker process, which is started again when it dies: a kernel that hangs is
 /// killed, a driver that crashes is one candidate's `crash`, and the session goes on. No candidate
-/// kills its process: what somebody else killed (SIGKILL) is begun once more in a new one. With
+/// kills its process: what somebody else killed (SIGKILL) is begun once more in a new one. A
+/// device of which no call returns any more ends the session: evaluating throws Error. With
 /// EvaluatorOptions::sanitize the worker is started with the sanitizers' runtime, and what they
 /// report is the `crash`: their summary its message, all that they say its log.
 class WorkerEvaluator : public Evaluator {
  public:
   /// `command` starts a program that calls serve_as_worker(), e.g. {"/proc/self/exe", "worker"}.
-  /// Throws Error when the worker can't open the device, or there are no sanitizers.
-  WorkerEvaluator(std::vector<std::string> command, const EvaluatorOptions& options);
+  /// `stall_s` after its deadline, a launch is taken for one that never returns. Throws Error when
+  /// the worker can't open the device, or there are no sanitizers.
+  WorkerEvaluator(std::vector<std::string> command, const EvaluatorOptions& options,
+                  double stall_s = 20);
   ~WorkerEvaluator() override;
   WorkerEvaluator(const WorkerEvaluator&) = delete;
   WorkerEvaluator& operator=(const WorkerEvaluator&) = delete;
@@ -57,6 +60,8 @@ class WorkerEvaluator : public Evaluator {
   /// `begun` says in its message what is called, and is kept among what is lost.
   Result<nlohmann::json> call_again(const nlohmann::json& request,
                                     const std::function<double()>& deadline_s, const Trial& begun);
+  /// The `timeout` of a call that got no answer. Throws where too many in a row got none.
+  Failure unanswered(const std::string& why);
   /// Keeps what a process left undone.
   void lose(Trial begun, const Failure& failure, const char* then);
   /// Seconds that a call may take with these limits.
@@ -66,6 +71,7 @@ class WorkerEvaluator : public Evaluator {
 
   std::vector<std::string> command_;
   EvaluatorOptions options_;
+  double stall_s_;
   DeviceInfo info_;
   int lookahead_ = 1;
   pid_t pid_ = 0;
@@ -75,6 +81,8 @@ class WorkerEvaluator : public Evaluator {
   std::unique_ptr<WorkerErrors> errors_;  ///< of this worker; none where they go to the terminal
   bool driver_cache_ = true;  ///< the worker's driver may keep a shader cache of its own
   bool killed_ = false;       ///< by somebody else, the last worker that ended
+  bool stalled_ = false;      ///< the last worker that ended did so in a call that never returned
+  int unanswered_ = 0;        ///< calls in a row
   std::vector<Trial> lost_;   ///< until they are taken
   std::string workload_;      ///< problem and seed whose inputs and reference this worker has
 };

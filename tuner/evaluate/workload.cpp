@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/catalog.hpp"
+#include "tuner/measure/stall_watch.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta {
@@ -47,6 +48,7 @@ Result<void> Workload::set_inputs(Device& device, std::uint64_t seed, InputStyle
 
 Result<void> Workload::run(Device& device, Stream& stream, const PreparedPlan& candidate,
                            double run_s) {
+  const StallWatch watch(run_s);
   for (std::size_t i = 0; i < restored_.size(); ++i) {
     if (restored_[i].data.empty()) continue;
     if (auto r = operands_.upload(device, i, restored_[i]); !r) return r;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tuner/measure/stall_watch.hpp"
+
 namespace greta {
 
 int batch_for(double kernel_us, double timestamp_period_ns) {
@@ -72,6 +74,7 @@ Result<void> LaunchTimer::reach_pace() {
 
 Result<std::vector<double>> LaunchTimer::take_each(const std::vector<const Record*>& records,
                                                    Deadline deadline) {
+  const StallWatch watch(std::chrono::duration<double>(deadline).count());
   if (auto ready = ensure_events(2 * records.size()); !ready) return ready.failure();
   if (auto recorded = record_all(records); !recorded) {
     stream_->discard();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/device/printable.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/table.hpp"
 
@@ -65,7 +66,8 @@ std::string explain_text(const PipelineGraph& pass, const std::vector<OperationT
     }
     cells.push_back(gain_of(line.what));
     table.add(cells);
-    if (!line.what.remark.empty()) remarks += fmt::format("{}: {}\n", line.name, line.what.remark);
+    if (line.what.remark.empty()) continue;
+    remarks += fmt::format("{}: {}\n", line.name, one_line(line.what.remark));
   }
   const PipelineMemory& memory = pass.memory();
   return table.text() + remarks +

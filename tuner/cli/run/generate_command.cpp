@@ -47,8 +47,9 @@ int explain(Generation& generation) {
   LlamaRunner& runner = generation.runner();
   const auto show = [&runner](std::int64_t tokens, const PipelineGraph& pass) {
     const auto times = pass.time(runner.queue()).value();
-    print("{} of {}:\n{}\n", tokens > 1 ? "prefill" : "decode",
-          tokens > 1 ? fmt::format("{} tokens", tokens) : "1 token", explain_text(pass, times));
+    print("{} of {}:\n", tokens > 1 ? "prefill" : "decode",
+          tokens > 1 ? fmt::format("{} tokens", tokens) : "1 token");
+    print_text(explain_text(pass, times) + "\n");
   };
   visit_passes(runner, generation.prompt(), show);
   return exit_done;
