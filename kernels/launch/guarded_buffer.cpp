@@ -21,10 +21,11 @@ constexpr std::size_t whole_words(std::size_t bytes) {
 /// What a buffer's guard zones hold: hardly ever the same as another's, and a signalling NaN as f32
 /// and bf16. Processors pass the bits of a quiet NaN on, so a kernel that reads a guard and writes
 /// what it makes of it to the same place, or to another guard with equal bits, would change
-/// nothing.
-std::uint32_t guard_pattern_of(std::uint64_t address) {
+/// nothing. Finite ones are near -1 as f32 and bf16, and near -1.9 as f16.
+std::uint32_t guard_pattern_of(std::uint64_t address, GuardValues values) {
   const auto mixed = static_cast<std::uint32_t>(address / 256 * 0x9E3779B97F4A7C15 >> 54);
-  return 0xFF81FF81 | (mixed >> 5) << 17 | (mixed & 31) << 1;
+  const std::uint32_t base = values == GuardValues::nan ? 0xFF81FF81 : 0xBF81BF81;
+  return base | (mixed >> 5) << 17 | (mixed & 31) << 1;
 }
 
 /// Where the first damaged byte lies among those that begin at `offset` of the allocation.
@@ -39,7 +40,7 @@ std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std
 
 }  // namespace
 
-Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes) {
+Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes, GuardValues values) {
   // Whole words, as fills are; what the last one has beyond `bytes` belongs to the guard.
   const bool watched = device.info().watches_bounds;
   const std::size_t total = watched ? bytes : guard_bytes + whole_words(bytes + 3) + guard_bytes;
@@ -50,7 +51,7 @@ Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes) {
   guarded.buffer_ = *std::move(buffer);
   if (watched) return guarded;
   guarded.guard_bytes_ = guard_bytes;
-  guarded.guard_pattern_ = guard_pattern_of(guarded.buffer_->address());
+  guarded.guard_pattern_ = guard_pattern_of(guarded.buffer_->address(), values);
   auto stream = device.create_stream();
   if (!stream) return stream.failure();
   const std::size_t end = guard_bytes + whole_words(bytes);

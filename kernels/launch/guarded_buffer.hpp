@@ -11,13 +11,19 @@
 
 namespace greta {
 
-/// Device memory with a guard zone before and after it that no kernel may write, and that is NaN in
-/// every floating point type and negative in i32 for one that reads it. The zone after it starts at
-/// its very last byte, whatever its size. On a device that watches bounds itself there
+/// What a kernel finds that reads a guard zone.
+enum class GuardValues {
+  nan,     ///< NaN in every floating point type, and negative in i32
+  finite,  ///< a number of moderate size in every type: where NaN may be what is expected
+};
+
+/// Device memory with a guard zone before and after it that no kernel may write. The zone after it
+/// starts at its very last byte, whatever its size. On a device that watches bounds itself there
 /// are no zones, in which it would see nothing wrong.
 class GuardedBuffer {
  public:
-  static Result<GuardedBuffer> create(Device& device, std::size_t bytes);
+  static Result<GuardedBuffer> create(Device& device, std::size_t bytes,
+                                      GuardValues values = GuardValues::nan);
 
   std::uint64_t address() const;  ///< of byte 0, 256-aligned
   std::size_t size() const { return bytes_; }

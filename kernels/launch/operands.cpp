@@ -5,12 +5,21 @@
 #include <algorithm>
 
 namespace greta {
+namespace {
+
+/// Rows of tables are named by indices, and those that a table does not have give NaN: a kernel
+/// that reads such a row must find something else.
+GuardValues guard_values(const TensorSpec& spec) {
+  return spec.name == "table" ? GuardValues::finite : GuardValues::nan;
+}
+
+}  // namespace
 
 Result<Operands> Operands::create(Device& device, const std::vector<TensorSpec>& specs) {
   Operands operands;
   operands.specs_ = specs;
   for (const auto& spec : specs) {
-    auto buffer = GuardedBuffer::create(device, spec.bytes());
+    auto buffer = GuardedBuffer::create(device, spec.bytes(), guard_values(spec));
     if (!buffer) return buffer.failure();
     operands.buffers_.push_back(*std::move(buffer));
   }

@@ -26,16 +26,18 @@ std::size_t index(const KeptTensor& tensor, std::int64_t row, std::int64_t col) 
   return static_cast<std::size_t>(row * tensor->spec.cols + col);
 }
 
-/// The normalised value with weight and bias, where there are any.
+/// The normalised value with weight and bias, where there are any. It is a product, which may be
+/// flushed before the weight makes it large.
 Value apply(Value y, const KeptTensor& weight, const KeptTensor& bias, std::int64_t col) {
   const auto at = static_cast<std::size_t>(col);
+  y.error += smallest;
   if (weight) {
     const double w = weight->at(at);
     y = {y.value * w, y.error * std::abs(w) + u * std::abs(y.value * w) + smallest};
   }
   if (bias) {
     y.value += bias->at(at);
-    y.error += u * std::abs(y.value);
+    y.error += u * std::abs(y.value) + smallest;
   }
   return y;
 }

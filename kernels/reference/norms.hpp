@@ -21,7 +21,8 @@ TensorSpec output(const Problem& problem, const char* name);
 /// x = X, or X + residual where the problem has one (rounded: u |x|), over the root of the mean of
 /// its squares + epsilon. The root's relative error is at most half of (sum_error + 5u: square,
 /// division and sum, and the residual's rounding twice), and 4u of an inverse root within 2 ulp; 2u
-/// of products come on top, and u |x| again. Devices may flush x below 2^-126 to 0.
+/// of products come on top, and u |x| again. Devices may flush what is below 2^-126 to 0: x, and
+/// each product.
 class RmsNorm {
  public:
   RmsNorm(const Problem& problem, const std::vector<HostTensor>& inputs);
@@ -49,8 +50,8 @@ class RmsNorm {
 ///   an element adds twice its distance times that, and distances have the mean A;
 /// - an inverse root within 2 ulp by 4u, behind it a division and a sum, half of 3u;
 /// - 3u for the products with it and the weight, and u for adding the bias.
-/// Devices may flush what is below 2^-126 to 0: each rounding of the mean and of an element adds as
-/// much.
+/// Devices may flush what is below 2^-126 to 0: each rounding of the mean and of an element, each
+/// product and the sum with the bias add as much.
 class LayerNorm {
  public:
   LayerNorm(const Problem& problem, const std::vector<HostTensor>& inputs);

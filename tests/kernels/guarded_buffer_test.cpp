@@ -99,6 +99,23 @@ TEST(GuardedBuffer, IsNanOfEveryTypeAndNoIndexForThoseWhoReadBesideTheTensor) {
   }
 }
 
+// A row that a table does not have gives NaN: one that is read all the same must not.
+TEST(GuardedBuffer, IsFiniteForThoseWhoReadBesideATable) {
+  for (const DType type : {DType::f16, DType::bf16, DType::f32}) {
+    const auto size = static_cast<std::int64_t>(size_of(type));
+    const std::vector<TensorSpec> tensors{{"table", Role::input, type, 1, 3},
+                                          {"out", Role::output, type, 1, 4 / size}};
+    for (const std::int64_t element : {-4 / size, std::int64_t{3}}) {
+      const auto run = test::run_plan(test::device(), reader(element * size), tensors,
+                                      test::random_inputs({tensors[0]}, 1));
+      const HostTensor& read = run.value().outputs[0];
+      for (std::size_t i = 0; i < read.spec.elements(); ++i) {
+        EXPECT_LT(std::abs(read.at(i) + 1.5), 0.5) << to_string(type) << ' ' << element;
+      }
+    }
+  }
+}
+
 TEST(GuardedBuffer, SeesWhatIsWrittenBesideTheWorkspace) {
   for (const std::int64_t elements : {2, 7, 512}) {
     const auto write = [&](std::int64_t index) {
