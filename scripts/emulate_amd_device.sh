@@ -49,6 +49,7 @@ done
 [[ -z $out || ! -e $out || (-d $out && -z $(ls -A "$out")) ]] || usage "--out '$out': is not empty"
 temporary=$(mktemp -d) || exit 1
 servers=()
+declare -A server_of
 cleanup() {
   ((${#servers[@]} == 0)) || kill "${servers[@]}" 2>/dev/null
   rm -rf "$temporary"
@@ -127,13 +128,14 @@ for architecture in ${architectures//,/ }; do
   python3 "$root/tests/device/hip/fake/emulator.py" "$emulator" "$temporary/$architecture.socket" \
     >"$out/$architecture-emulator.log" 2>&1 &
   servers+=($!)
+  server_of[$architecture]=$!
 done
 jobs=()
 for architecture in ${architectures//,/ }; do
   folder=$out/$architecture
   mkdir "$folder" || exit 1
   while [[ ! -S $temporary/$architecture.socket ]]; do
-    kill -0 "${servers[@]}" 2>/dev/null || { cat "$out"/*-emulator.log >&2; exit 1; }
+    kill -0 "${server_of[$architecture]}" 2>/dev/null || { cat "$out"/*-emulator.log >&2; exit 1; }
     sleep 0.1
   done
   ((${#jobs[@]} < $(nproc))) || { wait "${jobs[0]}"; jobs=("${jobs[@]:1}"); }

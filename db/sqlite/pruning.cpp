@@ -44,30 +44,32 @@ std::int64_t remove_trials(SQLite::Database& database, const PruneRequest& reque
 
 /// Removes what is damaged, and what refers to it, whose meaning went with it. A result says all
 /// there is to know of it without its session.
-std::int64_t remove_damaged(SQLite::Database& database) {
+void remove_damaged(SQLite::Database& database, Pruned& pruned) {
   database.exec("PRAGMA defer_foreign_keys = ON");
   database.exec(
       sealed_update(database, "winners", {"session"}, "session NOT IN (SELECT id FROM sessions)"));
-  std::int64_t removed = 0;
   for (const auto& table : sealed_tables(database)) {
-    removed += database.exec(
+    pruned.damaged += database.exec(
         fmt::format("DELETE FROM main.{} WHERE NOT {}", table, is_sound(database, table)));
   }
-  for (const char* orphans : {"circumstances WHERE device NOT IN (SELECT id FROM devices)",
-                              "ceilings WHERE device NOT IN (SELECT id FROM devices)",
-                              "unsafe WHERE device NOT IN (SELECT id FROM devices)",
-                              "sessions WHERE device NOT IN (SELECT id FROM devices)"
-                              " OR problem NOT IN (SELECT id FROM problems)",
-                              "winners WHERE circumstances NOT IN (SELECT id FROM circumstances)",
-                              "trials WHERE session NOT IN (SELECT id FROM sessions)",
-                              "comparisons WHERE faster NOT IN (SELECT id FROM sessions)"
-                              " OR slower NOT IN (SELECT id FROM sessions)"}) {
-    removed += database.exec(std::string("DELETE FROM main.") + orphans);
-  }
+  const auto remove_orphans = [&](const char* what) {
+    return database.exec(std::string("DELETE FROM main.") + what);
+  };
+  remove_orphans("circumstances WHERE device NOT IN (SELECT id FROM devices)");
+  remove_orphans("ceilings WHERE device NOT IN (SELECT id FROM devices)");
+  remove_orphans("unsafe WHERE device NOT IN (SELECT id FROM devices)");
+  pruned.sessions += remove_orphans(
+      "sessions WHERE device NOT IN (SELECT id FROM devices)"
+      " OR problem NOT IN (SELECT id FROM problems)");
+  pruned.winners +=
+      remove_orphans("winners WHERE circumstances NOT IN (SELECT id FROM circumstances)");
+  pruned.trials += remove_orphans("trials WHERE session NOT IN (SELECT id FROM sessions)");
+  remove_orphans(
+      "comparisons WHERE faster NOT IN (SELECT id FROM sessions)"
+      " OR slower NOT IN (SELECT id FROM sessions)");
   // Sessions that went may have had results.
   database.exec(
       sealed_update(database, "winners", {"session"}, "session NOT IN (SELECT id FROM sessions)"));
-  return removed;
 }
 
 }  // namespace
@@ -76,15 +78,15 @@ std::int64_t remove_damaged(SQLite::Database& database) {
 // for, and what they refer to.
 Pruned remove_rows(SQLite::Database& database, const PruneRequest& request) {
   Pruned pruned;
-  if (request.damaged) pruned.damaged = remove_damaged(database);
-  pruned.winners = remove_winners(database, request.winners);
-  pruned.trials = remove_trials(database, request);
+  if (request.damaged) remove_damaged(database, pruned);
+  pruned.winners += remove_winners(database, request.winners);
+  pruned.trials += remove_trials(database, request);
   database.exec(R"(
     DELETE FROM main.comparisons WHERE (faster, slower) IN (
       SELECT faster, slower FROM comparisons
       WHERE faster NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL)
         OR slower NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL)))");
-  pruned.sessions = database.exec(R"(
+  pruned.sessions += database.exec(R"(
     DELETE FROM main.sessions WHERE id IN (SELECT id FROM sessions WHERE outcome IS NOT NULL)
       AND id NOT IN (SELECT session FROM main.trials)
       AND id NOT IN (SELECT faster FROM main.comparisons)

@@ -79,8 +79,9 @@ class Tools:
         code, output, errors = run(command + (["--only", ",".join(map(str, only))] if only else []), self.seconds)
         if code == 0:
             return None
-        if code == 1 and output:
-            failure = json.loads(output)["failures"][0]
+        failures = json.loads(output)["failures"] if code == 1 and output else []
+        if failures:
+            failure = failures[0]
             number = failure["number"]
             if templates and failure["status"] != "compile" and not self.sound(op, device, number):
                 rest = [other for other in only if other != number]

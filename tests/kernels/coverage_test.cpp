@@ -33,6 +33,15 @@ TEST_P(CoverageOf, TwoHundredProblemsMeetNearlyEverything) {
   for (const Feature& feature : coverage.unlisted()) ADD_FAILURE() << "not listed: " << feature;
 }
 
+/// Lavapipe, and two imitated GPUs, with waves of 64 and 32: the others' spaces are like theirs.
+std::vector<std::string> some_devices() {
+  std::vector<std::string> devices;
+  for (const std::string& device : test::usable_devices()) {
+    if (device != "hip-host:2" && device != "hip-host:3") devices.push_back(device);
+  }
+  return devices;
+}
+
 std::vector<std::string> operations() {
   std::vector<std::string> names;
   for (const KernelTemplate* kernel : catalog()) names.push_back(kernel->name);
@@ -41,7 +50,7 @@ std::vector<std::string> operations() {
 
 INSTANTIATE_TEST_SUITE_P(Catalog, CoverageOf,
                          ::testing::Combine(::testing::ValuesIn(operations()),
-                                            ::testing::ValuesIn(test::usable_devices())),
+                                            ::testing::ValuesIn(some_devices())),
                          [](const auto& instance) {
                            return std::get<0>(instance.param) + "_" +
                                   test::device_name(std::get<1>(instance.param));

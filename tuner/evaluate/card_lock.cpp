@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -41,9 +42,11 @@ int open_lock(const std::filesystem::path& folder, const std::string& name) {
   struct stat status {};
   const int directory = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return -1;
-  if (fstat(directory, &status) != 0 || !distrust(status).empty()) {
+  const std::string doubt =
+      fstat(directory, &status) != 0 ? std::strerror(errno) : distrust(status);
+  if (!doubt.empty()) {
     close(directory);
-    return refuse(folder, distrust(status));
+    return refuse(folder, doubt);
   }
   constexpr int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   const int file = openat(directory, name.c_str(), flags, 0644);

@@ -100,6 +100,7 @@ Result<Workload*> LocalEvaluator::workload(const Problem& problem, std::uint64_t
   auto& current = open_->workload;
   if (!current || current->problem() != problem) {
     open_->rounds.clear();
+    open_->small.reset();
     current.reset();
     open_->device->trim();
     auto created = Workload::create(*open_->device, problem);

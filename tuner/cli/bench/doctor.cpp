@@ -28,6 +28,7 @@ struct DoctorOptions {
   std::filesystem::path db;
   bool no_lock = false;
   std::filesystem::path bundle;  ///< empty: none
+  bool bundle_named = false;     ///< --bundle was given
   bool yes = false;              ///< it is written without asking
 };
 
@@ -92,6 +93,9 @@ int doctor_with_bundle(const DoctorOptions& options, std::chrono::seconds deadli
 
 int doctor(const DoctorOptions& options) {
   const auto deadline = std::chrono::seconds(read_count("--timeout", options.timeout, 100'000));
+  if (options.bundle_named && options.bundle.empty()) {
+    throw CommandError(exit_usage, "--bundle: the name is empty");
+  }
   if (options.yes && options.bundle.empty()) throw CommandError(exit_usage, "--yes: of --bundle");
   catch_interrupts();
   if (!options.bundle.empty()) return doctor_with_bundle(options, deadline);
@@ -149,14 +153,17 @@ void add_doctor_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for a tool that measures on the same card");
-  command->add_option("--bundle", options->bundle,
-                      "Pack what was found into this .tar.gz, for somebody elsewhere "
-                      "(docs/first-amd-run.md)");
+  const auto* bundle = command->add_option(
+      "--bundle", options->bundle,
+      "Pack what was found into this .tar.gz, for somebody elsewhere (docs/first-amd-run.md)");
   command->add_flag("--yes", options->yes, "Write the bundle without asking");
   command->footer(
       "Examples:\n  greta-bench doctor\n  greta-bench doctor --device vulkan:0\n"
       "  greta-bench doctor --bundle first-run.tar.gz");
-  command->callback([&action, options] { action = [options] { return doctor(*options); }; });
+  command->callback([&action, options, bundle] {
+    options->bundle_named = bundle->count() > 0;
+    action = [options] { return doctor(*options); };
+  });
 }
 
 void add_check_command(CLI::App& app, Action& action) {
