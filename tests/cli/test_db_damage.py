@@ -77,7 +77,10 @@ class DatabaseDamage(Tuned):
         removed = self.run_db("prune", "--damaged", "--json")
         self.assertEqual(removed.returncode, 0, removed.stderr)
         self.assertRegex(removed.stderr, REPLACED)
-        self.assertGreater(json.loads(removed.stdout)["damaged"], 1)
+        report = json.loads(removed.stdout)
+        self.assertEqual(report["damaged"], 1)
+        self.assertGreater(report["results"], 0)  # sound, and of the device that nobody knows now
+        self.assertGreater(report["sessions"], 0)
         self.done("verify")
 
     def test_merge_into_a_damaged_database(self):

@@ -86,8 +86,8 @@ void mix_in_infinities(HostTensor& x, std::mt19937_64& random) {
                                           uniform_below(random, 2) == 0 ? 1.0 : -1.0);
     for (std::uint64_t left = 1 + uniform_below(random, 3); left > 0; --left) {
       const auto col = uniform_below(random, static_cast<std::uint64_t>(x.spec.cols));
-      store_element(x.spec.dtype, x.data.data(),
-                    static_cast<std::size_t>(row * x.spec.cols) + col, infinity);
+      store_element(x.spec.dtype, x.data.data(), static_cast<std::size_t>(row * x.spec.cols) + col,
+                    infinity);
     }
   }
 }
