@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+
+#include "runtime/device/printable.hpp"
 
 namespace greta {
 
@@ -12,9 +13,7 @@ std::string DamagedRow::text() const {
   if (!problem.empty() && !key.starts_with(problem)) line += ", " + problem;
   if (!device.empty()) line += " on " + device;
   line += " " + cause;
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
-  return line;
+  return one_line(line);
 }
 
 std::vector<std::string> damage_lines(const std::vector<DamagedRow>& rows) {

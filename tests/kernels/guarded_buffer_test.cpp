@@ -12,19 +12,23 @@
 namespace greta {
 namespace {
 
-/// A plan of one thread that writes the element of 16 bits at `index`, counted from `target` on.
-LaunchPlan writer(std::int64_t index, Argument target, std::uint64_t workspace_bytes = 0) {
-  KernelSource source;
-  source.name = "test/writer";
-  source.language = "glsl";
-  source.text = R"(#version 460
+/// What begins a kernel of one thread that knows 16-bit elements by their address.
+constexpr const char* one_thread = R"(#version 460
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_shader_16bit_storage : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int16 : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 layout(local_size_x = 1) in;
 layout(buffer_reference, std430, buffer_reference_align = 2) buffer Half { uint16_t v; };
-layout(push_constant) uniform Arguments { uint64_t at; uint64_t offset; } args;
+)";
+
+/// A plan of one thread that writes the element of 16 bits at `index`, counted from `target` on.
+LaunchPlan writer(std::int64_t index, Argument target, std::uint64_t workspace_bytes = 0) {
+  KernelSource source;
+  source.name = "test/writer";
+  source.language = "glsl";
+  source.text = std::string(one_thread) +
+                R"(layout(push_constant) uniform Arguments { uint64_t at; uint64_t offset; } args;
 void main() { Half(args.at + args.offset).v = uint16_t(0x3c00); })";
   source.argument_bytes = 16;
   LaunchPlan plan;
@@ -60,14 +64,9 @@ TEST(GuardedBuffer, SeesOneHalfPrecisionElementBesideTheTensor) {
 /// the second one.
 LaunchPlan reader(std::int64_t offset) {
   LaunchPlan plan = writer(0, OperandArgument{0});
-  plan.sources[0].text = R"(#version 460
-#extension GL_EXT_buffer_reference : require
-#extension GL_EXT_shader_16bit_storage : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int16 : require
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
-layout(local_size_x = 1) in;
-layout(buffer_reference, std430, buffer_reference_align = 2) buffer Half { uint16_t v; };
-layout(push_constant) uniform Arguments { uint64_t from, offset, to; } args;
+  plan.sources[0].text =
+      std::string(one_thread) +
+      R"(layout(push_constant) uniform Arguments { uint64_t from, offset, to; } args;
 void main() {
   for (uint i = 0; i < 4; i += 2)
     Half(args.to + i).v = Half(args.from + args.offset + i).v;

@@ -100,7 +100,8 @@ Result<Workload*> LocalEvaluator::workload(const Problem& problem, std::uint64_t
   auto& current = open_->workload;
   if (!current || current->problem() != problem) {
     open_->rounds.clear();
-    open_->small.reset();
+    // Their operands would stand beside the new problem's. Drawing them again takes its time.
+    if (open_->small && open_->small->problem() != problem) open_->small.reset();
     current.reset();
     open_->device->trim();
     auto created = Workload::create(*open_->device, problem);
