@@ -13,7 +13,8 @@ TEMPLATES = ROOT / "kernels/templates"
 REFERENCES = sorted((ROOT / "kernels/reference").glob("*.cpp"))
 CHECKS = [ROOT / name for name in ("kernels/launch/guarded_buffer.cpp", "kernels/launch/operands.cpp",
                                    "kernels/launch/prepared_plan.cpp", "kernels/model/tensor.cpp",
-                                   "tuner/evaluate/local_evaluator.cpp")]
+                                   "tuner/evaluate/local_evaluator.cpp", "tuner/evaluate/small_checks.cpp",
+                                   "tuner/evaluate/workload.cpp")]
 SOURCES = (".comp", ".glsl", ".hip")
 
 
@@ -72,8 +73,9 @@ def operations():
 class Dealer:
     """Deals mutants of some files: of each file and each kind of change as often as of any other."""
 
-    def __init__(self, files, op, draw):
-        self.draw = draw
+    def __init__(self, files, op, seed):
+        # Of its own, so that a change of one file leaves the mutants of others what they are.
+        self.draw = draw = random.Random(f"{seed} {files[0].relative_to(ROOT)}")
         self.hands = []  # for each file, for each kind, mutants in random order
         for file in files:
             kinds = {}
@@ -109,10 +111,9 @@ def reference_operation(file):
 def deal(count, seed):
     """`count` mutants: of ten, eight of templates, more of operations with many of these, and two of
     references and checking code."""
-    draw = random.Random(seed)
-    code = [Dealer([file], reference_operation(file), draw) for file in REFERENCES + CHECKS]
+    code = [Dealer([file], reference_operation(file), seed) for file in REFERENCES + CHECKS]
     kernels = [dealer for op in operations()
-               for dealer in [Dealer(template_files(op), op, draw)] * max(1, own_files(op) // 2)]
+               for dealer in [Dealer(template_files(op), op, seed)] * max(1, own_files(op) // 2)]
     taken = {}
     for dealers, share in ((kernels, count * 8 // 10), (code, count)):
         dealers = list(dealers)
