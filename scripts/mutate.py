@@ -5,8 +5,9 @@
       draws mutants of kernel templates, references and checking code: a line of JSON each
   scripts/mutate.py run MUTANTS RESULTS --tune greta-tune [--build build/dev] [--method verify|tune]
                         [--devices vulkan:0,hip-host:1] [--problems 200] [--trials 12] [--jobs N] [--seed 1]
-                        [--limit 600] [--only WORD]
-      tries those that RESULTS does not have yet, and appends a line of JSON for each. Mutants of C++ code need
+                        [--limit 600] [--only WORD] [--again VERDICT,...]
+      tries those that RESULTS does not have yet, or has with one of these verdicts, and appends a line of JSON for
+      each; the last line of a mutant counts. Mutants of C++ code need
       --build, a build folder with compile_commands.json; without it they are left out
   scripts/mutate.py report MUTANTS RESULTS [--explained FILE] [--csv FILE]
       what was found, by operation and kind, and each survivor with its change. FILE: a table of survivors that are
@@ -45,9 +46,9 @@ def make(options):
 def run(options):
     tools = runner.Tools(options.tune, options.build, options.devices.split(","), options.problems, options.seed,
                          options.trials, options.limit)
-    done = results_of(options.results)
+    done, untried = results_of(options.results), {"verdict": ""}
     wanted = [mutant for mutant in mutation_list.read(options.mutants)
-              if mutant.id not in done and options.only in mutant.file
+              if done.get(mutant.id, untried)["verdict"] in options.again and options.only in mutant.file
               and (options.build or mutant.file.startswith("kernels/templates/"))]
     tally = collections.Counter()
     with options.results.open("a") as results, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
@@ -132,6 +133,8 @@ def main():
     one.add_argument("--jobs", type=int, default=os.cpu_count())
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--only", default="", help="mutants of files with this in their path")
+    one.add_argument("--again", type=lambda text: ["", *text.split(",")], default=[""], metavar="VERDICT,...",
+                     help="tries those with one of these verdicts once more, for instance survived")
     one = command(report, "mutants", "results")
     one.add_argument("--explained", type=pathlib.Path)
     one.add_argument("--csv", type=pathlib.Path)

@@ -13,7 +13,6 @@ from mutation.mutants import ROOT, SOURCES, TEMPLATES
 
 LANGUAGE = ROOT / "runtime/device/hip/host/language/greta_host.hpp"
 CONDITION = re.compile(r"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b")
-IMITATED = {"hip-host:0": 80, "hip-host:1": 942, "hip-host:2": 1100, "hip-host:3": 1201}
 MARK = re.compile(r"\bGRETA_PART_(\d+)_(\d+)\b")
 
 
@@ -29,9 +28,10 @@ def parts(text):
 class Reach:
     """The problems, by number, whose kernels have a part of a template; for one operation and device."""
 
-    def __init__(self, render, device):
-        """`render(templates, folder)` writes kernels' sources of problem I as FOLDER/I-*.glsl or .hip."""
-        self.device = device
+    def __init__(self, render, device, arch):
+        """`render(templates, folder)` writes kernels' sources of problem I as FOLDER/I-*.glsl or .hip. `arch`: what
+        the device is or imitates, for instance gfx942 or sm_90."""
+        self.device, self.arch = device, arch
         self.files = [file for file in sorted(TEMPLATES.rglob("*")) if file.suffix in SOURCES]
         self.starts = [parts(file.read_text()) for file in self.files]
         folder = pathlib.Path(tempfile.mkdtemp(prefix="reach-"))
@@ -59,10 +59,14 @@ class Reach:
 
     def _preprocessed(self, source):
         command = ["cpp", "-P", "-undef", "-w", "-x", "assembler-with-cpp"]
-        if source.suffix == ".hip":
-            number = IMITATED[self.device]
+        if source.suffix == ".hip" and self.device.startswith("hip-host"):
+            number = re.search(r"\d+$", self.arch)[0]
             command = ["c++", "-E", "-P", "-w", "-x", "c++", f"-DGRETA_HOST={number}", "-DGRETA_HOST_DYNAMIC_BYTES=65536",
                        "-I", str(ROOT), "-include", str(LANGUAGE)]
+        elif source.suffix == ".hip" and self.arch.startswith("sm_"):
+            command.append(f"-D__CUDA_ARCH__={self.arch[3:]}0")
+        elif source.suffix == ".hip":
+            command += ["-D__AMDGCN__", f"-D__{self.arch}__"] + ["-D__GFX9__"] * self.arch.startswith("gfx9")
         done = subprocess.run([*command, str(source)], capture_output=True, text=True, errors="replace")
         if done.returncode != 0:
             raise RuntimeError(f"{source.name}: {done.stderr[:300]}")

@@ -67,8 +67,16 @@ class Tools:
                                            "--seed", self.seed, "--templates", templates, "--sources", folder], 300)
                     if code != 0:
                         raise RuntimeError(errors)
-                self._reach[op, device] = Reach(render, device)
+                self._reach[op, device] = Reach(render, device, self.architecture(device))
             return self._reach[op, device]
+
+    def architecture(self, device):
+        """What a device is or imitates."""
+        with self._lock:
+            if not self._architectures:
+                for backend in json.loads(run([self.tune, "devices", "--json"], 60)[1]):
+                    self._architectures.update({one["id"]: one["architecture"] for one in backend["devices"]})
+            return self._architectures[device]
 
     def verify(self, op, device, templates=None, tune=None, problems=None, only=()):
         """What `greta-tune verify` says: None where all is right, else how it failed and where. `only`: of the
@@ -133,7 +141,7 @@ class Tools:
         """A database that has the device's peaks, which a first tune measures for long."""
         with self._lock:
             if device not in self._databases:
-                file = pathlib.Path(tempfile.mkdtemp(prefix="mutate-")) / "tuned.db"
+                file = pathlib.Path(self._folder.name) / f"{device}.db"
                 code, _, errors = run([self.tune, "add", "--rows", 8, "--cols", 8, "--device", device, "--budget",
                                        1, "--no-lock", "--db", file], self.seconds)
                 if code != 0:
@@ -141,10 +149,11 @@ class Tools:
                 self._databases[device] = file
             return self._databases[device]
 
-    _problems, _databases, _reach, _locks, _sound, _lock = {}, {}, {}, {}, {}, threading.Lock()
+    _problems, _databases, _reach, _locks, _sound, _architectures = {}, {}, {}, {}, {}, {}
+    _lock, _folder = threading.Lock(), tempfile.TemporaryDirectory(prefix="mutate-")
 
     def compiled(self, mutant, folder):
-        """Programs linked with a mutated source, by name; None where it does not compile."""
+        """The object of a mutated source; None where it does not compile."""
         (folder / "mutant.cpp").write_text(mutant.text())
         commands = json.loads((self.build / "compile_commands.json").read_text())
         entry = next(one for one in commands if one["file"] == str(ROOT / mutant.file))
@@ -152,21 +161,20 @@ class Tools:
         words[words.index("-o") + 1] = str(folder / "mutant.o")
         words[words.index(entry["file"])] = str(folder / "mutant.cpp")
         words = [word for word in words if word != "-Werror"] + ["-iquote", str((ROOT / mutant.file).parent)]
-        if run(words, 300, cwd=entry["directory"])[0] != 0:
-            return None
-        tests = "greta_test_tuner" if mutant.file.startswith("tuner/") else "greta_test_kernels"
-        programs = {}
-        for name in ("greta-tune", tests):
-            code, text, errors = run(["ninja", "-C", self.build, "-t", "commands", "-s", name], 60)
-            link = text.strip().splitlines()[-1].removeprefix(": && ").removesuffix(" && :").split(" && ")[0]
-            words = shlex.split(link)
-            at = words.index("-o") + 1
-            words[at:at + 1] = [str(folder / name), str(folder / "mutant.o")]
-            code, _, errors = run(words, 300, cwd=self.build)
-            if code != 0:
-                raise RuntimeError(f"{name} does not link: {errors[-500:]}")
-            programs[name] = folder / name
-        return programs
+        return folder / "mutant.o" if run(words, 300, cwd=entry["directory"])[0] == 0 else None
+
+    def linked(self, name, mutant_object):
+        """A program of the build folder with the object of a mutated source ahead of the libraries'."""
+        program = mutant_object.with_name(name)
+        _, text, _ = run(["ninja", "-C", self.build, "-t", "commands", "-s", name], 60)
+        link = text.strip().splitlines()[-1].removeprefix(": && ").removesuffix(" && :").split(" && ")[0]
+        words = shlex.split(link)
+        at = words.index("-o") + 1
+        words[at:at + 1] = [str(program), str(mutant_object)]
+        code, _, errors = run(words, 300, cwd=self.build)
+        if code != 0:
+            raise RuntimeError(f"{name} does not link: {errors[-500:]}")
+        return program
 
 
 def look(tools, mutant, method, folder, templates, op, device, problems):
@@ -209,24 +217,26 @@ def judge_template(tools, mutant, method):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-# Tests that judge references and checks, and need seconds.
-TESTS = "*Reference*:*Guard*:*Screen*:*Bound*:*Evaluat*:*Catalog*:*Model*:*Input*:*Conversion*:*Problem*"
+# Tests that judge references and checks, and need seconds: a filter for each program, by the sources' folder.
+TESTS = {"kernels": {"greta_test_bounds": "*",
+                     "greta_test_kernels": "*Reference*:*Guard*:*Screen*:*Model*:*Input*:*Problem*-*Property*"},
+         "tuner": {"greta_test_tuner": "Operands*:LocalEvaluator*:CheckBuffer*:*PlantedBug*:Sampler*"}}
 
 
 def judge_code(tools, mutant, method):
-    """Whether a mutant of a reference or of checking code is found, and how."""
+    """Whether a mutant of a reference or of checking code is found, and how: by tests, or else by `verify`."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="mutant-"))
     try:
-        programs = tools.compiled(mutant, folder)
-        if programs is None:
+        mutant_object = tools.compiled(mutant, folder)
+        if mutant_object is None:
             return {"verdict": "no mutant", "how": "compile", "where": ""}
-        tune = programs.pop("greta-tune")
-        for name, program in programs.items():
-            code, output, errors = run([program, f"--gtest_filter={TESTS}", "--gtest_brief=1"], tools.seconds,
-                                       cwd=folder)
+        for name, filter in TESTS[mutant.file.split("/")[0]].items():
+            code, output, errors = run([tools.linked(name, mutant_object), f"--gtest_filter={filter}",
+                                        "--gtest_brief=1", "--gtest_fail_fast"], tools.seconds, cwd=folder)
             if code != 0:
                 failed = [line for line in output.splitlines() if line.startswith("[  FAILED  ]")]
                 return {"verdict": "found", "how": "test", "where": f"{name}: {failed[:1] or errors[-200:]}"}
+        tune = tools.linked("greta-tune", mutant_object)
         for op in [mutant.op] if mutant.op else ("gemm", "softmax", "attention", "kv_update"):
             for device in tools.glsl_devices[:1] + tools.hip_devices[:1]:
                 found = tools.verify(op, device, tune=tune, problems=min(tools.problems, 60))
