@@ -166,7 +166,7 @@ class Tools:
     def linked(self, name, mutant_object):
         """A program of the build folder with the object of a mutated source ahead of the libraries'."""
         program = mutant_object.with_name(name)
-        _, text, _ = run(["ninja", "-C", self.build, "-t", "commands", "-s", name], 60)
+        _, text, _ = run(["ninja", "-C", self.build, "-t", "commands", name], 60)
         link = text.strip().splitlines()[-1].removeprefix(": && ").removesuffix(" && :").split(" && ")[0]
         words = shlex.split(link)
         at = words.index("-o") + 1
