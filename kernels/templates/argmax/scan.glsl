@@ -16,12 +16,19 @@ uint64_t row_start(uint row, uint cols) {
   return uint64_t(row) * (X_STRIDE > 0 ? uint(X_STRIDE) : cols);
 }
 
+// Integers in the order of floats: zeros are equal, and a NaN is below all. Drivers may take denormal
+// numbers for zero where they compare floats.
+int order(float x) {
+  const int bits = floatBitsToInt(x), magnitude = bits & 0x7fffffff;
+  return magnitude > 0x7f800000 ? int(0x80000000) : bits < 0 ? -magnitude : bits;
+}
+
 struct Candidate {
-  float value;  // -infinity where there is no column
+  int value;    // order() of it
   uint column;  // none where all values were NaN
 };
 
-Candidate no_candidate() { return Candidate(uintBitsToFloat(0xff800000u), no_column); }
+Candidate no_candidate() { return Candidate(int(0x80000000), no_column); }
 
 Candidate merge(Candidate a, Candidate b) {
   if (b.value > a.value || b.value == a.value && b.column < a.column) return b;
@@ -35,33 +42,37 @@ Candidate across(Candidate value, uint mask) {
 #define REDUCED Candidate
 #include "common/reduce.glsl"
 
-bool not_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) <= 0x7f800000u; }
+// Whether comparing a float with others tells which is greater: not if it is denormal, or zero.
+bool comparable(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0u; }
 
 // Of a thread's share of a row's columns from `first` to `end`: it is one of LANES, and takes ITEMS
 // vectors at a time. Most of these have nothing better, which takes one look at their largest value.
 Candidate scan(uint64_t row, uint lane, uint first, uint end) {
   const uint step = LANES * VEC;
   Candidate best = no_candidate();
+  float greatest = 0;  // the value of `best`, where there is one
   for (uint col = first + lane * VEC; col < end; col += ITEMS * step) {
     X_RAW raw[ITEMS];
     [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
       raw[i] = X_RAW(0);
       if (col + i * step < end) raw[i] = load_vector(row + uint64_t(col + i * step) * IN_BYTES);
     }
-    float largest = best.value;
+    float largest = greatest;
     [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
       float e[VEC];
       unpack(raw[i], e);
       [[unroll]] for (uint j = 0; j < VEC; ++j)
         largest = col + i * step < end && e[j] > largest ? e[j] : largest;
     }
-    if (!(largest > best.value) && best.column != no_column) continue;
+    if (!(largest > greatest) && comparable(greatest)) continue;
     [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
       float e[VEC];
       unpack(raw[i], e);
       [[unroll]] for (uint j = 0; j < VEC; ++j) {
-        const bool better = e[j] > best.value || best.column == no_column && not_nan(e[j]);
-        if (col + i * step < end && better) best = Candidate(e[j], col + i * step + j);
+        if (col + i * step < end && order(e[j]) > best.value) {
+          best = Candidate(order(e[j]), col + i * step + j);
+          greatest = e[j];
+        }
       }
     }
   }

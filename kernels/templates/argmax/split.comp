@@ -11,7 +11,7 @@
 #include "common/arrival.glsl"
 
 layout(buffer_reference, std430, buffer_reference_align = 8) coherent buffer Found {
-  float value;
+  int value;
   uint column;
 };
 
