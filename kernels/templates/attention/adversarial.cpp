@@ -72,12 +72,17 @@ void harden_values(const Shape& s, Rows& v, std::int64_t first, std::mt19937_64&
 }
 
 /// One element of all keys of a head is nearly the same, so that one of a query decides how large
-/// its scores are, all together.
+/// its scores are, all together. In some heads it grows from key to key instead, so that parts of
+/// the keys have scores far from those of others.
 constexpr double common_key = -0.5;
 
-void harden_keys(const Shape& s, Rows& k, std::int64_t first, std::int64_t col) {
-  for (std::int64_t key = first; key < first + s.capacity; ++key) {
-    k.set(key, col, common_key * (1 + k.at(key, col) / 16));
+void harden_keys(const Shape& s, Rows& k, std::int64_t first, std::int64_t valid, std::int64_t col,
+                 std::mt19937_64& random) {
+  const bool grows = below(random, 3) == 0;
+  for (std::int64_t i = 0; i < s.capacity; ++i) {
+    const double part =
+        grows && i < valid ? static_cast<double>(i + 1) / static_cast<double>(valid) : 1;
+    k.set(first + i, col, common_key * part * (1 + k.at(first + i, col) / 16));
   }
 }
 
@@ -119,7 +124,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
                   static_cast<double>(length));
     for (std::int64_t head = 0; head < s.kv_heads; ++head) {
       const std::int64_t first = (b * s.kv_heads + head) * s.capacity;
-      harden_keys(s, k, first, col);
+      harden_keys(s, k, first, valid, col, random);
       harden_values(s, v, first, random);
       hide(k, first + valid, s.capacity - valid);
       hide(v, first + valid, s.capacity - valid);
