@@ -134,6 +134,13 @@ std::string ProcessOutcome::how_it_ended(std::chrono::nanoseconds deadline) cons
   return fmt::format("exited with {}", exit_code);
 }
 
+std::string ProcessOutcome::last_error_line() const {
+  const auto end = errors.find_last_not_of('\n');
+  if (end == std::string::npos) return {};
+  const auto before = errors.rfind('\n', end);  // npos + 1 is 0
+  return errors.substr(before + 1, end - before);
+}
+
 Result<ProcessOutcome> run_process(const std::vector<std::string>& command,
                                    const std::string& input, std::chrono::nanoseconds deadline) {
   std::signal(SIGPIPE, SIG_IGN);  // a program that reads nothing is no reason to die

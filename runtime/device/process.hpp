@@ -19,6 +19,8 @@ struct ProcessOutcome {
   bool ok() const { return exit_code == 0 && !timed_out; }
   /// "exited with 1", "was killed by signal 6 (Aborted)", "was killed after 120 s".
   std::string how_it_ended(std::chrono::nanoseconds deadline) const;
+  /// What it wrote to standard error last, one line; empty where it wrote nothing.
+  std::string last_error_line() const;
 };
 
 /// "signal 9 (Killed)"

@@ -1,8 +1,17 @@
-"""The tools on a fake AMD GPU whose kernels are not executed, and what becomes of a device that fails.
+"""The tools on a fake AMD GPU whose kernels are not executed, what becomes of a device that fails, and
+the process that executes kernels.
 GRETA_CASES: how many faults; without it, a few."""
+import concurrent.futures
 import json
 import os
+import pathlib
 import random
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
 import unittest
 
 from cli_case import BENCH, SOURCE, TUNE, Case
@@ -72,6 +81,49 @@ class FakeDevice(FakeAmd):
         result = self.tell()
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(len(json.loads(result.stdout)["ids"]), 3)
+
+
+class FakeEmulator(unittest.TestCase):
+    """The process that executes kernels for all that connect to it; a stand-in emulates."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.socket = pathlib.Path(folder.name) / "socket"
+        hip = SOURCE / "tests/device/hip"
+        server = subprocess.Popen([sys.executable, "-B", hip / "fake/emulator.py", hip / "stand_in",
+                                   self.socket])
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        for _ in range(3000):
+            if self.socket.exists():
+                break
+            time.sleep(0.01)
+
+    def launch(self, count):
+        """Connects, loads a code object and launches its kernel."""
+        with socket.socket(socket.AF_UNIX) as end:
+            end.connect(str(self.socket))
+            for memory in socket.recv_fds(end, 100, 1)[1]:
+                os.close(memory)
+            stream = end.makefile("rwb")
+
+            def answer(call, payload):
+                stream.write(json.dumps(call | {"bytes": len(payload)}).encode() + b"\n" + payload)
+                stream.flush()
+                return stream.readline()
+
+            work = {"call": "launch", "module": 1, "kernel": "work", "grid": [1, 1, 1],
+                    "block": [64, 1, 1], "shared": 0}
+            return (answer({"call": "load"}, b"\x7fELF"),
+                    answer(work, struct.pack("<Qfi", 0, 0, count)))
+
+    def test_launches_of_two_processes_are_executed_one_after_the_other(self):
+        # Protects: what emulates may have one state for its process, and ended where two launched.
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for loaded, launched in pool.map(self.launch, [-4] * 4):
+                self.assertEqual(json.loads(loaded), {"module": 1})
+                self.assertEqual(json.loads(launched), {"instructions": 64000})
 
 
 class FakeFaults(FakeAmd):

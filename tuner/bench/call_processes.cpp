@@ -101,11 +101,6 @@ Json blocks_of(const Json& request) {
   return blocks;
 }
 
-std::string last_line(std::string text) {
-  text.resize(text.find_last_not_of("\n") + 1);
-  return text.substr(text.rfind('\n') + 1);
-}
-
 }  // namespace
 
 CallProcesses::CallProcesses(std::vector<std::string> command, const DeviceInfo& device,
@@ -162,7 +157,7 @@ Result<void> CallProcesses::run(const std::vector<std::string>& names, int count
   if (ended->ok()) result = printed_result(ended->output, "calls").value("calls", nlohmann::json());
   if (!result.is_object()) {
     std::string why = "the process that measures it " + ended->how_it_ended(patience);
-    if (const auto said = last_line(ended->errors); !said.empty()) why += ": " + said;
+    if (const auto said = ended->last_error_line(); !said.empty()) why += ": " + said;
     return Failure{ended->timed_out ? Status::timeout : Status::crash, why, {}};
   }
   for (const auto& name : names) {

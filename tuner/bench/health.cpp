@@ -255,11 +255,17 @@ Health check_health_apart(const std::vector<std::string>& command, const std::st
   }
   health.failure = ended->timed_out ? Status::timeout : Status::crash;
   health.message = "its process " + ended->how_it_ended(deadline);
-  if (health.choices.empty() || health.choices.back().status != "running") return health;
-  CheckedChoice& last = health.choices.back();
-  last.status = status_text(health.failure);
-  last.message = health.message;
-  health.message += fmt::format(" while it ran {} | {}", last.problem, last.config);
+  // A driver that ends its process says why there: an illegal address, or what it asserts.
+  std::string said = ended->timed_out ? std::string() : ended->last_error_line();
+  if (!said.empty()) said.insert(0, ": ");
+  std::string running;
+  if (!health.choices.empty() && health.choices.back().status == "running") {
+    CheckedChoice& last = health.choices.back();
+    last.status = status_text(health.failure);
+    last.message = health.message + said;
+    running = fmt::format(" while it ran {} | {}", last.problem, last.config);
+  }
+  health.message += running + said;
   return health;
 }
 

@@ -32,6 +32,7 @@ libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 free_ranges = list(range(RANGES))
+emulating = threading.Lock()  # an emulator may have state of its process, as its compiler's
 
 
 class Memory:
@@ -99,7 +100,8 @@ class Connection:
 
     def load(self, _, payload):
         try:
-            self.loaded[self.next] = self.emulator.CodeObject(payload)
+            with emulating:
+                self.loaded[self.next] = self.emulator.CodeObject(payload)
         except self.emulator.EmuError as error:
             return {"error": "unsupported", "message": str(error)}
         self.next += 1
@@ -113,7 +115,8 @@ class Connection:
         explicit = [a for a in code.kernels[call["kernel"]].get(".args", []) if not a[".value_kind"].startswith("hidden_")]
         arguments = [block[a[".offset"]:a[".offset"] + a[".size"]] for a in explicit]
         try:
-            done = code.run(call["kernel"], call["grid"], call["block"], arguments, lds=call["shared"], threads=1)
+            with emulating:
+                done = code.run(call["kernel"], call["grid"], call["block"], arguments, lds=call["shared"], threads=1)
         except self.emulator.KernelFault as fault:
             kind = "endless" if str(fault).startswith("more than") else "fault"
             return {"error": kind, "message": self.memory.explain(str(fault).splitlines()[0])}

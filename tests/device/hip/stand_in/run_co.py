@@ -1,6 +1,7 @@
 """What emulator.py needs of an emulator, for one kernel: work(float* to, float value, int count) fills."""
 import ctypes
 import struct
+import time
 
 
 class EmuError(RuntimeError):
@@ -12,6 +13,7 @@ class KernelFault(EmuError):
 
 
 class CodeObject:
+    launches = 0  # under way
     kernels = {"work": {".args": [
         {".offset": 0, ".size": 8, ".value_kind": "by_value"},
         {".offset": 8, ".size": 4, ".value_kind": "by_value"},
@@ -23,12 +25,23 @@ class CodeObject:
             raise EmuError("no ELF file")
 
     def run(self, kernel, grid, block, arguments, lds, threads):
-        to, value, count = struct.unpack("<Qfi", b"".join(arguments))
+        if CodeObject.launches:
+            raise RuntimeError("two launches at once")
+        CodeObject.launches += 1
+        try:
+            return self.execute(grid, block, *struct.unpack("<Qfi", b"".join(arguments)))
+        finally:
+            CodeObject.launches -= 1
+
+    def execute(self, grid, block, to, value, count):
         if count == -1:
             raise KernelFault(f"memory fault at {to:#x} (in no buffer) in workgroup 0")
         if count == -2:
             raise KernelFault("more than 50000000 instructions in one wave")
         if count == -3:
             raise EmuError("no such instruction")
+        if count == -4:
+            time.sleep(0.2)
+            count = 0
         (ctypes.c_float * count).from_address(to)[:] = [value] * count
         return {"wave_insts": 1000 * grid[0] * block[0]}

@@ -1,0 +1,45 @@
+// Health checks in processes of their own: what becomes of one whose process dies.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tuner/bench/health.hpp"
+
+namespace greta {
+namespace {
+
+/// A check by a shell script in the place of the program.
+Health check_by(const std::string& script, std::chrono::seconds deadline) {
+  return check_health_apart({"sh", "-c", script, "sh"}, "f16", "hip:0", "cache", deadline);
+}
+
+const std::string running =
+    R"(echo '{"choice":"gemm m=1","config":"naive","seed":1,"status":"running"}'; )";
+
+// Protects: whoever has the device learns what was run and what the driver said, without a bundle.
+TEST(BenchHealth, ADyingProcessIsToldWithWhatItRanAndWhatItSaidLast) {
+  const Health health =
+      check_by(running + "echo compiled >&2; echo 'illegal address 0x10' >&2; kill -ABRT $$",
+               std::chrono::seconds(60));
+  EXPECT_EQ(health.failure, Status::crash);
+  EXPECT_EQ(health.message,
+            "its process was killed by signal 6 (Aborted) while it ran gemm m=1 | naive: illegal "
+            "address 0x10");
+  ASSERT_EQ(health.choices.size(), 1U);
+  EXPECT_EQ(health.choices[0].status, "crash");
+  EXPECT_EQ(health.choices[0].message,
+            "its process was killed by signal 6 (Aborted): illegal address 0x10");
+}
+
+// Protects: no reason is made up, neither of nothing nor of a line that has nothing to do with it.
+TEST(BenchHealth, AProcessThatSaidNothingOrWasStoppedHasNoReason) {
+  EXPECT_EQ(check_by(running + "kill -ABRT $$", std::chrono::seconds(60)).message,
+            "its process was killed by signal 6 (Aborted) while it ran gemm m=1 | naive");
+  const Health health = check_by(running + "echo compiled >&2; sleep 60", std::chrono::seconds(1));
+  EXPECT_EQ(health.failure, Status::timeout);
+  EXPECT_EQ(health.message, "its process was killed after 1 s while it ran gemm m=1 | naive");
+}
+
+}  // namespace
+}  // namespace greta
