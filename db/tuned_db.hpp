@@ -165,6 +165,7 @@ struct PruneRequest {
 /// What was removed; sessions and devices are those that nothing referred to any more.
 struct Pruned {
   std::int64_t winners = 0, trials = 0, sessions = 0, devices = 0, damaged = 0;
+  std::vector<DamagedRow> orphans;  ///< the sound rows that referred to damaged ones
 };
 
 /// A SQLite database of trials and winners. Several processes may write one file at once. Every
@@ -194,7 +195,7 @@ class TunedDb {
 
   std::int64_t begin_session(const SessionRecord& session);
   void add_trial(std::int64_t session, const Trial& trial);
-  /// Marks how a session ended ("done", "interrupted", …). A session without it was killed.
+  /// Marks how a session ended ("done", "failed", …). A session without it was killed.
   void end_session(std::int64_t session, const std::string& outcome);
 
   /// Stores a session's winner as the answer for its problem, cold/warm, device, driver, compiler

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "db/sqlite/quoting.hpp"
 #include "runtime/device/hash.hpp"
 
 namespace greta {
@@ -46,9 +47,8 @@ std::vector<std::string> read_texts(SQLite::Database& database, const std::strin
 
 std::vector<std::string> columns(SQLite::Database& database, const std::string& table,
                                  const std::string& condition) {
-  return read_texts(
-      database,
-      fmt::format("SELECT name FROM pragma_table_info('{}', 'main') WHERE {}", table, condition));
+  return read_texts(database, fmt::format("SELECT name FROM pragma_table_info({}, 'main') WHERE {}",
+                                          text_literal(table), condition));
 }
 
 }  // namespace
@@ -65,7 +65,9 @@ std::vector<std::string> sealed_tables(SQLite::Database& database) {
 }
 
 std::vector<std::string> key_columns(SQLite::Database& database, const std::string& table) {
-  return columns(database, table, "pk > 0");
+  auto keys = columns(database, table, "pk > 0");
+  if (keys.empty()) keys.emplace_back("rowid");
+  return keys;
 }
 
 std::vector<std::string> content_columns(SQLite::Database& database, const std::string& table) {
@@ -76,21 +78,21 @@ std::string checksum_of(SQLite::Database& database, const std::string& table,
                         const ColumnValue& value) {
   std::string arguments;
   for (const auto& name : content_columns(database, table)) {
-    arguments += fmt::format("{}'{}', {}", arguments.empty() ? "" : ", ", name, value(name));
+    arguments +=
+        fmt::format("{}{}, {}", arguments.empty() ? "" : ", ", text_literal(name), value(name));
   }
   return fmt::format("greta_checksum({})", arguments);
 }
 
 std::string is_sound(SQLite::Database& database, const std::string& table, const std::string& row) {
-  const auto stored = [&](const std::string& name) { return fmt::format(R"({}"{}")", row, name); };
+  const auto stored = [&](const std::string& name) { return row + identifier(name); };
   return fmt::format("({} IS {})", stored("checksum"), checksum_of(database, table, stored));
 }
 
 void seal_for_the_first_time(SQLite::Database& database) {
-  const auto stored = [](const std::string& name) { return fmt::format(R"("{}")", name); };
   for (const auto& table : sealed_tables(database)) {
-    database.exec(fmt::format("UPDATE main.{} SET checksum = {}", table,
-                              checksum_of(database, table, stored)));
+    database.exec(fmt::format("UPDATE main.{} SET checksum = {}", identifier(table),
+                              checksum_of(database, table, identifier)));
   }
 }
 
@@ -105,7 +107,7 @@ TableSum sum_of(SQLite::Database& database, const std::string& table) {
   SQLite::Statement select(database, fmt::format(R"(
     SELECT count(*), coalesce(sum(checksum & 0xffffffff), 0), coalesce(sum(checksum >> 32), 0)
     FROM main.{})",
-                                                 table));
+                                                 identifier(table)));
   select.executeStep();
   const auto high = static_cast<std::uint64_t>(select.getColumn(2).getInt64());
   return {select.getColumn(0).getInt64(),

@@ -18,7 +18,8 @@ void add_checksum_function(SQLite::Database& database);
 
 /// The tables whose rows carry checksums, by name.
 std::vector<std::string> sealed_tables(SQLite::Database& database);
-/// The columns of a table, those of its primary key only, or all but the checksum.
+/// The columns of a table: those of its primary key, "rowid" where it has none, or all but the
+/// checksum.
 std::vector<std::string> key_columns(SQLite::Database& database, const std::string& table);
 std::vector<std::string> content_columns(SQLite::Database& database, const std::string& table);
 

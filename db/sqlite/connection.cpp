@@ -13,6 +13,7 @@
 
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/guard.hpp"
+#include "runtime/device/printable.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta {
@@ -87,11 +88,7 @@ Connection::Connection(const fs::path& file, TunedDb::Mode mode, ConnectionOptio
 }
 
 void Connection::fail(std::string_view cause, Status status) const {
-  auto line = fmt::format("{}: {}", file_.string(), cause);
-  for (char& c : line) {
-    if (std::iscntrl(static_cast<unsigned char>(c))) c = ' ';
-  }
-  throw Error(Failure{status, line, {}});
+  throw Error(Failure{status, one_line(fmt::format("{}: {}", file_.string(), cause)), {}});
 }
 
 void Connection::fail(const SQLite::Exception& error) const {

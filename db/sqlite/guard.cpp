@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "db/sqlite/checksums.hpp"
+#include "db/sqlite/quoting.hpp"
 
 namespace greta {
 namespace {
@@ -17,7 +18,7 @@ std::string shown_key(SQLite::Database& database, const std::string& table,
   std::vector<std::string> parts;
   for (const auto& name : key_columns(database, table)) {
     parts.push_back(
-        fmt::format(R"(coalesce(substr(CAST({}"{}" AS TEXT), 1, 160), ''))", row, name));
+        fmt::format("coalesce(substr(CAST({}{} AS TEXT), 1, 160), '')", row, identifier(name)));
   }
   return fmt::format("{}", fmt::join(parts, " || ', ' || "));
 }
@@ -27,7 +28,7 @@ std::string exact_key(SQLite::Database& database, const std::string& table,
                       const std::string& row) {
   std::vector<std::string> parts;
   for (const auto& name : key_columns(database, table)) {
-    parts.push_back(fmt::format(R"(quote({}"{}"))", row, name));
+    parts.push_back(fmt::format("quote({}{})", row, identifier(name)));
   }
   return fmt::format("{}", fmt::join(parts, " || ', ' || "));
 }
@@ -69,48 +70,63 @@ std::string subject(const std::string& table, const std::string& row) {
   return "NULL, NULL";
 }
 
-/// Those that have no checksums, where the schema is damaged, have no sound rows either.
+/// Those that have no checksums, where the schema is damaged, have no sound rows either. A table of
+/// somebody else that is called as the notes are needs no view: nothing here reads it.
 std::vector<std::string> all_tables(SQLite::Database& database) {
   std::vector<std::string> names;
   SQLite::Statement select(database, R"(
     SELECT name FROM main.sqlite_schema
     WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name <> 'manifest'
-      AND instr(name, '"') = 0)");
+      AND name COLLATE NOCASE NOT IN ('greta_written', 'greta_replaced', 'greta_discarded'))");
   while (select.executeStep()) names.push_back(select.getColumn(0).getString());
   return names;
 }
 
+/// The start of a trigger on a table; `event`: "INSERT".
+std::string trigger(const std::string& table, const char* event) {
+  return fmt::format("CREATE TEMP TRIGGER {} AFTER {} ON main.{} BEGIN\n",
+                     identifier(fmt::format("{} after {}", table, event)), event,
+                     identifier(table));
+}
+
+/// Ends the statement where `condition` holds.
+std::string refuse(const std::string& table, const char* why, const std::string& condition) {
+  return fmt::format("SELECT RAISE(ABORT, {}) WHERE {};\n",
+                     text_literal(fmt::format("{}: {}", table, why)), condition);
+}
+
 std::string insert_trigger(SQLite::Database& database, const std::string& table) {
-  return fmt::format(R"(
-    CREATE TEMP TRIGGER "{0} inserted" AFTER INSERT ON main.{0} BEGIN
-      SELECT RAISE(ABORT, '{0}: a row without its checksum') WHERE NOT {1};
-      INSERT OR REPLACE INTO written VALUES ('{0}', {2}, NEW.checksum);
-    END;)",
-                     table, is_sound(database, table, "NEW."), exact_key(database, table, "NEW."));
+  return trigger(table, "INSERT") +
+         refuse(table, "a row without its checksum", "NOT " + is_sound(database, table, "NEW.")) +
+         fmt::format("INSERT OR REPLACE INTO greta_written VALUES ({}, {}, NEW.checksum); END;",
+                     text_literal(table), exact_key(database, table, "NEW."));
 }
 
 std::string update_trigger(SQLite::Database& database, const std::string& table) {
-  return fmt::format(R"(
-    CREATE TEMP TRIGGER "{0} updated" AFTER UPDATE ON main.{0} BEGIN
-      SELECT RAISE(ABORT, '{0}: a damaged row would get a valid checksum') WHERE NOT {1} AND {2};
-      SELECT RAISE(ABORT, '{0}: a row would lose its checksum') WHERE {1} AND NOT {2};
-      DELETE FROM written WHERE place = '{0}' AND row_key = {3};
-      INSERT OR IGNORE INTO replaced SELECT '{0}', {3}, OLD.checksum WHERE {1};
-      INSERT OR REPLACE INTO written SELECT '{0}', {4}, NEW.checksum WHERE {2};
+  const auto was = is_sound(database, table, "OLD."), is = is_sound(database, table, "NEW.");
+  return trigger(table, "UPDATE") +
+         refuse(table, "a damaged row would get a valid checksum",
+                fmt::format("NOT {} AND {}", was, is)) +
+         refuse(table, "a row would lose its checksum", fmt::format("{} AND NOT {}", was, is)) +
+         fmt::format(R"(
+      DELETE FROM greta_written WHERE place = {0} AND row_key = {1};
+      INSERT OR IGNORE INTO greta_replaced SELECT {0}, {1}, OLD.checksum WHERE {2};
+      INSERT OR REPLACE INTO greta_written SELECT {0}, {3}, NEW.checksum WHERE {4};
     END;)",
-                     table, is_sound(database, table, "OLD."), is_sound(database, table, "NEW."),
-                     exact_key(database, table, "OLD."), exact_key(database, table, "NEW."));
+                     text_literal(table), exact_key(database, table, "OLD."), was,
+                     exact_key(database, table, "NEW."), is);
 }
 
 std::string delete_trigger(SQLite::Database& database, const std::string& table) {
-  return fmt::format(R"(
-    CREATE TEMP TRIGGER "{0} deleted" AFTER DELETE ON main.{0} BEGIN
-      DELETE FROM written WHERE place = '{0}' AND row_key = {1};
-      INSERT OR IGNORE INTO replaced SELECT '{0}', {1}, OLD.checksum WHERE {4};
-      INSERT INTO discarded SELECT '{0}', {2}, {3} WHERE NOT {4};
+  return trigger(table, "DELETE") +
+         fmt::format(R"(
+      DELETE FROM greta_written WHERE place = {0} AND row_key = {1};
+      INSERT OR IGNORE INTO greta_replaced SELECT {0}, {1}, OLD.checksum WHERE {4};
+      INSERT INTO greta_discarded SELECT {0}, {2}, {3} WHERE NOT {4};
     END;)",
-                     table, exact_key(database, table, "OLD."), shown_key(database, table, "OLD."),
-                     subject(table, "OLD."), is_sound(database, table, "OLD."));
+                     text_literal(table), exact_key(database, table, "OLD."),
+                     shown_key(database, table, "OLD."), subject(table, "OLD."),
+                     is_sound(database, table, "OLD."));
 }
 
 DamagedRow damaged_row(SQLite::Database& database, const std::string& table,
@@ -143,15 +159,15 @@ void guard_tables(SQLite::Database& database, bool writes) {
   std::string sql = "PRAGMA temp_store = MEMORY; PRAGMA recursive_triggers = ON; BEGIN;";
   for (const auto& table : all_tables(database)) {
     const bool sealed = std::find(tables.begin(), tables.end(), table) != tables.end();
-    sql += fmt::format(R"(CREATE TEMP VIEW "{0}" AS SELECT * FROM main."{0}" WHERE {1};)", table,
-                       sealed ? is_sound(database, table) : "false");
+    sql += fmt::format("CREATE TEMP VIEW {0} AS SELECT * FROM main.{0} WHERE {1};",
+                       identifier(table), sealed ? is_sound(database, table) : "false");
   }
   sql +=
-      "CREATE TEMP TABLE written (place TEXT, row_key TEXT, checksum INTEGER,"
+      "CREATE TEMP TABLE greta_written (place TEXT, row_key TEXT, checksum INTEGER,"
       " PRIMARY KEY (place, row_key)) WITHOUT ROWID;"
-      "CREATE TEMP TABLE replaced (place TEXT, row_key TEXT, checksum INTEGER,"
+      "CREATE TEMP TABLE greta_replaced (place TEXT, row_key TEXT, checksum INTEGER,"
       " PRIMARY KEY (place, row_key, checksum)) WITHOUT ROWID;"
-      "CREATE TEMP TABLE discarded (place TEXT, row_key TEXT, problem TEXT, device TEXT);";
+      "CREATE TEMP TABLE greta_discarded (place TEXT, row_key TEXT, problem TEXT, device TEXT);";
   if (writes) {
     for (const auto& table : tables) {
       sql += insert_trigger(database, table) + update_trigger(database, table) +
@@ -170,7 +186,7 @@ std::string insert_sql(SQLite::Database& database, const std::string& table, Exi
     return given ? ":" + name : "NULL";
   };
   return fmt::format("INSERT {}INTO main.{} ({}, checksum) VALUES (:{}, {})",
-                     existing == Existing::replaced ? "OR REPLACE " : "", table,
+                     existing == Existing::replaced ? "OR REPLACE " : "", identifier(table),
                      fmt::join(columns, ", "), fmt::join(columns, ", :"),
                      checksum_of(database, table, value));
 }
@@ -193,9 +209,9 @@ std::string sealed_update(SQLite::Database& database, const std::string& table,
   for (const auto& name : columns) changes.push_back(fmt::format("{0} = :{0}", name));
   const auto value = [&](const std::string& name) {
     const bool given = std::find(columns.begin(), columns.end(), name) != columns.end();
-    return given ? ":" + name : fmt::format(R"("{}")", name);
+    return given ? ":" + name : identifier(name);
   };
-  return fmt::format("UPDATE main.{} SET {}, checksum = {} WHERE ({}) AND {}", table,
+  return fmt::format("UPDATE main.{} SET {}, checksum = {} WHERE ({}) AND {}", identifier(table),
                      fmt::join(changes, ", "), checksum_of(database, table, value), condition,
                      is_sound(database, table));
 }
@@ -204,15 +220,15 @@ std::int64_t next_id(SQLite::Database& database, const std::string& table) {
   // Damage may have made an id of any number: nobody gets to those by counting.
   constexpr std::int64_t most = std::int64_t{1} << 48;
   std::vector<std::string> sources{
-      fmt::format("SELECT max(id) AS id FROM main.{} WHERE id < {}", table, most)};
+      fmt::format("SELECT max(id) AS id FROM main.{} WHERE id < {}", identifier(table), most)};
   SQLite::Statement references(database, R"(
     SELECT m.name, f."from" FROM main.sqlite_schema m
       JOIN pragma_foreign_key_list(m.name, 'main') f WHERE m.type = 'table' AND f."table" = ?)");
   references.bind(1, table);
   while (references.executeStep()) {
     sources.push_back(fmt::format("SELECT max({0}) FROM main.{1} WHERE {0} < {2}",
-                                  references.getColumn(1).getString(),
-                                  references.getColumn(0).getString(), most));
+                                  identifier(references.getColumn(1).getString()),
+                                  identifier(references.getColumn(0).getString()), most));
   }
   SQLite::Statement select(database,
                            fmt::format("SELECT 1 + max(coalesce(max(id), 0), 0) FROM ({})",
@@ -224,11 +240,30 @@ std::int64_t next_id(SQLite::Database& database, const std::string& table) {
 void set_aside(SQLite::Database& database, const std::string& table, const std::string& column,
                const std::string& condition, const std::vector<std::string>& values) {
   SQLite::Statement update(
-      database, fmt::format("UPDATE main.{0} SET {1} = substr({1}, 1, 160) || ' (damaged ' || "
-                            "hex(randomblob(8)) || ')' WHERE ({2}) AND NOT {3}",
-                            table, column, condition, is_sound(database, table)));
+      database,
+      fmt::format("UPDATE main.{0} SET {1} = substr({1}, 1, 160) || ' (damaged ' || "
+                  "hex(randomblob(8)) || ')' WHERE ({2}) AND NOT {3}",
+                  identifier(table), identifier(column), condition, is_sound(database, table)));
   for (std::size_t i = 0; i < values.size(); ++i) update.bind(static_cast<int>(i) + 1, values[i]);
   update.exec();
+}
+
+std::vector<DamagedRow> remove_sound(SQLite::Database& database, const std::string& table,
+                                     const std::string& condition) {
+  const auto where = fmt::format("FROM main.{} AS t WHERE {} AND {}", identifier(table), condition,
+                                 is_sound(database, table));
+  std::vector<DamagedRow> rows;
+  {
+    SQLite::Statement select(database,
+                             fmt::format("SELECT {}, {} {}", shown_key(database, table, "t."),
+                                         subject(table, "t."), where));
+    while (select.executeStep()) {
+      rows.push_back(
+          damaged_row(database, table, select, 0, "refers to a row that is damaged or not there"));
+    }
+  }
+  database.exec("DELETE " + where);
+  return rows;
 }
 
 std::vector<DamagedRow> damaged_rows(SQLite::Database& database) {
@@ -236,8 +271,8 @@ std::vector<DamagedRow> damaged_rows(SQLite::Database& database) {
   for (const auto& table : sealed_tables(database)) {
     SQLite::Statement select(
         database, fmt::format("SELECT {}, {}, t.checksum IS NULL FROM main.{} t WHERE NOT {}",
-                              shown_key(database, table, "t."), subject(table, "t."), table,
-                              is_sound(database, table, "t.")));
+                              shown_key(database, table, "t."), subject(table, "t."),
+                              identifier(table), is_sound(database, table, "t.")));
     while (select.executeStep()) {
       const bool unsealed = select.getColumn(3).getInt() != 0;
       rows.push_back(damaged_row(database, table, select, 0,
@@ -250,7 +285,7 @@ std::vector<DamagedRow> damaged_rows(SQLite::Database& database) {
 
 std::vector<DamagedRow> discarded_rows(SQLite::Database& database) {
   std::vector<DamagedRow> rows;
-  SQLite::Statement select(database, "SELECT place, row_key, problem, device FROM discarded");
+  SQLite::Statement select(database, "SELECT place, row_key, problem, device FROM greta_discarded");
   while (select.executeStep()) {
     rows.push_back(
         damaged_row(database, select.getColumn(0).getString(), select, 1, "was damaged"));
@@ -261,8 +296,8 @@ std::vector<DamagedRow> discarded_rows(SQLite::Database& database) {
 WrittenRows written_rows(SQLite::Database& database) {
   WrittenRows rows;
   SQLite::Statement select(database, R"(
-    SELECT w.place, w.row_key, w.checksum, r.checksum FROM written w
-    LEFT JOIN replaced r ON r.place = w.place AND r.row_key = w.row_key)");
+    SELECT w.place, w.row_key, w.checksum, r.checksum FROM greta_written w
+    LEFT JOIN greta_replaced r ON r.place = w.place AND r.row_key = w.row_key)");
   while (select.executeStep()) {
     auto& row = rows[select.getColumn(0).getString()][select.getColumn(1).getString()];
     row.checksum = select.getColumn(2).getInt64();
@@ -283,8 +318,9 @@ std::map<std::string, std::int64_t> read_keys(SQLite::Database& database, const 
     from = fmt::format(" WHERE id >= {}", first);
   }
   std::map<std::string, std::int64_t> there;
-  SQLite::Statement select(database, fmt::format("SELECT {}, checksum FROM {}{}",
-                                                 exact_key(database, table, ""), table, from));
+  SQLite::Statement select(
+      database, fmt::format("SELECT {}, checksum FROM {}{}", exact_key(database, table, ""),
+                            identifier(table), from));
   while (select.executeStep()) {
     there.emplace(select.getColumn(0).getString(), select.getColumn(1).getInt64());
   }

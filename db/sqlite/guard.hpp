@@ -52,6 +52,11 @@ std::int64_t next_id(SQLite::Database& database, const std::string& table);
 void set_aside(SQLite::Database& database, const std::string& table, const std::string& column,
                const std::string& condition, const std::vector<std::string>& values);
 
+/// Removes the sound rows of a table of which `condition` holds, and names them: their cause is
+/// that they refer to a row that is damaged or not there.
+std::vector<DamagedRow> remove_sound(SQLite::Database& database, const std::string& table,
+                                     const std::string& condition);
+
 /// All rows that are not sound, and results that refer to one.
 std::vector<DamagedRow> damaged_rows(SQLite::Database& database);
 /// Damaged rows that this connection replaced or removed.

@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <iterator>
+#include <string_view>
+
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/guard.hpp"
+#include "db/sqlite/quoting.hpp"
 
 namespace greta {
 namespace {
@@ -42,34 +47,47 @@ std::int64_t remove_trials(SQLite::Database& database, const PruneRequest& reque
   return removed;
 }
 
-/// Removes what is damaged, and what refers to it, whose meaning went with it. A result says all
-/// there is to know of it without its session.
+/// The references whose end gives a row its meaning.
+struct Reference {
+  const char* table;
+  const char* condition;  ///< of a row that refers to nothing sound
+};
+/// In this order: what goes for one of them leaves others without their meaning.
+constexpr std::array<Reference, 7> references{
+    {{"circumstances", "device NOT IN (SELECT id FROM devices)"},
+     {"ceilings", "device NOT IN (SELECT id FROM devices)"},
+     {"unsafe", "device NOT IN (SELECT id FROM devices)"},
+     {"sessions",
+      "(device NOT IN (SELECT id FROM devices) OR problem NOT IN (SELECT id FROM problems))"},
+     {"winners", "circumstances NOT IN (SELECT id FROM circumstances)"},
+     {"trials", "session NOT IN (SELECT id FROM sessions)"},
+     {"comparisons",
+      "(faster NOT IN (SELECT id FROM sessions) OR slower NOT IN (SELECT id FROM sessions))"}}};
+
+/// A result says all there is to know of it without its session.
+void forget_lost_sessions(SQLite::Database& database) {
+  database.exec(
+      sealed_update(database, "winners", {"session"}, "session NOT IN (SELECT id FROM sessions)"));
+}
+
+/// Removes what is damaged, and the sound rows that refer to it, whose meaning went with it. These
+/// go first, so that they can be named by what they are about.
 void remove_damaged(SQLite::Database& database, Pruned& pruned) {
   database.exec("PRAGMA defer_foreign_keys = ON");
-  database.exec(
-      sealed_update(database, "winners", {"session"}, "session NOT IN (SELECT id FROM sessions)"));
-  for (const auto& table : sealed_tables(database)) {
-    pruned.damaged += database.exec(
-        fmt::format("DELETE FROM main.{} WHERE NOT {}", table, is_sound(database, table)));
+  for (const auto& [table, condition] : references) {
+    auto removed = remove_sound(database, table, condition);
+    const auto count = static_cast<std::int64_t>(removed.size());
+    if (table == std::string_view("sessions")) pruned.sessions += count;
+    if (table == std::string_view("winners")) pruned.winners += count;
+    if (table == std::string_view("trials")) pruned.trials += count;
+    pruned.orphans.insert(pruned.orphans.end(), std::make_move_iterator(removed.begin()),
+                          std::make_move_iterator(removed.end()));
   }
-  const auto remove_orphans = [&](const char* what) {
-    return database.exec(std::string("DELETE FROM main.") + what);
-  };
-  remove_orphans("circumstances WHERE device NOT IN (SELECT id FROM devices)");
-  remove_orphans("ceilings WHERE device NOT IN (SELECT id FROM devices)");
-  remove_orphans("unsafe WHERE device NOT IN (SELECT id FROM devices)");
-  pruned.sessions += remove_orphans(
-      "sessions WHERE device NOT IN (SELECT id FROM devices)"
-      " OR problem NOT IN (SELECT id FROM problems)");
-  pruned.winners +=
-      remove_orphans("winners WHERE circumstances NOT IN (SELECT id FROM circumstances)");
-  pruned.trials += remove_orphans("trials WHERE session NOT IN (SELECT id FROM sessions)");
-  remove_orphans(
-      "comparisons WHERE faster NOT IN (SELECT id FROM sessions)"
-      " OR slower NOT IN (SELECT id FROM sessions)");
-  // Sessions that went may have had results.
-  database.exec(
-      sealed_update(database, "winners", {"session"}, "session NOT IN (SELECT id FROM sessions)"));
+  forget_lost_sessions(database);
+  for (const auto& table : sealed_tables(database)) {
+    pruned.damaged += database.exec(fmt::format("DELETE FROM main.{} WHERE NOT {}",
+                                                identifier(table), is_sound(database, table)));
+  }
 }
 
 }  // namespace

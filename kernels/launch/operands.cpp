@@ -7,10 +7,10 @@
 namespace greta {
 namespace {
 
-/// Rows of tables are named by indices, and those that a table does not have give NaN: a kernel
-/// that reads such a row must find something else.
+/// A kernel that reads a row that a table does not have must find something else than the NaN that
+/// it should give.
 GuardValues guard_values(const TensorSpec& spec) {
-  return spec.name == "table" ? GuardValues::finite : GuardValues::nan;
+  return spec.table ? GuardValues::finite : GuardValues::nan;
 }
 
 }  // namespace

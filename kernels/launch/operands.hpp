@@ -14,8 +14,7 @@
 namespace greta {
 
 /// An operation's operands on a device, each with a guard zone before and after it that no kernel
-/// may write. They are finite for the operand called table, whose rows indices name, and NaN for
-/// others (GuardValues).
+/// may write. They are finite for tables (TensorSpec::table) and NaN for others (GuardValues).
 class Operands {
  public:
   static Result<Operands> create(Device& device, const std::vector<TensorSpec>& specs);

@@ -23,6 +23,7 @@ struct TensorSpec {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t stride = 0;  ///< elements from one row to the next; 0: cols, rows are packed
+  bool table = false;       ///< indices name its rows, and one that it does not have gives NaN
 
   std::int64_t row_stride() const { return stride > 0 ? stride : cols; }
   std::size_t elements() const {

@@ -47,7 +47,7 @@ double activate(Activation function, double x) {
 
 double activation_error(Activation function, double x) {
   if (std::isinf(x)) return x < 0 ? 0x1p-106 : 0;
-  const double vanished = std::abs(x) * 0x1p-115 + 0x1p-126;
+  const double vanished = std::abs(x) * 0x1p-115;
   if (function == Activation::gelu_erf) return erf_error(x) + vanished;
   return std::abs(activate(function, x)) * gate_error(function, x) + vanished;
 }

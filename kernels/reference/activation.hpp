@@ -22,7 +22,12 @@ double activate(Activation function, double x);
 ///   t e^p: 1.2e-7 for that formula, 6 u for t, twice that for what t does to p, 8 u for the
 ///   polynomial, 1.5 x^2 u for the rounded square, exp's own error at p, and 3 u.
 /// Below an argument of about -80 the function vanishes, and a kernel may give anything between 0
-/// and x e^-80. Devices may take subnormal numbers of f32 for zeros, which adds 2^-126.
+/// and x e^-80.
+///
+/// Devices may take subnormal numbers of f32 for zeros. That is not in this error: it makes the
+/// result 0 where the result is below 2^-126, or where x is, whose result is below 2^-127, so that
+/// it is off by less than 2^-126 in all. Whoever stores the result adds that once (rounded()), and
+/// whoever multiplies it adds it times the other factor.
 double activation_error(Activation function, double x);
 
 }  // namespace greta

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/device/first_line.hpp"
 #include "runtime/device/input_file.hpp"
 
 namespace greta {
@@ -151,11 +152,6 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-std::string first_line(const std::filesystem::path& path) {
-  const std::string text = read_system_file(path);
-  return text.substr(0, text.find('\n'));
-}
-
 /// "32768K" in bytes.
 std::uint64_t parse_size(const std::string& text) {
   if (text.empty()) return 0;
@@ -173,7 +169,7 @@ std::uint64_t host_last_level_cache_bytes(std::uint32_t cores) {
     for (int index = 0; std::filesystem::exists(folder / ("index" + std::to_string(index)));
          ++index) {
       const auto cache = folder / ("index" + std::to_string(index));
-      const std::string level_text = first_line(cache / "level");
+      const std::string level_text = first_line(read_system_file(cache / "level"));
       const int this_level = level_text.empty() ? 0 : std::stoi(level_text);
       if (this_level < level) continue;
       if (this_level > level) {
@@ -181,8 +177,8 @@ std::uint64_t host_last_level_cache_bytes(std::uint32_t cores) {
         total = 0;
         seen.clear();
       }
-      if (seen.insert(first_line(cache / "shared_cpu_list")).second) {
-        total += parse_size(first_line(cache / "size"));
+      if (seen.insert(first_line(read_system_file(cache / "shared_cpu_list"))).second) {
+        total += parse_size(first_line(read_system_file(cache / "size")));
       }
     }
   }

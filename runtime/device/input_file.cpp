@@ -11,10 +11,30 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/device/log.hpp"
+
 namespace greta {
 namespace {
 
-constexpr std::uint64_t most_system_bytes = std::uint64_t{1} << 20;
+/// /proc/cpuinfo has about 2 KiB for each processor, /proc/self/maps 100 bytes for each mapping.
+constexpr std::uint64_t most_system_bytes = std::uint64_t{64} << 20;
+
+/// The bytes of a file from its start to its end, wherever that is by now, or until there are more
+/// than `most`.
+Result<std::string> read_from(const InputFile& file, std::uint64_t most) {
+  std::string content;
+  content.reserve(static_cast<std::size_t>(std::min(file.size(), most)));
+  std::array<char, 65536> chunk{};
+  while (content.size() <= most) {
+    const ssize_t n =
+        ::pread(file.descriptor(), chunk.data(), chunk.size(), static_cast<off_t>(content.size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Failure{Status::io, std::strerror(errno), {}};
+    if (n == 0) break;
+    content.append(chunk.data(), static_cast<std::size_t>(n));
+  }
+  return content;
+}
 
 Failure failure_of(const std::filesystem::path& path, const std::string& why) {
   return {Status::io, fmt::format("{}: {}", path.string(), why), {}};
@@ -51,22 +71,14 @@ Failure InputFile::failure(const std::string& why) const {
 }
 
 Result<std::string> InputFile::read(std::uint64_t most_bytes) const {
-  const auto too_large = [&] {
-    return failure(fmt::format("has more than the {} bytes that such a file may have", most_bytes));
-  };
-  if (size_ > most_bytes) return too_large();
-  std::string content;
-  content.reserve(static_cast<std::size_t>(size_));
-  std::array<char, 65536> chunk{};
-  while (true) {  // to its end, wherever it is by now
-    const ssize_t n =
-        ::pread(descriptor_, chunk.data(), chunk.size(), static_cast<off_t>(content.size()));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failure(std::strerror(errno));
-    if (n == 0) return content;
-    content.append(chunk.data(), static_cast<std::size_t>(n));
-    if (content.size() > most_bytes) return too_large();
+  std::uint64_t bytes = size_;
+  if (bytes <= most_bytes) {
+    auto content = read_from(*this, most_bytes);
+    if (!content) return failure(content.failure().message);
+    bytes = content->size();
+    if (bytes <= most_bytes) return content;
   }
+  return failure(fmt::format("has more than the {} bytes that such a file may have", most_bytes));
 }
 
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t most_bytes) {
@@ -76,8 +88,16 @@ Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t m
 }
 
 std::string read_system_file(const std::filesystem::path& path) {
-  auto content = read_file(path, most_system_bytes);
-  return content ? *std::move(content) : std::string();
+  const auto file = InputFile::open(path);
+  if (!file) return {};
+  auto content = read_from(*file, most_system_bytes);
+  if (!content) return {};
+  if (content->size() > most_system_bytes) {
+    log(LogLevel::warning, "{}: only its first {} bytes are read", path.string(),
+        most_system_bytes);
+    content->resize(most_system_bytes);
+  }
+  return *std::move(content);
 }
 
 }  // namespace greta

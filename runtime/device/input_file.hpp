@@ -40,7 +40,8 @@ class InputFile {
 /// The whole of a file of at most `most_bytes` bytes. Fails as InputFile does.
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t most_bytes);
 
-/// What the system says of itself in a file of /proc or /sys; empty where it says nothing.
+/// What the system says of itself in a file of /proc or /sys; empty where it says nothing. Of more
+/// than 64 MiB the rest is left out, with a warning.
 std::string read_system_file(const std::filesystem::path& path);
 
 }  // namespace greta

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/device/result.hpp"
+#include "runtime/device/stall_watch.hpp"
 
 namespace greta {
 
@@ -26,14 +27,15 @@ class Refusal : public std::runtime_error {
 Failure current_failure();
 
 /// Runs a member of a backend's public interface: exceptions become Failures here and nowhere else,
-/// nothing is run on a lost device, and a device whose work was lost or missed its deadline is
-/// marked as lost.
+/// nothing is run on a lost device, a device whose work was lost or missed its deadline is marked
+/// as lost, and a call that does not return is noticed where the process watches for that.
 template <typename Context, typename Body>
 auto guarded(Context& context, Body&& body) -> decltype(body()) {
   if (context.lost()) {
     return Failure{
         Status::device_lost, "the device was lost by an earlier call and must be opened again", {}};
   }
+  const StallWatch watch;
   try {
     return body();
   } catch (const std::exception&) {

@@ -138,7 +138,7 @@ class Bundle(BenchCase):
         self.assertIn(" in ~/x may not", log)
         self.assertIn("failed/hip-host-0-ultrasafe-1/kernel-0.hip", contents)
         self.assertRegex(contents["README.txt"].decode(),
-                         "(?s)Left out:\n.*failed/hip-host-0-ultrasafe-1/case: .*may not")
+                         "(?s)Left out, or changed:\n.*failed/hip-host-0-ultrasafe-1/case: .*may not")
 
     def test_it_is_written_without_a_device(self):
         self.env.update(VK_DRIVER_FILES="/nowhere.json", VK_ICD_FILENAMES="/nowhere.json",

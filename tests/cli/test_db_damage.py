@@ -18,7 +18,7 @@ class DatabaseDamage(Tuned):
     def test_the_example(self):
         """A command that writes beside a damaged row once gave it a valid checksum."""
         damage(self.db, "update winners set median_us=1")
-        self.refused(self.run_db("verify"), 1, "2 findings")
+        self.refused(self.run_db("verify"), 1, "2 findings; 2 rows left out, because of damage: tuning")
         self.assertEqual(self.run_db("regret").returncode, 1)
         verified = self.run_db("verify")
         self.refused(verified, 1, "2 findings")
@@ -35,7 +35,7 @@ class DatabaseDamage(Tuned):
             with self.subTest(command=command):
                 result = self.run_db(*command)
                 self.assertEqual(result.returncode, 1, result.stderr)
-                self.assertIn("1 row damaged and left out", result.stderr)
+                self.assertIn("1 row left out, because of damage: tuning a problem again", result.stderr)
                 self.assertIn("winners: the row of softmax", result.stderr)
                 if command[0] != "info":
                     self.assertNotIn("softmax", result.stdout)
@@ -57,7 +57,7 @@ class DatabaseDamage(Tuned):
         damage(self.db, "UPDATE winners SET checksum = NULL")
         result = self.run_tune(*SOFTMAX, "--budget", "2", "--db", self.db, "--device", "vulkan:0")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("2 rows damaged and left out", result.stderr)
+        self.assertIn("2 rows left out, because of damage", result.stderr)
         self.assertRegex(result.stdout, "replaced winners: the row of softmax")
         self.assertIn("stored in", result.stdout)
         self.assertEqual(damaged_rows(self.db), 1)
@@ -72,6 +72,7 @@ class DatabaseDamage(Tuned):
         self.assertIn("refers to a device whose row is damaged", result.stderr)
         rehearsed = self.run_db("prune", "--damaged", "--dry-run")
         self.assertIn("would remove", rehearsed.stdout)
+        self.assertRegex(rehearsed.stderr, r"sound rows that would go with damaged ones:\n  \w+: the row of")
         self.assertEqual(damaged_rows(self.db), 1)
         self.refused(self.run_db("prune", "--damaged", "--op", "gemm"), 2, "--damaged")
         removed = self.run_db("prune", "--damaged", "--json")
@@ -81,7 +82,28 @@ class DatabaseDamage(Tuned):
         self.assertEqual(report["damaged"], 1)
         self.assertGreater(report["results"], 0)  # sound, and of the device that nobody knows now
         self.assertGreater(report["sessions"], 0)
+        # Each of them is named, by what it is about.
+        orphans = report["orphans"]
+        for table in ("results", "sessions", "trials"):
+            kind = "winners" if table == "results" else table
+            self.assertEqual(sum(row["table"] == kind for row in orphans), report[table])
+        self.assertTrue(all(row["row"].endswith(" (id)") or row["table"] != "sessions" for row in orphans))
+        self.assertIn("refers to a row that is damaged", orphans[0]["cause"])
+        self.assertRegex(removed.stderr, r"sound rows that went with damaged ones:\n  \w+: the row of")
+        self.assertRegex(removed.stderr, "sessions: the row of .*, (gemm|softmax) .* on another refers to")
         self.done("verify")
+
+    def test_advice_on_a_shipped_file_can_be_followed(self):
+        shipped = self.folder / "shipped.db"
+        self.done("export", "--ship", "--out", shipped)
+        shipped.chmod(0o644)
+        damage(shipped, "UPDATE winners SET median_us = 1 WHERE problem LIKE 'softmax%'")
+        for command in ("list", "verify"):
+            result = self.run_db(command, db=shipped)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("1 row left out, because of damage: a shipped file is never written, so install it again",
+                          result.stderr)
+            self.assertNotIn("prune", result.stderr)
 
     def test_merge_into_a_damaged_database(self):
         other = self.folder / "other.db"

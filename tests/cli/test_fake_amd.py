@@ -40,13 +40,13 @@ class FakeAmd(Case):
         return self.tool(TUNE, "verify", operation, "--problems", 1, "--device", "hip:0", "--seed",
                          1, "--json", **options)
 
-    def tell(self, **options):
+    def tell(self, *words, **options):
         return self.tool(RUN, "--model", MODEL, "--prompt", "Once", "--tokens", 3, "--device",
-                         "hip:0", "--json", **options)
+                         "hip:0", "--json", *words, **options)
 
-    def tune(self, **options):
+    def tune(self, *words, **options):
         return self.tool(TUNE, "gemm", "--m", 16, "--n", 16, "--k", 16, "--device", "hip:0", "--db",
-                         self.db, "--budget", 1, "--flush", 1, "--no-lock", **options)
+                         self.db, "--budget", 1, "--flush", 1, "--no-lock", *words, **options)
 
 
 class FakeDevice(FakeAmd):
@@ -185,6 +185,30 @@ class FakeFaults(FakeAmd):
         self.assertIn("no ceilings", result.stdout)
         self.assertIn("hipModuleLaunchKernel: hipErrorLaunchFailure", " ".join(result.stdout.split()))
         self.assertEqual(self.query("SELECT DISTINCT status FROM trials"), [("correctness",)])
+
+    def test_a_device_that_is_gone_leaves_its_candidate_and_a_failed_session(self):
+        # While rates are measured, and in the first candidate.
+        def run(**options):
+            self.db.unlink(missing_ok=True)
+            return self.tune("--in-process", **options)
+        counts, _ = self.counts(run)
+        last = counts["hipModuleLaunchKernel"]
+        for call, trials in ((last // 2, [(None, 0)]), (last, [("launch", 1)])):
+            result = run(faults=f"hipModuleLaunchKernel:{call}:gone")
+            self.assertEqual(result.returncode, 1, result.stdout)
+            self.assertRegex(result.stderr, r"greta-tune: hip\w+: hipErrorLaunchFailure\n$")
+            self.assertEqual(self.query("SELECT outcome FROM sessions"), [("failed",)])
+            self.assertEqual(self.query("SELECT max(status), count(*) FROM trials"), trials)
+
+    def test_a_run_does_not_wait_for_ever(self):
+        # Calls that block for good, and a pass of the model that does not end.
+        for function, call in (("hipInit", 1), ("hipMalloc", 1), ("hipModuleLoadData", 9),
+                               ("hipGraphLaunch", 2)):
+            with self.subTest(function=function):
+                result = self.tell("--patience", 2, faults=f"{function}:{call}:block", timeout=60)
+                self.refused(result, 1, "the device does not answer", "--patience 2 ")
+        result = self.tell("--patience", 4, faults="hipGraphLaunch:2:hang", timeout=60)
+        self.refused(result, 1, "the device did not finish within 4000 ms")
 
     def test_what_fails_in_a_run_is_told_in_one_line(self):
         for fault, words in (("hipGraphLaunch:2:lost", "hipGraphLaunch"),

@@ -68,6 +68,16 @@ TEST(Foreign, DatabasesOfOtherPrograms) {
                  "not a GRETA database");
 }
 
+// As every text from elsewhere is shown: C1 is a control character, too, and so is what is no
+// UTF-8.
+TEST(Foreign, MessagesAreOnePrintableLine) {
+  const TemporaryFolder folder;
+  write_file(folder / "a\x1b[31m\xc2\x9b\n\xff.db", "x");
+  EXPECT_EQ(
+      error_of([&] { TunedDb::open(folder / "a\x1b[31m\xc2\x9b\n\xff.db", Mode::read_only); }),
+      (folder / "a\\x1b[31m\\xc2\\x9b\\x0a\\xff.db").string() + ": not a GRETA database");
+}
+
 TEST(Foreign, LogOfAnotherProgramStaysWhereItIs) {
   const TemporaryFolder folder;
   SQLite::Database other((folder / "t.db").string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);

@@ -6,7 +6,10 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <string>
+#include <vector>
 
+#include "runtime/device/log.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta {
@@ -51,6 +54,24 @@ TEST(InputFile, RefusesWhatIsNoRegularFile) {
 TEST(InputFile, ReadsWhatTheSystemSays) {
   EXPECT_NE(read_system_file("/proc/self/status").find("Name:"), std::string::npos);
   EXPECT_EQ(read_system_file("/proc/self/no such file"), "");
+}
+
+// /proc/cpuinfo of a machine with many processors is long: what is not read is told.
+TEST(InputFile, WhatTheSystemSaysMayBeLong) {
+  const test::TemporaryFolder folder;
+  const std::string content(3'000'000, 'x');
+  std::ofstream(folder / "long") << content;
+  std::vector<std::string> warnings;
+  set_log_sink([&](LogLevel, std::string_view line) { warnings.emplace_back(line); });
+  EXPECT_TRUE(read_system_file(folder / "long") == content);
+  EXPECT_TRUE(warnings.empty());
+  std::filesystem::resize_file(folder / "long", std::uintmax_t{1} << 40);
+  const auto start = read_system_file(folder / "long");
+  set_log_sink({});
+  EXPECT_EQ(start.size(), std::size_t{64} << 20);
+  EXPECT_TRUE(start.starts_with(content));
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("only its first 67108864 bytes are read"), std::string::npos);
 }
 
 }  // namespace

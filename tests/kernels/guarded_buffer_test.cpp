@@ -102,7 +102,7 @@ TEST(GuardedBuffer, IsNanOfEveryTypeAndNoIndexForThoseWhoReadBesideTheTensor) {
 TEST(GuardedBuffer, IsFiniteForThoseWhoReadBesideATable) {
   for (const DType type : {DType::f16, DType::bf16, DType::f32}) {
     const auto size = static_cast<std::int64_t>(size_of(type));
-    const std::vector<TensorSpec> tensors{{"table", Role::input, type, 1, 3},
+    const std::vector<TensorSpec> tensors{{"lines", Role::input, type, 1, 3, 0, true},
                                           {"out", Role::output, type, 1, 4 / size}};
     for (const std::int64_t element : {-4 / size, std::int64_t{3}}) {
       const auto run = test::run_plan(test::device(), reader(element * size), tensors,

@@ -19,6 +19,7 @@
 #include "runtime/device/process.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/bundle/archive.hpp"
+#include "tuner/bundle/bundle_files.hpp"
 #include "tuner/bundle/failed_choice.hpp"
 #include "tuner/bundle/private_names.hpp"
 #include "tuner/compile/case_files.hpp"
@@ -101,6 +102,59 @@ TEST(PrivateNames, AreFoundAsWords) {
                                 "ELF\0zaphod\0",
                                 12)));
   EXPECT_FALSE(names.in("zaphods /srv/people"));
+}
+
+// A user called "a", "hip" or "gemm" stands in every sentence: what names him is a path, or an @.
+TEST(PrivateNames, ThatAreCommonWordsAreReplacedWhereTheyNameSomebody) {
+  const PrivateNames names({"/data/people/hip"}, {"a", "hip", "gemm"}, {"gpu"},
+                           words_of("hip:0 gemm/tiled dtype=f32; a gpu"));
+  for (const std::string text :
+       {"a device of hip:0 on a gpu", "gemm dtype=f32 out=f32", "kernels/templates/gemm/a.hip",
+        "hip-0", "/usr/include/hip/hip_runtime.h", "/opt/rocm/include/hip/a", "a/b", "/dev/gpu"}) {
+    EXPECT_EQ(names.without(text), text);
+    EXPECT_FALSE(names.in(text)) << text;
+  }
+  EXPECT_EQ(names.without("/data/people/hip/x.hip"), "~/x.hip");
+  EXPECT_EQ(names.without("hip@gpu: /scratch/a/kernels/a.hip"),
+            "USER@HOST: /scratch/USER/kernels/a.hip");
+  EXPECT_EQ(names.without("-I/scratch/gemm -L/usr/lib/gemm \"/srv/a\""),
+            "-I/scratch/USER -L/usr/lib/gemm \"/srv/USER\"");
+  EXPECT_TRUE(names.in("\x01/scratch/a/x"));
+  // A name that is no common word is one wherever it stands.
+  EXPECT_EQ(PrivateNames({}, {"arthur"}, {}, {"gemm"}).without("arthur /usr/arthur"),
+            "USER /usr/USER");
+}
+
+// What a failed configuration left: texts are filtered as well, and a file that is too large is
+// told, not an error.
+TEST(BundleFiles, OfAFolderAreFilteredAndThoseWithoutRoomAreTold) {
+  const test::TemporaryFolder folder;
+  fs::create_directories(folder / "in/case");
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream(folder / "in" / name, std::ios::binary) << text;
+  };
+  write("kernel-0.hip", "// by zaphod, in /srv/zaphod/gemm.hip\n");
+  write("kernel-0.co", std::string("\x7f"
+                                   "ELF /srv/zaphod/x"));
+  write("case/case.json", R"({"problem": "gemm zaphod"})");
+  write("case/A.bin", "zaphod");
+  write("case/B.bin", std::string(2000, 'x'));
+  BundleFiles files(PrivateNames({}, {"zaphod"}, {}), 1000);
+  files.add_folder("failed", folder / "in");
+  files.add_text("README.txt", "zaphod's");
+  files.arrange("all");
+  std::string found;
+  for (const auto& [path, contents] : files.all()) found += path + " " + contents + "\n";
+  EXPECT_EQ(found,
+            "all/README.txt USER's\n"
+            "all/failed/case/A.bin zaphod\n"
+            "all/failed/case/case.json {\"problem\": \"gemm USER\"}\n"
+            "all/failed/kernel-0.hip // by USER, in /srv/USER/gemm.hip\n\n");
+  for (const char* remark :
+       {"failed/case/B.bin: left out, as it has 2.0 KiB", "failed/case/case.json: private names",
+        "failed/kernel-0.co: left out, as the compiler", "failed/kernel-0.hip: private names"}) {
+    EXPECT_NE(files.remarks().find(remark), std::string::npos) << files.remarks();
+  }
 }
 
 class FailedChoice : public ::testing::TestWithParam<const char*> {};

@@ -355,6 +355,31 @@ TEST(WorkerEvaluator, LaunchesThatNeverReturnAreTimeoutsAndThenEndTheSession) {
               std::string::npos)
         << error.what();
   }
+  const auto lost = worker.take_lost();
+  ASSERT_EQ(lost.size(), 1U) << "the candidate that no call's result tells of";
+  EXPECT_EQ(lost[0].config, config);
+  EXPECT_EQ(lost[0].failure, Status::timeout);
+}
+
+// Calls that have no deadline, as those that allocate and load, end with the process, too, and
+// soon.
+TEST(WorkerEvaluator, CallsThatNeverReturnAreTimeoutsSoon) {
+  for (const char* fault : {"hipMalloc:3:block", "hipModuleLoadData:4:block"}) {
+    SCOPED_TRACE(fault);
+    EvaluatorOptions options;
+    options.device = "hip:0";
+    WorkerEvaluator worker(
+        {"/usr/bin/env", "LD_LIBRARY_PATH=" GRETA_FAKE_AMD, "GRETA_FAKE_ARCHITECTURE=gfx90a",
+         fmt::format("GRETA_FAKE_FAULTS={}", fault), GRETA_TUNE, "worker"},
+        options, 0.5);
+    // Larger than what memory is asked for at a time: these operands take another call.
+    const auto problem = Problem::parse("gemm dtype=f32 out=f32 m=4096 n=4096 k=64").value();
+    const auto start = std::chrono::steady_clock::now();
+    const auto trial = worker.evaluate(problem, default_of(worker, problem), {});
+    EXPECT_EQ(trial.failure, Status::timeout);
+    EXPECT_NE(trial.message.find("did not return"), std::string::npos) << trial.message;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  }
 }
 
 // What Mesa does where the disk of its shader cache is full.

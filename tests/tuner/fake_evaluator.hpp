@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/hash.hpp"
@@ -45,6 +46,14 @@ class FakeEvaluator : public Evaluator {
   int lookahead() const override { return lookahead_; }
 
   Trial evaluate(const Problem& problem, const Config& config, const TrialLimits& limits) override {
+    if (dies(config)) {
+      Trial& begun = undone_.emplace_back();
+      begun.config = config;
+      begun.problem_key = problem.key();
+      begun.failure = Status::timeout;
+      begun.message = "evaluating: planted";
+      throw Error(Failure{Status::timeout, "the device does not answer", {}});
+    }
     ++evaluated_[config];
     problems_.push_back(problem.key());
     Trial trial = verify(problem, config, 0, limits);
@@ -102,6 +111,7 @@ class FakeEvaluator : public Evaluator {
   }
 
   void renew() override { ++renewed_; }
+  std::vector<Trial> take_lost() override { return std::exchange(undone_, {}); }
 
   std::vector<Ceiling> measure_ceilings() override {
     ++ceilings_measured_;
@@ -131,6 +141,8 @@ class FakeEvaluator : public Evaluator {
   };
   std::function<std::optional<Status>(const Config&)> fails_last_check = fails;
   std::function<bool(const Config&)> fails_in_rounds = [](const Config&) { return false; };
+  /// The device with it: evaluating throws.
+  std::function<bool(const Config&)> dies = [](const Config&) { return false; };
   double noise = 0.005;
   double speed = 1;  ///< of all kernels; ceilings don't know of it
   double fma_gflops_ = 50000;
@@ -147,6 +159,8 @@ class FakeEvaluator : public Evaluator {
   bool rounds_failed_ = false;
 
  private:
+  std::vector<Trial> undone_;
+
   double draw(const Problem& problem, const Config& config) {
     const double flops = find_template(problem.op)->work(problem).flops;
     const double ideal_us = flops / fma_gflops_ / 1e3;

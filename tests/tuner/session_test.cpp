@@ -205,6 +205,26 @@ TEST_F(SessionTest, StoppingKeepsEveryTrialAndStoresNoWinner) {
   EXPECT_EQ(db_.counts().winners, 0);
 }
 
+// Without it, nobody could tell such a run from one that is still at work, nor which candidate it
+// was.
+TEST_F(SessionTest, AnErrorLeavesTheCandidateItEndedInAndAFailedSession) {
+  int left = 5;
+  Config last;
+  evaluator_.dies = [&](const Config& config) {
+    last = config;
+    return --left == 0;
+  };
+  EXPECT_THROW(tune_problem(), Error);
+  const auto sessions = db_.sessions();
+  ASSERT_EQ(sessions.size(), 1U);
+  EXPECT_EQ(sessions[0].outcome, "failed");
+  const auto trials = db_.trials(sessions[0].id);
+  ASSERT_EQ(trials.size(), 5U);
+  EXPECT_EQ(trials.back().config, last);
+  EXPECT_EQ(trials.back().failure, Status::timeout);
+  EXPECT_EQ(trials.back().message, "evaluating: planted");
+}
+
 TEST_F(SessionTest, ALaterSessionStartsFromTheKnownWinner) {
   const auto first = tune_problem("100");
   evaluator_.evaluated_.clear();

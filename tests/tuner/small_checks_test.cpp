@@ -9,6 +9,7 @@
 #include <map>
 
 #include "runtime/device/backend.hpp"
+#include "tests/forwarding_device.hpp"
 
 namespace greta {
 namespace {
@@ -154,6 +155,62 @@ TEST_P(PlantedBug, PassesTheProblemAndNotTheSmallOnes) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, PlantedBug, ::testing::ValuesIn(plants),
                          [](const auto& instance) { return instance.param.name; });
+
+/// A device that has no memory for so many allocations to come.
+class ScarceDevice final : public test::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+
+  Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes, Memory memory) override {
+    if (refused_ > 0) {
+      --refused_;
+      return Failure{Status::out_of_memory, "no memory is left", {}};
+    }
+    return ForwardingDevice::allocate(bytes, memory);
+  }
+  void trim() override {
+    ++trims_;
+    ForwardingDevice::trim();
+  }
+
+  int refused_ = 0;
+  int trims_ = 0;
+};
+
+// A candidate that was right on its problem is not wrong because memory was short for a moment,
+// and does not pass unverified where it stays short.
+TEST(SmallChecks, MemoryThatIsShortIsReleasedAndAskedForOnceMore) {
+  ScarceDevice device(open_device("vulkan:0", {}).value());
+  const auto problem = Problem::parse(square).value();
+  const KernelTemplate& kernel_template = template_for(problem);
+  const Config config = kernel_template.default_config(problem, device.info());
+  const LaunchPlan plan = kernel_template.plan(problem, device.info(), config).value();
+  Workload load = Workload::create(device, problem).value();
+  load.set_inputs(device, 1, InputStyle::plain).value();
+  const auto right =
+      PreparedPlan::create(device, plan, load.operands(),
+                           [&](const KernelSource& source) { return device.compile(source); });
+  ASSERT_TRUE(right);
+  auto stream = device.create_stream().value();
+  for (const int refused : {1, 1000}) {
+    SmallChecks checks(problem, device.info(), 1);
+    std::string method;
+    device.refused_ = refused;
+    device.trims_ = 0;
+    const auto checked = checks.check(device, *stream, config, plan, *right, 30, method);
+    EXPECT_GE(device.trims_, 1);
+    if (refused == 1) {
+      EXPECT_TRUE(checked) << checked.failure().message;
+      EXPECT_EQ(method, "; 3 small problems with the same kernels");
+      continue;
+    }
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.failure().status, Status::out_of_memory);
+    EXPECT_TRUE(checked.failure().message.starts_with("not verified on gemm "))
+        << checked.failure().message;
+    EXPECT_EQ(method, "");
+  }
+}
 
 }  // namespace
 }  // namespace greta

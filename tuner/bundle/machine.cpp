@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/device/first_line.hpp"
 #include "runtime/device/hardware.hpp"
 #include "runtime/device/hip/compiler_program.hpp"
 #include "runtime/device/input_file.hpp"
@@ -32,10 +33,6 @@ constexpr auto program_deadline = std::chrono::seconds(20);
 std::string read_text(const fs::path& file) {
   auto text = read_file(file, most_file_bytes);
   return text ? *std::move(text) : std::string();
-}
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
 }
 
 /// What lies in a folder, sorted; nothing where there is none.

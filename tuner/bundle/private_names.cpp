@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstddef>
 #include <utility>
 
 namespace greta {
@@ -11,6 +12,9 @@ namespace {
 /// Of every machine, or of none in particular.
 constexpr std::array<std::string_view, 6> nobody{"root",   "user",      "ubuntu",
                                                  "debian", "localhost", "localhost.localdomain"};
+
+/// Of a name that hardly stands for anything else.
+constexpr std::size_t fewest_characters = 2;
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
@@ -24,6 +28,26 @@ std::size_t find_word(std::string_view text, std::string_view name, std::size_t 
     if (begins && (end == text.size() || !is_word(text[end]))) return at;
   }
   return text.npos;
+}
+
+bool is_path(char c) {
+  return is_word(c) || std::string_view("-./+~%@").find(c) != std::string_view::npos;
+}
+
+/// Whether a word from `at` to `end` is a part of an absolute path that the system does not have by
+/// itself. What begins with a dash is an option, whose value may follow at once.
+bool in_path(std::string_view text, std::size_t at, std::size_t end) {
+  constexpr std::array<std::string_view, 13> system{"/bin/",   "/boot/", "/dev/", "/etc/",  "/lib/",
+                                                    "/lib64/", "/nix/",  "/opt/", "/proc/", "/run/",
+                                                    "/sbin/",  "/sys/",  "/usr/"};
+  if (at == 0 || text[at - 1] != '/') return false;
+  if (end < text.size() && text[end] != '/' && is_path(text[end])) return false;
+  std::size_t start = at;
+  while (start > 0 && is_path(text[start - 1])) --start;
+  if (text[start] == '-') start = text.find('/', start);
+  const std::string_view path = text.substr(start);
+  return path.front() == '/' && std::none_of(system.begin(), system.end(),
+                                             [&](auto folder) { return path.starts_with(folder); });
 }
 
 /// Folders below /home, whoever's they are.
@@ -40,12 +64,16 @@ std::string without_homes(std::string text) {
 }  // namespace
 
 PrivateNames::PrivateNames(std::vector<std::string> homes, std::vector<std::string> users,
-                           std::vector<std::string> hosts) {
+                           std::vector<std::string> hosts, const std::vector<std::string>& common) {
   const auto add = [&](std::vector<std::string>& names, const char* stand_in) {
     for (std::string& name : names) {
       while (name.size() > 1 && name.back() == '/') name.pop_back();
       const bool known = std::find(nobody.begin(), nobody.end(), name) != nobody.end();
-      if (!name.empty() && name != "/" && !known) names_.push_back({std::move(name), stand_in});
+      if (name.empty() || name == "/" || known) continue;
+      const bool other = name.find('/') == name.npos &&
+                         (name.size() < fewest_characters ||
+                          std::find(common.begin(), common.end(), name) != common.end());
+      names_.push_back({std::move(name), stand_in, other});
     }
   };
   add(homes, "~");
@@ -55,20 +83,44 @@ PrivateNames::PrivateNames(std::vector<std::string> homes, std::vector<std::stri
                    [](const Name& a, const Name& b) { return a.text.size() > b.text.size(); });
 }
 
+std::size_t PrivateNames::find(std::string_view text, const Name& name, std::size_t from) {
+  const auto names_somebody = [&](std::size_t at) {
+    const auto end = at + name.text.size();
+    return (at > 0 && text[at - 1] == '@') || (end < text.size() && text[end] == '@') ||
+           in_path(text, at, end);
+  };
+  auto at = find_word(text, name.text, from);
+  while (at != text.npos && name.common && !names_somebody(at)) {
+    at = find_word(text, name.text, at + 1);
+  }
+  return at;
+}
+
 std::string PrivateNames::without(std::string text) const {
-  for (const auto& [name, stand_in] : names_) {
-    for (auto at = find_word(text, name, 0); at != text.npos;
-         at = find_word(text, name, at + stand_in.size())) {
-      text.replace(at, name.size(), stand_in);
+  for (const Name& name : names_) {
+    for (auto at = find(text, name, 0); at != text.npos;
+         at = find(text, name, at + name.stand_in.size())) {
+      text.replace(at, name.text.size(), name.stand_in);
     }
   }
   return without_homes(std::move(text));
 }
 
 bool PrivateNames::in(std::string_view bytes) const {
-  return std::any_of(names_.begin(), names_.end(), [&](const Name& name) {
-    return find_word(bytes, name.text, 0) != bytes.npos;
-  });
+  return std::any_of(names_.begin(), names_.end(),
+                     [&](const Name& name) { return find(bytes, name, 0) != bytes.npos; });
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t end = 0; end < text.size();) {
+    const auto start =
+        std::find_if(text.begin() + static_cast<std::ptrdiff_t>(end), text.end(), is_word);
+    const auto stop = std::find_if_not(start, text.end(), is_word);
+    if (start != stop) words.emplace_back(start, stop);
+    end = static_cast<std::size_t>(stop - text.begin());
+  }
+  return words;
 }
 
 }  // namespace greta

@@ -10,10 +10,12 @@ namespace greta {
 class PrivateNames {
  public:
   /// `homes`: paths of home folders, which become "~". `users` become "USER" and `hosts` "HOST"
-  /// where they stand as words. Empty ones, and those that name nobody ("root", "localhost"), are
-  /// left as they are.
+  /// where they stand as words. Names of one character, and those that are among
+  /// `common` words, would be found in texts that name nobody: they are replaced beside an @, and
+  /// as a part of an absolute path that is not in one of the system's folders ("/usr"). Empty ones,
+  /// and those that name nobody ("root", "localhost"), are left as they are.
   PrivateNames(std::vector<std::string> homes, std::vector<std::string> users,
-               std::vector<std::string> hosts);
+               std::vector<std::string> hosts, const std::vector<std::string>& common = {});
 
   /// A text without them, and without the names of folders in /home.
   std::string without(std::string text) const;
@@ -24,8 +26,14 @@ class PrivateNames {
   struct Name {
     std::string text;
     std::string stand_in;
+    bool common = false;  ///< a word of other meanings, too
   };
+  static std::size_t find(std::string_view text, const Name& name, std::size_t from);
+
   std::vector<Name> names_;  // longest first
 };
+
+/// The words of a text: what PrivateNames looks for is whole ones.
+std::vector<std::string> words_of(std::string_view text);
 
 }  // namespace greta

@@ -9,13 +9,10 @@
 #include "tuner/report/print.hpp"
 
 namespace greta {
-namespace {
 
 void tell_rows(const std::vector<DamagedRow>& rows) {
   for (const auto& line : damage_lines(rows)) tell("  " + line);
 }
-
-}  // namespace
 
 nlohmann::json damage_json(const std::vector<DamagedRow>& rows) {
   auto list = nlohmann::json::array();
@@ -29,13 +26,18 @@ nlohmann::json damage_json(const std::vector<DamagedRow>& rows) {
   return list;
 }
 
+std::string left_out_text(std::size_t rows, bool shipped) {
+  return fmt::format(
+      "{} left out, because of damage: {}", format_count(static_cast<std::int64_t>(rows), "row"),
+      shipped
+          ? "a shipped file is never written, so install it again, or use another one with --db"
+          : "tuning a problem again replaces its result, greta-db prune --damaged removes them");
+}
+
 bool tell_damage(const TunedDb& db) {
   const auto rows = db.damaged();
   if (rows.empty()) return false;
-  tell(
-      fmt::format("{}: {} damaged and left out; tuning a problem again replaces its result, and "
-                  "greta-db prune --damaged removes them:",
-                  db.file().string(), format_count(static_cast<std::int64_t>(rows.size()), "row")));
+  tell(fmt::format("{}: {}:", db.file().string(), left_out_text(rows.size(), db.shipped())));
   tell_rows(rows);
   return true;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 #include "db/tuned_db.hpp"
@@ -9,6 +11,13 @@ namespace greta {
 
 /// An object for each row (docs/json.md).
 nlohmann::json damage_json(const std::vector<DamagedRow>& rows);
+
+/// A line for each of the first rows, on standard error.
+void tell_rows(const std::vector<DamagedRow>& rows);
+
+/// How many rows are left out, and what can be done about it: part of a line. Rows that refer to a
+/// damaged one are among them.
+std::string left_out_text(std::size_t rows, bool shipped);
 
 /// Names on standard error what of a database is left out because it is damaged, and what to do.
 /// False where nothing is.

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
+#include "runtime/device/stall_watch.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
@@ -34,6 +37,22 @@ void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
   command.add_flag("--untuned", choice.untuned, "Run default configurations, not winners");
   command.add_flag("--allow-unsafe", choice.allow_unsafe,
                    "Also use what failed its health check (greta-bench doctor)");
+  add_whole_number<std::int64_t>(
+      command, "--patience", choice.patience_s,
+      "Seconds after which a device that does not answer, or end a pass, is given up", 1, 86'400)
+      ->capture_default_str();
+}
+
+void watch_device(const RuntimeChoice& choice) {
+  const auto seconds = choice.patience_s;
+  const auto patience = static_cast<double>(seconds);
+  watch_for_stalls({.patience_s = patience, .margin_s = patience / 4, .end = [seconds] {
+                      tell(
+                          fmt::format("greta-run: the device does not answer: one of its calls "
+                                      "did not return within --patience {} seconds",
+                                      seconds));
+                      _exit(exit_failed);
+                    }});
 }
 
 LookupFiles lookup_files(const RuntimeChoice& choice) {
@@ -49,6 +68,7 @@ LookupFiles lookup_files(const RuntimeChoice& choice) {
 }
 
 std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
+  const StallWatch opening(static_cast<double>(choice.patience_s));
   const auto selected = select_devices(choice.device);
   if (selected.size() != 1) {
     throw CommandError(exit_usage, fmt::format("--device {}: must be one", choice.device));
@@ -58,6 +78,7 @@ std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
   options.open.cache_directory = default_cache_directory();
   options.databases = lookup_files(choice);
   options.lookup.allow_unsafe = choice.allow_unsafe;
+  options.patience = options.open.transfer_deadline = std::chrono::seconds(choice.patience_s);
   auto runtime = Runtime::open(options);
   if (!runtime) throw CommandError(exit_failed, runtime.failure().message);
   return *std::move(runtime);

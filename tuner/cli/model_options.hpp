@@ -20,9 +20,14 @@ struct RuntimeChoice {
   std::string dtype;    ///< empty: the model's, where the device has it
   bool untuned = false;
   bool allow_unsafe = false;
+  std::int64_t patience_s = 60;  ///< how long the device may take for one thing
 };
 
 void add_runtime_options(CLI::App& command, RuntimeChoice& choice);
+
+/// Ends greta-run with one line where a call of the device does not return in time. To be called
+/// once, before open_runtime().
+void watch_device(const RuntimeChoice& choice);
 
 /// The databases that are looked up in. Throws CommandError for one that was named and isn't there.
 LookupFiles lookup_files(const RuntimeChoice& choice);

@@ -28,6 +28,7 @@ Status trial_status(Status status) {
     case Status::correctness:
     case Status::timeout:
     case Status::crash:
+    case Status::out_of_memory:
       return status;
     default:
       return Status::launch;
@@ -70,11 +71,24 @@ void LocalEvaluator::open() {
   open_ = std::move(opened);
 }
 
+void LocalEvaluator::ensure_open() {
+  if (!open_) open();
+}
+
 void LocalEvaluator::recover() {
   if (options_.reopen) {
     open();
   } else {
     lost_ = true;
+  }
+}
+
+void LocalEvaluator::recover_from(const Trial& ended) {
+  try {
+    recover();
+  } catch (const Error&) {
+    undone_.push_back(ended);
+    throw;
   }
 }
 
@@ -86,7 +100,7 @@ int LocalEvaluator::lookahead() const {
 }
 
 void LocalEvaluator::prepare(const Problem& problem, const std::vector<Config>& upcoming) {
-  if (lookahead() == 1) return;
+  if (lookahead() == 1 || !open_) return;
   for (const auto& config : upcoming) {
     const auto plan = plan_of(problem, info_, config);
     if (!plan) continue;  // evaluate() will say why
@@ -222,13 +236,15 @@ Trial LocalEvaluator::run_trial(const Problem& problem, const Config& config,
   Trial trial;
   trial.config = config;
   trial.problem_key = problem.key();
+  ensure_open();
   const auto outcome = steps(trial);
   if (outcome) return trial;
   const Failure& failure = outcome.failure();
   trial.failure = trial_status(failure.status);
   trial.message = failure.message;
   trial.log = failure.log;
-  if (failure.status == Status::timeout || failure.status == Status::device_lost) recover();
+  if (failure.status == Status::timeout || failure.status == Status::device_lost)
+    recover_from(trial);
   return trial;
 }
 
@@ -298,6 +314,7 @@ Result<void> LocalEvaluator::prepare_rounds(const Problem& problem,
 Rounds LocalEvaluator::time_rounds(const Problem& problem, const std::vector<Config>& configs,
                                    int rounds, double seconds, std::uint64_t seed,
                                    const TrialLimits& limits) {
+  ensure_open();
   if (auto ready = prepare_rounds(problem, configs); !ready) {
     Rounds none;
     none.us.resize(configs.size());
@@ -306,11 +323,19 @@ Rounds LocalEvaluator::time_rounds(const Problem& problem, const std::vector<Con
     return none;
   }
   Rounds result = open_->rounds.run(timer(limits), rounds, seconds, seed, limits);
-  if (result.failure) recover();
+  if (result.failure) {
+    Trial ended;
+    ended.config = configs.front();
+    ended.problem_key = problem.key();
+    ended.failure = trial_status(result.failure->status);
+    ended.message = "timing in rounds: " + result.failure->message;
+    recover_from(ended);
+  }
   return result;
 }
 
 std::vector<Ceiling> LocalEvaluator::measure_ceilings() {
+  ensure_open();
   auto measured = greta::measure_ceilings(*open_->device);
   if (measured) return *std::move(measured);
   const Failure& failure = measured.failure();

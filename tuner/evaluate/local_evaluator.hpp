@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "kernels/launch/prepared_plan.hpp"
 #include "runtime/device/backend.hpp"
@@ -47,6 +48,7 @@ class LocalEvaluator : public Evaluator {
   Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
                      double seconds, std::uint64_t seed, const TrialLimits& limits) override;
   void renew() override { open(); }
+  std::vector<Trial> take_lost() override { return std::exchange(undone_, {}); }
   std::vector<Ceiling> measure_ceilings() override;
 
   /// The device was lost and EvaluatorOptions::reopen is off: nothing more can be evaluated.
@@ -56,7 +58,12 @@ class LocalEvaluator : public Evaluator {
   struct Open;  // everything that lives on the device
 
   void open();
+  /// Opens the device where that failed the last time.
+  void ensure_open();
+  /// Opens a lost device again.
   void recover();
+  /// The same; where it fails, the trial that the device was lost in is kept.
+  void recover_from(const Trial& ended);
   Result<Workload*> workload(const Problem& problem, std::uint64_t seed, InputStyle style);
   Result<PreparedPlan> make_candidate(const Problem& problem, const Config& config, Trial& trial);
   Result<void> check(const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);
@@ -75,6 +82,7 @@ class LocalEvaluator : public Evaluator {
   DeviceInfo info_;
   std::unique_ptr<Open> open_;
   bool lost_ = false;
+  std::vector<Trial> undone_;  ///< what take_lost() gives
 };
 
 }  // namespace greta

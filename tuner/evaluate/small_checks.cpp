@@ -27,19 +27,28 @@ Result<Workload*> SmallChecks::workload(Device& device, const Problem& problem) 
   return made_.back().get();
 }
 
-// As on the problem itself: whoever fails is checked once more on operands made anew.
+Result<void> SmallChecks::check_once(Device& device, Stream& stream, const SmallProblem& small,
+                                     const PreparedPlan& candidate, double run_s) {
+  auto load = workload(device, small.problem);
+  if (!load) return load.failure();
+  const auto prepared = candidate.with_launches(device, small.plan, (*load)->operands());
+  if (!prepared) return prepared.failure();
+  Verdict verdict;
+  return (*load)->check(device, stream, *prepared, run_s, verdict);
+}
+
+// As on the problem itself: whoever fails is checked once more on operands made anew. So is a
+// candidate for which memory was short, once nothing else that is kept here takes any.
 Result<void> SmallChecks::check_on(Device& device, Stream& stream, const SmallProblem& small,
                                    const PreparedPlan& candidate, double run_s) {
   for (int attempt = 0;; ++attempt) {
-    auto load = workload(device, small.problem);
-    if (!load) return load.failure();
-    const auto prepared = candidate.with_launches(device, small.plan, (*load)->operands());
-    if (!prepared) return prepared.failure();
-    Verdict verdict;
-    auto right = (*load)->check(device, stream, *prepared, run_s, verdict);
+    auto right = check_once(device, stream, small, candidate, run_s);
     if (right) return right;
     made_.clear();
-    if (right.failure().status != Status::correctness || attempt > 0) return right;
+    device.trim();
+    const Status status = right.failure().status;
+    const bool again = status == Status::correctness || status == Status::out_of_memory;
+    if (!again || attempt > 0) return right;
   }
 }
 
@@ -51,8 +60,10 @@ Result<void> SmallChecks::check(Device& device, Stream& stream, const Config& co
     const auto right = check_on(device, stream, one, candidate, run_s);
     if (right) continue;
     Failure failure = right.failure();
+    const bool unverified = failure.status == Status::out_of_memory;
     failure.message =
-        fmt::format("on {}, which has the same kernels: {}", one.problem.key(), failure.message);
+        fmt::format("{}on {}, which has the same kernels: {}", unverified ? "not verified " : "",
+                    one.problem.key(), failure.message);
     return failure;
   }
   method += small.empty() ? "; no small problem has the same kernels"

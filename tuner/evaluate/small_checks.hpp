@@ -19,11 +19,13 @@ class SmallChecks {
 
   const Problem& problem() const { return problem_; }
   /// `plan` is the candidate's. Adds to `method` what was checked. A failure names the small
-  /// problem.
+  /// problem. With `out_of_memory` the candidate may be right, but was not verified.
   Result<void> check(Device& device, Stream& stream, const Config& config, const LaunchPlan& plan,
                      const PreparedPlan& candidate, double run_s, std::string& method);
 
  private:
+  Result<void> check_once(Device& device, Stream& stream, const SmallProblem& small,
+                          const PreparedPlan& candidate, double run_s);
   Result<void> check_on(Device& device, Stream& stream, const SmallProblem& small,
                         const PreparedPlan& candidate, double run_s);
   Result<Workload*> workload(Device& device, const Problem& problem);

@@ -12,9 +12,9 @@
 
 #include "db/json.hpp"
 #include "runtime/device/log.hpp"
+#include "runtime/device/stall_watch.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_protocol.hpp"
-#include "tuner/measure/stall_watch.hpp"
 
 namespace greta {
 namespace {
@@ -47,6 +47,18 @@ json answer(LocalEvaluator& evaluator, const json& request) {
 
 json error_answer(const Error& error) {
   return {{"error", error.what()}, {"status", static_cast<int>(error.status())}};
+}
+
+/// A call of the device that has no deadline, as one that allocates memory or loads a module, may
+/// take this many times what a launch may take beyond its own.
+constexpr double patience = 1.5;
+
+/// Ends this process in a way that the session knows, which starts another one.
+void end_when_stalled(double stall_s) {
+  std::signal(SIGALRM, SIG_DFL);
+  watch_for_stalls({.patience_s = patience * stall_s, .margin_s = stall_s, .end = [] {
+                      kill(getpid(), SIGALRM);
+                    }});
 }
 
 /// What this process was warned of since its last answer: the session tells it. Thread-safe, since

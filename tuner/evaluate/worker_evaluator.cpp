@@ -193,11 +193,27 @@ Result<json> WorkerEvaluator::call_again(const json& request,
                                          const std::function<double()>& deadline_s,
                                          const Trial& begun) {
   ensure_started();
-  auto reply = call(request, deadline_s());
+  auto reply = call_or_lose(request, deadline_s(), begun);
   if (reply || !killed_) return reply;
   lose(begun, reply.failure(), "; begun again");
   ensure_started();
-  return call(request, deadline_s());
+  return call_or_lose(request, deadline_s(), begun);
+}
+
+// An error has no answer that says what became of the candidate, where there is one. Of an error
+// that tells of the host or of the problem, as of memory that is short, it is not the cause.
+Result<json> WorkerEvaluator::call_or_lose(const json& request, double deadline_s,
+                                           const Trial& begun) {
+  try {
+    return call(request, deadline_s);
+  } catch (const Error& error) {
+    const bool lost = error.status() == Status::device_lost || error.status() == Status::crash;
+    const bool named = !begun.config.variant.empty();
+    if (named && (lost || error.status() == Status::timeout)) {
+      lose(begun, {lost ? Status::crash : Status::timeout, error.what(), {}}, "");
+    }
+    throw;
+  }
 }
 
 void WorkerEvaluator::lose(Trial begun, const Failure& failure, const char* then) {

@@ -60,6 +60,9 @@ class WorkerEvaluator : public Evaluator {
   /// `begun` says in its message what is called, and is kept among what is lost.
   Result<nlohmann::json> call_again(const nlohmann::json& request,
                                     const std::function<double()>& deadline_s, const Trial& begun);
+  /// call(), which keeps a candidate that a failure of the device ended with an Error.
+  Result<nlohmann::json> call_or_lose(const nlohmann::json& request, double deadline_s,
+                                      const Trial& begun);
   /// The `timeout` of a call that got no answer. Throws where too many in a row got none.
   Failure unanswered(const std::string& why);
   /// Keeps what a process left undone.

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/catalog.hpp"
-#include "tuner/measure/stall_watch.hpp"
+#include "runtime/device/stall_watch.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tuner/measure/stall_watch.hpp"
+#include "runtime/device/stall_watch.hpp"
 
 namespace greta {
 

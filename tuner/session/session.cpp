@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "kernels/catalog.hpp"
+#include "runtime/device/log.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/stopwatch.hpp"
@@ -46,6 +47,8 @@ class Session {
   SessionResult run();
 
  private:
+  void search_and_certify();
+  void end_as_failed();
   void learn_ceilings();
   void plan_search();
   double planned_s() const;
@@ -89,7 +92,21 @@ SessionResult Session::run() {
 
   replaced_before_ = db_.discarded().size();
   result_.id = db_.begin_session(session_record(result_.device, result_.problem, options_));
+  try {
+    search_and_certify();
+  } catch (...) {
+    end_as_failed();
+    throw;
+  }
+  store([&] { store_lost(evaluator_, db_, result_); });
+  result_.interrupted = stop_;
+  if (result_.interrupted) result_.winner.reset();
+  conclude();
+  result_.time.wall = watch.seconds();
+  return std::move(result_);
+}
 
+void Session::search_and_certify() {
   learn_ceilings();
   budget_.start(result_.space_count);
   plan_search();
@@ -100,12 +117,13 @@ SessionResult Session::run() {
     finals.run([this](Trial trial) { record(std::move(trial)); },
                [this](const std::string& what) { observer_.on_phase(what); });
   }
+}
+
+// The error that ends the run says what happened; the database says which candidate was under way.
+void Session::end_as_failed() {
   store([&] { store_lost(evaluator_, db_, result_); });
-  result_.interrupted = stop_;
-  if (result_.interrupted) result_.winner.reset();
-  conclude();
-  result_.time.wall = watch.seconds();
-  return std::move(result_);
+  store([&] { db_.end_session(result_.id, "failed"); });
+  if (!result_.not_stored.empty()) log(LogLevel::warning, "{}", result_.not_stored);
 }
 
 // Runs a call that stores something. Where that fails, what was found is told all the same.

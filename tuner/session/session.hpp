@@ -81,7 +81,8 @@ SessionRecord session_record(const DeviceInfo& device, const Problem& problem,
 /// it once more on new inputs, and stores every step in `db` as it happens. `stop` ends the search
 /// early: what was measured is kept, and no winner is stored. At the end what was stored is read
 /// back. A database that fails ends the search, and the result says so. Throws Error on other
-/// trouble that ends the run.
+/// trouble that ends the run: the session's outcome is "failed" then, and what the trouble left
+/// undone is stored as store_lost() does.
 SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,
                    const std::atomic<bool>& stop);

@@ -11,7 +11,7 @@ namespace {
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), dim = problem.dim("dim");
   return {{"ids", Role::input, DType::i32, 1, tokens},
-          {"table", Role::input, problem.dtype, problem.dim("vocabulary"), dim},
+          {"table", Role::input, problem.dtype, problem.dim("vocabulary"), dim, 0, true},
           {"out", Role::output, problem.out_dtype, tokens, dim}};
 }
 

@@ -35,7 +35,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   std::vector<TensorSpec> list{
       x,
       {"positions", Role::input, DType::i32, 1, tokens},
-      {"table", Role::input, DType::f32, problem.dim("positions"), dim},
+      {"table", Role::input, DType::f32, problem.dim("positions"), dim, 0, true},
   };
   if (!in_place(problem)) list.push_back({"out", Role::output, problem.out_dtype, rows, dim});
   return list;

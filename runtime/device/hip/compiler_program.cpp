@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "runtime/device/first_line.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/process.hpp"
 
@@ -168,7 +169,7 @@ Result<CompilerProgram> library_program(const std::string& library, const OpenOp
   const auto version = ask_version({*helper, library, "--version"}, options.compile_deadline);
   if (!version) return version.failure();
   CompilerProgram program;
-  program.version = version->substr(0, version->find('\n'));
+  program.version = first_line(*version);
   program.command = {*helper, library};
   program.refusal = helper_refusal;
   if (library == "nvrtc") {

@@ -102,6 +102,7 @@ class Handle {
  private:
   void reset() noexcept {
     if (handle_ == nullptr) return;
+    const StallWatch watch;
     if (context_->lost()) {
       abandon(reinterpret_cast<std::uint64_t>(handle_));
     } else if (context_->set_device() == hipSuccess) {

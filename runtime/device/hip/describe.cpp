@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "runtime/device/architectures.hpp"
+#include "runtime/device/first_line.hpp"
 #include "runtime/device/hardware.hpp"
 #include "runtime/device/input_file.hpp"
 
@@ -50,8 +51,7 @@ std::string pci_address(std::string text) {
 }
 
 std::string kernel_module_version(const std::string& name) {
-  const std::string text = read_system_file("/sys/module/" + name + "/version");
-  return text.substr(0, text.find('\n'));
+  return first_line(read_system_file("/sys/module/" + name + "/version"));
 }
 
 }  // namespace greta::hip

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/device/first_line.hpp"
 #include "runtime/device/hip/compiler_program.hpp"
 #include "runtime/device/process.hpp"
 
@@ -35,7 +36,7 @@ std::vector<std::string> disassemblers(const OpenOptions& options) {
   if (options.compiler.empty()) return names;
   const auto own = run_process({options.compiler.string(), "-print-prog-name=llvm-objdump"}, {},
                                options.compile_deadline);
-  if (own && own->ok()) names.insert(names.begin(), own->output.substr(0, own->output.find('\n')));
+  if (own && own->ok()) names.insert(names.begin(), first_line(own->output));
   return names;
 }
 

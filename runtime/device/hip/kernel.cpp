@@ -134,6 +134,7 @@ std::unique_ptr<HipKernel> compile(const std::shared_ptr<Context>& context, Comp
   const bool from_cache = binary.has_value();
   telemetry::count(from_cache ? "device.cache_hits" : "device.cache_misses");
   if (!from_cache) {
+    const StallWatch compiling(StallWatch::unlimited);  // compilers have a deadline of their own
     auto compiled = compiler.compile(source, architecture);
     if (!compiled) throw Refusal(compiled.failure());
     binary = std::move(compiled->binary);

@@ -133,6 +133,7 @@ void HipStream::wait_until_done(Deadline deadline) {
   using namespace std::chrono_literals;
   using Clock = std::chrono::steady_clock;
   const telemetry::Span span("device.wait");
+  const StallWatch watch(std::chrono::duration<double>(deadline).count());
   const auto start = Clock::now();
   while (!done()) {
     const Deadline waited = Clock::now() - start;

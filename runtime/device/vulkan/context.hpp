@@ -72,6 +72,7 @@ class Handle {
  private:
   void reset() noexcept {
     if (handle_ == VK_NULL_HANDLE) return;
+    const StallWatch watch;
     if (context_->lost()) {
       abandon(reinterpret_cast<std::uint64_t>(handle_));
     } else {

@@ -27,6 +27,7 @@ std::uint64_t Timeline::completed() const {
 
 void Timeline::wait(std::uint64_t value, Deadline deadline) const {
   const telemetry::Span span("device.wait");
+  const StallWatch watch(std::chrono::duration<double>(deadline).count());
   const VkSemaphore semaphore = handle();
   const VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                  .semaphoreCount = 1,

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <utility>
 
+#include "runtime/device/first_line.hpp"
 #include "runtime/device/vulkan/cooperative_matrix.hpp"
 #include "runtime/device/vulkan/khr_matrices.hpp"
 
@@ -199,7 +200,7 @@ Result<void> check_module(const Spirv& spirv) {
   spvtools::ValidatorOptions rules;
   rules.SetScalarBlockLayout(true);
   if (tools.Validate(spirv.data(), spirv.size(), rules)) return {};
-  return Failure{Status::compile, "no valid SPIR-V: " + log.substr(0, log.find('\n')), log};
+  return Failure{Status::compile, "no valid SPIR-V: " + first_line(log), log};
 }
 
 }  // namespace greta::vulkan

@@ -102,6 +102,7 @@ Result<void> VulkanDevice::download(const Buffer& from, std::size_t offset,
 }
 
 Result<std::unique_ptr<Kernel>> VulkanDevice::compile(const KernelSource& source) {
+  const StallWatch compiling(StallWatch::unlimited);
   return guarded(*context_, [&]() -> Result<std::unique_ptr<Kernel>> {
     return std::unique_ptr<Kernel>(vulkan::compile(context_, cache_, source));
   });
@@ -109,6 +110,7 @@ Result<std::unique_ptr<Kernel>> VulkanDevice::compile(const KernelSource& source
 
 Result<std::unique_ptr<Kernel>> VulkanDevice::load(const KernelSource& source,
                                                    std::span<const std::byte> code_object) {
+  const StallWatch compiling(StallWatch::unlimited);
   return guarded(*context_, [&]() -> Result<std::unique_ptr<Kernel>> {
     return std::unique_ptr<Kernel>(vulkan::load(context_, source, code_object));
   });

@@ -34,7 +34,9 @@ class Queue final : public Operations {
   /// Hands everything to the device and returns at once.
   Result<void> submit();
   /// Waits until everything is done, or `timeout`.
-  Result<void> synchronize(Deadline deadline = std::chrono::seconds(60));
+  Result<void> synchronize(Deadline deadline);
+  /// The same, with the deadline that the runtime was opened with.
+  Result<void> synchronize() { return synchronize(runtime_.patience()); }
 
   Runtime& runtime() { return runtime_; }
   /// For work that is not GRETA's operations. Its order is the queue's.

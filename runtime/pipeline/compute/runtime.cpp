@@ -61,7 +61,9 @@ Runtime::~Runtime() = default;
 Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions& options) {
   auto device = open_device(options.device, options.open);
   if (!device) return device.failure();
-  return of(*std::move(device), options.databases, options.lookup);
+  auto runtime = of(*std::move(device), options.databases, options.lookup);
+  if (runtime) (*runtime)->patience_ = options.patience;
+  return runtime;
 }
 
 Result<std::unique_ptr<Runtime>> Runtime::of(std::unique_ptr<Device> device,
@@ -74,7 +76,9 @@ Result<std::unique_ptr<Runtime>> Runtime::of(std::unique_ptr<Device> device,
 
 Result<std::unique_ptr<Runtime>> Runtime::beside(const Runtime& other, const LookupFiles& databases,
                                                  const LookupOptions& lookup) {
-  return make(other.device_, other.kernels_, databases, lookup);
+  auto runtime = make(other.device_, other.kernels_, databases, lookup);
+  if (runtime) (*runtime)->patience_ = other.patience_;
+  return runtime;
 }
 
 Result<std::unique_ptr<Runtime>> Runtime::make(std::shared_ptr<Device> device,

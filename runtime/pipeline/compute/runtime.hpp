@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@ struct RuntimeOptions {
   OpenOptions open{};
   LookupFiles databases{};  ///< none: every operation runs its default configuration
   LookupOptions lookup{};   ///< which of their results are used
+  Deadline patience = std::chrono::seconds(60);  ///< how long Queue::synchronize() waits
 };
 
 /// What became of one problem of Runtime::precompile.
@@ -53,6 +55,7 @@ class Runtime {
   const Lookup& lookup() const { return lookup_; }
   /// Counts what runs, where it is switched on.
   Telemetry& telemetry() { return telemetry_; }
+  Deadline patience() const { return patience_; }
 
   /// Fresh memory; its contents are anything.
   Result<Tensor> allocate(DType dtype, const Shape& shape, Memory memory = Memory::device);
@@ -99,6 +102,7 @@ class Runtime {
   std::shared_ptr<KernelStore> kernels_;
   std::unordered_map<Problem, std::unique_ptr<PreparedOperation>, ProblemHash> prepared_;
   Telemetry telemetry_;
+  Deadline patience_ = RuntimeOptions{}.patience;
   std::size_t unreadable_ = 0;  ///< lines of the look-up that were logged
 };
 

@@ -11,8 +11,9 @@
 #include <iostream>
 #include <iterator>
 
+#include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
-#include "runtime/device/input_file.hpp"
+#include "runtime/device/first_line.hpp"
 #include "runtime/device/process.hpp"
 #include "runtime/device/utc.hpp"
 #include "runtime/device/version.hpp"
@@ -89,7 +90,8 @@ failed/DEVICE-CHECK-N/     a configuration that failed
   case/              compiled kernels with launches and inputs: `greta-tune run-case` runs them again
                      (docs/compile.md)
 
-Names of users, of the machine and of home folders were replaced by USER, HOST and ~.
+Names of users, of the machine and of home folders were replaced by USER, HOST and ~. A name of one letter, or one that is a word of GRETA's ("hip", "gemm"), was replaced where it can only be a name: in a path outside of the
+system's folders, and beside an @.
 )";
 
 std::vector<std::string> user_names() {
@@ -108,6 +110,27 @@ std::vector<std::string> host_names() {
   return {whole, whole.substr(0, whole.find('.'))};
 }
 
+/// What GRETA says itself: a user who is called so is not found everywhere.
+std::vector<std::string> own_words() {
+  std::vector<std::string> words = words_of(what_is_what);
+  const auto add = [&](std::string_view text) {
+    const auto more = words_of(text);
+    words.insert(words.end(), more.begin(), more.end());
+  };
+  for (const KernelTemplate* kernel : catalog()) {
+    add(kernel->name);
+    for (const auto& variant : kernel->variants) add(variant.name);
+    for (const auto& attribute : kernel->attributes) {
+      add(attribute.name);
+      for (const auto& value : attribute.allowed) add(value);
+    }
+  }
+  for (const Backend* const backend : backends()) add(backend->name());
+  add("an as at be by do go he if in is it me my no of on or so to up us we");
+  add("amd nvidia intel mesa lavapipe llvmpipe radv radeon rocm cuda clang linux debian gpu cpu");
+  return words;
+}
+
 std::string environment_text() {
   std::string text;
   for (const char* variable : variables) {
@@ -116,14 +139,6 @@ std::string environment_text() {
                              : fmt::format("{}={}\n", variable, value);
   }
   return text;
-}
-
-/// Each text of a JSON value without private names; keys are GRETA's own.
-void take_out(const PrivateNames& names, Json& json) {
-  if (json.is_string()) json = names.without(json.get<std::string>());
-  if (json.is_structured()) {
-    for (auto& part : json) take_out(names, part);
-  }
 }
 
 std::string last_bytes(const std::string& text) {
@@ -163,27 +178,11 @@ Bundle::Bundle(fs::path file, bool yes, std::chrono::seconds deadline)
     : file_(std::move(file)),
       yes_(yes),
       deadline_(std::max(deadline, std::chrono::seconds(60))),
-      names_(home_directories(), user_names(), host_names()) {
+      files_({home_directories(), user_names(), host_names(), own_words()}, most_bytes) {
   if (auto possible = check_archive(file_); !possible) {
     const bool there = possible.failure().status == Status::invalid_argument;
     throw CommandError(there ? exit_usage : exit_failed, "--bundle " + possible.failure().message);
   }
-}
-
-void Bundle::leave_out(const std::string& path, const std::string& why) {
-  left_out_ += fmt::format("{}: {}\n", path, names_.without(why));
-}
-
-void Bundle::add_text(const std::string& path, const std::string& text) {
-  files_.push_back({path, names_.without(text)});
-  bytes_ += files_.back().contents.size();
-}
-
-void Bundle::add_json(const std::string& path, const Json& json) {
-  Json without = json;
-  take_out(names_, without);
-  files_.push_back({path, without.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"});
-  bytes_ += files_.back().contents.size();
 }
 
 std::string Bundle::probe() {
@@ -202,7 +201,7 @@ std::string Bundle::probe() {
     found["log"] = last_bytes(ended->errors);
     all.push_back(found);
   }
-  add_json("devices.json", all);
+  files_.add_json("devices.json", all);
   return died;
 }
 
@@ -215,26 +214,7 @@ void Bundle::add_health(const DeviceInfo& device, const Health& health) {
     if (!choice.message.empty()) text += fmt::format("  {}\n", choice.message);
   }
   if (!health.errors.empty()) text += "\n== Log\n" + last_bytes(health.errors);
-  add_text(fmt::format("health/{}/{}.txt", path_of(device), health.check), text);
-}
-
-void Bundle::add_folder(const std::string& path, const fs::path& folder) {
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) found.push_back(entry.path());
-  }
-  std::sort(found.begin(), found.end());
-  for (const auto& file : found) {
-    const std::string name = path + "/" + file.lexically_relative(folder).string();
-    std::string contents = read_file(file, most_bytes).value();
-    const bool code = file.extension() == ".co" || file.extension() == ".spv";
-    if (code && names_.in(contents)) {
-      leave_out(name, "the compiler put a private name into it");
-    } else {
-      bytes_ += contents.size();
-      files_.push_back({name, std::move(contents)});
-    }
-  }
+  files_.add_text(fmt::format("health/{}/{}.txt", path_of(device), health.check), text);
 }
 
 void Bundle::add_failed(const DeviceInfo& device, const Health& health) {
@@ -242,8 +222,8 @@ void Bundle::add_failed(const DeviceInfo& device, const Health& health) {
   for (const auto& choice : health.choices) {
     if (!choice.failed()) continue;
     const auto path = fmt::format("failed/{}-{}-{}", path_of(device), health.check, ++number);
-    if (number > most_failed_of_check || failed_ == most_failed || bytes_ > most_bytes) {
-      leave_out(path, "enough of them are here");
+    if (number > most_failed_of_check || failed_ == most_failed || files_.full()) {
+      files_.remark(path, "left out, as enough of them are here");
       continue;
     }
     ++failed_;
@@ -253,18 +233,18 @@ void Bundle::add_failed(const DeviceInfo& device, const Health& health) {
                      {"check", health.check},   {"problem", choice.problem},
                      {"config", choice.config}, {"seed", choice.seed},
                      {"status", choice.status}, {"message", choice.message}};
-    add_json(path + "/trial.json", trial);
-    if (!choice.log.empty()) add_text(path + "/log.txt", last_bytes(choice.log));
+    files_.add_json(path + "/trial.json", trial);
+    if (!choice.log.empty()) files_.add_text(path + "/log.txt", last_bytes(choice.log));
     const WorkFolder work;
     const auto ended =
         run_process({"/proc/self/exe", "failed-choice", work.path().string()},
                     Json{{"device", device.id()}, {"trial", trial}}.dump(), deadline_);
     if (!ended) throw Error(ended.failure());
-    add_folder(path, work.path());
+    files_.add_folder(path, work.path());
     if (ended->ok()) continue;
-    leave_out(path + "/case", ended->exit_code == exit_failed && !ended->errors.empty()
-                                  ? ended->errors.substr(0, ended->errors.find('\n'))
-                                  : "its process " + ended->how_it_ended(deadline_));
+    files_.remark(path + "/case", ended->exit_code == exit_failed && !ended->errors.empty()
+                                      ? first_line(ended->errors)
+                                      : "its process " + ended->how_it_ended(deadline_));
   }
 }
 
@@ -276,10 +256,10 @@ void Bundle::add(const std::vector<DeviceHealth>& devices, const std::string& ou
     for (const auto& health : checks) about += format_row(health.check, health_text(health));
   }
   about += fmt::format("\nended with: {}\n", outcome.empty() ? "everything passed" : outcome);
-  add_text("about.txt", about);
-  add_text("drivers.txt", drivers_text());
-  add_text("compilers.txt", compilers_text());
-  add_text("environment.txt", environment_text());
+  files_.add_text("about.txt", about);
+  files_.add_text("drivers.txt", drivers_text());
+  files_.add_text("compilers.txt", compilers_text());
+  files_.add_text("environment.txt", environment_text());
   for (const auto& [device, checks] : devices) {
     for (const auto& health : checks) add_health(device, health);
   }
@@ -287,20 +267,17 @@ void Bundle::add(const std::vector<DeviceHealth>& devices, const std::string& ou
     for (const auto& health : checks) add_failed(device, health);
   }
   std::string readme = what_is_what;
-  if (!left_out_.empty()) readme += "\nLeft out:\n" + left_out_;
-  add_text("README.txt", readme);
-  std::stable_sort(files_.begin(), files_.end(), [](const ArchiveFile& a, const ArchiveFile& b) {
-    return std::pair(a.path != "README.txt", a.path) < std::pair(b.path != "README.txt", b.path);
-  });
-  for (auto& file : files_) file.path = "greta-bundle/" + file.path;
+  if (!files_.remarks().empty()) readme += "\nLeft out, or changed:\n" + files_.remarks();
+  files_.add_text("README.txt", readme);
+  files_.arrange("greta-bundle");
 }
 
 void Bundle::write() {
   print("\n{} gets these files:\n", file_.string());
-  for (const auto& [path, contents] : files_) {
+  for (const auto& [path, contents] : files_.all()) {
     print("{:>12}  {}\n", format_bytes(static_cast<double>(contents.size())), path);
   }
-  if (!left_out_.empty()) print_text("Left out:\n" + left_out_);
+  if (!files_.remarks().empty()) print_text("Left out, or changed:\n" + files_.remarks());
   if (!yes_ && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0) {
     print_text("Write it? [y/N] ");
     std::fflush(stdout);
@@ -310,7 +287,7 @@ void Bundle::write() {
       throw CommandError(exit_failed, "--bundle: not written, as it was not wanted");
     }
   }
-  if (auto written = write_archive(file_, files_, std::time(nullptr)); !written) {
+  if (auto written = write_archive(file_, files_.all(), std::time(nullptr)); !written) {
     throw CommandError(exit_failed, "--bundle " + written.failure().message);
   }
   std::error_code error;

@@ -2,14 +2,12 @@
 
 #include <chrono>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "runtime/device/device_info.hpp"
 #include "tuner/bench/health.hpp"
-#include "tuner/bundle/archive.hpp"
-#include "tuner/bundle/private_names.hpp"
+#include "tuner/bundle/bundle_files.hpp"
 
 namespace greta {
 
@@ -37,22 +35,14 @@ class Bundle {
   void write();
 
  private:
-  void add_text(const std::string& path, const std::string& text);
-  void add_json(const std::string& path, const nlohmann::ordered_json& json);
   void add_health(const DeviceInfo& device, const Health& health);
   void add_failed(const DeviceInfo& device, const Health& health);
-  /// The files of a folder, or why they are not there.
-  void add_folder(const std::string& path, const std::filesystem::path& folder);
-  void leave_out(const std::string& path, const std::string& why);
 
   std::filesystem::path file_;
   bool yes_;
   std::chrono::seconds deadline_;
-  PrivateNames names_;
-  std::vector<ArchiveFile> files_;
-  std::size_t bytes_ = 0;
-  int failed_ = 0;        ///< configurations whose kernels were added
-  std::string left_out_;  ///< a line for each file
+  BundleFiles files_;
+  int failed_ = 0;  ///< configurations whose kernels were added
 };
 
 }  // namespace greta

@@ -79,6 +79,15 @@ PruneRequest make_request(const TunedDb& db, const PruneOptions& options,
   return request;
 }
 
+/// What is sound, and goes with what is damaged.
+void tell_orphans(const std::vector<DamagedRow>& rows, bool rehearsed) {
+  if (rows.empty()) return;
+  tell(fmt::format("{} that {} with damaged ones:",
+                   format_count(static_cast<std::int64_t>(rows.size()), "sound row"),
+                   rehearsed ? "would go" : "went"));
+  tell_rows(rows);
+}
+
 int prune(const PruneOptions& options) {
   const ResultFilter filter = read_filter(options.results);
   check(options, filter);
@@ -89,6 +98,7 @@ int prune(const PruneOptions& options) {
   if (!options.rehearse) db.compact();
   const auto after = std::filesystem::file_size(db.file());
   const auto end = [&] {
+    tell_orphans(pruned.orphans, options.rehearse);
     return options.rehearse ? end_of_reading(db, exit_done) : end_of_writing(db, exit_done);
   };
   if (options.json) {
@@ -98,6 +108,7 @@ int prune(const PruneOptions& options) {
                               {"sessions", pruned.sessions},
                               {"devices", pruned.devices},
                               {"damaged", pruned.damaged},
+                              {"orphans", damage_json(pruned.orphans)},
                               {"bytes_before", before},
                               {"bytes_after", after}});
     return end();

@@ -19,6 +19,7 @@ struct VerifyOptions {
 
 /// What a database holds, and its damaged rows.
 struct Content {
+  bool shipped = false;
   TunedDb::Counts counts;
   std::vector<DamagedRow> damaged;
 };
@@ -27,6 +28,7 @@ struct Content {
 std::vector<std::string> find_damage(const std::filesystem::path& file, Content& content) {
   try {
     const TunedDb db = TunedDb::open(file, TunedDb::Mode::read_only);
+    content.shipped = db.shipped();
     content.counts = db.counts();
     auto findings = db.check();
     if (!findings.empty()) content.damaged = db.damaged();
@@ -68,8 +70,7 @@ int verify(const VerifyOptions& options) {
       fmt::format("{}: {}{}", options.db.string(), format_count(findings.size(), "finding"),
                   content.damaged.empty()
                       ? ""
-                      : "; damaged rows are left out everywhere: tuning a problem again replaces "
-                        "its result, greta-db prune --damaged removes them"));
+                      : "; " + left_out_text(content.damaged.size(), content.shipped)));
 }
 
 }  // namespace

@@ -203,6 +203,7 @@ int bench(BenchOptions options) {
   if (options.model.config.empty()) throw CommandError(exit_usage, "--config is missing");
   LlamaConfig config = read_architecture(options.model);
   apply_load(options.model, config);
+  watch_device(options.runtime);
   const auto selected = select_devices(options.runtime.device);
   if (!options.export_file.empty()) check_csv("--export", options.export_file);
   catch_interrupts();

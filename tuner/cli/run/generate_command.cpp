@@ -92,6 +92,7 @@ int precompile(const GenerateOptions& options) {
 
 int generate(const GenerateOptions& options) {
   check(options);
+  watch_device(options.runtime);
   if (options.precompile) return precompile(options);
   Generation generation(options);
   if (options.explain) return explain(generation);

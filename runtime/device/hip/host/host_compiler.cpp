@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/device/architectures.hpp"
+#include "runtime/device/first_line.hpp"
 #include "runtime/device/hash.hpp"
 #include "runtime/device/hip/elf_bytes.hpp"
 #include "runtime/device/hip/host/elf_image.hpp"
@@ -195,8 +196,8 @@ class HostCompiler final : public Compiler {
     }
     Hash hash;
     for (const auto& word : command_) hash.add(word);
-    version_ = fmt::format("{}, hip-host {}", said.substr(0, said.find('\n')),
-                           hash.add(language()).hex().substr(0, 8));
+    version_ =
+        fmt::format("{}, hip-host {}", first_line(said), hash.add(language()).hex().substr(0, 8));
     if (address_sanitizer().loaded()) version_ += " with sanitizers";
   }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "runtime/device/first_line.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "runtime/device/hip/host/sanitizer.hpp"
 #include "runtime/device/process.hpp"
@@ -19,7 +20,7 @@ constexpr std::chrono::seconds deadline{60};
 std::string library_of(const std::string& compiler, const std::string& name) {
   const auto outcome = run_process({compiler, "-print-file-name=" + name}, {}, deadline);
   if (!outcome || !outcome->ok()) return {};
-  const std::string path = outcome->output.substr(0, outcome->output.find('\n'));
+  const std::string path = first_line(outcome->output);
   return path.find('/') == std::string::npos ? std::string() : path;
 }
 

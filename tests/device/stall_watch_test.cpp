@@ -1,0 +1,99 @@
+// Protects: a call of a driver that never returns ends its process, and nothing else does.
+
+#include "runtime/device/stall_watch.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace greta {
+namespace {
+
+constexpr int stalled = 7;
+
+void sleep_s(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+/// The exit code of a process that does this: calls may take 0.4 s, what has a limit 0.2 s more.
+template <typename Body>
+int exit_code_of(const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    watch_for_stalls({.patience_s = 0.4, .margin_s = 0.2, .end = [] { _exit(stalled); }});
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(StallWatch, ACallThatDoesNotReturnEndsTheProcess) {
+  EXPECT_EQ(exit_code_of([] {
+              const StallWatch call;
+              sleep_s(30);
+            }),
+            stalled);
+  EXPECT_EQ(exit_code_of([] {
+              const StallWatch launch(0.1);
+              sleep_s(30);
+            }),
+            stalled);
+  EXPECT_EQ(exit_code_of([] {
+              std::thread([] {
+                const StallWatch call;
+                sleep_s(30);
+              }).join();
+            }),
+            stalled)
+      << "in any thread";
+}
+
+TEST(StallWatch, NothingElseDoes) {
+  EXPECT_EQ(exit_code_of([] { sleep_s(0.8); }), 0) << "outside of a scope";
+  EXPECT_EQ(exit_code_of([] {
+              for (int i = 0; i < 8; ++i) {
+                const StallWatch call;
+                sleep_s(0.1);
+              }
+            }),
+            0)
+      << "calls that return";
+  EXPECT_EQ(exit_code_of([] {
+              const StallWatch compiling(StallWatch::unlimited);
+              const StallWatch call;
+              sleep_s(0.8);
+            }),
+            0)
+      << "a call within a scope that may take longer";
+}
+
+// What a call compiles is not its time, and what it does afterwards is.
+TEST(StallWatch, TheInnerScopeCounts) {
+  const auto call_that_compiles = [](double afterwards_s) {
+    return exit_code_of([=] {
+      const StallWatch call;
+      {
+        const StallWatch compiling(StallWatch::unlimited);
+        sleep_s(0.8);
+      }
+      sleep_s(afterwards_s);
+    });
+  };
+  EXPECT_EQ(call_that_compiles(0), 0);
+  EXPECT_EQ(call_that_compiles(30), stalled);
+}
+
+// A process that does not watch is never ended.
+TEST(StallWatch, IsNothingWhereNobodyWatches) {
+  const StallWatch call;
+  const StallWatch launch(0.01);
+  sleep_s(0.3);
+}
+
+}  // namespace
+}  // namespace greta
