@@ -72,16 +72,17 @@ void harden_values(const Shape& s, Rows& v, std::int64_t first, std::mt19937_64&
 }
 
 /// One element of all keys of a head is nearly the same, so that one of a query decides how large
-/// its scores are, all together. In some heads it grows from key to key instead, so that parts of
-/// the keys have scores far from those of others.
+/// its scores are, all together. In some heads it grows by a quarter from key to key, so that parts
+/// of the keys have scores far from those of others.
 constexpr double common_key = -0.5;
 
 void harden_keys(const Shape& s, Rows& k, std::int64_t first, std::int64_t valid, std::int64_t col,
                  std::mt19937_64& random) {
   const bool grows = below(random, 3) == 0;
   for (std::int64_t i = 0; i < s.capacity; ++i) {
-    const double part =
-        grows && i < valid ? static_cast<double>(i + 1) / static_cast<double>(valid) : 1;
+    const double part = grows && i < valid
+                            ? 0.8 + 0.2 * static_cast<double>(i + 1) / static_cast<double>(valid)
+                            : 1;
     k.set(first + i, col, common_key * part * (1 + k.at(first + i, col) / 16));
   }
 }
