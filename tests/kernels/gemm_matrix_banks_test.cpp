@@ -231,19 +231,31 @@ std::pair<unsigned, unsigned> read_by(MatrixCores cores, const Operand& o, unsig
   return {line + lane % o.product, k / o.chunk + group};
 }
 
+/// A family's operands and where their chunks lie.
+struct Tiles {
+  explicit Tiles(const Family& family) : operands(operands_of(family)) {
+    std::set<Shape> shapes;
+    for (const Operand& operand : operands) shapes.insert(operand.shape);
+    layout = layout_of(family, shapes);
+  }
+
+  std::vector<Operand> operands;
+  Layout layout;
+};
+
+const Tiles& tiles_of(const Family& family) {
+  static std::map<std::string, Tiles> known;
+  return known.try_emplace(family.architectures.back(), family).first->second;
+}
+
 class MatrixBanks : public ::testing::TestWithParam<Family> {
  protected:
-  MatrixBanks() {
-    std::set<Shape> shapes;
-    for (const Operand& operand : operands_) shapes.insert(operand.shape);
-    layout_ = layout_of(GetParam(), shapes);
-  }
   std::uint32_t offset(const Operand& o, unsigned line, unsigned chunk) const {
     return layout_.offsets.at(o.shape).at(line * std::get<1>(o.shape) + chunk);
   }
 
-  std::vector<Operand> operands_ = operands_of(GetParam());
-  Layout layout_;
+  const std::vector<Operand>& operands_ = tiles_of(GetParam()).operands;
+  const Layout& layout_ = tiles_of(GetParam()).layout;
 };
 
 TEST_P(MatrixBanks, EveryChunkHasAPlaceOfItsOwn) {
