@@ -199,7 +199,7 @@ def judge_template(tools, mutant, method):
         others = [op for op in operations() if op != mutant.op and ROOT / mutant.file in template_files(op)]
         compiled = []
         for op in [mutant.op, *(others if method == "verify" else [])]:
-            for device in devices if op == mutant.op else devices[:1]:
+            for device in devices:
                 problems = tools.reach(op, device).of(mutant.file, mutant.start)
                 if op != mutant.op:  # a line that they use is met by the first of them
                     problems = problems[:tools.problems // 10]
@@ -208,6 +208,8 @@ def judge_template(tools, mutant, method):
                 compiled.append(f"{op} on {device}")
                 if outcome := look(tools, mutant, method, folder, templates, op, device, problems):
                     return outcome
+                if op != mutant.op:
+                    break
         if compiled:
             return {"verdict": "survived", "how": "", "where": f"compiled for {', '.join(compiled)}"}
         return {"verdict": "not compiled", "how": "", "where": "no kernel of these devices has the line"}
