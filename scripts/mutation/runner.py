@@ -12,15 +12,8 @@ import threading
 from mutation.mutants import ROOT, TEMPLATES, operations, template_files
 from mutation.reach import Reach
 
-# A problem of an operation without edges, as people tune them, for variants that its default has not.
-ALIGNED = {
-    "gemm": "--m 64 --n 64 --k 64", "gemm/gemv": "--m 4 --n 64 --k 64",
-    "gemm/matrix": "--m 64 --n 64 --k 64 --dtype f16", "gemm/split_k": "--m 16 --n 64 --k 512",
-    "gemm/reduce": "--m 16 --n 64 --k 512", "gemm/cooperative": "--m 64 --n 64 --k 64 --dtype f16",
-    "attention": "--heads 4 --q 64 --kv 64 --dim 64", "attention/decode": "--heads 4 --q 1 --kv 256 --dim 64",
-    "attention/matrix": "--heads 4 --q 64 --kv 64 --dim 64 --dtype f16",
-    "attention/cooperative": "--heads 4 --q 64 --kv 64 --dim 64 --dtype f16",
-}
+# Extents that a plain tune rounds up, so that its problem has no edges.
+EXTENTS = ("m", "n", "k", "rows", "cols", "q", "kv", "tokens", "capacity")
 
 
 class Timeout(Exception):
@@ -81,6 +74,13 @@ class Tools:
     def verify(self, op, device, templates=None, tune=None, problems=None, only=()):
         """What `greta-tune verify` says: None where all is right, else how it failed and where. `only`: of the
         random problems those with these numbers, as the others' kernels are what they are without `templates`."""
+        failure = self.failure(op, device, templates, tune, problems, only)
+        if isinstance(failure, dict):
+            return failure["status"], f"{failure['problem']} | {failure['message']}"[:300]
+        return failure
+
+    def failure(self, op, device, templates=None, tune=None, problems=None, only=()):
+        """As verify(), but the failure as the tool tells it, where a kernel failed."""
         command = [tune or self.tune, "verify", op, "--device", device, "--problems",
                    problems or self.problems, "--seed", self.seed, "--first", "--deadline", 20, "--json"]
         command += ["--templates", templates] if templates else []
@@ -89,12 +89,11 @@ class Tools:
             return None
         failures = json.loads(output)["failures"] if code == 1 and output else []
         if failures:
-            failure = failures[0]
-            number = failure["number"]
-            if templates and failure["status"] != "compile" and not self.sound(op, device, number):
+            number = failures[0]["number"]
+            if templates and failures[0]["status"] != "compile" and not self.sound(op, device, number):
                 rest = [other for other in only if other != number]
-                return self.verify(op, device, templates, tune, problems, rest) if rest else None
-            return failure["status"], f"{failure['problem']} | {failure['message']}"[:300]
+                return self.failure(op, device, templates, tune, problems, rest) if rest else None
+            return failures[0]
         if ": ceiling/" in errors:  # a kernel that a worker compiles when it opens a device
             return "compile", errors.strip()[-300:]
         return ("no device" if code == 3 else "tool"), errors.strip()[-300:]
@@ -105,37 +104,30 @@ class Tools:
             self._sound[op, device, number] = self.verify(op, device, only=[number]) is None
         return self._sound[op, device, number]
 
-    def tuning(self, mutant, device, templates, folder):
-        """What a plain tune of a problem without edges says, as verify()."""
-        name = mutant.file.removeprefix("kernels/templates/").rsplit(".", 1)[0]
-        options = ALIGNED.get(name.split("_")[0] if name not in ALIGNED else name)
-        if options is None:
-            options = ALIGNED.get(mutant.op, "")
+    def tuning(self, op, device, templates, folder, problems):
+        """What a plain tune says, as verify(): of a problem without edges, which tries the configuration first that
+        `verify` finds to be wrong on another one."""
+        failure = self.failure(op, device, templates, only=problems)
+        if not isinstance(failure, dict) or failure["status"] == "compile":
+            return ("not by verify", "") if failure is None else ("compile", str(failure)[:300])
         database = folder / "tuned.db"
         shutil.copy(self.known_peaks(device), database)
-        command = [self.tune, mutant.op, *(options.split() or self.default_problem(mutant.op)), "--device",
-                   device, "--budget", self.trials, "--seed", self.seed, "--warm", "--no-lock", "--db", database,
-                   "--json", "--templates", templates]
-        code, output, errors = run(command, self.seconds)
-        if not output:
+        config = failure["config"]
+        words = [config["variant"], *(f"{name}={value}" for name, value in config["values"])]
+        for rounded in (True, False):  # not every configuration suits the larger problem
+            command = [self.tune, op, *problem_options(failure["problem"], rounded), "--try", " ".join(words),
+                       "--device", device, "--budget", self.trials, "--seed", self.seed, "--warm", "--no-lock",
+                       "--db", database, "--json", "--templates", templates]
+            code, output, errors = run(command, self.seconds)
+            if output:
+                break
+        else:
             return "tool", errors.strip()[-300:]
         counts = json.loads(output)["trials"]
         for status in ("correctness", "crash", "timeout", "launch", "compile"):
             if counts.get(status, 0) > 0:
                 return status, f"{counts[status]} of {counts['total']} trials"
         return None if code == 0 else ("tool", errors.strip()[-300:])
-
-    def default_problem(self, op):
-        """Small, and without edges: every dimension that must be said is 64."""
-        if op not in self._problems:
-            code, output, errors = run([self.tune, "operations", "--json"], 60)
-            if code != 0:
-                raise RuntimeError(errors)
-            for operation in json.loads(output)["operations"]:
-                self._problems[operation["name"]] = [
-                    word for dimension in operation["dimensions"] if not dimension.get("default")
-                    for word in ("--" + dimension["name"], "64")]
-        return self._problems[op]
 
     def known_peaks(self, device):
         """A database that has the device's peaks, which a first tune measures for long."""
@@ -149,7 +141,7 @@ class Tools:
                 self._databases[device] = file
             return self._databases[device]
 
-    _problems, _databases, _reach, _locks, _sound, _architectures = {}, {}, {}, {}, {}, {}
+    _databases, _reach, _locks, _sound, _architectures = {}, {}, {}, {}, {}
     _lock, _folder = threading.Lock(), tempfile.TemporaryDirectory(prefix="mutate-")
 
     def compiled(self, mutant, folder):
@@ -177,11 +169,25 @@ class Tools:
         return program
 
 
-def look(tools, mutant, method, folder, templates, op, device, problems):
+def problem_options(key, rounded):
+    """Options for a problem by its key, for instance `gemm dtype=f16 out=f16 layout=nt m=70 n=96 k=33`. Rounded:
+    packed, and extents are multiples of 64."""
+    options = []
+    for word in shlex.split(key)[1:]:
+        name, value = word.split("=", 1)
+        if rounded and name.endswith("_stride"):
+            continue
+        if rounded and name in EXTENTS:
+            value = -(-int(value) // 64) * 64
+        options += ["--out-dtype" if name == "out" else "--" + name, value]
+    return options
+
+
+def look(tools, method, folder, templates, op, device, problems):
     """A verdict where a mutant is found, or does not compile, or can't be judged; None where it survives."""
     found = (tools.verify(op, device, templates, only=problems) if method == "verify" else
-             tools.tuning(mutant, device, templates, folder))
-    if not found:
+             tools.tuning(op, device, templates, folder, problems))
+    if not found or found[0] == "not by verify":
         return None
     verdict = {"compile": "no mutant", "no device": "error", "tool": "error"}.get(found[0], "found")
     return {"verdict": verdict, "how": found[0], "where": f"{device}: {found[1]}"}
@@ -198,7 +204,7 @@ def judge_template(tools, mutant, method):
         devices = tools.hip_devices if file.suffix == ".hip" else tools.glsl_devices
         others = [op for op in operations() if op != mutant.op and ROOT / mutant.file in template_files(op)]
         compiled = []
-        for op in [mutant.op, *(others if method == "verify" else [])]:
+        for op in [mutant.op, *others]:
             for device in devices:
                 problems = tools.reach(op, device).of(mutant.file, mutant.start)
                 if op != mutant.op:  # a line that they use is met by the first of them
@@ -206,7 +212,7 @@ def judge_template(tools, mutant, method):
                 if not problems:
                     continue
                 compiled.append(f"{op} on {device}")
-                if outcome := look(tools, mutant, method, folder, templates, op, device, problems):
+                if outcome := look(tools, method, folder, templates, op, device, problems):
                     return outcome
                 if op != mutant.op:
                     break
