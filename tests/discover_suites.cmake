@@ -1,12 +1,16 @@
-# Read by ctest before it runs: the tests of a GoogleTest program, a process for each suite, or for SLICE tests of one
-# where it has more. Starting a process takes a fifth of a second where the program looks for devices first.
+# Read by ctest before it runs: the tests of a GoogleTest program, a process for each SLICE tests of a
+# suite at most. Starting a process takes a fifth of a second where the program looks for devices first.
 #   PROGRAM, NAME, SLICE, LONG (a pattern of tests with the label `long`, or empty), TIMEOUT, PROPERTIES
 
 function(greta_add_slice tests number properties)
   list(GET tests 0 first)
-  string(REGEX REPLACE "\\.[^.]*$" "" suite "${first}")
-  set(name "${NAME}.${suite}")
-  if(number GREATER 1)
+  if(slice EQUAL 1)
+    set(name "${NAME}.${first}")
+  else()
+    string(REGEX REPLACE "\\.[^.]*$" "" suite "${first}")
+    set(name "${NAME}.${suite}")
+  endif()
+  if(number GREATER 1 AND slice GREATER 1)
     string(APPEND name " (${number})")
   endif()
   list(JOIN tests ":" filter)

@@ -72,8 +72,8 @@ void harden_values(const Shape& s, Rows& v, std::int64_t first, std::mt19937_64&
 }
 
 /// One element of all keys of a head is nearly the same, so that one of a query decides how large
-/// its scores are, all together. In some heads it grows by a quarter from key to key, so that parts
-/// of the keys have scores far from those of others.
+/// its scores are, all together. In some heads it grows by a quarter from the first key to the
+/// last, so that parts of the keys have scores far from those of others.
 constexpr double common_key = -0.5;
 
 void harden_keys(const Shape& s, Rows& k, std::int64_t first, std::int64_t valid, std::int64_t col,

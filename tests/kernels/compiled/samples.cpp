@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 #include <set>
 
@@ -36,9 +37,12 @@ Problem problem(const KernelTemplate& entry, const DTypes& types,
 }
 
 /// Every variant that one of the sizes has on this device.
-std::set<std::string> variants(const KernelTemplate& entry, const DeviceInfo& device) {
+const std::set<std::string>& variants(const KernelTemplate& entry, const DeviceInfo& device) {
+  static std::map<std::pair<std::string, std::string>, std::set<std::string>> known;
+  const auto [found, is_new] = known.try_emplace({entry.name, device.architecture});
+  std::set<std::string>& names = found->second;
+  if (!is_new) return names;
   Random random(1);
-  std::set<std::string> names;
   for (const DTypes& types : entry.dtypes) {
     for (const auto& size : entry.sizes) {
       const Space space = entry.space(problem(entry, types, size, random), device);
@@ -51,6 +55,11 @@ std::set<std::string> variants(const KernelTemplate& entry, const DeviceInfo& de
 }
 
 }  // namespace
+
+bool has_variant(const KernelTemplate& entry, const std::string& variant,
+                 const DeviceInfo& device) {
+  return variants(entry, device).contains(variant);
+}
 
 void for_each_default(const DeviceInfo& device, bool all, const Visit& visit) {
   Random random(7);

@@ -8,6 +8,9 @@ namespace greta::test {
 
 using Visit = std::function<void(const KernelTemplate&, const Problem&, const Config&)>;
 
+/// Whether one of the operation's sizes has the variant on a device.
+bool has_variant(const KernelTemplate& entry, const std::string& variant, const DeviceInfo& device);
+
 /// The default of every operation for each of its sizes, whose types take turns that begin at
 /// another one on each architecture; or with `all`, with each of its types.
 void for_each_default(const DeviceInfo& device, bool all, const Visit& visit);
