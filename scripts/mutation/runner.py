@@ -105,8 +105,8 @@ class Tools:
         return self._sound[op, device, number]
 
     def tuning(self, op, device, templates, folder, problems):
-        """What a plain tune says, as verify(): of a problem without edges, which tries the configuration first that
-        `verify` finds to be wrong on another one."""
+        """What a plain tune says, as verify(), which tries the configuration first that `verify` finds to be wrong:
+        of a problem without edges, and else of the one that `verify` has."""
         failure = self.failure(op, device, templates, only=problems)
         if not isinstance(failure, dict) or failure["status"] == "compile":
             return ("not by verify", "") if failure is None else ("compile", str(failure)[:300])
@@ -114,19 +114,17 @@ class Tools:
         shutil.copy(self.known_peaks(device), database)
         config = failure["config"]
         words = [config["variant"], *(f"{name}={value}" for name, value in config["values"])]
-        for rounded in (True, False):  # not every configuration suits the larger problem
+        # A kernel for problems without edges may lack the line, or the configuration may not suit the larger one.
+        for rounded in (True, False):
             command = [self.tune, op, *problem_options(failure["problem"], rounded), "--try", " ".join(words),
                        "--device", device, "--budget", self.trials, "--seed", self.seed, "--warm", "--no-lock",
                        "--db", database, "--json", "--templates", templates]
             code, output, errors = run(command, self.seconds)
-            if output:
-                break
-        else:
-            return "tool", errors.strip()[-300:]
-        counts = json.loads(output)["trials"]
-        for status in ("correctness", "crash", "timeout", "launch", "compile"):
-            if counts.get(status, 0) > 0:
-                return status, f"{counts[status]} of {counts['total']} trials"
+            counts = json.loads(output)["trials"] if output else {}
+            for status in ("correctness", "crash", "timeout", "launch", "compile"):
+                if counts.get(status, 0) > 0:
+                    edges = "without edges" if rounded else "with edges"
+                    return status, f"{counts[status]} of {counts['total']} trials of a problem {edges}"
         return None if code == 0 else ("tool", errors.strip()[-300:])
 
     def known_peaks(self, device):
