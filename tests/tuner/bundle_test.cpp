@@ -110,7 +110,8 @@ TEST(PrivateNames, ThatAreCommonWordsAreReplacedWhereTheyNameSomebody) {
                            words_of("hip:0 gemm/tiled dtype=f32; a gpu"));
   for (const std::string text :
        {"a device of hip:0 on a gpu", "gemm dtype=f32 out=f32", "kernels/templates/gemm/a.hip",
-        "hip-0", "/usr/include/hip/hip_runtime.h", "/opt/rocm/include/hip/a", "a/b", "/dev/gpu"}) {
+        "hip-0", "/usr/include/hip/hip_runtime.h", "/opt/rocm/include/hip/a", "a/b", "/dev/gpu",
+        "/run/gemm/x", "/run/a"}) {
     EXPECT_EQ(names.without(text), text);
     EXPECT_FALSE(names.in(text)) << text;
   }
@@ -119,6 +120,8 @@ TEST(PrivateNames, ThatAreCommonWordsAreReplacedWhereTheyNameSomebody) {
             "USER@HOST: /scratch/USER/kernels/a.hip");
   EXPECT_EQ(names.without("-I/scratch/gemm -L/usr/lib/gemm \"/srv/a\""),
             "-I/scratch/USER -L/usr/lib/gemm \"/srv/USER\"");
+  EXPECT_EQ(names.without("/run/media/hip/disk /run/user/a/x"),
+            "/run/media/USER/disk /run/user/USER/x");
   EXPECT_TRUE(names.in("\x01/scratch/a/x"));
   // A name that is no common word is one wherever it stands.
   EXPECT_EQ(PrivateNames({}, {"arthur"}, {}, {"gemm"}).without("arthur /usr/arthur"),

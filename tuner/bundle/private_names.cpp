@@ -35,7 +35,8 @@ bool is_path(char c) {
 }
 
 /// Whether a word from `at` to `end` is a part of an absolute path that the system does not have by
-/// itself. What begins with a dash is an option, whose value may follow at once.
+/// itself: of those in /run, media and user hold folders of people. What begins with a dash is an
+/// option, whose value may follow at once.
 bool in_path(std::string_view text, std::size_t at, std::size_t end) {
   constexpr std::array<std::string_view, 13> system{"/bin/",   "/boot/", "/dev/", "/etc/",  "/lib/",
                                                     "/lib64/", "/nix/",  "/opt/", "/proc/", "/run/",
@@ -46,8 +47,10 @@ bool in_path(std::string_view text, std::size_t at, std::size_t end) {
   while (start > 0 && is_path(text[start - 1])) --start;
   if (text[start] == '-') start = text.find('/', start);
   const std::string_view path = text.substr(start);
-  return path.front() == '/' && std::none_of(system.begin(), system.end(),
-                                             [&](auto folder) { return path.starts_with(folder); });
+  if (path.front() != '/') return false;
+  if (path.starts_with("/run/media/") || path.starts_with("/run/user/")) return true;
+  return std::none_of(system.begin(), system.end(),
+                      [&](auto folder) { return path.starts_with(folder); });
 }
 
 /// Folders below /home, whoever's they are.
