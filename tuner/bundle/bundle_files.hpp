@@ -14,7 +14,7 @@ namespace greta {
 /// The files of a bundle, without private names, and why others are not there.
 class BundleFiles {
  public:
-  /// `most_bytes`: of all files of folders together.
+  /// `most_bytes`: of all files together; only those of folders are left out for want of room.
   BundleFiles(PrivateNames names, std::size_t most_bytes)
       : names_(std::move(names)), most_bytes_(most_bytes) {}
 

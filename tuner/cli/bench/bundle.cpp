@@ -90,8 +90,9 @@ failed/DEVICE-CHECK-N/     a configuration that failed
   case/              compiled kernels with launches and inputs: `greta-tune run-case` runs them again
                      (docs/compile.md)
 
-Names of users, of the machine and of home folders were replaced by USER, HOST and ~. A name of one letter, or one that is a word of GRETA's ("hip", "gemm"), was replaced where it can only be a name: in a path outside of the
-system's folders, and beside an @.
+Names of users, of the machine and of home folders were replaced by USER, HOST and ~. A name of one
+letter, or one that is a word of GRETA's ("hip", "gemm"), was replaced where it can only be a name: in
+a path outside of the system's folders, and beside an @.
 )";
 
 std::vector<std::string> user_names() {
