@@ -121,6 +121,7 @@ std::vector<std::string> own_words() {
   for (const KernelTemplate* kernel : catalog()) {
     add(kernel->name);
     for (const auto& variant : kernel->variants) add(variant.name);
+    for (const auto& dimension : kernel->dimensions) add(dimension.name);
     for (const auto& attribute : kernel->attributes) {
       add(attribute.name);
       for (const auto& value : attribute.allowed) add(value);
