@@ -91,8 +91,8 @@ failed/DEVICE-CHECK-N/     a configuration that failed
                      (docs/compile.md)
 
 Names of users, of the machine and of home folders were replaced by USER, HOST and ~. A name of one
-letter, or one that is a word of GRETA's ("hip", "gemm"), was replaced where it can only be a name: in
-a path outside of the system's folders, and beside an @.
+letter, one that is a word of GRETA's ("hip", "gemm"), and every name in a source were replaced where
+they can only be names: in a path outside of the system's folders, and beside an @.
 )";
 
 std::vector<std::string> user_names() {
