@@ -28,6 +28,10 @@ class ForwardingDevice : public Device {
   Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) override {
     return device_->compile(source);
   }
+  Result<std::unique_ptr<Kernel>> load(const KernelSource& source,
+                                       std::span<const std::byte> code_object) override {
+    return device_->load(source, code_object);
+  }
   Result<std::unique_ptr<Stream>> create_stream() override { return device_->create_stream(); }
   Result<std::unique_ptr<Event>> create_event() override { return device_->create_event(); }
   Result<std::unique_ptr<Graph>> create_graph(

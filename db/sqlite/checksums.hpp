@@ -16,7 +16,7 @@ namespace greta {
 /// a NULL counts as no column, so that a later schema may add one.
 void add_checksum_function(SQLite::Database& database);
 
-/// The tables whose rows carry checksums, by name.
+/// GRETA's tables whose rows carry checksums, by name. Tables of others are not among them.
 std::vector<std::string> sealed_tables(SQLite::Database& database);
 /// The columns of a table: those of its primary key, "rowid" where it has none, or all but the
 /// checksum.

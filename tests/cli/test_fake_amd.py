@@ -207,6 +207,9 @@ class FakeFaults(FakeAmd):
             with self.subTest(function=function):
                 result = self.tell("--patience", 2, faults=f"{function}:{call}:block", timeout=60)
                 self.refused(result, 1, "the device does not answer", "--patience 2 ")
+        result = self.tool(RUN, "bench", "--config", "llama-2-7b", "--layers", 1, "--device", "hip:0",
+                           "--patience", 2, faults="hipInit:1:block", timeout=60)
+        self.refused(result, 1, "the device does not answer", "--patience 2 ")
         result = self.tell("--patience", 4, faults="hipGraphLaunch:2:hang", timeout=60)
         self.refused(result, 1, "the device did not finish within 4000 ms")
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "db/sqlite/checksums.hpp"
 #include "tests/db/fixture.hpp"
 #include "tests/db/plain.hpp"
 
@@ -17,14 +18,25 @@ using Mode = TunedDb::Mode;
 TEST(Guard, TablesOfOthersMayHaveAnyName) {
   const TemporaryFolder folder;
   fill(folder / "t.db");
+  std::string wide = "(";  // more than fit into one checksum
+  for (int i = 0; i < 100; ++i) wide += fmt::format("c{}, ", i);
+  wide += "checksum)";
+  const auto others = [&](const std::string& table) {
+    return Plain(folder / "t.db")
+        ->execAndGet(fmt::format("SELECT count(*) FROM {} WHERE checksum = 5", table))
+        .getInt();
+  };
   for (const char* name : {"written", "replaced", "discarded", "greta_written", "Greta_Replaced",
                            "GRETA_DISCARDED", "a\"b", "it's", "select", "winners after INSERT"}) {
-    for (const char* columns :
-         {"(x)", "(checksum)", "(\"a\"\"'b\" PRIMARY KEY, checksum INTEGER)"}) {
+    for (const std::string& columns :
+         {std::string("(checksum)"), std::string("(\"a\"\"'b\" PRIMARY KEY, checksum INTEGER)"),
+          wide}) {
       SCOPED_TRACE(fmt::format("{} {}", name, columns));
       std::string quoted = name;
       if (const auto at = quoted.find('"'); at != quoted.npos) quoted.insert(at, "\"");
-      Plain(folder / "t.db")->exec(fmt::format("CREATE TABLE \"{}\" {}", quoted, columns));
+      quoted = "\"" + quoted + "\"";
+      Plain(folder / "t.db")->exec(fmt::format("CREATE TABLE {} {}", quoted, columns));
+      Plain(folder / "t.db")->exec(fmt::format("INSERT INTO {} (checksum) VALUES (5)", quoted));
       {
         auto db = TunedDb::open(folder / "t.db", Mode::read_write);
         tune(db, 2, 33);
@@ -37,9 +49,24 @@ TEST(Guard, TablesOfOthersMayHaveAnyName) {
         EXPECT_EQ(db.prune(request, false).damaged, 0);
         EXPECT_FALSE(db.check().empty()) << "verify says that it is there";
       }
-      Plain(folder / "t.db")->exec(fmt::format("DROP TABLE \"{}\"", quoted));
+      EXPECT_EQ(others(quoted), 1) << "its row is as it was";
+      Plain(folder / "t.db")->exec(fmt::format("DROP TABLE {}", quoted));
     }
   }
+}
+
+// A new table of the schema must be among those whose rows are checked.
+TEST(Guard, KnowsAllTablesOfTheSchemaThatHaveChecksums) {
+  const TemporaryFolder folder;
+  fill(folder / "t.db");
+  Plain file(folder / "t.db");
+  std::vector<std::string> tables;
+  SQLite::Statement select(*file, R"(
+    SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
+    WHERE m.type = 'table' AND c.name = 'checksum' ORDER BY m.name)");
+  while (select.executeStep()) tables.push_back(select.getColumn(0).getString());
+  EXPECT_GT(tables.size(), 5U);
+  EXPECT_EQ(sealed_tables(*file), tables);
 }
 
 // Who removes what is damaged learns of each sound row that goes with it.

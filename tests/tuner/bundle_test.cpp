@@ -110,7 +110,8 @@ TEST(PrivateNames, ThatAreCommonWordsAreReplacedWhereTheyNameSomebody) {
                            words_of("hip:0 gemm/tiled dtype=f32; a gpu"));
   for (const std::string text :
        {"a device of hip:0 on a gpu", "gemm dtype=f32 out=f32", "kernels/templates/gemm/a.hip",
-        "hip-0", "/usr/include/hip/hip_runtime.h", "/opt/rocm/include/hip/a", "a/b", "/dev/gpu"}) {
+        "hip-0", "/usr/include/hip/hip_runtime.h", "/opt/rocm/include/hip/a", "a/b", "/dev/gpu",
+        "/run/gemm/x", "/run/a"}) {
     EXPECT_EQ(names.without(text), text);
     EXPECT_FALSE(names.in(text)) << text;
   }
@@ -119,10 +120,21 @@ TEST(PrivateNames, ThatAreCommonWordsAreReplacedWhereTheyNameSomebody) {
             "USER@HOST: /scratch/USER/kernels/a.hip");
   EXPECT_EQ(names.without("-I/scratch/gemm -L/usr/lib/gemm \"/srv/a\""),
             "-I/scratch/USER -L/usr/lib/gemm \"/srv/USER\"");
+  EXPECT_EQ(names.without("/run/media/hip/disk /run/user/a/x"),
+            "/run/media/USER/disk /run/user/USER/x");
   EXPECT_TRUE(names.in("\x01/scratch/a/x"));
   // A name that is no common word is one wherever it stands.
   EXPECT_EQ(PrivateNames({}, {"arthur"}, {}, {"gemm"}).without("arthur /usr/arthur"),
             "USER /usr/USER");
+}
+
+// A user may be called as a variable of a kernel: a program still compiles without his name.
+TEST(PrivateNames, OfProgramsAreReplacedWhereTheyNameSomebody) {
+  const PrivateNames names({"/data/people/max"}, {"max"}, {"rows"});
+  const std::string program = "int max = (a + b)/max / rows; x[0]/max; max(rows, 1);\n";
+  EXPECT_EQ(names.without_in_program(program), program);
+  EXPECT_EQ(names.without_in_program("// max@rows, /data/people/max/a /srv/max/b /home/ford/c\n"),
+            "// USER@HOST, ~/a /srv/USER/b ~/c\n");
 }
 
 // What a failed configuration left: texts are filtered as well, and a file that is too large is
@@ -133,10 +145,14 @@ TEST(BundleFiles, OfAFolderAreFilteredAndThoseWithoutRoomAreTold) {
   const auto write = [&](const char* name, const std::string& text) {
     std::ofstream(folder / "in" / name, std::ios::binary) << text;
   };
-  write("kernel-0.hip", "// by zaphod, in /srv/zaphod/gemm.hip\n");
+  write("kernel-0.hip", "int zaphod;  // zaphod@x, in /srv/zaphod/gemm.hip\n");
+  write("kernel-1.comp", "int zaphod;");
+  write("log.txt", "by zaphod");
   write("kernel-0.co", std::string("\x7f"
                                    "ELF /srv/zaphod/x"));
-  write("case/case.json", R"({"problem": "gemm zaphod"})");
+  write("case/case.json", R"({"zaphod": 0.1, "problem": ["gemm zaphod"]})");
+  write("case/half.json", R"({"zaphod": )");
+  write("case/same.json", R"({"zaphod": 1})");
   write("case/A.bin", "zaphod");
   write("case/B.bin", std::string(2000, 'x'));
   BundleFiles files(PrivateNames({}, {"zaphod"}, {}), 1000);
@@ -148,8 +164,13 @@ TEST(BundleFiles, OfAFolderAreFilteredAndThoseWithoutRoomAreTold) {
   EXPECT_EQ(found,
             "all/README.txt USER's\n"
             "all/failed/case/A.bin zaphod\n"
-            "all/failed/case/case.json {\"problem\": \"gemm USER\"}\n"
-            "all/failed/kernel-0.hip // by USER, in /srv/USER/gemm.hip\n\n");
+            "all/failed/case/case.json {\n  \"zaphod\": 0.1,\n  \"problem\": [\n    \"gemm USER\"\n"
+            "  ]\n}\n\n"
+            "all/failed/case/half.json {\"USER\": \n"
+            "all/failed/case/same.json {\"zaphod\": 1}\n"
+            "all/failed/kernel-0.hip int zaphod;  // USER@x, in /srv/USER/gemm.hip\n\n"
+            "all/failed/kernel-1.comp int zaphod;\n"
+            "all/failed/log.txt by USER\n");
   for (const char* remark :
        {"failed/case/B.bin: left out, as it has 2.0 KiB", "failed/case/case.json: private names",
         "failed/kernel-0.co: left out, as the compiler", "failed/kernel-0.hip: private names"}) {

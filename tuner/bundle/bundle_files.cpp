@@ -22,12 +22,30 @@ void take_out(const PrivateNames& names, Json& json) {
   }
 }
 
-enum class Kind { text, code, numbers };
+enum class Kind { text, json, program, code, numbers };
 
 Kind kind_of(const fs::path& file) {
   const std::string extension = file.extension().string();
   if (extension == ".co" || extension == ".spv") return Kind::code;
+  if (extension == ".hip" || extension == ".comp") return Kind::program;
+  if (extension == ".json") return Kind::json;
   return extension == ".bin" || extension == ".f64" ? Kind::numbers : Kind::text;
+}
+
+std::string text_of(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// The contents without private names; as they are where there is none.
+std::string without(const PrivateNames& names, Kind kind, const std::string& contents) {
+  if (kind == Kind::code || kind == Kind::numbers) return contents;
+  if (kind == Kind::program) return names.without_in_program(contents);
+  const Json json =
+      kind == Kind::json ? Json::parse(contents, nullptr, false) : Json(Json::value_t::discarded);
+  if (json.is_discarded()) return names.without(contents);  // a text, or no whole JSON
+  Json changed = json;
+  take_out(names, changed);
+  return changed == json ? contents : text_of(changed);
 }
 
 }  // namespace
@@ -42,9 +60,9 @@ void BundleFiles::add_text(const std::string& path, const std::string& text) {
 }
 
 void BundleFiles::add_json(const std::string& path, const Json& json) {
-  Json without = json;
-  take_out(names_, without);
-  add(path, without.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  Json changed = json;
+  take_out(names_, changed);
+  add(path, text_of(changed));
 }
 
 void BundleFiles::remark(const std::string& path, const std::string& what) {
@@ -65,12 +83,9 @@ void BundleFiles::add_file(const std::string& path, const fs::path& file) {
   if (kind == Kind::code && names_.in(*contents)) {
     return remark(path, "left out, as the compiler put a private name into it");
   }
-  if (kind == Kind::text) {
-    std::string text = names_.without(*contents);
-    if (text != *contents) remark(path, "private names in it were replaced");
-    *contents = std::move(text);
-  }
-  add(path, *std::move(contents));
+  std::string kept = without(names_, kind, *contents);
+  if (kept != *contents) remark(path, "private names in it were replaced");
+  add(path, std::move(kept));
 }
 
 void BundleFiles::add_folder(const std::string& path, const fs::path& folder) {

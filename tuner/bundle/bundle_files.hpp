@@ -14,14 +14,15 @@ namespace greta {
 /// The files of a bundle, without private names, and why others are not there.
 class BundleFiles {
  public:
-  /// `most_bytes`: of all files of folders together.
+  /// `most_bytes`: of all files together; only those of folders are left out for want of room.
   BundleFiles(PrivateNames names, std::size_t most_bytes)
       : names_(std::move(names)), most_bytes_(most_bytes) {}
 
   void add_text(const std::string& path, const std::string& text);
   /// Private names are taken out of texts; keys are GRETA's own.
   void add_json(const std::string& path, const nlohmann::ordered_json& json);
-  /// The files of a folder: texts without private names; kernels' code unless it holds one; numbers
+  /// The files of a folder: texts and JSON without private names; programs without those that can
+  /// be no identifiers; kernels' code unless it holds one; numbers
   /// as they are. What there is no room for, or can't be read, is left out.
   void add_folder(const std::string& path, const std::filesystem::path& folder);
   /// Says of a path why it is not there, or what of it was changed.

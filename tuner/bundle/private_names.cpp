@@ -35,7 +35,8 @@ bool is_path(char c) {
 }
 
 /// Whether a word from `at` to `end` is a part of an absolute path that the system does not have by
-/// itself. What begins with a dash is an option, whose value may follow at once.
+/// itself: of those in /run, media and user hold folders of people. What begins with a dash is an
+/// option, whose value may follow at once.
 bool in_path(std::string_view text, std::size_t at, std::size_t end) {
   constexpr std::array<std::string_view, 13> system{"/bin/",   "/boot/", "/dev/", "/etc/",  "/lib/",
                                                     "/lib64/", "/nix/",  "/opt/", "/proc/", "/run/",
@@ -46,8 +47,11 @@ bool in_path(std::string_view text, std::size_t at, std::size_t end) {
   while (start > 0 && is_path(text[start - 1])) --start;
   if (text[start] == '-') start = text.find('/', start);
   const std::string_view path = text.substr(start);
-  return path.front() == '/' && std::none_of(system.begin(), system.end(),
-                                             [&](auto folder) { return path.starts_with(folder); });
+  const bool division = start > 0 && (text[start - 1] == ')' || text[start - 1] == ']');
+  if (path.front() != '/' || division) return false;
+  if (path.starts_with("/run/media/") || path.starts_with("/run/user/")) return true;
+  return std::none_of(system.begin(), system.end(),
+                      [&](auto folder) { return path.starts_with(folder); });
 }
 
 /// Folders below /home, whoever's they are.
@@ -70,10 +74,10 @@ PrivateNames::PrivateNames(std::vector<std::string> homes, std::vector<std::stri
       while (name.size() > 1 && name.back() == '/') name.pop_back();
       const bool known = std::find(nobody.begin(), nobody.end(), name) != nobody.end();
       if (name.empty() || name == "/" || known) continue;
-      const bool other = name.find('/') == name.npos &&
-                         (name.size() < fewest_characters ||
-                          std::find(common.begin(), common.end(), name) != common.end());
-      names_.push_back({std::move(name), stand_in, other});
+      const bool path = name.find('/') != name.npos;
+      const bool other = !path && (name.size() < fewest_characters ||
+                                   std::find(common.begin(), common.end(), name) != common.end());
+      names_.push_back({std::move(name), stand_in, path, other});
     }
   };
   add(homes, "~");
@@ -83,32 +87,43 @@ PrivateNames::PrivateNames(std::vector<std::string> homes, std::vector<std::stri
                    [](const Name& a, const Name& b) { return a.text.size() > b.text.size(); });
 }
 
-std::size_t PrivateNames::find(std::string_view text, const Name& name, std::size_t from) {
+std::size_t PrivateNames::find(std::string_view text, const Name& name, bool sure,
+                               std::size_t from) {
   const auto names_somebody = [&](std::size_t at) {
     const auto end = at + name.text.size();
     return (at > 0 && text[at - 1] == '@') || (end < text.size() && text[end] == '@') ||
            in_path(text, at, end);
   };
   auto at = find_word(text, name.text, from);
-  while (at != text.npos && name.common && !names_somebody(at)) {
+  while (at != text.npos && sure && !names_somebody(at)) {
     at = find_word(text, name.text, at + 1);
   }
   return at;
 }
 
-std::string PrivateNames::without(std::string text) const {
+std::string PrivateNames::replaced(std::string text, bool program) const {
   for (const Name& name : names_) {
-    for (auto at = find(text, name, 0); at != text.npos;
-         at = find(text, name, at + name.stand_in.size())) {
+    const bool sure = name.common || (program && !name.path);
+    for (auto at = find(text, name, sure, 0); at != text.npos;
+         at = find(text, name, sure, at + name.stand_in.size())) {
       text.replace(at, name.text.size(), name.stand_in);
     }
   }
   return without_homes(std::move(text));
 }
 
+std::string PrivateNames::without(std::string text) const {
+  return replaced(std::move(text), false);
+}
+
+std::string PrivateNames::without_in_program(std::string text) const {
+  return replaced(std::move(text), true);
+}
+
 bool PrivateNames::in(std::string_view bytes) const {
-  return std::any_of(names_.begin(), names_.end(),
-                     [&](const Name& name) { return find(bytes, name, 0) != bytes.npos; });
+  return std::any_of(names_.begin(), names_.end(), [&](const Name& name) {
+    return find(bytes, name, name.common, 0) != bytes.npos;
+  });
 }
 
 std::vector<std::string> words_of(std::string_view text) {

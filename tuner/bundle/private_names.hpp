@@ -19,6 +19,8 @@ class PrivateNames {
 
   /// A text without them, and without the names of folders in /home.
   std::string without(std::string text) const;
+  /// A program without them: every name is taken for a common word, since it may be an identifier.
+  std::string without_in_program(std::string text) const;
   /// Whether bytes that can't be changed hold one of them.
   bool in(std::string_view bytes) const;
 
@@ -26,9 +28,12 @@ class PrivateNames {
   struct Name {
     std::string text;
     std::string stand_in;
+    bool path = false;
     bool common = false;  ///< a word of other meanings, too
   };
-  static std::size_t find(std::string_view text, const Name& name, std::size_t from);
+  /// Where it stands from `from` on. `sure`: only where it can be nothing else.
+  static std::size_t find(std::string_view text, const Name& name, bool sure, std::size_t from);
+  std::string replaced(std::string text, bool program) const;
 
   std::vector<Name> names_;  // longest first
 };

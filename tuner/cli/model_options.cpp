@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "runtime/device/stall_watch.hpp"
-#include "tuner/cli/checks.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tool.hpp"
@@ -67,9 +66,14 @@ LookupFiles lookup_files(const RuntimeChoice& choice) {
   return files;
 }
 
+std::vector<ProbedDevice> select_watched(const RuntimeChoice& choice) {
+  const StallWatch probing(static_cast<double>(choice.patience_s));
+  return select_devices(choice.device);
+}
+
 std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
   const StallWatch opening(static_cast<double>(choice.patience_s));
-  const auto selected = select_devices(choice.device);
+  const auto selected = select_watched(choice);
   if (selected.size() != 1) {
     throw CommandError(exit_usage, fmt::format("--device {}: must be one", choice.device));
   }

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/pipeline/compute/runtime.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
+#include "tuner/cli/checks.hpp"
 #include "tuner/cli/model_timer.hpp"
 
 namespace greta {
@@ -31,6 +33,9 @@ void watch_device(const RuntimeChoice& choice);
 
 /// The databases that are looked up in. Throws CommandError for one that was named and isn't there.
 LookupFiles lookup_files(const RuntimeChoice& choice);
+
+/// The devices of --device; drivers may take --patience to list theirs. Throws CommandError.
+std::vector<ProbedDevice> select_watched(const RuntimeChoice& choice);
 
 /// Opens the device and its databases. Throws CommandError.
 std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice);

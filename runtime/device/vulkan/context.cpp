@@ -27,6 +27,7 @@ Context::Context(std::shared_ptr<Instance> instance, const PhysicalDevice& physi
 }
 
 Context::~Context() {
+  const StallWatch watch;
   if (lost()) {
     abandon(reinterpret_cast<std::uint64_t>(handle_));
   } else {

@@ -90,8 +90,9 @@ failed/DEVICE-CHECK-N/     a configuration that failed
   case/              compiled kernels with launches and inputs: `greta-tune run-case` runs them again
                      (docs/compile.md)
 
-Names of users, of the machine and of home folders were replaced by USER, HOST and ~. A name of one letter, or one that is a word of GRETA's ("hip", "gemm"), was replaced where it can only be a name: in a path outside of the
-system's folders, and beside an @.
+Names of users, of the machine and of home folders were replaced by USER, HOST and ~. A name of one
+letter, one that is a word of GRETA's ("hip", "gemm"), and every name in a source were replaced where
+they can only be names: in a path outside of the system's folders, and beside an @.
 )";
 
 std::vector<std::string> user_names() {
@@ -120,6 +121,7 @@ std::vector<std::string> own_words() {
   for (const KernelTemplate* kernel : catalog()) {
     add(kernel->name);
     for (const auto& variant : kernel->variants) add(variant.name);
+    for (const auto& dimension : kernel->dimensions) add(dimension.name);
     for (const auto& attribute : kernel->attributes) {
       add(attribute.name);
       for (const auto& value : attribute.allowed) add(value);

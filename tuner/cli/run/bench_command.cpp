@@ -204,7 +204,7 @@ int bench(BenchOptions options) {
   LlamaConfig config = read_architecture(options.model);
   apply_load(options.model, config);
   watch_device(options.runtime);
-  const auto selected = select_devices(options.runtime.device);
+  const auto selected = select_watched(options.runtime);
   if (!options.export_file.empty()) check_csv("--export", options.export_file);
   catch_interrupts();
   std::vector<CardLock> locks;
