@@ -58,9 +58,9 @@ class Evaluator {
   /// Goes on in a new process, or with the device opened anew, where memory lies elsewhere.
   virtual void renew() = 0;
   /// What processes left undone when they died, and no other call's result tells: each is a trial
-  /// that failed with `crash`, `timeout` or, where the device was lost, `launch`, whose message says
-  /// what was under way and whether it was begun again. What a call that threw left undone is among
-  /// them. A configuration and a problem are empty where there was none. Forgets them.
+  /// that failed with `crash`, `timeout` or, where the device was lost, `launch`, whose message
+  /// says what was under way and whether it was begun again. What a call that threw left undone is
+  /// among them. A configuration and a problem are empty where there was none. Forgets them.
   virtual std::vector<Trial> take_lost() { return {}; }
   /// Copy bandwidth, FMA rate and those of matrix operations; seconds of work.
   virtual std::vector<Ceiling> measure_ceilings() = 0;
