@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from cli_case import BENCH, SOURCE, TUNE, Case
+from cli_case import BENCH, SOURCE, TUNE, Case, patient
 
 RUN = os.environ["GRETA_RUN"]
 LIBRARY = os.environ["GRETA_FAKE_AMD"]
@@ -201,17 +201,18 @@ class FakeFaults(FakeAmd):
             self.assertEqual(self.query("SELECT max(status), count(*) FROM trials"), trials)
 
     def test_a_run_does_not_wait_for_ever(self):
+        short, long = round(patient(2)), round(patient(4))
         # Calls that block for good, and a pass of the model that does not end.
         for function, call in (("hipInit", 1), ("hipMalloc", 1), ("hipModuleLoadData", 9),
                                ("hipGraphLaunch", 2)):
             with self.subTest(function=function):
-                result = self.tell("--patience", 2, faults=f"{function}:{call}:block", timeout=60)
-                self.refused(result, 1, "the device does not answer", "--patience 2 ")
+                result = self.tell("--patience", short, faults=f"{function}:{call}:block", timeout=60)
+                self.refused(result, 1, "the device does not answer", f"--patience {short} ")
         result = self.tool(RUN, "bench", "--config", "llama-2-7b", "--layers", 1, "--device", "hip:0",
-                           "--patience", 2, faults="hipInit:1:block", timeout=60)
-        self.refused(result, 1, "the device does not answer", "--patience 2 ")
-        result = self.tell("--patience", 4, faults="hipGraphLaunch:2:hang", timeout=60)
-        self.refused(result, 1, "the device did not finish within 4000 ms")
+                           "--patience", short, faults="hipInit:1:block", timeout=60)
+        self.refused(result, 1, "the device does not answer", f"--patience {short} ")
+        result = self.tell("--patience", long, faults="hipGraphLaunch:2:hang", timeout=60)
+        self.refused(result, 1, f"the device did not finish within {long}000 ms")
 
     def test_what_fails_in_a_run_is_told_in_one_line(self):
         for fault, words in (("hipGraphLaunch:2:lost", "hipGraphLaunch"),
