@@ -108,8 +108,10 @@ class Tools:
         """What a plain tune says, as verify(), which tries the configuration first that `verify` finds to be wrong:
         of a problem without edges, and else of the one that `verify` has."""
         failure = self.failure(op, device, templates, only=problems)
-        if not isinstance(failure, dict) or failure["status"] == "compile":
-            return ("not by verify", "") if failure is None else ("compile", str(failure)[:300])
+        if not isinstance(failure, dict):
+            return failure
+        if failure["status"] == "compile":
+            return "compile", failure["message"][:300]
         database = folder / "tuned.db"
         shutil.copy(self.known_peaks(device), database)
         config = failure["config"]
@@ -185,7 +187,7 @@ def look(tools, method, folder, templates, op, device, problems):
     """A verdict where a mutant is found, or does not compile, or can't be judged; None where it survives."""
     found = (tools.verify(op, device, templates, only=problems) if method == "verify" else
              tools.tuning(op, device, templates, folder, problems))
-    if not found or found[0] == "not by verify":
+    if not found:
         return None
     verdict = {"compile": "no mutant", "no device": "error", "tool": "error"}.get(found[0], "found")
     return {"verdict": verdict, "how": found[0], "where": f"{device}: {found[1]}"}
