@@ -72,11 +72,11 @@ std::vector<ProbedDevice> select_watched(const RuntimeChoice& choice) {
 }
 
 std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
-  const StallWatch opening(static_cast<double>(choice.patience_s));
   const auto selected = select_watched(choice);
   if (selected.size() != 1) {
     throw CommandError(exit_usage, fmt::format("--device {}: must be one", choice.device));
   }
+  const StallWatch opening(static_cast<double>(choice.patience_s));
   RuntimeOptions options;
   options.device = selected.front().info.id();
   options.open.cache_directory = default_cache_directory();
