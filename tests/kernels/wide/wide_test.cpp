@@ -151,7 +151,7 @@ std::vector<WideCase> product_cases() {
   return {
       {"gemm_naive_c", "naive", gemm("m=131100 n=32768 k=1", "m", 32768)},
       {"gemm_tiled_c", "tiled", gemm("m=65600 n=32768 k=8", "m", 32768)},
-      {"gemm_tiled_a", "tiled", gemm("m=65600 n=16 k=32768", "m", 32768)},
+      {"gemm_tiled_a", "tiled", gemm("m=131100 n=16 k=32768", "m", 32768)},
       {"gemm_matrix_c", "matrix", gemm("m=65600 n=32768 k=16", "m", 32768)},
       {"gemm_matrix_a", "matrix", gemm("m=131100 n=16 k=32768", "m", 32768)},
       {"gemm_matrix_b", "matrix", gemm("layout=nt m=16 n=65600 k=32768", "n", 32768)},
