@@ -60,6 +60,16 @@ TEST(GuardedBuffer, SeesOneHalfPrecisionElementBesideTheTensor) {
   }
 }
 
+// A row or a tile further, not just an element: guard zones are 64 KiB wide.
+TEST(GuardedBuffer, SeesWhatIsWrittenFarFromTheTensor) {
+  constexpr std::int64_t elements = 8, far = 32 * 1024;  // of the guard zone, in elements
+  const auto write = [&](std::int64_t index) {
+    return overrun(writer(index, OperandArgument{0}), elements);
+  };
+  EXPECT_EQ(write(elements + far - 1), "wrote 65535 bytes past the end of tensor C");
+  EXPECT_EQ(write(-far), "wrote 65536 bytes before tensor C");
+}
+
 /// A plan of one thread that copies the 4 bytes `offset` bytes after the first tensor's start to
 /// the second one.
 LaunchPlan reader(std::int64_t offset) {
