@@ -200,6 +200,8 @@ TEST(ElementsReference, ATypesLimitIsWhereInfinityIsExpected) {
   EXPECT_TRUE(edge.judge({{infinity}}).passed);
   EXPECT_TRUE(edge.judge({{65504}}).passed);
   EXPECT_FALSE(edge.judge({{nan}}).passed);
+  // Half a unit below the limit, infinity is wrong.
+  EXPECT_TRUE(std::isfinite(rounded(DType::f16, 65519.5, 0).bound));
 }
 
 TEST(ElementsReference, AnOutputOfAnotherShapeFails) {

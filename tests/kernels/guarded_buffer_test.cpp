@@ -177,6 +177,18 @@ TEST(Operands, SeeWhatIsWrittenBetweenRowsInEveryPart) {
   }
 }
 
+TEST(GuardedBuffer, PartsGoWhereTheyBelong) {
+  Device& device = test::device();
+  GuardedBuffer buffer = GuardedBuffer::create(device, 12).value();
+  std::vector<std::byte> low(8, std::byte{1}), high(8, std::byte{2}), data(12), part(4);
+  buffer.upload(device, low).value();
+  buffer.upload(device, high, 4).value();
+  buffer.download(device, data).value();
+  for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(data[i], std::byte(i < 4 ? 1 : 2)) << i;
+  buffer.download(device, part, 2).value();
+  EXPECT_EQ(part, (std::vector{std::byte{1}, std::byte{1}, std::byte{2}, std::byte{2}}));
+}
+
 TEST(GuardedBuffer, PoisonIsNaNToTheLastByte) {
   Device& device = test::device();
   for (const std::size_t bytes : {1U, 2U, 4U, 6U, 11U}) {
