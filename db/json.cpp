@@ -104,6 +104,44 @@ void for_each_figure(Statistics& statistics, const Field& field) {
   field("inverse_throughput", statistics.inverse_throughput);
 }
 
+/// Calls `field(name, member)` for every field of a device that is kept, for reading and for
+/// writing alike.
+template <typename Device, typename Field>
+void for_each_field(Device& device, const Field& field) {
+  field("backend", device.backend);
+  field("language", device.language);
+  field("index", device.index);
+  field("name", device.name);
+  field("vendor", device.vendor);
+  field("architecture", device.architecture);
+  field("driver", device.driver);
+  field("compiler", device.compiler);
+  field("kind", device.kind);
+  field("uuid", device.uuid);
+  field("pci_address", device.pci_address);
+  field("max_workgroup_invocations", device.max_workgroup_invocations);
+  field("max_workgroup_size", device.max_workgroup_size);
+  field("max_grid", device.max_grid);
+  field("shared_memory_bytes", device.shared_memory_bytes);
+  field("subgroup_size", device.subgroup_size);
+  field("min_subgroup_size", device.min_subgroup_size);
+  field("max_subgroup_size", device.max_subgroup_size);
+  field("max_argument_bytes", device.max_argument_bytes);
+  field("compute_units", device.compute_units);
+  field("unit_registers", device.unit_registers);
+  field("unit_shared_memory_bytes", device.unit_shared_memory_bytes);
+  field("unit_threads", device.unit_threads);
+  field("memory_bytes", device.memory_bytes);
+  field("max_allocation_bytes", device.max_allocation_bytes);
+  field("last_level_cache_bytes", device.last_level_cache_bytes);
+  field("timestamp_period_ns", device.timestamp_period_ns);
+  field("f16_arithmetic", device.f16_arithmetic);
+  field("f16_storage", device.f16_storage);
+  field("subgroup_size_control", device.subgroup_size_control);
+  field("matrix_operations", device.matrix_operations);
+  field("unified_memory", device.unified_memory);
+}
+
 Json matrix_operations_json(const std::vector<MatrixOperation>& operations) {
   Json list = Json::array();
   for (const auto& operation : operations) {
@@ -286,77 +324,47 @@ Json to_json(const Winner& winner) {
 }
 
 Json to_json(const DeviceInfo& device) {
-  return {{"id", device.id()},
-          {"fingerprint", device.fingerprint()},
-          {"backend", device.backend},
-          {"language", device.language},
-          {"index", device.index},
-          {"name", from_text(device.name)},
-          {"vendor", from_text(device.vendor)},
-          {"architecture", from_text(device.architecture)},
-          {"driver", from_text(device.driver)},
-          {"compiler", from_text(device.compiler)},
-          {"kind", to_string(device.kind)},
-          {"uuid", device.uuid},
-          {"pci_address", device.pci_address},
-          {"max_workgroup_invocations", device.max_workgroup_invocations},
-          {"max_workgroup_size", device.max_workgroup_size},
-          {"max_grid", device.max_grid},
-          {"shared_memory_bytes", device.shared_memory_bytes},
-          {"subgroup_size", device.subgroup_size},
-          {"min_subgroup_size", device.min_subgroup_size},
-          {"max_subgroup_size", device.max_subgroup_size},
-          {"max_argument_bytes", device.max_argument_bytes},
-          {"compute_units", device.compute_units},
-          {"unit_registers", device.unit_registers},
-          {"unit_shared_memory_bytes", device.unit_shared_memory_bytes},
-          {"unit_threads", device.unit_threads},
-          {"memory_bytes", device.memory_bytes},
-          {"max_allocation_bytes", device.max_allocation_bytes},
-          {"last_level_cache_bytes", device.last_level_cache_bytes},
-          {"timestamp_period_ns", json_number(device.timestamp_period_ns)},
-          {"f16_arithmetic", device.f16_arithmetic},
-          {"f16_storage", device.f16_storage},
-          {"subgroup_size_control", device.subgroup_size_control},
-          {"matrix_operations", matrix_operations_json(device.matrix_operations)},
-          {"unified_memory", device.unified_memory}};
+  Json object{{"id", device.id()}, {"fingerprint", device.fingerprint()}};
+  for_each_field(device, [&](const char* name, const auto& value) {
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, std::string>) {
+      object[name] = from_text(value);
+    } else if constexpr (std::is_same_v<Value, DeviceKind>) {
+      object[name] = to_string(value);
+    } else if constexpr (std::is_same_v<Value, double>) {
+      object[name] = json_number(value);
+    } else if constexpr (std::is_same_v<Value, std::vector<MatrixOperation>>) {
+      object[name] = matrix_operations_json(value);
+    } else {
+      object[name] = value;
+    }
+  });
+  return object;
 }
 
 DeviceInfo device_from_json(const Json& json) {
   const Reader reader(json, "device");
+  for (const char* name : {"backend", "name", "kind"}) reader.at(name);
   DeviceInfo device;
-  device.backend = reader.text("backend");
-  device.language = reader.text("language");
-  device.index = reader.integer<int>("index");
-  device.name = reader.text("name");
-  device.vendor = reader.text("vendor");
-  device.architecture = reader.text("architecture");
-  device.driver = reader.text("driver");
-  device.compiler = reader.text("compiler");
-  device.kind = kind_from_text(reader);
-  device.uuid = reader.text("uuid");
-  device.pci_address = reader.text("pci_address");
-  device.max_workgroup_invocations = reader.integer<std::uint32_t>("max_workgroup_invocations");
-  device.max_workgroup_size = reader.triple("max_workgroup_size");
-  device.max_grid = reader.triple("max_grid");
-  device.shared_memory_bytes = reader.integer<std::uint32_t>("shared_memory_bytes");
-  device.subgroup_size = reader.integer<std::uint32_t>("subgroup_size");
-  device.min_subgroup_size = reader.integer<std::uint32_t>("min_subgroup_size");
-  device.max_subgroup_size = reader.integer<std::uint32_t>("max_subgroup_size");
-  device.max_argument_bytes = reader.integer<std::uint32_t>("max_argument_bytes");
-  device.compute_units = reader.integer<std::uint32_t>("compute_units");
-  device.unit_registers = reader.integer<std::uint32_t>("unit_registers");
-  device.unit_shared_memory_bytes = reader.integer<std::uint32_t>("unit_shared_memory_bytes");
-  device.unit_threads = reader.integer<std::uint32_t>("unit_threads");
-  device.memory_bytes = reader.integer<std::uint64_t>("memory_bytes");
-  device.max_allocation_bytes = reader.integer<std::uint64_t>("max_allocation_bytes");
-  device.last_level_cache_bytes = reader.integer<std::uint64_t>("last_level_cache_bytes");
-  device.timestamp_period_ns = reader.number("timestamp_period_ns");
-  device.f16_arithmetic = reader.boolean("f16_arithmetic");
-  device.f16_storage = reader.boolean("f16_storage");
-  device.subgroup_size_control = reader.boolean("subgroup_size_control");
-  device.matrix_operations = matrix_operations_from_json(reader.array("matrix_operations"));
-  device.unified_memory = reader.boolean("unified_memory");
+  for_each_field(device, [&](const char* name, auto& value) {
+    if (!json.contains(name)) return;
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, std::string>) {
+      value = reader.text(name);
+    } else if constexpr (std::is_same_v<Value, DeviceKind>) {
+      value = kind_from_text(reader);
+    } else if constexpr (std::is_same_v<Value, double>) {
+      value = reader.number(name);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      value = reader.boolean(name);
+    } else if constexpr (std::is_integral_v<Value>) {
+      value = reader.integer<Value>(name);
+    } else if constexpr (std::is_same_v<Value, std::vector<MatrixOperation>>) {
+      value = matrix_operations_from_json(reader.array(name));
+    } else {
+      value = reader.triple(name);
+    }
+  });
   return device;
 }
 

@@ -58,7 +58,7 @@ class Reach:
             to.write_text(marked + text[last:])
 
     def _preprocessed(self, source):
-        command = ["cpp", "-P", "-undef", "-w", "-x", "assembler-with-cpp"]
+        command = ["cpp", "-P", "-undef", "-w", "-x", "assembler-with-cpp", "-DGRETA_MATRIX_KHR"]
         if source.suffix == ".hip" and self.device.startswith("hip-host"):
             number = re.search(r"\d+$", self.arch)[0]
             command = ["c++", "-E", "-P", "-w", "-x", "c++", f"-DGRETA_HOST={number}", "-DGRETA_HOST_DYNAMIC_BYTES=65536",

@@ -226,9 +226,11 @@ def judge_template(tools, mutant, method):
 
 
 # Tests that judge references and checks, and need seconds: a filter for each program, by the sources' folder.
+EVALUATOR = {"greta_test_tuner": "Operands*:LocalEvaluator*:CheckBuffer*:*PlantedBug*:Sampler*"}
 TESTS = {"kernels": {"greta_test_bounds": "*",
-                     "greta_test_kernels": "*Reference*:*Guard*:*Screen*:*Model*:*Input*:*Problem*-*Property*"},
-         "tuner": {"greta_test_tuner": "Operands*:LocalEvaluator*:CheckBuffer*:*PlantedBug*:Sampler*"}}
+                     "greta_test_kernels": "*Reference*:*Guard*:*Screen*:*Model*:*Input*:*Problem*-*Property*:*Coverage*:Devices/*"},
+         "kernels/launch": EVALUATOR,
+         "tuner": EVALUATOR}
 
 
 def judge_code(tools, mutant, method):
@@ -238,7 +240,10 @@ def judge_code(tools, mutant, method):
         mutant_object = tools.compiled(mutant, folder)
         if mutant_object is None:
             return {"verdict": "no mutant", "how": "compile", "where": ""}
-        for name, filter in TESTS[mutant.file.split("/")[0]].items():
+        tests = [test for folder, tests in TESTS.items() if mutant.file.startswith(f"{folder}/") for test in tests.items()]
+        for name, filter in tests:
+            if mutant.op not in ("", "gemm") and name == "greta_test_kernels":
+                filter += ":Gemm*"  # half a minute, about another operation
             code, output, errors = run([tools.linked(name, mutant_object), f"--gtest_filter={filter}",
                                         "--gtest_brief=1", "--gtest_fail_fast"], tools.seconds, cwd=folder)
             if code != 0:

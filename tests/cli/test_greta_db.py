@@ -232,7 +232,7 @@ class DatabaseExchange(Tuned):
         self.refused(self.run_db("export", "--format", "t4", "--out", out), 2, "choose 2")
         self.done("export", "--format", "t4", "--op", "gemm", "--out", out)
         t4 = json.loads(out.read_text())
-        self.assertEqual(t4["schema_version"], "1.0.0")
+        self.assertEqual(t4["schema_version"], "1.1.0")
         trials = self.query("SELECT count(*) FROM trials WHERE session = 1 AND stand_in IS NULL")
         self.assertEqual(len(t4["results"]), trials[0][0])
         self.assertGreater(trials[0][0], 0)

@@ -1,6 +1,7 @@
 // The references of operations that take each element once: against values worked out by hand, and
 // against results that are wrong.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -155,6 +156,16 @@ TEST(ElementsReference, EmbeddingLooksUp) {
   EXPECT_FALSE(c.judge({{3, 4, 1, 2, 0, nan}}).passed) << "an id outside of the table gives NaN";
 }
 
+// Ids have 31 bits, more than a float tells apart.
+TEST(ElementsReference, EmbeddingTellsNeighboursOfALargeTableApart) {
+  constexpr std::size_t vocabulary = (std::size_t{1} << 24) + 4, id = (std::size_t{1} << 24) + 1;
+  std::vector<double> table(vocabulary);
+  table[id] = 1;
+  const Case c(fmt::format("embedding dtype=f16 out=f16 tokens=1 vocabulary={} dim=1", vocabulary),
+               {{static_cast<double>(id)}, table});
+  EXPECT_EQ(c.values(), (Values{{1}}));
+}
+
 // Roundings that a kernel must not take: to f16 on the way to f32.
 TEST(ElementsReference, IntermediateRoundingToF16Fails) {
   const auto spoilt = [](const Case& c) {
@@ -189,12 +200,18 @@ TEST(ElementsReference, ATypesLimitIsWhereInfinityIsExpected) {
   EXPECT_TRUE(edge.judge({{infinity}}).passed);
   EXPECT_TRUE(edge.judge({{65504}}).passed);
   EXPECT_FALSE(edge.judge({{nan}}).passed);
+  // Half a unit below the limit, infinity is wrong.
+  EXPECT_TRUE(std::isfinite(rounded(DType::f16, 65519.5, 0).bound));
 }
 
 TEST(ElementsReference, AnOutputOfAnotherShapeFails) {
   const Case c("add dtype=f32 out=f32 rows=1 cols=2", {{1, 2}, {3, 4}});
   const HostTensor short_one = filled({"C", Role::output, DType::f32, 1, 1}, {4});
-  EXPECT_FALSE(c.reference->check({short_one}).passed);
+  const Verdict verdict = c.reference->check({short_one});
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_EQ(verdict.detail, "the output is not 1 x 2");
+  EXPECT_EQ(verdict.error, infinity);
+  EXPECT_EQ(verdict.bound, 0) << "no error is allowed";
 }
 
 TEST(Activation, VanishesAndKeepsInfinityAndNan) {

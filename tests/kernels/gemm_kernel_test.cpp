@@ -197,6 +197,32 @@ TEST_P(GemmKernel, TheTextRefusesBrokenParameters) {
 INSTANTIATE_TEST_SUITE_P(Devices, GemmKernel, ::testing::ValuesIn(test::usable_devices()),
                          [](const auto& instance) { return test::device_name(instance.param); });
 
+// No CPU and no sanitizer sees what a kernel in GLSL writes past the end of its shared memory: sums
+// of all lanes, and of groups of these, about the root of their number.
+TEST(GemvInGlsl, HasSharedMemoryForTheSumsOfItsLanes) {
+  Device& device = test::device("vulkan:0");
+  std::mt19937_64 random(5);
+  int checked = 0;
+  for (const std::string layout : {"nn", "nt"}) {
+    const Problem problem = gemm_problem(2, 64, 4096, DType::f32, DType::f32, {{"layout", layout}});
+    const Space space = find_template("gemm")->space(problem, device.info());
+    for (int i = 0; i < 30; ++i) {
+      const Config c = space.sample("gemv", random);
+      if (c["SPLIT"] != 1) continue;  // others have a counter as well
+      const int lanes = c["THREADS"] / c["COLS"];
+      const int columns = c["COLS"] * c[layout == "nt" ? "TN" : "VB"];
+      const int parts = lanes < 16 ? 1 : lanes < 64 ? 4 : lanes < 256 ? 8 : lanes < 1024 ? 16 : 32;
+      const auto plan = find_template("gemm")->plan(problem, device.info(), c).value();
+      const auto kernel = device.compile(plan.sources.at(0)).value();
+      EXPECT_GE(kernel->statistics().shared_memory_bytes,
+                static_cast<std::uint32_t>(4 * columns * (lanes + parts)))
+          << c.text();
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 0);
+}
+
 // Mesa's CPU driver ends loops after 65535 rounds: long K needs slices there.
 TEST(GemmKernelOnTheBestDevice, TheDefaultIsRightForLongK) {
   const Problem problem = gemm_problem(33, 34, 150000);

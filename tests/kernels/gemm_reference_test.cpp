@@ -104,7 +104,8 @@ TEST(GemmReference, GivesEveryElementOfASmallProblem) {
 }
 
 TEST(GemmReference, CatchesOneWrongElementAndSaysWhere) {
-  for (const Problem& problem : {small(), large()}) {
+  const Attributes everything{{"alpha", "0.5"}, {"beta", "0.5"}, {"epilogue", "bias,residual"}};
+  for (const Problem& problem : {small(), large(), large(everything)}) {
     const Case c(problem);
     const std::int64_t row = problem.dim("m") - 3, col = 57;
     const Verdict verdict = c.judge(c.with(row, col, c.at(row, col) + 0.01));

@@ -60,6 +60,16 @@ TEST(GuardedBuffer, SeesOneHalfPrecisionElementBesideTheTensor) {
   }
 }
 
+// A row or a tile further, not just an element: guard zones are 64 KiB wide.
+TEST(GuardedBuffer, SeesWhatIsWrittenFarFromTheTensor) {
+  constexpr std::int64_t elements = 8, far = 32 * 1024;  // of the guard zone, in elements
+  const auto write = [&](std::int64_t index) {
+    return overrun(writer(index, OperandArgument{0}), elements);
+  };
+  EXPECT_EQ(write(elements + far - 1), "wrote 65535 bytes past the end of tensor C");
+  EXPECT_EQ(write(-far), "wrote 65536 bytes before tensor C");
+}
+
 /// A plan of one thread that copies the 4 bytes `offset` bytes after the first tensor's start to
 /// the second one.
 LaunchPlan reader(std::int64_t offset) {
@@ -165,6 +175,18 @@ TEST(Operands, SeeWhatIsWrittenBetweenRowsInEveryPart) {
           << byte << " in parts of " << part_bytes;
     }
   }
+}
+
+TEST(GuardedBuffer, PartsGoWhereTheyBelong) {
+  Device& device = test::device();
+  GuardedBuffer buffer = GuardedBuffer::create(device, 12).value();
+  std::vector<std::byte> low(8, std::byte{1}), high(8, std::byte{2}), data(12), part(4);
+  buffer.upload(device, low).value();
+  buffer.upload(device, high, 4).value();
+  buffer.download(device, data).value();
+  for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(data[i], std::byte(i < 4 ? 1 : 2)) << i;
+  buffer.download(device, part, 2).value();
+  EXPECT_EQ(part, (std::vector{std::byte{1}, std::byte{1}, std::byte{2}, std::byte{2}}));
 }
 
 TEST(GuardedBuffer, PoisonIsNaNToTheLastByte) {

@@ -114,6 +114,31 @@ Verdict judge_layernorm(
   return entry.reference(problem, inputs, 1)->check({y});
 }
 
+// Every term of it, as kernels/reference/norms.hpp has them: the tests of bounds would not miss a
+// tenth of one.
+TEST(NormReferences, LayerNormsBoundIsAsStated) {
+  constexpr double u = 0x1p-24, epsilon = 0.25;
+  const Problem problem = row_problem(*find_template("layernorm"), 1, 4, f32,
+                                      {{"affine", "none"}, {"epsilon", "0.25"}});
+  const KernelTemplate& entry = *find_template("layernorm");
+  const auto inputs = test::inputs_of(entry, problem, {{"X", row_of({1, 2, 4, 9})}});
+  const auto expected = entry.reference(problem, inputs, 1)->expected().value().front();
+  // The mean is 4: distances are 3, 2, 0 and 5.
+  constexpr double merges = 3, sum_error = 4 * u, farthest = 5, average = 2.5, variance = 9.5;
+  const double mean_error = (14 + merges) * u * (average + farthest);
+  const double variance_error = (sum_error + 3 * u) * variance +
+                                (4 + 2 * merges) * u * farthest * average + mean_error * mean_error;
+  const double root = std::sqrt(variance + epsilon);
+  const double relative = 0.5 * variance_error / (variance + epsilon) + (4 + 1.5 + 2) * u;
+  const std::vector<double> distances{-3, -2, 0, 5};
+  for (std::size_t i = 0; i < distances.size(); ++i) {
+    const double y = std::abs(distances[i]) / root;
+    const double error = y * relative + (mean_error + 2 * u * farthest) / root;
+    const double power = std::exp2(std::floor(std::log2(y + error)));
+    EXPECT_NEAR(expected[i].bound / (error + u * power), 1, 1e-6) << i;
+  }
+}
+
 TEST(NormReferences, CatchWhatABrokenLayerNormWouldGive) {
   using Row = std::vector<double>;
   for (const DType type : {DType::f32, DType::f16}) {

@@ -115,6 +115,16 @@ TEST_P(ScreenTest, PassesOverWhatIsRightAndStopsAtWhatIsNot) {
   }
 }
 
+// An element that has the kept value is off by what that was rounded by, which is the largest error
+// where all others are right to the last bit.
+TEST(Screen, PassesOverNoErrorThatTheKeptValueHides) {
+  std::vector<Expected> elements(static_cast<std::size_t>(rows * cols), Expected{1, 0x1p-11});
+  elements[100].value += 0x1p-40;
+  const ExpectedOutput expected = output_of(DType::f16, elements);
+  const HostTensor ones = filled(expected.spec, std::vector<double>(elements.size(), 1));
+  EXPECT_EQ(elements_reference({expected})->check({ones}).error, 0x1p-40);
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, ScreenTest,
                          ::testing::Values(DType::f32, DType::f16, DType::bf16, DType::i32),
                          [](const auto& type) { return std::string(to_string(type.param)); });

@@ -97,18 +97,26 @@ TEST(T4, TrialsBecomeResults) {
   Trial elsewhere = good;
   elsewhere.problem_key = "gemm dtype=f32 out=f32 m=4 n=8 k=8";
   const auto json = t4_json(session, {good, wrong, crashed, elsewhere});
-  EXPECT_EQ(json["schema_version"], "1.0.0");
+  EXPECT_EQ(json["schema_version"], "1.1.0");
+  EXPECT_EQ(json["metadata"]["timeunit"], "milliseconds");
   ASSERT_EQ(json["results"].size(), 3U);
   const auto& first = json["results"][0];
   EXPECT_EQ(first["configuration"], (nlohmann::json{{"variant", "tiled"}, {"BM", 64}, {"BN", 32}}));
   EXPECT_EQ(first["times"]["runtimes"], (nlohmann::json{1.0, 2.0}));
-  EXPECT_EQ(first["times"]["compilation_time"], 500);
+  // The names that autotuning_methodology sums up, and the schema's own one.
+  for (const char* name : {"compilation", "benchmark", "framework", "search_algorithm",
+                           "validation", "compilation_time"}) {
+    EXPECT_TRUE(first["times"][name].is_number()) << name;
+  }
+  EXPECT_EQ(first["times"]["compilation"], 500);
   EXPECT_EQ(first["measurements"][0],
             (nlohmann::json{{"name", "time"}, {"value", 1.5}, {"unit", "ms"}}));
   EXPECT_EQ(first["invalidity"], "correct");
   EXPECT_EQ(json["results"][1]["invalidity"], "correctness");
   EXPECT_EQ(json["results"][1]["correctness"], 0);
   EXPECT_EQ(json["results"][2]["invalidity"], "runtime");
+  EXPECT_EQ(json["results"][2]["measurements"],
+            (nlohmann::json{{{"name", "time"}, {"value", "RuntimeFailedConfig"}, {"unit", "ms"}}}));
 }
 
 }  // namespace

@@ -33,9 +33,25 @@ void add(json& list, const char* name, double value, const char* unit) {
   if (std::isfinite(value)) list.push_back({{"name", name}, {"value", value}, {"unit", unit}});
 }
 
+/// What Kernel Tuner writes in the place of a failed configuration's time.
+const char* error_name(Status failure) {
+  switch (failure) {
+    case Status::constraints:
+    case Status::invalid_argument:
+      return "InvalidConfig";
+    case Status::compile:
+      return "CompilationFailedConfig";
+    default:
+      return "RuntimeFailedConfig";
+  }
+}
+
 json measurements_of(const Trial& trial) {
   json list = json::array();
-  if (!trial.ok()) return list;
+  if (trial.failure) {
+    list.push_back({{"name", "time"}, {"value", error_name(*trial.failure)}, {"unit", "ms"}});
+    return list;
+  }
   const Measurement& measurement = trial.measurement;
   add(list, "time", measurement.median_us * 1e-3, "ms");
   add(list, "time_low", measurement.low_us * 1e-3, "ms");
@@ -63,7 +79,9 @@ json result_of(const Trial& trial) {
           {"configuration", configuration},
           {"objectives", {"time"}},
           {"times",
-           {{"compilation_time", spent(trial.compile_s)},
+           // Tools read "compilation"; the published schema names it "compilation_time".
+           {{"compilation", spent(trial.compile_s)},
+            {"compilation_time", spent(trial.compile_s)},
             {"framework", 0},
             {"search_algorithm", 0},
             {"validation", spent(trial.verify_s)},
@@ -82,7 +100,9 @@ json t4_json(const StoredSession& session, const std::vector<Trial>& trials) {
   for (const auto& trial : trials) {
     if (trial.problem_key == key) results.push_back(result_of(trial));  // no stand-ins
   }
-  return {{"schema_version", "1.0.0"}, {"results", results}};
+  return {{"schema_version", "1.1.0"},
+          {"metadata", {{"timeunit", "milliseconds"}}},
+          {"results", results}};
 }
 
 }  // namespace greta

@@ -65,6 +65,18 @@ Candidate scan(uint64_t row, uint lane, uint first, uint end) {
         largest = col + i * step < end && e[j] > largest ? e[j] : largest;
     }
     if (!(largest > greatest) && comparable(greatest)) continue;
+    if (largest > greatest && comparable(largest)) {
+      [[unroll]] for (uint i = 0; i < ITEMS; ++i) {  // from the last one, so that the first remains
+        const uint vector = ITEMS - 1 - i;
+        float e[VEC];
+        unpack(raw[vector], e);
+        [[unroll]] for (uint j = 0; j < VEC; ++j)
+          if (e[VEC - 1 - j] == largest) best.column = col + vector * step + VEC - 1 - j;
+      }
+      best.value = order(largest);
+      greatest = largest;
+      continue;
+    }
     [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
       float e[VEC];
       unpack(raw[i], e);

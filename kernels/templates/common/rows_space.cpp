@@ -16,8 +16,10 @@ int most_held(const DeviceInfo& device) {
   return vectorising_cpu(device) ? 32 : 64;
 }
 
+/// At least one, also where a constraint is asked about more ROWS than THREADS, which another
+/// rejects.
 int lanes_of(const Config& c) {
-  return c["THREADS"] / (c.has("ROWS") ? c["ROWS"] : 1);
+  return std::max(1, c["THREADS"] / (c.has("ROWS") ? c["ROWS"] : 1));
 }
 
 /// Vectors of a row that its threads read, one after another, at so many in flight.

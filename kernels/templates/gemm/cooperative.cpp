@@ -14,8 +14,9 @@ namespace {
 
 constexpr int chunk = 8;  // elements of 16 bytes: operands are f16 or bf16
 
+/// At least one, also where a constraint is asked about a WM above BM, which another rejects.
 std::int64_t subgroups_of(const Config& c) {
-  return std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]);
+  return std::max<std::int64_t>(1, std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]));
 }
 
 std::int64_t threads_of(const Config& c) {

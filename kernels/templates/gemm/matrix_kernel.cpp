@@ -46,7 +46,8 @@ std::int64_t MatrixKernel::part_threads(const Config& c) const {
 }
 
 std::int64_t MatrixKernel::threads(const Config& c) const {
-  return std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]) * part_threads(c);
+  const std::int64_t parts = std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]);
+  return std::max<std::int64_t>(1, parts) * part_threads(c);
 }
 
 int MatrixKernel::depth(int product) const {

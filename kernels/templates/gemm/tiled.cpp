@@ -8,8 +8,9 @@
 namespace greta::gemm {
 namespace {
 
+/// At least one, also where a constraint is asked about a TM above BM, which another rejects.
 std::int64_t threads_of(const Config& c) {
-  return std::int64_t{c["BM"]} / c["TM"] * (c["BN"] / c["TN"]);
+  return std::max<std::int64_t>(1, std::int64_t{c["BM"]} / c["TM"] * (c["BN"] / c["TN"]));
 }
 
 /// 32-bit registers that a thread needs: sums, pieces of A and B for `ahead` K steps, loads in

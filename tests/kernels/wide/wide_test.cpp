@@ -1,5 +1,5 @@
-// Every operation with tensors of more than 2^31 elements: what lies around the elements and bytes
-// whose numbers stop fitting 31 and 32 bits is as the reference says.
+// Every operation with tensors of more than 2^31 elements, some with more than 2^32: what lies
+// around the elements and bytes whose numbers stop fitting 31 and 32 bits is as the reference says.
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "kernels/catalog.hpp"
+#include "kernels/reference/elements.hpp"
 #include "runtime/device/backend.hpp"
 #include "tests/kernels/wide/sampled_problem.hpp"
 
@@ -50,13 +51,14 @@ SampledProblem sampled(const char* key, const char* dimension, std::int64_t elem
   return problem;
 }
 
-/// Neighbouring tokens around 2^31 elements of the caches.
+/// Neighbouring tokens around 2^32 elements of the caches.
 SampledProblem long_cache() {
-  const char* key = "kv_update dtype=f16 out=f16 tokens=4 kv_heads=1 dim=128 capacity=16777300";
+  constexpr std::int64_t first = (std::int64_t{1} << 32) / 128 - 4;
+  const char* key = "kv_update dtype=f16 out=f16 tokens=4 kv_heads=1 dim=128 capacity=33554500";
   SampledProblem problem{Problem::parse(key).value(), {"capacity"}, {}};
-  for (std::int64_t slot = 16777212; slot < 16777220; ++slot) problem.samples.push_back(slot);
+  for (std::int64_t slot = first; slot < first + 8; ++slot) problem.samples.push_back(slot);
   problem.translate = [](std::vector<HostTensor>& inputs) {
-    change_indices(inputs[2], [](std::int64_t position) { return position + 16777212; });
+    change_indices(inputs[2], [](std::int64_t position) { return position + first; });
   };
   return problem;
 }
@@ -84,6 +86,13 @@ SampledProblem long_sequence() {
   return problem;
 }
 
+/// Caches of more than 2^32 elements; the sequences between the samples have no keys.
+SampledProblem long_caches() {
+  const char* key =
+      "attention dtype=f16 out=f16 batch=520 heads=1 kv_heads=1 q=9 kv=65536 dim=128 causal=0";
+  return sampled(key, "batch", 65536 * 128);
+}
+
 std::vector<WideCase> elementwise_cases() {
   const char* packed = "silu_mul dtype=f16 out=f16 layout=packed rows=65600 cols=16384";
   const char* in_place =
@@ -93,7 +102,7 @@ std::vector<WideCase> elementwise_cases() {
       "kv_update dtype=f16 out=f16 tokens=1024 kv_heads=16400 dim=128 capacity=1030";
   return {
       {"add", "flat", sampled("add dtype=f16 out=f16 rows=65537 cols=32771", "rows", 32771)},
-      {"gelu", "flat", sampled("gelu dtype=bf16 out=bf16 rows=65600 cols=32768", "rows", 32768)},
+      {"gelu", "flat", sampled("gelu dtype=bf16 out=bf16 rows=131100 cols=32768", "rows", 32768)},
       {"silu_mul", "flat",
        sampled("silu_mul dtype=f16 out=f16 rows=65600 cols=32768", "rows", 32768)},
       {"silu_mul_packed", "flat", sampled(packed, "rows", 32768)},
@@ -140,11 +149,11 @@ std::vector<WideCase> product_cases() {
     return sampled(("gemm dtype=f16 out=f16 " + extents).c_str(), dimension, elements);
   };
   return {
-      {"gemm_naive_c", "naive", gemm("m=65600 n=32768 k=8", "m", 32768)},
+      {"gemm_naive_c", "naive", gemm("m=131100 n=32768 k=1", "m", 32768)},
       {"gemm_tiled_c", "tiled", gemm("m=65600 n=32768 k=8", "m", 32768)},
-      {"gemm_tiled_a", "tiled", gemm("m=65600 n=16 k=32768", "m", 32768)},
+      {"gemm_tiled_a", "tiled", gemm("m=131100 n=16 k=32768", "m", 32768)},
       {"gemm_matrix_c", "matrix", gemm("m=65600 n=32768 k=16", "m", 32768)},
-      {"gemm_matrix_a", "matrix", gemm("m=65600 n=16 k=32768", "m", 32768)},
+      {"gemm_matrix_a", "matrix", gemm("m=131100 n=16 k=32768", "m", 32768)},
       {"gemm_matrix_b", "matrix", gemm("layout=nt m=16 n=65600 k=32768", "n", 32768)},
       {"gemm_split_k_b", "split_k", gemm("m=16 n=16 k=134300000", "k", 16)},
       {"gemm_gemv_a", "gemv", gemm("m=8 n=1 k=268440000", "k", 8)},
@@ -165,6 +174,7 @@ std::vector<WideCase> attention_cases() {
       {"attention_decode", "decode",
        batch("batch=16400 heads=8 kv_heads=8 q=1 kv=128", 8 * 128 * 128)},
       {"attention_decode_of_a_long_sequence", "decode", long_sequence()},
+      {"attention_matrix_of_long_caches", "matrix", long_caches()},
   };
 }
 
@@ -280,6 +290,19 @@ TEST_P(LongestRow, HasItsLargestValueFound) {
 INSTANTIATE_TEST_SUITE_P(Wide, LongestRow,
                          ::testing::Combine(::testing::Values("row", "split"),
                                             ::testing::ValuesIn(spacious_devices())));
+
+// A wrong last element of more than 2^31.
+TEST(WideReference, ComparesElementsToTheLast) {
+  const TensorSpec spec{"C", Role::output, DType::f16, 65537, 32768};
+  const auto reference = elements_reference({{spec, [](std::int64_t, std::int64_t) {
+                                                return Expected{0, 0};
+                                              }}});
+  std::vector<HostTensor> outputs;
+  outputs.push_back({spec, std::vector<std::byte>(spec.bytes())});
+  EXPECT_TRUE(reference->check(outputs).passed);
+  store_element(DType::f16, outputs[0].data.data(), spec.elements() - 1, 1);
+  EXPECT_FALSE(reference->check(outputs).passed);
+}
 
 SampledProblem small_problem() {
   return {

@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <random>
+
+#include "kernels/catalog.hpp"
+#include "kernels/random_problem.hpp"
+#include "runtime/device/architectures.hpp"
+#include "tests/kernels/cooperative_gpu.hpp"
+
+namespace greta {
+namespace {
+
+/// One of each kind of Vulkan's devices and all of HIP's architectures.
+std::vector<DeviceInfo> devices() {
+  std::vector<DeviceInfo> list{test::cooperative_gpu({}),
+                               test::cooperative_gpu(test::nvidia_products),
+                               test::cooperative_gpu(test::intel_products)};
+  list.push_back(list.front());
+  list.back().kind = DeviceKind::cpu;
+  for (const std::string& name : known_architectures()) {
+    list.push_back(architecture_info(name).value());
+  }
+  return list;
+}
+
+std::string asked;  ///< the constraint that is being evaluated
+
+void tell(int) {
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, asked.data(), asked.size());
+  _exit(1);
+}
+
+/// Evaluates every constraint for `draws` combinations of its own parameters' values.
+void evaluate(const Alternative& alternative, int draws, std::mt19937_64& random) {
+  for (const Constraint& constraint : alternative.constraints) {
+    asked = alternative.variant + ": " + constraint.name + " divides by zero\n";
+    for (int draw = 0; draw < draws; ++draw) {
+      Config config{alternative.variant, {}};
+      for (const Parameter& parameter : alternative.parameters) {
+        const auto& read = constraint.parameters;
+        if (std::find(read.begin(), read.end(), parameter.name) == read.end()) continue;
+        config.values.emplace_back(parameter.name,
+                                   parameter.values[random() % parameter.values.size()]);
+      }
+      constraint.holds(config);
+    }
+  }
+}
+
+class Constraints : public testing::TestWithParam<const KernelTemplate*> {};
+
+// A constraint is asked before others are, and where others are broken (why_empty): it must be
+// defined wherever its own parameters have values, without a division by zero. One of `cooperative`
+// was not, and ended the program.
+TEST_P(Constraints, AreDefinedForAllOfTheirParametersValues) {
+  std::signal(SIGFPE, tell);
+  const KernelTemplate& entry = *GetParam();
+  std::mt19937_64 random(7);
+  const WorkLimit any{1e15, 1e12};
+  for (const DeviceInfo& device : devices()) {
+    SCOPED_TRACE(device.name + " " + device.architecture);
+    for (const DTypes& types : entry.dtypes) {
+      Problem problem = random_problem(entry, types, {}, any, random);
+      if (!check_problem(entry, problem)) continue;
+      for (const Variant& variant : entry.variants) {
+        evaluate(variant.space(problem, device), 200, random);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, Constraints, testing::ValuesIn(catalog()),
+                         [](const auto& tested) { return tested.param->name; });
+
+}  // namespace
+}  // namespace greta
