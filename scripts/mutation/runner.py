@@ -162,7 +162,7 @@ class Tools:
         link = text.strip().splitlines()[-1].removeprefix(": && ").removesuffix(" && :").split(" && ")[0]
         words = shlex.split(link)
         at = words.index("-o") + 1
-        words[at:at + 1] = [str(program), str(mutant_object)]
+        words[at:at + 1] = [str(program), str(mutant_object), "-Wl,--allow-multiple-definition"]
         code, _, errors = run(words, 300, cwd=self.build)
         if code != 0:
             raise RuntimeError(f"{name} does not link: {errors[-500:]}")

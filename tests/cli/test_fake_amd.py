@@ -161,7 +161,7 @@ class FakeFaults(FakeAmd):
             chosen = [(function, generator.choice((1, count, generator.randint(1, count))), kind)
                       for function, count in sorted(counts.items()) for kind in self.QUICK]
             generator.shuffle(chosen)
-            for function, call, kind in chosen[:cases or 6]:
+            for function, call, kind in chosen[:cases or 4]:
                 with self.subTest(run=run.__name__, fault=f"{function}:{call}:{kind}"):
                     self.judge(run, usual, f"{function}:{call}:{kind}")
 

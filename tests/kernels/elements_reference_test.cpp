@@ -91,6 +91,15 @@ TEST(ElementsReference, Adds) {
   c.expect_each_to_matter(1.01);
 }
 
+// A sum rounds to f32, and then to f16: here f32 reaches the middle between two numbers of f16, and
+// the result is the farther one.
+TEST(ElementsReference, AddMayRoundTwice) {
+  const Case c("add dtype=f32 out=f16 rows=1 cols=1", {{1 + 0x1p-11}, {0.99 * 0x1p-24}});
+  EXPECT_TRUE(c.judge({{1}}).passed);
+  EXPECT_TRUE(c.judge({{1 + 0x1p-10}}).passed);
+  EXPECT_FALSE(c.judge({{1 - 0x1p-11}}).passed);
+}
+
 TEST(ElementsReference, Gelu) {
   const std::vector<double> x{1, -0.5, 0, -10};
   const Case tanh("gelu dtype=f32 out=f32 rows=1 cols=4", {x});

@@ -48,9 +48,9 @@ class CompiledByRadv : public ::testing::TestWithParam<const char*> {
     }
   }
 
-  void check_defaults(bool all) {
+  void check_defaults(const test::Sizes& sizes) {
     test::for_each_default(
-        device_->info(), all,
+        device_->info(), sizes,
         [this](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
           expect_good(entry, wanted, config, true);
         });
@@ -70,7 +70,7 @@ class CompiledByRadv : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(CompiledByRadv, DefaultsSpillNothing) {
-  check_defaults(false);
+  check_defaults({});
 }
 
 TEST_P(CompiledByRadv, SomeSamples) {
@@ -79,7 +79,7 @@ TEST_P(CompiledByRadv, SomeSamples) {
 
 /// The same with more of them takes minutes: ctest -L long.
 TEST_P(CompiledByRadv, ManyDefaultsSpillNothing) {
-  check_defaults(true);
+  check_defaults({.all = true});
 }
 
 TEST_P(CompiledByRadv, ManySamples) {

@@ -61,13 +61,15 @@ bool has_variant(const KernelTemplate& entry, const std::string& variant,
   return variants(entry, device).contains(variant);
 }
 
-void for_each_default(const DeviceInfo& device, bool all, const Visit& visit) {
+void for_each_default(const DeviceInfo& device, const Sizes& sizes, const Visit& visit) {
   Random random(7);
+  std::size_t number = 0;
   std::size_t turn = Hash().add(device.architecture).low() % 1000;
   for (const KernelTemplate* entry : catalog()) {
     const auto& types = entry->dtypes;
     for (const auto& size : entry->sizes) {
-      for (std::size_t i = 0; i < (all ? types.size() : 1); ++i) {
+      if (number++ % sizes.step != sizes.first) continue;
+      for (std::size_t i = 0; i < (sizes.all ? types.size() : 1); ++i) {
         const Problem wanted = problem(*entry, types[turn++ % types.size()], size, random);
         ASSERT_TRUE(check_problem(*entry, wanted)) << wanted.key();
         visit(*entry, wanted, entry->default_config(wanted, device));

@@ -11,9 +11,14 @@ using Visit = std::function<void(const KernelTemplate&, const Problem&, const Co
 /// Whether one of the operation's sizes has the variant on a device.
 bool has_variant(const KernelTemplate& entry, const std::string& variant, const DeviceInfo& device);
 
-/// The default of every operation for each of its sizes, whose types take turns that begin at
-/// another one on each architecture; or with `all`, with each of its types.
-void for_each_default(const DeviceInfo& device, bool all, const Visit& visit);
+/// The default of every operation for its sizes: of each `step` of them the one at `first`. The
+/// types take turns that begin at another one on each architecture; or with `all`, each size has
+/// each type.
+struct Sizes {
+  bool all = false;
+  std::size_t first = 0, step = 1;
+};
+void for_each_default(const DeviceInfo& device, const Sizes& sizes, const Visit& visit);
 
 /// `each` random configurations of every variant that an operation has on a device, each for a
 /// random problem. Fails the test where a variant has fewer.
