@@ -344,7 +344,11 @@ Json to_json(const DeviceInfo& device) {
 
 DeviceInfo device_from_json(const Json& json) {
   const Reader reader(json, "device");
-  for (const char* name : {"backend", "name", "kind"}) reader.at(name);
+  // What a device is called, what it is, and what its kernels are written in.
+  for (const char* name : {"backend", "language", "index", "name", "vendor", "architecture",
+                           "driver", "compiler", "kind", "uuid", "compute_units"}) {
+    reader.at(name);
+  }
   DeviceInfo device;
   for_each_field(device, [&](const char* name, auto& value) {
     if (!json.contains(name)) return;

@@ -18,7 +18,8 @@ nlohmann::json to_json(const Trial& trial);
 nlohmann::json to_json(const Winner& winner);
 nlohmann::json to_json(const DeviceInfo& device);
 
-/// The inverses; throw Error on a value of the wrong form.
+/// The inverses; throw Error on a value of the wrong form. Fields of a device that do not identify
+/// it may be missing, as older versions of GRETA did not know them, and have their defaults.
 Config config_from_json(const nlohmann::json& json);
 Verdict verdict_from_json(const nlohmann::json& json);
 Measurement measurement_from_json(const nlohmann::json& json);

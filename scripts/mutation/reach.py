@@ -58,6 +58,7 @@ class Reach:
             to.write_text(marked + text[last:])
 
     def _preprocessed(self, source):
+        # Kernels with cooperative matrices ask for one of two forms, which the device layer names.
         command = ["cpp", "-P", "-undef", "-w", "-x", "assembler-with-cpp", "-DGRETA_MATRIX_KHR"]
         if source.suffix == ".hip" and self.device.startswith("hip-host"):
             number = re.search(r"\d+$", self.arch)[0]

@@ -241,6 +241,8 @@ def judge_code(tools, mutant, method):
         if mutant_object is None:
             return {"verdict": "no mutant", "how": "compile", "where": ""}
         tests = [test for folder, tests in TESTS.items() if mutant.file.startswith(f"{folder}/") for test in tests.items()]
+        if not tests:
+            raise RuntimeError(f"no test judges {mutant.file}")
         for name, filter in tests:
             if mutant.op not in ("", "gemm") and name == "greta_test_kernels":
                 filter += ":Gemm*"  # half a minute, about another operation

@@ -25,6 +25,20 @@ class DatabaseDamage(Tuned):
         for operation in ("gemm", "softmax"):
             self.assertRegex(verified.stdout, f"winners: the row of {operation} .* on llvmpipe .*checksum")
 
+    def test_it_is_named_where_nothing_is_left_of_a_device(self):
+        damage(self.db, "UPDATE winners SET median_us = 1")
+        for command in (["list"], ["regret"]):
+            result = self.run_db(*command, "--device", "vulkan:0")
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("2 rows left out", result.stderr)
+            self.assertIn("--device vulkan:0: no winner of any device is known", result.stderr)
+        damage(self.db, "UPDATE sessions SET started_utc = 'never'")
+        out = self.folder / "t4.json"
+        result = self.run_db("export", "--format", "t4", "--out", out)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, r"rows left out(.|\n)*choose 0")
+        self.assertFalse(out.exists())
+
     def test_no_command_shows_or_ships_it(self):
         damage(self.db, "UPDATE winners SET median_us = 1 WHERE problem LIKE 'softmax%'")
         shipped, table = self.folder / "shipped.db", self.folder / "all.csv"

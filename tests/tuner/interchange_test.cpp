@@ -115,6 +115,12 @@ TEST(T4, TrialsBecomeResults) {
   EXPECT_EQ(json["results"][1]["invalidity"], "correctness");
   EXPECT_EQ(json["results"][1]["correctness"], 0);
   EXPECT_EQ(json["results"][2]["invalidity"], "runtime");
+  Trial broken = good, refused = good;
+  broken.failure = Status::compile;
+  refused.failure = Status::constraints;
+  const auto failed = t4_json(session, {broken, refused})["results"];
+  EXPECT_EQ(failed[0]["measurements"][0]["value"], "CompilationFailedConfig");
+  EXPECT_EQ(failed[1]["measurements"][0]["value"], "InvalidConfig");
   EXPECT_EQ(json["results"][2]["measurements"],
             (nlohmann::json{{{"name", "time"}, {"value", "RuntimeFailedConfig"}, {"unit", "ms"}}}));
 }

@@ -29,9 +29,10 @@ nlohmann::json damage_json(const std::vector<DamagedRow>& rows) {
 std::string left_out_text(std::size_t rows, bool shipped) {
   return fmt::format(
       "{} left out, because of damage: {}", format_count(static_cast<std::int64_t>(rows), "row"),
-      shipped
-          ? "a shipped file is never written, so install it again, or use another one with --db"
-          : "tuning a problem again replaces its result, greta-db prune --damaged removes them");
+      shipped ? "a shipped file is never written, so install it again, or use another one with --db"
+              : "tuning a problem again replaces a damaged result, greta-db prune --damaged "
+                "removes all "
+                "of them");
 }
 
 bool tell_damage(const TunedDb& db) {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "kernels/catalog.hpp"
+#include "tuner/cli/damage.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/cli/tuning.hpp"
 
@@ -93,9 +94,13 @@ void check_device_is_known(const TunedDb& db, const ResultFilter& filter) {
     if (answers_to(result.device, result.device_id, filter.device)) return;
     names.insert(fmt::format("{} {}", result.device_id, result.device.name));
   }
-  refuse("--device", filter.device,
-         names.empty() ? "no winner of any device is known"
-                       : fmt::format("must be one of, or a part of, {}", fmt::join(names, ", ")));
+  const std::string reason =
+      names.empty() ? "no winner of any device is known"
+                    : fmt::format("must be one of, or a part of, {}", fmt::join(names, ", "));
+  if (tell_damage(db)) {
+    throw CommandError(exit_failed, fmt::format("--device {}: {}", filter.device, reason));
+  }
+  refuse("--device", filter.device, reason);
 }
 
 TunedDb open_existing(const std::filesystem::path& file) {

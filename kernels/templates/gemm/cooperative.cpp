@@ -14,7 +14,8 @@ namespace {
 
 constexpr int chunk = 8;  // elements of 16 bytes: operands are f16 or bf16
 
-/// At least one, also where a constraint is asked about a WM above BM, which another rejects.
+/// At least one, also where a constraint is asked about a WM above BM or a WN above BN, which
+/// `waves` rejects.
 std::int64_t subgroups_of(const Config& c) {
   return std::max<std::int64_t>(1, std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]));
 }

@@ -47,7 +47,7 @@ std::int64_t MatrixKernel::part_threads(const Config& c) const {
 
 std::int64_t MatrixKernel::threads(const Config& c) const {
   const std::int64_t parts = std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]);
-  return std::max<std::int64_t>(1, parts) * part_threads(c);
+  return std::max<std::int64_t>(1, parts) * part_threads(c);  // 0 parts: another rule rejects it
 }
 
 int MatrixKernel::depth(int product) const {

@@ -8,7 +8,8 @@
 namespace greta::gemm {
 namespace {
 
-/// At least one, also where a constraint is asked about a TM above BM, which another rejects.
+/// At least one, also where a constraint is asked about a TM above BM or a TN above BN, which
+/// `workgroup_threads` rejects.
 std::int64_t threads_of(const Config& c) {
   return std::max<std::int64_t>(1, std::int64_t{c["BM"]} / c["TM"] * (c["BN"] / c["TN"]));
 }

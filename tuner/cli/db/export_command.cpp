@@ -87,7 +87,7 @@ void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilt
   }
   if (subjects.size() != 1) {
     throw CommandError(
-        exit_usage,
+        tell_damage(db) ? exit_failed : exit_usage,
         fmt::format("--format t4: such a file is about one problem on one device; the options "
                     "choose {}{}",
                     subjects.size(),
