@@ -165,6 +165,42 @@ std::vector<MatrixOperation> matrix_operations_from_json(const Json& list) {
   return operations;
 }
 
+/// The form of a device's field or a kernel's figure.
+template <typename Value>
+Json form(const Value& value) {
+  if constexpr (std::is_same_v<Value, std::string>) {
+    return from_text(value);
+  } else if constexpr (std::is_same_v<Value, DeviceKind>) {
+    return to_string(value);
+  } else if constexpr (std::is_same_v<Value, double>) {
+    return json_number(value);
+  } else if constexpr (std::is_same_v<Value, std::vector<MatrixOperation>>) {
+    return matrix_operations_json(value);
+  } else {
+    return value;
+  }
+}
+
+/// The inverse, of one field of an object.
+template <typename Value>
+void read(const Reader& reader, const char* name, Value& value) {
+  if constexpr (std::is_same_v<Value, std::string>) {
+    value = reader.text(name);
+  } else if constexpr (std::is_same_v<Value, DeviceKind>) {
+    value = kind_from_text(reader);
+  } else if constexpr (std::is_same_v<Value, double>) {
+    value = reader.number(name);
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    value = reader.boolean(name);
+  } else if constexpr (std::is_integral_v<Value>) {
+    value = reader.integer<Value>(name);
+  } else if constexpr (std::is_same_v<Value, std::vector<MatrixOperation>>) {
+    value = matrix_operations_from_json(reader.array(name));
+  } else {
+    value = reader.triple(name);
+  }
+}
+
 }  // namespace
 
 Json to_json(const Config& config) {
@@ -234,13 +270,8 @@ Json to_json(const std::vector<KernelFigures>& kernels) {
   Json list = Json::array();
   for (const auto& kernel : kernels) {
     Json object{{"name", kernel.name}};
-    for_each_figure(kernel.statistics, [&](const char* name, auto figure) {
-      if constexpr (std::is_floating_point_v<decltype(figure)>) {
-        object[name] = json_number(figure);
-      } else {
-        object[name] = figure;
-      }
-    });
+    for_each_figure(kernel.statistics,
+                    [&](const char* name, auto figure) { object[name] = form(figure); });
     list.push_back(std::move(object));
   }
   return list;
@@ -252,13 +283,8 @@ std::vector<KernelFigures> kernels_from_json(const Json& json) {
   for (const auto& object : json) {
     const Reader reader(object, "kernel");
     KernelFigures kernel{reader.text("name"), {}};
-    for_each_figure(kernel.statistics, [&](const char* name, auto& figure) {
-      if constexpr (std::is_same_v<decltype(figure), double&>) {
-        figure = reader.number(name);
-      } else {
-        figure = reader.integer<std::uint32_t>(name);
-      }
-    });
+    for_each_figure(kernel.statistics,
+                    [&](const char* name, auto& figure) { read(reader, name, figure); });
     kernels.push_back(std::move(kernel));
   }
   return kernels;
@@ -325,20 +351,7 @@ Json to_json(const Winner& winner) {
 
 Json to_json(const DeviceInfo& device) {
   Json object{{"id", device.id()}, {"fingerprint", device.fingerprint()}};
-  for_each_field(device, [&](const char* name, const auto& value) {
-    using Value = std::decay_t<decltype(value)>;
-    if constexpr (std::is_same_v<Value, std::string>) {
-      object[name] = from_text(value);
-    } else if constexpr (std::is_same_v<Value, DeviceKind>) {
-      object[name] = to_string(value);
-    } else if constexpr (std::is_same_v<Value, double>) {
-      object[name] = json_number(value);
-    } else if constexpr (std::is_same_v<Value, std::vector<MatrixOperation>>) {
-      object[name] = matrix_operations_json(value);
-    } else {
-      object[name] = value;
-    }
-  });
+  for_each_field(device, [&](const char* name, const auto& value) { object[name] = form(value); });
   return object;
 }
 
@@ -351,23 +364,7 @@ DeviceInfo device_from_json(const Json& json) {
   }
   DeviceInfo device;
   for_each_field(device, [&](const char* name, auto& value) {
-    if (!json.contains(name)) return;
-    using Value = std::decay_t<decltype(value)>;
-    if constexpr (std::is_same_v<Value, std::string>) {
-      value = reader.text(name);
-    } else if constexpr (std::is_same_v<Value, DeviceKind>) {
-      value = kind_from_text(reader);
-    } else if constexpr (std::is_same_v<Value, double>) {
-      value = reader.number(name);
-    } else if constexpr (std::is_same_v<Value, bool>) {
-      value = reader.boolean(name);
-    } else if constexpr (std::is_integral_v<Value>) {
-      value = reader.integer<Value>(name);
-    } else if constexpr (std::is_same_v<Value, std::vector<MatrixOperation>>) {
-      value = matrix_operations_from_json(reader.array(name));
-    } else {
-      value = reader.triple(name);
-    }
+    if (json.contains(name)) read(reader, name, value);
   });
   return device;
 }
