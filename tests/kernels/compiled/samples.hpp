@@ -11,13 +11,15 @@ using Visit = std::function<void(const KernelTemplate&, const Problem&, const Co
 /// Whether one of the operation's sizes has the variant on a device.
 bool has_variant(const KernelTemplate& entry, const std::string& variant, const DeviceInfo& device);
 
-/// The default of every operation for its sizes: of each `step` of them the one at `first`. The
-/// types take turns that begin at another one on each architecture; or with `all`, each size has
-/// each type.
+/// Which of the catalog's sizes: of each `step` of them the one at `first`; each with one type, or
+/// with `all`, with every type.
 struct Sizes {
   bool all = false;
   std::size_t first = 0, step = 1;
 };
+
+/// The default of every operation for these sizes. Types take turns that begin at another one on
+/// each architecture.
 void for_each_default(const DeviceInfo& device, const Sizes& sizes, const Visit& visit);
 
 /// `each` random configurations of every variant that an operation has on a device, each for a
