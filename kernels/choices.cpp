@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <random>
@@ -41,12 +43,6 @@ class Deck {
   std::size_t left_ = 0;  ///< the first so many have not been drawn in this round
 };
 
-/// What the kernels of a problem differ in most.
-struct Kind {
-  DTypes types;
-  std::string variant;
-};
-
 struct AttributeDeck {
   const Attribute* attribute;
   Deck<std::string> values;
@@ -58,10 +54,26 @@ struct Aim {
   int value;
 };
 
+/// What the kernels of a problem differ in most.
+struct Kind {
+  DTypes types;
+  std::string variant;
+  std::optional<Aim> by;  ///< a value of Variant::kernels_by
+};
+
 /// What a variant had on a problem.
 struct Seen {
   std::vector<Parameter> parameters;
   std::vector<Division> divisions;
+};
+
+/// What a choice would meet for the first time. Pairs, as some branches are taken where two
+/// parameters have certain values; they decide between equals.
+struct Gain {
+  std::size_t features = 0;
+  std::size_t pairs = 0;  ///< of parameters' values
+
+  auto operator<=>(const Gain&) const = default;
 };
 
 /// About a second's on a CPU.
@@ -94,10 +106,27 @@ class Dealer {
     std::vector<Kind> kinds;
     for (const DTypes& types : template_.dtypes) {
       for (const Variant& each : template_.variants) {
-        if (variant.empty() || each.name == variant) kinds.push_back({types, each.name});
+        if (!variant.empty() && each.name != variant) continue;
+        std::vector<Kind> of_variant = kinds_of(each, types);
+        std::move(of_variant.begin(), of_variant.end(), std::back_inserter(kinds));
       }
     }
     return Deck(std::move(kinds));
+  }
+
+  std::vector<Kind> kinds_of(const Variant& variant, const DTypes& types) const {
+    std::vector<Kind> kinds;
+    if (!variant.kernels_by.empty()) {
+      for (const Parameter& parameter :
+           variant.space(typical_problem(template_, types), device_).parameters) {
+        if (parameter.name != variant.kernels_by) continue;
+        for (const int value : parameter.values) {
+          kinds.push_back({types, variant.name, Aim{parameter.name, value}});
+        }
+      }
+    }
+    if (kinds.empty()) kinds.push_back({types, variant.name, std::nullopt});
+    return kinds;
   }
 
   /// Of attributes that are no strides: the next of their decks, or as often one that the variant
@@ -165,14 +194,32 @@ class Dealer {
                       [&](const Feature& feature) { return !met_.contains(feature); }));
   }
 
-  /// Of several problems that have the variant, and configurations of each, the one with the most
-  /// features that were not met yet.
+  /// Calls use(text) for each two values of parameters.
+  template <typename Use>
+  static void each_pair(const Config& config, Use use) {
+    for (auto one = config.values.begin(); one != config.values.end(); ++one) {
+      for (auto other = config.values.begin(); other != one; ++other) {
+        use(fmt::format("{} {}={} {}={}", config.variant, one->first, one->second, other->first,
+                        other->second));
+      }
+    }
+  }
+
+  Gain gain(const Choice& choice) const {
+    Gain gain{unmet(features(template_, choice)), 0};
+    each_pair(choice.config,
+              [&](const std::string& pair) { gain.pairs += met_pairs_.contains(pair) ? 0 : 1; });
+    return gain;
+  }
+
+  /// Of several problems that have the variant, and configurations of each, the one that gains
+  /// most.
   std::optional<Choice> find(const Kind& kind) {
-    constexpr int tries = 180, configs = 8, patience = 50;
+    constexpr int tries = 180, configs = 8, patience = 100;
     const int problems = in_vain_ < patience ? 6 : 1;
     const Variant& variant = template_.variant(kind.variant);
     std::optional<Choice> best;
-    std::size_t most = 0;
+    Gain most;
     for (int i = 0, found = 0; i < tries && found < problems; ++i) {
       const auto aimed = i % 2 == 0 ? aim(kind.variant) : std::nullopt;
       const Problem problem = random_problem(template_, kind.types, draw_attributes(kind.variant),
@@ -181,22 +228,24 @@ class Dealer {
       Alternative alternative = variant.space(problem, device_);
       seen_[kind.variant].parameters = alternative.parameters;
       if (aimed) fix(alternative, *aimed);
+      if (kind.by) fix(alternative, *kind.by);
       const Space space({std::move(alternative)});
       if (space.count() == 0) continue;
       ++found;
       for (int j = 0; j < configs; ++j) {
         Choice choice{problem, space.sample(random_)};
-        const std::size_t gain = unmet(features(template_, choice));
-        if (best && gain <= most) continue;
+        const Gain gained = gain(choice);
+        if (best && gained <= most) continue;
         const LaunchPlan plan = variant.plan(problem, device_, choice.config);
         if (launched_threads(plan) > most_threads_launched) continue;
         best = std::move(choice);
-        most = gain;
+        most = gained;
       }
     }
     if (!best) return best;
-    in_vain_ = most > 0 ? 0 : in_vain_ + 1;
+    in_vain_ = most.features > 0 ? 0 : in_vain_ + 1;
     for (Feature& feature : features(template_, *best)) met_.insert(std::move(feature));
+    each_pair(best->config, [this](std::string pair) { met_pairs_.insert(std::move(pair)); });
     seen_[kind.variant].divisions = variant.divisions(best->problem, best->config);
     return best;
   }
@@ -207,6 +256,7 @@ class Dealer {
   Deck<Kind> kinds_;
   std::vector<AttributeDeck> attributes_;
   std::unordered_set<Feature> met_;
+  std::unordered_set<std::string> met_pairs_;
   int in_vain_ = 0;                             ///< choices since one met something new
   std::unordered_map<Feature, int> aimed_;      ///< how often a value was
   std::unordered_map<std::string, Seen> seen_;  ///< by variant

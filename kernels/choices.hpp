@@ -20,11 +20,12 @@ std::vector<Choice> sample_choices(const KernelTemplate& kernel_template, const 
                                    const DeviceInfo& device, std::string_view variant,
                                    std::size_t count, std::uint64_t seed);
 
-/// Random configurations of random small problems, for testing. Variants and types are dealt like
-/// cards, each combination that the operation has on this device as often as any other, and so are
-/// the values of each attribute. Within that, what was not met yet comes first: values of
-/// parameters and attributes, and extents that leave parts incomplete (kernels/coverage.hpp). Equal
-/// seeds give equal choices.
+/// Random configurations of random small problems, for testing. Variants, their instructions
+/// (Variant::kernels_by) and types are dealt like cards, each combination that the operation has on
+/// this device as often as any other, and so are the values of each attribute. Within that, what
+/// was not met yet comes first: values of parameters and attributes, and extents that leave parts
+/// incomplete (kernels/coverage.hpp); then pairs of parameters' values. Equal seeds give equal
+/// choices.
 std::vector<Choice> random_choices(const KernelTemplate& kernel_template, const DeviceInfo& device,
                                    std::string_view variant, std::size_t count, std::uint64_t seed);
 

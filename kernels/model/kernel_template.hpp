@@ -155,6 +155,9 @@ struct Variant {
   /// Every extent that the kernels of a valid configuration cut, in the same order for all of them:
   /// where a part is incomplete, kernels take another branch, which has to be tested.
   std::function<std::vector<Division>(const Problem&, const Config&)> divisions{};
+  /// A parameter whose values choose the instructions, so that each value has kernels of its own,
+  /// which random problems meet as often as those of another variant; empty where none does.
+  std::string kernels_by{};
 };
 
 /// An operation: what it computes, what is tunable, and how to tell that a result is right. A plain

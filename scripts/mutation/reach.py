@@ -66,6 +66,8 @@ class Reach:
                        "-I", str(ROOT), "-include", str(LANGUAGE)]
         elif source.suffix == ".hip" and self.arch.startswith("sm_"):
             command.append(f"-D__CUDA_ARCH__={self.arch[3:]}0")
+            # Kernels of warpgroups are compiled for sm_90a, which defines this; nothing else looks at it.
+            command += ["-D__CUDA_ARCH_FEAT_SM90_ALL"] * (self.arch == "sm_90")
         elif source.suffix == ".hip":
             command += ["-D__AMDGCN__", f"-D__{self.arch}__"] + ["-D__GFX9__"] * self.arch.startswith("gfx9")
         done = subprocess.run([*command, str(source)], capture_output=True, text=True, errors="replace")

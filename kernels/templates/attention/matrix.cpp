@@ -215,7 +215,8 @@ Variant matrix() {
           "all keys, with scores and outputs in registers",
           [](const Problem& problem, const Config& c) {
             return prefill_divisions(shape_of(problem), c, Kernel::queries(c));
-          }};
+          },
+          "INSTR"};
 }
 
 }  // namespace greta::attention

@@ -219,8 +219,10 @@ Variant matrix() {
   constexpr auto any_defaults = [](const Shape& shape, const DeviceInfo& device) {
     return cooperative(device) ? cooperative_defaults(shape, device) : defaults(shape, device);
   };
-  return make_variant<any_space, any_plan, any_defaults, divisions_of_tiles>(
+  Variant variant = make_variant<any_space, any_plan, any_defaults, divisions_of_tiles>(
       "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups");
+  variant.kernels_by = "INSTR";
+  return variant;
 }
 
 }  // namespace greta::gemm
