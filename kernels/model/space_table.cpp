@@ -10,7 +10,7 @@
 #include <utility>
 
 namespace greta {
-namespace {
+namespace space_table {
 
 constexpr std::uint32_t dead_end = 0;
 constexpr std::uint32_t complete = 1;
@@ -68,6 +68,41 @@ class Rule {
   std::vector<Answer> answers_;
 };
 
+/// The nodes of one depth by the positions of the parameters that rules still read: a table where
+/// these have few combinations.
+class Memo {
+ public:
+  Memo(const Alternative& alternative, const std::vector<std::size_t>& live) : live_(live) {
+    std::size_t combinations = 1;
+    for (const std::size_t parameter : live) {
+      sizes_.push_back(alternative.parameters[parameter].values.size());
+      combinations = std::min(most_entries + 1, combinations * sizes_.back());
+    }
+    if (combinations <= most_entries) table_.assign(combinations, unknown);
+  }
+
+  /// The node of these choices, which is `unknown` until it is set.
+  std::uint32_t& at(const Choice& choice) {
+    if (table_.empty()) {
+      std::u32string key;
+      for (const std::size_t parameter : live_) key += char32_t{choice[parameter]};
+      return map_.try_emplace(std::move(key), unknown).first->second;
+    }
+    std::size_t place = 0;
+    for (std::size_t i = 0; i < live_.size(); ++i) place = place * sizes_[i] + choice[live_[i]];
+    return table_[place];
+  }
+
+  static constexpr std::uint32_t unknown = std::numeric_limits<std::uint32_t>::max();
+
+ private:
+  static constexpr std::size_t most_entries = std::size_t{1} << 20;
+
+  std::vector<std::size_t> live_, sizes_;
+  std::vector<std::uint32_t> table_;
+  std::unordered_map<std::u32string, std::uint32_t> map_;  ///< its entries stay where they are
+};
+
 bool contains(const std::vector<std::size_t>& set, std::size_t item) {
   return std::find(set.begin(), set.end(), item) != set.end();
 }
@@ -118,7 +153,9 @@ std::vector<std::size_t> assignment_order(const Alternative& alternative,
   return order;
 }
 
-}  // namespace
+}  // namespace space_table
+
+using namespace space_table;
 
 class SpaceTable::Builder {
  public:
@@ -130,7 +167,7 @@ class SpaceTable::Builder {
     table_.order_ = assignment_order(alternative, rules_);
     find_rules_and_live_parameters();
     table_.nodes_ = {Node{}, Node{0, 0, 1}};  // dead_end, complete
-    memo_.resize(choice_.size());
+    for (const auto& live : live_) memo_.emplace_back(alternative, live);
     const bool possible = std::all_of(rules_.begin(), rules_.end(), [&](Rule& rule) {
       return !rule.reads().empty() || rule.holds(choice_);
     });
@@ -161,13 +198,8 @@ class SpaceTable::Builder {
   /// The node for the values chosen above `depth`.
   std::uint32_t build(std::size_t depth) {
     if (depth == choice_.size()) return complete;
-    std::u32string key;
-    for (const std::size_t parameter : live_[depth]) key += char32_t{choice_[parameter]};
-    if (const auto found = memo_[depth].find(key); found != memo_[depth].end()) {
-      return found->second;
-    }
-    const std::uint32_t node = add_node(depth);
-    memo_[depth].emplace(std::move(key), node);
+    std::uint32_t& node = memo_[depth].at(choice_);
+    if (node == Memo::unknown) node = add_node(depth);
     return node;
   }
 
@@ -204,7 +236,7 @@ class SpaceTable::Builder {
   std::vector<Rule> rules_;
   std::vector<std::vector<Rule*>> completed_;   ///< by depth: rules whose last parameter it is
   std::vector<std::vector<std::size_t>> live_;  ///< by depth: parameters that rules still read
-  std::vector<std::unordered_map<std::u32string, std::uint32_t>> memo_;
+  std::vector<Memo> memo_;                      ///< by depth
 };
 
 SpaceTable::SpaceTable(const Alternative& alternative) {
