@@ -229,6 +229,10 @@ void add_verify_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "verify", "Check configurations of an operation, of random problems or a given one");
   command->require_subcommand(1);
+  command->footer(
+      "A problem needs all of its dimensions; without any, problems are random. Examples:\n"
+      "  greta-tune verify gemm --problems 50 --device vulkan:0\n"
+      "  greta-tune verify softmax --rows 64 --cols 1000 --dtype f16 --sample 20");
   for (const auto* kernel_template : catalog()) {
     auto* operation = command->add_subcommand(kernel_template->name, kernel_template->summary);
     auto options = std::make_shared<VerifyOptions>();
