@@ -3,7 +3,7 @@
 
   scripts/mutate.py make MUTANTS [--count 1000] [--seed 1]
       draws mutants of kernel templates, references and checking code: a line of JSON each
-  scripts/mutate.py run MUTANTS RESULTS --tune greta-tune [--build build/dev] [--method verify|tune]
+  scripts/mutate.py run MUTANTS RESULTS --tune greta-tune [--build build/single] [--method verify|tune]
                         [--devices vulkan:0,hip-host:1] [--problems 200] [--trials 12] [--jobs N] [--seed 1]
                         [--limit 600] [--only WORD] [--again VERDICT,...]
       tries those that RESULTS does not have yet, or has with one of these verdicts, and appends a line of JSON for

@@ -1,7 +1,19 @@
 #!/usr/bin/env bash
-# Sets up, builds with warnings as errors, and runs the whole test suite; CTest's summary comes last.
+# scripts/test.sh [--all]: sets up, builds with warnings as errors, and runs the test suite; with --all its slower
+# part, too. CTest's summary comes last.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+case "${1:-}" in
+  "") tests=dev ;;
+  --all) tests=all ;;
+  *)
+    echo "scripts/test.sh: unknown argument '$1'; allowed: --all" >&2
+    exit 2
+    ;;
+esac
+
 scripts/setup.sh test
-exec cmake --workflow --preset dev
+cmake --preset dev
+cmake --build --preset dev
+exec ctest --preset "$tests"

@@ -1,6 +1,6 @@
 # Read by ctest before it runs: the tests of a GoogleTest program, a process for each SLICE tests of a
 # suite at most. Starting a process takes a fifth of a second where the program looks for devices first.
-#   PROGRAM, NAME, SLICE, LONG (a pattern of tests with the label `long`, or empty), TIMEOUT, PROPERTIES
+#   PROGRAM, NAME, SLICE, SLOW and LONG (patterns of tests with these labels, or empty), TIMEOUT, PROPERTIES
 
 function(greta_add_slice tests number properties)
   list(GET tests 0 first)
@@ -62,5 +62,8 @@ else()
   if(LONG)
     greta_add_tests("${LONG}" 1 "LABELS;long;TIMEOUT;3600;${PROPERTIES}")
   endif()
-  greta_add_tests("-${LONG}" ${SLICE} "TIMEOUT;${TIMEOUT};${PROPERTIES}")
+  if(SLOW)
+    greta_add_tests("${SLOW}" ${SLICE} "LABELS;slow;TIMEOUT;${TIMEOUT};${PROPERTIES}")
+  endif()
+  greta_add_tests("-${SLOW}:${LONG}" ${SLICE} "TIMEOUT;${TIMEOUT};${PROPERTIES}")
 endif()

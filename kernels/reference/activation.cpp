@@ -3,10 +3,13 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/reference/roundoff.hpp"
+
 namespace greta {
 namespace {
 
-constexpr double u = 0x1p-24;
+using reference::u;
+
 constexpr double sqrt_half = 0.70710678118654752440;
 
 /// Relative error of an exponential in f32, whose result is taken as it is.
@@ -15,17 +18,17 @@ double exp_error(double x) {
 }
 
 /// t of x / (1 + e^-t).
-double gate_argument(Activation function, double x) {
-  if (function == Activation::silu) return x;
+double gate_argument(ActivationFunction function, double x) {
+  if (function == ActivationFunction::silu) return x;
   constexpr double sqrt_2_over_pi = 0.79788456080286535588;
   return 2 * sqrt_2_over_pi * (x + 0.044715 * x * x * x);
 }
 
 /// Relative.
-double gate_error(Activation function, double x) {
+double gate_error(ActivationFunction function, double x) {
   const double t = gate_argument(function, x);
   const double weight = 1 / (1 + std::exp(t));
-  const double in_t = function == Activation::silu ? 0 : 7 * u * std::abs(t);
+  const double in_t = function == ActivationFunction::silu ? 0 : 7 * u * std::abs(t);
   return weight * (exp_error(t) + in_t) + 6 * u;
 }
 
@@ -39,16 +42,16 @@ double erf_error(double x) {
 
 }  // namespace
 
-double activate(Activation function, double x) {
+double activate(ActivationFunction function, double x) {
   if (x == -std::numeric_limits<double>::infinity()) return 0;
-  if (function == Activation::gelu_erf) return x / 2 * std::erfc(-x * sqrt_half);
+  if (function == ActivationFunction::gelu_erf) return x / 2 * std::erfc(-x * sqrt_half);
   return x / (1 + std::exp(-gate_argument(function, x)));
 }
 
-double activation_error(Activation function, double x) {
+double activation_error(ActivationFunction function, double x) {
   if (std::isinf(x)) return x < 0 ? 0x1p-106 : 0;
   const double vanished = std::abs(x) * 0x1p-115;
-  if (function == Activation::gelu_erf) return erf_error(x) + vanished;
+  if (function == ActivationFunction::gelu_erf) return erf_error(x) + vanished;
   return std::abs(activate(function, x)) * gate_error(function, x) + vanished;
 }
 

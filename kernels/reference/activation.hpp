@@ -3,14 +3,14 @@
 namespace greta {
 
 /// Functions of one element, x times a sigmoid-like factor between 0 and 1.
-enum class Activation {
+enum class ActivationFunction {
   silu,       ///< x / (1 + e^-x)
   gelu_tanh,  ///< x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
   gelu_erf,   ///< x/2 (1 + erf(x / sqrt(2)))
 };
 
 /// The function itself; where x is -infinity, its limit 0.
-double activate(Activation function, double x);
+double activate(ActivationFunction function, double x);
 
 /// How far a computation in f32 may be off, for an x that is exact. With u = 2^-24 and the
 /// precision that Vulkan demands (exp within 3 + 2|x| ulp, a division within 2.5 ulp):
@@ -28,6 +28,6 @@ double activate(Activation function, double x);
 /// result 0 where the result is below 2^-126, or where x is, whose result is below 2^-127, so that
 /// it is off by less than 2^-126 in all. Whoever stores the result adds that once (rounded()), and
 /// whoever multiplies it adds it times the other factor.
-double activation_error(Activation function, double x);
+double activation_error(ActivationFunction function, double x);
 
 }  // namespace greta

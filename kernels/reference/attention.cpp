@@ -13,6 +13,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/reference/findings.hpp"
 #include "kernels/reference/gemm_error.hpp"
+#include "kernels/reference/roundoff.hpp"
 
 namespace greta {
 namespace {
@@ -20,8 +21,8 @@ namespace {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Row = Eigen::Array<double, 1, Eigen::Dynamic>;
 
-constexpr double u = 0x1p-24;
-constexpr double slack = 1.001;  // second-order terms
+using reference::slack;
+using reference::u;
 
 const HostTensor& tensor(const std::vector<HostTensor>& inputs, std::string_view name) {
   const auto found = std::find_if(inputs.begin(), inputs.end(),

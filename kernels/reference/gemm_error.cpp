@@ -4,17 +4,17 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "kernels/reference/roundoff.hpp"
+
 namespace greta {
 namespace {
 
-constexpr double u = 0x1p-24;
-
-/// Second-order terms of the bounds.
-constexpr double slack = 1.001;
+using reference::slack;
+using reference::u;
 
 /// How much an activation may change where its argument is off by `error`: 1.13 times that; below
 /// -2, where silu and gelu fall from 0 without turning, no more than at either end.
-double changed(Activation function, double x, double error) {
+double changed(ActivationFunction function, double x, double error) {
   const double most = 1.13 * error;
   if (!(x + error < -2)) return most;
   const double value = activate(function, x);
@@ -35,8 +35,8 @@ GemmErrorModel::GemmErrorModel(const Problem& problem) : out_(problem.out_dtype)
   const auto contains = [&](const char* word) { return epilogue.find(word) != std::string::npos; };
   bias_ = contains("bias");
   residual_ = contains("residual");
-  if (contains("silu")) activation_ = Activation::silu;
-  if (contains("gelu")) activation_ = Activation::gelu_tanh;
+  if (contains("silu")) activation_ = ActivationFunction::silu;
+  if (contains("gelu")) activation_ = ActivationFunction::gelu_tanh;
   // The factors are f32 numbers.
   alpha_ = std::strtof(problem.attribute("alpha", "1").c_str(), nullptr);
   beta_ = std::strtof(problem.attribute("beta", "0").c_str(), nullptr);

@@ -58,7 +58,7 @@ class GemmErrorModel {
   double least() const;
 
  private:
-  std::optional<Activation> activation_;
+  std::optional<ActivationFunction> activation_;
   bool bias_ = false;
   bool residual_ = false;
   double alpha_ = 1, beta_ = 0;

@@ -5,12 +5,12 @@
 
 #include "kernels/model/tensor.hpp"
 #include "kernels/reference/parallel.hpp"
+#include "kernels/reference/roundoff.hpp"
 
 /// What the references of operations on rows share.
 namespace greta::rows {
 
-/// u, the unit roundoff of f32.
-constexpr double u = 0x1p-24;
+using reference::u;
 
 /// Merges of partial sums that a sum of n elements passes through: rounds of a thread, of which
 /// there are at most max(8, n / 256) (the spaces' constraint "rounds"), then a tree over at most

@@ -12,7 +12,7 @@ namespace greta {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double u = rows::u;
+using reference::u;
 
 /// An element as it goes into the exponential, and what rounding it to f32 may have changed.
 struct Score {

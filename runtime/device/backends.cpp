@@ -6,18 +6,12 @@
 
 #include "runtime/device/backend.hpp"
 #include "runtime/device/hip/hip_backend.hpp"
+#include "runtime/device/text.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
 
 namespace greta {
 
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
 
 /// Real GPUs before what merely acts as one.
 int rank(const ProbedDevice& device) {
@@ -66,13 +60,13 @@ Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Ba
     std::move(probe.devices.begin(), probe.devices.end(), std::back_inserter(devices));
   }
   const ProbedDevice* chosen = nullptr;
-  const std::string part = lower(wanted);
+  const std::string part = lowercase(wanted);
   for (const auto& device : devices) {
     if (device.info.id() == part) {
       chosen = &device;
       break;
     }
-    const auto names = lower(device.info.name + "\n" + device.info.architecture);
+    const auto names = lowercase(device.info.name + "\n" + device.info.architecture);
     const bool matches = part == "auto" || (!part.empty() && names.find(part) != std::string::npos);
     if (!matches || !device.usable) continue;
     if (chosen == nullptr || rank(device) > rank(*chosen)) chosen = &device;

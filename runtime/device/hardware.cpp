@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/device/first_line.hpp"
 #include "runtime/device/input_file.hpp"
+#include "runtime/device/text.hpp"
 
 namespace greta {
 
@@ -145,13 +145,6 @@ constexpr std::array caches{
 
 constexpr std::uint64_t unknown_cache_mebibytes = 256;
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
 /// "32768K" in bytes.
 std::uint64_t parse_size(const std::string& text) {
   if (text.empty()) return 0;
@@ -198,7 +191,7 @@ std::string host_model() {
 }  // namespace
 
 std::string gpu_architecture(std::string_view device_name) {
-  const std::string name = lower(device_name);
+  const std::string name = lowercase(device_name);
   if (const auto start = name.find("gfx"); start != std::string::npos) {
     const auto end = std::find_if_not(name.begin() + static_cast<std::ptrdiff_t>(start) + 3,
                                       name.end(), [](unsigned char c) { return std::isxdigit(c); });
@@ -219,7 +212,7 @@ std::string gpu_architecture(std::string_view device_name) {
 
 std::uint64_t gpu_last_level_cache_bytes(std::string_view device_name,
                                          std::string_view architecture) {
-  const std::string text = lower(device_name) + "\n" + lower(architecture);
+  const std::string text = lowercase(device_name) + "\n" + lowercase(architecture);
   for (const auto& [part, mebibytes] : caches) {
     if (text.find(part) != std::string::npos) return mebibytes << 20;
   }

@@ -33,6 +33,11 @@ struct Failure {
   std::string log;      ///< everything the compiler or driver said; may be empty
 };
 
+/// What cannot be as it was asked for, in one line.
+inline Failure invalid_argument(std::string message) {
+  return {Status::invalid_argument, std::move(message), {}};
+}
+
 /// Trouble that ends the run. Only thrown where no caller could go on.
 class Error : public std::runtime_error {
  public:

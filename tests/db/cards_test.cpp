@@ -7,7 +7,7 @@
 
 #include "tests/db/fixture.hpp"
 
-namespace greta {
+namespace greta::cards_test {
 namespace {
 
 /// The sample device as HIP shows it.
@@ -153,4 +153,4 @@ TEST(CompareCertified, HasTheFasterOneFirstWhicheverComesFirst) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::cards_test

@@ -8,7 +8,7 @@
 #include "db/sqlite/rows.hpp"
 #include "tests/db/fixture.hpp"
 
-namespace greta {
+namespace greta::concurrency_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -130,4 +130,4 @@ TEST(Concurrency, WorksWithoutWriteAheadLog) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::concurrency_test

@@ -5,7 +5,7 @@
 
 #include "tests/db/fixture.hpp"
 
-namespace greta {
+namespace greta::damage_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -152,4 +152,4 @@ TEST(Damage, CheckReportsIt) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::damage_test

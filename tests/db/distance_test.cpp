@@ -8,7 +8,7 @@
 
 #include "kernels/catalog.hpp"
 
-namespace greta {
+namespace greta::distance_test {
 namespace {
 
 Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -61,4 +61,4 @@ TEST(ShapeDistance, OfFlagsIsFinite) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::distance_test

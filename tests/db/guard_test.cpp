@@ -10,7 +10,7 @@
 #include "tests/db/fixture.hpp"
 #include "tests/db/plain.hpp"
 
-namespace greta {
+namespace greta::guard_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -105,4 +105,4 @@ TEST(Guard, PruneNamesTheSoundRowsThatGoWithDamagedOnes) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::guard_test

@@ -8,7 +8,7 @@
 
 #include "tests/db/fixture.hpp"
 
-namespace greta {
+namespace greta::json_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -177,4 +177,4 @@ TEST(JsonForms, NumbersOutOfRangeAreErrors) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::json_test

@@ -11,7 +11,7 @@
 
 #include "tests/db/fixture.hpp"
 
-namespace greta {
+namespace greta::kill_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -115,4 +115,4 @@ TEST(Kill, OneOfTwoWritersLeavesTheOtherRunning) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::kill_test

@@ -9,7 +9,7 @@
 #include "tests/db/fixture.hpp"
 #include "tests/db/random_contents.hpp"
 
-namespace greta {
+namespace greta::merge_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -142,4 +142,4 @@ TEST_F(Merging, KeepsTheSessionsAndTrialsThatAreHere) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::merge_test

@@ -8,7 +8,7 @@
 #include "db/sqlite/rows.hpp"
 #include "tests/db/fixture.hpp"
 
-namespace greta {
+namespace greta::migration_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -180,4 +180,4 @@ TEST(Migration, NewerSchemaIsSeenInTheLogToo) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::migration_test

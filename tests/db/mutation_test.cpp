@@ -8,7 +8,7 @@
 #include "tests/db/fixture.hpp"
 #include "tests/db/random_contents.hpp"
 
-namespace greta {
+namespace greta::mutation_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -135,4 +135,4 @@ TEST(MutationLong, TwentyThousandDatabasesCrashNothing) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::mutation_test

@@ -13,7 +13,7 @@
 #include "tests/db/plain.hpp"
 #include "tests/db/random_contents.hpp"
 
-namespace greta {
+namespace greta::quarantine_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -330,4 +330,4 @@ TEST(Quarantine, RowsThatOtherProcessesReplaceAreNoLossButTheirReturnIs) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::quarantine_test

@@ -9,7 +9,7 @@
 #include "db/sqlite/rows.hpp"
 #include "tests/db/fixture.hpp"
 
-namespace greta {
+namespace greta::refusal_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -333,4 +333,4 @@ TEST(FullDisk, SaysSo) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::refusal_test

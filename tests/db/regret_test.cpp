@@ -8,7 +8,7 @@
 #include "kernels/catalog.hpp"
 #include "tests/db/fixture.hpp"
 
-namespace greta {
+namespace greta::regret_test {
 namespace {
 
 Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -169,4 +169,4 @@ TEST_F(RegretTest, IsStoredWithTheResultAndGoesWithIt) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::regret_test

@@ -9,7 +9,7 @@
 #include "db/sqlite/winner_rows.hpp"
 #include "tests/db/fixture.hpp"
 
-namespace greta {
+namespace greta::round_trip_test {
 namespace {
 
 TunedDb open(const std::filesystem::path& file) {
@@ -268,4 +268,4 @@ TEST(RoundTrip, LookupsUseIndices) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::round_trip_test

@@ -5,7 +5,7 @@
 #include "db/tuned_db.hpp"
 #include "tests/db/fixture.hpp"
 
-namespace greta {
+namespace greta::safety_test {
 namespace {
 
 UnsafePart part(const std::string& check) {
@@ -66,4 +66,4 @@ TEST(Safety, FeaturesAreMaskedAndTheIdentityStays) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::safety_test

@@ -10,7 +10,7 @@
 #include "tests/db/fixture.hpp"
 #include "tests/db/random_contents.hpp"
 
-namespace greta {
+namespace greta::ship_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -170,4 +170,4 @@ TEST(Ship, MergesBackIntoAnOrdinaryDatabase) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::ship_test

@@ -14,7 +14,7 @@
 
 #include "tests/db/fixture.hpp"
 
-namespace greta {
+namespace greta::storm_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -151,4 +151,4 @@ TEST(StormLong, ThirtyTwoProcessesForHalfAMinute) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::storm_test

@@ -6,7 +6,7 @@
 #include "runtime/device/log.hpp"
 #include "tests/device/conformance.hpp"
 
-namespace greta::test {
+namespace greta::test::conformance_compile_test {
 
 namespace {
 
@@ -298,4 +298,4 @@ TEST_P(ConformanceCompile, ACacheThatCannotBeWrittenIsSaidOnce) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::conformance_compile_test

@@ -1,6 +1,6 @@
 #include "tests/device/conformance.hpp"
 
-namespace greta::test {
+namespace greta::test::conformance_failure_test {
 
 namespace {
 
@@ -133,4 +133,4 @@ void main() { atomicAdd(to.count, 1UL); }
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::conformance_failure_test

@@ -2,7 +2,7 @@
 
 #include "tests/device/conformance.hpp"
 
-namespace greta::test {
+namespace greta::test::conformance_graph_test {
 
 namespace {
 
@@ -245,4 +245,4 @@ TEST_P(ConformanceGraph, BelongsToItsDevice) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::conformance_graph_test

@@ -4,7 +4,7 @@
 
 #include "tests/device/conformance.hpp"
 
-namespace greta::test {
+namespace greta::test::conformance_memory_test {
 
 namespace {
 
@@ -140,4 +140,4 @@ TEST_P(ConformanceMemory, StreamsCopyAndFill) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::conformance_memory_test

@@ -2,7 +2,7 @@
 
 #include "tests/device/conformance.hpp"
 
-namespace greta::test {
+namespace greta::test::conformance_stream_test {
 
 namespace {
 
@@ -272,4 +272,4 @@ TEST_P(ConformanceStream, ObjectsMayOutliveTheirDevice) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::conformance_stream_test

@@ -9,7 +9,7 @@
 
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 
-namespace greta::vulkan {
+namespace greta::vulkan::cooperative_matrix_test {
 
 namespace {
 
@@ -206,4 +206,4 @@ TEST(KhrMatrices, AMatrixWithoutARoleIsRefused) {
 
 }  // namespace
 
-}  // namespace greta::vulkan
+}  // namespace greta::vulkan::cooperative_matrix_test

@@ -9,7 +9,7 @@
 #include "runtime/device/log.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::core_test {
 
 namespace {
 
@@ -107,4 +107,4 @@ TEST(Log, LinesGoToTheSinkWhileThereIsOne) {
 
 }  // namespace
 
-}  // namespace greta
+}  // namespace greta::core_test

@@ -7,7 +7,7 @@
 #include "runtime/device/vulkan/spirv_info.hpp"
 #include "tests/device/conformance.hpp"
 
-namespace greta::test {
+namespace greta::test::hardware_test {
 
 namespace {
 
@@ -142,4 +142,4 @@ TEST(GlslCompiler, SaysWhatItIs) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::hardware_test

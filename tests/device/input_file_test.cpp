@@ -12,7 +12,7 @@
 #include "runtime/device/log.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::input_file_test {
 namespace {
 
 TEST(InputFile, ReadsTheWhole) {
@@ -75,4 +75,4 @@ TEST(InputFile, WhatTheSystemSaysMayBeLong) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::input_file_test

@@ -10,7 +10,7 @@
 #include "runtime/device/log.hpp"
 #include "tests/device/conformance.hpp"
 
-namespace greta::test {
+namespace greta::test::kernel_cache_test {
 
 namespace {
 
@@ -89,4 +89,4 @@ TEST(KernelCache, ReadersNeverSeeHalfAnEntry) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::kernel_cache_test

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace greta {
+namespace greta::memory_pool_test {
 
 namespace {
 
@@ -181,4 +181,4 @@ TEST_F(MemoryPoolTest, RandomUseNeverOverlapsAndEndsEmpty) {
 
 }  // namespace
 
-}  // namespace greta
+}  // namespace greta::memory_pool_test

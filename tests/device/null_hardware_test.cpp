@@ -2,7 +2,7 @@
 
 #include "tests/device/conformance.hpp"
 
-namespace greta::test {
+namespace greta::test::null_hardware_test {
 
 namespace {
 
@@ -114,4 +114,4 @@ TEST(CompileOnlyNames, UnknownOnesAreRefused) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::null_hardware_test

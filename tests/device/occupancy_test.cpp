@@ -6,7 +6,7 @@
 
 #include "runtime/device/architectures.hpp"
 
-namespace greta {
+namespace greta::occupancy_test {
 namespace {
 
 struct Use {
@@ -112,4 +112,4 @@ TEST(Occupancy, IsUnknownWhereTheDeviceIs) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::occupancy_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace greta {
+namespace greta::printable_test {
 namespace {
 
 TEST(Printable, TextStaysAsItIs) {
@@ -59,4 +59,4 @@ TEST(Printable, AllPairsOfBytes) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::printable_test

@@ -4,7 +4,7 @@
 
 #include <new>
 
-namespace greta {
+namespace greta::refusal_test {
 
 namespace {
 
@@ -29,4 +29,4 @@ TEST(Refusals, KeepTheStatusOfWhatWasThrown) {
 
 }  // namespace
 
-}  // namespace greta
+}  // namespace greta::refusal_test

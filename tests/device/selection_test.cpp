@@ -4,7 +4,7 @@
 #include "runtime/device/backend.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
 
-namespace greta {
+namespace greta::selection_test {
 
 namespace {
 
@@ -150,4 +150,4 @@ TEST(NoDriver, IsAReasonNotAnError) {
 
 }  // namespace
 
-}  // namespace greta
+}  // namespace greta::selection_test

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <thread>
 
-namespace greta {
+namespace greta::stall_watch_test {
 namespace {
 
 constexpr int stalled = 7;
@@ -99,4 +99,4 @@ TEST(StallWatch, IsNothingWhereNobodyWatches) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::stall_watch_test

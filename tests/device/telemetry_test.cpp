@@ -9,7 +9,7 @@
 
 #include "tests/device/conformance.hpp"
 
-namespace greta::test {
+namespace greta::test::telemetry_test {
 
 namespace {
 
@@ -87,4 +87,4 @@ TEST(Telemetry, TheDeviceLayerReports) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::telemetry_test

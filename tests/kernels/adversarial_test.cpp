@@ -14,7 +14,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/random_problem.hpp"
 
-namespace greta {
+namespace greta::adversarial_test {
 namespace {
 
 /// What the rows of tensors have.
@@ -153,4 +153,4 @@ TEST(AdversarialInputs, HaveExpectedResultsWithBounds) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::adversarial_test

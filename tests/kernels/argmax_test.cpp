@@ -10,7 +10,7 @@
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::argmax_test {
 namespace {
 
 const double infinity = std::numeric_limits<double>::infinity();
@@ -142,4 +142,4 @@ TEST(ArgmaxDefault, SplitsFewLongRowsAndSharesWorkgroupsAmongShortOnes) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::argmax_test

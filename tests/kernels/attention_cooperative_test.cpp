@@ -12,7 +12,7 @@
 #include "tests/kernels/cooperative_gpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::attention_cooperative_test {
 namespace {
 
 using test::attention_problem;
@@ -144,4 +144,4 @@ TEST(AttentionCooperative, IsTheDefaultOfManyQueriesWhereTheDeviceHasMatrices) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::attention_cooperative_test

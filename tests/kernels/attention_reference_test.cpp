@@ -7,7 +7,7 @@
 #include "kernels/reference/attention.hpp"
 #include "tests/kernels/attention_cpu.hpp"
 
-namespace greta {
+namespace greta::attention_reference_test {
 namespace {
 
 using test::attention_inputs;
@@ -196,4 +196,4 @@ TEST(AttentionReference, CatchesAResultOfTheWrongShape) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::attention_reference_test

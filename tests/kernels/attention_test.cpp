@@ -12,7 +12,7 @@
 #include "tests/kernels/attention_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::attention_test {
 namespace {
 
 using test::attention_inputs;
@@ -348,4 +348,4 @@ TEST(Attention, CountsWorkAsItsPeersDo) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::attention_test

@@ -6,7 +6,7 @@
 
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::catalog_test {
 namespace {
 
 std::optional<std::string> even_digit(const std::string& text) {
@@ -192,4 +192,4 @@ TEST(CheckProblem, JudgesWhatNoOptionMade) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::catalog_test

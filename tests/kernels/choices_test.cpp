@@ -11,7 +11,7 @@
 #include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
 
-namespace greta {
+namespace greta::choices_test {
 namespace {
 
 DeviceInfo device(const char* architecture) {
@@ -93,4 +93,4 @@ TEST(SampleChoices, AreDifferentAndOfOneVariant) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::choices_test

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace greta {
+namespace greta::compiled_plan_test {
 namespace {
 
 class NamedKernel final : public Kernel {
@@ -126,4 +126,4 @@ TEST(CompiledPlan, PassesFailuresOn) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::compiled_plan_test

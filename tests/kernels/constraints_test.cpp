@@ -10,7 +10,7 @@
 #include "runtime/device/architectures.hpp"
 #include "tests/kernels/cooperative_gpu.hpp"
 
-namespace greta {
+namespace greta::constraints_test {
 namespace {
 
 /// One of each kind of Vulkan's devices and all of HIP's architectures.
@@ -82,4 +82,4 @@ INSTANTIATE_TEST_SUITE_P(Operations, Constraints, testing::ValuesIn(catalog()),
                          [](const auto& tested) { return tested.param->name; });
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::constraints_test

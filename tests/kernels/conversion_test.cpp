@@ -13,7 +13,7 @@
 #include "kernels/templates/common/render.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::conversion_test {
 namespace {
 
 using Words = std::vector<std::uint32_t>;
@@ -151,4 +151,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, Conversion, ::testing::ValuesIn(test::usable_d
                          [](const auto& instance) { return test::device_name(instance.param); });
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::conversion_test

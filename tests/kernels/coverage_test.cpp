@@ -10,7 +10,7 @@
 #include "kernels/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::coverage_test {
 namespace {
 
 class CoverageOf : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
@@ -57,4 +57,4 @@ INSTANTIATE_TEST_SUITE_P(Catalog, CoverageOf,
                          });
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::coverage_test

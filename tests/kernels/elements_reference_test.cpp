@@ -12,7 +12,7 @@
 #include "kernels/reference/elements.hpp"
 #include "tests/kernels/filled.hpp"
 
-namespace greta {
+namespace greta::elements_reference_test {
 namespace {
 
 using test::filled;
@@ -223,8 +223,9 @@ TEST(ElementsReference, AnOutputOfAnotherShapeFails) {
   EXPECT_EQ(verdict.bound, 0) << "no error is allowed";
 }
 
-TEST(Activation, VanishesAndKeepsInfinityAndNan) {
-  for (const Activation f : {Activation::silu, Activation::gelu_tanh, Activation::gelu_erf}) {
+TEST(ActivationFunction, VanishesAndKeepsInfinityAndNan) {
+  for (const ActivationFunction f :
+       {ActivationFunction::silu, ActivationFunction::gelu_tanh, ActivationFunction::gelu_erf}) {
     EXPECT_EQ(activate(f, infinity), infinity);
     EXPECT_EQ(activate(f, -infinity), 0);
     EXPECT_TRUE(std::isnan(activate(f, nan)));
@@ -236,4 +237,4 @@ TEST(Activation, VanishesAndKeepsInfinityAndNan) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::elements_reference_test

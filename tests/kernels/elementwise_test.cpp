@@ -11,7 +11,7 @@
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::elementwise_test {
 namespace {
 
 class Elementwise : public ::testing::TestWithParam<std::string> {
@@ -190,4 +190,4 @@ TEST(ElementwiseSpace, ConstraintsSayWhy) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::elementwise_test

@@ -13,7 +13,7 @@
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::gemm_cooperative_test {
 namespace {
 
 using test::gemm_problem;
@@ -165,4 +165,4 @@ TEST(GemmCooperative, TheTextRefusesBrokenParameters) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::gemm_cooperative_test

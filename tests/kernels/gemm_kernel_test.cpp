@@ -10,7 +10,7 @@
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::gemm_kernel_test {
 namespace {
 
 using test::gemm_problem;
@@ -231,4 +231,4 @@ TEST(GemmKernelOnTheBestDevice, TheDefaultIsRightForLongK) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::gemm_kernel_test

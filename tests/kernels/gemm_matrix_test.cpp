@@ -10,7 +10,7 @@
 // tiles get to shared memory, how fragments are read, what becomes of slices, edges everywhere.
 // Copies to shared memory are done there when a thread waits for them, so a wait that is missing or
 // too weak is a wrong result.
-namespace greta {
+namespace greta::gemm_matrix_test {
 namespace {
 
 using test::gemm_problem;
@@ -94,4 +94,4 @@ std::string name_of(const ::testing::TestParamInfo<GemmMatrix::ParamType>& insta
 INSTANTIATE_TEST_SUITE_P(Ways, GemmMatrix, ::testing::ValuesIn(cases()), name_of);
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::gemm_matrix_test

@@ -10,7 +10,7 @@
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::gemm_reference_test {
 namespace {
 
 using test::cpu_gemm;
@@ -240,4 +240,4 @@ TEST(GemmErrorModel, HoldsVanishingActivationsToWhatIsLeftOfThem) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::gemm_reference_test

@@ -8,7 +8,7 @@
 #include "runtime/device/architectures.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 
-namespace greta {
+namespace greta::gemm_space_test {
 namespace {
 
 using test::gemm_problem;
@@ -338,4 +338,4 @@ TEST(GemmTemplate, CountsWorkAndOperands) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::gemm_space_test

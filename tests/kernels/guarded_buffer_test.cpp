@@ -9,7 +9,7 @@
 #include "kernels/launch/prepared_plan.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::guarded_buffer_test {
 namespace {
 
 /// What begins a kernel of one thread that knows 16-bit elements by their address.
@@ -205,4 +205,4 @@ TEST(GuardedBuffer, PoisonIsNaNToTheLastByte) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::guarded_buffer_test

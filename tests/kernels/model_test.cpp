@@ -11,7 +11,7 @@
 #include "runtime/device/hash.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::model_test {
 namespace {
 
 std::uint16_t store16(DType type, double value) {
@@ -161,4 +161,4 @@ TEST(Embedded, FindsEveryFileAndNamesAMissingOne) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::model_test

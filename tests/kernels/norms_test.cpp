@@ -10,7 +10,7 @@
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
 
-namespace greta {
+namespace greta::norms_test {
 namespace {
 
 using test::Attributes;
@@ -286,4 +286,4 @@ TEST(NormProblems, CountBytes) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::norms_test

@@ -7,7 +7,7 @@
 
 #include "kernels/model/random.hpp"
 
-namespace greta {
+namespace greta::problem_test {
 namespace {
 
 Problem example() {
@@ -120,4 +120,4 @@ TEST(Problem, ParseSaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::problem_test

@@ -11,7 +11,7 @@
 #include "kernels/choices.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-namespace greta {
+namespace greta::property_test {
 namespace {
 
 /// Of an operation and a device.
@@ -124,4 +124,4 @@ INSTANTIATE_TEST_SUITE_P(Catalog, LongProperty,
                          });
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::property_test

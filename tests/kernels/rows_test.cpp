@@ -10,7 +10,7 @@
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
 
-namespace greta {
+namespace greta::rows_test {
 namespace {
 
 /// Every operation whose dimensions are rows and cols and that has these kernels.
@@ -116,4 +116,4 @@ INSTANTIATE_TEST_SUITE_P(Operations, RowSpace, ::testing::ValuesIn(row_operation
                          [](const auto& instance) { return instance.param; });
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::rows_test

@@ -12,7 +12,7 @@
 #include "kernels/reference/findings.hpp"
 #include "tests/kernels/filled.hpp"
 
-namespace greta {
+namespace greta::screen_test {
 namespace {
 
 using test::filled;
@@ -130,4 +130,4 @@ INSTANTIATE_TEST_SUITE_P(Types, ScreenTest,
                          [](const auto& type) { return std::string(to_string(type.param)); });
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::screen_test

@@ -12,7 +12,7 @@
 #include "kernels/coverage.hpp"
 #include "runtime/device/architectures.hpp"
 
-namespace greta {
+namespace greta::small_problems_test {
 namespace {
 
 const DeviceInfo device = architecture_info("gfx942").value();
@@ -110,4 +110,4 @@ TEST(SameKernels, AreNotOthers) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::small_problems_test

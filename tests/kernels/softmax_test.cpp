@@ -10,7 +10,7 @@
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
 
-namespace greta {
+namespace greta::softmax_test {
 namespace {
 
 using test::Attributes;
@@ -219,4 +219,4 @@ TEST(SoftmaxProblem, CountsBytes) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::softmax_test

@@ -9,7 +9,7 @@
 
 #include "kernels/model/random.hpp"
 
-namespace greta {
+namespace greta::space_test {
 namespace {
 
 /// A constraint that allows a random subset of its parameters' combinations.
@@ -322,4 +322,4 @@ TEST(Config, TextHashAndLookup) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::space_test

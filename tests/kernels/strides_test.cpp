@@ -13,7 +13,7 @@
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
 
-namespace greta {
+namespace greta::strides_test {
 namespace {
 
 using test::Attributes;
@@ -211,4 +211,4 @@ TEST(StrideOptions, WorkIsThatOfTheElements) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::strides_test

@@ -10,7 +10,7 @@
 #include "tests/temporary_folder.hpp"
 #include "tuner/bench/call_processes.hpp"
 
-namespace greta {
+namespace greta::bench_calls_test {
 namespace {
 
 Benchmark benchmark_named(const std::string& op) {
@@ -147,4 +147,4 @@ TEST_F(BenchCalls, AProgramThatIsNotThereIsAFailure) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::bench_calls_test

@@ -8,7 +8,7 @@
 
 #include "tuner/bench/compare.hpp"
 
-namespace greta {
+namespace greta::bench_compare_test {
 namespace {
 
 using Blocks = std::vector<std::vector<double>>;
@@ -340,4 +340,4 @@ TEST(BenchCompare, RowsThatFailAndRowsOfOneSideAreTold) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::bench_compare_test

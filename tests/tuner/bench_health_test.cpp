@@ -6,7 +6,7 @@
 
 #include "tuner/bench/health.hpp"
 
-namespace greta {
+namespace greta::bench_health_test {
 namespace {
 
 /// A check by a shell script in the place of the program.
@@ -42,4 +42,4 @@ TEST(BenchHealth, AProcessThatSaidNothingOrWasStoppedHasNoReason) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::bench_health_test

@@ -8,7 +8,7 @@
 #include "tests/temporary_folder.hpp"
 #include "tuner/bench/preset.hpp"
 
-namespace greta {
+namespace greta::bench_preset_test {
 namespace {
 
 class BenchPreset : public testing::Test {
@@ -119,4 +119,4 @@ TEST(BenchPresetSchema, IsTheOneThatIsShipped) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::bench_preset_test

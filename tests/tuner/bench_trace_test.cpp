@@ -10,7 +10,7 @@
 #include "tuner/bench/trace.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
-namespace greta {
+namespace greta::bench_trace_test {
 namespace {
 
 nlohmann::json written(const Trace& trace) {
@@ -79,4 +79,4 @@ TEST(BenchTrace, HoldsWhatTelemetryTells) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::bench_trace_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace greta {
+namespace greta::budget_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -90,4 +90,4 @@ TEST(Budget, OfTrialsAndSharesIsSpentByTrials) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::budget_test

@@ -25,7 +25,7 @@
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/run_case.hpp"
 
-namespace greta {
+namespace greta::bundle_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -279,4 +279,4 @@ TEST(FailedChoiceCase, WhatIsNoModuleIsNotLoaded) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::bundle_test

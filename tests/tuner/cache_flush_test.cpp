@@ -12,7 +12,7 @@
 #include "tuner/measure/ceiling_kernels.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
-namespace greta {
+namespace greta::cache_flush_test {
 namespace {
 
 class ReadKernel : public ::testing::TestWithParam<const char*> {};
@@ -70,4 +70,4 @@ TEST(CacheFlush, TakesMoreThanTheCacheHolds) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::cache_flush_test

@@ -15,7 +15,7 @@
 #include "runtime/device/log.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::card_lock_test {
 namespace {
 
 const std::atomic<bool> never{false};
@@ -168,4 +168,4 @@ TEST(CardLock, DevicesOfOneCardAndOfTheCpuShareAKey) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::card_lock_test

@@ -18,7 +18,7 @@
 #include "tuner/compile/target_compiler.hpp"
 #include "tuner/measure/ceiling_kernels.hpp"
 
-namespace greta {
+namespace greta::ceilings_test {
 namespace {
 
 class CeilingsOf : public ::testing::TestWithParam<const char*> {};
@@ -160,4 +160,4 @@ TEST(Ceilings, WhatNoDeviceHasWasNotMeasured) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::ceilings_test

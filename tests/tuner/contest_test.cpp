@@ -10,7 +10,7 @@
 #include "tests/tuner/fake_evaluator.hpp"
 #include "tests/tuner/silent_observer.hpp"
 
-namespace greta {
+namespace greta::contest_test {
 namespace {
 
 class ContestTest : public ::testing::Test {
@@ -125,4 +125,4 @@ TEST_F(ContestTest, TheFastestOfThreeIsComparedWithBothOthers) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::contest_test

@@ -16,7 +16,7 @@
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 
-namespace greta {
+namespace greta::evaluate_test {
 namespace {
 
 Problem small_problem() {
@@ -362,4 +362,4 @@ TEST(WorkerEvaluator, AnUnknownDeviceIsAnErrorThatSaysSo) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::evaluate_test

@@ -8,7 +8,7 @@
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"
 
-namespace greta {
+namespace greta::interchange_test {
 namespace {
 
 TunableOpFile read(const std::string& text) {
@@ -126,4 +126,4 @@ TEST(T4, TrialsBecomeResults) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::interchange_test

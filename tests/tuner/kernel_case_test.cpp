@@ -18,7 +18,7 @@
 #include "tuner/compile/run_case.hpp"
 #include "tuner/compile/target_compiler.hpp"
 
-namespace greta {
+namespace greta::kernel_case_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -339,4 +339,4 @@ TEST_F(RunCase, RunsWhatATemplatePlans) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::kernel_case_test

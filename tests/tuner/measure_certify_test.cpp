@@ -8,7 +8,7 @@
 
 #include "tuner/measure/certify.hpp"
 
-namespace greta {
+namespace greta::measure_certify_test {
 namespace {
 
 Config config(int id) {
@@ -132,4 +132,4 @@ TEST(Certify, SureEnoughNeedsNarrowIntervals) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::measure_certify_test

@@ -10,7 +10,7 @@
 #include "tuner/measure/pace.hpp"
 #include "tuner/measure/sampler.hpp"
 
-namespace greta {
+namespace greta::measure_sampler_test {
 namespace {
 
 class Source {
@@ -176,4 +176,4 @@ TEST(WakeUp, KeepsTheHostAheadWhereCommandsAreIssuedOneByOne) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::measure_sampler_test

@@ -8,7 +8,7 @@
 
 #include "tuner/measure/statistics.hpp"
 
-namespace greta {
+namespace greta::measure_statistics_test {
 namespace {
 
 TEST(Statistics, MedianOfOddAndEvenCounts) {
@@ -78,4 +78,4 @@ TEST(Statistics, OnePairProvesNothing) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::measure_statistics_test

@@ -12,7 +12,7 @@
 #include "runtime/device/backend.hpp"
 #include "tests/tuner/tiny_kernel.hpp"
 
-namespace greta {
+namespace greta::operands_test {
 namespace {
 
 class OperandsTest : public ::testing::Test {
@@ -61,4 +61,4 @@ TEST_F(OperandsTest, OneElementBeforeTheStartIsSeen) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::operands_test

@@ -11,7 +11,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/table.hpp"
 
-namespace greta {
+namespace greta::print_test {
 namespace {
 
 /// What a function writes to a stream.
@@ -63,4 +63,4 @@ TEST(Print, StreamsOfTheLibraryGoTheSameWay) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::print_test

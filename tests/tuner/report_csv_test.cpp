@@ -7,7 +7,7 @@
 #include "tests/temporary_folder.hpp"
 #include "tuner/report/csv.hpp"
 
-namespace greta {
+namespace greta::report_csv_test {
 namespace {
 
 CsvRow example() {
@@ -102,4 +102,4 @@ TEST(ReportCsv, FilesOfOlderVersionsAreRead) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::report_csv_test

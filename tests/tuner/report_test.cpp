@@ -9,7 +9,7 @@
 
 #include "tuner/report/format.hpp"
 
-namespace greta {
+namespace greta::report_test {
 namespace {
 
 TEST(FormatRate, CountsBytesWhereMemoryLimits) {
@@ -80,4 +80,4 @@ TEST(ComparisonRow, SaysHowSureItIs) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::report_test

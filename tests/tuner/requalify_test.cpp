@@ -10,7 +10,7 @@
 #include "tests/tuner/silent_observer.hpp"
 #include "tuner/session/regret_rounds.hpp"
 
-namespace greta {
+namespace greta::requalify_test {
 namespace {
 
 class Requalify : public ::testing::Test {
@@ -116,4 +116,4 @@ TEST_F(Requalify, RegretIsMeasuredInRoundsWithTheWinner) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::requalify_test

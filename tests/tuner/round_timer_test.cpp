@@ -8,7 +8,7 @@
 #include "runtime/device/backend.hpp"
 #include "tests/tuner/tiny_kernel.hpp"
 
-namespace greta {
+namespace greta::round_timer_test {
 namespace {
 
 /// A candidate that counts its launches in its only operand.
@@ -68,4 +68,4 @@ TEST_F(RoundTimerTest, ACoarseClockGetsBatchesAndTheRoundThatShowedItDoesNotCoun
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::round_timer_test

@@ -6,7 +6,7 @@
 #include "tuner/replay/replay.hpp"
 #include "tuner/search/strategy.hpp"
 
-namespace greta {
+namespace greta::search_replay_test {
 namespace {
 
 const std::string folder = std::string(GRETA_TEST_DATA) + "/replay/";
@@ -101,4 +101,4 @@ TEST(LocalOnARecording, BeatsRandomSampling) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::search_replay_test

@@ -9,7 +9,7 @@
 #include "tuner/search/permutation.hpp"
 #include "tuner/search/strategy.hpp"
 
-namespace greta {
+namespace greta::search_strategy_test {
 namespace {
 
 std::vector<int> range(int count) {
@@ -253,4 +253,4 @@ TEST(Permutation, GivesEveryNumberOnceInAnOrderOfItsSeed) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::search_strategy_test

@@ -10,7 +10,7 @@
 #include "tests/tuner/fake_evaluator.hpp"
 #include "tests/tuner/silent_observer.hpp"
 
-namespace greta {
+namespace greta::session_test {
 namespace {
 
 class SessionTest : public ::testing::Test {
@@ -332,4 +332,4 @@ TEST_F(SessionTest, ABudgetOfOneTrialStillGivesAnAnswer) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::session_test

@@ -11,7 +11,7 @@
 #include "runtime/device/backend.hpp"
 #include "tests/forwarding_device.hpp"
 
-namespace greta {
+namespace greta::small_checks_test {
 namespace {
 
 using Values = std::map<std::string, int>;
@@ -213,4 +213,4 @@ TEST(SmallChecks, MemoryThatIsShortIsReleasedAndAskedForOnceMore) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::small_checks_test

@@ -8,23 +8,23 @@
 namespace greta {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-json one_or_list(const json& value) {
+ordered_json one_or_list(const ordered_json& value) {
   return {{"anyOf", {value, {{"type", "array"}, {"minItems", 1}, {"items", value}}}}};
 }
 
-json type_names(const KernelTemplate& kernel_template, bool of_output) {
-  json names = json::array();
+ordered_json type_names(const KernelTemplate& kernel_template, bool of_output) {
+  ordered_json names = ordered_json::array();
   for (const DTypes& pair : kernel_template.dtypes) {
-    const json name = to_string(of_output ? pair.out : pair.in);
+    const ordered_json name = to_string(of_output ? pair.out : pair.in);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return {{"enum", names}};
 }
 
-json attribute_schema(const Attribute& attribute) {
-  json schema{{"description", attribute.help + ": " + values_text(attribute)}};
+ordered_json attribute_schema(const Attribute& attribute) {
+  ordered_json schema{{"description", attribute.help + ": " + values_text(attribute)}};
   if (attribute.allowed.empty()) {
     schema["type"] = {"string", "number"};
   } else {
@@ -33,9 +33,9 @@ json attribute_schema(const Attribute& attribute) {
   return schema;
 }
 
-json operation_schema(const KernelTemplate& kernel_template) {
-  json properties{{"op", {{"const", kernel_template.name}}}};
-  json required = json::array({"op"});
+ordered_json operation_schema(const KernelTemplate& kernel_template) {
+  ordered_json properties{{"op", {{"const", kernel_template.name}}}};
+  ordered_json required = ordered_json::array({"op"});
   for (const auto& dimension : kernel_template.dimensions) {
     properties[dimension.name] = one_or_list({{"type", "integer"},
                                               {"minimum", dimension.least},
@@ -54,9 +54,9 @@ json operation_schema(const KernelTemplate& kernel_template) {
           {"additionalProperties", false}};
 }
 
-json problems_schema() {
-  json names = json::array();
-  json cases = json::array();
+ordered_json problems_schema() {
+  ordered_json names = ordered_json::array();
+  ordered_json cases = ordered_json::array();
   for (const auto* kernel_template : catalog()) {
     names.push_back(kernel_template->name);
     cases.push_back({{"if", {{"properties", {{"op", {{"const", kernel_template->name}}}}}}},
@@ -67,29 +67,30 @@ json problems_schema() {
           {"items",
            {{"type", "object"},
             {"properties", {{"op", {{"enum", names}}}}},
-            {"required", json::array({"op"})},
+            {"required", ordered_json::array({"op"})},
             {"allOf", cases}}}};
 }
 
-json names_schema(const std::string& description, const std::vector<Named>& known) {
-  const json list{{"type", "array"}, {"uniqueItems", true}, {"items", {{"enum", names_of(known)}}}};
+ordered_json names_schema(const std::string& description, const std::vector<Named>& known) {
+  const ordered_json list{
+      {"type", "array"}, {"uniqueItems", true}, {"items", {{"enum", names_of(known)}}}};
   return {{"description", description}, {"anyOf", {{{"const", "all"}}, list}}};
 }
 
-json whole(const std::string& description, int least, int most) {
+ordered_json whole(const std::string& description, int least, int most) {
   return {{"description", description}, {"type", "integer"}, {"minimum", least}, {"maximum", most}};
 }
 
-json text(const std::string& description) {
+ordered_json text(const std::string& description) {
   return {{"description", description}, {"type", "string"}};
 }
 
 }  // namespace
 
 std::string preset_schema() {
-  json budget = text("What each problem gets where it is tuned: 60s, 500 (trials) or 5%");
+  ordered_json budget = text("What each problem gets where it is tuned: 60s, 500 (trials) or 5%");
   budget["pattern"] = "^[0-9.]+(s|m|h|%)?$";
-  json schema{
+  ordered_json schema{
       {"$schema", "https://json-schema.org/draft/2020-12/schema"},
       {"title", "GRETA preset"},
       {"type", "object"},
@@ -109,7 +110,7 @@ std::string preset_schema() {
         {"runtime", names_schema("Costs of the runtime to measure", runtime_names())},
         {"problems", problems_schema()}}},
       {"additionalProperties", false},
-      {"$defs", json::object()}};
+      {"$defs", ordered_json::object()}};
   for (const auto* kernel_template : catalog()) {
     schema["$defs"][kernel_template->name] = operation_schema(*kernel_template);
   }

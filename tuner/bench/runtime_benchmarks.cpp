@@ -22,7 +22,7 @@ using Benchmarks = std::vector<Benchmark>;
 using Samples = Result<std::vector<double>>;
 
 constexpr int launches = 256;  // of one submission or graph
-constexpr double patience_s = 30;
+constexpr double stream_patience_s = 30;
 
 Benchmark runtime_benchmark(const Device& device, const std::string& op,
                             const std::string& problem = {}) {
@@ -85,7 +85,8 @@ struct EmptyLaunches {
     const auto recorded = op == "graph_replay" ? stream->replay(*graph) : record(*stream);
     if (!recorded) return recorded.failure();
     const double recorded_us = watch.seconds() * 1e6;
-    if (auto done = stream->synchronize(deadline_of(patience_s)); !done) return done.failure();
+    if (auto done = stream->synchronize(deadline_of(stream_patience_s)); !done)
+      return done.failure();
     return op == "record_launch" ? recorded_us : watch.seconds() * 1e6;
   }
   void open(Device& device) {
@@ -120,7 +121,7 @@ Benchmarks event_pair(Device& device) {
   benchmark.take = [&device, timer](int count) -> Samples {
     if (!*timer) timer->emplace(std::move(LaunchTimer::create(device, 0).value()));
     const LaunchTimer::Record nothing = [](Stream&) { return Result<void>{}; };
-    return (*timer)->take(nothing, count, 1, deadline_of(patience_s));
+    return (*timer)->take(nothing, count, 1, deadline_of(stream_patience_s));
   };
   return {benchmark};
 }
@@ -143,7 +144,7 @@ struct LongWork {
     if (auto r = stream->record(*start); !r) return r.failure();
     if (auto r = kernel.record(*stream, iterations); !r) return r.failure();
     if (auto r = stream->record(*stop); !r) return r.failure();
-    if (auto r = stream->synchronize(deadline_of(patience_s)); !r) return r.failure();
+    if (auto r = stream->synchronize(deadline_of(stream_patience_s)); !r) return r.failure();
     const double host_us = watch.seconds() * 1e6;
     const auto device_us = device.elapsed_us(*start, *stop);
     if (!device_us) return device_us;

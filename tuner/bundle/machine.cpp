@@ -14,11 +14,11 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/device/first_line.hpp"
 #include "runtime/device/hardware.hpp"
 #include "runtime/device/hip/compiler_program.hpp"
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/process.hpp"
+#include "runtime/device/text.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta {

@@ -16,15 +16,15 @@
 namespace greta {
 namespace {
 
-[[noreturn]] void refuse(const std::string& option, const std::string& value,
-                         const std::string& why) {
+[[noreturn]] void refuse_value(const std::string& option, const std::string& value,
+                               const std::string& why) {
   throw CommandError(exit_usage, fmt::format("{} {}: {}", option, value, why));
 }
 
 std::optional<DType> read_dtype(const std::string& option, const std::string& text) {
   if (text.empty()) return std::nullopt;
   const auto dtype = dtype_from_string(text);
-  if (!dtype) refuse(option, text, "must be f32, f16 or bf16");
+  if (!dtype) refuse_value(option, text, "must be f32, f16 or bf16");
   return dtype;
 }
 
@@ -33,7 +33,7 @@ std::vector<std::pair<std::string, std::int64_t>> read_dims(const std::string& t
   if (text.empty()) return {};
   const auto problem = Problem::parse("any dtype=f32 out=f32 " + text);
   if (!problem || !problem->attributes.empty()) {
-    refuse("--dims", text, "must be dimensions as \"m=4096 n=4096\"");
+    refuse_value("--dims", text, "must be dimensions as \"m=4096 n=4096\"");
   }
   return problem->dims;
 }
@@ -72,7 +72,7 @@ ResultFilter read_filter(const ResultOptions& options) {
   if (!options.op.empty() && find_template(options.op) == nullptr) {
     std::vector<std::string> names;
     for (const auto* entry : catalog()) names.push_back(entry->name);
-    refuse("--op", options.op, fmt::format("must be one of {}", fmt::join(names, ", ")));
+    refuse_value("--op", options.op, fmt::format("must be one of {}", fmt::join(names, ", ")));
   }
   ResultFilter filter;
   filter.op = options.op;
@@ -100,11 +100,11 @@ void check_device_is_known(const TunedDb& db, const ResultFilter& filter) {
   if (tell_damage(db)) {
     throw CommandError(exit_failed, fmt::format("--device {}: {}", filter.device, reason));
   }
-  refuse("--device", filter.device, reason);
+  refuse_value("--device", filter.device, reason);
 }
 
 TunedDb open_existing(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) refuse("--db", file.string(), "there is no such file");
+  if (!std::filesystem::exists(file)) refuse_value("--db", file.string(), "there is no such file");
   return open_database(file, TunedDb::Mode::read_write);
 }
 

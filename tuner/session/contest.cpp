@@ -17,9 +17,9 @@ constexpr std::size_t most_turns = 60;
 constexpr std::size_t turns_for_an_interval = 3;
 constexpr double target = 0.005;  // half-width of the intervals, relative
 constexpr double confidence = 0.95;
-// A turn is the median of some launches: the first one finds caches and clocks as another device's
-// turn left them. Long kernels don't notice.
-constexpr int launches = 3;
+// A turn is the median of some launches_of_a_turn: the first one finds caches and clocks as another
+// device's turn left them. Long kernels don't notice.
+constexpr int launches_of_a_turn = 3;
 constexpr double long_us = 100'000;
 
 class Contest {
@@ -66,7 +66,7 @@ bool Contest::take_turn() {
     TrialLimits limits;
     limits.cold = options_.cold;
     limits.run_s = std::max(60.0, 20e-6 * usual_us);
-    const int wanted = usual_us < long_us ? launches : 1;
+    const int wanted = usual_us < long_us ? launches_of_a_turn : 1;
     const Rounds rounds = evaluator.time_rounds(session.problem, {session.winner->config}, wanted,
                                                 limits.run_s, random_(), limits);
     if (rounds.failure) {

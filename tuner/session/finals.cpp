@@ -16,9 +16,9 @@ constexpr std::size_t most_finalists = 4;
 constexpr double finalist_margin = 1.10;  // medians of a search are biased towards luck
 constexpr int fewest_rounds = 8;
 constexpr int most_rounds = 60;
-constexpr double target = 0.005;    // half-width of the winner's interval
-constexpr double call_s = 2;        // of rounds in one call, so that a stop is heard
-constexpr double least_time_s = 5;  // for the finals, whatever the search left
+constexpr double target_half_width = 0.005;  // half-width of the winner's interval
+constexpr double call_s = 2;                 // of rounds in one call, so that a stop is heard
+constexpr double least_time_s = 5;           // for the finals, whatever the search left
 constexpr int most_unexplained_failures = 3;
 // Where operands lie, which each process decides anew, changes launches of some µs by up to a
 // tenth. A winner that is shorter has to be faster than the default in five further processes, too:
@@ -166,7 +166,7 @@ void Finals::time_in_rounds(const RecordTrial& record) {
     const double spent_s = watch.seconds();
     const auto done = contenders_.front().us.size();
     if (done >= most_rounds || (done >= 2 && spent_s >= allowed_s)) break;
-    if (done >= fewest_rounds && sure_enough(certification(), target)) break;
+    if (done >= fewest_rounds && sure_enough(certification(), target_half_width)) break;
     add_rounds(rounds_per_call, std::max(0.0, allowed_s - spent_s), record);
     if (contenders_.empty() || dropped_rounds_ > most_rounds) break;
     const auto taken = std::max<std::size_t>(1, contenders_.front().us.size());

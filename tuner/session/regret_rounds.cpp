@@ -8,9 +8,9 @@ namespace greta {
 namespace {
 
 constexpr int wanted_rounds = 12;
-constexpr std::size_t fewest_rounds = 3;
+constexpr std::size_t fewest_regret_rounds = 3;
 constexpr double most_s = 20;
-constexpr double confidence = 0.95;
+constexpr double regret_confidence = 0.95;
 
 }  // namespace
 
@@ -26,12 +26,12 @@ Result<Regret> measure_regret(Evaluator& evaluator, const StoredWinner& result,
   }
   const auto rounds =
       evaluator.time_rounds(result.problem, configs, wanted_rounds, most_s, seed, limits);
-  if (rounds.us.front().size() < fewest_rounds) {
+  if (rounds.us.front().size() < fewest_regret_rounds) {
     return rounds.failure ? *rounds.failure
                           : Failure{Status::timeout, "the device's speed drifted", {}};
   }
   return Regret{neighbour.problem.dims_text(),
-                ratio_interval(rounds.us[1], rounds.us[0], confidence).estimate,
+                ratio_interval(rounds.us[1], rounds.us[0], regret_confidence).estimate,
                 Regret::Source::measured};
 }
 

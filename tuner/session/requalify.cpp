@@ -9,7 +9,7 @@
 namespace greta {
 namespace {
 
-constexpr int most_remembered = 5;
+constexpr int most_requalified = 5;
 
 /// The default, the winner and the best of what is recorded, as far as they are valid here.
 std::vector<Config> candidates(const TunedDb& db, const StoredWinner& result,
@@ -23,7 +23,7 @@ std::vector<Config> candidates(const TunedDb& db, const StoredWinner& result,
   };
   add(result.winner.config);
   for (const auto& config : db.fastest_configs(device.fingerprint(), result.problem.key(),
-                                               result.winner.cold, most_remembered)) {
+                                               result.winner.cold, most_requalified)) {
     add(config);
   }
   return configs;

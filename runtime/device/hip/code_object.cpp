@@ -21,10 +21,6 @@ constexpr std::string_view note_owner{"AMDGPU\0", 7};
 constexpr std::uint32_t metadata_note = 32;  // NT_AMDGPU_METADATA
 constexpr int deepest_metadata = 32;         // compilers nest it five deep
 
-Failure malformed(std::string what) {
-  return {Status::invalid_argument, std::move(what), {}};
-}
-
 /// The metadata note in a segment of notes; empty where there is none.
 Bytes find_metadata(Bytes notes) {
   const auto padded = [](std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; };
@@ -87,7 +83,7 @@ const json* find_kernel(const json& metadata, const std::string& entry) {
 /// The metadata of a kernel of a code object.
 Result<json> read_kernel(Bytes code_object, const std::string& entry) {
   const auto elf = elf_header(code_object, EM_AMDGPU);
-  if (!elf) return malformed("this is no AMD code object");
+  if (!elf) return invalid_argument("this is no AMD code object");
   for (const auto& segment :
        headers<Elf64_Phdr>(code_object, elf->e_phoff, elf->e_phentsize, elf->e_phnum)) {
     if (segment.p_type != PT_NOTE) continue;
@@ -96,9 +92,9 @@ Result<json> read_kernel(Bytes code_object, const std::string& entry) {
     const json metadata = parse_metadata(note);
     const json* const kernel = find_kernel(metadata, entry);
     if (kernel != nullptr) return *kernel;
-    return malformed(fmt::format("the code object's metadata has no kernel {}", entry));
+    return invalid_argument(fmt::format("the code object's metadata has no kernel {}", entry));
   }
-  return malformed("the code object has no metadata");
+  return invalid_argument("the code object has no metadata");
 }
 
 std::uint32_t number(const json& kernel, const char* key) {
@@ -128,9 +124,10 @@ Result<std::vector<std::byte>> extract_code_object(std::vector<std::byte> binary
                                                    const std::string& architecture) {
   const Bytes all = binary;
   if (text(all).starts_with(ELFMAG)) return binary;
-  if (text(all).starts_with(compressed_magic)) return malformed("a compressed offload bundle");
+  if (text(all).starts_with(compressed_magic))
+    return invalid_argument("a compressed offload bundle");
   if (!text(all).starts_with(bundle_magic)) {
-    return malformed(fmt::format("{} bytes that are no code object", all.size()));
+    return invalid_argument(fmt::format("{} bytes that are no code object", all.size()));
   }
   struct Entry {
     std::uint64_t offset, size, name_size;
@@ -150,7 +147,7 @@ Result<std::vector<std::byte>> extract_code_object(std::vector<std::byte> binary
     if (name.empty()) break;
     at += entry->name_size;
   }
-  return malformed("an offload bundle without a code object for " + architecture);
+  return invalid_argument("an offload bundle without a code object for " + architecture);
 }
 
 Result<KernelStatistics> read_statistics(std::span<const std::byte> code_object,

@@ -8,9 +8,9 @@
 #include <sstream>
 #include <utility>
 
-#include "runtime/device/first_line.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/process.hpp"
+#include "runtime/device/text.hpp"
 
 namespace greta::hip {
 namespace {

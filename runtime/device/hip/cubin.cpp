@@ -93,31 +93,27 @@ std::uint32_t shared_memory_bytes(const Cubin& cubin, const std::string& entry) 
   return static_cast<std::uint32_t>(own->sh_size - std::min(own->sh_size, reserved));
 }
 
-Failure malformed(std::string what) {
-  return {Status::invalid_argument, std::move(what), {}};
-}
-
 }  // namespace
 
 Result<KernelStatistics> read_cubin_statistics(std::span<const std::byte> file,
                                                const std::string& entry) {
   const auto elf = elf_header(file, cuda_machine);
-  if (!elf) return malformed("this is no cubin");
+  if (!elf) return invalid_argument("this is no cubin");
   Cubin cubin{file, section_headers(file, *elf), {}};
   if (elf->e_shstrndx < cubin.sections.size()) {
     cubin.names = cubin.contents(cubin.sections[elf->e_shstrndx]);
   }
   const auto kernel = find_function_symbol(file, cubin.sections, entry);
   if (!kernel || kernel->symbol.st_shndx >= cubin.sections.size()) {
-    return malformed(fmt::format("the cubin has no kernel {}", entry));
+    return invalid_argument(fmt::format("the cubin has no kernel {}", entry));
   }
   const Elf64_Shdr& code_section = cubin.sections[kernel->symbol.st_shndx];
   const Bytes code =
       slice(cubin.contents(code_section), kernel->symbol.st_value, kernel->symbol.st_size);
   const auto registers = cubin.number(register_count, kernel->index);
   if (code.empty() || !registers) {
-    return malformed(fmt::format("the cubin lacks the {} of {}",
-                                 code.empty() ? "code" : "number of registers", entry));
+    return invalid_argument(fmt::format("the cubin lacks the {} of {}",
+                                        code.empty() ? "code" : "number of registers", entry));
   }
   KernelStatistics statistics;
   statistics.registers = *registers;

@@ -4,9 +4,9 @@
 #include <cctype>
 
 #include "runtime/device/architectures.hpp"
-#include "runtime/device/first_line.hpp"
 #include "runtime/device/hardware.hpp"
 #include "runtime/device/input_file.hpp"
+#include "runtime/device/text.hpp"
 
 namespace greta::hip {
 
@@ -42,9 +42,8 @@ void describe_gpu(DeviceInfo& info, const AttributeNumbers& numbers, const ReadA
   info.matrix_operations = hip_matrix_operations(info.architecture);
 }
 
-std::string pci_address(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+std::string pci_address(std::string_view reported) {
+  std::string text = lowercase(reported);
   const auto domain = text.find(':');
   if (domain != std::string::npos && domain > 4) text.erase(0, domain - 4);
   return text;

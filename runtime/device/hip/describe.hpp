@@ -33,7 +33,7 @@ using ReadAttribute = std::function<int(int number)>;
 void describe_gpu(DeviceInfo& info, const AttributeNumbers& numbers, const ReadAttribute& read);
 
 /// "0000:c1:00.0" from what a driver writes: lower case, and a domain of four digits.
-std::string pci_address(std::string text);
+std::string pci_address(std::string_view reported);
 
 /// The version of a kernel module, e.g. "nvidia"; empty where it does not say.
 std::string kernel_module_version(const std::string& name);

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device/first_line.hpp"
 #include "runtime/device/hip/compiler_program.hpp"
 #include "runtime/device/process.hpp"
+#include "runtime/device/text.hpp"
 
 namespace greta::hip {
 namespace {

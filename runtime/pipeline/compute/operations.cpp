@@ -55,13 +55,9 @@ void set_strides(Problem& problem, const Tensor& x, const Tensor& y) {
   set_stride(problem, "y_stride", y);
 }
 
-Failure refusal(const char* op, std::string_view why) {
-  return {Status::invalid_argument, fmt::format("{}: {}", op, why), {}};
-}
-
 /// "rope: x is f32 [2, 4], but it must be [tokens, heads, dim]"
 Failure bad_rank(const char* op, const char* name, const Tensor& tensor, const char* form) {
-  return refusal(op, fmt::format("{} is {}, but it must be {}", name, tensor.text(), form));
+  return refused(op, fmt::format("{} is {}, but it must be {}", name, tensor.text(), form));
 }
 
 /// Operands in order, of which those that were not given are left out.
@@ -93,7 +89,7 @@ std::string epilogue(const GemmOptions& options) {
 /// Sets what scales and shifts; `full`: the operation's default. A failure for a bias alone.
 Result<void> set_affine(Problem& problem, const NormOptions& options, std::string_view full) {
   if (options.bias && (!options.weight || full == "weight")) {
-    return refusal(problem.op.c_str(),
+    return refused(problem.op,
                    full == "weight" ? "it takes no bias" : "a bias needs a weight beside it");
   }
   const std::string_view affine = options.bias ? "weight_bias" : options.weight ? "weight" : "none";
@@ -108,7 +104,7 @@ Result<void> Operations::start(const Problem& problem, std::span<const Tensor> o
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i]) continue;
     const auto specs = find_template(problem.op)->tensors(problem);
-    return refusal(problem.op.c_str(), specs.at(i).name + " is missing");
+    return refused(problem.op, specs.at(i).name + " is missing");
   }
   return run(problem, operands);
 }
@@ -164,7 +160,7 @@ Result<void> Operations::gelu(const Tensor& x, const Tensor& out, GeluForm form)
 Result<void> Operations::rope(const Tensor& x, const Tensor& positions, const Tensor& table,
                               const Tensor& out, RopePairs pairs) {
   if (x && x.shape().rank() != 3) return bad_rank("rope", "x", x, "[tokens, heads, dim]");
-  if (!x) return refusal("rope", "x is missing");
+  if (!x) return refused("rope", "x is missing");
   Problem problem = problem_of("rope", x.dtype(), out.dtype(),
                                {{"tokens", x.shape()[0]},
                                 {"heads", x.shape()[1]},
@@ -231,7 +227,7 @@ Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tenso
 
 Result<void> Operations::softmax(const Tensor& x, const Tensor& y, const SoftmaxOptions& options) {
   if (options.added && options.mask != SoftmaxMask::none) {
-    return refusal("softmax", "a mask that is added, or a causal one, not both");
+    return refused("softmax", "a mask that is added, or a causal one, not both");
   }
   Problem problem = rows_problem("softmax", x, y);
   if (options.scale != 1) set(problem, "scale", number(options.scale));
@@ -290,7 +286,7 @@ Result<void> Operations::layernorm_rmsnorm(const Tensor& x, const Tensor& y, con
   if (auto done = set_affine(problem, options, "weight_bias"); !done) return done;
   set_strides(problem, x, y);
   if (static_cast<bool>(gain) != static_cast<bool>(options.weight)) {
-    return refusal("layernorm_rmsnorm", "a gain, exactly where there is a weight");
+    return refused("layernorm_rmsnorm", "a gain, exactly where there is a weight");
   }
   Given given;
   given.add(x);
@@ -302,14 +298,14 @@ Result<void> Operations::layernorm_rmsnorm(const Tensor& x, const Tensor& y, con
 }
 
 Result<void> check_copy(const Tensor& to, const Tensor& from) {
-  if (!to || !from) return refusal("copy", to ? "from is missing" : "to is missing");
+  if (!to || !from) return refused("copy", to ? "from is missing" : "to is missing");
   const bool alike = to.dtype() == from.dtype() && to.shape().elements() == from.shape().elements();
   if (!alike || !to.contiguous() || !from.contiguous()) {
-    return refusal("copy", fmt::format("{} to {}: {}", from.text(), to.text(),
+    return refused("copy", fmt::format("{} to {}: {}", from.text(), to.text(),
                                        alike ? "both must be contiguous"
                                              : "types and numbers of elements must agree"));
   }
-  if (to.overlaps(from)) return refusal("copy", "source and target overlap");
+  if (to.overlaps(from)) return refused("copy", "source and target overlap");
   return {};
 }
 

@@ -12,10 +12,6 @@
 namespace greta {
 namespace {
 
-Failure refusal(std::string message) {
-  return {Status::invalid_argument, std::move(message), {}};
-}
-
 std::uint64_t next_recording() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
@@ -35,7 +31,8 @@ Tensor Pipeline::temporary(DType dtype, const Shape& shape) {
 
 void Pipeline::keep(const Tensor& temporary) {
   if (!temporary || temporary.storage()->pipeline != number_) {
-    throw Error(refusal(temporary.text() + " is kept, but it is no temporary of this pipeline"));
+    throw Error(
+        invalid_argument(temporary.text() + " is kept, but it is no temporary of this pipeline"));
   }
   kept_.push_back(temporary.storage());
 }
@@ -60,7 +57,7 @@ Result<void> Pipeline::check_storage(std::span<const Tensor> operands) const {
   for (const Tensor& operand : operands) {
     const Storage& storage = *operand.storage();
     if (storage.buffer || storage.pipeline == number_ || storage.pipeline == 0) continue;
-    return refusal(operand.text() + " is a temporary of another pipeline");
+    return invalid_argument(operand.text() + " is a temporary of another pipeline");
   }
   return {};
 }
@@ -102,8 +99,8 @@ Result<Pipeline::Lifetimes> Pipeline::lifetimes() const {
         Storage* const storage = now.operands[i].storage().get();
         if (storage->pipeline != number_ || now.writes(i) != writes) continue;
         if (!writes && !lives.contains(storage)) {
-          return refusal(fmt::format("{}: {} is a temporary that nothing wrote before", now.name(),
-                                     now.operand_name(i)));
+          return invalid_argument(fmt::format("{}: {} is a temporary that nothing wrote before",
+                                              now.name(), now.operand_name(i)));
         }
         Lifetime& life =
             lives.try_emplace(storage, Lifetime{storage->bytes, step, step}).first->second;
@@ -113,7 +110,7 @@ Result<Pipeline::Lifetimes> Pipeline::lifetimes() const {
   }
   for (const auto& storage : kept_) {
     const auto found = lives.find(storage.get());
-    if (found == lives.end()) return refusal("a temporary is kept that nothing wrote");
+    if (found == lives.end()) return invalid_argument("a temporary is kept that nothing wrote");
     found->second.last = steps_.size();
   }
   return lives;
@@ -208,7 +205,8 @@ Result<void> Pipeline::add_addresses(PipelineGraph& graph) const {
     auto& addresses = graph.addresses_.emplace_back();
     for (std::size_t i = 0; i < step.operands.size(); ++i) {
       if (!step.operands[i].storage()->buffer) {
-        return refusal(fmt::format("{}: {} has no memory", step.name(), step.operand_name(i)));
+        return invalid_argument(
+            fmt::format("{}: {} has no memory", step.name(), step.operand_name(i)));
       }
       addresses.push_back(step.operands[i].address());
     }

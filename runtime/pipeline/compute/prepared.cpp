@@ -13,10 +13,6 @@
 namespace greta {
 namespace {
 
-Failure refusal(std::string_view what, std::string_view why) {
-  return {Status::invalid_argument, fmt::format("{}: {}", what, why), {}};
-}
-
 /// What makes two kernels one: what reaches the binary, and what their launches are given.
 std::string identity(const KernelSource& source) {
   return fmt::format("{} {} {}x{}x{} {}", source.content_key({}, {}), source.language,
@@ -26,13 +22,17 @@ std::string identity(const KernelSource& source) {
 
 }  // namespace
 
+Failure refused(std::string_view what, std::string_view why) {
+  return invalid_argument(fmt::format("{}: {}", what, why));
+}
+
 Result<const KernelTemplate*> template_of(const Problem& problem) {
   const KernelTemplate* const kernel = find_template(problem.op);
   if (kernel == nullptr) {
     return Failure{Status::invalid_argument, fmt::format("no operation {}", problem.op), {}};
   }
   if (auto good = check_problem(*kernel, problem); !good) {
-    return refusal(problem.op, good.failure().message);
+    return refused(problem.op, good.failure().message);
   }
   return kernel;
 }
@@ -40,18 +40,18 @@ Result<const KernelTemplate*> template_of(const Problem& problem) {
 Result<void> check_operands(const Problem& problem, std::span<const TensorSpec> operands,
                             std::span<const Tensor> tensors) {
   if (tensors.size() != operands.size()) {
-    return refusal(problem.key(),
+    return refused(problem.key(),
                    fmt::format("{} operands, it has {}", tensors.size(), operands.size()));
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (std::string why = why_not(tensors[i], operands[i]); !why.empty())
-      return refusal(problem.key(), why);
+      return refused(problem.key(), why);
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].role == Role::input) continue;
     for (std::size_t j = 0; j < operands.size(); ++j) {
       if (i == j || !tensors[i].overlaps(tensors[j])) continue;
-      return refusal(problem.key(), fmt::format("{} is written and overlaps {}", operands[i].name,
+      return refused(problem.key(), fmt::format("{} is written and overlaps {}", operands[i].name,
                                                 operands[j].name));
     }
   }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct OperationCounts {
     return timed_runs == 0 ? 0 : device_us / static_cast<double>(timed_runs);
   }
 };
+
+/// "what: why"
+Failure refused(std::string_view what, std::string_view why);
 
 /// The operation of a problem that it can take. Fails with one line that says why not.
 Result<const KernelTemplate*> template_of(const Problem& problem);

@@ -15,10 +15,6 @@
 namespace greta {
 namespace {
 
-Failure refusal(std::string message) {
-  return {Status::invalid_argument, std::move(message), {}};
-}
-
 /// A failure of what was looked up, which the default configuration may not have.
 bool of_the_configuration(Status status) {
   switch (status) {
@@ -35,14 +31,15 @@ bool of_the_configuration(Status status) {
 
 Result<void> check_transfer(const char* what, const Tensor& tensor, std::size_t bytes) {
   if (!tensor || !tensor.storage()->buffer) {
-    return refusal(fmt::format("{}: {}", what,
-                               tensor ? "a temporary that has no memory before its "
-                                        "pipeline is finished"
-                                      : "no tensor"));
+    return invalid_argument(fmt::format("{}: {}", what,
+                                        tensor ? "a temporary that has no memory before its "
+                                                 "pipeline is finished"
+                                               : "no tensor"));
   }
   if (!tensor.contiguous() || tensor.bytes() != bytes) {
-    return refusal(fmt::format("{}: {} has {} bytes{}, not {}", what, tensor.text(), tensor.bytes(),
-                               tensor.contiguous() ? "" : " in pieces", bytes));
+    return invalid_argument(fmt::format("{}: {} has {} bytes{}, not {}", what, tensor.text(),
+                                        tensor.bytes(), tensor.contiguous() ? "" : " in pieces",
+                                        bytes));
   }
   return {};
 }

@@ -17,7 +17,7 @@ namespace {
 __extension__ using Uint128 = unsigned __int128;
 
 constexpr int point = 60;  ///< fractional bits of fixed-point numbers
-constexpr std::uint64_t one = std::uint64_t{1} << point;
+constexpr std::uint64_t fixed_one = std::uint64_t{1} << point;
 constexpr std::uint64_t ln2 = 0xb17217f7d1cf79aULL;  ///< of 2^60
 
 /// Products of numbers with `point` fractional bits.
@@ -27,8 +27,8 @@ std::uint64_t times(std::uint64_t a, std::uint64_t b) {
 
 /// e^y of 0 <= y < 1: its Taylor series by Horner's rule.
 std::uint64_t series(std::uint64_t y) {
-  std::uint64_t sum = one;
-  for (std::uint64_t k = 18; k > 0; --k) sum = one + times(sum, y) / k;
+  std::uint64_t sum = fixed_one;
+  for (std::uint64_t k = 18; k > 0; --k) sum = fixed_one + times(sum, y) / k;
   return sum;
 }
 
@@ -60,7 +60,7 @@ class Weights {
   /// two times eight bits, and the series for the others.
   std::uint64_t power(std::uint32_t fraction) const {
     const auto y = static_cast<std::uint64_t>((Uint128{fraction & 0xffffU} * ln2) >> 32);
-    const std::uint64_t rest = one + times(y, one + times(y, one + y / 3) / 2);
+    const std::uint64_t rest = fixed_one + times(y, fixed_one + times(y, fixed_one + y / 3) / 2);
     return times(times(first_[fraction >> 24], second_[fraction >> 16 & 0xffU]), rest);
   }
 

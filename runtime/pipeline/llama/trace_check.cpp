@@ -261,7 +261,7 @@ class LayerCheck {
     add(stage, gates.rows, gates.cols, [&](std::int64_t row, std::int64_t col) {
       const double gate = gates.row(row)[col], up = ups.row(row)[col];
       const double value = stages::silu_mul(gate, up);
-      const double error = activation_error(Activation::silu, gate) * std::abs(up);
+      const double error = activation_error(ActivationFunction::silu, gate) * std::abs(up);
       return rounded(types_.activations, value, error + u * std::abs(value) + smallest);
     });
   }

@@ -10,7 +10,7 @@
 namespace greta {
 namespace {
 
-constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t largest_extent = std::numeric_limits<std::int32_t>::max();
 
 /// What a Llama of Hugging Face may have and this architecture doesn't.
 void refuse_extras(const JsonFields& fields) {
@@ -46,7 +46,8 @@ RopeScaling scaling_of(const JsonFields& fields) {
   scaling.kind = RopeScaling::Kind::llama3;
   scaling.low_frequency_factor = fields.number("low_freq_factor");
   scaling.high_frequency_factor = fields.number("high_freq_factor");
-  scaling.original_positions = fields.integer("original_max_position_embeddings", 1, most);
+  scaling.original_positions =
+      fields.integer("original_max_position_embeddings", 1, largest_extent);
   return scaling;
 }
 
@@ -67,10 +68,10 @@ std::vector<std::int32_t> ends_of(const JsonFields& fields) {
   constexpr const char* key = "eos_token_id";
   if (!fields.has(key)) return {};
   const nlohmann::json& value = fields.at(key);
-  if (!value.is_array()) return {static_cast<std::int32_t>(fields.integer(key, 0, most))};
+  if (!value.is_array()) return {static_cast<std::int32_t>(fields.integer(key, 0, largest_extent))};
   std::vector<std::int32_t> ids;
   for (const nlohmann::json& id : value) {
-    if (!id.is_number_unsigned() || id.get<std::uint64_t>() > std::uint64_t{most}) {
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() > std::uint64_t{largest_extent}) {
       fields.refuse(fmt::format("{} holds what is no token", key));
     }
     ids.push_back(id.get<std::int32_t>());
@@ -86,7 +87,7 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   refuse_extras(fields);
   LlamaConfig config;
   const auto extent = [&](const char* key, std::optional<std::int64_t> fallback = std::nullopt) {
-    return fields.integer(key, 1, most, fallback);
+    return fields.integer(key, 1, largest_extent, fallback);
   };
   config.dim = extent("hidden_size");
   config.hidden_dim = extent("intermediate_size");
@@ -104,7 +105,7 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   config.max_positions = extent("max_position_embeddings", 2048);
   config.norm_epsilon = fields.number("rms_norm_eps", 1e-6);
   config.tied_embeddings = fields.flag("tie_word_embeddings", false);
-  config.bos = static_cast<std::int32_t>(fields.integer("bos_token_id", 0, most, -1));
+  config.bos = static_cast<std::int32_t>(fields.integer("bos_token_id", 0, largest_extent, -1));
   config.eos = ends_of(fields);
   read_rope(fields, config);
   try {

@@ -14,7 +14,7 @@
 #include "tests/device/compilers/targets.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::hip {
+namespace greta::hip::code_object_test {
 namespace {
 
 using Binary = std::vector<std::byte>;
@@ -172,4 +172,4 @@ TEST(CodeObject, DeepNestingIsRefused) {
 }
 
 }  // namespace
-}  // namespace greta::hip
+}  // namespace greta::hip::code_object_test

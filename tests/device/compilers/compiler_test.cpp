@@ -15,7 +15,7 @@
 #include "tests/device/compilers/targets.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::hip {
+namespace greta::hip::compiler_test {
 namespace {
 
 using test::amd_compiler;
@@ -172,4 +172,4 @@ TEST(Disassembler, GarbageIsAFailureWithALog) {
 }
 
 }  // namespace
-}  // namespace greta::hip
+}  // namespace greta::hip::compiler_test

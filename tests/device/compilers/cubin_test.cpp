@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-namespace greta::hip {
+namespace greta::hip::cubin_test {
 namespace {
 
 using Binary = std::vector<std::byte>;
 
-Binary two_kernels(const std::string& architecture) {
+Binary cubin_of(const std::string& architecture) {
   std::ifstream in(GRETA_TEST_DATA "/cubin/two_kernels." + architecture + ".cubin",
                    std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -28,7 +28,7 @@ Binary two_kernels(const std::string& architecture) {
 }
 
 KernelStatistics statistics_of(const std::string& architecture, const std::string& kernel) {
-  return read_cubin_statistics(two_kernels(architecture), kernel).value();
+  return read_cubin_statistics(cubin_of(architecture), kernel).value();
 }
 
 TEST(Cubin, StatisticsAreTheKernelsOwn) {
@@ -49,16 +49,16 @@ TEST(Cubin, StatisticsAreTheKernelsOwn) {
 }
 
 TEST(Cubin, AKernelThatIsNotThereIsNamed) {
-  EXPECT_EQ(read_cubin_statistics(two_kernels("sm_90"), "absent").failure().message,
+  EXPECT_EQ(read_cubin_statistics(cubin_of("sm_90"), "absent").failure().message,
             "the cubin has no kernel absent");
   EXPECT_EQ(read_cubin_statistics({}, "small").failure().message, "this is no cubin");
-  Binary other = two_kernels("sm_90");
+  Binary other = cubin_of("sm_90");
   other[18] = std::byte{224};  // AMD's machine
   EXPECT_EQ(read_cubin_statistics(other, "small").failure().message, "this is no cubin");
 }
 
 TEST(Cubin, WhatEndsTooEarlyIsRefused) {
-  const Binary whole = two_kernels("sm_90");
+  const Binary whole = cubin_of("sm_90");
   std::size_t needed = 0;
   for (std::size_t size = 0; size <= whole.size(); ++size) {
     const auto read = read_cubin_statistics(std::span(whole).first(size), "large");
@@ -77,7 +77,7 @@ TEST(Cubin, NoBytesBreakTheReader) {
   std::mt19937_64 random(5);
   int refused = 0;
   for (const auto* architecture : {"sm_80", "sm_90"}) {
-    const Binary whole = two_kernels(architecture);
+    const Binary whole = cubin_of(architecture);
     for (int round = 0; round < 20000; ++round) {
       Binary mutant = whole;
       const std::size_t reach = round % 3 == 0 ? 64 : round % 3 == 1 ? 2048 : 1600;
@@ -93,4 +93,4 @@ TEST(Cubin, NoBytesBreakTheReader) {
 }
 
 }  // namespace
-}  // namespace greta::hip
+}  // namespace greta::hip::cubin_test

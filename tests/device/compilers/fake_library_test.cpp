@@ -10,7 +10,7 @@
 
 #include "runtime/device/hip/compiler.hpp"
 
-namespace greta::hip {
+namespace greta::hip::fake_library_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -151,4 +151,4 @@ TEST_F(FakeLibrary, AMissingHelperIsOneClearLine) {
 }
 
 }  // namespace
-}  // namespace greta::hip
+}  // namespace greta::hip::fake_library_test

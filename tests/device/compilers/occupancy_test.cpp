@@ -12,7 +12,7 @@
 #include "runtime/device/hip/code_object.hpp"
 #include "tests/device/compilers/targets.hpp"
 
-namespace greta::hip {
+namespace greta::hip::occupancy_test {
 namespace {
 
 struct Shape {
@@ -97,4 +97,4 @@ TEST(ClangOccupancy, IsTheSame) {
 }
 
 }  // namespace
-}  // namespace greta::hip
+}  // namespace greta::hip::occupancy_test

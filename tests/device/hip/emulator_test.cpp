@@ -14,7 +14,7 @@
 #include "tests/device/hip/fake_library.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::test {
+namespace greta::test::emulator_test {
 
 namespace {
 
@@ -131,4 +131,4 @@ TEST_F(HipEmulator, AnIllegalAddressEndsTheProcess) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::emulator_test

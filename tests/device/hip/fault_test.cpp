@@ -8,13 +8,13 @@
 
 #include "tests/device/hip/fake_library.hpp"
 
-namespace greta::test {
+namespace greta::test::fault_test {
 
 namespace {
 
 using namespace std::chrono_literals;
 
-struct Arguments {
+struct FaultArguments {
   std::uint64_t a = 1;
   float b = 2;
   std::int32_t c = 3;
@@ -30,7 +30,7 @@ class HipFault : public ::testing::TestWithParam<Fake> {
     return device.load(work_source(), code_object_of(GetParam())).value();
   }
   Result<void> launch(Stream& stream, const Kernel& kernel) {
-    const Arguments arguments;
+    const FaultArguments arguments;
     return stream.launch(kernel, {2, 1, 1}, std::as_bytes(std::span(&arguments, 1)));
   }
   /// Uploads, launches and downloads.
@@ -122,7 +122,7 @@ TEST_P(HipFault, LaunchesHandOverTheArgumentBlock) {
   source.dynamic_shared_bytes = 60'000;
   const auto kernel = device->load(source, code_object_of(GetParam())).value();
   const auto stream = device->create_stream().value();
-  const Arguments arguments{0x1122334455667788, 0.5F, -3};
+  const FaultArguments arguments{0x1122334455667788, 0.5F, -3};
   stream->launch(*kernel, {5, 6, 7}, std::as_bytes(std::span(&arguments, 1))).value();
   EXPECT_TRUE(fake_.launches.empty()) << "only recorded";
   stream->synchronize(1s).value();
@@ -328,7 +328,7 @@ TEST_P(HipFault, GridsArePartOfTheLimits) {
   source.block = {1024, 1, 1};
   const auto kernel = device->load(source, code_object_of(GetParam())).value();
   const auto stream = device->create_stream().value();
-  const Arguments arguments;
+  const FaultArguments arguments;
   const auto block = std::as_bytes(std::span(&arguments, 1));
   EXPECT_TRUE(stream->launch(*kernel, {4'194'303, 1, 1}, block));
   const auto wide = stream->launch(*kernel, {4'194'304, 1, 1}, block);
@@ -353,4 +353,4 @@ TEST_P(HipFault, AnyThreadMayCompile) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::fault_test

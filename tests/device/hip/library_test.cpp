@@ -2,7 +2,7 @@
 
 #include "tests/device/hip/fake_library.hpp"
 
-namespace greta::test {
+namespace greta::test::library_test {
 
 namespace {
 
@@ -255,4 +255,4 @@ TEST(HipLibrary, ADeviceOpensWithoutItsCompiler) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::library_test

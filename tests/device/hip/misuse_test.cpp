@@ -6,7 +6,7 @@
 #include "runtime/device/hip/functions.hpp"
 #include "tests/device/hip/fake_library.hpp"
 
-namespace greta::test {
+namespace greta::test::misuse_test {
 
 namespace {
 
@@ -159,4 +159,4 @@ TEST_F(HipMisuse, Graphs) {
 
 }  // namespace
 
-}  // namespace greta::test
+}  // namespace greta::test::misuse_test

@@ -4,7 +4,7 @@
 
 #include "tests/device/hip_host/host_device.hpp"
 
-namespace greta::test {
+namespace greta::test::block_test {
 namespace {
 
 class HipHostBlock : public ::testing::TestWithParam<Imitated> {
@@ -283,4 +283,4 @@ extern "C" __global__ void test(double* out) {
 }
 
 }  // namespace
-}  // namespace greta::test
+}  // namespace greta::test::block_test

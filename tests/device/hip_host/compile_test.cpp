@@ -4,7 +4,7 @@
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "tests/device/hip_host/host_device.hpp"
 
-namespace greta::test {
+namespace greta::test::compile_test {
 namespace {
 
 Failure failure_of(const KernelSource& source, const OpenOptions& options = {}) {
@@ -203,4 +203,4 @@ TEST(HipHostCompile, DevicesSayWhatTheyAre) {
 }
 
 }  // namespace
-}  // namespace greta::test
+}  // namespace greta::test::compile_test

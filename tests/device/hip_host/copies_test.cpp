@@ -2,7 +2,7 @@
 
 #include "tests/device/hip_host/host_device.hpp"
 
-namespace greta::test {
+namespace greta::test::copies_test {
 namespace {
 
 constexpr std::uint32_t untouched = 0xFFFFFFFF;
@@ -180,4 +180,4 @@ TEST(HipHostCopies, MisuseIsTold) {
 }
 
 }  // namespace
-}  // namespace greta::test
+}  // namespace greta::test::copies_test

@@ -6,7 +6,7 @@
 
 #include "tests/device/hip_host/host_device.hpp"
 
-namespace greta::test {
+namespace greta::test::matrix_test {
 namespace {
 
 /// Row and column of one element of a matrix.
@@ -381,4 +381,4 @@ extern "C" __global__ void test(float* out) {
 }
 
 }  // namespace
-}  // namespace greta::test
+}  // namespace greta::test::matrix_test

@@ -5,7 +5,7 @@
 
 #include "tests/device/hip_host/host_device.hpp"
 
-namespace greta::test {
+namespace greta::test::misuse_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -162,4 +162,4 @@ TEST(HipHostMisuse, BlocksThatAreTooLargeAreRefused) {
 }
 
 }  // namespace
-}  // namespace greta::test
+}  // namespace greta::test::misuse_test

@@ -9,7 +9,7 @@
 #include "runtime/device/sanitizing.hpp"
 #include "tests/device/hip_host/host_device.hpp"
 
-namespace greta::test {
+namespace greta::test::sanitize_test {
 namespace {
 
 /// Runs a kernel in a process that has the sanitizers' runtime.
@@ -185,4 +185,4 @@ TEST(HipHostSanitizer, SummariesAreOneLine) {
 }
 
 }  // namespace
-}  // namespace greta::test
+}  // namespace greta::test::sanitize_test

@@ -5,7 +5,7 @@
 
 #include "tests/device/hip_host/host_device.hpp"
 
-namespace greta::test {
+namespace greta::test::wave_test {
 namespace {
 
 class HipHostWave : public ::testing::TestWithParam<Imitated> {
@@ -236,4 +236,4 @@ extern "C" __global__ void test(int* out) {
 }
 
 }  // namespace
-}  // namespace greta::test
+}  // namespace greta::test::wave_test

@@ -15,7 +15,7 @@
 #include "kernels/model/random.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
 
-namespace greta::bounds {
+namespace greta::bounds::bounds_test {
 namespace {
 
 std::vector<Emulation> emulations() {
@@ -278,4 +278,4 @@ INSTANTIATE_TEST_SUITE_P(Catalog, Bounds, ::testing::ValuesIn(operations()),
                          [](const auto& instance) { return instance.param; });
 
 }  // namespace
-}  // namespace greta::bounds
+}  // namespace greta::bounds::bounds_test

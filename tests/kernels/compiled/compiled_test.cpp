@@ -20,7 +20,7 @@
 #include "runtime/device/occupancy.hpp"
 #include "tests/kernels/compiled/samples.hpp"
 
-namespace greta {
+namespace greta::compiled_test {
 namespace {
 
 class Compiled : public ::testing::TestWithParam<std::string> {
@@ -171,4 +171,4 @@ TEST(CompiledArchitectures, AreCompiledByHiprtcAndClang) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::compiled_test

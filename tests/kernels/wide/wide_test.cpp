@@ -13,7 +13,7 @@
 #include "runtime/device/backend.hpp"
 #include "tests/kernels/wide/sampled_problem.hpp"
 
-namespace greta::test {
+namespace greta::test::wide_test {
 namespace {
 
 /// Of `extent` indices of `elements` each: the first and the last ones, and those on both sides of
@@ -340,4 +340,4 @@ TEST(SampledProblem, PlacesAreThoseOfTheOuterDimension) {
 }
 
 }  // namespace
-}  // namespace greta::test
+}  // namespace greta::test::wide_test

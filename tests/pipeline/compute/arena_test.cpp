@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace greta {
+namespace greta::arena_test {
 namespace {
 
 bool live_together(const Lifetime& a, const Lifetime& b) {
@@ -72,4 +72,4 @@ TEST(Arena, TheSmallestGapIsTaken) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::arena_test

@@ -6,7 +6,7 @@
 #include "runtime/pipeline/compute/queue.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 
-namespace greta {
+namespace greta::compute_test {
 namespace {
 
 using Parameter = std::tuple<std::string, test::OperationCase>;
@@ -122,4 +122,4 @@ INSTANTIATE_TEST_SUITE_P(EveryDevice, Compute,
                          });
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::compute_test

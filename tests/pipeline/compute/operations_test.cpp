@@ -8,7 +8,7 @@
 #include "kernels/catalog.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 
-namespace greta {
+namespace greta::operations_test {
 namespace {
 
 /// Keeps the last problem.
@@ -148,4 +148,4 @@ TEST(Operations, WhatCantBeMeantIsOneLine) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::operations_test

@@ -12,7 +12,7 @@
 #include "tests/pipeline/compute/cases.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::pipeline_test {
 namespace {
 
 class PipelineTest : public ::testing::TestWithParam<std::string> {
@@ -272,4 +272,4 @@ INSTANTIATE_TEST_SUITE_P(EveryDevice, PipelineTest, ::testing::ValuesIn(test::co
                          [](const auto& given) { return test::device_name(given.param); });
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::pipeline_test

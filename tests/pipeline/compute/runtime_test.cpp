@@ -17,7 +17,7 @@
 #include "tests/pipeline/compute/refusing_device.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::runtime_test {
 namespace {
 
 const Problem add_problem = Problem::parse("add dtype=f32 out=f32 rows=4 cols=64").value();
@@ -256,4 +256,4 @@ TEST_F(CaptureFile, EveryLineIsChecked) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::runtime_test

@@ -9,7 +9,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::tensor_test {
 namespace {
 
 Tensor tensor(DType dtype, const Shape& shape, std::size_t offset = 0) {
@@ -186,4 +186,4 @@ TEST(Tensor, KernelsTakePackedRowsOfTheirType) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::tensor_test

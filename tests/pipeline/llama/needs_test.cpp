@@ -10,7 +10,7 @@
 
 #include "runtime/pipeline/llama/runner.hpp"
 
-namespace greta {
+namespace greta::needs_test {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
@@ -166,4 +166,4 @@ TEST(LlamaNeeds, ProblemsAreAllThatAreAskedFor) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::needs_test

@@ -10,7 +10,7 @@
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::reference_test {
 namespace {
 
 using test::expect_refused;
@@ -170,4 +170,4 @@ TEST_F(TinyReference, RefusesWhatTheModelDoesNotHave) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::reference_test

@@ -12,7 +12,7 @@
 #include "runtime/pipeline/llama/trace_check.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
 
-namespace greta {
+namespace greta::runner_test {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -224,4 +224,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, Llama, ::testing::ValuesIn(devices()), [](cons
 });
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::runner_test

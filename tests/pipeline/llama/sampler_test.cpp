@@ -8,7 +8,7 @@
 
 #include "tests/pipeline/model_files.hpp"
 
-namespace greta {
+namespace greta::sampler_test {
 namespace {
 
 using test::expect_refused;
@@ -100,4 +100,4 @@ TEST(Sampler, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::sampler_test

@@ -9,7 +9,7 @@
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::trace_check_test {
 namespace {
 
 using test::expect_refused;
@@ -315,4 +315,4 @@ TEST_F(LlamaTraceCheck, TakesPartsOfTraces) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::trace_check_test

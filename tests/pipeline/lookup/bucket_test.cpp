@@ -10,7 +10,7 @@
 #include "kernels/validity.hpp"
 #include "tests/pipeline/lookup/known.hpp"
 
-namespace greta {
+namespace greta::bucket_test {
 namespace {
 
 using test::card;
@@ -140,4 +140,4 @@ TEST(Bucket, WhatIsValidForItHasOneSetOfKernelsInAllOfIt) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::bucket_test

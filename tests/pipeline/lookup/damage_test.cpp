@@ -6,7 +6,7 @@
 #include "kernels/catalog.hpp"
 #include "tests/pipeline/lookup/known.hpp"
 
-namespace greta {
+namespace greta::damage_test {
 namespace {
 
 using test::card;
@@ -108,4 +108,4 @@ TEST_F(LookupDamage, UnsafePartsAreNotUsed) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::damage_test

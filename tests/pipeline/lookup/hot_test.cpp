@@ -11,7 +11,7 @@
 #include "tests/pipeline/lookup/allocations.hpp"
 #include "tests/pipeline/lookup/known.hpp"
 
-namespace greta {
+namespace greta::hot_test {
 namespace {
 
 using test::allocations;
@@ -122,4 +122,4 @@ TEST(HotLookup, ThreadsFindTheSameAnswersWhileTheTableGrows) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::hot_test

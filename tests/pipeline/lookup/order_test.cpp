@@ -4,7 +4,7 @@
 #include "kernels/catalog.hpp"
 #include "tests/pipeline/lookup/known.hpp"
 
-namespace greta {
+namespace greta::order_test {
 namespace {
 
 using test::card;
@@ -268,4 +268,4 @@ TEST_F(LookupOrder, ProblemsThatMakeNoSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::order_test

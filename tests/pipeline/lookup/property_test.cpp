@@ -11,7 +11,7 @@
 #include "kernels/validity.hpp"
 #include "tests/pipeline/lookup/known.hpp"
 
-namespace greta {
+namespace greta::property_test {
 namespace {
 
 using test::card;
@@ -116,4 +116,4 @@ TEST(LookupProperty, AnswersByTheRules) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::property_test

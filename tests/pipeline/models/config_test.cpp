@@ -6,7 +6,7 @@
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::config_test {
 namespace {
 
 using test::expect_refused;
@@ -148,4 +148,4 @@ TEST(Rope, TableHoldsCosinesAndSines) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::config_test

@@ -7,7 +7,7 @@
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::json_tokenizer_test {
 namespace {
 
 using nlohmann::json;
@@ -302,4 +302,4 @@ TEST_F(JsonTokenizer, MutationsAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::json_tokenizer_test

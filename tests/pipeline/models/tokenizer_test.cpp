@@ -9,7 +9,7 @@
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::tokenizer_test {
 namespace {
 
 using test::expect_refused;
@@ -175,4 +175,4 @@ TEST(ScoreTokenizer, LongTextsAreNoTrouble) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::tokenizer_test

@@ -4,7 +4,7 @@
 
 #include "runtime/pipeline/models/tokenizer.hpp"
 
-namespace greta {
+namespace greta::utf8_test {
 namespace {
 
 TEST(Utf8, KnowsWhatIsWellFormed) {
@@ -56,4 +56,4 @@ TEST(TextStream, ReplacesWhatCannotBecomeACharacter) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::utf8_test

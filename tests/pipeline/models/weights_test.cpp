@@ -5,7 +5,7 @@
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::weights_test {
 namespace {
 
 using test::expect_refused;
@@ -264,4 +264,4 @@ TEST(HuggingFace, MutationsAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::weights_test

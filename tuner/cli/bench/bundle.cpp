@@ -13,8 +13,8 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
-#include "runtime/device/first_line.hpp"
 #include "runtime/device/process.hpp"
+#include "runtime/device/text.hpp"
 #include "runtime/device/utc.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/bench/names.hpp"

@@ -213,7 +213,7 @@ int compile(const KernelTemplate& kernel_template, const CompileOptions& options
   return all ? exit_done : exit_failed;
 }
 
-void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_template) {
+void add_compiled_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_template) {
   auto* command = app.add_subcommand(kernel_template.name, kernel_template.summary);
   auto options = std::make_shared<CompileOptions>();
   add_choice_options(*command, kernel_template, options->choice);
@@ -250,7 +250,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "compile", "Compile an operation's kernels for a GPU that need not be there");
   command->require_subcommand(1);
-  for (const auto* kernel_template : catalog()) add_operation(*command, action, *kernel_template);
+  for (const auto* kernel_template : catalog())
+    add_compiled_operation(*command, action, *kernel_template);
 }
 
 }  // namespace greta

@@ -16,7 +16,7 @@ const int stop_signal = SIGURG;
 namespace {
 
 constexpr std::array faults{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-constexpr std::size_t stack_bytes = std::size_t{64} << 10;
+constexpr std::size_t signal_stack_bytes = std::size_t{64} << 10;
 
 thread_local BlockRunner* running = nullptr;
 
@@ -66,12 +66,13 @@ void install() {
 
 }  // namespace
 
-FaultGuard::FaultGuard(BlockRunner& runner) : stack_(std::make_unique<std::byte[]>(stack_bytes)) {
+FaultGuard::FaultGuard(BlockRunner& runner)
+    : stack_(std::make_unique<std::byte[]>(signal_stack_bytes)) {
   static std::once_flag installed;
   std::call_once(installed, install);
   stack_t stack{};
   stack.ss_sp = stack_.get();
-  stack.ss_size = stack_bytes;
+  stack.ss_size = signal_stack_bytes;
   sigaltstack(&stack, nullptr);
   running = &runner;
 }

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "runtime/device/architectures.hpp"
-#include "runtime/device/first_line.hpp"
 #include "runtime/device/hash.hpp"
 #include "runtime/device/hip/elf_bytes.hpp"
 #include "runtime/device/hip/host/elf_image.hpp"
@@ -22,6 +21,7 @@
 #include "runtime/device/hip/host/language_files.hpp"
 #include "runtime/device/hip/host/sanitizer.hpp"
 #include "runtime/device/process.hpp"
+#include "runtime/device/text.hpp"
 
 namespace greta::hip::host {
 namespace {

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <utility>
 
-#include "runtime/device/first_line.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "runtime/device/hip/host/sanitizer.hpp"
 #include "runtime/device/process.hpp"
+#include "runtime/device/text.hpp"
 
 namespace greta {
 namespace {

@@ -57,9 +57,9 @@ LlamaConfig config_of(const MappedFile& file) {
 }
 
 /// Hands out the tensors of a file, one after the other.
-class Tensors {
+class CheckpointWeights {
  public:
-  explicit Tensors(const std::byte* data) : next_(data) {}
+  explicit CheckpointWeights(const std::byte* data) : next_(data) {}
 
   WeightView take(std::int64_t rows, std::int64_t cols) {
     const WeightView view{DType::f32, rows, cols, next_};
@@ -77,7 +77,7 @@ class Tensors {
 };
 
 LlamaWeights weights_of(const LlamaConfig& c, const std::byte* data) {
-  Tensors tensors(data);
+  CheckpointWeights tensors(data);
   LlamaWeights weights;
   weights.embedding = tensors.take(c.vocab, c.dim);
   std::vector<LlamaLayer>& layers = weights.layers;

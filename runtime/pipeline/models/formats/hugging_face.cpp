@@ -21,9 +21,9 @@ bool there(const fs::path& path) {
 }
 
 /// The tensors of all of a model's files, by their names.
-class Tensors {
+class SafetensorsWeights {
  public:
-  explicit Tensors(fs::path folder) : folder_(std::move(folder)) {
+  explicit SafetensorsWeights(fs::path folder) : folder_(std::move(folder)) {
     const fs::path single = folder_ / "model.safetensors",
                    index = folder_ / "model.safetensors.index.json";
     if (there(single)) {
@@ -113,7 +113,7 @@ class Tensors {
   std::vector<std::shared_ptr<const MappedFile>> files_;
 };
 
-LlamaLayer layer_of(Tensors& tensors, const LlamaConfig& c, std::int64_t index) {
+LlamaLayer layer_of(SafetensorsWeights& tensors, const LlamaConfig& c, std::int64_t index) {
   const auto take = [&](const char* name, const std::vector<std::int64_t>& shape) {
     return tensors.take(fmt::format("model.layers.{}.{}.weight", index, name), shape);
   };
@@ -153,7 +153,7 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   model.config = llama_config_from_file(folder / "config.json");
   add_ends(folder, model.config);
   const LlamaConfig& c = model.config;
-  Tensors tensors(folder);
+  SafetensorsWeights tensors(folder);
   LlamaWeights& weights = model.weights;
   weights.embedding = tensors.take("model.embed_tokens.weight", {c.vocab, c.dim});
   for (std::int64_t layer = 0; layer < c.layers; ++layer) {

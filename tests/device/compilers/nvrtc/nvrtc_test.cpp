@@ -6,7 +6,7 @@
 #include "runtime/device/hip/cubin.hpp"
 #include "tests/device/compilers/targets.hpp"
 
-namespace greta::hip {
+namespace greta::hip::nvrtc_test {
 namespace {
 
 Compiler& nvrtc() {
@@ -75,4 +75,4 @@ TEST(Nvrtc, AnUnknownArchitectureIsNamed) {
 }
 
 }  // namespace
-}  // namespace greta::hip
+}  // namespace greta::hip::nvrtc_test

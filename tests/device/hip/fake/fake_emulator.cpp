@@ -80,7 +80,7 @@ std::string Emulator::receive() {
   std::size_t end = 0;
   while ((end = received_.find('\n')) == std::string::npos) {
     std::array<char, 4096> some{};
-    const auto got = read(socket_, some.data(), some.size());
+    const auto got = ::read(socket_, some.data(), some.size());
     if (got == 0 || (got < 0 && errno != EINTR)) give_up("it is gone");
     if (got > 0) received_.append(some.data(), static_cast<std::size_t>(got));
   }

@@ -1,0 +1,12 @@
+#pragma once
+
+/// What the error bounds of all references are made of (docs/measurement.md).
+namespace greta::reference {
+
+/// Unit roundoff of f32.
+inline constexpr double u = 0x1p-24;
+
+/// Factor for terms of second order in u.
+inline constexpr double slack = 1.001;
+
+}  // namespace greta::reference
