@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bitset>
 #include <limits>
 #include <set>
 #include <string>
@@ -14,6 +15,9 @@ namespace space_table {
 
 constexpr std::uint32_t dead_end = 0;
 constexpr std::uint32_t complete = 1;
+
+/// A set of parameters, by position.
+using Parameters = std::bitset<256>;
 
 /// A constraint with its parameters as positions, and its answers so far.
 class Rule {
@@ -30,6 +34,7 @@ class Rule {
                                 constraint.name, alternative.variant, name));
       }
       reads_.push_back(static_cast<std::size_t>(found - alternative.parameters.begin()));
+      parameters_.set(reads_.back());
       lists_.push_back(&found->values);
       probe_.values.emplace_back(name, 0);
       combinations = std::min(most_answers + 1, combinations * found->values.size());
@@ -38,6 +43,7 @@ class Rule {
   }
 
   const std::vector<std::size_t>& reads() const { return reads_; }
+  const Parameters& parameters() const { return parameters_; }
 
   bool holds(const Choice& choice) {
     std::size_t place = 0;
@@ -63,6 +69,7 @@ class Rule {
 
   const Constraint& constraint_;
   std::vector<std::size_t> reads_;
+  Parameters parameters_;  ///< the same as a set
   std::vector<const std::vector<int>*> lists_;
   Config probe_;  ///< has only what the constraint declares, so that it can't read more
   std::vector<Answer> answers_;
@@ -103,23 +110,18 @@ class Memo {
   std::unordered_map<std::u32string, std::uint32_t> map_;  ///< its entries stay where they are
 };
 
-bool contains(const std::vector<std::size_t>& set, std::size_t item) {
-  return std::find(set.begin(), set.end(), item) != set.end();
-}
-
-bool includes(const std::vector<std::size_t>& set, const std::vector<std::size_t>& items) {
-  return std::all_of(items.begin(), items.end(), [&](auto item) { return contains(set, item); });
-}
-
 /// How many partial assignments of `assigned` later rules may tell apart, at most.
 double frontier(const Alternative& alternative, const std::vector<Rule>& rules,
-                const std::vector<std::size_t>& assigned) {
+                const Parameters& assigned) {
+  Parameters live;
+  for (const Rule& rule : rules) {
+    if ((rule.parameters() & ~assigned).any()) live |= rule.parameters();
+  }
+  live &= assigned;
   double size = 1;
-  for (const std::size_t parameter : assigned) {
-    const bool live = std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) {
-      return contains(rule.reads(), parameter) && !includes(assigned, rule.reads());
-    });
-    if (live) size *= static_cast<double>(alternative.parameters[parameter].values.size());
+  for (std::size_t parameter = 0; parameter < alternative.parameters.size(); ++parameter) {
+    if (live[parameter])
+      size *= static_cast<double>(alternative.parameters[parameter].values.size());
   }
   return size;
 }
@@ -129,26 +131,30 @@ double frontier(const Alternative& alternative, const std::vector<Rule>& rules,
 std::vector<std::size_t> assignment_order(const Alternative& alternative,
                                           const std::vector<Rule>& rules) {
   std::vector<std::size_t> order;
+  Parameters assigned;
+  const auto assign = [&](std::size_t parameter) {
+    if (!assigned[parameter]) order.push_back(parameter);
+    assigned.set(parameter);
+  };
   while (true) {
-    std::vector<std::size_t> best;
+    const Rule* best = nullptr;
     double best_size = std::numeric_limits<double>::infinity();
+    std::size_t best_count = 0;
     for (const Rule& rule : rules) {
-      if (includes(order, rule.reads())) continue;
-      std::vector<std::size_t> candidate = order;
-      for (const std::size_t parameter : rule.reads()) {
-        if (!contains(candidate, parameter)) candidate.push_back(parameter);
-      }
+      const Parameters candidate = assigned | rule.parameters();
+      if (candidate == assigned) continue;
       const double size = frontier(alternative, rules, candidate);
-      if (size < best_size || (size == best_size && candidate.size() < best.size())) {
+      if (size < best_size || (size == best_size && candidate.count() < best_count)) {
         best_size = size;
-        best = std::move(candidate);
+        best_count = candidate.count();
+        best = &rule;
       }
     }
-    if (best.empty()) break;
-    order = std::move(best);
+    if (best == nullptr) break;
+    for (const std::size_t parameter : best->reads()) assign(parameter);
   }
   for (std::size_t parameter = 0; parameter < alternative.parameters.size(); ++parameter) {
-    if (!contains(order, parameter)) order.push_back(parameter);
+    assign(parameter);
   }
   return order;
 }
@@ -161,6 +167,10 @@ class SpaceTable::Builder {
  public:
   Builder(const Alternative& alternative, SpaceTable& table)
       : alternative_(alternative), table_(table), choice_(alternative.parameters.size()) {
+    if (choice_.size() > Parameters().size()) {
+      throw Error(fmt::format("variant {} has more than {} parameters", alternative.variant,
+                              Parameters().size()));
+    }
     for (const Constraint& constraint : alternative.constraints) {
       rules_.emplace_back(alternative, constraint);
     }
@@ -189,7 +199,10 @@ class SpaceTable::Builder {
       if (!rule.reads().empty()) completed_[last].push_back(&rule);
       for (const std::size_t parameter : rule.reads()) {
         for (std::size_t depth = depth_of(parameter) + 1; depth <= last; ++depth) {
-          if (!contains(live_[depth], parameter)) live_[depth].push_back(parameter);
+          auto& live = live_[depth];
+          if (std::find(live.begin(), live.end(), parameter) == live.end()) {
+            live.push_back(parameter);
+          }
         }
       }
     }
