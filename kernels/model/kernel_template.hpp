@@ -156,7 +156,8 @@ struct Variant {
   /// where a part is incomplete, kernels take another branch, which has to be tested.
   std::function<std::vector<Division>(const Problem&, const Config&)> divisions{};
   /// A parameter whose values choose the instructions, so that each value has kernels of its own,
-  /// which random problems meet as often as those of another variant; empty where none does.
+  /// which random problems meet as often as those of another variant; empty where none does. Its
+  /// values follow from the device and the types.
   std::string kernels_by{};
 };
 

@@ -148,7 +148,9 @@ class Tools:
         """The object of a mutated source; None where it does not compile."""
         (folder / "mutant.cpp").write_text(mutant.text())
         commands = json.loads((self.build / "compile_commands.json").read_text())
-        entry = next(one for one in commands if one["file"] == str(ROOT / mutant.file))
+        entry = next((one for one in commands if one["file"] == str(ROOT / mutant.file)), None)
+        if entry is None:
+            raise RuntimeError(f"{self.build} has no command for {mutant.file}: the preset single has")
         words = shlex.split(entry["command"])
         words[words.index("-o") + 1] = str(folder / "mutant.o")
         words[words.index(entry["file"])] = str(folder / "mutant.cpp")

@@ -22,6 +22,16 @@ std::string text(const Choice& choice) {
   return choice.problem.key() + " | " + choice.config.text();
 }
 
+TEST(RandomChoices, MeetEachInstructionOfAVariant) {
+  const DeviceInfo info = device("sm_90");
+  std::map<int, int> met;
+  for (const auto& [problem, config] : random_choices(*find_template("gemm"), info, "", 200, 1)) {
+    if (config.variant == "matrix") ++met[config["INSTR"]];
+  }
+  EXPECT_EQ(met.size(), 2U);
+  for (const auto& [instruction, count] : met) EXPECT_GE(count, 20) << "INSTR=" << instruction;
+}
+
 TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {
   for (const KernelTemplate* kernel_template : catalog()) {
     const auto choices = random_choices(*kernel_template, device("gfx942"), "", 40, 1);

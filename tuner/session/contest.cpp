@@ -17,7 +17,7 @@ constexpr std::size_t most_turns = 60;
 constexpr std::size_t turns_for_an_interval = 3;
 constexpr double target = 0.005;  // half-width of the intervals, relative
 constexpr double confidence = 0.95;
-// A turn is the median of some launches_of_a_turn: the first one finds caches and clocks as another
+// A turn is the median of some launches: the first one finds caches and clocks as another
 // device's turn left them. Long kernels don't notice.
 constexpr int launches_of_a_turn = 3;
 constexpr double long_us = 100'000;

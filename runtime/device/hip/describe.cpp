@@ -1,7 +1,6 @@
 #include "runtime/device/hip/describe.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/hardware.hpp"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/catalog.hpp"
+#include "runtime/pipeline/compute/prepared.hpp"
 
 namespace greta {
 namespace {
