@@ -27,12 +27,12 @@ nlohmann::json damage_json(const std::vector<DamagedRow>& rows) {
 }
 
 std::string left_out_text(std::size_t rows, bool shipped) {
-  return fmt::format(
-      "{} left out, because of damage: {}", format_count(static_cast<std::int64_t>(rows), "row"),
+  const auto remedy =
       shipped ? "a shipped file is never written, so install it again, or use another one with --db"
-              : "tuning a problem again replaces a damaged result, greta-db prune --damaged "
-                "removes all "
-                "of them");
+              : "tuning a problem again replaces a damaged result, "
+                "greta-db prune --damaged removes all of them";
+  return fmt::format("{} left out, because of damage: {}",
+                     format_count(static_cast<std::int64_t>(rows), "row"), remedy);
 }
 
 bool tell_damage(const TunedDb& db) {
