@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <string_view>
 
 #include "db/values.hpp"
@@ -17,13 +16,6 @@ namespace fs = std::filesystem;
 /// Operands and expectations above this are drawn from their seed where the case is run.
 constexpr std::size_t whole_case_bytes = std::size_t{4} << 20;
 
-void write_file(const fs::path& file, const void* data, std::size_t bytes) {
-  std::ofstream out(file, std::ios::binary);
-  out.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-  out.close();
-  if (!out) throw Error({Status::io, file.string() + ": can't be written", {}});
-}
-
 void write_sources(const LaunchPlan& plan, const fs::path& folder) {
   for (std::size_t i = 0; i < plan.sources.size(); ++i) {
     const KernelSource& source = plan.sources[i];
@@ -33,7 +25,7 @@ void write_sources(const LaunchPlan& plan, const fs::path& folder) {
                                    source.block[2], source.required_subgroup_size);
     for (const auto& option : source.options) text += " " + option;
     text += "\n" + source.text;
-    write_file(folder / fmt::format("kernel-{}.{}", i, extension), text.data(), text.size());
+    write_bytes(folder / fmt::format("kernel-{}.{}", i, extension), text.data(), text.size());
   }
 }
 
@@ -41,8 +33,8 @@ void write_code_objects(const CompiledChoice& compiled, const fs::path& folder) 
   for (std::size_t i = 0; i < compiled.kernels.size(); ++i) {
     const auto& binary = compiled.kernels[i].code_object;
     const bool spirv = compiled.plan.sources[i].language == "glsl";
-    write_file(folder / fmt::format("kernel-{}.{}", i, spirv ? "spv" : "co"), binary.data(),
-               binary.size());
+    write_bytes(folder / fmt::format("kernel-{}.{}", i, spirv ? "spv" : "co"), binary.data(),
+                binary.size());
   }
 }
 

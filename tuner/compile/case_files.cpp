@@ -27,13 +27,6 @@ constexpr auto index_file = "case.json";
 constexpr std::uint64_t most_index_bytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t most_data_bytes = std::uint64_t{8} << 30;  // of a buffer or a code object
 
-void write_case_file(const fs::path& file, const void* data, std::size_t bytes) {
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-  out.close();
-  if (!out) throw Error({Status::io, file.string() + ": can't be written", {}});
-}
-
 std::vector<std::byte> read_bytes(const fs::path& file) {
   const std::string text = greta::read_file(file, most_data_bytes).value();
   const auto bytes = std::as_bytes(std::span(text));
@@ -49,7 +42,7 @@ void write_doubles(const fs::path& file, const std::vector<Expected>& elements,
   std::vector<double> values(elements.size());
   std::transform(elements.begin(), elements.end(), values.begin(),
                  [part](const Expected& element) { return element.*part; });
-  write_case_file(file, values.data(), values.size() * sizeof(double));
+  write_bytes(file, values.data(), values.size() * sizeof(double));
 }
 
 /// Says how large a buffer is, which is drawn from a seed.
@@ -67,7 +60,7 @@ ordered_json write_buffer(const CaseBuffer& buffer, const fs::path& folder) {
     if (buffer.fill != std::byte{0xFF}) json["fill"] = std::to_integer<int>(buffer.fill);
   } else {
     json["file"] = buffer.name + ".bin";
-    write_case_file(folder / (buffer.name + ".bin"), buffer.data.data(), buffer.data.size());
+    write_bytes(folder / (buffer.name + ".bin"), buffer.data.data(), buffer.data.size());
   }
   if (buffer.expected.empty()) return json;
   json["dtype"] = buffer.dtype;
@@ -131,7 +124,7 @@ void write(const KernelCase& written, const fs::path& folder, CaseForm form) {
   if (form == CaseForm::seed) json["seed"] = written.seed;
   for (std::size_t i = 0; i < written.code_objects.size(); ++i) {
     const auto& binary = written.code_objects[i];
-    write_case_file(folder / code_object_name(written, i), binary.data(), binary.size());
+    write_bytes(folder / code_object_name(written, i), binary.data(), binary.size());
   }
   for (const auto& buffer : written.buffers) {
     json["buffers"][buffer.name] =
@@ -141,7 +134,7 @@ void write(const KernelCase& written, const fs::path& folder, CaseForm form) {
     json["launches"].push_back(launch_json(launch, written));
   }
   const std::string text = json.dump(2) + "\n";
-  write_case_file(folder / index_file, text.data(), text.size());
+  write_bytes(folder / index_file, text.data(), text.size());
 }
 
 Error bad_case(const std::string& what) {
@@ -279,6 +272,13 @@ KernelCase read(const fs::path& folder) {
 }
 
 }  // namespace
+
+void write_bytes(const fs::path& file, const void* data, std::size_t bytes) {
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  out.close();
+  if (!out) throw Error({Status::io, file.string() + ": can't be written", {}});
+}
 
 Result<void> make_case_folder(const fs::path& folder) {
   std::error_code error;

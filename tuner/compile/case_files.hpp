@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 
 #include "tuner/compile/kernel_case.hpp"
@@ -21,6 +22,9 @@ enum class CaseForm { whole, seed };
 /// make_case_folder().
 Result<void> write_case(const KernelCase& written, const std::filesystem::path& folder,
                         CaseForm form = CaseForm::whole);
+
+/// Writes a file, in place of the one that may be there. Throws Error with `io`.
+void write_bytes(const std::filesystem::path& file, const void* data, std::size_t bytes);
 
 /// Reads either form. Fails with `io` for files that can't be read, and with `invalid_argument`,
 /// naming the file, for what is no case.
