@@ -20,6 +20,11 @@ if(GRETA_SANITIZE)
     $<${is_program}:${PROJECT_SOURCE_DIR}/tests/sanitizer.cpp>)
 endif()
 
+# Of the product: a source declares nothing that others see but what its header declares.
+add_library(greta_product_options INTERFACE)
+target_link_libraries(greta_product_options INTERFACE greta_options)
+target_compile_options(greta_product_options INTERFACE -Wmissing-declarations)
+
 if(CMAKE_UNITY_BUILD)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
   # The compiler may take 4 GB before it looks for memory to use again, which takes a tenth of its time.
@@ -41,16 +46,16 @@ function(greta_layer name)
   target_include_directories(greta_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/greta>)
   target_link_libraries(greta_${name} PUBLIC ${arg_PUBLIC}
-    PRIVATE $<BUILD_INTERFACE:greta_options> ${arg_PRIVATE})
+    PRIVATE $<BUILD_INTERFACE:greta_product_options> ${arg_PRIVATE})
   target_compile_features(greta_${name} PUBLIC cxx_std_20)
   if(arg_HOT)
     target_compile_options(greta_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O2>)
   endif()
 endfunction()
 
-# greta_embed(TARGET FUNCTION HEADER ROOT PATTERNS…): builds the files below ROOT that match into
-# TARGET, as the list that greta::FUNCTION() returns and HEADER declares.
-function(greta_embed target function header root)
+# greta_embed(LAYER FUNCTION HEADER ROOT PATTERNS…): builds the files below ROOT that match into a layer, as the list
+# that greta::LAYER::FUNCTION() returns and HEADER declares.
+function(greta_embed layer function header root)
   set(root ${CMAKE_CURRENT_SOURCE_DIR}/${root})
   list(TRANSFORM ARGN PREPEND ${root}/ OUTPUT_VARIABLE patterns)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${root} ${patterns})
@@ -58,9 +63,9 @@ function(greta_embed target function header root)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed.cmake)
   add_custom_command(OUTPUT ${output}
-    COMMAND ${CMAKE_COMMAND} -D OUTPUT=${output} -D FUNCTION=${function} -D HEADER=${header}
+    COMMAND ${CMAKE_COMMAND} -D OUTPUT=${output} -D NAMESPACE=greta::${layer} -D FUNCTION=${function} -D HEADER=${header}
             -D ROOT=${root} -D "FILES=${files}" -P ${script}
     DEPENDS ${paths} ${script} VERBATIM)
-  target_sources(${target} PRIVATE ${output})
+  target_sources(greta_${layer} PRIVATE ${output})
   set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -1,5 +1,5 @@
-# cmake -D OUTPUT=f.cpp -D FUNCTION=name -D HEADER=f.hpp -D ROOT=dir -D "FILES=a;b" -P embed.cmake
-# Writes a C++ file that defines greta::FUNCTION(), which HEADER declares: each file's path below ROOT
+# cmake -D OUTPUT=f.cpp -D NAMESPACE=ns -D FUNCTION=name -D HEADER=f.hpp -D ROOT=dir -D "FILES=a;b" -P embed.cmake
+# Writes a C++ file that defines NAMESPACE::FUNCTION(), which HEADER declares: each file's path below ROOT
 # and its text.
 set(entries "")
 foreach(file IN LISTS FILES)
@@ -18,7 +18,7 @@ endforeach()
 file(WRITE "${OUTPUT}" "// Written by cmake/embed.cmake.
 #include \"${HEADER}\"
 
-namespace greta {
+namespace ${NAMESPACE} {
 
 const std::vector<EmbeddedFile>& ${FUNCTION}() {
   static const std::vector<EmbeddedFile> files{
@@ -26,5 +26,5 @@ ${entries}  };
   return files;
 }
 
-}  // namespace greta
+}  // namespace ${NAMESPACE}
 ")

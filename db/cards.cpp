@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 /// The comparison of two winners in alternating turns, if there is one.
@@ -56,4 +56,4 @@ CardWinners rank_winners(std::vector<StoredWinner> winners,
   return ranked;
 }
 
-}  // namespace greta
+}  // namespace greta::db

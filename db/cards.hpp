@@ -4,7 +4,7 @@
 
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// Whether two devices of a database, which may hold several machines, are one card.
 bool of_one_card(const DeviceInfo& a, const DeviceInfo& b);
@@ -14,4 +14,4 @@ bool of_one_card(const DeviceInfo& a, const DeviceInfo& b);
 CardWinners rank_winners(std::vector<StoredWinner> winners,
                          const std::vector<Comparison>& measured);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -1,6 +1,6 @@
 #include "db/comparison.hpp"
 
-namespace greta {
+namespace greta::db {
 
 Comparison compare_certified(std::int64_t session_a, const Measurement& a, std::int64_t session_b,
                              const Measurement& b) {
@@ -15,4 +15,4 @@ Comparison compare_certified(std::int64_t session_a, const Measurement& a, std::
   return comparison;
 }
 
-}  // namespace greta
+}  // namespace greta::db

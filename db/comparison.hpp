@@ -5,7 +5,7 @@
 
 #include "db/measurement.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// How two winners of one problem, on two devices, compare.
 struct Comparison {
@@ -28,4 +28,4 @@ struct Comparison {
 Comparison compare_certified(std::int64_t session_a, const Measurement& a, std::int64_t session_b,
                              const Measurement& b);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -11,7 +11,7 @@
 #include "db/sqlite/tuned_db_impl.hpp"
 #include "db/sqlite/winner_rows.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,7 +109,7 @@ Contents TunedDb::contents() const {
 Merge TunedDb::merge(const Contents& theirs) {
   Merge merged;
   impl_->connection.write([&](SQLite::Database& database) {
-    merged = greta::merge(read_contents(database), theirs);
+    merged = db::merge(read_contents(database), theirs);
     write_contents(database, merged.write, false);
   });
   return merged;
@@ -171,4 +171,4 @@ void TunedDb::ship(const Contents& contents, const fs::path& file) {
   if (!found.empty()) throw Error(file.string() + ": not as it was written: " + found.front());
 }
 
-}  // namespace greta
+}  // namespace greta::db

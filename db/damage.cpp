@@ -6,7 +6,7 @@
 
 #include "runtime/device/printable.hpp"
 
-namespace greta {
+namespace greta::db {
 
 std::string DamagedRow::text() const {
   std::string line = fmt::format("{}: the row of {}", table, key);
@@ -24,4 +24,4 @@ std::vector<std::string> damage_lines(const std::vector<DamagedRow>& rows) {
   return lines;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::db {
 
 /// A row that is left out of everything that is read, because it is not what was written. Its own
 /// words may be damaged: they are cut short, and without control characters.
@@ -21,4 +23,4 @@ struct DamagedRow {
 /// A line for each of the first 20, and how many there are beyond.
 std::vector<std::string> damage_lines(const std::vector<DamagedRow>& rows);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -6,7 +6,7 @@
 
 #include "kernels/catalog.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 using Extents = std::span<const std::int64_t>;
@@ -116,4 +116,4 @@ double shape_distance(const Problem& wanted, const Problem& recorded) {
   return shape_distances().front().between(wanted, extents);
 }
 
-}  // namespace greta
+}  // namespace greta::db

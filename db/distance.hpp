@@ -7,7 +7,7 @@
 
 #include "kernels/model/problem.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// How far a problem that has a winner is from one that is wanted, where both differ in dimensions
 /// alone. docs/lookup.md says how these were compared, and on what.
@@ -30,4 +30,4 @@ constexpr double most_shape_distance = 1;
 /// for equal ones.
 double shape_distance(const Problem& wanted, const Problem& recorded);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -7,7 +7,7 @@
 
 #include "db/regret.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 constexpr std::size_t voters = 3;
@@ -146,4 +146,4 @@ ChoiceComparison compare_choices(const std::vector<StoredWinner>& results,
   return comparison;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -8,7 +8,7 @@
 #include "db/distance.hpp"
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// What one way to choose among other shapes' winners would have cost, had each problem been
 /// unknown.
@@ -39,4 +39,4 @@ using ChoiceCost =
 ChoiceComparison compare_choices(const std::vector<StoredWinner>& results,
                                  const std::vector<StoredWinner>& winners, const ChoiceCost& cost);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <string_view>
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 bool contains(std::string_view text, std::string_view part) {
@@ -43,4 +43,4 @@ bool ResultFilter::matches(const StoredSession& session, const DeviceInfo& on) c
          (driver.empty() || contains(session.provenance.driver, driver));
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -8,7 +8,7 @@
 #include "db/staleness.hpp"
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// Which results of a database are meant. Empty fields mean any.
 struct ResultFilter {
@@ -33,4 +33,4 @@ struct ResultFilter {
 /// architecture in any case. `id`: what it was called when a result was recorded.
 bool answers_to(const DeviceInfo& device, const std::string& id, const std::string& word);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -10,7 +10,7 @@
 
 #include "db/values.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 using Json = nlohmann::json;
@@ -369,4 +369,4 @@ DeviceInfo device_from_json(const Json& json) {
   return device;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -5,7 +5,7 @@
 #include "db/trial.hpp"
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 // Conversions used by the database, by worker processes and by --json output. The field names are
 // documented in docs/json.md and stable.
@@ -27,4 +27,4 @@ std::vector<KernelFigures> kernels_from_json(const nlohmann::json& json);
 Trial trial_from_json(const nlohmann::json& json);
 DeviceInfo device_from_json(const nlohmann::json& json);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace greta {
+namespace greta::db {
 
 double Measurement::spread_percent() const {
   if (samples_us.size() < 2 || median_us <= 0) return 0;
@@ -14,4 +14,4 @@ double Measurement::spread_percent() const {
   return 100 * (at(0.9) - at(0.1)) / median_us;
 }
 
-}  // namespace greta
+}  // namespace greta::db

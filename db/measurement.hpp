@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::db {
 
 /// Device times of one kernel, and their robust summary. All times in microseconds.
 struct Measurement {
@@ -24,4 +26,4 @@ struct Measurement {
   double spread_percent() const;
 };
 
-}  // namespace greta
+}  // namespace greta::db

@@ -9,7 +9,7 @@
 #include "db/json.hpp"
 #include "db/values.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 /// What a result is an answer to.
@@ -168,4 +168,4 @@ Merge merge(const Contents& mine, const Contents& theirs) {
   return result;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -5,7 +5,7 @@
 
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// Two results of one problem in the same circumstances that are not the same.
 struct MergeConflict {
@@ -46,4 +46,4 @@ bool is_better(const StoredWinner& a, const StoredWinner& b);
 /// associative (docs/decisions/0012-a-winner-for-each-set-of-circumstances.md).
 Merge merge(const Contents& mine, const Contents& theirs);
 
-}  // namespace greta
+}  // namespace greta::db

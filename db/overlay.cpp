@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-namespace greta {
+namespace greta::db {
 
 Overlay::Overlay(std::optional<TunedDb> own, std::optional<TunedDb> shipped) {
   if (own) layers_.push_back(*std::move(own));
@@ -31,4 +31,4 @@ std::vector<StoredWinner> Overlay::winners() const {
   return all;
 }
 
-}  // namespace greta
+}  // namespace greta::db

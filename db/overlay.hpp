@@ -6,7 +6,7 @@
 
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// The user's own database over the one that ships with an application. What the user tuned wins,
 /// whatever its time: the circumstances are those of the user's machine.
@@ -25,4 +25,4 @@ class Overlay {
   std::vector<TunedDb> layers_;  // the first one wins
 };
 
-}  // namespace greta
+}  // namespace greta::db

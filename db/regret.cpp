@@ -8,7 +8,7 @@
 #include "kernels/catalog.hpp"
 #include "kernels/validity.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -68,4 +68,4 @@ std::optional<Regret> recorded_regret(const TunedDb& db, const StoredWinner& res
   return regret;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -5,7 +5,7 @@
 
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// The configuration that a winner means for a problem of another shape: its own; but where nothing
 /// was surely faster than the operation's default there, the default of this problem, which follows
@@ -29,4 +29,4 @@ const StoredWinner* nearest_neighbour(const StoredWinner& result,
 std::optional<Regret> recorded_regret(const TunedDb& db, const StoredWinner& result,
                                       const StoredWinner& neighbour);
 
-}  // namespace greta
+}  // namespace greta::db

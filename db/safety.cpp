@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace greta {
+namespace greta::db {
 
 Avoided avoided(const std::vector<UnsafePart>& parts) {
   Avoided result;
@@ -28,4 +28,4 @@ DeviceInfo without(DeviceInfo device, const Avoided& parts) {
   return device;
 }
 
-}  // namespace greta
+}  // namespace greta::db

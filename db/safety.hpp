@@ -5,7 +5,7 @@
 
 #include "runtime/device/device_info.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// A health check that a device failed with a driver.
 struct UnsafePart {
@@ -32,4 +32,4 @@ Avoided avoided(const std::vector<UnsafePart>& parts);
 /// that results are found; spaces leave out what needs those features.
 DeviceInfo without(DeviceInfo device, const Avoided& parts);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -4,7 +4,7 @@
 
 #include "kernels/catalog.hpp"
 
-namespace greta {
+namespace greta::db {
 
 StalenessJudge::StalenessJudge(const std::vector<DeviceInfo>& present) {
   for (const auto& device : present) present_.emplace(device.fingerprint(), device);
@@ -39,4 +39,4 @@ std::vector<std::string> StalenessJudge::reasons(const StoredWinner& result) {
   return reasons;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -6,7 +6,7 @@
 
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// Judges results one by one: whether what they were found with is still what there is. A stale
 /// result is not wrong, but its time and its rank may have changed.
@@ -27,4 +27,4 @@ class StalenessJudge {
   std::map<std::string, std::string> template_keys_;  // by operation; computed once each
 };
 
-}  // namespace greta
+}  // namespace greta::db

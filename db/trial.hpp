@@ -11,7 +11,7 @@
 #include "runtime/device/device.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// What the compiler or the driver says about one kernel of a candidate.
 struct KernelFigures {
@@ -40,4 +40,4 @@ struct Trial {
   bool ok() const { return !failure.has_value(); }
 };
 
-}  // namespace greta
+}  // namespace greta::db

@@ -14,7 +14,7 @@
 #include "db/sqlite/winner_rows.hpp"
 #include "db/values.hpp"
 
-namespace greta {
+namespace greta::db {
 
 namespace {
 
@@ -344,4 +344,4 @@ std::vector<std::string> TunedDb::check() const {
   return problems;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -14,7 +14,7 @@
 #include "kernels/model/problem.hpp"
 #include "runtime/device/device_info.hpp"
 
-namespace greta {
+namespace greta::db {
 
 struct Merge;
 
@@ -288,4 +288,4 @@ class TunedDb {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace greta
+}  // namespace greta::db

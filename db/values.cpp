@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 constexpr std::array statuses{
@@ -110,4 +110,4 @@ std::vector<double> numbers_from_json(const nlohmann::json& json, std::string_vi
   return values;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -10,7 +10,7 @@
 #include "kernels/model/config.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::db {
 
 // The forms that single values take in the database's columns and in JSON.
 
@@ -36,4 +36,4 @@ double number_from_json(const nlohmann::json& json, std::string_view name);
 nlohmann::json json_numbers(const std::vector<double>& values);
 std::vector<double> numbers_from_json(const nlohmann::json& json, std::string_view name);
 
-}  // namespace greta
+}  // namespace greta::db

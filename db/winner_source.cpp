@@ -8,7 +8,7 @@
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/winner_rows.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 /// The devices of circumstances, by their ids; null where what is stored can't be read. Those that
@@ -114,4 +114,4 @@ std::vector<UnsafePart> WinnerSource::unsafe(const DeviceInfo& device) const {
   return parts;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -10,7 +10,7 @@
 
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 class Connection;
 
@@ -56,4 +56,4 @@ class WinnerSource {
   std::unique_ptr<Connection> connection_;
 };
 
-}  // namespace greta
+}  // namespace greta::db

@@ -22,7 +22,7 @@
 #include "kernels/templates/silu_mul/silu_mul.hpp"
 #include "kernels/templates/softmax/softmax.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
@@ -193,6 +193,26 @@ Result<void> read_dimensions(const KernelTemplate& kernel, const ProblemRequest&
   return {};
 }
 
+Problem without_attribute(Problem problem, const std::string& name) {
+  std::erase_if(problem.attributes, [&](const auto& a) { return a.first == name; });
+  return problem;
+}
+
+/// Without strides that nothing depends on, of operands of one row: such problems are the same.
+Problem without_needless_strides(const KernelTemplate& kernel, Problem problem) {
+  for (const Attribute& stride : kernel.attributes) {
+    if (stride.packed == nullptr) continue;
+    Problem without = without_attribute(problem, stride.name);
+    const auto tensors = kernel.tensors(problem), plain = kernel.tensors(without);
+    const bool needless = std::equal(tensors.begin(), tensors.end(), plain.begin(),
+                                     [](const TensorSpec& a, const TensorSpec& b) {
+                                       return a.stride == b.stride || a.rows == 1;
+                                     });
+    if (needless) problem = std::move(without);
+  }
+  return problem;
+}
+
 }  // namespace
 
 const std::vector<const KernelTemplate*>& catalog() {
@@ -255,26 +275,6 @@ Problem typical_problem(const KernelTemplate& kernel, const DTypes& types) {
   return problem;
 }
 
-Problem without_attribute(Problem problem, const std::string& name) {
-  std::erase_if(problem.attributes, [&](const auto& a) { return a.first == name; });
-  return problem;
-}
-
-/// Without strides that nothing depends on, of operands of one row: such problems are the same.
-Problem without_needless_strides(const KernelTemplate& kernel, Problem problem) {
-  for (const Attribute& stride : kernel.attributes) {
-    if (stride.packed == nullptr) continue;
-    Problem without = without_attribute(problem, stride.name);
-    const auto tensors = kernel.tensors(problem), plain = kernel.tensors(without);
-    const bool needless = std::equal(tensors.begin(), tensors.end(), plain.begin(),
-                                     [](const TensorSpec& a, const TensorSpec& b) {
-                                       return a.stride == b.stride || a.rows == 1;
-                                     });
-    if (needless) problem = std::move(without);
-  }
-  return problem;
-}
-
 Problem of_packed_rows(const KernelTemplate& kernel, Problem problem) {
   for (const Attribute& stride : kernel.attributes) {
     if (stride.packed != nullptr) problem = without_attribute(std::move(problem), stride.name);
@@ -320,4 +320,4 @@ Result<Problem> make_problem(const KernelTemplate& kernel, const ProblemRequest&
   return without_needless_strides(kernel, std::move(problem));
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

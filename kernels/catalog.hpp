@@ -5,7 +5,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Every operation GRETA knows: the explicit list, one line each.
 const std::vector<const KernelTemplate*>& catalog();
@@ -42,4 +42,4 @@ struct ProblemRequest {
 };
 Result<Problem> make_problem(const KernelTemplate& kernel, const ProblemRequest& request);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -9,7 +9,7 @@
 #include "kernels/catalog.hpp"
 #include "kernels/random_problem.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 Feature types_feature(std::string_view variant, const Problem& problem) {
@@ -124,7 +124,7 @@ std::vector<Feature> cases(std::string_view variant, const Division& division, s
   return list;
 }
 
-std::vector<Feature> features(const KernelTemplate& kernel_template, const Choice& choice) {
+std::vector<Feature> features(const KernelTemplate& kernel_template, const Candidate& choice) {
   const auto& [problem, config] = choice;
   std::vector<Feature> list;
   add_problem_features(kernel_template, problem, config.variant, list);
@@ -154,7 +154,7 @@ std::set<Feature> features_on(const KernelTemplate& kernel_template, const Devic
   return list;
 }
 
-void Coverage::add(const Choice& choice) {
+void Coverage::add(const Candidate& choice) {
   for (Feature& feature : features(template_, choice)) met_.insert(std::move(feature));
 }
 
@@ -170,4 +170,4 @@ std::vector<Feature> Coverage::unlisted() const {
   return list;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

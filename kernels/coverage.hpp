@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/choices.hpp"
+#include "kernels/candidates.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// What kernels of an operation may treat as a case of its own, as text that begins with a variant:
 ///
@@ -27,7 +27,7 @@ using Feature = std::string;
 std::vector<Feature> cases(std::string_view variant, const Division& division, std::int64_t part);
 
 /// Those that a choice has.
-std::vector<Feature> features(const KernelTemplate& kernel_template, const Choice& choice);
+std::vector<Feature> features(const KernelTemplate& kernel_template, const Candidate& choice);
 
 /// Those that some problem has on a device, of one variant where `variant` is not empty. They
 /// follow from the operation's types, attributes, dimensions and divisions, and from the values of
@@ -42,7 +42,7 @@ class Coverage {
            std::string_view variant)
       : template_(kernel_template), all_(features_on(kernel_template, device, variant)) {}
 
-  void add(const Choice& choice);
+  void add(const Candidate& choice);
   std::size_t all() const { return all_.size(); }
   std::size_t met() const { return all_.size() - missing().size(); }
   /// In alphabetical order.
@@ -55,4 +55,4 @@ class Coverage {
   std::set<Feature> all_, met_;
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

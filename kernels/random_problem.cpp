@@ -5,7 +5,7 @@
 #include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 bool one_in(std::uint64_t count, std::mt19937_64& random) {
@@ -139,4 +139,4 @@ Problem random_problem(const KernelTemplate& kernel_template, const DTypes& type
   return problem;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -8,7 +8,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Attributes of a problem: name and value, without those that have their default.
 using AttributeValues = std::vector<std::pair<std::string, std::string>>;
@@ -37,4 +37,4 @@ std::uint64_t launched_threads(const LaunchPlan& plan);
 /// Whether the dimension has so few extents that each is a case of its own, like a flag.
 bool has_few_extents(const Dimension& dimension);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -12,7 +12,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/random_problem.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 /// Threads of all launches: a fraction of a second's on a CPU.
@@ -188,4 +188,4 @@ std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
   return chosen;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

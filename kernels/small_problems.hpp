@@ -6,7 +6,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Whether both plans' kernels are the same, compiled: their launches and arguments may differ.
 bool same_kernels(const LaunchPlan& a, const LaunchPlan& b);
@@ -48,4 +48,4 @@ class SmallProblems {
   std::vector<Problem> drawn_;  ///< by the first configuration, which tells what can be changed
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -2,7 +2,7 @@
 
 #include "kernels/catalog.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 bool is_valid(const Problem& problem, const DeviceInfo& device, const Config& config) {
   const auto* kernel_template = find_template(problem.op);
@@ -14,4 +14,4 @@ bool is_valid(const Problem& problem, const DeviceInfo& device, const Config& co
   return !rejects(alternatives, config);
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

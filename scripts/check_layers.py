@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Proves the layering of docs/architecture.md over the #include lines of a source tree.
+"""Proves the layering of docs/architecture.md over a source tree.
 
 A file includes, in quotes and by its path from the root, only files of its own layer and of the
 layers below it; a source includes its own header before anything else, which proves that the
 header compiles alone; includes form no cycle; nothing below the command line layer reads the
-environment; and one file prints, one opens what is read. Prints one line for each violation and exits
-with 1 when there are any.
+environment; and one file prints, one opens what is read. A file declares names in its layer's
+namespace alone, and a source defines no type that other sources could define, too. Prints one line
+for each violation and exits with 1 when there are any.
 """
 
 import argparse
@@ -22,6 +23,19 @@ LAYERS = {
     "tuner": ["db", "kernels", "runtime/device"],
     "tuner/cli": ["tuner", "runtime/pipeline", "db", "kernels", "runtime/device"],
 }
+# Each layer's namespace.
+NAMESPACES = {
+    "runtime/device": "greta::device",
+    "kernels": "greta::kernels",
+    "db": "greta::db",
+    "runtime/pipeline": "greta::runtime",
+    "tuner": "greta::tuner",
+    "tuner/cli": "greta::tuner::cli",
+}
+# What makes lower layers' names visible in each namespace.
+VISIBLE = "runtime/device/layers.hpp"
+# Compiled for devices, where there are no layers.
+LANGUAGE = "runtime/device/hip/host/language/"
 ROOTS = sorted({layer.split("/")[0] for layer in LAYERS})
 SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
 
@@ -37,6 +51,10 @@ RESERVED = [
     ("open a file to read it", ["runtime/device/input_file.cpp"],
      re.compile(r"\bifstream\b|\bstd::fstream\b|\bfopen\s*\(|\bO_RDONLY\b(?!\s*\|\s*O_DIRECTORY)")),
 ]
+NAMESPACE = re.compile(r"^namespace (greta\b[\w:]*) \{$")
+TYPE = re.compile(r"^(?:struct|class|union|enum class|enum) (\w+)\b(?!::)[^;]*\{")
+# Opens or closes names that no other file has.
+OWN = re.compile(r"^(?:namespace \{|\}  // namespace)$")
 COMMENT = re.compile(r"//.*")
 
 
@@ -88,6 +106,32 @@ def check_own_header(path, lines, files):
     return f"{path}: must include {header} before anything else"
 
 
+def check_names(path, layer, lines):
+    """Violations by the namespaces and types of one file."""
+    if path == VISIBLE:
+        return
+    own, own_names = NAMESPACES[layer], False
+    for number, line in enumerate(lines, 1):
+        where = f"{path}:{number}: {line.strip()}\n    "
+        namespace = NAMESPACE.match(line)
+        if namespace and not (namespace.group(1) + "::").startswith(own + "::"):
+            yield f"{where}{layer} declares names in {own}"
+        if OWN.match(line) or line == f"namespace {pathlib.PurePath(path).stem} {{":
+            own_names = not line.startswith("}")
+        defined = TYPE.match(line)
+        if defined and path.endswith(".cpp") and not own_names:
+            yield (f"{where}another source may define {defined.group(1)}, too; define it in an "
+                   "unnamed namespace, or in a header")
+
+
+def check_visible(files, graph):
+    """Headers from which VISIBLE is not reached: each leaf of the includes must include it."""
+    for path in files:
+        if path.endswith(".hpp") and not graph.get(path) and path != VISIBLE \
+                and not path.startswith(LANGUAGE):
+            yield f"{path}: must include {VISIBLE}, as it includes no other header of GRETA"
+
+
 def find_cycles(graph):
     """Include cycles, each once, as lists of paths that end where they began."""
     cycles, state, trail = [], {}, []
@@ -125,6 +169,8 @@ def check(root):
                 violations.append(f"{path}:{number}: {line.strip()}\n    {problem}")
             if target:
                 graph.setdefault(path, []).append(target)
+        violations += check_names(path, layer, lines)
+    violations += check_visible(files, graph)
     violations += [f"include cycle: {' -> '.join(cycle)}" for cycle in find_cycles(graph)]
     return violations, len(files)
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/device/device.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

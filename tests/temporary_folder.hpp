@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/layers.hpp"
+
 namespace greta::test {
 
 /// A folder of its own, removed at the end with all it holds.

@@ -9,7 +9,7 @@
 #include "db/sqlite/quoting.hpp"
 #include "runtime/device/hash.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 /// SQL: greta_checksum(name, value, name, value, …)
@@ -158,4 +158,4 @@ std::vector<std::string> check_manifest(SQLite::Database& database) {
   return lines;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::db {
 
 // Every row carries a hash of its other columns. SQLite's own check sees a damaged tree, but not a
 // digit that became another one. A row is sound where its checksum is there and right.
@@ -40,4 +42,4 @@ void write_manifest(SQLite::Database& database);
 /// One line for each table that is not as the manifest says; none where there is no manifest.
 std::vector<std::string> check_manifest(SQLite::Database& database);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -6,7 +6,7 @@
 
 #include "db/values.hpp"
 
-namespace greta {
+namespace greta::db {
 
 double real(SQLite::Statement& row, const char* name) {
   const auto column = row.getColumn(name);
@@ -75,4 +75,4 @@ void execute_for_session(SQLite::Statement& statement, std::int64_t session) {
   if (statement.exec() == 0) refuse_session(session);
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -9,7 +9,7 @@
 #include "db/measurement.hpp"
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::db {
 
 // Single columns of a row, by name; what rows of several tables have in common.
 
@@ -33,4 +33,4 @@ Measurement read_measurement(SQLite::Statement& row);
 /// to.
 void execute_for_session(SQLite::Statement& statement, std::int64_t session);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -9,7 +9,7 @@
 #include "db/sqlite/guard.hpp"
 #include "db/values.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -125,4 +125,4 @@ std::string ConfigForms::expand(const std::string& stored) const {
   return found->second;
 }
 
-}  // namespace greta
+}  // namespace greta::db

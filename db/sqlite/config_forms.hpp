@@ -10,7 +10,7 @@
 
 #include "kernels/model/config.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// Configurations as a database stores them: as text, or packed, "#3 128 64 16", where form 3 in
 /// the table config_forms has the names of variant and parameters; or as the difference from
@@ -39,4 +39,4 @@ class ConfigForms {
   std::map<std::string, std::int64_t> ids_;
 };
 
-}  // namespace greta
+}  // namespace greta::db

@@ -16,7 +16,7 @@
 #include "runtime/device/printable.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 namespace fs = std::filesystem;
@@ -350,4 +350,4 @@ void Connection::transact(const Work& work) {
   }
 }
 
-}  // namespace greta
+}  // namespace greta::db

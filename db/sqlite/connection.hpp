@@ -13,11 +13,11 @@
 #include "db/sqlite/migrations.hpp"
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// What TunedDb leaves at the defaults, and tests replace.
 struct ConnectionOptions {
-  std::vector<Migration> migrations = greta::migrations();
+  std::vector<Migration> migrations = db::migrations();
   std::chrono::milliseconds busy_timeout{10'000};  ///< how long SQLite waits for one lock
   std::chrono::milliseconds give_up{30'000};       ///< how long a transaction tries to begin
   std::string vfs;                                 ///< SQLite's file system layer; empty: default
@@ -70,4 +70,4 @@ class Connection {
   std::unique_ptr<SQLite::Database> database_;
 };
 
-}  // namespace greta
+}  // namespace greta::db

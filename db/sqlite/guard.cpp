@@ -9,7 +9,7 @@
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/quoting.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 /// SQL for a row's key in messages: "7", or "gemm …, 1, 1".
@@ -355,4 +355,4 @@ std::vector<std::string> missing_rows(SQLite::Database& database, const WrittenR
   return missing;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -10,7 +10,7 @@
 
 #include "db/damage.hpp"
 
-namespace greta {
+namespace greta::db {
 
 // Damaged rows never leave a database, and nothing makes them sound. On a guarded connection a
 // table's plain name is a view of its sound rows: "FROM winners" can't read a damaged one, and
@@ -74,4 +74,4 @@ WrittenRows written_rows(SQLite::Database& database);
 /// that another process has replaced meanwhile is no loss; one that is as it was before is.
 std::vector<std::string> missing_rows(SQLite::Database& database, const WrittenRows& written);
 
-}  // namespace greta
+}  // namespace greta::db

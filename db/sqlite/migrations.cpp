@@ -4,7 +4,7 @@
 
 #include <map>
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 /// What each table and index is made by; nothing for those that SQLite makes itself.
@@ -55,4 +55,4 @@ std::vector<std::string> check_schema(SQLite::Database& database, bool shipped) 
   return lines;
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -8,7 +8,7 @@
 
 #include "kernels/model/embedded.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// One step of the schema. Step N takes a database of schema N - 1 to schema N.
 struct Migration {
@@ -29,4 +29,4 @@ constexpr std::string_view unshipped_index = "winners_by_circumstances";
 /// make it: a name or a rule was changed, or it is not there.
 std::vector<std::string> check_schema(SQLite::Database& database, bool shipped);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -10,7 +10,7 @@
 #include "db/sqlite/guard.hpp"
 #include "db/sqlite/quoting.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 std::int64_t remove_winners(SQLite::Database& database, const std::vector<StoredWinner>& winners) {
@@ -125,4 +125,4 @@ Pruned remove_rows(SQLite::Database& database, const PruneRequest& request) {
   return pruned;
 }
 
-}  // namespace greta
+}  // namespace greta::db

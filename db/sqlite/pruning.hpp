@@ -4,9 +4,9 @@
 
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// Removes what is asked for and then what nothing refers to any more.
 Pruned remove_rows(SQLite::Database& database, const PruneRequest& request);
 
-}  // namespace greta
+}  // namespace greta::db

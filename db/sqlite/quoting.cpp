@@ -1,6 +1,6 @@
 #include "db/sqlite/quoting.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 /// As SQL has it: within quotes, a quote is written twice.
@@ -23,4 +23,4 @@ std::string text_literal(std::string_view text) {
   return quoted(text, '\'');
 }
 
-}  // namespace greta
+}  // namespace greta::db

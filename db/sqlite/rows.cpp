@@ -12,7 +12,7 @@
 #include "db/values.hpp"
 #include "runtime/device/utc.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 /// The id of the sound row that `select` finds by one text, if there is one.
@@ -327,4 +327,4 @@ StoredDevice read_device(SQLite::Statement& row) {
           text(row, "last_seen_utc")};
 }
 
-}  // namespace greta
+}  // namespace greta::db

@@ -7,7 +7,7 @@
 
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 // Writing and reading rows, one function each. They run inside the caller's transaction and throw
 // Error for a stored value that can't be read, and for a session that does not exist.
@@ -49,4 +49,4 @@ StoredSession read_session(SQLite::Statement& row);
 extern const char* const select_devices;  ///< all, by name
 StoredDevice read_device(SQLite::Statement& row);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -3,11 +3,11 @@
 #include "db/sqlite/connection.hpp"
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 /// For the files that implement TunedDb.
 struct TunedDb::Impl {
   Connection connection;
 };
 
-}  // namespace greta
+}  // namespace greta::db

@@ -7,7 +7,7 @@
 #include "db/sqlite/columns.hpp"
 #include "db/values.hpp"
 
-namespace greta {
+namespace greta::db {
 namespace {
 
 std::string ties_json(const Winner& winner, ConfigForms* pack) {
@@ -298,4 +298,4 @@ std::vector<StoredWinner> latest(std::vector<StoredWinner> winners) {
   return first;
 }
 
-}  // namespace greta
+}  // namespace greta::db

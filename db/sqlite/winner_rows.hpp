@@ -13,7 +13,7 @@
 #include "db/sqlite/guard.hpp"
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::db {
 
 // Rows of the table winners, as in rows.hpp.
 
@@ -72,4 +72,4 @@ std::optional<StoredWinner> read_winner(SQLite::Database& database,
 /// The first of each problem, device and cold/warm; they stand together.
 std::vector<StoredWinner> latest(std::vector<StoredWinner> winners);
 
-}  // namespace greta
+}  // namespace greta::db

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::kernels {
 
 /// A kernel's argument block: values in order, each at its natural alignment.
 class ArgumentBlock {
@@ -24,4 +26,4 @@ class ArgumentBlock {
   std::vector<std::byte> bytes_;
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

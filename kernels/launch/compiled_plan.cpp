@@ -8,7 +8,7 @@
 
 #include "kernels/launch/argument_block.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 constexpr std::size_t most_argument_bytes = 1024;
@@ -91,4 +91,4 @@ std::vector<KernelStatistics> CompiledPlan::statistics() const {
   return all;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -11,7 +11,7 @@
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// A launch plan whose kernels are compiled, ready to run on any operands of its problem's shapes.
 class CompiledPlan {
@@ -58,4 +58,4 @@ class CompiledPlan {
   std::uint64_t workspace_bytes_ = 0, zeroed_bytes_ = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

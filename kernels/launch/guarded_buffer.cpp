@@ -6,7 +6,7 @@
 #include <chrono>
 #include <vector>
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 constexpr std::size_t guard_bytes = 64 * 1024;
@@ -109,4 +109,4 @@ Result<std::optional<std::string>> GuardedBuffer::broken_guard(Device& device,
   return std::optional<std::string>{};
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -9,7 +9,7 @@
 
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// What a kernel finds that reads a guard zone.
 enum class GuardValues {
@@ -44,4 +44,4 @@ class GuardedBuffer {
   std::unique_ptr<Buffer> buffer_;
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 /// A kernel that reads a row that a table does not have must find something else than the NaN that
@@ -115,4 +115,4 @@ Result<std::optional<std::int64_t>> Operands::broken_gap(Device& device, std::si
   return std::optional<std::int64_t>{};
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -11,7 +11,7 @@
 #include "kernels/model/tensor.hpp"
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// An operation's operands on a device, each with a guard zone before and after it that no kernel
 /// may write. They are finite for tables (TensorSpec::table) and NaN for others (GuardValues).
@@ -52,4 +52,4 @@ class Operands {
   std::vector<GuardedBuffer> buffers_;
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace greta {
+namespace greta::kernels {
 
 Result<PreparedPlan> PreparedPlan::create(Device& device, const LaunchPlan& plan,
                                           const Operands& operands, const Compile& compile) {
@@ -65,4 +65,4 @@ Result<std::optional<std::string>> PreparedPlan::broken_guard(Device& device) co
   return workspace_->broken_guard(device, "the workspace");
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -14,7 +14,7 @@
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// A launch plan ready to run on a device: compiled kernels, operands, and a workspace of its own.
 class PreparedPlan {
@@ -54,4 +54,4 @@ class PreparedPlan {
   std::optional<GuardedBuffer> workspace_;  // none where none is needed
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

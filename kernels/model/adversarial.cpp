@@ -7,7 +7,7 @@
 
 #include "kernels/model/random.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 enum class RowKind {
@@ -134,4 +134,4 @@ void mix_in_invalid_indices(HostTensor& indices, std::int64_t count, std::uint64
   }
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

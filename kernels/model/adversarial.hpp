@@ -4,7 +4,7 @@
 
 #include "kernels/model/tensor.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Which values the inputs of a problem have.
 enum class InputStyle {
@@ -33,4 +33,4 @@ void mix_in_adversarial_rows(HostTensor& tensor, Magnitudes range, std::uint64_t
 /// by ones that are not: -1, count, and far away on both sides.
 void mix_in_invalid_indices(HostTensor& indices, std::int64_t count, std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -7,7 +7,7 @@
 #include "runtime/device/hash.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 auto find(const Config& config, std::string_view name) {
@@ -44,4 +44,4 @@ std::uint64_t Config::hash() const {
   return hash.low();
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::kernels {
 
 /// One value for each parameter of one variant of a template. Prints as
 /// `tiled BM=128 BN=64 BK=16 …`: the variant, then parameters in the space's order.
@@ -29,4 +31,4 @@ struct ConfigHash {
   }
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

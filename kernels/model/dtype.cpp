@@ -6,7 +6,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 /// A 16-bit IEEE-like format: a sign, exponent bits, mantissa bits.
@@ -130,4 +130,4 @@ void store_element(DType type, std::byte* data, std::size_t index, double value)
   throw_unknown();
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -7,7 +7,9 @@
 #include <optional>
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::kernels {
 
 /// Element types of tensors. Arithmetic is f32 inside every kernel; i32 is for positions, numbers
 /// of rows and the like, and no operation computes in it.
@@ -53,4 +55,4 @@ double load_element(DType type, const std::byte* data, std::size_t index);
 /// Rounds to nearest even and stores; integers must hold the value.
 void store_element(DType type, std::byte* data, std::size_t index, double value);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -7,7 +7,7 @@
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,4 +82,4 @@ std::string_view included_file(std::string_view line) {
   return line.substr(0, line.find('"'));
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -6,7 +6,7 @@
 
 #include "runtime/device/embedded_file.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// All files *.comp, *.glsl and *.hip below kernels/templates, as they were when it was built.
 const std::vector<EmbeddedFile>& built_in_files();
@@ -29,4 +29,4 @@ std::string_view take_line(std::string_view& text);
 /// The file that a line includes; empty where it does no such thing.
 std::string_view included_file(std::string_view line);
 
-}  // namespace greta
+}  // namespace greta::kernels

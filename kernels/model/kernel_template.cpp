@@ -12,7 +12,7 @@
 #include "kernels/model/embedded.hpp"
 #include "runtime/device/hash.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 std::vector<Alternative> alternatives(const std::vector<Variant>& variants, const Problem& problem,
@@ -170,4 +170,4 @@ Problem fewer_tokens(const Problem& problem, double fraction) {
   return shorter(problem, "tokens", 16, fraction);
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -19,7 +19,7 @@
 #include "runtime/device/device_info.hpp"
 #include "runtime/device/kernel_source.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// The least work that any kernel must do for a problem.
 struct Work {
@@ -230,4 +230,4 @@ Problem shorter(Problem problem, std::string_view dimension, std::int64_t step, 
 Problem fewer_rows(const Problem& problem, double fraction);
 Problem fewer_tokens(const Problem& problem, double fraction);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <optional>
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 /// The number, if the text is exactly how it is printed.
@@ -138,4 +138,4 @@ Result<Problem> Problem::parse(std::string_view key) {
   return Failure{Status::invalid_argument, message, {}};
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

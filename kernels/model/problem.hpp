@@ -9,7 +9,7 @@
 #include "kernels/model/dtype.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// What to compute: an operation, its element types, its attributes and its dimensions.
 ///
@@ -42,4 +42,4 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <random>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::kernels {
 
 /// A bijection of 64-bit numbers whose output looks random: equal on every machine.
 /// Source: the finaliser of SplitMix64, Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
@@ -29,4 +31,4 @@ inline double uniform(std::mt19937_64& random) {
   return (static_cast<double>(random() >> 12) + 0.5) * 0x1p-52;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -13,7 +13,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/model/space_table.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 /// Position of a variant; the number of alternatives where there is none of that name.
@@ -258,7 +258,7 @@ std::string why_empty(const std::vector<Alternative>& alternatives) {
 }
 
 std::optional<std::string> Space::rejects(const Config& config) const {
-  return greta::rejects(alternatives(), config);
+  return kernels::rejects(alternatives(), config);
 }
 
 Result<Config> Space::parse(std::string_view text) const {
@@ -330,4 +330,4 @@ std::vector<std::pair<std::string, double>> Space::rejection_rates(std::uint64_t
   return rates;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -12,7 +12,7 @@
 #include "kernels/model/config.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// A tunable parameter and its values, in an order in which neighbours resemble each other.
 struct Parameter {
@@ -80,7 +80,7 @@ class Space {
   /// parameter's list, else by any step. Throws Error for a configuration outside the domain.
   std::vector<Config> neighbours(const Config& config, bool adjacent) const;
 
-  /// As greta::rejects.
+  /// As kernels::rejects.
   std::optional<std::string> rejects(const Config& config) const;
   bool valid(const Config& config) const { return !rejects(config); }
   /// Reads `variant NAME=VALUE …`; every parameter must be there once, in any order.
@@ -95,4 +95,4 @@ class Space {
   std::unique_ptr<Tables> tables_;
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace greta {
+namespace greta::kernels {
 namespace space_table {
 
 constexpr std::uint32_t dead_end = 0;
@@ -111,8 +111,8 @@ class Memo {
 };
 
 /// How many partial assignments of `assigned` later rules may tell apart, at most.
-double frontier(const Alternative& alternative, const std::vector<Rule>& rules,
-                const Parameters& assigned) {
+static double frontier(const Alternative& alternative, const std::vector<Rule>& rules,
+                       const Parameters& assigned) {
   Parameters live;
   for (const Rule& rule : rules) {
     if ((rule.parameters() & ~assigned).any()) live |= rule.parameters();
@@ -128,8 +128,8 @@ double frontier(const Alternative& alternative, const std::vector<Rule>& rules,
 
 /// Greedy: completes next the rule that leaves the fewest partial assignments to tell apart.
 /// Parameters that no rule reads come last, where they cost nothing.
-std::vector<std::size_t> assignment_order(const Alternative& alternative,
-                                          const std::vector<Rule>& rules) {
+static std::vector<std::size_t> assignment_order(const Alternative& alternative,
+                                                 const std::vector<Rule>& rules) {
   std::vector<std::size_t> order;
   Parameters assigned;
   const auto assign = [&](std::size_t parameter) {
@@ -308,4 +308,4 @@ std::vector<std::vector<std::uint32_t>> SpaceTable::used() const {
   return used;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

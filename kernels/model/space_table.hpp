@@ -6,7 +6,7 @@
 
 #include "kernels/model/space.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// For each parameter in declared order, the position of its value in its list.
 using Choice = std::vector<std::uint32_t>;
@@ -46,4 +46,4 @@ class SpaceTable {
   std::uint32_t root_ = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -6,7 +6,7 @@
 
 #include "kernels/model/random.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 /// Odd multiples of 2^-24 in (-0.5, 0.5): symmetric, exact in f32, and the smallest of them is
@@ -67,4 +67,4 @@ HostTensor random_tensor(const TensorSpec& spec, std::uint64_t seed) {
   return spread(std::move(tensor), spec.stride);
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

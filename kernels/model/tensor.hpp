@@ -7,7 +7,7 @@
 
 #include "kernels/model/dtype.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 enum class Role {
   input,
@@ -54,4 +54,4 @@ HostTensor spread(HostTensor tensor, std::int64_t stride);
 /// data on every machine, wherever rows lie.
 HostTensor random_tensor(const TensorSpec& spec, std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

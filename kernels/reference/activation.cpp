@@ -5,7 +5,7 @@
 
 #include "kernels/reference/roundoff.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 using reference::u;
@@ -55,4 +55,4 @@ double activation_error(ActivationFunction function, double x) {
   return std::abs(activate(function, x)) * gate_error(function, x) + vanished;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -1,6 +1,8 @@
 #pragma once
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::kernels {
 
 /// Functions of one element, x times a sigmoid-like factor between 0 and 1.
 enum class ActivationFunction {
@@ -30,4 +32,4 @@ double activate(ActivationFunction function, double x);
 /// whoever multiplies it adds it times the other factor.
 double activation_error(ActivationFunction function, double x);
 
-}  // namespace greta
+}  // namespace greta::kernels

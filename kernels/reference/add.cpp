@@ -4,7 +4,7 @@
 
 #include "kernels/reference/elements.hpp"
 
-namespace greta {
+namespace greta::kernels {
 std::unique_ptr<Reference> add_reference(const Problem& problem,
                                          const std::vector<HostTensor>& inputs, std::uint64_t) {
   const TensorSpec out{"C", Role::output, problem.out_dtype, problem.dim("rows"),
@@ -18,4 +18,4 @@ std::unique_ptr<Reference> add_reference(const Problem& problem,
   return elements_reference({{out, sum}});
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

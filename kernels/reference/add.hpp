@@ -5,11 +5,11 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// C = A + B. One f32 addition (2^-24 of the sum, and the smallest normal f32 number for devices
 /// that flush), then one rounding to the output's type; every element is checked.
 std::unique_ptr<Reference> add_reference(const Problem& problem,
                                          const std::vector<HostTensor>& inputs, std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

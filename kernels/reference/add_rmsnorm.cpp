@@ -3,7 +3,7 @@
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/norms.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 std::unique_ptr<Reference> add_rmsnorm_reference(const Problem& problem,
                                                  const std::vector<HostTensor>& inputs,
@@ -21,4 +21,4 @@ std::unique_ptr<Reference> add_rmsnorm_reference(const Problem& problem,
         }}});
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -5,7 +5,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// FP64 reference of an add_rmsnorm problem, every element of every row of both outputs. `inputs`
 /// are X, residual, and weight where the problem has one; they are found by name. Bounds: the sum
@@ -14,4 +14,4 @@ std::unique_ptr<Reference> add_rmsnorm_reference(const Problem& problem,
                                                  const std::vector<HostTensor>& inputs,
                                                  std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

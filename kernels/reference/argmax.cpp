@@ -4,7 +4,7 @@
 
 #include "kernels/reference/elements.hpp"
 
-namespace greta {
+namespace greta::kernels {
 std::unique_ptr<Reference> argmax_reference(const Problem& problem,
                                             const std::vector<HostTensor>& inputs, std::uint64_t) {
   const std::int64_t cols = problem.dim("cols");
@@ -21,4 +21,4 @@ std::unique_ptr<Reference> argmax_reference(const Problem& problem,
   return elements_reference({{out, winner}});
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

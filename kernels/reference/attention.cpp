@@ -15,7 +15,7 @@
 #include "kernels/reference/gemm_error.hpp"
 #include "kernels/reference/roundoff.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -312,4 +312,4 @@ std::unique_ptr<Reference> attention_reference(const Problem& problem,
   return std::make_unique<AttentionReference>(problem, inputs, seed);
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -5,7 +5,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// FP64 reference of an attention problem. `inputs` are Q, K, V and lengths, found by name: Q and
 /// the output with a row for each sequence, query and head; K and V for each sequence, KV head and
@@ -36,4 +36,4 @@ std::unique_ptr<Reference> attention_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -10,7 +10,7 @@
 #include "kernels/reference/findings.hpp"
 #include "kernels/reference/screen.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -133,4 +133,4 @@ Expected converted(DType from, DType to, double value) {
   return has_it ? Expected{value, 0} : rounded(to, value, 0);
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -8,7 +8,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// What one output of an operation must hold, element by element, wherever its rows lie.
 struct ExpectedOutput {
@@ -34,4 +34,4 @@ Expected rounded(DType type, double value, double error);
 /// has the value, else rounded once.
 Expected converted(DType from, DType to, double value);
 
-}  // namespace greta
+}  // namespace greta::kernels

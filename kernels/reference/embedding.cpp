@@ -4,7 +4,7 @@
 
 #include "kernels/reference/elements.hpp"
 
-namespace greta {
+namespace greta::kernels {
 std::unique_ptr<Reference> embedding_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t) {
@@ -23,4 +23,4 @@ std::unique_ptr<Reference> embedding_reference(const Problem& problem,
   return elements_reference({{out, looked_up}});
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -5,7 +5,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// out = the table's rows that the ids name: exact, or rounded once to a smaller type; every
 /// element is checked. An id that the table does not have gives a row of NaN.
@@ -13,4 +13,4 @@ std::unique_ptr<Reference> embedding_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

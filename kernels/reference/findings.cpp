@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace greta {
+namespace greta::kernels {
 
 void Findings::scan(const HostTensor& output, std::int64_t first_row, std::int64_t last_row) {
   for (std::int64_t i = first_row * cols_; i < last_row * cols_; ++i) {
@@ -74,4 +74,4 @@ Verdict Findings::verdict(std::string method) const {
   return verdict;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

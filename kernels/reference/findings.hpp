@@ -9,7 +9,7 @@
 #include "kernels/model/kernel_template.hpp"
 #include "kernels/reference/parallel.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Collects what a reference finds in one output matrix, and turns it into a verdict.
 class Findings {
@@ -65,4 +65,4 @@ Findings find_in_parts(std::int64_t rows, std::int64_t cols, std::int64_t count,
   return all;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

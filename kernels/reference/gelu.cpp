@@ -5,7 +5,7 @@
 #include "kernels/reference/activation.hpp"
 #include "kernels/reference/elements.hpp"
 
-namespace greta {
+namespace greta::kernels {
 std::unique_ptr<Reference> gelu_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs, std::uint64_t) {
   const TensorSpec out{"out", Role::output, problem.out_dtype, problem.dim("rows"),
@@ -21,4 +21,4 @@ std::unique_ptr<Reference> gelu_reference(const Problem& problem,
   return elements_reference({{out, gelu}});
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -12,7 +12,7 @@
 #include "kernels/reference/findings.hpp"
 #include "kernels/reference/gemm_error.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 // f32 and f16 inputs are exact in f32; products are formed in FP64.
@@ -366,4 +366,4 @@ std::unique_ptr<Reference> gemm_reference(const Problem& problem,
   return std::make_unique<GemmReference>(problem, inputs, seed);
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

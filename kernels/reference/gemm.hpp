@@ -5,7 +5,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// FP64 reference of a GEMM problem. `inputs` are A, B, then bias, residual and C where the problem
 /// reads them; they are found by name.
@@ -22,4 +22,4 @@ std::unique_ptr<Reference> gemm_reference(const Problem& problem,
 /// Whether time and memory allow a check of every element.
 bool gemm_fully_checked(const Problem& problem);
 
-}  // namespace greta
+}  // namespace greta::kernels

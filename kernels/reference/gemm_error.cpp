@@ -6,7 +6,7 @@
 
 #include "kernels/reference/roundoff.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 using reference::slack;
@@ -69,4 +69,4 @@ Expected GemmErrorModel::expect(const GemmTerms& terms) const {
   return {value, error};
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

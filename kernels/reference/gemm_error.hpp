@@ -6,7 +6,7 @@
 #include "kernels/model/kernel_template.hpp"
 #include "kernels/reference/activation.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// What reaches one element of C, in FP64.
 struct GemmTerms {
@@ -68,4 +68,4 @@ class GemmErrorModel {
   DType out_;
 };
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -4,7 +4,7 @@
 
 #include "kernels/reference/elements.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 ExpectedOutput cache(const Problem& problem, KeptTensor fresh, KeptTensor old, double position) {
@@ -36,4 +36,4 @@ std::unique_ptr<Reference> kv_update_reference(const Problem& problem,
   return elements_reference(std::move(caches));
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -5,7 +5,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Appends new keys and values to their caches, from `position` on; everything else in the caches
 /// stays as it is, bit for bit. What is appended is exact, or rounded once to a smaller type; every
@@ -14,4 +14,4 @@ std::unique_ptr<Reference> kv_update_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -3,7 +3,7 @@
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/norms.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 std::unique_ptr<Reference> layernorm_rmsnorm_reference(const Problem& problem,
                                                        const std::vector<HostTensor>& inputs,
@@ -16,4 +16,4 @@ std::unique_ptr<Reference> layernorm_rmsnorm_reference(const Problem& problem,
         }}});
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

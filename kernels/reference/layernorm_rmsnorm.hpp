@@ -5,7 +5,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// FP64 reference of a layernorm_rmsnorm problem, every element of every row. `inputs` are X, and
 /// weight and bias where the problem has them; they are found by name. Bounds: rows::LayerRmsNorm.
@@ -13,4 +13,4 @@ std::unique_ptr<Reference> layernorm_rmsnorm_reference(const Problem& problem,
                                                        const std::vector<HostTensor>& inputs,
                                                        std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

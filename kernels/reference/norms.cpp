@@ -6,7 +6,7 @@
 
 #include "kernels/reference/rows.hpp"
 
-namespace greta::rows {
+namespace greta::kernels::rows {
 namespace {
 
 constexpr double smallest = 0x1p-126;
@@ -147,4 +147,4 @@ Value LayerRmsNorm::normalised(std::int64_t row, std::int64_t col) const {
   return apply({z, std::abs(z) * (factor.error + u) + factor.value * y.error}, gain_, nullptr, col);
 }
 
-}  // namespace greta::rows
+}  // namespace greta::kernels::rows

@@ -7,7 +7,7 @@
 
 /// What the references of norms of rows share. u = 2^-24; `merges` and `sum_error` are those of
 /// rows.hpp.
-namespace greta::rows {
+namespace greta::kernels::rows {
 
 /// A value, and how far f32 arithmetic may be from it.
 struct Value {
@@ -91,4 +91,4 @@ class LayerRmsNorm {
   std::vector<Value> factors_;  ///< of each row; their errors are relative
 };
 
-}  // namespace greta::rows
+}  // namespace greta::kernels::rows

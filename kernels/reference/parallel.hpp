@@ -5,7 +5,9 @@
 #include <thread>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::kernels {
 
 /// Calls body(first, last) for consecutive parts of 0 … count-1, one for each core. The caller's
 /// thread only waits: what it wrote to its stack meanwhile would share cache lines with what the
@@ -21,4 +23,4 @@ void parallel_parts(std::int64_t count, const Body& body) {
   }
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

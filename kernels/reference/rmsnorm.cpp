@@ -3,7 +3,7 @@
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/norms.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 std::unique_ptr<Reference> rmsnorm_reference(const Problem& problem,
                                              const std::vector<HostTensor>& inputs, std::uint64_t) {
@@ -15,4 +15,4 @@ std::unique_ptr<Reference> rmsnorm_reference(const Problem& problem,
         }}});
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

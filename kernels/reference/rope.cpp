@@ -5,7 +5,7 @@
 
 #include "kernels/reference/elements.hpp"
 
-namespace greta {
+namespace greta::kernels {
 std::unique_ptr<Reference> rope_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs, std::uint64_t) {
   const std::int64_t heads = problem.dim("heads"), dim = problem.dim("dim");
@@ -40,4 +40,4 @@ std::unique_ptr<Reference> rope_reference(const Problem& problem,
   return elements_reference({{out, rotated}});
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -5,7 +5,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Rotates the pairs of each head: (a, b) becomes (a cos - b sin, a sin + b cos), cos and sin being
 /// the table's in the row of the token's position. A product and the sum round by 2^-24 each, of
@@ -15,4 +15,4 @@ std::unique_ptr<Reference> rope_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -1,7 +1,9 @@
 #pragma once
 
+#include "runtime/device/layers.hpp"
+
 /// What the error bounds of all references are made of (docs/measurement.md).
-namespace greta::reference {
+namespace greta::kernels::reference {
 
 /// Unit roundoff of f32.
 inline constexpr double u = 0x1p-24;
@@ -9,4 +11,4 @@ inline constexpr double u = 0x1p-24;
 /// Factor for terms of second order in u.
 inline constexpr double slack = 1.001;
 
-}  // namespace greta::reference
+}  // namespace greta::kernels::reference

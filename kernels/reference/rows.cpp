@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace greta::rows {
+namespace greta::kernels::rows {
 
 double merges(std::int64_t n) {
   const auto count = static_cast<double>(n);
@@ -20,4 +20,4 @@ std::vector<double> row_of(const HostTensor& tensor, std::int64_t row) {
   return values;
 }
 
-}  // namespace greta::rows
+}  // namespace greta::kernels::rows

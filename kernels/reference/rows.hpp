@@ -8,7 +8,7 @@
 #include "kernels/reference/roundoff.hpp"
 
 /// What the references of operations on rows share.
-namespace greta::rows {
+namespace greta::kernels::rows {
 
 using reference::u;
 
@@ -37,4 +37,4 @@ auto for_each_row(std::int64_t rows, const F& f) {
   return results;
 }
 
-}  // namespace greta::rows
+}  // namespace greta::kernels::rows

@@ -9,7 +9,7 @@
 
 #include "kernels/reference/parallel.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 constexpr std::uint64_t most_bytes = std::uint64_t{4} << 30;
@@ -108,4 +108,4 @@ std::unique_ptr<Screen> make_screen(const ExpectedOutput& expected) {
   return nullptr;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -6,7 +6,7 @@
 #include "kernels/model/kernel_template.hpp"
 #include "kernels/reference/elements.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// What an output must hold, computed once and kept: tells which elements of a result need to be
 /// compared, so that the others cost no more than reading them. For a type of 16 bits it takes 8
@@ -24,4 +24,4 @@ class Screen {
 /// machine's memory.
 std::unique_ptr<Screen> make_screen(const ExpectedOutput& expected);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -5,7 +5,7 @@
 #include "kernels/reference/activation.hpp"
 #include "kernels/reference/elements.hpp"
 
-namespace greta {
+namespace greta::kernels {
 std::unique_ptr<Reference> silu_mul_reference(const Problem& problem,
                                               const std::vector<HostTensor>& inputs,
                                               std::uint64_t) {
@@ -28,4 +28,4 @@ std::unique_ptr<Reference> silu_mul_reference(const Problem& problem,
   return elements_reference({{out, product}});
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

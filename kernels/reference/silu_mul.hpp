@@ -5,7 +5,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// out = silu(gate) * up. The error is that of silu's evaluation in f32 (activation.hpp) times
 /// |up|, one more rounding for the product, and one to the output's type; and 2^-126 (1 +
@@ -15,4 +15,4 @@ std::unique_ptr<Reference> silu_mul_reference(const Problem& problem,
                                               const std::vector<HostTensor>& inputs,
                                               std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

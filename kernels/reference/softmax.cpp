@@ -8,7 +8,7 @@
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/rows.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -130,4 +130,4 @@ std::unique_ptr<Reference> softmax_reference(const Problem& problem,
                               }}});
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -5,7 +5,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// FP64 reference of a softmax problem, every element of every row. `inputs` are X, and mask where
 /// it is additive; they are found by name.
@@ -29,4 +29,4 @@ std::unique_ptr<Reference> softmax_reference(const Problem& problem,
                                              const std::vector<HostTensor>& inputs,
                                              std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 
-namespace greta {
+namespace greta::device {
 namespace {
 
 struct Architecture {
@@ -144,4 +144,4 @@ std::optional<DeviceInfo> architecture_info(std::string_view architecture) {
   return info;
 }
 
-}  // namespace greta
+}  // namespace greta::device

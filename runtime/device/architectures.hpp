@@ -7,7 +7,7 @@
 
 #include "runtime/device/device_info.hpp"
 
-namespace greta {
+namespace greta::device {
 
 /// The kind of matrix cores that an architecture has, by the instructions that reach them.
 enum class MatrixCores {
@@ -42,4 +42,4 @@ std::optional<DeviceInfo> architecture_info(std::string_view architecture);
 /// Matrix operations that HIP kernels can use on an architecture; empty where it has none.
 std::vector<MatrixOperation> hip_matrix_operations(std::string_view architecture);
 
-}  // namespace greta
+}  // namespace greta::device

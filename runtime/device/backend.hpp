@@ -10,7 +10,7 @@
 
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::device {
 
 /// A device that a backend lists, and whether it can execute kernels.
 struct ProbedDevice {
@@ -77,4 +77,4 @@ Result<std::unique_ptr<Device>> open_null_hardware(std::string_view gpu, OpenOpt
 /// "phoenix" in later ones.
 std::vector<std::string> null_hardware_names(std::string_view gpu);
 
-}  // namespace greta
+}  // namespace greta::device

@@ -8,7 +8,7 @@
 #include "runtime/device/text.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
 
-namespace greta {
+namespace greta::device {
 
 namespace {
 
@@ -97,4 +97,4 @@ Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenO
   return Failure{Status::unavailable, "no backend " + device->info.backend, {}};
 }
 
-}  // namespace greta
+}  // namespace greta::device

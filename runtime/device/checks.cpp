@@ -4,7 +4,7 @@
 
 #include "runtime/device/refusal.hpp"
 
-namespace greta {
+namespace greta::device {
 
 namespace {
 
@@ -103,4 +103,4 @@ void check_words(std::size_t offset, std::size_t bytes) {
       fmt::format("a fill of {} bytes at {}: both must be multiples of 4", bytes, offset));
 }
 
-}  // namespace greta
+}  // namespace greta::device

@@ -4,7 +4,7 @@
 
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::device {
 
 // What every backend holds calls against before the driver sees them. All throw Refusal.
 
@@ -23,4 +23,4 @@ void check_apart(const Buffer& to, std::size_t to_offset, const Buffer& from,
 /// Throws `invalid_argument` for a fill that is not of whole 32-bit words.
 void check_words(std::size_t offset, std::size_t bytes);
 
-}  // namespace greta
+}  // namespace greta::device

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// Ticks between two readings of a clock of `valid_bits` bits, which may wrap around once.
 constexpr std::uint64_t ticks_between(std::uint64_t start, std::uint64_t stop,
@@ -11,4 +13,4 @@ constexpr std::uint64_t ticks_between(std::uint64_t start, std::uint64_t stop,
   return (stop - start) & mask;
 }
 
-}  // namespace greta
+}  // namespace greta::device

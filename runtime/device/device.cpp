@@ -1,6 +1,6 @@
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::device {
 
 Result<std::string> Kernel::listing() const {
   return Failure{Status::unavailable, "there is no listing of this kernel's machine code", {}};
@@ -10,4 +10,4 @@ Result<std::unique_ptr<Kernel>> Device::load(const KernelSource&, std::span<cons
   return Failure{Status::unavailable, info().id() + " takes no ready code objects", {}};
 }
 
-}  // namespace greta
+}  // namespace greta::device

@@ -13,7 +13,7 @@
 #include "runtime/device/kernel_source.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::device {
 
 using Deadline = std::chrono::nanoseconds;  ///< how long a call may wait
 
@@ -153,4 +153,4 @@ class Device {
   virtual Result<double> elapsed_us(const Event& start, const Event& stop) = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::device

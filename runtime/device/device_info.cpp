@@ -2,7 +2,7 @@
 
 #include "runtime/device/hash.hpp"
 
-namespace greta {
+namespace greta::device {
 
 std::string_view to_string(DeviceKind kind) {
   switch (kind) {
@@ -32,4 +32,4 @@ bool same_card(const DeviceInfo& a, const DeviceInfo& b) {
   return a.id() == b.id();
 }
 
-}  // namespace greta
+}  // namespace greta::device

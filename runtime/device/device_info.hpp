@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 enum class DeviceKind { discrete_gpu, integrated_gpu, virtual_gpu, cpu };
 
@@ -80,4 +82,4 @@ struct DeviceInfo {
 /// and only itself.
 bool same_card(const DeviceInfo& a, const DeviceInfo& b);
 
-}  // namespace greta
+}  // namespace greta::device

@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-namespace greta {
+namespace greta::device {
 
 Result<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string>& names) {
   std::string reasons;
@@ -31,4 +31,4 @@ void DynamicLibrary::keep_open() const {
   kept->push_back(handle_);
 }
 
-}  // namespace greta
+}  // namespace greta::device

@@ -6,7 +6,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::device {
 
 /// A shared library that was opened at run time. Copies share it; it is closed with the last one.
 class DynamicLibrary {
@@ -35,4 +35,4 @@ class DynamicLibrary {
   std::shared_ptr<void> handle_;
 };
 
-}  // namespace greta
+}  // namespace greta::device

@@ -2,7 +2,9 @@
 
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// A text file that was built into a library.
 struct EmbeddedFile {
@@ -10,4 +12,4 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-}  // namespace greta
+}  // namespace greta::device

@@ -12,7 +12,7 @@
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/text.hpp"
 
-namespace greta {
+namespace greta::device {
 
 namespace {
 
@@ -227,4 +227,4 @@ HostProcessor host_processor() {
   return processor;
 }
 
-}  // namespace greta
+}  // namespace greta::device

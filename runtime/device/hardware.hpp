@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// What APIs do not say about a device, from tables by its name.
 
@@ -26,4 +28,4 @@ struct HostProcessor {
 };
 HostProcessor host_processor();
 
-}  // namespace greta
+}  // namespace greta::device

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace greta {
+namespace greta::device {
 
 void Hash::add_byte(unsigned char byte) {
   constexpr Uint128 prime = (Uint128{0x0000000001000000ULL} << 64) | 0x000000000000013bULL;
@@ -26,4 +26,4 @@ std::string Hash::hex() const {
                      static_cast<std::uint64_t>(state_));
 }
 
-}  // namespace greta
+}  // namespace greta::device

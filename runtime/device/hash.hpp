@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// 128-bit FNV-1a over a sequence of fields. Each field is hashed with its length, so that
 /// ("ab", "c") and ("a", "bc") differ. Not meant against an adversary.
@@ -24,4 +26,4 @@ class Hash {
   Uint128 state_ = (Uint128{0x6c62272e07bb0142ULL} << 64) | 0x62b821756295c58dULL;
 };
 
-}  // namespace greta
+}  // namespace greta::device

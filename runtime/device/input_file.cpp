@@ -13,7 +13,7 @@
 
 #include "runtime/device/log.hpp"
 
-namespace greta {
+namespace greta::device {
 namespace {
 
 /// /proc/cpuinfo has about 2 KiB for each processor, /proc/self/maps 100 bytes for each mapping.
@@ -100,4 +100,4 @@ std::string read_system_file(const std::filesystem::path& path) {
   return *std::move(content);
 }
 
-}  // namespace greta
+}  // namespace greta::device

@@ -6,7 +6,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::device {
 
 /// A regular file, open for reading. All files that GRETA reads are opened here, but for databases,
 /// which SQLite opens.
@@ -44,4 +44,4 @@ Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t m
 /// than 64 MiB the rest is left out, with a warning.
 std::string read_system_file(const std::filesystem::path& path);
 
-}  // namespace greta
+}  // namespace greta::device

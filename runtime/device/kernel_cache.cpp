@@ -13,7 +13,7 @@
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/log.hpp"
 
-namespace greta {
+namespace greta::device {
 
 namespace {
 
@@ -97,4 +97,4 @@ void KernelCache::warn_once(const std::string& why) {
   });
 }
 
-}  // namespace greta
+}  // namespace greta::device

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// Compiled kernels on disk, one file for each content key. Losing the cache never fails a compile:
 /// what can't be read is a miss, what can't be written is logged once. Entries are published by an
@@ -32,4 +34,4 @@ class KernelCache {
   std::once_flag warned_;
 };
 
-}  // namespace greta
+}  // namespace greta::device

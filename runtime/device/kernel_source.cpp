@@ -2,7 +2,7 @@
 
 #include "runtime/device/hash.hpp"
 
-namespace greta {
+namespace greta::device {
 
 std::string KernelSource::content_key(std::string_view compiler,
                                       std::string_view architecture) const {
@@ -13,4 +13,4 @@ std::string KernelSource::content_key(std::string_view compiler,
   return hash.add(compiler).add(architecture).hex();
 }
 
-}  // namespace greta
+}  // namespace greta::device

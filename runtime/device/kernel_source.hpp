@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// A kernel's rendered text and everything else that reaches its binary.
 struct KernelSource {
@@ -26,4 +28,4 @@ struct KernelSource {
   std::string content_key(std::string_view compiler, std::string_view architecture) const;
 };
 
-}  // namespace greta
+}  // namespace greta::device

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace greta {
+namespace greta::device {
 
 namespace {
 
@@ -33,4 +33,4 @@ std::uint32_t count_matrix_instructions(std::string_view listing) {
   return count;
 }
 
-}  // namespace greta
+}  // namespace greta::device

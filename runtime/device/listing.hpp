@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// Instructions for matrix cores in a listing of machine code, one instruction a line: AMD's
 /// v_mfma, v_smfmac, v_wmma and v_swmmac, NVIDIA's HMMA, HGMMA, QGMMA, IMMA, IGMMA and DMMA.
 std::uint32_t count_matrix_instructions(std::string_view listing);
 
-}  // namespace greta
+}  // namespace greta::device

@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-namespace greta {
+namespace greta::device {
 
 namespace {
 
@@ -29,4 +29,4 @@ void log_line(LogLevel level, std::string_view line) {
   if (state().sink) state().sink(level, line);
 }
 
-}  // namespace greta
+}  // namespace greta::device

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <utility>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 enum class LogLevel { debug, info, warning };
 
@@ -24,4 +26,4 @@ void log(LogLevel level, fmt::format_string<Arguments...> format, Arguments&&...
   log_line(level, fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-}  // namespace greta
+}  // namespace greta::device

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace greta {
+namespace greta::device {
 
 /// A chunk and its free ranges, by offset, for merging with neighbours.
 struct MemoryPool::Slab {
@@ -130,4 +130,4 @@ void MemoryPool::trim() {
   }
 }
 
-}  // namespace greta
+}  // namespace greta::device

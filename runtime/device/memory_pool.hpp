@@ -10,7 +10,7 @@
 #include "runtime/device/device.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::device {
 
 /// A large piece of memory taken from the driver; destroying it gives it back.
 class MemoryChunk {
@@ -86,4 +86,4 @@ class MemoryPool {
   MemoryStatistics statistics_;
 };
 
-}  // namespace greta
+}  // namespace greta::device

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-namespace greta {
+namespace greta::device {
 namespace {
 
 constexpr std::uint32_t unlimited = 1U << 20;  // more waves than any unit holds
@@ -135,4 +135,4 @@ std::optional<Occupancy> occupancy(const DeviceInfo& device, const KernelStatist
   return result;
 }
 
-}  // namespace greta
+}  // namespace greta::device

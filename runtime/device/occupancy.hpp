@@ -7,7 +7,7 @@
 #include "runtime/device/device.hpp"
 #include "runtime/device/device_info.hpp"
 
-namespace greta {
+namespace greta::device {
 
 /// How much of a kernel fits on a compute unit at once. On RDNA the unit is a workgroup processor,
 /// both of whose compute units share in a workgroup unless a kernel is compiled otherwise; on
@@ -34,4 +34,4 @@ struct Occupancy {
 std::optional<Occupancy> occupancy(const DeviceInfo& device, const KernelStatistics& kernel,
                                    std::uint32_t threads);
 
-}  // namespace greta
+}  // namespace greta::device

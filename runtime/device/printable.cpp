@@ -6,7 +6,7 @@
 
 #include "runtime/device/utf8.hpp"
 
-namespace greta {
+namespace greta::device {
 namespace {
 
 unsigned byte_of(char c) {
@@ -66,4 +66,4 @@ std::string printable_json(std::string_view text) {
   return result;
 }
 
-}  // namespace greta
+}  // namespace greta::device

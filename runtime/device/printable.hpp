@@ -3,7 +3,9 @@
 #include <string>
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// The text as a terminal may show it: every control character (C0, DEL, and C1, which is U+0080 to
 /// U+009F) and every byte that is no UTF-8 becomes an escape as "\x1b". Newlines and tabs stay.
@@ -16,4 +18,4 @@ std::string one_line(std::string_view text);
 /// alone. The text is UTF-8.
 std::string printable_json(std::string_view text);
 
-}  // namespace greta
+}  // namespace greta::device

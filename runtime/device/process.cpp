@@ -13,7 +13,7 @@
 #include <csignal>
 #include <cstring>
 
-namespace greta {
+namespace greta::device {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -182,4 +182,4 @@ Result<ProcessOutcome> run_process(const std::vector<std::string>& command,
   return outcome;
 }
 
-}  // namespace greta
+}  // namespace greta::device

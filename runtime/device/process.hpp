@@ -6,7 +6,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::device {
 
 /// How a program ended, and what it wrote.
 struct ProcessOutcome {
@@ -32,4 +32,4 @@ std::string signal_text(int signal);
 Result<ProcessOutcome> run_process(const std::vector<std::string>& command,
                                    const std::string& input, std::chrono::nanoseconds deadline);
 
-}  // namespace greta
+}  // namespace greta::device

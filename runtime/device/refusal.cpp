@@ -4,7 +4,7 @@
 #include <new>
 #include <vector>
 
-namespace greta {
+namespace greta::device {
 
 Failure current_failure() {
   try {
@@ -27,4 +27,4 @@ void abandon(std::uint64_t handle) {
   handles->push_back(handle);
 }
 
-}  // namespace greta
+}  // namespace greta::device

@@ -9,7 +9,7 @@
 #include "runtime/device/result.hpp"
 #include "runtime/device/stall_watch.hpp"
 
-namespace greta {
+namespace greta::device {
 
 /// Thrown inside backends only, and turned into its Failure at their interface by guarded().
 class Refusal : public std::runtime_error {
@@ -50,4 +50,4 @@ auto guarded(Context& context, Body&& body) -> decltype(body()) {
 /// Keeps a handle that can't be destroyed, as its device is lost, where leak checkers find it.
 void abandon(std::uint64_t handle);
 
-}  // namespace greta
+}  // namespace greta::device

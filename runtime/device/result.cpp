@@ -1,6 +1,6 @@
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::device {
 
 std::string_view to_string(Status status) {
   switch (status) {
@@ -30,4 +30,4 @@ std::string_view to_string(Status status) {
   return "unknown";
 }
 
-}  // namespace greta
+}  // namespace greta::device

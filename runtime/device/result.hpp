@@ -6,7 +6,9 @@
 #include <utility>
 #include <variant>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// Why an operation of the device layer or of a candidate failed.
 enum class Status {
@@ -96,4 +98,4 @@ class [[nodiscard]] Result<void> {
   bool failed_ = false;
 };
 
-}  // namespace greta
+}  // namespace greta::device

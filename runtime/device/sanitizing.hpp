@@ -7,7 +7,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::device {
 
 /// Environment variables ("NAME=value") with which a program must be started so that a device can
 /// be opened in it with OpenOptions::sanitize: they load the sanitizers' runtime that belongs to
@@ -20,4 +20,4 @@ Result<std::vector<std::string>> sanitizer_environment(const std::filesystem::pa
 /// report in `output`.
 std::string sanitizer_summary(std::string_view output);
 
-}  // namespace greta
+}  // namespace greta::device

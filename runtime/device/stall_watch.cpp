@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace greta {
+namespace greta::device {
 namespace {
 
 constexpr std::int64_t none = 0;  // no scope
@@ -97,4 +97,4 @@ void watch_for_stalls(StallOptions options) {
   std::thread(watch).detach();
 }
 
-}  // namespace greta
+}  // namespace greta::device

@@ -4,7 +4,9 @@
 #include <functional>
 #include <limits>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// Says how long the calls of a scope may take until one of them is taken for one that never
 /// returns, as a launch into a driver that hangs. No thread can end such a call, so the process
@@ -40,4 +42,4 @@ struct StallOptions {
 /// From now on scopes that take too long end the process. To be called once.
 void watch_for_stalls(StallOptions options);
 
-}  // namespace greta
+}  // namespace greta::device

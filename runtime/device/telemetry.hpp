@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdint>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// Receives what the runtime counts and times. Called from any thread, several at once.
 class TelemetrySink {
@@ -59,4 +61,4 @@ class Span {
 
 }  // namespace telemetry
 
-}  // namespace greta
+}  // namespace greta::device

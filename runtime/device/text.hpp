@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// A text up to its first newline.
 inline std::string first_line(std::string_view text) {
@@ -20,4 +22,4 @@ inline std::string lowercase(std::string_view text) {
   return result;
 }
 
-}  // namespace greta
+}  // namespace greta::device

@@ -4,10 +4,10 @@
 
 #include <ctime>
 
-namespace greta {
+namespace greta::device {
 
 std::string utc_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
-}  // namespace greta
+}  // namespace greta::device

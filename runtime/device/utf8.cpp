@@ -1,6 +1,6 @@
 #include "runtime/device/utf8.hpp"
 
-namespace greta {
+namespace greta::device {
 
 Utf8Start first_character(std::string_view text) {
   using enum Utf8Start::Kind;
@@ -34,4 +34,4 @@ std::optional<std::size_t> invalid_utf8(std::string_view text) {
   return std::nullopt;
 }
 
-}  // namespace greta
+}  // namespace greta::device

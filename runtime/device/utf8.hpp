@@ -4,7 +4,9 @@
 #include <optional>
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// What a text begins with.
 struct Utf8Start {
@@ -26,4 +28,4 @@ std::optional<std::size_t> invalid_utf8(std::string_view text);
 
 constexpr std::string_view replacement_character = "\xef\xbf\xbd";  ///< U+FFFD
 
-}  // namespace greta
+}  // namespace greta::device

@@ -1,9 +1,9 @@
 #include "runtime/device/version.hpp"
 
-namespace greta {
+namespace greta::device {
 
 std::string_view version() {
   return GRETA_VERSION;
 }
 
-}  // namespace greta
+}  // namespace greta::device

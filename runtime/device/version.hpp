@@ -2,9 +2,11 @@
 
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device {
 
 /// GRETA's version as it is recorded beside every result, e.g. "0.1.0".
 std::string_view version();
 
-}  // namespace greta
+}  // namespace greta::device

@@ -23,8 +23,9 @@
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/hip/compiler.hpp"
+#include "tests/layers.hpp"
 
-namespace greta {
+namespace greta::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -145,8 +146,8 @@ int run(int argc, char** argv) try {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::test
 
 int main(int argc, char** argv) {
-  return greta::run(argc, argv);
+  return greta::test::run(argc, argv);
 }

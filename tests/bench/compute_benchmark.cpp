@@ -14,8 +14,9 @@
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
 #include "runtime/pipeline/compute/runtime.hpp"
+#include "tests/layers.hpp"
 
-namespace greta {
+namespace greta::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -89,10 +90,10 @@ void replay(benchmark::State& state, Bench& bench, int operations) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::test
 
 int main(int count, char** arguments) {
-  using namespace greta;  // NOLINT
+  using namespace greta::test;  // NOLINT
   std::string device = "auto";
   std::vector<char*> rest;
   for (int i = 0; i < count; ++i) {

@@ -14,9 +14,10 @@
 #include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
 #include "runtime/pipeline/lookup/lookup.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -139,6 +140,6 @@ BENCHMARK(cold)->Arg(4096)->Arg(4104)->ArgName("k")->Iterations(1'000)->Unit(
     benchmark::kMicrosecond);
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::test
 
 BENCHMARK_MAIN();

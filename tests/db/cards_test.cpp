@@ -6,8 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::cards_test {
+namespace greta::test::cards_test {
 namespace {
 
 /// The sample device as HIP shows it.
@@ -153,4 +154,4 @@ TEST(CompareCertified, HasTheFasterOneFirstWhicheverComesFirst) {
 }
 
 }  // namespace
-}  // namespace greta::cards_test
+}  // namespace greta::test::cards_test

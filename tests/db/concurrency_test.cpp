@@ -7,8 +7,9 @@
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/rows.hpp"
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::concurrency_test {
+namespace greta::test::concurrency_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -130,4 +131,4 @@ TEST(Concurrency, WorksWithoutWriteAheadLog) {
 }
 
 }  // namespace
-}  // namespace greta::concurrency_test
+}  // namespace greta::test::concurrency_test

@@ -4,8 +4,9 @@
 #include <random>
 
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::damage_test {
+namespace greta::test::damage_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -152,4 +153,4 @@ TEST(Damage, CheckReportsIt) {
 }
 
 }  // namespace
-}  // namespace greta::damage_test
+}  // namespace greta::test::damage_test

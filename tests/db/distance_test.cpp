@@ -7,8 +7,9 @@
 #include <set>
 
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::distance_test {
+namespace greta::test::distance_test {
 namespace {
 
 Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -61,4 +62,4 @@ TEST(ShapeDistance, OfFlagsIsFinite) {
 }
 
 }  // namespace
-}  // namespace greta::distance_test
+}  // namespace greta::test::distance_test

@@ -15,7 +15,9 @@
 #include <stdexcept>
 #include <vector>
 
-namespace greta {
+#include "tests/layers.hpp"
+
+namespace greta::test {
 namespace fs = std::filesystem;
 
 DeviceInfo sample_device() {
@@ -379,4 +381,4 @@ void become_nobody() {
   }
 }
 
-}  // namespace greta
+}  // namespace greta::test

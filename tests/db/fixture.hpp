@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "db/tuned_db.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta {
+namespace greta::test {
 
 using test::TemporaryFolder;
 
@@ -52,4 +53,4 @@ bool succeeded(pid_t child);
 /// Gives up the rights of root, under which no file is read-only. For children.
 void become_nobody();
 
-}  // namespace greta
+}  // namespace greta::test

@@ -9,8 +9,9 @@
 #include "db/sqlite/checksums.hpp"
 #include "tests/db/fixture.hpp"
 #include "tests/db/plain.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::guard_test {
+namespace greta::test::guard_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -105,4 +106,4 @@ TEST(Guard, PruneNamesTheSoundRowsThatGoWithDamagedOnes) {
 }
 
 }  // namespace
-}  // namespace greta::guard_test
+}  // namespace greta::test::guard_test

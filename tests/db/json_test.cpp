@@ -7,8 +7,9 @@
 #include <set>
 
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::json_test {
+namespace greta::test::json_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -177,4 +178,4 @@ TEST(JsonForms, NumbersOutOfRangeAreErrors) {
 }
 
 }  // namespace
-}  // namespace greta::json_test
+}  // namespace greta::test::json_test

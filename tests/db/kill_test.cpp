@@ -10,8 +10,9 @@
 #include <thread>
 
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::kill_test {
+namespace greta::test::kill_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -115,4 +116,4 @@ TEST(Kill, OneOfTwoWritersLeavesTheOtherRunning) {
 }
 
 }  // namespace
-}  // namespace greta::kill_test
+}  // namespace greta::test::kill_test

@@ -8,8 +8,9 @@
 
 #include "tests/db/fixture.hpp"
 #include "tests/db/random_contents.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::merge_test {
+namespace greta::test::merge_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -142,4 +143,4 @@ TEST_F(Merging, KeepsTheSessionsAndTrialsThatAreHere) {
 }
 
 }  // namespace
-}  // namespace greta::merge_test
+}  // namespace greta::test::merge_test

@@ -7,8 +7,9 @@
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/rows.hpp"
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::migration_test {
+namespace greta::test::migration_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -180,4 +181,4 @@ TEST(Migration, NewerSchemaIsSeenInTheLogToo) {
 }
 
 }  // namespace
-}  // namespace greta::migration_test
+}  // namespace greta::test::migration_test

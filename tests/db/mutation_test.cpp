@@ -7,8 +7,9 @@
 #include "db/json.hpp"
 #include "tests/db/fixture.hpp"
 #include "tests/db/random_contents.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::mutation_test {
+namespace greta::test::mutation_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -135,4 +136,4 @@ TEST(MutationLong, TwentyThousandDatabasesCrashNothing) {
 }
 
 }  // namespace
-}  // namespace greta::mutation_test
+}  // namespace greta::test::mutation_test

@@ -10,8 +10,9 @@
 
 #include "db/sqlite/checksums.hpp"
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta {
+namespace greta::test {
 
 /// sample_problem() with another m.
 inline Problem problem_of(std::int64_t m) {
@@ -84,4 +85,4 @@ class Plain {
   SQLite::Database database_;
 };
 
-}  // namespace greta
+}  // namespace greta::test

@@ -12,8 +12,9 @@
 #include "tests/db/fixture.hpp"
 #include "tests/db/plain.hpp"
 #include "tests/db/random_contents.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::quarantine_test {
+namespace greta::test::quarantine_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -330,4 +331,4 @@ TEST(Quarantine, RowsThatOtherProcessesReplaceAreNoLossButTheirReturnIs) {
 }
 
 }  // namespace
-}  // namespace greta::quarantine_test
+}  // namespace greta::test::quarantine_test

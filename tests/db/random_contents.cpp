@@ -7,8 +7,9 @@
 #include "db/json.hpp"
 #include "db/values.hpp"
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta {
+namespace greta::test {
 namespace {
 
 std::string date(std::mt19937_64& random) {
@@ -116,4 +117,4 @@ std::vector<std::string> canonical(const Contents& contents) {
   return lines;
 }
 
-}  // namespace greta
+}  // namespace greta::test

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "db/merge.hpp"
+#include "tests/layers.hpp"
 
-namespace greta {
+namespace greta::test {
 
 /// A small database in which everything that merging looks at collides often: few devices, drivers,
 /// compilers, templates, problems and times; some results uncertified, some without raw samples.
@@ -19,4 +20,4 @@ std::string dump(const nlohmann::json& json);
 /// Every entry as text, sorted: equal for equal databases.
 std::vector<std::string> canonical(const Contents& contents);
 
-}  // namespace greta
+}  // namespace greta::test

@@ -8,8 +8,9 @@
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/rows.hpp"
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::refusal_test {
+namespace greta::test::refusal_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -333,4 +334,4 @@ TEST(FullDisk, SaysSo) {
 }
 
 }  // namespace
-}  // namespace greta::refusal_test
+}  // namespace greta::test::refusal_test

@@ -7,8 +7,9 @@
 #include "db/distance_evaluation.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::regret_test {
+namespace greta::test::regret_test {
 namespace {
 
 Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -169,4 +170,4 @@ TEST_F(RegretTest, IsStoredWithTheResultAndGoesWithIt) {
 }
 
 }  // namespace
-}  // namespace greta::regret_test
+}  // namespace greta::test::regret_test

@@ -8,8 +8,9 @@
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/winner_rows.hpp"
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::round_trip_test {
+namespace greta::test::round_trip_test {
 namespace {
 
 TunedDb open(const std::filesystem::path& file) {
@@ -268,4 +269,4 @@ TEST(RoundTrip, LookupsUseIndices) {
 }
 
 }  // namespace
-}  // namespace greta::round_trip_test
+}  // namespace greta::test::round_trip_test

@@ -4,8 +4,9 @@
 
 #include "db/tuned_db.hpp"
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::safety_test {
+namespace greta::test::safety_test {
 namespace {
 
 UnsafePart part(const std::string& check) {
@@ -66,4 +67,4 @@ TEST(Safety, FeaturesAreMaskedAndTheIdentityStays) {
 }
 
 }  // namespace
-}  // namespace greta::safety_test
+}  // namespace greta::test::safety_test

@@ -9,8 +9,9 @@
 #include "db/sqlite/connection.hpp"
 #include "tests/db/fixture.hpp"
 #include "tests/db/random_contents.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::ship_test {
+namespace greta::test::ship_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -170,4 +171,4 @@ TEST(Ship, MergesBackIntoAnOrdinaryDatabase) {
 }
 
 }  // namespace
-}  // namespace greta::ship_test
+}  // namespace greta::test::ship_test

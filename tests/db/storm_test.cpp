@@ -13,8 +13,9 @@
 #include <thread>
 
 #include "tests/db/fixture.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::storm_test {
+namespace greta::test::storm_test {
 namespace {
 
 using Mode = TunedDb::Mode;
@@ -151,4 +152,4 @@ TEST(StormLong, ThirtyTwoProcessesForHalfAMinute) {
 }
 
 }  // namespace
-}  // namespace greta::storm_test
+}  // namespace greta::test::storm_test

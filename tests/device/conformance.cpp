@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/templates/common/render.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

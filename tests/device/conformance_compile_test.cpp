@@ -5,6 +5,7 @@
 
 #include "runtime/device/log.hpp"
 #include "tests/device/conformance.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::conformance_compile_test {
 

@@ -1,4 +1,5 @@
 #include "tests/device/conformance.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::conformance_failure_test {
 

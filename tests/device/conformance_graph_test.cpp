@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "tests/device/conformance.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::conformance_graph_test {
 

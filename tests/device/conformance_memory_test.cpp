@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "tests/device/conformance.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::conformance_memory_test {
 

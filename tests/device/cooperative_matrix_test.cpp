@@ -8,8 +8,11 @@
 #include <set>
 
 #include "runtime/device/vulkan/glsl_compiler.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::vulkan::cooperative_matrix_test {
+namespace greta::test::cooperative_matrix_test {
+
+using namespace device::vulkan;
 
 namespace {
 
@@ -206,4 +209,4 @@ TEST(KhrMatrices, AMatrixWithoutARoleIsRefused) {
 
 }  // namespace
 
-}  // namespace greta::vulkan::cooperative_matrix_test
+}  // namespace greta::test::cooperative_matrix_test

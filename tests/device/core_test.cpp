@@ -8,8 +8,9 @@
 #include "runtime/device/listing.hpp"
 #include "runtime/device/log.hpp"
 #include "runtime/device/result.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::core_test {
+namespace greta::test::core_test {
 
 namespace {
 
@@ -107,4 +108,4 @@ TEST(Log, LinesGoToTheSinkWhileThereIsOne) {
 
 }  // namespace
 
-}  // namespace greta::core_test
+}  // namespace greta::test::core_test

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "runtime/device/log.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::input_file_test {
+namespace greta::test::input_file_test {
 namespace {
 
 TEST(InputFile, ReadsTheWhole) {
@@ -75,4 +76,4 @@ TEST(InputFile, WhatTheSystemSaysMayBeLong) {
 }
 
 }  // namespace
-}  // namespace greta::input_file_test
+}  // namespace greta::test::input_file_test

@@ -9,6 +9,7 @@
 
 #include "runtime/device/log.hpp"
 #include "tests/device/conformance.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::kernel_cache_test {
 

@@ -6,7 +6,9 @@
 #include <random>
 #include <vector>
 
-namespace greta::memory_pool_test {
+#include "tests/layers.hpp"
+
+namespace greta::test::memory_pool_test {
 
 namespace {
 
@@ -181,4 +183,4 @@ TEST_F(MemoryPoolTest, RandomUseNeverOverlapsAndEndsEmpty) {
 
 }  // namespace
 
-}  // namespace greta::memory_pool_test
+}  // namespace greta::test::memory_pool_test

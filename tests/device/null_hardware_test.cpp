@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "tests/device/conformance.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::null_hardware_test {
 

@@ -5,8 +5,9 @@
 #include <string>
 
 #include "runtime/device/architectures.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::occupancy_test {
+namespace greta::test::occupancy_test {
 namespace {
 
 struct Use {
@@ -112,4 +113,4 @@ TEST(Occupancy, IsUnknownWhereTheDeviceIs) {
 }
 
 }  // namespace
-}  // namespace greta::occupancy_test
+}  // namespace greta::test::occupancy_test

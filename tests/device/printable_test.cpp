@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
-namespace greta::printable_test {
+#include "tests/layers.hpp"
+
+namespace greta::test::printable_test {
 namespace {
 
 TEST(Printable, TextStaysAsItIs) {
@@ -59,4 +61,4 @@ TEST(Printable, AllPairsOfBytes) {
 }
 
 }  // namespace
-}  // namespace greta::printable_test
+}  // namespace greta::test::printable_test

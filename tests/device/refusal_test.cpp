@@ -4,7 +4,9 @@
 
 #include <new>
 
-namespace greta::refusal_test {
+#include "tests/layers.hpp"
+
+namespace greta::test::refusal_test {
 
 namespace {
 
@@ -29,4 +31,4 @@ TEST(Refusals, KeepTheStatusOfWhatWasThrown) {
 
 }  // namespace
 
-}  // namespace greta::refusal_test
+}  // namespace greta::test::refusal_test

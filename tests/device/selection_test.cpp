@@ -3,8 +3,9 @@
 
 #include "runtime/device/backend.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::selection_test {
+namespace greta::test::selection_test {
 
 namespace {
 
@@ -150,4 +151,4 @@ TEST(NoDriver, IsAReasonNotAnError) {
 
 }  // namespace
 
-}  // namespace greta::selection_test
+}  // namespace greta::test::selection_test

@@ -9,7 +9,9 @@
 #include <chrono>
 #include <thread>
 
-namespace greta::stall_watch_test {
+#include "tests/layers.hpp"
+
+namespace greta::test::stall_watch_test {
 namespace {
 
 constexpr int stalled = 7;
@@ -99,4 +101,4 @@ TEST(StallWatch, IsNothingWhereNobodyWatches) {
 }
 
 }  // namespace
-}  // namespace greta::stall_watch_test
+}  // namespace greta::test::stall_watch_test

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/device/conformance.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::telemetry_test {
 

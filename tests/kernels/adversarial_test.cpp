@@ -13,8 +13,9 @@
 #include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
 #include "kernels/random_problem.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::adversarial_test {
+namespace greta::test::adversarial_test {
 namespace {
 
 /// What the rows of tensors have.
@@ -153,4 +154,4 @@ TEST(AdversarialInputs, HaveExpectedResultsWithBounds) {
 }
 
 }  // namespace
-}  // namespace greta::adversarial_test
+}  // namespace greta::test::adversarial_test

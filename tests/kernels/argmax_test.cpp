@@ -9,8 +9,9 @@
 #include "kernels/catalog.hpp"
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::argmax_test {
+namespace greta::test::argmax_test {
 namespace {
 
 const double infinity = std::numeric_limits<double>::infinity();
@@ -142,4 +143,4 @@ TEST(ArgmaxDefault, SplitsFewLongRowsAndSharesWorkgroupsAmongShortOnes) {
 }
 
 }  // namespace
-}  // namespace greta::argmax_test
+}  // namespace greta::test::argmax_test

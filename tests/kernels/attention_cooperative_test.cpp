@@ -11,8 +11,9 @@
 #include "tests/kernels/attention_cpu.hpp"
 #include "tests/kernels/cooperative_gpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::attention_cooperative_test {
+namespace greta::test::attention_cooperative_test {
 namespace {
 
 using test::attention_problem;
@@ -144,4 +145,4 @@ TEST(AttentionCooperative, IsTheDefaultOfManyQueriesWhereTheDeviceHasMatrices) {
 }
 
 }  // namespace
-}  // namespace greta::attention_cooperative_test
+}  // namespace greta::test::attention_cooperative_test

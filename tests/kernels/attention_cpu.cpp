@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 namespace {

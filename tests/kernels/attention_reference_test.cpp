@@ -6,8 +6,9 @@
 #include "kernels/catalog.hpp"
 #include "kernels/reference/attention.hpp"
 #include "tests/kernels/attention_cpu.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::attention_reference_test {
+namespace greta::test::attention_reference_test {
 namespace {
 
 using test::attention_inputs;
@@ -196,4 +197,4 @@ TEST(AttentionReference, CatchesAResultOfTheWrongShape) {
 }
 
 }  // namespace
-}  // namespace greta::attention_reference_test
+}  // namespace greta::test::attention_reference_test

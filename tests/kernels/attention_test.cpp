@@ -11,8 +11,9 @@
 #include "kernels/model/random.hpp"
 #include "tests/kernels/attention_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::attention_test {
+namespace greta::test::attention_test {
 namespace {
 
 using test::attention_inputs;
@@ -348,4 +349,4 @@ TEST(Attention, CountsWorkAsItsPeersDo) {
 }
 
 }  // namespace
-}  // namespace greta::attention_test
+}  // namespace greta::test::attention_test

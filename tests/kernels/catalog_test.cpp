@@ -5,8 +5,9 @@
 #include <set>
 
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::catalog_test {
+namespace greta::test::catalog_test {
 namespace {
 
 std::optional<std::string> even_digit(const std::string& text) {
@@ -192,4 +193,4 @@ TEST(CheckProblem, JudgesWhatNoOptionMade) {
 }
 
 }  // namespace
-}  // namespace greta::catalog_test
+}  // namespace greta::test::catalog_test

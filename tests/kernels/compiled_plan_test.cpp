@@ -5,7 +5,9 @@
 
 #include <cstring>
 
-namespace greta::compiled_plan_test {
+#include "tests/layers.hpp"
+
+namespace greta::test::compiled_plan_test {
 namespace {
 
 class NamedKernel final : public Kernel {
@@ -126,4 +128,4 @@ TEST(CompiledPlan, PassesFailuresOn) {
 }
 
 }  // namespace
-}  // namespace greta::compiled_plan_test
+}  // namespace greta::test::compiled_plan_test

@@ -9,8 +9,9 @@
 #include "kernels/random_problem.hpp"
 #include "runtime/device/architectures.hpp"
 #include "tests/kernels/cooperative_gpu.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::constraints_test {
+namespace greta::test::constraints_test {
 namespace {
 
 /// One of each kind of Vulkan's devices and all of HIP's architectures.
@@ -82,4 +83,4 @@ INSTANTIATE_TEST_SUITE_P(Operations, Constraints, testing::ValuesIn(catalog()),
                          [](const auto& tested) { return tested.param->name; });
 
 }  // namespace
-}  // namespace greta::constraints_test
+}  // namespace greta::test::constraints_test

@@ -12,8 +12,9 @@
 #include "kernels/model/dtype.hpp"
 #include "kernels/templates/common/render.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::conversion_test {
+namespace greta::test::conversion_test {
 namespace {
 
 using Words = std::vector<std::uint32_t>;
@@ -151,4 +152,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, Conversion, ::testing::ValuesIn(test::usable_d
                          [](const auto& instance) { return test::device_name(instance.param); });
 
 }  // namespace
-}  // namespace greta::conversion_test
+}  // namespace greta::test::conversion_test

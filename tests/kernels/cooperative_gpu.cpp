@@ -6,6 +6,7 @@
 
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 #include "runtime/device/vulkan/spirv_info.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 namespace {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/model/kernel_template.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -9,8 +9,9 @@
 
 #include "kernels/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::coverage_test {
+namespace greta::test::coverage_test {
 namespace {
 
 class CoverageOf : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
@@ -20,7 +21,7 @@ TEST_P(CoverageOf, TwoHundredProblemsMeetNearlyEverything) {
   const DeviceInfo info = test::device(std::get<1>(GetParam())).info();
   Coverage coverage(kernel_template, info, "");
   const auto add = [&](std::uint64_t seed) {
-    for (const Choice& choice : random_choices(kernel_template, info, "", 200, seed)) {
+    for (const Candidate& choice : random_candidates(kernel_template, info, "", 200, seed)) {
       coverage.add(choice);
     }
   };
@@ -57,4 +58,4 @@ INSTANTIATE_TEST_SUITE_P(Catalog, CoverageOf,
                          });
 
 }  // namespace
-}  // namespace greta::coverage_test
+}  // namespace greta::test::coverage_test

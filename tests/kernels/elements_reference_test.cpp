@@ -11,8 +11,9 @@
 #include "kernels/reference/activation.hpp"
 #include "kernels/reference/elements.hpp"
 #include "tests/kernels/filled.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::elements_reference_test {
+namespace greta::test::elements_reference_test {
 namespace {
 
 using test::filled;
@@ -237,4 +238,4 @@ TEST(ActivationFunction, VanishesAndKeepsInfinityAndNan) {
 }
 
 }  // namespace
-}  // namespace greta::elements_reference_test
+}  // namespace greta::test::elements_reference_test

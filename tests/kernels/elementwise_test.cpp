@@ -10,8 +10,9 @@
 #include "runtime/device/architectures.hpp"
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::elementwise_test {
+namespace greta::test::elementwise_test {
 namespace {
 
 class Elementwise : public ::testing::TestWithParam<std::string> {
@@ -190,4 +191,4 @@ TEST(ElementwiseSpace, ConstraintsSayWhy) {
 }
 
 }  // namespace
-}  // namespace greta::elementwise_test
+}  // namespace greta::test::elementwise_test

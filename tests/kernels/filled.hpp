@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/model/tensor.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -12,8 +12,9 @@
 #include "tests/kernels/cooperative_gpu.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::gemm_cooperative_test {
+namespace greta::test::gemm_cooperative_test {
 namespace {
 
 using test::gemm_problem;
@@ -165,4 +166,4 @@ TEST(GemmCooperative, TheTextRefusesBrokenParameters) {
 }
 
 }  // namespace
-}  // namespace greta::gemm_cooperative_test
+}  // namespace greta::test::gemm_cooperative_test

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 namespace {

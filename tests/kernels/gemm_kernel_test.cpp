@@ -9,8 +9,9 @@
 #include "kernels/model/random.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::gemm_kernel_test {
+namespace greta::test::gemm_kernel_test {
 namespace {
 
 using test::gemm_problem;
@@ -231,4 +232,4 @@ TEST(GemmKernelOnTheBestDevice, TheDefaultIsRightForLongK) {
 }
 
 }  // namespace
-}  // namespace greta::gemm_kernel_test
+}  // namespace greta::test::gemm_kernel_test

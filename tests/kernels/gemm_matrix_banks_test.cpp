@@ -15,11 +15,12 @@
 #include "runtime/device/architectures.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
 // Bank conflicts of `matrix`, counted by enumeration: which bytes of shared memory the lanes touch
 // together. The text of the kernel says where chunks lie, run on the GPUs that hip-host imitates;
 // which lanes are served together is what the makers say.
-namespace greta::gemm_matrix_banks_test {
+namespace greta::test::gemm_matrix_banks_test {
 namespace {
 
 /// The parameters of SharedTile: lines, chunks of a line, pad, far.
@@ -333,4 +334,4 @@ INSTANTIATE_TEST_SUITE_P(Families, MatrixBanks, ::testing::ValuesIn(families()),
                          [](const auto& instance) { return instance.param.architectures.back(); });
 
 }  // namespace
-}  // namespace greta::gemm_matrix_banks_test
+}  // namespace greta::test::gemm_matrix_banks_test

@@ -5,12 +5,13 @@
 #include "runtime/device/backend.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
 // The ways through matrix.hip on the four kinds of matrix cores, as hip-host imitates them: how
 // tiles get to shared memory, how fragments are read, what becomes of slices, edges everywhere.
 // Copies to shared memory are done there when a thread waits for them, so a wait that is missing or
 // too weak is a wrong result.
-namespace greta::gemm_matrix_test {
+namespace greta::test::gemm_matrix_test {
 namespace {
 
 using test::gemm_problem;
@@ -94,4 +95,4 @@ std::string name_of(const ::testing::TestParamInfo<GemmMatrix::ParamType>& insta
 INSTANTIATE_TEST_SUITE_P(Ways, GemmMatrix, ::testing::ValuesIn(cases()), name_of);
 
 }  // namespace
-}  // namespace greta::gemm_matrix_test
+}  // namespace greta::test::gemm_matrix_test

@@ -9,8 +9,9 @@
 #include "kernels/reference/gemm_error.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::gemm_reference_test {
+namespace greta::test::gemm_reference_test {
 namespace {
 
 using test::cpu_gemm;
@@ -240,4 +241,4 @@ TEST(GemmErrorModel, HoldsVanishingActivationsToWhatIsLeftOfThem) {
 }
 
 }  // namespace
-}  // namespace greta::gemm_reference_test
+}  // namespace greta::test::gemm_reference_test

@@ -7,8 +7,9 @@
 #include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::gemm_space_test {
+namespace greta::test::gemm_space_test {
 namespace {
 
 using test::gemm_problem;
@@ -338,4 +339,4 @@ TEST(GemmTemplate, CountsWorkAndOperands) {
 }
 
 }  // namespace
-}  // namespace greta::gemm_space_test
+}  // namespace greta::test::gemm_space_test

@@ -5,11 +5,12 @@
 #include "runtime/device/architectures.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
 // Products of warpgroups (INSTR=64 of `matrix`): kernels for sm_90, run on the sm_80 that hip-host
 // imitates, where wgmma reads shared memory by its descriptors as the PTX manual says. Tiles of all
 // swizzles, both roles of the operands, edges everywhere, slices of which one is empty.
-namespace greta::gemm_warpgroup_test {
+namespace greta::test::gemm_warpgroup_test {
 namespace {
 
 struct Case {
@@ -158,4 +159,4 @@ TEST(GemmWarpgroupSpace, OnlyTheseKernelsNameTheirArchitecture) {
 }
 
 }  // namespace
-}  // namespace greta::gemm_warpgroup_test
+}  // namespace greta::test::gemm_warpgroup_test

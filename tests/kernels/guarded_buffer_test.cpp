@@ -8,8 +8,9 @@
 #include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::guarded_buffer_test {
+namespace greta::test::guarded_buffer_test {
 namespace {
 
 /// What begins a kernel of one thread that knows 16-bit elements by their address.
@@ -205,4 +206,4 @@ TEST(GuardedBuffer, PoisonIsNaNToTheLastByte) {
 }
 
 }  // namespace
-}  // namespace greta::guarded_buffer_test
+}  // namespace greta::test::guarded_buffer_test

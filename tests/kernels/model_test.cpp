@@ -10,8 +10,9 @@
 #include "kernels/model/tensor.hpp"
 #include "runtime/device/hash.hpp"
 #include "runtime/device/result.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::model_test {
+namespace greta::test::model_test {
 namespace {
 
 std::uint16_t store16(DType type, double value) {
@@ -161,4 +162,4 @@ TEST(Embedded, FindsEveryFileAndNamesAMissingOne) {
 }
 
 }  // namespace
-}  // namespace greta::model_test
+}  // namespace greta::test::model_test

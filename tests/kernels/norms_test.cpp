@@ -9,8 +9,9 @@
 #include "kernels/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::norms_test {
+namespace greta::test::norms_test {
 namespace {
 
 using test::Attributes;
@@ -286,4 +287,4 @@ TEST(NormProblems, CountBytes) {
 }
 
 }  // namespace
-}  // namespace greta::norms_test
+}  // namespace greta::test::norms_test

@@ -8,6 +8,7 @@
 
 #include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 namespace {

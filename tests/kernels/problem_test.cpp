@@ -6,8 +6,9 @@
 #include <string>
 
 #include "kernels/model/random.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::problem_test {
+namespace greta::test::problem_test {
 namespace {
 
 Problem example() {
@@ -120,4 +121,4 @@ TEST(Problem, ParseSaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace greta::problem_test
+}  // namespace greta::test::problem_test

@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/candidates.hpp"
 #include "kernels/catalog.hpp"
-#include "kernels/choices.hpp"
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::property_test {
+namespace greta::test::property_test {
 namespace {
 
 /// Of an operation and a device.
@@ -22,7 +23,7 @@ class RandomProblems {
 
   /// Types take turns.
   void check_random_problems(std::size_t count, std::uint64_t seed) {
-    const auto choices = random_choices(kernel_, device_.info(), "", count, seed);
+    const auto choices = random_candidates(kernel_, device_.info(), "", count, seed);
     EXPECT_EQ(choices.size(), count);
     for (const auto& [problem, config] : choices) {
       check(problem, config, seed, seed % 2 == 0 ? InputStyle::plain : InputStyle::adversarial);
@@ -124,4 +125,4 @@ INSTANTIATE_TEST_SUITE_P(Catalog, LongProperty,
                          });
 
 }  // namespace
-}  // namespace greta::property_test
+}  // namespace greta::test::property_test

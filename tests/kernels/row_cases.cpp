@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/kernels/plan_runner.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

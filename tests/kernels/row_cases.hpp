@@ -7,6 +7,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/backend.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -9,8 +9,9 @@
 #include "runtime/device/architectures.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::rows_test {
+namespace greta::test::rows_test {
 namespace {
 
 /// Every operation whose dimensions are rows and cols and that has these kernels.
@@ -116,4 +117,4 @@ INSTANTIATE_TEST_SUITE_P(Operations, RowSpace, ::testing::ValuesIn(row_operation
                          [](const auto& instance) { return instance.param; });
 
 }  // namespace
-}  // namespace greta::rows_test
+}  // namespace greta::test::rows_test

@@ -11,8 +11,9 @@
 
 #include "kernels/reference/findings.hpp"
 #include "tests/kernels/filled.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::screen_test {
+namespace greta::test::screen_test {
 namespace {
 
 using test::filled;
@@ -130,4 +131,4 @@ INSTANTIATE_TEST_SUITE_P(Types, ScreenTest,
                          [](const auto& type) { return std::string(to_string(type.param)); });
 
 }  // namespace
-}  // namespace greta::screen_test
+}  // namespace greta::test::screen_test

@@ -11,8 +11,9 @@
 #include "kernels/catalog.hpp"
 #include "kernels/coverage.hpp"
 #include "runtime/device/architectures.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::small_problems_test {
+namespace greta::test::small_problems_test {
 namespace {
 
 const DeviceInfo device = architecture_info("gfx942").value();
@@ -110,4 +111,4 @@ TEST(SameKernels, AreNotOthers) {
 }
 
 }  // namespace
-}  // namespace greta::small_problems_test
+}  // namespace greta::test::small_problems_test

@@ -9,8 +9,9 @@
 #include "kernels/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::softmax_test {
+namespace greta::test::softmax_test {
 namespace {
 
 using test::Attributes;
@@ -219,4 +220,4 @@ TEST(SoftmaxProblem, CountsBytes) {
 }
 
 }  // namespace
-}  // namespace greta::softmax_test
+}  // namespace greta::test::softmax_test

@@ -8,8 +8,9 @@
 #include <set>
 
 #include "kernels/model/random.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::space_test {
+namespace greta::test::space_test {
 namespace {
 
 /// A constraint that allows a random subset of its parameters' combinations.
@@ -322,4 +323,4 @@ TEST(Config, TextHashAndLookup) {
 }
 
 }  // namespace
-}  // namespace greta::space_test
+}  // namespace greta::test::space_test

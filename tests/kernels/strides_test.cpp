@@ -12,8 +12,9 @@
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::strides_test {
+namespace greta::test::strides_test {
 namespace {
 
 using test::Attributes;
@@ -211,4 +212,4 @@ TEST(StrideOptions, WorkIsThatOfTheElements) {
 }
 
 }  // namespace
-}  // namespace greta::strides_test
+}  // namespace greta::test::strides_test

@@ -10,7 +10,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "check_layers.py"
 
 SOUND = {
-    "runtime/device/result.hpp": "#include <string>\n",
+    "runtime/device/layers.hpp": "namespace greta {\n",
+    "runtime/device/result.hpp": '#include "runtime/device/layers.hpp"\n\nnamespace greta::device {\n',
     "runtime/device/vulkan/backend.cpp": '#include "runtime/device/result.hpp"\n',
     "kernels/model/space.hpp": '#include "runtime/device/result.hpp"\n',
     "db/trial.hpp": '#include "kernels/model/space.hpp"\n',
@@ -38,7 +39,7 @@ class Rules(unittest.TestCase):
     def test_sound_tree_passes(self):
         result = self.check({})
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertIn("7 files, 0 violations", result.stdout)
+        self.assertIn("8 files, 0 violations", result.stdout)
 
     def test_device_must_not_know_kernels(self):
         self.assert_rejected({"runtime/device/x.cpp": '\n#include "kernels/catalog.hpp"\n'},
@@ -94,6 +95,21 @@ class Rules(unittest.TestCase):
                      'auto* file = std::fopen(path, "r");'):
             self.assert_rejected({"db/x.cpp": code + "\n"}, "db/x.cpp:1:", "must not open a file to read")
         self.assertEqual(self.check({"runtime/device/input_file.cpp": "open(path, O_RDONLY);\n"}).returncode, 0)
+
+    def test_a_file_declares_names_in_its_layers_namespace(self):
+        for path, text in (("db/x.cpp", "namespace greta {\n"), ("db/x.cpp", "namespace greta::dbase {\n"),
+                           ("tuner/cli/x.cpp", "namespace greta::tuner {\n")):
+            self.assert_rejected({path: text}, f"{path}:1:", "declares names in greta::")
+        self.assertEqual(self.check({"db/x.cpp": "namespace greta::db::sqlite {\n"}).returncode, 0)
+
+    def test_a_source_defines_no_type_that_others_could(self):
+        for before in ("", "namespace {\n}  // namespace\n", "namespace other {\n"):
+            self.assert_rejected({"db/x.cpp": before + "struct Row {\n"}, "another source may define Row")
+        for sound in ("namespace {\nstruct Row {\n", "namespace x {\nstruct Row {\n", "struct Table::Row {\n"):
+            self.assertEqual(self.check({"db/x.cpp": sound}).returncode, 0, sound)
+
+    def test_a_header_sees_the_layers_below(self):
+        self.assert_rejected({"db/x.hpp": "#include <string>\n"}, "db/x.hpp: must include runtime/device/layers.hpp")
 
     def test_environment_in_a_comment_is_no_violation(self):
         self.assertEqual(self.check({"tuner/x.cpp": "// never call getenv() here\n"}).returncode, 0)

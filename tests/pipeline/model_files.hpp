@@ -18,6 +18,7 @@
 #include "kernels/model/random.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
+#include "tests/layers.hpp"
 
 /// Files of models, made small for tests.
 namespace greta::test {

@@ -7,10 +7,11 @@
 #include <memory>
 #include <string>
 
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/bench/call_processes.hpp"
 
-namespace greta::bench_calls_test {
+namespace greta::test::bench_calls_test {
 namespace {
 
 Benchmark benchmark_named(const std::string& op) {
@@ -147,4 +148,4 @@ TEST_F(BenchCalls, AProgramThatIsNotThereIsAFailure) {
 }
 
 }  // namespace
-}  // namespace greta::bench_calls_test
+}  // namespace greta::test::bench_calls_test

@@ -6,9 +6,10 @@
 #include <cmath>
 #include <random>
 
+#include "tests/layers.hpp"
 #include "tuner/bench/compare.hpp"
 
-namespace greta::bench_compare_test {
+namespace greta::test::bench_compare_test {
 namespace {
 
 using Blocks = std::vector<std::vector<double>>;
@@ -340,4 +341,4 @@ TEST(BenchCompare, RowsThatFailAndRowsOfOneSideAreTold) {
 }
 
 }  // namespace
-}  // namespace greta::bench_compare_test
+}  // namespace greta::test::bench_compare_test

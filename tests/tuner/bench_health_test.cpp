@@ -4,9 +4,10 @@
 
 #include <string>
 
+#include "tests/layers.hpp"
 #include "tuner/bench/health.hpp"
 
-namespace greta::bench_health_test {
+namespace greta::test::bench_health_test {
 namespace {
 
 /// A check by a shell script in the place of the program.
@@ -42,4 +43,4 @@ TEST(BenchHealth, AProcessThatSaidNothingOrWasStoppedHasNoReason) {
 }
 
 }  // namespace
-}  // namespace greta::bench_health_test
+}  // namespace greta::test::bench_health_test

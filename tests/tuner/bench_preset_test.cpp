@@ -5,10 +5,11 @@
 #include <fstream>
 #include <random>
 
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/bench/preset.hpp"
 
-namespace greta::bench_preset_test {
+namespace greta::test::bench_preset_test {
 namespace {
 
 class BenchPreset : public testing::Test {
@@ -119,4 +120,4 @@ TEST(BenchPresetSchema, IsTheOneThatIsShipped) {
 }
 
 }  // namespace
-}  // namespace greta::bench_preset_test
+}  // namespace greta::test::bench_preset_test

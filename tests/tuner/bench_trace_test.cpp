@@ -6,11 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/device/backend.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/bench/trace.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
-namespace greta::bench_trace_test {
+namespace greta::test::bench_trace_test {
 namespace {
 
 nlohmann::json written(const Trace& trace) {
@@ -79,4 +80,4 @@ TEST(BenchTrace, HoldsWhatTelemetryTells) {
 }
 
 }  // namespace
-}  // namespace greta::bench_trace_test
+}  // namespace greta::test::bench_trace_test

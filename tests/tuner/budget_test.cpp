@@ -4,7 +4,9 @@
 
 #include <cmath>
 
-namespace greta::budget_test {
+#include "tests/layers.hpp"
+
+namespace greta::test::budget_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -90,4 +92,4 @@ TEST(Budget, OfTrialsAndSharesIsSpentByTrials) {
 }
 
 }  // namespace
-}  // namespace greta::budget_test
+}  // namespace greta::test::budget_test

@@ -17,6 +17,7 @@
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/process.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/bundle/archive.hpp"
 #include "tuner/bundle/bundle_files.hpp"
@@ -25,7 +26,7 @@
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/run_case.hpp"
 
-namespace greta::bundle_test {
+namespace greta::test::bundle_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -279,4 +280,4 @@ TEST(FailedChoiceCase, WhatIsNoModuleIsNotLoaded) {
 }
 
 }  // namespace
-}  // namespace greta::bundle_test
+}  // namespace greta::test::bundle_test

@@ -9,10 +9,11 @@
 #include <cstring>
 
 #include "runtime/device/backend.hpp"
+#include "tests/layers.hpp"
 #include "tuner/measure/ceiling_kernels.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
-namespace greta::cache_flush_test {
+namespace greta::test::cache_flush_test {
 namespace {
 
 class ReadKernel : public ::testing::TestWithParam<const char*> {};
@@ -70,4 +71,4 @@ TEST(CacheFlush, TakesMoreThanTheCacheHolds) {
 }
 
 }  // namespace
-}  // namespace greta::cache_flush_test
+}  // namespace greta::test::cache_flush_test

@@ -13,9 +13,10 @@
 #include <thread>
 
 #include "runtime/device/log.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::card_lock_test {
+namespace greta::test::card_lock_test {
 namespace {
 
 const std::atomic<bool> never{false};
@@ -168,4 +169,4 @@ TEST(CardLock, DevicesOfOneCardAndOfTheCpuShareAKey) {
 }
 
 }  // namespace
-}  // namespace greta::card_lock_test
+}  // namespace greta::test::card_lock_test

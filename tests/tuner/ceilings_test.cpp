@@ -15,10 +15,11 @@
 
 #include "runtime/device/backend.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
+#include "tests/layers.hpp"
 #include "tuner/compile/target_compiler.hpp"
 #include "tuner/measure/ceiling_kernels.hpp"
 
-namespace greta::ceilings_test {
+namespace greta::test::ceilings_test {
 namespace {
 
 class CeilingsOf : public ::testing::TestWithParam<const char*> {};
@@ -160,4 +161,4 @@ TEST(Ceilings, WhatNoDeviceHasWasNotMeasured) {
 }
 
 }  // namespace
-}  // namespace greta::ceilings_test
+}  // namespace greta::test::ceilings_test

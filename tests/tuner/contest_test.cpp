@@ -6,11 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/fake_evaluator.hpp"
 #include "tests/tuner/silent_observer.hpp"
 
-namespace greta::contest_test {
+namespace greta::test::contest_test {
 namespace {
 
 class ContestTest : public ::testing::Test {
@@ -125,4 +126,4 @@ TEST_F(ContestTest, TheFastestOfThreeIsComparedWithBothOthers) {
 }
 
 }  // namespace
-}  // namespace greta::contest_test
+}  // namespace greta::test::contest_test

@@ -11,12 +11,13 @@
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/log.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/tiny_kernel.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 
-namespace greta::evaluate_test {
+namespace greta::test::evaluate_test {
 namespace {
 
 Problem small_problem() {
@@ -362,4 +363,4 @@ TEST(WorkerEvaluator, AnUnknownDeviceIsAnErrorThatSaysSo) {
 }
 
 }  // namespace
-}  // namespace greta::evaluate_test
+}  // namespace greta::test::evaluate_test

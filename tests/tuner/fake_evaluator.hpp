@@ -8,11 +8,12 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/hash.hpp"
+#include "tests/layers.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/sampler.hpp"
 
-namespace greta {
+namespace greta::test {
 
 /// A device that exists only as a formula: tests plant the times and the failures.
 class FakeEvaluator : public Evaluator {
@@ -170,4 +171,4 @@ class FakeEvaluator : public Evaluator {
   std::normal_distribution<double> normal_{0, 1};
 };
 
-}  // namespace greta
+}  // namespace greta::test

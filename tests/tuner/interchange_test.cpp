@@ -5,10 +5,11 @@
 #include <sstream>
 
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"
 
-namespace greta::interchange_test {
+namespace greta::test::interchange_test {
 namespace {
 
 TunableOpFile read(const std::string& text) {
@@ -126,4 +127,4 @@ TEST(T4, TrialsBecomeResults) {
 }
 
 }  // namespace
-}  // namespace greta::interchange_test
+}  // namespace greta::test::interchange_test

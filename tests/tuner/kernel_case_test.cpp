@@ -13,12 +13,13 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/run_case.hpp"
 #include "tuner/compile/target_compiler.hpp"
 
-namespace greta::kernel_case_test {
+namespace greta::test::kernel_case_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -331,7 +332,7 @@ TEST_F(RunCase, RefusesOtherArchitecturesAndMissingKernels) {
 
 TEST_F(RunCase, RunsWhatATemplatePlans) {
   const auto compiler = create_hip_target(architecture, {}).value();
-  const auto choices = random_choices(gemm(), compiler->target(), "split_k", 2, 4);
+  const auto choices = random_candidates(gemm(), compiler->target(), "split_k", 2, 4);
   for (const auto& [choice, plan] : compile_plans(*compiler, gemm(), choices)) {
     ASSERT_TRUE(plan) << plan.failure().message << plan.failure().log;
     EXPECT_EQ(run(make_case(gemm(), *plan, 1).value()).value(), "") << choice.config.text();
@@ -339,4 +340,4 @@ TEST_F(RunCase, RunsWhatATemplatePlans) {
 }
 
 }  // namespace
-}  // namespace greta::kernel_case_test
+}  // namespace greta::test::kernel_case_test

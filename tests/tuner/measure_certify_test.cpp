@@ -6,9 +6,10 @@
 #include <cmath>
 #include <random>
 
+#include "tests/layers.hpp"
 #include "tuner/measure/certify.hpp"
 
-namespace greta::measure_certify_test {
+namespace greta::test::measure_certify_test {
 namespace {
 
 Config config(int id) {
@@ -132,4 +133,4 @@ TEST(Certify, SureEnoughNeedsNarrowIntervals) {
 }
 
 }  // namespace
-}  // namespace greta::measure_certify_test
+}  // namespace greta::test::measure_certify_test

@@ -6,11 +6,12 @@
 #include <random>
 #include <thread>
 
+#include "tests/layers.hpp"
 #include "tuner/measure/launch_timer.hpp"
 #include "tuner/measure/pace.hpp"
 #include "tuner/measure/sampler.hpp"
 
-namespace greta::measure_sampler_test {
+namespace greta::test::measure_sampler_test {
 namespace {
 
 class Source {
@@ -176,4 +177,4 @@ TEST(WakeUp, KeepsTheHostAheadWhereCommandsAreIssuedOneByOne) {
 }
 
 }  // namespace
-}  // namespace greta::measure_sampler_test
+}  // namespace greta::test::measure_sampler_test

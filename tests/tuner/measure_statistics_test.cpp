@@ -6,9 +6,10 @@
 #include <limits>
 #include <random>
 
+#include "tests/layers.hpp"
 #include "tuner/measure/statistics.hpp"
 
-namespace greta::measure_statistics_test {
+namespace greta::test::measure_statistics_test {
 namespace {
 
 TEST(Statistics, MedianOfOddAndEvenCounts) {
@@ -78,4 +79,4 @@ TEST(Statistics, OnePairProvesNothing) {
 }
 
 }  // namespace
-}  // namespace greta::measure_statistics_test
+}  // namespace greta::test::measure_statistics_test

@@ -10,9 +10,10 @@
 
 #include "kernels/launch/prepared_plan.hpp"
 #include "runtime/device/backend.hpp"
+#include "tests/layers.hpp"
 #include "tests/tuner/tiny_kernel.hpp"
 
-namespace greta::operands_test {
+namespace greta::test::operands_test {
 namespace {
 
 class OperandsTest : public ::testing::Test {
@@ -61,4 +62,4 @@ TEST_F(OperandsTest, OneElementBeforeTheStartIsSeen) {
 }
 
 }  // namespace
-}  // namespace greta::operands_test
+}  // namespace greta::test::operands_test

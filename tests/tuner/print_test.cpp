@@ -8,10 +8,11 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tests/layers.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/table.hpp"
 
-namespace greta::print_test {
+namespace greta::test::print_test {
 namespace {
 
 /// What a function writes to a stream.
@@ -63,4 +64,4 @@ TEST(Print, StreamsOfTheLibraryGoTheSameWay) {
 }
 
 }  // namespace
-}  // namespace greta::print_test
+}  // namespace greta::test::print_test

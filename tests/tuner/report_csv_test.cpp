@@ -4,10 +4,11 @@
 
 #include <fstream>
 
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/report/csv.hpp"
 
-namespace greta::report_csv_test {
+namespace greta::test::report_csv_test {
 namespace {
 
 CsvRow example() {
@@ -102,4 +103,4 @@ TEST(ReportCsv, FilesOfOlderVersionsAreRead) {
 }
 
 }  // namespace
-}  // namespace greta::report_csv_test
+}  // namespace greta::test::report_csv_test

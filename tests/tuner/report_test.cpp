@@ -7,9 +7,10 @@
 
 #include <sstream>
 
+#include "tests/layers.hpp"
 #include "tuner/report/format.hpp"
 
-namespace greta::report_test {
+namespace greta::test::report_test {
 namespace {
 
 TEST(FormatRate, CountsBytesWhereMemoryLimits) {
@@ -80,4 +81,4 @@ TEST(ComparisonRow, SaysHowSureItIs) {
 }
 
 }  // namespace
-}  // namespace greta::report_test
+}  // namespace greta::test::report_test

@@ -5,12 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/fake_evaluator.hpp"
 #include "tests/tuner/silent_observer.hpp"
 #include "tuner/session/regret_rounds.hpp"
 
-namespace greta::requalify_test {
+namespace greta::test::requalify_test {
 namespace {
 
 class Requalify : public ::testing::Test {
@@ -116,4 +117,4 @@ TEST_F(Requalify, RegretIsMeasuredInRoundsWithTheWinner) {
 }
 
 }  // namespace
-}  // namespace greta::requalify_test
+}  // namespace greta::test::requalify_test

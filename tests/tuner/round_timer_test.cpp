@@ -6,9 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "runtime/device/backend.hpp"
+#include "tests/layers.hpp"
 #include "tests/tuner/tiny_kernel.hpp"
 
-namespace greta::round_timer_test {
+namespace greta::test::round_timer_test {
 namespace {
 
 /// A candidate that counts its launches in its only operand.
@@ -68,4 +69,4 @@ TEST_F(RoundTimerTest, ACoarseClockGetsBatchesAndTheRoundThatShowedItDoesNotCoun
 }
 
 }  // namespace
-}  // namespace greta::round_timer_test
+}  // namespace greta::test::round_timer_test

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <fstream>
 
+#include "tests/layers.hpp"
 #include "tuner/replay/replay.hpp"
 #include "tuner/search/strategy.hpp"
 
-namespace greta::search_replay_test {
+namespace greta::test::search_replay_test {
 namespace {
 
 const std::string folder = std::string(GRETA_TEST_DATA) + "/replay/";
@@ -101,4 +102,4 @@ TEST(LocalOnARecording, BeatsRandomSampling) {
 }
 
 }  // namespace
-}  // namespace greta::search_replay_test
+}  // namespace greta::test::search_replay_test

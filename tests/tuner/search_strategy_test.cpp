@@ -6,10 +6,11 @@
 #include <ostream>
 #include <set>
 
+#include "tests/layers.hpp"
 #include "tuner/search/permutation.hpp"
 #include "tuner/search/strategy.hpp"
 
-namespace greta::search_strategy_test {
+namespace greta::test::search_strategy_test {
 namespace {
 
 std::vector<int> range(int count) {
@@ -253,4 +254,4 @@ TEST(Permutation, GivesEveryNumberOnceInAnOrderOfItsSeed) {
 }
 
 }  // namespace
-}  // namespace greta::search_strategy_test
+}  // namespace greta::test::search_strategy_test

@@ -6,11 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/fake_evaluator.hpp"
 #include "tests/tuner/silent_observer.hpp"
 
-namespace greta::session_test {
+namespace greta::test::session_test {
 namespace {
 
 class SessionTest : public ::testing::Test {
@@ -332,4 +333,4 @@ TEST_F(SessionTest, ABudgetOfOneTrialStillGivesAnAnswer) {
 }
 
 }  // namespace
-}  // namespace greta::session_test
+}  // namespace greta::test::session_test

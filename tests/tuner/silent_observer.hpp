@@ -2,9 +2,10 @@
 
 #include <atomic>
 
+#include "tests/layers.hpp"
 #include "tuner/session/session.hpp"
 
-namespace greta {
+namespace greta::test {
 
 /// Says nothing, and can stop a session after some trials.
 class SilentObserver : public SessionObserver {
@@ -19,4 +20,4 @@ class SilentObserver : public SessionObserver {
   int trials_ = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::test

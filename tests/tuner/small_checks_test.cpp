@@ -10,8 +10,9 @@
 
 #include "runtime/device/backend.hpp"
 #include "tests/forwarding_device.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::small_checks_test {
+namespace greta::test::small_checks_test {
 namespace {
 
 using Values = std::map<std::string, int>;
@@ -213,4 +214,4 @@ TEST(SmallChecks, MemoryThatIsShortIsReleasedAndAskedForOnceMore) {
 }
 
 }  // namespace
-}  // namespace greta::small_checks_test
+}  // namespace greta::test::small_checks_test

@@ -5,6 +5,7 @@
 #include "kernels/model/kernel_template.hpp"
 #include "kernels/templates/common/render.hpp"
 #include "runtime/device/device_info.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -4,7 +4,7 @@
 
 #include "tuner/measure/sampler.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 // Spaces replaced.
@@ -53,4 +53,4 @@ CsvRow finished_row(const Benchmark& benchmark, const BenchmarkOutcome& outcome,
   return row;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -8,7 +8,7 @@
 #include "runtime/device/result.hpp"
 #include "tuner/report/csv.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// How long the threads of a device that computes on the CPU ran, µs, all of them together.
 struct ProcessorTime {
@@ -58,4 +58,4 @@ struct BenchmarkOutcome {
 CsvRow finished_row(const Benchmark& benchmark, const BenchmarkOutcome& outcome,
                     const std::string& date, const std::string& clocks);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -18,7 +18,7 @@
 #include "tuner/bench/printed_result.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -176,4 +176,4 @@ int serve_calls() {
   return 0;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -9,7 +9,7 @@
 #include "runtime/device/device_info.hpp"
 #include "tuner/bench/benchmark.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Takes the samples of calls (Benchmark::calls) in processes of their own, a new one for each
 /// block, as what a call takes depends on where a process's code, threads and memory lie. Where the
@@ -50,4 +50,4 @@ class CallProcesses {
 /// names, and writes them to standard output. Returns an exit code.
 int serve_calls();
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr double confidence_of_all = 0.95;
@@ -387,4 +387,4 @@ std::string row_name(const CsvRow& row) {
   return name;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -7,7 +7,7 @@
 #include "tuner/measure/statistics.hpp"
 #include "tuner/report/csv.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Samples in blocks that were taken apart in time, µs, and beside each block the time of work that
 /// stays the same, if there is any.
@@ -87,4 +87,4 @@ BaselineComparison compare_baselines(const std::vector<CsvRow>& base,
 /// "gemm f16 m=1 n=2 k=3 layout=nt, winner": what a row is about.
 std::string row_name(const CsvRow& row);
 
-}  // namespace greta
+}  // namespace greta::tuner

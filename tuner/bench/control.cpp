@@ -9,7 +9,7 @@
 
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr int attempts = 5;
@@ -62,4 +62,4 @@ double wake_us() {
   return best;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

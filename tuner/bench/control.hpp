@@ -1,6 +1,8 @@
 #pragma once
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner {
 
 // Times of work that no change of GRETA can change, taken beside each block of samples: when they
 // differ between two runs, the machine does. µs, the fastest of a few.
@@ -10,4 +12,4 @@ double spin_us();
 /// A thread wakes another and is woken by it: there and back.
 double wake_us();
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "db/values.hpp"
+#include "kernels/candidates.hpp"
 #include "kernels/catalog.hpp"
-#include "kernels/choices.hpp"
 #include "runtime/device/log.hpp"
 #include "runtime/device/process.hpp"
 #include "tuner/bench/kernel_benchmarks.hpp"
@@ -20,7 +20,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr double launch_s = 30;
@@ -77,7 +77,8 @@ using Tell = std::function<void(const CheckedChoice&)>;
 
 /// Runs all of these, until one hangs: what fails after the first failure says more about it. The
 /// first failure, and how many there are.
-Health verify_all(LocalEvaluator& evaluator, const std::vector<Choice>& choices, const Tell& tell) {
+Health verify_all(LocalEvaluator& evaluator, const std::vector<Candidate>& choices,
+                  const Tell& tell) {
   constexpr std::uint64_t seed = 1;
   TrialLimits limits;
   limits.run_s = launch_s;
@@ -132,7 +133,7 @@ Problem small_problem(const KernelTemplate& kernel_template, const DTypes& types
 Health check_defaults(const EvaluatorOptions& options, const std::vector<DType>& inputs,
                       const Tell& tell) {
   LocalEvaluator evaluator(options);
-  std::vector<Choice> choices;
+  std::vector<Candidate> choices;
   for (const auto* kernel_template : catalog()) {
     for (const DType input : inputs) {
       const auto& all = kernel_template->dtypes;
@@ -152,12 +153,12 @@ Health check_matrix(const EvaluatorOptions& options, const Tell& tell) {
   LocalEvaluator evaluator(options);
   const DeviceInfo& device = evaluator.device();
   const KernelTemplate& gemm = *find_template("gemm");
-  std::vector<Choice> choices;
+  std::vector<Candidate> choices;
   for (const char* type : {"f32", "f16", "bf16"}) {
     const auto problem =
         make_problem(gemm, {{{"m", "128"}, {"n", "128"}, {"k", "128"}}, type, ""}).value();
     if (gemm.space(problem, device).count() == 0) continue;
-    for (auto& choice : sample_choices(gemm, problem, device, "matrix", matrix_configs, 1)) {
+    for (auto& choice : sample_candidates(gemm, problem, device, "matrix", matrix_configs, 1)) {
       choices.push_back(std::move(choice));
     }
   }
@@ -269,4 +270,4 @@ Health check_health_apart(const std::vector<std::string>& command, const std::st
   return health;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -9,7 +9,7 @@
 
 #include "tuner/evaluate/local_evaluator.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// A configuration that a check ran, on inputs drawn from `seed`.
 struct CheckedChoice {
@@ -52,4 +52,4 @@ Health check_health_apart(const std::vector<std::string>& command, const std::st
 /// the log on standard error. Returns an exit code.
 int serve_health_check(const std::string& check, const EvaluatorOptions& options);
 
-}  // namespace greta
+}  // namespace greta::tuner

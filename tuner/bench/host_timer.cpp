@@ -5,7 +5,7 @@
 #include "tuner/bench/undisturbed.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr double sample_us = 200;  // a sample lasts at least about as long
@@ -33,4 +33,4 @@ Result<std::vector<double>> HostTimer::take(int count, const Run& run) {
   return samples;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

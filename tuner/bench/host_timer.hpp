@@ -5,7 +5,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Times calls on the host's clock. Each sample is the mean over so many calls that the clock's own
 /// cost and resolution don't matter.
@@ -25,4 +25,4 @@ class HostTimer {
   int calls_ = 0;  // of a sample; 0: not known yet
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -9,7 +9,7 @@
 #include "tuner/measure/statistics.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr double block_us = 3e6;  // device time of a block, about
@@ -209,4 +209,4 @@ Result<std::vector<double>> KernelBenchmarks::take_block(const LaunchTimer::Reco
   return take_samples(record, affordable, batch, written);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -15,7 +15,7 @@
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Operations of the catalog as benchmarks. A configuration is checked against the reference by an
 /// evaluator (in a process of its own, where that is a WorkerEvaluator) before it is timed in this
@@ -70,4 +70,4 @@ class KernelBenchmarks {
 /// Bytes of all operands of a problem.
 std::uint64_t operand_bytes(const Problem& problem);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -6,7 +6,7 @@
 #include "runtime/device/device.hpp"
 #include "tuner/bench/benchmark.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Limits and costs of the machine and of one device: `names` of platform_names(). The device must
 /// outlive them. Bandwidths count bytes read and written.
@@ -21,4 +21,4 @@ std::vector<Benchmark> runtime_benchmarks(Device& device, const std::vector<std:
 Benchmark machine_benchmark(const Device& device, const std::string& kind, const std::string& op,
                             const std::string& problem, double bytes);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -1,6 +1,6 @@
 #include "tuner/bench/names.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 std::vector<std::string> names_of(const std::vector<Named>& list) {
   std::vector<std::string> names;
@@ -50,4 +50,4 @@ const std::vector<Named>& check_names() {
   return list;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner {
 
 // What a preset may name, each with one line on what it is.
 struct Named {
@@ -21,4 +23,4 @@ const std::vector<Named>& runtime_names();
 /// Health checks of a device, from the one that asks least of it to the one that asks most.
 const std::vector<Named>& check_names();
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -16,7 +16,7 @@
 #include "tuner/measure/launch_timer.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr double patience_s = 30;
@@ -334,4 +334,4 @@ std::vector<Benchmark> platform_benchmarks(Device& device, const std::vector<std
   return all;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -14,7 +14,7 @@
 #include "tuner/bench/names.hpp"
 #include "tuner/search/budget.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 using nlohmann::json;
@@ -263,4 +263,4 @@ Result<Preset> read_preset(const std::filesystem::path& file) {
   }
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

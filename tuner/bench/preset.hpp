@@ -7,7 +7,7 @@
 #include "kernels/model/problem.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// A problem of a preset, and what lists it, for messages: "smoke.json: problems[1]".
 struct PresetProblem {
@@ -38,4 +38,4 @@ Result<Preset> read_preset(const std::filesystem::path& file);
 /// The JSON schema of presets, made from the catalog: the text of presets/schema.json.
 std::string preset_schema();
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -5,7 +5,7 @@
 #include "tuner/bench/names.hpp"
 #include "tuner/bench/preset.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 using nlohmann::ordered_json;
@@ -117,4 +117,4 @@ std::string preset_schema() {
   return schema.dump(2) + "\n";
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -1,6 +1,6 @@
 #include "tuner/bench/printed_result.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 nlohmann::json printed_result(const std::string& output, const std::string& key) {
   const auto start = output.rfind("{\"" + key + "\":");
@@ -10,4 +10,4 @@ nlohmann::json printed_result(const std::string& output, const std::string& key)
   return object.is_object() ? object : nlohmann::json::object();
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

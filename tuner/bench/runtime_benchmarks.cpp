@@ -15,7 +15,7 @@
 #include "tuner/measure/reference_kernel.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 using Benchmarks = std::vector<Benchmark>;
@@ -216,4 +216,4 @@ std::vector<Benchmark> runtime_benchmarks(Device& device, const std::vector<std:
   return all;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr std::uint32_t iterations = 2;
@@ -31,4 +31,4 @@ Result<void> SteadyWork::record(Stream& stream) const {
   return stream.copy(*to_, 0, *from_, 0, written_bytes);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -5,7 +5,7 @@
 #include "runtime/device/device.hpp"
 #include "tuner/measure/reference_kernel.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Work of a device that computes on the CPU which no change of GRETA changes: a short run of FMAs,
 /// then a copy of memory. It lasts about as long as a small kernel and needs the same things
@@ -24,4 +24,4 @@ class SteadyWork {
   std::unique_ptr<Buffer> from_, to_;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

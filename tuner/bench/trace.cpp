@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 using nlohmann::json;
@@ -139,4 +139,4 @@ Result<void> DeviceTrace::add(const std::string& name, const Event& start, const
   return {};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

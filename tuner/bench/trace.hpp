@@ -12,7 +12,7 @@
 #include "runtime/device/device.hpp"
 #include "runtime/device/telemetry.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Collects what the host and devices do as a trace that chrome://tracing and Perfetto read. All
 /// times are the host's steady clock, from when this was made. Thread-safe.
@@ -75,4 +75,4 @@ class DeviceTrace {
   TelemetrySink::Clock::time_point origin_time_;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

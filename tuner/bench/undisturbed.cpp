@@ -11,7 +11,7 @@
 
 #include "runtime/device/input_file.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr double tolerable = 0.02;  // waiting, of what a sample lasts
@@ -64,4 +64,4 @@ Result<double> undisturbed(const std::function<Result<void>()>& prepare,
   return best_us;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -4,7 +4,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Whose waiting for a processor disturbs a sample: a device that computes on the CPU has threads
 /// of its own, and the calling thread matters where the host's clock is read.
@@ -25,4 +25,4 @@ Result<double> undisturbed(const std::function<Result<double>()>& take, Waiting 
 Result<double> undisturbed(const std::function<Result<void>()>& prepare,
                            const std::function<Result<double>()>& take, Waiting waiting);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -182,4 +182,4 @@ Result<void> write_archive(const fs::path& file, const std::vector<ArchiveFile>&
   return draft.publish();
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

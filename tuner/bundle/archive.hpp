@@ -7,7 +7,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// A file of an archive. Its path has parts of at most 100 bytes below a folder of at most 155.
 struct ArchiveFile {
@@ -25,4 +25,4 @@ Result<void> check_archive(const std::filesystem::path& file);
 Result<void> write_archive(const std::filesystem::path& file, const std::vector<ArchiveFile>& files,
                            std::int64_t seconds);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -9,7 +9,7 @@
 #include "runtime/device/input_file.hpp"
 #include "tuner/report/format.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -106,4 +106,4 @@ void BundleFiles::arrange(const std::string& folder) {
   for (auto& file : files_) file.path = folder + "/" + file.path;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

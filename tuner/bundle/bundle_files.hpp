@@ -9,7 +9,7 @@
 #include "tuner/bundle/archive.hpp"
 #include "tuner/bundle/private_names.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// The files of a bundle, without private names, and why others are not there.
 class BundleFiles {
@@ -47,4 +47,4 @@ class BundleFiles {
   std::string remarks_;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

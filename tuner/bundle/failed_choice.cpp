@@ -8,7 +8,7 @@
 #include "kernels/catalog.hpp"
 #include "tuner/compile/case_files.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,7 +51,7 @@ std::size_t file_bytes(const KernelCase& made) {
 Result<void> write_failed_choice(const DeviceInfo& device, const CheckedChoice& choice,
                                  const OpenOptions& options, const fs::path& folder) {
   try {
-    const Choice failed{Problem::parse(choice.problem).value(), config_from_text(choice.config)};
+    const Candidate failed{Problem::parse(choice.problem).value(), config_from_text(choice.config)};
     const auto* kernel_template = find_template(failed.problem.op);
     if (kernel_template == nullptr) throw Error("no operation " + failed.problem.op);
     write_sources(kernel_template->plan(failed.problem, device, failed.config).value(), folder);
@@ -71,4 +71,4 @@ Result<void> write_failed_choice(const DeviceInfo& device, const CheckedChoice& 
   }
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -5,7 +5,7 @@
 #include "tuner/bench/health.hpp"
 #include "tuner/compile/target_compiler.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Writes what a configuration that failed on a device was made of into an empty folder: its
 /// kernels' sources, and in `case` the compiled kernels with their launches and operands
@@ -15,4 +15,4 @@ namespace greta {
 Result<void> write_failed_choice(const DeviceInfo& device, const CheckedChoice& choice,
                                  const OpenOptions& options, const std::filesystem::path& folder);
 
-}  // namespace greta
+}  // namespace greta::tuner

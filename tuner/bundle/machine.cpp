@@ -21,7 +21,7 @@
 #include "runtime/device/text.hpp"
 #include "tuner/report/format.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -199,4 +199,4 @@ std::vector<std::string> loaded_libraries() {
   return {paths.begin(), paths.end()};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner {
 
 // What a machine has for GPUs, as text for people. Nothing of it names a person, the machine, or a
 // single card.
@@ -22,4 +24,4 @@ std::string compilers_text();
 /// Paths of the shared libraries that this process has loaded.
 std::vector<std::string> loaded_libraries();
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 /// Of every machine, or of none in particular.
@@ -138,4 +138,4 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

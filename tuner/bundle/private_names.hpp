@@ -4,7 +4,9 @@
 #include <string_view>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner {
 
 /// What names a person or a machine, to be taken out of what is sent elsewhere.
 class PrivateNames {
@@ -41,4 +43,4 @@ class PrivateNames {
 /// The words of a text: what PrivateNames looks for is whole ones.
 std::vector<std::string> words_of(std::string_view text);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -14,7 +14,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/search/strategy.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 double available_host_bytes() {
@@ -178,4 +178,4 @@ void check_fits(const Problem& problem, const DeviceInfo& device, const std::str
   }
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

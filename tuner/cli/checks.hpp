@@ -10,7 +10,7 @@
 #include "runtime/device/backend.hpp"
 #include "tuner/search/budget.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 // Options and problems, checked before anything is opened or written. Each throws CommandError with
 // one line that names the option, the value and what is allowed.
@@ -47,4 +47,4 @@ enum class ResultsFor { verification, a_case };
 void check_fits(const Problem& problem, const DeviceInfo& device, const std::string& where,
                 ResultsFor use = ResultsFor::verification);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -9,7 +9,7 @@
 #include "tuner/cli/problem_options.hpp"
 #include "tuner/cli/tool.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 constexpr std::uint64_t most_choices = 1'000'000;
@@ -73,9 +73,9 @@ void add_choice_options(CLI::App& command, const KernelTemplate& kernel_template
   add("--sample", options.sample, "So many random ones");
 }
 
-std::vector<Choice> choices_of_problem(const KernelTemplate& kernel_template,
-                                       const ChoiceOptions& options, const DeviceInfo& device,
-                                       std::uint64_t seed) {
+std::vector<Candidate> candidates_of_problem(const KernelTemplate& kernel_template,
+                                             const ChoiceOptions& options, const DeviceInfo& device,
+                                             std::uint64_t seed) {
   if (!options.config.empty() && (!options.sample.empty() || !options.variant.empty())) {
     throw CommandError(exit_usage,
                        "--config: names one configuration, without --variant and --sample");
@@ -94,25 +94,26 @@ std::vector<Choice> choices_of_problem(const KernelTemplate& kernel_template,
   if (options.sample.empty() && fits) return {{*problem, standard}};
   const std::size_t count =
       options.sample.empty() ? 1 : read_count("--sample", options.sample, most_choices);
-  auto drawn = sample_choices(kernel_template, *problem, device, options.variant, count, seed);
+  auto drawn = sample_candidates(kernel_template, *problem, device, options.variant, count, seed);
   if (drawn.empty() && !options.variant.empty()) {
     refuse_variant(kernel_template, options.variant, {*problem}, device);
   }
   return drawn;
 }
 
-std::vector<Choice> choices_of_random_problems(const KernelTemplate& kernel_template,
-                                               const ChoiceOptions& options,
-                                               const DeviceInfo& device, const std::string& option,
-                                               const std::string& count, std::uint64_t seed) {
+std::vector<Candidate> candidates_of_random_problems(const KernelTemplate& kernel_template,
+                                                     const ChoiceOptions& options,
+                                                     const DeviceInfo& device,
+                                                     const std::string& option,
+                                                     const std::string& count, std::uint64_t seed) {
   if (options.names_problem()) {
     throw CommandError(
         exit_usage,
         option + ": draws problems itself, without options for them, --config and --sample");
   }
   check_variant(kernel_template, options.variant);
-  auto drawn = random_choices(kernel_template, device, options.variant,
-                              read_count(option, count, most_choices), seed);
+  auto drawn = random_candidates(kernel_template, device, options.variant,
+                                 read_count(option, count, most_choices), seed);
   if (drawn.empty() && !options.variant.empty()) {
     std::vector<Problem> problems;
     for (const DTypes& types : kernel_template.dtypes) {
@@ -123,4 +124,4 @@ std::vector<Choice> choices_of_random_problems(const KernelTemplate& kernel_temp
   return drawn;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "kernels/candidates.hpp"
 #include "kernels/catalog.hpp"
-#include "kernels/choices.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// What a command does something with: a problem, and configurations of it.
 struct ChoiceOptions {
@@ -28,16 +28,17 @@ void add_choice_options(CLI::App& command, const KernelTemplate& kernel_template
 
 /// The problem with the configuration that is named, with random ones, or else with its default.
 /// Throws CommandError, which names the constraint where the variant has no valid configuration.
-std::vector<Choice> choices_of_problem(const KernelTemplate& kernel_template,
-                                       const ChoiceOptions& options, const DeviceInfo& device,
-                                       std::uint64_t seed);
+std::vector<Candidate> candidates_of_problem(const KernelTemplate& kernel_template,
+                                             const ChoiceOptions& options, const DeviceInfo& device,
+                                             std::uint64_t seed);
 
 /// Random problems, each with a random configuration of the variant. `option` says how many, and
-/// `count` is its value. Throws CommandError as choices_of_problem(), and where a problem is named
-/// as well.
-std::vector<Choice> choices_of_random_problems(const KernelTemplate& kernel_template,
-                                               const ChoiceOptions& options,
-                                               const DeviceInfo& device, const std::string& option,
-                                               const std::string& count, std::uint64_t seed);
+/// `count` is its value. Throws CommandError as candidates_of_problem(), and where a problem is
+/// named as well.
+std::vector<Candidate> candidates_of_random_problems(const KernelTemplate& kernel_template,
+                                                     const ChoiceOptions& options,
+                                                     const DeviceInfo& device,
+                                                     const std::string& option,
+                                                     const std::string& count, std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

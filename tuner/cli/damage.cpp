@@ -8,7 +8,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 void tell_rows(const std::vector<DamagedRow>& rows) {
   for (const auto& line : damage_lines(rows)) tell("  " + line);
@@ -65,4 +65,4 @@ void tell_unless_stored(const TunedDb& db) {
   }
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -7,7 +7,7 @@
 
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// An object for each row (docs/json.md).
 nlohmann::json damage_json(const std::vector<DamagedRow>& rows);
@@ -33,4 +33,4 @@ int end_of_writing(TunedDb& db, int code);
 /// there. Never throws.
 void tell_unless_stored(const TunedDb& db);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -5,7 +5,7 @@
 #include <csignal>
 #include <initializer_list>
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 std::atomic<bool> requested{false};
@@ -30,4 +30,4 @@ const std::atomic<bool>& stop_requested() {
   return requested;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

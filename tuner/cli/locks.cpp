@@ -10,7 +10,7 @@
 #include "tuner/cli/tool.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 // In one order in every process, so that two never wait for each other.
 std::vector<CardLock> lock_cards(const std::vector<ProbedDevice>& devices,
@@ -32,4 +32,4 @@ std::vector<CardLock> lock_cards(const std::vector<ProbedDevice>& devices,
   return locks;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -10,7 +10,7 @@
 #include "runtime/device/version.hpp"
 #include "tuner/cli/tool.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 std::vector<const CLI::App*> visible_commands(const CLI::App& app) {
@@ -197,4 +197,4 @@ std::string completion(const CLI::App& app, const std::string& shell) {
   throw CommandError(exit_usage, "--completion " + shell + ": there are bash, zsh, fish");
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

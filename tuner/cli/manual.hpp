@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner::cli {
 
 /// A manual page, section 1, in the macros of man(7): the summary, every command with its options,
 /// and what --help ends with. `app` holds all commands of the tool; hidden ones are left out.
@@ -13,4 +15,4 @@ std::string manual_page(const CLI::App& app);
 /// everywhere else. Throws CommandError for another shell.
 std::string completion(const CLI::App& app, const std::string& shell);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

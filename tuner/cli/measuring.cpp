@@ -7,7 +7,7 @@
 #include "tuner/cli/tool.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 std::vector<ProbedDevice> present_devices() {
   std::vector<ProbedDevice> all;
   for (Backend* backend : backends()) {
@@ -47,4 +47,4 @@ Evaluator* Workbench::evaluator(const std::string& fingerprint) {
   return evaluator_.get();
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -8,7 +8,7 @@
 #include "tuner/evaluate/card_lock.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// Every device of this machine, usable or not.
 std::vector<ProbedDevice> present_devices();
@@ -33,4 +33,4 @@ class Workbench {
   std::unique_ptr<Evaluator> evaluator_;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -15,7 +15,7 @@
 #include "tuner/cli/tuning.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 bool stores(const DeviceInfo& device, DType type) {
@@ -163,4 +163,4 @@ void apply_load(ArchitectureChoice& choice, LlamaConfig& config) {
   }
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -12,7 +12,7 @@
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/model_timer.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// What every command that runs a model is told.
 struct RuntimeChoice {
@@ -62,4 +62,4 @@ LlamaConfig read_architecture(const ArchitectureChoice& choice);
 /// CommandError.
 void apply_load(ArchitectureChoice& choice, LlamaConfig& config);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -7,7 +7,7 @@
 #include "kernels/model/random.hpp"
 #include "tuner/measure/statistics.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -93,4 +93,4 @@ void ModelTimer::warm_up(std::int64_t steps) {
   times_ = {};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

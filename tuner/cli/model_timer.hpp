@@ -6,7 +6,7 @@
 
 #include "runtime/pipeline/llama/runner.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// What a model is asked for when it is timed.
 struct ModelLoad {
@@ -64,4 +64,4 @@ class ModelTimer {
   double last_load_us_ = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -10,7 +10,7 @@
 
 #include "tuner/cli/tool.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 template <typename Number>
@@ -56,4 +56,4 @@ void check_number(const std::string& option, const std::string& text) {
   if (!number || !std::isfinite(*number)) refuse(option, text, "a number");
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

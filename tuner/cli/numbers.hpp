@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner::cli {
 
 // Numbers on command lines. Each throws CommandError with one line that names the option, the value
 // and what is allowed: nothing wraps around or is cut to what fits.
@@ -48,4 +50,4 @@ inline CLI::Option* add_number(CLI::App& command, const std::string& option, dou
   return command.add_option(option, value, help)->check(check);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

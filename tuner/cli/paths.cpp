@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 std::filesystem::path from_environment(const char* name) {
@@ -44,4 +44,4 @@ std::string user_name() {
   return user != nullptr && user->pw_name != nullptr ? user->pw_name : "";
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

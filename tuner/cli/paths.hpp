@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner::cli {
 
 // The only place that reads the environment.
 
@@ -17,4 +19,4 @@ std::vector<std::string> home_directories();
 /// The user's name as the system says it; may be empty.
 std::string user_name();
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

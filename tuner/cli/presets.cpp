@@ -7,7 +7,7 @@
 
 #include "tuner/cli/tool.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 std::filesystem::path find_preset(const std::string& wanted) {
@@ -34,4 +34,4 @@ Preset load_preset(const std::string& wanted) {
   return *std::move(preset);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -4,10 +4,10 @@
 
 #include "tuner/bench/preset.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// The preset of a file, or of a name: an installed one, or one of a source tree that is the
 /// current folder. Throws CommandError.
 Preset load_preset(const std::string& wanted);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -2,7 +2,7 @@
 
 #include "db/json.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 nlohmann::json probe_json(std::string_view backend, const Probe& probe) {
   nlohmann::json devices = nlohmann::json::array();
@@ -19,4 +19,4 @@ nlohmann::json probe_json(std::string_view backend, const Probe& probe) {
           {"devices", devices}};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

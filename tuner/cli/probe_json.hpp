@@ -5,9 +5,9 @@
 
 #include "runtime/device/backend.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// What an API found on this machine, as docs/json.md has it.
 nlohmann::json probe_json(std::string_view backend, const Probe& probe);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

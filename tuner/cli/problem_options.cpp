@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace greta {
+namespace greta::tuner::cli {
 
 void add_problem_options(CLI::App& command, const KernelTemplate& kernel_template,
                          ProblemRequest& request) {
@@ -29,4 +29,4 @@ void add_problem_options(CLI::App& command, const KernelTemplate& kernel_templat
   }
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

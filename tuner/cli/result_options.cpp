@@ -13,7 +13,7 @@
 #include "tuner/cli/tool.hpp"
 #include "tuner/cli/tuning.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 [[noreturn]] void refuse_value(const std::string& option, const std::string& value,
@@ -130,4 +130,4 @@ std::vector<StoredWinner> select_results(const TunedDb& db, const ResultFilter& 
   return results;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

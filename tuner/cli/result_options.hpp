@@ -9,7 +9,7 @@
 #include "db/filter.hpp"
 #include "tuner/cli/paths.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// Which results of a database a command is about, as options say it.
 struct ResultOptions {
@@ -39,4 +39,4 @@ std::vector<std::pair<StoredSession, DeviceInfo>> select_sessions(const TunedDb&
 std::vector<StoredWinner> select_results(const TunedDb& db, const ResultFilter& filter,
                                          StalenessJudge& judge);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -10,7 +10,7 @@
 #include "tuner/cli/tool.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 std::string failure_text(const DeviceInfo& device, const UnsafePart& part) {
@@ -93,4 +93,4 @@ std::vector<ProbedDevice> select_safe_devices(const std::string& wanted,
   return {*std::move(next)};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

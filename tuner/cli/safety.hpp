@@ -7,7 +7,7 @@
 #include "db/tuned_db.hpp"
 #include "runtime/device/backend.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// What the database says not to use of a device, which is told on standard error; nothing where
 /// `allow_unsafe`. Throws CommandError (exit code 3) where the whole device is not to be used.
@@ -19,4 +19,4 @@ Avoided avoided_on(const DeviceInfo& device, const TunedDb& db, bool allow_unsaf
 std::vector<ProbedDevice> select_safe_devices(const std::string& wanted,
                                               const std::filesystem::path& file, bool allow_unsafe);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -12,7 +12,7 @@
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct ShowOptions {
@@ -147,4 +147,4 @@ void add_show_command(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return show(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -21,7 +21,7 @@
 #include "tuner/evaluate/worker.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 std::vector<const CLI::App*> commands(const CLI::App& app) {
@@ -253,4 +253,4 @@ void add_worker_command(CLI::App& app, Action& action) {
   command->callback([&action] { action = serve_as_worker; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner::cli {
 
 /// Exit codes of every tool.
 enum ExitCode {
@@ -61,4 +63,4 @@ std::vector<std::string> worker_command();
 /// tuner/evaluate/worker.hpp.
 void add_worker_command(CLI::App& app, Action& action);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

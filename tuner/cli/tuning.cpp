@@ -19,7 +19,7 @@
 #include "tuner/report/progress.hpp"
 #include "tuner/report/report.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 // Of a comparison of devices: the part of a time budget that is left for it, and what it gets where
@@ -259,4 +259,4 @@ bool Tuning::interrupted() const {
   return stop_requested();
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -16,7 +16,7 @@
 #include "tuner/session/contest.hpp"
 #include "tuner/session/session.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// The options that every tuning command has.
 struct TuningOptions {
@@ -98,4 +98,4 @@ std::filesystem::path named_database(const char* option, const std::string& file
 /// Refuses what --shipped names, unless it is nothing or such a database.
 void check_shipped(const std::string& file);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -14,7 +14,7 @@
 #include "runtime/device/input_file.hpp"
 #include "tuner/compile/element.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,7 +28,7 @@ constexpr std::uint64_t most_index_bytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t most_data_bytes = std::uint64_t{8} << 30;  // of a buffer or a code object
 
 std::vector<std::byte> read_bytes(const fs::path& file) {
-  const std::string text = greta::read_file(file, most_data_bytes).value();
+  const std::string text = device::read_file(file, most_data_bytes).value();
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
@@ -229,7 +229,7 @@ CaseArgument read_argument(const ordered_json& json, const KernelCase& read) {
 }
 
 KernelCase read(const fs::path& folder) {
-  const std::string text = greta::read_file(folder / index_file, most_index_bytes).value();
+  const std::string text = device::read_file(folder / index_file, most_index_bytes).value();
   const auto json = ordered_json::parse(text, nullptr, false);
   if (json.is_discarded()) throw bad_case("is not JSON");
   if (const int there = field<int>(json, "schema"); there != schema) {
@@ -313,4 +313,4 @@ Result<KernelCase> read_case(const fs::path& folder) {
   }
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

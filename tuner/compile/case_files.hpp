@@ -5,7 +5,7 @@
 
 #include "tuner/compile/kernel_case.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 // A case as a folder: `case.json` says what there is and how to launch it (docs/compile.md), beside
 // it lie code objects, the buffers' contents, expected values and bounds as raw little-endian
@@ -30,4 +30,4 @@ void write_bytes(const std::filesystem::path& file, const void* data, std::size_
 /// naming the file, for what is no case.
 Result<KernelCase> read_case(const std::filesystem::path& folder);
 
-}  // namespace greta
+}  // namespace greta::tuner

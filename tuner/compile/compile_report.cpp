@@ -6,7 +6,7 @@
 #include "runtime/device/occupancy.hpp"
 #include "tuner/report/format.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr auto columns = "  {:<14}{:>6}{:>6}{:>6}{:>8}{:>8}{:>9}{:>10}{:>10}{:>8}{:>12}  {}\n";
@@ -120,4 +120,4 @@ std::string compile_text(const DeviceInfo& target, const std::vector<CompileOutc
   return text;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

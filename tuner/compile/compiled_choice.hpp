@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/choices.hpp"
+#include "kernels/candidates.hpp"
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// One kernel of a plan as its compiler left it.
 struct CompiledKernel {
@@ -21,7 +21,7 @@ struct CompiledKernel {
 
 /// A configuration of a problem, compiled for an architecture.
 struct CompiledChoice {
-  Choice choice;
+  Candidate choice;
   std::string architecture;
   LaunchPlan plan;
   std::vector<CompiledKernel> kernels;  ///< of plan.sources, in their order
@@ -29,8 +29,8 @@ struct CompiledChoice {
 
 /// What came of compiling a configuration.
 struct CompileOutcome {
-  Choice choice;
+  Candidate choice;
   Result<CompiledChoice> compiled;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

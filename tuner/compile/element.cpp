@@ -8,7 +8,7 @@
 #include "kernels/model/dtype.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 using Load = double (*)(const std::byte* data, std::size_t index);
@@ -61,4 +61,4 @@ double load_element(std::string_view dtype, const std::byte* data, std::size_t i
   return type->load(data, index);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -10,7 +10,7 @@
 #include "kernels/catalog.hpp"
 #include "tuner/compile/element.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 /// The workspace as plans may rely on it: zeros, which every run must leave zero, then anything.
@@ -184,4 +184,4 @@ std::string check_buffer(const CaseBuffer& buffer, std::span<const std::byte> co
       want.value, want.bound);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -12,7 +12,7 @@
 #include "runtime/device/device.hpp"
 #include "tuner/compile/compiled_choice.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Memory of a case: what it holds before the first launch, and what it must hold after the last.
 struct CaseBuffer {
@@ -79,4 +79,4 @@ Result<void> fill_case(KernelCase& bare, std::uint64_t seed);
 /// when it passes, else one line with the worst element.
 std::string check_buffer(const CaseBuffer& buffer, std::span<const std::byte> contents);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -8,7 +8,7 @@
 #include "kernels/launch/argument_block.hpp"
 #include "kernels/launch/guarded_buffer.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 /// A case's buffers on a device.
@@ -108,4 +108,4 @@ Result<std::string> run_case(Device& device, const KernelCase& run, Deadline dea
   return memory->judge(device, run.buffers);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -4,7 +4,7 @@
 
 #include "tuner/compile/kernel_case.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Runs a case's launches on a device, in memory with guard zones, and checks what they wrote.
 /// Empty when it passes, else one line on what is wrong. Fails with `invalid_argument` where the
@@ -12,4 +12,4 @@ namespace greta {
 /// as the device does. SPIR-V may run on any Vulkan device that has what it needs.
 Result<std::string> run_case(Device& device, const KernelCase& run, Deadline deadline);
 
-}  // namespace greta
+}  // namespace greta::tuner

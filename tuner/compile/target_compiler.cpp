@@ -20,7 +20,7 @@
 #include "runtime/device/listing.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 class HipTarget final : public TargetCompiler {
@@ -151,7 +151,7 @@ std::unique_ptr<TargetCompiler> create_device_target(std::unique_ptr<Device> dev
 }
 
 Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const KernelTemplate& kernel_template,
-                                    const Choice& choice) {
+                                    const Candidate& choice) {
   auto plan = kernel_template.plan(choice.problem, compiler.target(), choice.config);
   if (!plan) return plan.failure();
   CompiledChoice compiled{choice, compiler.target().architecture, *std::move(plan), {}};
@@ -165,9 +165,9 @@ Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const KernelTempla
 
 std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler,
                                           const KernelTemplate& kernel_template,
-                                          const std::vector<Choice>& choices) {
+                                          const std::vector<Candidate>& choices) {
   std::vector<CompileOutcome> outcomes;
-  for (const Choice& choice : choices) {
+  for (const Candidate& choice : choices) {
     outcomes.push_back({choice, Failure{Status::compile, "not compiled", {}}});
   }
   std::atomic<std::size_t> next{0};
@@ -184,4 +184,4 @@ std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler,
   return outcomes;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

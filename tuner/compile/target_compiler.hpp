@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/choices.hpp"
+#include "kernels/candidates.hpp"
 #include "runtime/device/backend.hpp"
 #include "tuner/compile/compiled_choice.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Compiles kernels for an architecture, whether this machine has such a device or not.
 /// Thread-safe.
@@ -39,10 +39,10 @@ std::unique_ptr<TargetCompiler> create_device_target(std::unique_ptr<Device> dev
 /// Compiles all kernels of a configuration. Fails with `constraints` where it is not valid, else as
 /// TargetCompiler::compile().
 Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const KernelTemplate& kernel_template,
-                                    const Choice& choice);
+                                    const Candidate& choice);
 /// Does so for many, on all cores; in the order of `choices`.
 std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler,
                                           const KernelTemplate& kernel_template,
-                                          const std::vector<Choice>& choices);
+                                          const std::vector<Candidate>& choices);
 
-}  // namespace greta
+}  // namespace greta::tuner

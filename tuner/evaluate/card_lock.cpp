@@ -15,7 +15,7 @@
 
 #include "runtime/device/log.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 std::string content(int descriptor) {
@@ -103,4 +103,4 @@ CardLock::~CardLock() {
 CardLock::CardLock(CardLock&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), held_(std::exchange(other.held_, false)) {}
 
-}  // namespace greta
+}  // namespace greta::tuner

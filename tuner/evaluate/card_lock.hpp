@@ -7,7 +7,7 @@
 
 #include "runtime/device/device_info.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Keeps other tuners of this user off a card while one measures there: an advisory lock on a file,
 /// which the system gives back when the process ends, however it ends.
@@ -36,4 +36,4 @@ class CardLock {
   bool held_ = false;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -1,6 +1,6 @@
 #include "tuner/evaluate/compile_ahead.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 void CompileAhead::start(const KernelSource& source) {
   auto key = source.content_key({}, {});
@@ -19,4 +19,4 @@ Result<std::unique_ptr<Kernel>> CompileAhead::take(const KernelSource& source) {
   return std::move(*compiled);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -7,7 +7,7 @@
 
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Compiles kernels in the background before they are asked for.
 class CompileAhead {
@@ -25,4 +25,4 @@ class CompileAhead {
   std::map<std::string, std::future<Compiled>> running_;  // by content key
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -11,7 +11,7 @@
 #include "kernels/model/problem.hpp"
 #include "runtime/device/device_info.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// How long and how hard one candidate is tried.
 struct TrialLimits {
@@ -66,4 +66,4 @@ class Evaluator {
   virtual std::vector<Ceiling> measure_ceilings() = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

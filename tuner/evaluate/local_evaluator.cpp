@@ -11,7 +11,7 @@
 #include "tuner/measure/sampler.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr int maximum_lookahead = 16;
@@ -336,11 +336,11 @@ Rounds LocalEvaluator::time_rounds(const Problem& problem, const std::vector<Con
 
 std::vector<Ceiling> LocalEvaluator::measure_ceilings() {
   ensure_open();
-  auto measured = greta::measure_ceilings(*open_->device);
+  auto measured = tuner::measure_ceilings(*open_->device);
   if (measured) return *std::move(measured);
   const Failure& failure = measured.failure();
   if (failure.status == Status::timeout || failure.status == Status::device_lost) recover();
   throw Error(failure);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

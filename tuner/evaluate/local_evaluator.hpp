@@ -14,7 +14,7 @@
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// What an evaluator needs to know to open its device and draw its inputs.
 struct EvaluatorOptions {
@@ -85,4 +85,4 @@ class LocalEvaluator : public Evaluator {
   std::vector<Trial> undone_;  ///< what take_lost() gives
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -9,7 +9,7 @@
 #include "tuner/measure/statistics.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr double drift_limit_gpu = 0.05;
@@ -123,4 +123,4 @@ Rounds RoundTimer::run(LaunchTimer& timer, int rounds, double seconds, std::uint
   return result;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -10,7 +10,7 @@
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Times candidates of one problem in interleaved rounds, and keeps them between calls: what is
 /// usual for the reference kernel, and how many launches a short kernel needs, is learnt once.
@@ -44,4 +44,4 @@ class RoundTimer {
   std::vector<double> reference_us_;  // of the reference kernel, in all rounds
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

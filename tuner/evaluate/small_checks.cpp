@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 // Two met all but one of the bugs of tests/tuner/small_checks_test.cpp: each leaves something
@@ -72,4 +72,4 @@ Result<void> SmallChecks::check(Device& device, Stream& stream, const Config& co
   return {};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

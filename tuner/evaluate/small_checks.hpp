@@ -7,7 +7,7 @@
 #include "kernels/small_problems.hpp"
 #include "tuner/evaluate/workload.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Checks candidates of one problem on small ones as well that run the same compiled kernels, with
 /// adversarial inputs: those find a kernel that is right only where no part of the problem is
@@ -36,4 +36,4 @@ class SmallChecks {
   std::vector<std::unique_ptr<Workload>> made_;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

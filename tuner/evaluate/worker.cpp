@@ -16,7 +16,7 @@
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_protocol.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 using nlohmann::json;
@@ -126,4 +126,4 @@ int serve_as_worker() {
   return 0;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

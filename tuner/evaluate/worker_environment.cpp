@@ -11,7 +11,7 @@
 
 extern char** environ;  // NOLINT(readability-redundant-declaration)
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 std::string_view name_of(std::string_view variable) {
@@ -48,4 +48,4 @@ std::vector<std::string> environment_with(const std::vector<std::string>& variab
   return environment;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

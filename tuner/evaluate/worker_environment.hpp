@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner {
 
 /// A file in memory for the standard error of a worker process, where sanitizers' reports end up.
 class WorkerErrors {
@@ -26,4 +28,4 @@ class WorkerErrors {
 /// names. Nothing is made of what is in it.
 std::vector<std::string> environment_with(const std::vector<std::string>& variables);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -15,7 +15,7 @@
 #include "runtime/device/process.hpp"
 #include "runtime/device/sanitizing.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 using nlohmann::json;
@@ -294,4 +294,4 @@ std::vector<Ceiling> WorkerEvaluator::measure_ceilings() {
   return ceilings_from_json(*reply);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

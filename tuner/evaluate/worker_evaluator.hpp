@@ -13,7 +13,7 @@
 #include "tuner/evaluate/worker_environment.hpp"
 #include "tuner/evaluate/worker_protocol.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Evaluates in a worker process, which is started again when it dies: a kernel that hangs is
 /// killed, a driver that crashes is one candidate's `crash`, and the session goes on. No candidate
@@ -90,4 +90,4 @@ class WorkerEvaluator : public Evaluator {
   std::string workload_;      ///< problem and seed whose inputs and reference this worker has
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -9,7 +9,7 @@
 #include "db/json.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 using nlohmann::json;
 
@@ -156,4 +156,4 @@ std::vector<Config> configs_from_json(const json& in) {
   return configs;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

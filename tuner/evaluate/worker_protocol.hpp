@@ -4,10 +4,13 @@
 #include <optional>
 #include <string>
 
+#include "db/json.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 
-namespace greta {
+namespace greta::tuner {
+
+using db::to_json;  // of configurations, trials and devices
 
 // Messages between a session and its worker process: one JSON object per line, requests with a
 // "call", answers with a "result" or an "error".
@@ -43,4 +46,4 @@ std::vector<Ceiling> ceilings_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const std::vector<Config>& configs);
 std::vector<Config> configs_from_json(const nlohmann::json& json);
 
-}  // namespace greta
+}  // namespace greta::tuner

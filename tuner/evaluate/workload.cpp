@@ -6,7 +6,7 @@
 #include "runtime/device/stall_watch.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 const KernelTemplate& template_for(const Problem& problem) {
   const auto* kernel_template = find_template(problem.op);
@@ -91,4 +91,4 @@ Result<void> Workload::check(Device& device, Stream& stream, const PreparedPlan&
   return {};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

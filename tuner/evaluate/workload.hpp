@@ -9,7 +9,7 @@
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// The template of a problem's operation; throws Error where there is none.
 const KernelTemplate& template_for(const Problem& problem);
@@ -45,4 +45,4 @@ class Workload {
   std::unique_ptr<Reference> reference_;  // made for the first check: rounds need none
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

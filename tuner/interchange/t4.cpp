@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 using nlohmann::json;
@@ -105,4 +105,4 @@ json t4_json(const StoredSession& session, const std::vector<Trial>& trials) {
           {"results", results}};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

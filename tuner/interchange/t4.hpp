@@ -5,7 +5,7 @@
 
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Trials of one problem on one device in the T4 results format 1.1 of auto-tuning tools, as Kernel
 /// Tuner writes it and autotuning_methodology reads it: configuration (parameters and "variant"),
@@ -14,4 +14,4 @@ namespace greta {
 /// bound, intervals, registers. Source: odgaard/TuningSchema on GitHub, branch T4.
 nlohmann::json t4_json(const StoredSession& session, const std::vector<Trial>& trials);
 
-}  // namespace greta
+}  // namespace greta::tuner

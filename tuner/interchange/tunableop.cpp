@@ -12,7 +12,7 @@
 
 #include "kernels/catalog.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 struct TypeName {
@@ -209,4 +209,4 @@ Result<std::pair<std::string, std::string>> tunableop_fields(const Problem& prob
                   static_cast<char>(second + 'a' - 'A'), n, m, k, lines[0], lines[1], lines[2]));
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

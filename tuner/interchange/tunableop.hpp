@@ -8,7 +8,7 @@
 
 #include "db/tuned_db.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Bytes that a file of TunableOp may have.
 inline constexpr std::uint64_t most_tunableop_bytes = std::uint64_t{64} << 20;
@@ -49,4 +49,4 @@ std::vector<std::pair<std::string, std::string>> validators_from_text(const std:
 /// with the reason where TunableOp has no such product.
 Result<std::pair<std::string, std::string>> tunableop_fields(const Problem& problem);
 
-}  // namespace greta
+}  // namespace greta::tuner

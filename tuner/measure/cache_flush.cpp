@@ -6,7 +6,7 @@
 
 #include "tuner/measure/ceiling_kernels.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 std::uint64_t default_flush_bytes(const DeviceInfo& info) {
   return (info.is_cpu() ? 2 : 4) * info.last_level_cache_bytes;
@@ -43,4 +43,4 @@ Result<void> CacheFlush::record(Stream& stream, std::uint64_t written) {
   return stream.fill(*memory_, 0, dirty, pattern_++);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

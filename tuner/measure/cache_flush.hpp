@@ -5,7 +5,7 @@
 
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Makes a device's caches cold. On a GPU memory is read until nothing else is left in them, and
 /// then as much of it is overwritten as the launch to be timed will write itself: each launch pays
@@ -33,4 +33,4 @@ class CacheFlush {
 /// a GPU, as caches don't replace strictly in order; twice on a CPU.
 std::uint64_t default_flush_bytes(const DeviceInfo& info);
 
-}  // namespace greta
+}  // namespace greta::tuner

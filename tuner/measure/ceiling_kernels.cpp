@@ -7,7 +7,7 @@
 
 #include "kernels/templates/common/render.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 // Eight independent chains of four per thread hide the FMAs' latency on every device; the inner
@@ -344,4 +344,4 @@ double matrix_flops(const DeviceInfo& device, const MatrixOperation& operation) 
   return 2.0 * operation.m * columns * matrix_chains;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

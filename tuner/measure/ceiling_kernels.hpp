@@ -3,7 +3,7 @@
 #include "runtime/device/device_info.hpp"
 #include "runtime/device/kernel_source.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 // Kernels that reach a device's ceilings, in the language of its kernels. All have workgroups of
 // ceiling_threads.
@@ -41,4 +41,4 @@ inline constexpr std::uint32_t matrix_chains = 8;
 /// FLOPs of a subgroup for each unit of that length.
 double matrix_flops(const DeviceInfo& device, const MatrixOperation& operation);
 
-}  // namespace greta
+}  // namespace greta::tuner

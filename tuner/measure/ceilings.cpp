@@ -12,7 +12,7 @@
 #include "tuner/measure/ceiling_kernels.hpp"
 #include "tuner/measure/statistics.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 // A few warm samples; the first one warms up and is left out.
@@ -204,4 +204,4 @@ double roofline_us(DType input, const Work& work, const std::vector<Ceiling>& ce
   return std::max(work.flops / gflops, work.bytes / gbps) / 1e3;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -8,7 +8,7 @@
 #include "runtime/device/device.hpp"
 #include "tuner/measure/launch_timer.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Names of the ceilings that every device has.
 inline constexpr std::string_view ceiling_copy = "copy_gbps";  ///< read plus written, 1e9 B/s
@@ -40,4 +40,4 @@ double arithmetic_gflops(DType input, const std::vector<Ceiling>& ceilings);
 /// 0 where unknown.
 double roofline_us(DType input, const Work& work, const std::vector<Ceiling>& ceilings);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr double tie_margin = 1.01;
@@ -71,4 +71,4 @@ bool sure_enough(const Certification& certification, double target) {
   return true;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

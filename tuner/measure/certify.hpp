@@ -6,7 +6,7 @@
 #include "kernels/model/config.hpp"
 #include "tuner/measure/statistics.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// A finalist and its times in interleaved rounds: us[i] of all contenders belong to one round.
 struct Contender {
@@ -37,4 +37,4 @@ Certification certify(const std::vector<Contender>& contenders, std::size_t comp
 /// contender can matter any more.
 bool sure_enough(const Certification& certification, double target);
 
-}  // namespace greta
+}  // namespace greta::tuner

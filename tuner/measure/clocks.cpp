@@ -7,7 +7,7 @@
 
 #include "runtime/device/input_file.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 // The part of NVML that is needed, as declared in nvml.h.
@@ -72,4 +72,4 @@ std::string read_clocks(const std::string& pci_address) {
   return clocks.empty() ? nvidia_clocks(pci_address) : clocks;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -5,7 +5,7 @@
 
 #include "runtime/device/stall_watch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 int batch_for(double kernel_us, double timestamp_period_ns) {
   const double wanted_us = 100 * timestamp_period_ns / 1000;
@@ -113,4 +113,4 @@ Result<double> steady_us(LaunchTimer& timer) {
   return *std::min_element(samples->begin(), samples->end());
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -11,7 +11,7 @@
 #include "tuner/measure/pace.hpp"
 #include "tuner/measure/reference_kernel.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Times launches on the device's own clock. Cold: before each sample the caches are flushed. GPUs
 /// lower their clocks within microseconds of idling, so every submission to one starts with some
@@ -74,4 +74,4 @@ std::uint32_t wake_up_iterations(const DeviceInfo& info, std::size_t records);
 /// resolution.
 int batch_for(double kernel_us, double timestamp_period_ns);
 
-}  // namespace greta
+}  // namespace greta::tuner

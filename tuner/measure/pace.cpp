@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr double tolerance = 1.03;
@@ -31,4 +31,4 @@ Result<void> Pace::reach(const TakeSamples& take) {
   return {};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -2,7 +2,7 @@
 
 #include "tuner/measure/sampler.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Whether a device runs as fast as it can. A GPU that idles while the host checks a result lowers
 /// its clocks, some to a fifth, and takes up to a tenth of a second of work to raise them again.
@@ -17,4 +17,4 @@ class Pace {
   double best_us_ = 0;  // 0: unknown
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

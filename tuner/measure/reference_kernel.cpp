@@ -5,7 +5,7 @@
 
 #include "tuner/measure/ceiling_kernels.hpp"
 
-namespace greta {
+namespace greta::tuner {
 Result<ReferenceKernel> ReferenceKernel::create(Device& device) {
   ReferenceKernel reference;
   auto kernel = device.compile(fma_kernel(device.info()));
@@ -32,4 +32,4 @@ double ReferenceKernel::flops(std::uint32_t iterations) const {
   return fma_flops * iterations * groups_ * ceiling_threads;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

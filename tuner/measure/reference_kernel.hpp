@@ -5,7 +5,7 @@
 
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// A kernel that does nothing but independent FP32 FMAs in registers: its rate is the device's FMA
 /// ceiling, and its duration is steady, so that it shows drift and keeps the clocks up.
@@ -25,4 +25,4 @@ class ReferenceKernel {
   std::uint32_t groups_ = 1;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -6,7 +6,7 @@
 #include "tuner/measure/statistics.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr double confidence = 0.95;
@@ -86,4 +86,4 @@ Result<Measurement> sample_until_sure(const TakeSamples& take, const SamplingLim
   return measurement;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -6,7 +6,7 @@
 #include "db/measurement.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// When to stop sampling one candidate.
 struct SamplingLimits {
@@ -28,4 +28,4 @@ Result<Measurement> sample_until_sure(const TakeSamples& take, const SamplingLim
 /// Fills in the summary of m.samples_us.
 void summarise(Measurement& measurement);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 // The largest r for which [x(r), x(n+1-r)] (1-based order statistics) covers the median with the
@@ -93,4 +93,4 @@ Interval ratio_interval(const std::vector<double>& a, const std::vector<double>&
   return {std::exp(mean - half), std::exp(mean + half), std::exp(mean)};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -2,7 +2,9 @@
 
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner {
 
 /// The middle value; the mean of the two middle ones for an even count. 0 for no values.
 double median(std::vector<double> values);
@@ -32,4 +34,4 @@ Interval ratio_interval(const std::vector<double>& a, const std::vector<double>&
 /// Two-sided quantile of Student's t: P(|T| <= result) = confidence, for `degrees` >= 1.
 double student_t(int degrees, double confidence);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -4,7 +4,7 @@
 
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Wall time since it was made.
 class Stopwatch {
@@ -34,4 +34,4 @@ inline Deadline deadline_of(double seconds) {
   return std::chrono::duration_cast<Deadline>(std::chrono::duration<double>(seconds));
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -11,7 +11,7 @@
 #include "kernels/model/random.hpp"
 #include "runtime/device/input_file.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr double microseconds_per_millisecond = 1000;
@@ -96,4 +96,4 @@ Trial Recording::trial(const Config& config) const {
   return trial;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

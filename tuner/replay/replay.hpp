@@ -9,7 +9,7 @@
 #include "kernels/model/space.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// A search space of which every configuration was measured once: runs strategies without a device.
 class Recording {
@@ -36,4 +36,4 @@ class Recording {
   double optimum_us_ = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

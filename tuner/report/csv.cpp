@@ -15,7 +15,7 @@
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/version.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 // Samples are kept as they are needed for statistics: 1e-5 is far below their noise.
@@ -320,4 +320,4 @@ Result<void> append_csv(const std::filesystem::path& file, const std::vector<Csv
   return {};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

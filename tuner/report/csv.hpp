@@ -11,7 +11,7 @@
 #include "kernels/model/problem.hpp"
 #include "runtime/device/device_info.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Bytes that a CSV file may have that is read or continued.
 inline constexpr std::uint64_t most_csv_bytes = std::uint64_t{256} << 20;
@@ -62,4 +62,4 @@ Result<std::vector<CsvRow>> read_csv(const std::filesystem::path& file);
 /// Appends rows to a file, behind the header where it is new. Its folder is created.
 Result<void> append_csv(const std::filesystem::path& file, const std::vector<CsvRow>& rows);
 
-}  // namespace greta
+}  // namespace greta::tuner

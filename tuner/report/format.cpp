@@ -7,7 +7,7 @@
 
 #include "runtime/device/printable.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 // Three significant digits, so that columns of figures read alike.
@@ -90,4 +90,4 @@ std::string format_share(double share) {
   return fmt::format("{:.{}f} %", 100 * share, share < 0.0095 ? 1 : 0);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

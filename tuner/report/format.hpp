@@ -7,7 +7,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// "812 ns", "81.2 µs", "12.3 ms", "4.56 s"
 std::string format_time(double us);
@@ -31,4 +31,4 @@ std::size_t text_columns(std::string_view text);
 /// characters of either, newlines included, are shown as escapes.
 std::string format_row(std::string_view label, std::string_view text, std::size_t indent = 2);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -6,7 +6,7 @@
 #include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr auto head = R"(# Kernels
@@ -98,4 +98,4 @@ std::string operations_markdown() {
   return text;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -2,7 +2,9 @@
 
 #include <string>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner {
 
 /// The catalog as text for a terminal: a line for each operation.
 std::string operations_text();
@@ -11,4 +13,4 @@ std::string operations_text();
 /// are told for the operation's first size on gfx942.
 std::string operations_markdown();
 
-}  // namespace greta
+}  // namespace greta::tuner

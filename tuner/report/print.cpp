@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 template <typename Json>
@@ -52,4 +52,4 @@ int PrintedStream::Buffer::sync() {
   return std::fflush(to_) == 0 && std::ferror(to_) == 0 ? 0 : -1;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -13,7 +13,7 @@
 
 #include "runtime/device/printable.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 // Everything that GRETA's tools write to standard output and standard error goes through these
 // functions. What they are given may come from databases, presets, models, devices, compilers, file
@@ -87,4 +87,4 @@ class PrintedStream {
   std::streambuf* before_;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

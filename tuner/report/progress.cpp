@@ -12,7 +12,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 std::string time_left(const Budget& budget) {
@@ -46,7 +46,7 @@ void Progress::show_line(const std::string& line) {
 }
 
 void Progress::clear_line() {
-  if (line_open_) greta::clear_line(stream_);
+  if (line_open_) tuner::clear_line(stream_);
   line_open_ = false;
 }
 
@@ -63,7 +63,7 @@ void Progress::on_trial(const SessionResult& result, const Budget& budget) {
       time_left(budget), best != nullptr ? best_text(result, *best) : "nothing right yet",
       key != result.problem.key() ? " (stand-in)" : "");
   if (live_) {
-    greta::clear_line(stream_);
+    tuner::clear_line(stream_);
     print_text(stream_, fitted(one_line(line)));
     static_cast<void>(std::fflush(stream_));
     line_open_ = true;
@@ -78,4 +78,4 @@ void Progress::on_trial(const SessionResult& result, const Budget& budget) {
   show_line(line + (improved ? "; " + best->config.text() : ""));
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -5,7 +5,7 @@
 
 #include "tuner/session/session.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Shows a session's progress on a stream: on a terminal as one live line, elsewhere as plain lines
 /// for phases, improvements and every tenth of the budget.
@@ -31,4 +31,4 @@ class Progress : public SessionObserver {
   int tenth_ = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -8,7 +8,7 @@
 #include "tuner/session/contest.hpp"
 #include "tuner/session/session.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// What is known of a winner's kernels: "gemm/tiled: 128 registers, 32 KiB shared memory"; empty
 /// where the compiler says nothing.
@@ -47,4 +47,4 @@ std::vector<CsvRow> csv_rows(const StoredSession& session, const DeviceInfo& dev
 /// The default, whose configuration is not stored where it is not the winner, and the winner.
 std::vector<CsvRow> csv_rows(const StoredWinner& stored);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -1,6 +1,6 @@
 #include "tuner/report/report.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 CsvRow trial_row(const Problem& problem, const Work& work, const Trial& trial) {
@@ -102,4 +102,4 @@ std::vector<CsvRow> csv_rows(const StoredWinner& stored) {
   return rows;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

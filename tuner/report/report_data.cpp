@@ -4,7 +4,7 @@
 #include "runtime/device/version.hpp"
 #include "tuner/report/report.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 using nlohmann::json;
@@ -124,4 +124,4 @@ json contest_json(const std::vector<const SessionResult*>& sessions, const Conte
           {"notes", contest.notes}};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -8,7 +8,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/report.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 std::string row(std::string_view label, std::string_view text) {
@@ -227,4 +227,4 @@ std::string report_text(const SessionResult& result, const std::string& database
   return text;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -5,7 +5,7 @@
 #include "runtime/device/printable.hpp"
 #include "tuner/report/format.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 void Table::add(std::vector<std::string> cells) {
   for (std::string& cell : cells) cell = one_line(cell);
@@ -39,4 +39,4 @@ std::string Table::text() const {
   return text;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner {
 
 /// Text in columns, each as wide as its widest cell.
 class Table {
@@ -26,4 +28,4 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

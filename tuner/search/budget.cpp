@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 struct Unit {
@@ -96,4 +96,4 @@ double Budget::remaining_s(Clock::time_point now) const {
   return std::max(0.0, amount_ - elapsed_s(now));
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

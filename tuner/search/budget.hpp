@@ -8,7 +8,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// When to stop: a time ("60s", "10m", "1h"), a number of trials ("500"), or a share of the space
 /// ("5%").
@@ -50,4 +50,4 @@ class Budget {
   std::uint64_t trials_ = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -1,7 +1,7 @@
 #include "tuner/search/create.hpp"
 #include "tuner/search/untried.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 /// Everything, in index order.
@@ -32,4 +32,4 @@ std::unique_ptr<Strategy> create_exhaustive(const SearchProblem& problem) {
   return std::make_unique<Exhaustive>(problem);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

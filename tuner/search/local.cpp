@@ -11,7 +11,7 @@
 #include "tuner/search/surrogate.hpp"
 #include "tuner/search/untried.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 // Chosen on recorded spaces (tests/data/replay and two of a GEMM); each may be halved or doubled
@@ -192,4 +192,4 @@ std::unique_ptr<Strategy> create_local(const SearchProblem& problem) {
   return std::make_unique<Local>(problem);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -2,7 +2,7 @@
 
 #include "kernels/model/random.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 Permutation::Permutation(std::uint64_t size, std::uint64_t seed) : size_(size) {
   while (half_bits_ < 32 && (size >> (2 * half_bits_)) != 0) ++half_bits_;
@@ -24,4 +24,4 @@ std::uint64_t Permutation::operator[](std::uint64_t place) const {
   return place;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstdint>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner {
 
 /// A random order of 0 … size-1 that needs no memory: a Feistel network over the next even number
 /// of bits, walked until it falls below `size` (at most four steps on average).
@@ -20,4 +22,4 @@ class Permutation {
   std::array<std::uint64_t, 6> round_keys_{};
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

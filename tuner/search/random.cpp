@@ -1,7 +1,7 @@
 #include "tuner/search/create.hpp"
 #include "tuner/search/untried.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 /// Uniform over the whole space, without replacement.
@@ -26,4 +26,4 @@ std::unique_ptr<Strategy> create_random(const SearchProblem& problem) {
   return std::make_unique<Random>(problem);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

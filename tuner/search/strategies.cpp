@@ -1,6 +1,6 @@
 #include "tuner/search/create.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 const std::vector<StrategyEntry>& strategies() {
   static const std::vector<StrategyEntry> list{
@@ -18,4 +18,4 @@ const StrategyEntry* find_strategy(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -9,7 +9,7 @@
 #include "db/trial.hpp"
 #include "kernels/model/space.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Decides which configuration to try next. It never sees a device. ask() may be called several
 /// times before the answers are told, so that candidates can be compiled ahead.
@@ -39,4 +39,4 @@ struct StrategyEntry {
 const std::vector<StrategyEntry>& strategies();
 const StrategyEntry* find_strategy(std::string_view name);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 /// Points that differ in this many coordinates are alike by 1/e. Tuned on recorded spaces of 6 to
@@ -79,4 +79,4 @@ double Surrogate::expected_improvement(const Point& point, double best) const {
   return deviation * (z * below + density);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

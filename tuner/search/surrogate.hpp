@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner {
 
 /// Guesses a value at points not seen yet, and how unsure the guess is: a Gaussian process whose
 /// points are the more alike the more coordinates they share. Coordinates have no order, so nothing
@@ -37,4 +39,4 @@ class Surrogate {
   double deviation_ = 1;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -1,6 +1,6 @@
 #include "tuner/search/untried.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 Untried::Untried(const SearchProblem& problem)
     : space_(*problem.space), seeds_(problem.seeds), order_(problem.space->count(), problem.seed) {}
@@ -26,4 +26,4 @@ std::optional<Config> Untried::next_random() {
   return std::nullopt;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

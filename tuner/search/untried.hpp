@@ -7,7 +7,7 @@
 #include "tuner/search/permutation.hpp"
 #include "tuner/search/strategy.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// Which configurations of a space have been given out, and in which random order the rest come.
 /// Every strategy gives out through it: the seeds first, and nothing twice.
@@ -32,4 +32,4 @@ class Untried {
   std::unordered_set<std::uint64_t> given_;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -9,7 +9,7 @@
 #include "tuner/measure/statistics.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr std::size_t fewest_turns = 8;
@@ -153,4 +153,4 @@ ContestResult hold_contest(const std::vector<Entrant>& entrants, const SessionOp
   return Contest(entrants, options).hold(seconds, stop);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -8,7 +8,7 @@
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/session/session.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// A device that takes part in a contest: the winner of its session and where it runs.
 struct Entrant {
@@ -36,4 +36,4 @@ struct ContestResult {
 ContestResult hold_contest(const std::vector<Entrant>& entrants, const SessionOptions& options,
                            double seconds, const std::atomic<bool>& stop);
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -9,7 +9,7 @@
 #include "tuner/measure/sampler.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr std::size_t most_finalists = 4;
@@ -308,4 +308,4 @@ void Finals::run(const RecordTrial& record, const Announce& announce) {
   }
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

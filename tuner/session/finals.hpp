@@ -7,7 +7,7 @@
 #include "tuner/measure/certify.hpp"
 #include "tuner/session/session.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// The end of a session: confirms the best candidates at full size, times them and the default in
 /// interleaved rounds, certifies the winner, and checks it once more on new inputs.
@@ -60,4 +60,4 @@ class Finals {
   std::vector<double> elsewhere_;  // the default's time over the winner's, in further processes
 };
 
-}  // namespace greta
+}  // namespace greta::tuner

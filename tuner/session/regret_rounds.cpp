@@ -4,7 +4,7 @@
 
 #include "tuner/measure/statistics.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr int wanted_rounds = 12;
@@ -35,4 +35,4 @@ Result<Regret> measure_regret(Evaluator& evaluator, const StoredWinner& result,
                 Regret::Source::measured};
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -6,7 +6,7 @@
 
 #include "kernels/catalog.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 constexpr int most_requalified = 5;
@@ -89,4 +89,4 @@ Requalification requalify(Evaluator& evaluator, TunedDb& db, const StoredWinner&
   return outcome;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

@@ -4,7 +4,7 @@
 
 #include "tuner/session/session.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 /// What became of a result whose driver, compiler or templates changed.
 struct Requalification {
@@ -30,4 +30,4 @@ Requalification requalify(Evaluator& evaluator, TunedDb& db, const StoredWinner&
                           const SessionOptions& options, SessionObserver& observer,
                           const std::atomic<bool>& stop);
 
-}  // namespace greta
+}  // namespace greta::tuner

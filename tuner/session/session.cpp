@@ -15,7 +15,7 @@
 #include "tuner/search/strategy.hpp"
 #include "tuner/session/finals.hpp"
 
-namespace greta {
+namespace greta::tuner {
 namespace {
 
 // Share of the roofline that an untuned kernel is assumed to reach, for planning only.
@@ -390,4 +390,4 @@ const Trial* best_trial(const std::vector<Trial>& trials, const std::string& pro
   return best;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner

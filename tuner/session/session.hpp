@@ -11,7 +11,7 @@
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/search/budget.hpp"
 
-namespace greta {
+namespace greta::tuner {
 
 struct SessionOptions {
   Budget budget;
@@ -98,4 +98,4 @@ const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,
 /// The best successful trial of the given problem, or nullptr.
 const Trial* best_trial(const std::vector<Trial>& trials, const std::string& problem_key);
 
-}  // namespace greta
+}  // namespace greta::tuner

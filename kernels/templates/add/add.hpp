@@ -2,9 +2,9 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// C = A + B.
 KernelTemplate make_add();
 
-}  // namespace greta
+}  // namespace greta::kernels

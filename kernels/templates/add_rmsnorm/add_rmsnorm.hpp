@@ -2,7 +2,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// sum = X + residual, and Y = sum / sqrt(mean of sum^2 + epsilon) * weight of each row of
 /// row-major matrices of rows x cols; weight is 1 x cols. Y is computed of the sum in f32, before
@@ -10,4 +10,4 @@ namespace greta {
 /// should stay below 1e17.
 KernelTemplate make_add_rmsnorm();
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -15,7 +15,7 @@
 #include "kernels/templates/common/strides.hpp"
 #include "kernels/templates/common/work.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 constexpr int most_rows = 64;  ///< of a workgroup
@@ -292,4 +292,4 @@ KernelTemplate make_argmax() {
   return t;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

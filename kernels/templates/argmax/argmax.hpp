@@ -2,9 +2,9 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// The lowest column of each row's largest value.
 KernelTemplate make_argmax();
 
-}  // namespace greta
+}  // namespace greta::kernels

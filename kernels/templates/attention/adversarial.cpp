@@ -8,7 +8,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/templates/attention/shape.hpp"
 
-namespace greta::attention {
+namespace greta::kernels::attention {
 namespace {
 
 std::int64_t below(std::mt19937_64& random, std::int64_t bound) {
@@ -133,4 +133,4 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   }
 }
 
-}  // namespace greta::attention
+}  // namespace greta::kernels::attention

@@ -15,7 +15,7 @@
 #include "kernels/templates/common/strides.hpp"
 #include "kernels/templates/common/work.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 std::optional<std::string> canonical_scale(const std::string& text) {
@@ -176,4 +176,4 @@ KernelTemplate make_attention() {
   return t;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -2,9 +2,9 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Scaled dot-product attention: prefill and decode.
 KernelTemplate make_attention();
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -9,7 +9,7 @@
 #include "kernels/templates/common/plan.hpp"
 #include "kernels/templates/common/products.hpp"
 
-namespace greta::attention {
+namespace greta::kernels::attention {
 namespace {
 
 std::int64_t threads_of(const Config& c) {
@@ -158,4 +158,4 @@ LaunchPlan cooperative_plan(const Problem& problem, const DeviceInfo& device,
   return plan;
 }
 
-}  // namespace greta::attention
+}  // namespace greta::kernels::attention

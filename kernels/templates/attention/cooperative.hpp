@@ -3,10 +3,10 @@
 #include "kernels/templates/attention/shape.hpp"
 
 /// The variant `matrix` in GLSL, on cooperative matrices.
-namespace greta::attention {
+namespace greta::kernels::attention {
 
 Alternative cooperative_space(const Problem& problem, const DeviceInfo& device);
 std::vector<Config> cooperative_defaults(const Problem& problem, const DeviceInfo& device);
 LaunchPlan cooperative_plan(const Problem& problem, const DeviceInfo& device, const Config& config);
 
-}  // namespace greta::attention
+}  // namespace greta::kernels::attention

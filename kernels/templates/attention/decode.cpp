@@ -7,7 +7,7 @@
 #include "kernels/templates/common/plan.hpp"
 
 /// Few queries, bound by reading the keys and values once.
-namespace greta::attention {
+namespace greta::kernels::attention {
 namespace {
 
 constexpr std::int64_t most_tokens = 16;    // beyond, look-up puts lengths together: docs/lookup.md
@@ -254,4 +254,4 @@ Variant decode() {
           divisions};
 }
 
-}  // namespace greta::attention
+}  // namespace greta::kernels::attention

@@ -9,7 +9,7 @@
 #include "runtime/device/architectures.hpp"
 
 /// Many queries, on matrix cores.
-namespace greta::attention {
+namespace greta::kernels::attention {
 namespace {
 
 /// What matrix.hip makes of a problem on a device.
@@ -219,4 +219,4 @@ Variant matrix() {
           "INSTR"};
 }
 
-}  // namespace greta::attention
+}  // namespace greta::kernels::attention

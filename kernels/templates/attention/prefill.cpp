@@ -8,7 +8,7 @@
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/plan.hpp"
 
-namespace greta::attention {
+namespace greta::kernels::attention {
 
 std::vector<int> heads_together() {
   return {1, 2, 4, 8, 16, 32};
@@ -59,4 +59,4 @@ LaunchPlan prefill_plan(const Shape& shape, const DeviceInfo& device, std::strin
   return plan;
 }
 
-}  // namespace greta::attention
+}  // namespace greta::kernels::attention

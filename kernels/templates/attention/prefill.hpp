@@ -5,7 +5,7 @@
 #include "kernels/templates/attention/shape.hpp"
 
 /// What kernels have in common that give each workgroup a tile of a head's queries.
-namespace greta::attention {
+namespace greta::kernels::attention {
 
 /// Values of TOGETHER, heads that are walked together.
 std::vector<int> heads_together();
@@ -27,4 +27,4 @@ std::vector<Division> prefill_divisions(const Shape& shape, const Config& config
 LaunchPlan prefill_plan(const Shape& shape, const DeviceInfo& device, std::string_view name,
                         const Defines& defines, std::int64_t queries, std::int64_t threads);
 
-}  // namespace greta::attention
+}  // namespace greta::kernels::attention

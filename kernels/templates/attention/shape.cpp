@@ -7,7 +7,7 @@
 
 #include "kernels/templates/common/plan.hpp"
 
-namespace greta::attention {
+namespace greta::kernels::attention {
 
 std::int64_t Shape::load_registers(int count) const {
   return std::max<std::int64_t>(1, count * static_cast<std::int64_t>(size_of(in)) / 4);
@@ -63,4 +63,4 @@ void roomy_first(std::vector<Config>& configs, const DeviceInfo& device,
                         [&](const Config& config) { return registers(config) <= room; });
 }
 
-}  // namespace greta::attention
+}  // namespace greta::kernels::attention

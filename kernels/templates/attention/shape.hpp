@@ -7,7 +7,7 @@
 #include "kernels/model/kernel_template.hpp"
 #include "kernels/templates/common/render.hpp"
 
-namespace greta::attention {
+namespace greta::kernels::attention {
 
 /// An attention problem. Q and the output have a row of `dim` elements for each sequence, query and
 /// head, in this order; K and V for each sequence, KV head and key.
@@ -41,4 +41,4 @@ Variant decode();  ///< few queries: split over the keys
 Variant matrix();  ///< many queries, on matrix cores
 Variant vector();  ///< many queries, by plain multiplications
 
-}  // namespace greta::attention
+}  // namespace greta::kernels::attention

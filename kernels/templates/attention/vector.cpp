@@ -7,7 +7,7 @@
 #include "kernels/templates/common/plan.hpp"
 
 /// Many queries, by plain multiplications.
-namespace greta::attention {
+namespace greta::kernels::attention {
 namespace {
 
 std::int64_t threads_of(const Config& c) {
@@ -177,4 +177,4 @@ Variant vector() {
           }};
 }
 
-}  // namespace greta::attention
+}  // namespace greta::kernels::attention

@@ -9,7 +9,7 @@
 #include "kernels/templates/common/plan.hpp"
 #include "kernels/templates/common/strides.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 /// 32-bit registers of a thread: what it has loaded, a vector in f32 before and after, addresses.
@@ -175,4 +175,4 @@ HostTensor random_indices(const TensorSpec& spec, std::int64_t most, std::uint64
   return tensor;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

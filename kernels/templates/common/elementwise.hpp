@@ -12,7 +12,7 @@
 /// Operations that take each element once and are bound by memory. Their kernels stand on
 /// common/elementwise.{glsl,hip} and have the parameters THREADS of a workgroup, VEC elements of a
 /// load, and ITEMS vectors of each operand that a thread loads before it computes.
-namespace greta {
+namespace greta::kernels {
 
 constexpr std::int64_t largest_items = 8;
 
@@ -52,4 +52,4 @@ HostTensor random_activations(const Problem& problem, const TensorSpec& spec, st
 /// Whole numbers from 0 to `most`, equal for equal seeds: positions and ids.
 HostTensor random_indices(const TensorSpec& spec, std::int64_t most, std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

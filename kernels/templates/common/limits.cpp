@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace greta {
+namespace greta::kernels {
 
 bool vectorising_cpu(const DeviceInfo& device) {
   return device.is_cpu() && device.language == "glsl";
@@ -64,4 +64,4 @@ Result<void> check_count(const Problem& problem, std::string_view named,
                  {}};
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

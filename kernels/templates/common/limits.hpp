@@ -12,7 +12,7 @@
 #include "runtime/device/device_info.hpp"
 
 /// What bounds the spaces of every operation: the device's limits, and what its loads can do.
-namespace greta {
+namespace greta::kernels {
 
 /// a / b, rounded up; both positive.
 template <typename T>
@@ -47,4 +47,4 @@ Result<void> check_count(const Problem& problem, std::string_view named,
 /// Elements of these types in the device's memory.
 Constraint storage_constraint(DType in, DType out, const DeviceInfo& device);
 
-}  // namespace greta
+}  // namespace greta::kernels

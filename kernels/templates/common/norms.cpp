@@ -7,7 +7,7 @@
 #include "kernels/templates/common/number.hpp"
 #include "kernels/templates/common/rows.hpp"
 
-namespace greta::rows {
+namespace greta::kernels::rows {
 namespace {
 
 std::optional<std::string> canonical_epsilon(const std::string& text) {
@@ -55,4 +55,4 @@ void harden_norm(const Problem& problem, std::vector<HostTensor>& inputs, std::u
   }
 }
 
-}  // namespace greta::rows
+}  // namespace greta::kernels::rows

@@ -6,7 +6,7 @@
 #include "kernels/model/kernel_template.hpp"
 
 /// What norms of rows share, besides what all operations on rows do.
-namespace greta::rows {
+namespace greta::kernels::rows {
 
 float epsilon(const Problem& problem);
 
@@ -24,4 +24,4 @@ void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem,
 /// of them, add up to numbers that f32 has.
 void harden_norm(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
 
-}  // namespace greta::rows
+}  // namespace greta::kernels::rows

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace greta {
+namespace greta::kernels {
 
 std::optional<float> finite_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -22,4 +22,4 @@ std::optional<std::string> canonical_number(const std::string& text) {
   return value ? std::optional(fmt::format("{}", *value)) : std::nullopt;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

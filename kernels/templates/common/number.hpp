@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::kernels {
 
 /// The f32 number that a text says, never a negative zero; nothing where it says none or an
 /// infinite one.
@@ -12,4 +14,4 @@ std::optional<float> finite_number(std::string_view text);
 /// A finite f32 number as short as it can be written: the values of an attribute.
 std::optional<std::string> canonical_number(const std::string& text);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -7,7 +7,7 @@
 #include "kernels/launch/argument_block.hpp"
 #include "kernels/templates/common/limits.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 struct Pack {
@@ -92,4 +92,4 @@ std::array<std::uint32_t, 3> grid(const DeviceInfo& device, const KernelSource& 
           static_cast<std::uint32_t>(slices)};
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

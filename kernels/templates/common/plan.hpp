@@ -9,7 +9,7 @@
 #include "kernels/templates/common/render.hpp"
 
 /// What the launch plans of every operation share.
-namespace greta {
+namespace greta::kernels {
 
 /// IN_F16, IN_BF16, OUT_F16 and OUT_BF16, as the sources in common/ ask for them.
 Defines type_defines(DType in, DType out);
@@ -29,4 +29,4 @@ KernelSource kernel_source(const DeviceInfo& device, std::string_view path, cons
 std::array<std::uint32_t, 3> grid(const DeviceInfo& device, const KernelSource& kernel,
                                   std::uint64_t count, int slices = 1);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace greta {
+namespace greta::kernels {
 
 std::vector<MatrixOperation> cooperative_products(DType in, const DeviceInfo& device) {
   std::vector<MatrixOperation> list;
@@ -41,4 +41,4 @@ std::vector<int> subgroup_sizes(const DeviceInfo& device) {
   return sizes.empty() ? std::vector<int>{static_cast<int>(device.subgroup_size)} : sizes;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -6,7 +6,7 @@
 #include "runtime/device/device_info.hpp"
 
 /// Products of cooperative matrices that kernels in GLSL choose from.
-namespace greta {
+namespace greta::kernels {
 
 /// What the device offers for inputs of 16 bits, one for each n: of several the largest.
 std::vector<MatrixOperation> cooperative_products(DType in, const DeviceInfo& device);
@@ -17,4 +17,4 @@ std::vector<int> product_names(const std::vector<MatrixOperation>& products);
 /// Values of a parameter SUBGROUP, from small to large; never empty.
 std::vector<int> subgroup_sizes(const DeviceInfo& device);
 
-}  // namespace greta
+}  // namespace greta::kernels

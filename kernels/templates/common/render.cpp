@@ -6,7 +6,7 @@
 
 #include "kernels/model/embedded.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 constexpr std::string_view version_word = "#version ";
@@ -50,4 +50,4 @@ std::string render(std::string_view path, const Defines& defines) {
   return text;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

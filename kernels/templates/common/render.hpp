@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::kernels {
 
 /// Parameters of a kernel's text, in the order in which they are defined.
 using Defines = std::vector<std::pair<std::string, std::string>>;
@@ -16,4 +18,4 @@ using Defines = std::vector<std::pair<std::string, std::string>>;
 /// Error for a file that is not embedded.
 std::string render(std::string_view path, const Defines& defines);
 
-}  // namespace greta
+}  // namespace greta::kernels

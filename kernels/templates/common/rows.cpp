@@ -10,7 +10,7 @@
 #include "kernels/templates/common/rows_space.hpp"
 #include "kernels/templates/common/strides.hpp"
 
-namespace greta::rows {
+namespace greta::kernels::rows {
 namespace {
 
 /// As KIND in common/rows.hip.
@@ -242,4 +242,4 @@ KernelTemplate start_template(const Operation& operation, std::vector<Attribute>
   return t;
 }
 
-}  // namespace greta::rows
+}  // namespace greta::kernels::rows

@@ -8,7 +8,7 @@
 
 /// Operations on the rows of a matrix, each row on its own (dimensions `rows` and `cols`): what
 /// their variants share. The sources are common/rows.{hip,glsl}.
-namespace greta::rows {
+namespace greta::kernels::rows {
 
 /// What distinguishes an operation from the others. Its kernels are NAME/rows.{hip,comp}.
 struct Operation {
@@ -40,4 +40,4 @@ bool has(const std::vector<TensorSpec>& operands, std::string_view name);
 /// and naive (common/rows.hip).
 KernelTemplate start_template(const Operation& operation, std::vector<Attribute> attributes);
 
-}  // namespace greta::rows
+}  // namespace greta::kernels::rows

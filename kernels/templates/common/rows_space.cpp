@@ -8,7 +8,7 @@
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/strides.hpp"
 
-namespace greta::rows {
+namespace greta::kernels::rows {
 namespace {
 
 /// Elements that a thread holds at most: registers run out, and CPUs compile slowly.
@@ -345,4 +345,4 @@ std::vector<Config> naive_defaults(const Operation&, const Problem& problem, con
   return {{"naive", {{"THREADS", 64}}}};
 }
 
-}  // namespace greta::rows
+}  // namespace greta::kernels::rows

@@ -6,7 +6,7 @@
 #include "kernels/templates/common/rows.hpp"
 
 /// What is tunable about the kernels of common/rows.{hip,glsl}.
-namespace greta::rows {
+namespace greta::kernels::rows {
 
 /// Vectors of a row that each of its THREADS / ROWS threads has.
 std::int64_t vectors_of_thread(std::int64_t cols, const Config& config);
@@ -22,4 +22,4 @@ std::vector<Config> streamed_defaults(const Operation&, const Problem&, const De
 std::vector<Config> split_defaults(const Operation&, const Problem&, const DeviceInfo&);
 std::vector<Config> naive_defaults(const Operation&, const Problem&, const DeviceInfo&);
 
-}  // namespace greta::rows
+}  // namespace greta::kernels::rows

@@ -11,7 +11,7 @@
 
 #include "kernels/templates/common/limits.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
@@ -77,4 +77,4 @@ Defines::value_type stride_define(const Problem& problem, std::string_view name,
   return {define, std::to_string(problem.stride(name, packed))};
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -7,7 +7,7 @@
 #include "kernels/templates/common/render.hpp"
 
 /// Operands whose rows are not packed: attributes called *_stride (Attribute::packed).
-namespace greta {
+namespace greta::kernels {
 
 /// Elements from one row of an operand to the next, `packed` and `fallback`, in words, by default.
 Attribute stride_attribute(std::string name, std::string help, std::string fallback,
@@ -26,4 +26,4 @@ int widest_of(const Problem& problem);
 Defines::value_type stride_define(const Problem& problem, std::string_view name,
                                   std::int64_t packed);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -1,6 +1,6 @@
 #include "kernels/templates/common/work.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 double operand_bytes(const std::vector<TensorSpec>& tensors) {
   double bytes = 0;
@@ -17,4 +17,4 @@ Work work_per_element(const std::vector<TensorSpec>& tensors, const Problem& pro
   return {flops * rows * static_cast<double>(problem.dim("cols")), operand_bytes(tensors)};
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -5,7 +5,7 @@
 #include "kernels/reference/embedding.hpp"
 #include "kernels/templates/common/elementwise.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
@@ -71,4 +71,4 @@ KernelTemplate make_embedding() {
   return t;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -2,9 +2,9 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Rows of a table that ids name.
 KernelTemplate make_embedding();
 
-}  // namespace greta
+}  // namespace greta::kernels

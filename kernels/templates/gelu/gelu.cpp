@@ -4,7 +4,7 @@
 #include "kernels/templates/common/elementwise.hpp"
 #include "kernels/templates/common/work.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
@@ -57,4 +57,4 @@ KernelTemplate make_gelu() {
   return t;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

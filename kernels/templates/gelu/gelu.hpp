@@ -2,9 +2,9 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// x times the share of a normal distribution below x.
 KernelTemplate make_gelu();
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -7,7 +7,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/templates/gemm/shape.hpp"
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 namespace {
 
 constexpr double share_of_range = 0x1p-3;  // of C's: for the product, and for each other term
@@ -89,4 +89,4 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   }
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

@@ -5,7 +5,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 
 /// KernelTemplate::harden: rows of A, columns of B and what the epilogue reads become extreme, each
 /// in its own way, and every element of C stays below an eighth of its type's range. Columns of B
@@ -13,4 +13,4 @@ namespace greta::gemm {
 /// some matrix cores (gfx90a's) take subnormal ones of 16 bits for zeros.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

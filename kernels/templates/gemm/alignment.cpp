@@ -7,7 +7,7 @@
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 namespace {
 
 /// Elements of 16 bytes.
@@ -136,4 +136,4 @@ void add_alignment(LaunchPlan& plan, const Shape& shape, const DeviceInfo& devic
   plan.launches.insert(plan.launches.begin(), std::move(copy));
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

@@ -8,7 +8,7 @@
 
 /// ALIGN: operands whose lines do not start at multiples of 16 bytes are copied first, so that wide
 /// loads can read them. What the variants that can do so share.
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 
 /// Whether A, or B, has lines that do not start at multiples of 16 bytes.
 bool has_odd_a(const Shape& shape);
@@ -30,4 +30,4 @@ void add_alignment(Defines& defines, const Shape& shape, const Config& config);
 void add_alignment(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device,
                    const Config& config);
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

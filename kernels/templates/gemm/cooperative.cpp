@@ -9,7 +9,7 @@
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 namespace {
 
 constexpr int chunk = 8;  // elements of 16 bytes: operands are f16 or bf16
@@ -258,4 +258,4 @@ LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const 
   return plan;
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

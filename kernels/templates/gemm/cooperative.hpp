@@ -6,10 +6,10 @@
 #include "kernels/templates/gemm/shape.hpp"
 
 /// The variant `matrix` where kernels are GLSL: cooperative matrices, in matrix.comp.
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 
 Alternative cooperative_space(const Shape& shape, const DeviceInfo& device);
 LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const Config& config);
 std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& device);
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

@@ -8,7 +8,7 @@
 #include "kernels/templates/gemm/adversarial.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
@@ -120,4 +120,4 @@ KernelTemplate make_gemm() {
   return t;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -2,7 +2,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// C = act(alpha * op(A) op(B) + bias + residual + beta * C), row-major and packed. op(A) is m x k,
 /// op(B) k x n, C m x n; bias is 1 x n and residual m x n, both of C's type. Sums are f32.
@@ -12,4 +12,4 @@ namespace greta {
 /// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 KernelTemplate make_gemm();
 
-}  // namespace greta
+}  // namespace greta::kernels

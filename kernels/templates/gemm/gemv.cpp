@@ -7,7 +7,7 @@
 #include "kernels/templates/gemm/variant.hpp"
 
 /// Few rows, bound by reading B once.
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 namespace {
 
 /// Columns of C that a workgroup covers.
@@ -215,4 +215,4 @@ Variant gemv() {
       "gemv", "few rows, bound by reading B once: a workgroup computes some columns of all rows");
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

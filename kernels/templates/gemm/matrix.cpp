@@ -9,7 +9,7 @@
 #include "kernels/templates/gemm/variant.hpp"
 
 /// Tiles of C from shared memory, on matrix cores.
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 namespace {
 
 std::uint64_t rounded(std::uint64_t bytes) {
@@ -225,4 +225,4 @@ Variant matrix() {
   return variant;
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

@@ -5,7 +5,7 @@
 
 #include "kernels/templates/gemm/space.hpp"
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 namespace {
 
 /// Widths of the instructions that load to shared memory, in bytes.
@@ -147,4 +147,4 @@ std::int64_t MatrixKernel::register_limit(const Config& c) const {
   }
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

@@ -8,7 +8,7 @@
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/device_info.hpp"
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 
 constexpr int most_in_cluster = 8;  ///< workgroups, on every device that has clusters
 constexpr int warpgroup_rows = 64;  ///< INSTR of products of warpgroups
@@ -72,4 +72,4 @@ class MatrixKernel {
 /// Parameters and constraints of `matrix` where kernels are HIP.
 Alternative matrix_space(const Shape& shape, const DeviceInfo& device);
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

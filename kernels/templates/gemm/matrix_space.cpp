@@ -7,7 +7,7 @@
 #include "kernels/templates/gemm/matrix_kernel.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 namespace {
 
 constexpr std::int64_t most_loads = 16;  // of a thread, for an operand's part of a K step
@@ -232,4 +232,4 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

@@ -5,7 +5,7 @@
 #include "kernels/templates/gemm/variant.hpp"
 
 /// One thread for each element of C.
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 namespace {
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -57,4 +57,4 @@ Variant naive() {
       "naive", "the yardstick, and C or K too small for tiles: a thread computes one element");
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

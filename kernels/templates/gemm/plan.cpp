@@ -6,7 +6,7 @@
 
 #include "kernels/templates/gemm/space.hpp"
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 namespace {
 
 std::string number(std::int64_t value) {
@@ -39,8 +39,8 @@ void add_packs(Defines& defines, const Shape& shape, const DeviceInfo& device,
 
 KernelSource kernel_source(const DeviceInfo& device, std::string_view name, const Defines& defines,
                            std::int64_t threads) {
-  return greta::kernel_source(device, fmt::format("gemm/{}", name), defines, threads,
-                              arguments({}, {}, false));
+  return kernels::kernel_source(device, fmt::format("gemm/{}", name), defines, threads,
+                                arguments({}, {}, false));
 }
 
 std::vector<Argument> arguments(const Shape& shape, const Tiles& tiles, bool workspace,
@@ -108,4 +108,4 @@ std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& c) {
   return list;
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

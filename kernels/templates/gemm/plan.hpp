@@ -9,7 +9,7 @@
 #include "kernels/templates/gemm/shape.hpp"
 
 /// What the launch plans of several variants share.
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 
 /// What every kernel of the problem is rendered with. No size is among it, so that a problem's
 /// stand-in has the same kernels.
@@ -45,4 +45,4 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
 /// steps.
 std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& config);
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

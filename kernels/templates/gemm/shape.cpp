@@ -5,7 +5,7 @@
 
 #include "kernels/templates/common/number.hpp"
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 namespace {
 
 /// The words of a comma list; empty words where commas stand wrong.
@@ -58,4 +58,4 @@ std::optional<std::string> canonical_epilogue(const std::string& text) {
   return words.empty() && !both ? std::optional(list) : std::nullopt;
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

@@ -6,7 +6,7 @@
 
 #include "kernels/model/problem.hpp"
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 
 /// A GEMM problem with its attributes read.
 struct Shape {
@@ -33,4 +33,4 @@ Shape shape_of(const Problem& problem);
 /// has anything else, or anything twice.
 std::optional<std::string> canonical_epilogue(const std::string& text);
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

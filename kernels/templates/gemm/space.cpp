@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 
 int default_split(const Shape& shape, const DeviceInfo& device, std::int64_t count) {
   int split = 1;
@@ -63,4 +63,4 @@ Constraint workspace_constraint(const Shape& shape, const DeviceInfo& device) {
           }};
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

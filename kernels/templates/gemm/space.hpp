@@ -9,7 +9,7 @@
 #include "runtime/device/device_info.hpp"
 
 /// What the spaces of several variants share.
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 
 /// gemv is offered up to so many rows, tiles from so many on: below, most of a tile is idle.
 constexpr std::int64_t most_gemv_rows = 8;
@@ -31,4 +31,4 @@ Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device);
 /// SPLIT copies of C in f32 must leave room for the operands.
 Constraint workspace_constraint(const Shape& shape, const DeviceInfo& device);
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

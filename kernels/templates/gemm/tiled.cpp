@@ -5,7 +5,7 @@
 #include "kernels/templates/gemm/variant.hpp"
 
 /// Tiles of C from shared memory, on the vector units: tiled and split_k.
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 namespace {
 
 /// At least one, also where a constraint is asked about a TM above BM or a TN above BN, which
@@ -277,4 +277,4 @@ Variant split_k() {
       "split_k", "as tiled, for a slice of K; a second launch adds the slices");
 }
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

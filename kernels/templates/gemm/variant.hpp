@@ -6,9 +6,9 @@
 #include "kernels/model/kernel_template.hpp"
 #include "kernels/templates/gemm/shape.hpp"
 
-namespace greta::gemm {
+namespace greta::kernels::gemm {
 
-/// A variant by its functions of a Shape, see greta::Variant.
+/// A variant by its functions of a Shape, see kernels::Variant.
 template <auto space, auto plan, auto defaults, auto divisions>
 Variant make_variant(std::string name, std::string summary) {
   return {std::move(name),
@@ -29,4 +29,4 @@ Variant make_variant(std::string name, std::string summary) {
 
 Variant gemv(), naive(), matrix(), tiled(), split_k();
 
-}  // namespace greta::gemm
+}  // namespace greta::kernels::gemm

@@ -10,7 +10,7 @@
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/strides.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 std::int64_t packed(const Problem& problem) {
@@ -120,4 +120,4 @@ KernelTemplate make_kv_update() {
   return t;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -2,9 +2,9 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// New keys and values are appended to their caches.
 KernelTemplate make_kv_update();
 
-}  // namespace greta
+}  // namespace greta::kernels

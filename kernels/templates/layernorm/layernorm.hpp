@@ -2,11 +2,11 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Y = (X - mean) / sqrt(variance + epsilon) * weight + bias of each row of a row-major
 /// matrix of rows x cols; weight and bias are 1 x cols. Squares and their sum are f32: distances
 /// from the mean should stay below 1e17.
 KernelTemplate make_layernorm();
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -2,7 +2,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Y = y / sqrt(mean of y^2 + epsilon) * gain with y = (X - mean) / sqrt(variance + epsilon) *
 /// weight + bias: the rmsnorm of the layernorm of each row of a row-major matrix of rows x
@@ -10,4 +10,4 @@ namespace greta {
 /// three. Squares and their sums are f32: distances from the mean should stay below 1e17.
 KernelTemplate make_layernorm_rmsnorm();
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -5,7 +5,7 @@
 #include "kernels/templates/common/rows.hpp"
 #include "kernels/templates/common/work.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
@@ -38,4 +38,4 @@ KernelTemplate make_rmsnorm() {
   return t;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -9,7 +9,7 @@
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/strides.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 bool half(const Problem& problem) {
@@ -146,4 +146,4 @@ KernelTemplate make_rope() {
   return t;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -2,9 +2,9 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Rotary position embedding.
 KernelTemplate make_rope();
 
-}  // namespace greta
+}  // namespace greta::kernels

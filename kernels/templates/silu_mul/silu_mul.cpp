@@ -4,7 +4,7 @@
 #include "kernels/templates/common/elementwise.hpp"
 #include "kernels/templates/common/work.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 bool packed(const Problem& problem) {
@@ -73,4 +73,4 @@ KernelTemplate make_silu_mul() {
   return t;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

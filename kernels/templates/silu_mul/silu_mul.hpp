@@ -2,9 +2,9 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// out = silu(gate) * up: the gated activation of feed-forward layers.
 KernelTemplate make_silu_mul();
 
-}  // namespace greta
+}  // namespace greta::kernels

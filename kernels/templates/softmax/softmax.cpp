@@ -14,7 +14,7 @@
 #include "kernels/templates/common/rows.hpp"
 #include "kernels/templates/common/work.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 bool in_place(const Problem& problem) {
@@ -155,4 +155,4 @@ KernelTemplate make_softmax() {
   return t;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

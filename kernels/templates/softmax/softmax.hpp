@@ -2,7 +2,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// Y = softmax(scale * X + mask) of each row of a row-major matrix of rows x cols. With the
 /// causal mask, row r sees its first r mod cols + 1 columns, as in square matrices of scores that
@@ -13,4 +13,4 @@ namespace greta {
 /// f32 can't hold counts as infinite.
 KernelTemplate make_softmax();
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -13,7 +13,7 @@
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/refusal.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 namespace {
 
@@ -265,4 +265,4 @@ Result<Platform> amd_platform(const std::vector<std::string>& libraries) {
   }
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

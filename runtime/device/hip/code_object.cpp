@@ -10,7 +10,7 @@
 
 #include "runtime/device/hip/elf_bytes.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 namespace {
 
 using nlohmann::json;
@@ -183,4 +183,4 @@ Result<std::uint32_t> read_argument_bytes(std::span<const std::byte> code_object
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, UINT32_MAX));
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

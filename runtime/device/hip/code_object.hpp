@@ -8,7 +8,7 @@
 
 #include "runtime/device/device.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 /// The code object of one architecture in what a compiler wrote: the whole of it, or the part of a
 /// clang offload bundle. Fails with `invalid_argument`, saying what it is instead.
@@ -28,4 +28,4 @@ Result<KernelStatistics> read_statistics(std::span<const std::byte> code_object,
 Result<std::uint32_t> read_argument_bytes(std::span<const std::byte> code_object,
                                           const std::string& entry);
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

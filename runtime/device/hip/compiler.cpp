@@ -9,7 +9,7 @@
 #include "runtime/device/hip/compiler_program.hpp"
 #include "runtime/device/log.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 namespace {
 
 KernelSource empty_kernel() {
@@ -134,4 +134,4 @@ Result<std::unique_ptr<Compiler>> create_nvidia_compiler(const OpenOptions& opti
   return create({std::move(*nvrtc)}, options);
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

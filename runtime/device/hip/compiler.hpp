@@ -9,7 +9,7 @@
 #include "runtime/device/kernel_source.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 /// What a compiler made of a kernel's source.
 struct CodeObject {
@@ -50,4 +50,4 @@ Result<std::unique_ptr<Compiler>> create_nvidia_compiler(const OpenOptions& opti
 /// clang alone, for AMD: OpenOptions::compiler, else the newest on PATH that knows an architecture.
 Result<std::unique_ptr<Compiler>> create_clang_compiler(const OpenOptions& options);
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

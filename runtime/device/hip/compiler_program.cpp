@@ -12,7 +12,7 @@
 #include "runtime/device/process.hpp"
 #include "runtime/device/text.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 namespace {
 
 namespace fs = std::filesystem;
@@ -182,4 +182,4 @@ Result<CompilerProgram> library_program(const std::string& library, const OpenOp
   return program;
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

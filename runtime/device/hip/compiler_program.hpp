@@ -7,7 +7,7 @@
 
 #include "runtime/device/hip/compiler.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 /// A compiler as a program: it reads a kernel's text from its standard input, and writes a code
 /// object to its standard output and its log to standard error.
@@ -40,4 +40,4 @@ std::vector<CompilerProgram> clangs_on_path(Deadline deadline);
 /// "hiprtc" or "nvrtc", in greta-compile-helper.
 Result<CompilerProgram> library_program(const std::string& library, const OpenOptions& options);
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 namespace {
 
@@ -85,4 +85,4 @@ void Context::check(hipError_t error, const char* what) const {
   refuse(functions(), error, what);
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -10,7 +10,7 @@
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/refusal.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 /// A device of a platform as this process has it, shared by every Device that is open on it: a
 /// failure that sticks to it is that of all of them.
@@ -115,4 +115,4 @@ class Handle {
   Type handle_ = nullptr;
 };
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -7,7 +7,7 @@
 
 #include "runtime/device/hip/elf_bytes.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 namespace {
 
 constexpr Elf64_Half cuda_machine = 190;  // EM_CUDA
@@ -125,4 +125,4 @@ Result<KernelStatistics> read_cubin_statistics(std::span<const std::byte> file,
   return statistics;
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -6,7 +6,7 @@
 
 #include "runtime/device/device.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 /// What a cubin, NVIDIA's ELF file of compiled kernels, says about a kernel of sm_70 or newer,
 /// without a driver: registers and stack of a thread, static shared memory, bytes of code, and the
@@ -21,4 +21,4 @@ namespace greta::hip {
 Result<KernelStatistics> read_cubin_statistics(std::span<const std::byte> cubin,
                                                const std::string& entry);
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -7,7 +7,7 @@
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/text.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 void describe_gpu(DeviceInfo& info, const AttributeNumbers& numbers, const ReadAttribute& read) {
   const auto number = [&](int attribute) {
@@ -52,4 +52,4 @@ std::string kernel_module_version(const std::string& name) {
   return first_line(read_system_file("/sys/module/" + name + "/version"));
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -6,7 +6,7 @@
 #include "runtime/device/device_info.hpp"
 #include "runtime/device/hip/functions.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 /// The numbers of the attributes that GRETA reads, which each platform has its own enumeration for;
 /// 0 for those that it does not have.
@@ -38,4 +38,4 @@ std::string pci_address(std::string_view reported);
 /// The version of a kernel module, e.g. "nvidia"; empty where it does not say.
 std::string kernel_module_version(const std::string& name);
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

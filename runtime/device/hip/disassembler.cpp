@@ -11,7 +11,7 @@
 #include "runtime/device/process.hpp"
 #include "runtime/device/text.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 namespace {
 
 /// Every llvm-objdump of this machine, newest first.
@@ -71,4 +71,4 @@ Result<std::string> disassemble(std::span<const std::byte> code_object,
   return failure;
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
-namespace greta::hip {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device::hip {
 
 // Reading ELF files that may hold anything: nothing here reaches past their end.
 
@@ -118,4 +120,4 @@ inline std::optional<FoundSymbol> find_function_symbol(Bytes file,
   return std::nullopt;
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

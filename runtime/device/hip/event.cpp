@@ -1,6 +1,6 @@
 #include "runtime/device/hip/event.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 namespace {
 
@@ -55,4 +55,4 @@ double elapsed_us(const HipEvent& start, const HipEvent& stop) {
   return double{milliseconds} * 1000;
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -5,7 +5,7 @@
 
 #include "runtime/device/hip/context.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 using EventHandle = Handle<hipEvent_t, &Functions::hipEventDestroy>;
 
@@ -40,4 +40,4 @@ const HipEvent& checked_event(const Context& context, const Event& event);
 /// not recorded, submitted and reached.
 double elapsed_us(const HipEvent& start, const HipEvent& stop);
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -4,7 +4,9 @@
 #include <functional>
 #include <string>
 
-namespace greta::hip {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device::hip {
 
 // HIP's binary interface as far as GRETA uses it. No vendor's header is needed to build: objects
 // are opaque pointers and enumerations are their numbers, which HIP and the CUDA driver API share.
@@ -130,4 +132,4 @@ struct Functions {
 /// "hipErrorIllegalAddress (an illegal memory access …)".
 std::string describe_error(const Functions& hip, hipError_t error);
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

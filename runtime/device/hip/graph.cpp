@@ -6,7 +6,7 @@
 
 #include "runtime/device/hip/stream.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::unique_ptr<HipGraph> record_graph(const std::shared_ptr<Context>& context,
   return std::make_unique<HipGraph>(context, recorder.finish());
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

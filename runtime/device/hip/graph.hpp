@@ -5,7 +5,7 @@
 
 #include "runtime/device/hip/recorder.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 class HipGraph final : public Graph {
  public:
@@ -25,4 +25,4 @@ class HipGraph final : public Graph {
 std::unique_ptr<HipGraph> record_graph(const std::shared_ptr<Context>& context,
                                        const std::function<Result<void>(Stream&)>& record_work);
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -8,7 +8,7 @@
 
 #include "runtime/device/hip/hip_device.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 namespace {
 
@@ -120,4 +120,4 @@ std::unique_ptr<Backend> create_host_backend() {
                                       std::vector<PlatformEntry>{{"host", host_platform}});
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -6,7 +6,7 @@
 #include "runtime/device/hip/graph.hpp"
 #include "runtime/device/telemetry.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 namespace {
 constexpr std::size_t staging_bytes = std::size_t{16} << 20;
@@ -127,4 +127,4 @@ Result<double> HipDevice::elapsed_us(const Event& start, const Event& stop) {
   });
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

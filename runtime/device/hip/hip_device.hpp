@@ -7,7 +7,7 @@
 #include "runtime/device/hip/stream.hpp"
 #include "runtime/device/kernel_cache.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 class HipDevice final : public Device {
  public:
@@ -46,4 +46,4 @@ class HipDevice final : public Device {
   HipStream transfers_;
 };
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

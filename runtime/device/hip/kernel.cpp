@@ -10,7 +10,7 @@
 #include "runtime/device/hash.hpp"
 #include "runtime/device/telemetry.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 namespace {
 
@@ -155,4 +155,4 @@ std::unique_ptr<HipKernel> load(const std::shared_ptr<Context>& context, const K
   return make_kernel(context, source, hash.hex(), false, code_object);
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

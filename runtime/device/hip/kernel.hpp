@@ -8,7 +8,7 @@
 #include "runtime/device/hip/context.hpp"
 #include "runtime/device/kernel_cache.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 /// A function of a loaded code object, and how it is launched; kept alive by what runs it.
 struct Function {
@@ -54,4 +54,4 @@ std::unique_ptr<HipKernel> compile(const std::shared_ptr<Context>& context, Comp
 std::unique_ptr<HipKernel> load(const std::shared_ptr<Context>& context, const KernelSource& source,
                                 std::span<const std::byte> code_object);
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -7,7 +7,7 @@
 #include "runtime/device/checks.hpp"
 #include "runtime/device/telemetry.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 namespace {
 
@@ -97,4 +97,4 @@ std::byte* checked_range(const Context& context, const Buffer& buffer, std::size
   return known->pointer() + offset;
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -5,7 +5,7 @@
 #include "runtime/device/hip/context.hpp"
 #include "runtime/device/memory_pool.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 /// A kind of memory of an open device.
 class MemoryHeap {
@@ -53,4 +53,4 @@ std::unique_ptr<HipBuffer> allocate(const std::shared_ptr<Context>& context,
 std::byte* checked_range(const Context& context, const Buffer& buffer, std::size_t offset,
                          std::size_t bytes);
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

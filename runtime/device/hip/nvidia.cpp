@@ -10,7 +10,7 @@
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/refusal.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 namespace {
 
@@ -264,4 +264,4 @@ Result<Platform> nvidia_platform(const std::vector<std::string>& libraries) {
   }
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -13,7 +13,7 @@
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/functions.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 /// A library through which devices are reached with HIP's functions.
 struct Platform {
@@ -55,4 +55,4 @@ Result<Platform> nvidia_platform(const std::vector<std::string>& libraries);
 /// This project's emulator; defined in host/.
 Result<Platform> host_platform();
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -6,7 +6,7 @@
 #include "runtime/device/hip/memory.hpp"
 #include "runtime/device/telemetry.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 namespace {
 
@@ -123,4 +123,4 @@ void Recorder::discard() {
   commands_ = {};
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

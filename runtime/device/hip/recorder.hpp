@@ -9,7 +9,7 @@
 #include "runtime/device/hip/event.hpp"
 #include "runtime/device/hip/kernel.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 using GraphHandle = Handle<hipGraphExec_t, &Functions::hipGraphExecDestroy>;
 
@@ -63,4 +63,4 @@ class Recorder : public Stream {
   Commands commands_;
 };
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -10,7 +10,7 @@
 #include "runtime/device/hip/graph.hpp"
 #include "runtime/device/telemetry.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 namespace {
 
@@ -152,4 +152,4 @@ void HipStream::wait_until_done(Deadline deadline) {
   in_flight_.clear();
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -6,7 +6,7 @@
 
 #include "runtime/device/hip/recorder.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 using StreamHandle = Handle<hipStream_t, &Functions::hipStreamDestroy>;
 
@@ -39,4 +39,4 @@ class HipStream final : public Recorder {
   std::vector<Commands> in_flight_;
 };
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -3,7 +3,7 @@
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/features.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 Context::Context(std::shared_ptr<Instance> instance, const PhysicalDevice& physical,
                  Deadline transfer_deadline)
@@ -51,4 +51,4 @@ void Context::mark_lost() {
   instance_->abandon();
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -10,7 +10,7 @@
 #include "runtime/device/device.hpp"
 #include "runtime/device/vulkan/instance.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// A VkDevice, its functions and its queue. Every object of the device holds it by shared_ptr, so
 /// objects may be destroyed in any order.
@@ -105,4 +105,4 @@ auto executing(Context& context, Body&& body) -> decltype(body()) {
   });
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

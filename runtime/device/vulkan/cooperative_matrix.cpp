@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -88,4 +88,4 @@ std::vector<MatrixOperation> matrix_operations(VkInstance instance, VkPhysicalDe
   return {};
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -52,7 +52,7 @@ struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
 };
 #endif
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// The extension through which kernels reach a device's matrix cores.
 enum class CooperativeMatrix { none, nv, khr };
@@ -70,4 +70,4 @@ std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropert
 std::vector<MatrixOperation> matrix_operations(VkInstance instance, VkPhysicalDevice device,
                                                CooperativeMatrix extension, bool bf16);
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -7,7 +7,7 @@
 
 #include "runtime/device/telemetry.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 Timeline::Timeline(const std::shared_ptr<Context>& context) : context_(context) {
   const VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
@@ -101,4 +101,4 @@ const VulkanEvent& checked_event(const Context& context, const Event& event) {
   return *known;
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

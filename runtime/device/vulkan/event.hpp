@@ -6,7 +6,7 @@
 
 #include "runtime/device/vulkan/context.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// A timeline semaphore: a stream signals one more than before with each submission.
 class Timeline {
@@ -80,4 +80,4 @@ class VulkanEvent final : public Event {
 /// The event as one of this device. Throws `invalid_argument` for another device's event.
 const VulkanEvent& checked_event(const Context& context, const Event& event);
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

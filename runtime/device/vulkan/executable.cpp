@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -99,4 +99,4 @@ Result<std::string> read_listing(const Context& context, VkPipeline pipeline) {
   return text.substr(0, text.find('\0'));
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

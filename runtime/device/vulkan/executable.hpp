@@ -4,7 +4,7 @@
 
 #include "runtime/device/vulkan/context.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// What the driver says about a pipeline's code (VK_KHR_pipeline_executable_properties). The
 /// pipeline was made with VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR. Throws Refusal.
@@ -15,4 +15,4 @@ KernelStatistics read_statistics(const Context& context, VkPipeline pipeline);
 /// driver gives none. Throws Refusal.
 Result<std::string> read_listing(const Context& context, VkPipeline pipeline);
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

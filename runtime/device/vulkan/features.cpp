@@ -4,7 +4,7 @@
 
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -141,4 +141,4 @@ std::string Features::missing() const {
   return names;
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

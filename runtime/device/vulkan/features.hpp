@@ -6,7 +6,7 @@
 
 #include "runtime/device/vulkan/cooperative_matrix.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// The features of a device that GRETA uses, as the chain of structures that Vulkan wants.
 class Features {
@@ -49,4 +49,4 @@ class Features {
   std::vector<const char*> extensions_;
 };
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -17,7 +17,7 @@
 #include "runtime/device/vulkan/cooperative_matrix.hpp"
 #include "runtime/device/vulkan/khr_matrices.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -203,4 +203,4 @@ Result<void> check_module(const Spirv& spirv) {
   return Failure{Status::compile, "no valid SPIR-V: " + first_line(log), log};
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -8,7 +8,7 @@
 #include "runtime/device/kernel_source.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 using Spirv = std::vector<std::uint32_t>;
 
@@ -29,4 +29,4 @@ Result<Spirv> compile_glsl(const KernelSource& source);
 /// is judged. Fails with `compile`.
 Result<void> check_module(const Spirv& spirv);
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -70,4 +70,4 @@ std::unique_ptr<VulkanGraph> record_graph(const std::shared_ptr<Context>& contex
   return std::make_unique<VulkanGraph>(context.get(), recorder.finish());
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -8,7 +8,7 @@
 
 #include "runtime/device/vulkan/recorder.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// A graph's work in two primary command buffers, which are submitted as they are: one that must
 /// not be in flight twice, which drivers may run with less ado, and one that may. Streams hold this
@@ -52,4 +52,4 @@ class VulkanGraph final : public Graph {
 std::unique_ptr<VulkanGraph> record_graph(const std::shared_ptr<Context>& context,
                                           const std::function<Result<void>(Stream&)>& record_work);
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -116,4 +116,4 @@ void Instance::abandon() {
   kept->push_back(shared_from_this());
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

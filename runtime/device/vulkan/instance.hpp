@@ -9,7 +9,7 @@
 
 #include "runtime/device/vulkan/physical_device.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// A VkInstance and its devices.
 class Instance : public std::enable_shared_from_this<Instance> {
@@ -55,4 +55,4 @@ class Instance : public std::enable_shared_from_this<Instance> {
   std::atomic<bool> abandoned_{false};
 };
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

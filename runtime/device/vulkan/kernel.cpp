@@ -15,7 +15,7 @@
 #include "runtime/device/vulkan/spirv_info.hpp"
 #include "runtime/device/vulkan/stream.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -245,4 +245,4 @@ std::unique_ptr<VulkanKernel> load(const std::shared_ptr<Context>& context,
                      Translation{described, read_module(described, code_object)}, driver_data);
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -9,7 +9,7 @@
 #include "runtime/device/vulkan/context.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// A compute pipeline and its layout; kept alive by the submissions that run it.
 struct Pipeline {
@@ -68,4 +68,4 @@ std::unique_ptr<VulkanKernel> load(const std::shared_ptr<Context>& context,
                                    const KernelSource& source,
                                    std::span<const std::byte> code_object);
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

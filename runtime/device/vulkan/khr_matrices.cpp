@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -216,4 +216,4 @@ Result<std::vector<std::uint32_t>> to_khr_matrices(const std::vector<std::uint32
   return Translation(spirv).run();
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -5,7 +5,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// SPV_KHR_cooperative_matrix out of what glslang makes of GL_NV_cooperative_matrix, which every
 /// release knows, as glslang 12 has no text for the former and none before 15.3 has one for
@@ -24,4 +24,4 @@ Result<std::vector<std::uint32_t>> to_khr_matrices(const std::vector<std::uint32
 /// SpecIds of the constants.
 enum class MatrixRole : std::uint32_t { a_f16 = 1, b_f16 = 2, a_bf16 = 3, b_bf16 = 4 };
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -6,7 +6,7 @@
 #include "runtime/device/checks.hpp"
 #include "runtime/device/telemetry.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -183,4 +183,4 @@ const VulkanBuffer& checked_range(const Context& context, const Buffer& buffer, 
   return *known;
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -5,7 +5,7 @@
 #include "runtime/device/memory_pool.hpp"
 #include "runtime/device/vulkan/context.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// A kind of memory of an open device: the pool, and how it is reached from the host.
 class MemoryHeap {
@@ -61,4 +61,4 @@ std::unique_ptr<VulkanBuffer> allocate(const std::shared_ptr<Context>& context,
 const VulkanBuffer& checked_range(const Context& context, const Buffer& buffer, std::size_t offset,
                                   std::size_t bytes);
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -11,7 +11,7 @@
 #include "runtime/device/backend.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
 
-namespace greta {
+namespace greta::device {
 
 namespace {
 
@@ -91,4 +91,4 @@ Result<std::unique_ptr<Device>> open_null_hardware(std::string_view gpu, OpenOpt
   return unavailable(gpu, "was told another: " + found);
 }
 
-}  // namespace greta
+}  // namespace greta::device

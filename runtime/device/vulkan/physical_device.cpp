@@ -12,7 +12,7 @@
 #include "runtime/device/vulkan/features.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -260,4 +260,4 @@ PhysicalDevice describe(VkInstance instance, VkPhysicalDevice handle, int index)
   return device;
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

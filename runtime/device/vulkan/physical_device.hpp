@@ -7,7 +7,7 @@
 #include "runtime/device/device_info.hpp"
 #include "runtime/device/vulkan/vulkan.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// The most bytes of push constants that GRETA uses: what launches have room for.
 constexpr std::uint32_t most_push_bytes = 256;
@@ -32,4 +32,4 @@ struct PhysicalDevice {
 
 PhysicalDevice describe(VkInstance instance, VkPhysicalDevice device, int index);
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -8,7 +8,7 @@
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/memory.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -157,4 +157,4 @@ Result<void> Recorder::fill(Buffer& to, std::size_t offset, std::size_t bytes,
   });
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -6,7 +6,7 @@
 #include "runtime/device/vulkan/context.hpp"
 #include "runtime/device/vulkan/kernel.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 using CommandPool = Handle<VkCommandPool, &VolkDeviceTable::vkDestroyCommandPool>;
 
@@ -58,4 +58,4 @@ class Recorder : public Stream {
   bool unordered_ = false;           ///< the command buffer ends with work that no barrier follows
 };
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -126,4 +126,4 @@ SpirvInfo inspect(Words spirv) {
   return info;
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

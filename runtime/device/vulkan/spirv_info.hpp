@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <span>
 
-namespace greta::vulkan {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device::vulkan {
 
 /// What a compute shader's SPIR-V says about the resources it needs.
 struct SpirvInfo {
@@ -17,4 +19,4 @@ struct SpirvInfo {
 /// Source: SPIR-V specification 1.6, sections 2.3 and 3.
 SpirvInfo inspect(std::span<const std::uint32_t> spirv);
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

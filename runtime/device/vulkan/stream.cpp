@@ -3,7 +3,7 @@
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/graph.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 VulkanStream::VulkanStream(std::shared_ptr<Context> context)
     : Recorder(std::move(context)),
@@ -184,4 +184,4 @@ void VulkanStream::recycle() {
   }
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

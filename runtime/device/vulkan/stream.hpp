@@ -9,7 +9,7 @@
 #include "runtime/device/vulkan/event.hpp"
 #include "runtime/device/vulkan/recorder.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// Records command buffers and submits them to the device's queue; each submission signals the
 /// stream's timeline.
@@ -65,4 +65,4 @@ class VulkanStream final : public Recorder {
   std::vector<VkCommandBuffer> idle_;
 };
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

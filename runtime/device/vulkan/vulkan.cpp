@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -80,4 +80,4 @@ void load_instance_functions(VkInstance instance) {
   if (volkGetLoadedInstance() == VK_NULL_HANDLE) volkLoadInstanceOnly(instance);
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -6,7 +6,7 @@
 
 #include "runtime/device/refusal.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// Throws a Refusal that names the call, unless the result is VK_SUCCESS.
 void check(VkResult result, const char* what);
@@ -17,4 +17,4 @@ void load_loader();
 /// Loads the functions that need an instance, once for the process.
 void load_instance_functions(VkInstance instance);
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

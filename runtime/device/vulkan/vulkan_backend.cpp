@@ -9,7 +9,7 @@
 #include "runtime/device/vulkan/kernel.hpp"
 #include "runtime/device/vulkan/vulkan_device.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 
@@ -87,4 +87,4 @@ Result<Spirv> translate(int index, KernelSource source) {
   }
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -5,7 +5,7 @@
 #include "runtime/device/backend.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 /// A Vulkan backend. It lists the drivers that are there when it is first asked.
 std::unique_ptr<Backend> create_backend();
@@ -15,4 +15,4 @@ std::unique_ptr<Backend> create_backend();
 /// as compile_glsl().
 Result<Spirv> translate(int index, KernelSource source);
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

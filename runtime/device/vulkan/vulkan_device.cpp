@@ -8,7 +8,7 @@
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/graph.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 namespace {
 constexpr std::size_t staging_bytes = std::size_t{16} << 20;
@@ -144,4 +144,4 @@ Result<double> VulkanDevice::elapsed_us(const Event& start, const Event& stop) {
   });
 }
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -7,7 +7,7 @@
 #include "runtime/device/vulkan/memory.hpp"
 #include "runtime/device/vulkan/stream.hpp"
 
-namespace greta::vulkan {
+namespace greta::device::vulkan {
 
 class VulkanDevice final : public Device {
  public:
@@ -45,4 +45,4 @@ class VulkanDevice final : public Device {
   std::unique_ptr<VulkanStream> transfers_;
 };
 
-}  // namespace greta::vulkan
+}  // namespace greta::device::vulkan

@@ -21,40 +21,41 @@
 // What the handles of greta.h are. Each keeps the runtime, which goes last.
 
 struct greta_runtime {
-  std::shared_ptr<greta::Runtime> runtime;
+  std::shared_ptr<greta::runtime::Runtime> runtime;
   std::string id, name;
 };
 
 struct greta_tensor {
-  std::shared_ptr<greta::Runtime> runtime;
-  greta::Tensor tensor;
+  std::shared_ptr<greta::runtime::Runtime> runtime;
+  greta::runtime::Tensor tensor;
 };
 
 struct greta_operations {
-  std::shared_ptr<greta::Runtime> runtime;
-  greta::Operations* operations = nullptr;
+  std::shared_ptr<greta::runtime::Runtime> runtime;
+  greta::runtime::Operations* operations = nullptr;
 };
 
 struct greta_graph {
-  std::shared_ptr<greta::Runtime> runtime;
-  std::shared_ptr<greta::PipelineGraph> graph;
+  std::shared_ptr<greta::runtime::Runtime> runtime;
+  std::shared_ptr<greta::runtime::PipelineGraph> graph;
   std::string text;  ///< of greta_graph_explain()
 };
 
 struct greta_queue {
-  std::shared_ptr<greta::Runtime> runtime;
-  std::vector<std::shared_ptr<greta::PipelineGraph>> replayed;  ///< since the last synchronisation
-  std::unique_ptr<greta::Queue> queue;
+  std::shared_ptr<greta::runtime::Runtime> runtime;
+  std::vector<std::shared_ptr<greta::runtime::PipelineGraph>>
+      replayed;  ///< since the last synchronisation
+  std::unique_ptr<greta::runtime::Queue> queue;
   greta_operations operations;
 };
 
 struct greta_pipeline {
-  std::shared_ptr<greta::Runtime> runtime;
-  std::unique_ptr<greta::Pipeline> pipeline;
+  std::shared_ptr<greta::runtime::Runtime> runtime;
+  std::unique_ptr<greta::runtime::Pipeline> pipeline;
   greta_operations operations;
 };
 
-namespace greta::c {
+namespace greta::runtime::c {
 
 /// Keeps a failure for greta_last_error(), and says its status.
 greta_status fail(Status status, std::string_view message) noexcept;
@@ -131,4 +132,4 @@ Shape shape_of(const std::int64_t* shape, std::size_t rank);
 /// A new handle.
 greta_tensor* handle(const std::shared_ptr<Runtime>& runtime, Tensor tensor);
 
-}  // namespace greta::c
+}  // namespace greta::runtime::c

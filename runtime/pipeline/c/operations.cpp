@@ -3,8 +3,8 @@
 
 #include "runtime/pipeline/c/handles.hpp"
 
-using namespace greta;     // NOLINT
-using namespace greta::c;  // NOLINT
+using namespace greta::runtime;     // NOLINT
+using namespace greta::runtime::c;  // NOLINT
 
 namespace {
 

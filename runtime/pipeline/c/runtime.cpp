@@ -3,7 +3,7 @@
 #include "runtime/device/version.hpp"
 #include "runtime/pipeline/c/handles.hpp"
 
-namespace greta::c {
+namespace greta::runtime::c {
 namespace {
 
 thread_local std::string last_error;
@@ -71,10 +71,10 @@ greta_tensor* handle(const std::shared_ptr<Runtime>& runtime, Tensor tensor) {
   return new greta_tensor{runtime, std::move(tensor)};
 }
 
-}  // namespace greta::c
+}  // namespace greta::runtime::c
 
-using namespace greta;     // NOLINT
-using namespace greta::c;  // NOLINT
+using namespace greta::runtime;     // NOLINT
+using namespace greta::runtime::c;  // NOLINT
 
 std::int32_t greta_abi_version() {
   return GRETA_ABI_VERSION;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <numeric>
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 struct Placed {
@@ -55,4 +55,4 @@ ArenaPlan plan_arena(std::span<const Lifetime> lifetimes, std::size_t alignment)
   return plan;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

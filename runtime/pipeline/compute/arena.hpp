@@ -4,7 +4,9 @@
 #include <span>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::runtime {
 
 /// A piece of memory that is used during some steps of a sequence.
 struct Lifetime {
@@ -23,4 +25,4 @@ struct ArenaPlan {
 /// (greedy by size).
 ArenaPlan plan_arena(std::span<const Lifetime> lifetimes, std::size_t alignment = 256);
 
-}  // namespace greta
+}  // namespace greta::runtime

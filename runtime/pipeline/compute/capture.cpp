@@ -15,7 +15,7 @@
 #include "runtime/device/version.hpp"
 #include "runtime/pipeline/compute/runtime.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 using nlohmann::json;
@@ -154,4 +154,4 @@ Result<Capture> read_capture(const std::filesystem::path& file) {
   return capture;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

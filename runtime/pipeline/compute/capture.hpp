@@ -8,7 +8,7 @@
 #include "kernels/model/problem.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 class Runtime;
 
@@ -44,4 +44,4 @@ Result<void> write_capture(const std::filesystem::path& file, const Capture& cap
 /// there. Problems must be such as the catalog's operations take.
 Result<Capture> read_capture(const std::filesystem::path& file);
 
-}  // namespace greta
+}  // namespace greta::runtime

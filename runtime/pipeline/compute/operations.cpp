@@ -10,7 +10,7 @@
 #include "kernels/catalog.hpp"
 #include "runtime/pipeline/compute/prepared.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 using Dims = std::initializer_list<std::pair<const char*, std::int64_t>>;
@@ -316,4 +316,4 @@ Result<void> record_copy(Stream& stream, const Tensor& to, const Tensor& from) {
                      origin.offset + from.offset(), from.bytes());
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

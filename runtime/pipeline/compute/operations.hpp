@@ -7,7 +7,7 @@
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/compute/tensor.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 enum class Layout { nn, nt, tn };  ///< how A and B are stored: n as they are, t transposed
 enum class Activation { none, silu, gelu };  ///< behind a product
@@ -110,4 +110,4 @@ Result<void> check_copy(const Tensor& to, const Tensor& from);
 /// Records a copy of tensors that have memory.
 Result<void> record_copy(Stream& stream, const Tensor& to, const Tensor& from);
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -9,7 +9,7 @@
 
 #include "runtime/pipeline/compute/workspace.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 std::uint64_t next_recording() {
@@ -307,4 +307,4 @@ Result<std::vector<OperationTime>> PipelineGraph::time(Queue& queue) const {
   return times;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

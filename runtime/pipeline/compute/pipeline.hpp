@@ -13,7 +13,7 @@
 #include "runtime/pipeline/compute/queue.hpp"
 #include "runtime/pipeline/compute/runtime.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// One operation of a pipeline, or a copy.
 struct RecordedOperation {
@@ -154,4 +154,4 @@ class Pipeline final : public Operations {
   std::vector<std::shared_ptr<Storage>> kept_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

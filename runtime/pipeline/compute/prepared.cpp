@@ -10,7 +10,7 @@
 
 #include "kernels/catalog.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// What makes two kernels one: what reaches the binary, and what their launches are given.
@@ -109,4 +109,4 @@ std::size_t KernelStore::from_cache() const {
   return count;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -15,7 +15,7 @@
 #include "runtime/pipeline/compute/tensor.hpp"
 #include "runtime/pipeline/lookup/answer.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// What telemetry counts of an operation.
 struct OperationCounts {
@@ -77,4 +77,4 @@ class KernelStore {
   std::unordered_map<std::string, Failure> failures_;  ///< of warm(), not told yet
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

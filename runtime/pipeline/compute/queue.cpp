@@ -8,7 +8,7 @@
 
 #include "runtime/pipeline/compute/pipeline.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 std::uint64_t next_batch() {
@@ -106,4 +106,4 @@ Result<void> Queue::synchronize(Deadline deadline) {
   return timer_.collect(runtime_.device());
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

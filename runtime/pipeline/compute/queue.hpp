@@ -10,7 +10,7 @@
 #include "runtime/pipeline/compute/timing.hpp"
 #include "runtime/pipeline/compute/workspace.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 class PipelineGraph;
 
@@ -66,4 +66,4 @@ class Queue final : public Operations {
   int since_submit_ = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -12,7 +12,7 @@
 #include "runtime/pipeline/compute/queue.hpp"
 #include "runtime/pipeline/lookup/bucket.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// A failure of what was looked up, which the default configuration may not have.
@@ -236,4 +236,4 @@ std::vector<const PreparedOperation*> Runtime::prepared() const {
   return all;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

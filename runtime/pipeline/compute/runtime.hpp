@@ -16,7 +16,7 @@
 #include "runtime/pipeline/lookup/fingerprint.hpp"
 #include "runtime/pipeline/lookup/lookup.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 class Queue;
 
@@ -106,4 +106,4 @@ class Runtime {
   std::size_t unreadable_ = 0;  ///< lines of the look-up that were logged
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -6,7 +6,7 @@
 
 #include "kernels/catalog.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 std::shared_ptr<std::uint64_t> Telemetry::add_graph(
     std::vector<const PreparedOperation*> operations) {
@@ -68,4 +68,4 @@ std::vector<OperationTotals> Telemetry::totals(
   return list;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

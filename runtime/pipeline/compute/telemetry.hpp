@@ -9,7 +9,7 @@
 
 #include "runtime/pipeline/compute/prepared.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// What was counted of one problem.
 struct OperationReport {
@@ -62,4 +62,4 @@ class Telemetry {
   std::vector<GraphCounts> graphs_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

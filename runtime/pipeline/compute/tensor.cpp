@@ -8,7 +8,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 constexpr std::size_t element_alignment = 16;  // the widest load of any kernel
@@ -212,4 +212,4 @@ std::string why_not(const Tensor& tensor, const TensorSpec& operand) {
   return {};
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -13,7 +13,7 @@
 #include "kernels/model/tensor.hpp"
 #include "runtime/device/device.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// Extents of a tensor, up to four dimensions, the last one the innermost.
 class Shape {
@@ -116,4 +116,4 @@ using TensorMaker = std::function<Tensor(DType, const Shape&, Memory)>;
 /// 16 bytes.
 std::string why_not(const Tensor& tensor, const TensorSpec& operand);
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace greta {
+namespace greta::runtime {
 
 Result<std::size_t> OperationTimer::record(Device& device, Stream& stream) {
   if (used_ == events_.size()) {
@@ -41,4 +41,4 @@ Result<void> OperationTimer::collect(Device& device) {
   return {};
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

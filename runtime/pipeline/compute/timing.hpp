@@ -6,7 +6,7 @@
 
 #include "runtime/pipeline/compute/prepared.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// Device times of operations on one stream: an event on both sides of each.
 class OperationTimer {
@@ -34,4 +34,4 @@ class OperationTimer {
   std::vector<Timed> timed_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -5,7 +5,7 @@
 
 #include "kernels/launch/compiled_plan.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 void WorkspaceSize::include(std::uint64_t bytes, std::uint64_t zeroed_bytes) {
   zeroed = std::max(zeroed, zeroed_bytes);
@@ -37,4 +37,4 @@ std::uint64_t Workspace::address(const CompiledPlan& plan) const {
   return buffer_->address() + size_.zeroed - plan.zeroed_bytes();
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -3,11 +3,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "kernels/launch/compiled_plan.hpp"
 #include "runtime/device/device.hpp"
 
-namespace greta {
-
-class CompiledPlan;
+namespace greta::runtime {
 
 /// How much memory operations need that use one workspace after each other. Their zeroed parts end
 /// at one address, and everything else begins there, so that what one of them leaves zero is never
@@ -37,4 +36,4 @@ class Workspace {
   std::shared_ptr<Buffer> buffer_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -6,7 +6,7 @@
 
 #include "kernels/model/random.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 constexpr std::size_t piece_elements = std::size_t{4} << 20;  // uploaded at once
@@ -146,4 +146,4 @@ LlamaDeviceWeights random_weights(Runtime& runtime, const LlamaConfig& config, D
   return weights;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -6,7 +6,7 @@
 #include "runtime/pipeline/compute/runtime.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// A layer's weights on a device. What is multiplied by the same vector stands in one matrix, so
 /// that a decode step reads it in one launch; its parts are slices of the rows.
@@ -43,4 +43,4 @@ LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DTy
 LlamaDeviceWeights random_weights(Runtime& runtime, const LlamaConfig& config, DType dtype,
                                   std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -8,7 +8,7 @@
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/llama/network.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// Devices hand memory out in pieces of this size.
@@ -104,4 +104,4 @@ std::vector<Problem> llama_problems(Runtime& runtime, const LlamaConfig& config,
   return all;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

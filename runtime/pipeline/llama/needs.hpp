@@ -7,7 +7,7 @@
 #include "runtime/pipeline/compute/runtime.hpp"
 #include "runtime/pipeline/llama/options.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// Bytes of device memory that a Llama takes.
 struct LlamaNeeds {
@@ -36,4 +36,4 @@ LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
 std::vector<Problem> llama_problems(Runtime& runtime, const LlamaConfig& config, DType dtype,
                                     const LlamaOptions& options);
 
-}  // namespace greta
+}  // namespace greta::runtime

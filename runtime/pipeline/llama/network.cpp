@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// One pass through the network, in the order of its operations.
@@ -235,4 +235,4 @@ void record_llama(Pipeline& pipeline, const LlamaDeviceWeights& weights, const L
   PassRecorder(pipeline, weights, memory, shape, tap).record();
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -9,7 +9,7 @@
 #include "runtime/pipeline/llama/options.hpp"
 #include "runtime/pipeline/llama/trace.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// How many tokens a pass through the network takes.
 struct LlamaPassShape {
@@ -67,4 +67,4 @@ using LlamaTap = std::function<void(std::int64_t layer, LlamaStage stage, const 
 void record_llama(Pipeline& pipeline, const LlamaDeviceWeights& weights, const LlamaMemory& memory,
                   const LlamaPassShape& shape, const LlamaTap& tap = nullptr);
 
-}  // namespace greta
+}  // namespace greta::runtime

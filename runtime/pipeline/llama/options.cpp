@@ -7,7 +7,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 constexpr std::int64_t least_pass = 16;  ///< tokens of a pass that are more than one
@@ -71,4 +71,4 @@ std::vector<std::int64_t> llama_passes(std::int64_t count, std::int64_t room, st
   return passes;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

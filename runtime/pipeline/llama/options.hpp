@@ -5,7 +5,7 @@
 
 #include "runtime/pipeline/models/llama_config.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 struct LlamaOptions {
   std::int64_t batch = 1;     ///< sequences in lockstep, all of one length
@@ -29,4 +29,4 @@ std::vector<std::int64_t> llama_pass_sizes(std::int64_t most);
 /// has room in what is left of a cache of `room` tokens. `count` is at most `room`.
 std::vector<std::int64_t> llama_passes(std::int64_t count, std::int64_t room, std::int64_t most);
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -5,7 +5,7 @@
 #include "kernels/reference/parallel.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 void add_to(TraceMatrix& sum, const TraceMatrix& other) {
@@ -147,4 +147,4 @@ std::vector<double> LlamaReference::run(std::span<const std::int32_t> ids, Llama
   return last;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

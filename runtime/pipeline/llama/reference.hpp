@@ -9,7 +9,7 @@
 #include "runtime/pipeline/llama/trace.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// A Llama in FP64 on the CPU, for one sequence: what devices' runs are compared with. Shares no
 /// arithmetic with kernels or their references. Weights are read where they are mapped, so that it
@@ -46,4 +46,4 @@ class LlamaReference {
   std::int64_t position_ = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

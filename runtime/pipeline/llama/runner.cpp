@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace greta {
+namespace greta::runtime {
 LlamaRunner::LlamaRunner(Runtime& runtime, LlamaDeviceWeights weights, const LlamaOptions& options)
     : runtime_(runtime),
       options_(options.for_model(weights.config)),
@@ -122,4 +122,4 @@ std::vector<float> LlamaRunner::logits() const {
   return all;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

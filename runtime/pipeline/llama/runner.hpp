@@ -12,7 +12,7 @@
 #include "runtime/pipeline/llama/network.hpp"
 #include "runtime/pipeline/llama/options.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// A Llama on a device: feeds tokens, keeps their keys and values, and gives the next ones' logits.
 /// The first pass of a size is recorded into a graph; later ones replay it. Passes have 1, 16, 32,
@@ -79,4 +79,4 @@ class LlamaRunner {
   std::int64_t position_ = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

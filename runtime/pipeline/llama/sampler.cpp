@@ -11,7 +11,7 @@
 #include "kernels/model/random.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 __extension__ using Uint128 = unsigned __int128;
@@ -139,4 +139,4 @@ std::uint64_t Sampler::keep_likeliest(std::uint64_t total) {
   return kept;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -6,7 +6,9 @@
 #include <span>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::runtime {
 
 struct SamplerOptions {
   double temperature = 0;  ///< 0: always the largest logit
@@ -46,4 +48,4 @@ class Sampler {
 /// The lowest index of the largest logit; throws as Sampler::next().
 std::int32_t largest(std::span<const float> logits);
 
-}  // namespace greta
+}  // namespace greta::runtime

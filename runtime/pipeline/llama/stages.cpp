@@ -6,7 +6,7 @@
 
 #include "kernels/reference/parallel.hpp"
 
-namespace greta::stages {
+namespace greta::runtime::stages {
 namespace {
 
 template <DType type>
@@ -154,4 +154,4 @@ double silu_mul(double gate, double up) {
   return gate / (1 + std::exp(-gate)) * up;
 }
 
-}  // namespace greta::stages
+}  // namespace greta::runtime::stages

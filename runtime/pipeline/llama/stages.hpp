@@ -10,7 +10,7 @@
 /// A Llama's stages in FP64, one by one: what LlamaReference puts together, and LlamaTraceCheck
 /// computes again. Each as its definition reads, without any of the kernels' or their references'
 /// code.
-namespace greta::stages {
+namespace greta::runtime::stages {
 
 /// Weights in FP64, rounded to a type first where there is one.
 class Weights {
@@ -55,4 +55,4 @@ Attended attend(const double* query, const double* keys, const double* values, s
 /// gate / (1 + e^-gate) * up
 double silu_mul(double gate, double up);
 
-}  // namespace greta::stages
+}  // namespace greta::runtime::stages

@@ -1,6 +1,6 @@
 #include "runtime/pipeline/llama/trace.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 std::string_view to_string(LlamaStage stage) {
   static constexpr std::string_view names[] = {
@@ -10,4 +10,4 @@ std::string_view to_string(LlamaStage stage) {
   return names[static_cast<std::size_t>(stage)];
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::runtime {
 
 /// What a Llama computes, in order. The first is of the whole model, as are the last two; the rest
 /// is of every layer.
@@ -72,4 +74,4 @@ struct LlamaTrace {
   TraceMatrix logits;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

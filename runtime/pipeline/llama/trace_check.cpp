@@ -14,7 +14,7 @@
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/llama/stages.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 constexpr double u = 0x1p-24;
@@ -384,4 +384,4 @@ std::optional<StageFinding> first_failure(const std::vector<StageFinding>& findi
   return *found;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

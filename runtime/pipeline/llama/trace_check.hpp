@@ -8,7 +8,7 @@
 #include "runtime/pipeline/llama/trace.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// The types that a device's run keeps things in; arithmetic is f32.
 struct TraceTypes {
@@ -74,4 +74,4 @@ class LlamaTraceCheck {
 /// The first that has not passed.
 std::optional<StageFinding> first_failure(const std::vector<StageFinding>& findings);
 
-}  // namespace greta
+}  // namespace greta::runtime

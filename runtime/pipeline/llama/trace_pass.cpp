@@ -6,7 +6,7 @@
 #include "runtime/pipeline/llama/runner.hpp"
 
 /// A pass whose stages are kept.
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// The first rows of a tensor, at most `most`.
@@ -128,4 +128,4 @@ LlamaTrace LlamaRunner::trace(std::span<const std::int32_t> ids) {
   return trace;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -1,6 +1,6 @@
 #include "runtime/pipeline/lookup/answer.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 std::string_view to_string(LookupOrigin origin) {
   switch (origin) {
@@ -16,4 +16,4 @@ std::string_view to_string(LookupOrigin origin) {
   return "unknown";
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

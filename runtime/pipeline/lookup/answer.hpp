@@ -6,7 +6,7 @@
 
 #include "kernels/model/config.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// How an answer was found, in the order in which a look-up tries.
 enum class LookupOrigin {
@@ -42,4 +42,4 @@ struct Answer {
   bool shipped = false;  ///< it came from the database that ships, not from the user's own
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace greta {
+namespace greta::runtime {
 
 AnswerTable::AnswerTable() {
   constexpr std::size_t first_size = 256;  // a power of two, as every later one
@@ -32,4 +32,4 @@ const Answer& AnswerTable::insert(const Fingerprint& problem, Answer answer) {
   return entry.answer;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

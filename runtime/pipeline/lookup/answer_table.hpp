@@ -9,7 +9,7 @@
 #include "runtime/pipeline/lookup/answer.hpp"
 #include "runtime/pipeline/lookup/fingerprint.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// Answers by problem. Any number of threads may find while one inserts; finding takes no lock,
 /// allocates nothing and reads about one line of the cache. Answers stay where they are until the
@@ -64,4 +64,4 @@ class AnswerTable {
   std::atomic<const Slots*> current_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -5,7 +5,7 @@
 
 #include "kernels/catalog.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// The least extent that is rounded; 0 for a dimension that stays.
@@ -34,4 +34,4 @@ Problem bucket(Problem problem) {
   return kernel != nullptr && check_problem(*kernel, problem) ? problem : asked;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -2,7 +2,7 @@
 
 #include "kernels/model/problem.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// The problem that stands for all whose run-time dimensions are about as large. A look-up answers
 /// them alike, so that no loop over lengths compiles anything anew.
@@ -18,4 +18,4 @@ namespace greta {
 /// compiled kernels: their extents are arguments.
 Problem bucket(Problem problem);
 
-}  // namespace greta
+}  // namespace greta::runtime

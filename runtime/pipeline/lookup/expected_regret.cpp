@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// The mean of finite values.
@@ -41,4 +41,4 @@ std::optional<double> ExpectedRegret::of(const KnownWinners& known, const Proble
   return origin == LookupOrigin::fallback ? found->second.fallback : found->second.neighbour;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

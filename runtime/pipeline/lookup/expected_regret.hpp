@@ -6,7 +6,7 @@
 
 #include "runtime/pipeline/lookup/known_winners.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// What answers cost on average, by how they were found.
 class ExpectedRegret {
@@ -23,4 +23,4 @@ class ExpectedRegret {
   std::map<std::string, Means> by_op_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

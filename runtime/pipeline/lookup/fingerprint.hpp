@@ -7,7 +7,7 @@
 
 #include "kernels/model/problem.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// 128 bits that tell a problem from all others: a hash of its fields in order, texts with their
 /// lengths. Two different problems have the same ones by chance alone, one pair in 10^38. Not meant
@@ -95,4 +95,4 @@ struct ProblemHash {
   std::size_t operator()(const Problem& problem) const { return fingerprint_of(problem).slot; }
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

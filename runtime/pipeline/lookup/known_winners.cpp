@@ -11,7 +11,7 @@
 #include "kernels/validity.hpp"
 #include "runtime/device/printable.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// How many of the nearest are tried: reading one takes a fraction of a millisecond.
@@ -170,4 +170,4 @@ std::vector<UnsafePart> KnownWinners::unsafe(const DeviceInfo& device) const {
   return all;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -8,7 +8,7 @@
 #include "runtime/pipeline/lookup/lookup.hpp"
 #include "runtime/pipeline/lookup/winner_index.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// The winners of a device and of others of its architecture, in the user's database and in the
 /// shipped one. Which there are is read at once; each one itself when it is first wanted.
@@ -65,4 +65,4 @@ class KnownWinners {
   std::vector<std::string> unreadable_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

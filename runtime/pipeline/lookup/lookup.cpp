@@ -13,7 +13,7 @@
 #include "runtime/pipeline/lookup/fingerprint.hpp"
 #include "runtime/pipeline/lookup/known_winners.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// The device without what failed its health checks there.
@@ -117,4 +117,4 @@ std::vector<std::string> Lookup::unreadable() const {
   return impl_->known.unreadable();
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -10,7 +10,7 @@
 #include "runtime/device/device_info.hpp"
 #include "runtime/pipeline/lookup/answer.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// The databases that a look-up reads, each of which must exist where it is named.
 struct LookupFiles {
@@ -62,4 +62,4 @@ class Lookup {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

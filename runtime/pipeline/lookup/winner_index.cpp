@@ -4,7 +4,7 @@
 #include <charconv>
 #include <optional>
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 bool same_family(const Problem& a, const Problem& b) {
@@ -87,4 +87,4 @@ const WinnerIndex::Family* WinnerIndex::find(const Problem& problem) const {
   return found == families_.end() ? nullptr : &*found;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -8,7 +8,7 @@
 
 #include "kernels/model/problem.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// Which problems have winners, on which devices and in which databases; no more of them, so that
 /// it is read fast. Problems that differ in dimensions alone are a family.
@@ -43,4 +43,4 @@ class WinnerIndex {
   std::size_t last_ = 0;  // where the last one was added: keys come in order
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -7,7 +7,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// Extents and their limits. With these, no product of extents that a model is made of overflows:
@@ -151,4 +151,4 @@ std::vector<float> rope_table(const LlamaConfig& config, std::int64_t positions)
   return table;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::runtime {
 
 /// Which elements of a head are rotated together: neighbours (2i, 2i+1), or (i, i + head_dim/2).
 enum class RopeStyle { interleaved, half };
@@ -76,4 +78,4 @@ std::vector<double> rope_frequencies(const LlamaConfig& config);
 /// `positions` rows of head_dim / 2 pairs, as the operation rope takes its table.
 std::vector<float> rope_table(const LlamaConfig& config, std::int64_t positions);
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -7,7 +7,7 @@
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 constexpr std::int64_t largest_extent = std::numeric_limits<std::int32_t>::max();
@@ -126,4 +126,4 @@ LlamaConfig llama_config_from_file(const std::filesystem::path& path) {
   return llama_config_from_json(file->text(), path.string());
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -10,7 +10,7 @@
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// A matrix of weights in a mapped file: row-major [rows, cols], rows being outputs. A norm's
 /// weights are one row. `data` may be aligned to nothing: read it by load_element() or copy it.
@@ -60,4 +60,4 @@ struct LlamaModel {
 /// that nothing is there that the architecture would leave out. Throws Error with one line.
 LlamaModel load_llama(const std::filesystem::path& path);
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -9,7 +9,7 @@
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path,
                                                    std::uint64_t most_bytes) {
@@ -34,4 +34,4 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -9,7 +9,9 @@
 #include <string>
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::runtime {
 
 /// Bytes that a model's files of JSON may have: its configuration and the list of its tensors, and
 /// its tokenizer.
@@ -42,4 +44,4 @@ class MappedFile {
   std::size_t size_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

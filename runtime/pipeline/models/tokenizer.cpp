@@ -9,7 +9,7 @@
 #include "runtime/pipeline/models/mapped_file.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 std::string TextStream::push(std::int32_t id) {
   held_ += tokenizer_.decode(id, previous_);
@@ -78,4 +78,4 @@ std::filesystem::path find_tokenizer(const std::filesystem::path& model,
                           fmt::join(names, " or "), folder.empty() ? "." : folder.string()));
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -9,7 +9,7 @@
 
 #include "runtime/pipeline/models/llama_config.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// Text to a model's tokens and back.
 class Tokenizer {
@@ -57,4 +57,4 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
 /// tok<vocab>.bin. Throws Error that names what was looked for.
 std::filesystem::path find_tokenizer(const std::filesystem::path& model, const LlamaConfig& config);
 
-}  // namespace greta
+}  // namespace greta::runtime

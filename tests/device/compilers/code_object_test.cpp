@@ -12,9 +12,12 @@
 
 #include "runtime/device/process.hpp"
 #include "tests/device/compilers/targets.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::hip::code_object_test {
+namespace greta::test::code_object_test {
+
+using namespace device::hip;
 namespace {
 
 using Binary = std::vector<std::byte>;
@@ -172,4 +175,4 @@ TEST(CodeObject, DeepNestingIsRefused) {
 }
 
 }  // namespace
-}  // namespace greta::hip::code_object_test
+}  // namespace greta::test::code_object_test

@@ -13,9 +13,12 @@
 #include "runtime/device/hip/disassembler.hpp"
 #include "runtime/device/listing.hpp"
 #include "tests/device/compilers/targets.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::hip::compiler_test {
+namespace greta::test::compiler_test {
+
+using namespace device::hip;
 namespace {
 
 using test::amd_compiler;
@@ -172,4 +175,4 @@ TEST(Disassembler, GarbageIsAFailureWithALog) {
 }
 
 }  // namespace
-}  // namespace greta::hip::compiler_test
+}  // namespace greta::test::compiler_test

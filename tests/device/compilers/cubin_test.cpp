@@ -12,7 +12,11 @@
 #include <string>
 #include <vector>
 
-namespace greta::hip::cubin_test {
+#include "tests/layers.hpp"
+
+namespace greta::test::cubin_test {
+
+using namespace device::hip;
 namespace {
 
 using Binary = std::vector<std::byte>;
@@ -93,4 +97,4 @@ TEST(Cubin, NoBytesBreakTheReader) {
 }
 
 }  // namespace
-}  // namespace greta::hip::cubin_test
+}  // namespace greta::test::cubin_test

@@ -9,8 +9,11 @@
 #include <string>
 
 #include "runtime/device/hip/compiler.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::hip::fake_library_test {
+namespace greta::test::fake_library_test {
+
+using namespace device::hip;
 namespace {
 
 using namespace std::chrono_literals;
@@ -151,4 +154,4 @@ TEST_F(FakeLibrary, AMissingHelperIsOneClearLine) {
 }
 
 }  // namespace
-}  // namespace greta::hip::fake_library_test
+}  // namespace greta::test::fake_library_test

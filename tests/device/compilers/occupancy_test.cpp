@@ -11,8 +11,11 @@
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "tests/device/compilers/targets.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::hip::occupancy_test {
+namespace greta::test::occupancy_test {
+
+using namespace device::hip;
 namespace {
 
 struct Shape {
@@ -97,4 +100,4 @@ TEST(ClangOccupancy, IsTheSame) {
 }
 
 }  // namespace
-}  // namespace greta::hip::occupancy_test
+}  // namespace greta::test::occupancy_test

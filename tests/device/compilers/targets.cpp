@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "runtime/device/hip/compiler_program.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 namespace {

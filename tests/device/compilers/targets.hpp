@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/device/hip/compiler.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

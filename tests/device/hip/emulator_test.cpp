@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/device/hip/fake_library.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta::test::emulator_test {

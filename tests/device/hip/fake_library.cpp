@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "tests/layers.hpp"
+
 namespace greta::test {
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include "runtime/device/hip/hip_backend.hpp"
 #include "tests/device/hip/fake/fake_hip.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/device/hip/fake_library.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::fault_test {
 

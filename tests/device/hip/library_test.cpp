@@ -1,6 +1,7 @@
 // Libraries that are not there, lack something, or describe devices in one way or the other.
 
 #include "tests/device/hip/fake_library.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::library_test {
 

@@ -5,6 +5,7 @@
 
 #include "runtime/device/hip/functions.hpp"
 #include "tests/device/hip/fake_library.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::misuse_test {
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/device/hip_host/host_device.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::block_test {
 namespace {

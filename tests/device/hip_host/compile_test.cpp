@@ -3,6 +3,7 @@
 #include "runtime/device/hip/hip_backend.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "tests/device/hip_host/host_device.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::compile_test {
 namespace {

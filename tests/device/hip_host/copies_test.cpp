@@ -1,6 +1,7 @@
 // Asynchronous copies: their bytes are there after the wait that waits for them, and not before.
 
 #include "tests/device/hip_host/host_device.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::copies_test {
 namespace {

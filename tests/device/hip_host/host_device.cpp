@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device/hip/hip_backend.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/device/backend.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta::test {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/device/hip_host/host_device.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::matrix_test {
 namespace {

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "tests/device/hip_host/host_device.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::misuse_test {
 namespace {

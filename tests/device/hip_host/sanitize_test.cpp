@@ -8,6 +8,7 @@
 #include "runtime/device/process.hpp"
 #include "runtime/device/sanitizing.hpp"
 #include "tests/device/hip_host/host_device.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::sanitize_test {
 namespace {

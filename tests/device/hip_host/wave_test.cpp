@@ -4,6 +4,7 @@
 #include <random>
 
 #include "tests/device/hip_host/host_device.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::wave_test {
 namespace {

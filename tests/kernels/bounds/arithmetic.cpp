@@ -5,8 +5,9 @@
 #include <cstdint>
 
 #include "kernels/model/random.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::bounds {
+namespace greta::test::bounds {
 namespace {
 
 Arithmetic current;
@@ -89,4 +90,4 @@ double coarsened(DType type, double value, int bits) {
   return std::nearbyint(value / step) * step;
 }
 
-}  // namespace greta::bounds
+}  // namespace greta::test::bounds

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "kernels/model/dtype.hpp"
+#include "tests/layers.hpp"
 
 /// f32 arithmetic as kernels have it, written without a line of the kernels or their references.
-namespace greta::bounds {
+namespace greta::test::bounds {
 
 /// One way to compute in f32.
 struct Arithmetic {
@@ -108,4 +109,4 @@ Float dot(std::size_t count, const A& a, const B& b) {
       [](Float x, Float y) { return x + y; });
 }
 
-}  // namespace greta::bounds
+}  // namespace greta::test::bounds

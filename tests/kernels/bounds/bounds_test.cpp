@@ -14,8 +14,9 @@
 #include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::bounds::bounds_test {
+namespace greta::test::bounds::bounds_test {
 namespace {
 
 std::vector<Emulation> emulations() {
@@ -278,4 +279,4 @@ INSTANTIATE_TEST_SUITE_P(Catalog, Bounds, ::testing::ValuesIn(operations()),
                          [](const auto& instance) { return instance.param; });
 
 }  // namespace
-}  // namespace greta::bounds::bounds_test
+}  // namespace greta::test::bounds::bounds_test

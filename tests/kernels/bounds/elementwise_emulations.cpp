@@ -2,8 +2,9 @@
 #include <cmath>
 
 #include "tests/kernels/bounds/emulation.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::bounds {
+namespace greta::test::bounds {
 namespace {
 
 using Options = std::vector<std::pair<std::string, std::string>>;
@@ -241,4 +242,4 @@ std::vector<Emulation> elementwise_emulations() {
           {"argmax", argmax_cases, argmax, true}};
 }
 
-}  // namespace greta::bounds
+}  // namespace greta::test::bounds

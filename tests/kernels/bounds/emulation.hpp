@@ -8,8 +8,9 @@
 
 #include "kernels/model/kernel_template.hpp"
 #include "tests/kernels/bounds/arithmetic.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::bounds {
+namespace greta::test::bounds {
 
 /// The elements of an input: a function of a number drawn from [-0.5, 0.5) and of their place.
 using Contents = std::function<double(double draw, std::size_t index)>;
@@ -79,4 +80,4 @@ inline double tiny(const DTypes& types) {
   return 4 * std::max(smallest_normal(types.in), smallest_normal(types.out));
 }
 
-}  // namespace greta::bounds
+}  // namespace greta::test::bounds

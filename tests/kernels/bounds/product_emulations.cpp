@@ -3,8 +3,9 @@
 #include <limits>
 
 #include "tests/kernels/bounds/emulation.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::bounds {
+namespace greta::test::bounds {
 namespace {
 
 using Options = std::vector<std::pair<std::string, std::string>>;
@@ -164,4 +165,4 @@ std::vector<Emulation> product_emulations() {
   return {{"gemm", gemm_cases, gemm}, {"attention", attention_cases, attention}};
 }
 
-}  // namespace greta::bounds
+}  // namespace greta::test::bounds

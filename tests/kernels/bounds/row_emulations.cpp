@@ -3,8 +3,9 @@
 #include <limits>
 
 #include "tests/kernels/bounds/emulation.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::bounds {
+namespace greta::test::bounds {
 namespace {
 
 using Options = std::vector<std::pair<std::string, std::string>>;
@@ -292,4 +293,4 @@ std::vector<Emulation> row_emulations() {
           {"layernorm_rmsnorm", layernorm_rmsnorm_cases, layernorm_rmsnorm}};
 }
 
-}  // namespace greta::bounds
+}  // namespace greta::test::bounds

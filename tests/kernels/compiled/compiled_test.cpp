@@ -19,8 +19,9 @@
 #include "runtime/device/listing.hpp"
 #include "runtime/device/occupancy.hpp"
 #include "tests/kernels/compiled/samples.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::compiled_test {
+namespace greta::test::compiled_test {
 namespace {
 
 class Compiled : public ::testing::TestWithParam<std::string> {
@@ -171,4 +172,4 @@ TEST(CompiledArchitectures, AreCompiledByHiprtcAndClang) {
 }
 
 }  // namespace
-}  // namespace greta::compiled_test
+}  // namespace greta::test::compiled_test

@@ -8,8 +8,9 @@
 
 #include "runtime/device/backend.hpp"
 #include "tests/kernels/compiled/samples.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::radv_test {
+namespace greta::test::radv_test {
 namespace {
 
 class CompiledByRadv : public ::testing::TestWithParam<const char*> {
@@ -90,4 +91,4 @@ INSTANTIATE_TEST_SUITE_P(Gpus, CompiledByRadv, ::testing::Values("gfx1103_r1", "
                          [](const auto& gpu) { return std::string(gpu.param); });
 
 }  // namespace
-}  // namespace greta::radv_test
+}  // namespace greta::test::radv_test

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/device/hash.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 namespace {

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

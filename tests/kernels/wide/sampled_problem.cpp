@@ -10,6 +10,7 @@
 #include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
 #include "runtime/device/backend.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 namespace {

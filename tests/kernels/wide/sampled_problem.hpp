@@ -7,6 +7,7 @@
 
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/device/device.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

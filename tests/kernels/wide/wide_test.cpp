@@ -12,6 +12,7 @@
 #include "kernels/reference/elements.hpp"
 #include "runtime/device/backend.hpp"
 #include "tests/kernels/wide/sampled_problem.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test::wide_test {
 namespace {

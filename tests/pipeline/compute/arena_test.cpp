@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <random>
 
-namespace greta::arena_test {
+#include "tests/layers.hpp"
+
+namespace greta::test::arena_test {
 namespace {
 
 bool live_together(const Lifetime& a, const Lifetime& b) {
@@ -72,4 +74,4 @@ TEST(Arena, TheSmallestGapIsTaken) {
 }
 
 }  // namespace
-}  // namespace greta::arena_test
+}  // namespace greta::test::arena_test

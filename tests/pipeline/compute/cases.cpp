@@ -10,6 +10,7 @@
 
 #include "db/tuned_db.hpp"
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta::test {

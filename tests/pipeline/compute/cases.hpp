@@ -9,6 +9,7 @@
 #include "kernels/model/kernel_template.hpp"
 #include "runtime/pipeline/compute/operations.hpp"
 #include "runtime/pipeline/compute/runtime.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

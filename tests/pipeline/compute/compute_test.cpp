@@ -4,9 +4,10 @@
 #include "kernels/catalog.hpp"
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 
-namespace greta::compute_test {
+namespace greta::test::compute_test {
 namespace {
 
 using Parameter = std::tuple<std::string, test::OperationCase>;
@@ -122,4 +123,4 @@ INSTANTIATE_TEST_SUITE_P(EveryDevice, Compute,
                          });
 
 }  // namespace
-}  // namespace greta::compute_test
+}  // namespace greta::test::compute_test

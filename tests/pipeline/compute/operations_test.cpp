@@ -6,9 +6,10 @@
 #include <set>
 
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 
-namespace greta::operations_test {
+namespace greta::test::operations_test {
 namespace {
 
 /// Keeps the last problem.
@@ -148,4 +149,4 @@ TEST(Operations, WhatCantBeMeantIsOneLine) {
 }
 
 }  // namespace
-}  // namespace greta::operations_test
+}  // namespace greta::test::operations_test

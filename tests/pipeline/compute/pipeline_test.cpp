@@ -6,13 +6,14 @@
 
 #include <cstring>
 
+#include "kernels/candidates.hpp"
 #include "kernels/catalog.hpp"
-#include "kernels/choices.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::pipeline_test {
+namespace greta::test::pipeline_test {
 namespace {
 
 class PipelineTest : public ::testing::TestWithParam<std::string> {
@@ -194,7 +195,7 @@ TEST_P(PipelineTest, RunsAsAGraphOrOneByOneAndSaysWhatItRuns) {
 std::optional<Config> split_config(const Problem& problem, const DeviceInfo& device,
                                    const char* variant) {
   const KernelTemplate& kernel = *find_template(problem.op);
-  for (const Choice& choice : sample_choices(kernel, problem, device, variant, 200, 5)) {
+  for (const Candidate& choice : sample_candidates(kernel, problem, device, variant, 200, 5)) {
     const auto plan = kernel.plan(choice.problem, device, choice.config);
     if (plan && plan->zeroed_bytes > 0) return choice.config;
   }
@@ -272,4 +273,4 @@ INSTANTIATE_TEST_SUITE_P(EveryDevice, PipelineTest, ::testing::ValuesIn(test::co
                          [](const auto& given) { return test::device_name(given.param); });
 
 }  // namespace
-}  // namespace greta::pipeline_test
+}  // namespace greta::test::pipeline_test

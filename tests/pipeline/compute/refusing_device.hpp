@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tests/forwarding_device.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -7,17 +7,18 @@
 #include <atomic>
 #include <fstream>
 
+#include "kernels/candidates.hpp"
 #include "kernels/catalog.hpp"
-#include "kernels/choices.hpp"
 #include "runtime/device/log.hpp"
 #include "runtime/pipeline/compute/capture.hpp"
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 #include "tests/pipeline/compute/refusing_device.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::runtime_test {
+namespace greta::test::runtime_test {
 namespace {
 
 const Problem add_problem = Problem::parse("add dtype=f32 out=f32 rows=4 cols=64").value();
@@ -66,7 +67,7 @@ TEST(Runtime, ALookedUpConfigurationThatDoesNotCompileIsReplacedOnce) {
   const Problem problem = Problem::parse("softmax dtype=f32 out=f32 rows=3 cols=500").value();
   const KernelTemplate& softmax = *find_template("softmax");
   const DeviceInfo info = open_device("vulkan:0", {}).value()->info();
-  const Config streamed = sample_choices(softmax, problem, info, "streamed", 1, 3).at(0).config;
+  const Config streamed = sample_candidates(softmax, problem, info, "streamed", 1, 3).at(0).config;
   ASSERT_NE(softmax.default_config(problem, info).variant, "streamed");
   test::store_winner(folder / "own.db", info, problem, streamed);
   std::vector<std::string> lines;
@@ -122,8 +123,8 @@ TEST(Runtime, ProblemsOfABucketShareKernelsAndWhatIsKnownExactlyComesFirst) {
 
   const KernelTemplate& kernel = *find_template("gemm");
   const DeviceInfo info = open_device("vulkan:0", {}).value()->info();
-  const Config exact = sample_choices(kernel, gemm(70), info, "tiled", 1, 3).at(0).config;
-  const Config of_bucket = sample_choices(kernel, gemm(128), info, "tiled", 1, 4).at(0).config;
+  const Config exact = sample_candidates(kernel, gemm(70), info, "tiled", 1, 3).at(0).config;
+  const Config of_bucket = sample_candidates(kernel, gemm(128), info, "tiled", 1, 4).at(0).config;
   test::store_winner(folder / "own.db", info, gemm(70), exact);
   test::store_winner(folder / "own.db", info, gemm(128), of_bucket);
   const auto tuned =
@@ -256,4 +257,4 @@ TEST_F(CaptureFile, EveryLineIsChecked) {
 }
 
 }  // namespace
-}  // namespace greta::runtime_test
+}  // namespace greta::test::runtime_test

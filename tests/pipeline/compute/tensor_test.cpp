@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "runtime/device/result.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::tensor_test {
+namespace greta::test::tensor_test {
 namespace {
 
 Tensor tensor(DType dtype, const Shape& shape, std::size_t offset = 0) {
@@ -186,4 +187,4 @@ TEST(Tensor, KernelsTakePackedRowsOfTheirType) {
 }
 
 }  // namespace
-}  // namespace greta::tensor_test
+}  // namespace greta::test::tensor_test

@@ -9,8 +9,9 @@
 #include <set>
 
 #include "runtime/pipeline/llama/runner.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::needs_test {
+namespace greta::test::needs_test {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
@@ -166,4 +167,4 @@ TEST(LlamaNeeds, ProblemsAreAllThatAreAskedFor) {
 }
 
 }  // namespace
-}  // namespace greta::needs_test
+}  // namespace greta::test::needs_test

@@ -7,10 +7,11 @@
 #include <numeric>
 
 #include "runtime/pipeline/models/tokenizer.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::reference_test {
+namespace greta::test::reference_test {
 namespace {
 
 using test::expect_refused;
@@ -170,4 +171,4 @@ TEST_F(TinyReference, RefusesWhatTheModelDoesNotHave) {
 }
 
 }  // namespace
-}  // namespace greta::reference_test
+}  // namespace greta::test::reference_test

@@ -11,8 +11,9 @@
 
 #include "runtime/pipeline/llama/trace_check.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::runner_test {
+namespace greta::test::runner_test {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -224,4 +225,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, Llama, ::testing::ValuesIn(devices()), [](cons
 });
 
 }  // namespace
-}  // namespace greta::runner_test
+}  // namespace greta::test::runner_test

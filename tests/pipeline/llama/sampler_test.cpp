@@ -6,9 +6,10 @@
 #include <limits>
 #include <vector>
 
+#include "tests/layers.hpp"
 #include "tests/pipeline/model_files.hpp"
 
-namespace greta::sampler_test {
+namespace greta::test::sampler_test {
 namespace {
 
 using test::expect_refused;
@@ -100,4 +101,4 @@ TEST(Sampler, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace greta::sampler_test
+}  // namespace greta::test::sampler_test

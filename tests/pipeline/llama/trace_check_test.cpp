@@ -6,10 +6,11 @@
 #include <cmath>
 #include <functional>
 
+#include "tests/layers.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::trace_check_test {
+namespace greta::test::trace_check_test {
 namespace {
 
 using test::expect_refused;
@@ -206,7 +207,7 @@ const std::vector<std::int32_t> prompt{1, 17, 299, 5, 42};
 TEST_F(LlamaTraceCheck, RightRunsPass) {
   for (const TraceTypes& types : {f32, f16, bf16}) {
     FloatLlama device(model_, types);
-    const greta::LlamaTraceCheck check(model_, types);
+    const runtime::LlamaTraceCheck check(model_, types);
     for (const auto& ids : {prompt, std::vector<std::int32_t>{7}}) {
       const auto findings = check.check(device.run(ids));
       EXPECT_EQ(findings.size(), 1 + 2 * layer_stages + 2);
@@ -225,7 +226,7 @@ TEST_F(LlamaTraceCheck, Stories260KPasses) {
       load_llama(std::string(GRETA_TEST_DATA) + "/stories260K/stories260K.bin");
   for (const TraceTypes& types : {f32, f16}) {
     const auto trace = FloatLlama(stories, types).run({1, 403, 407, 261, 378, 432, 383, 286});
-    const auto failure = first_failure(greta::LlamaTraceCheck(stories, types).check(trace));
+    const auto failure = first_failure(runtime::LlamaTraceCheck(stories, types).check(trace));
     EXPECT_FALSE(failure) << failure->text();
   }
 }
@@ -248,7 +249,7 @@ void for_each_stage(LlamaTrace& trace,
 // layer that is named, although everything behind it was right on its inputs or not.
 TEST_F(LlamaTraceCheck, NamesTheStageThatIsWrong) {
   for (const TraceTypes& types : {f32, f16}) {
-    const greta::LlamaTraceCheck check(model_, types);
+    const runtime::LlamaTraceCheck check(model_, types);
     LlamaTrace good = FloatLlama(model_, types).run(prompt);
     int stages = 0;
     for_each_stage(good, [&](std::int64_t layer, LlamaStage stage, TraceMatrix& matrix) {
@@ -278,7 +279,7 @@ TEST_F(LlamaTraceCheck, FindsWrongModels) {
   const auto first_with = [&](const std::function<void(LlamaModel&)>& change) {
     LlamaModel other = model_;
     change(other);
-    const auto failure = first_failure(greta::LlamaTraceCheck(other, f32).check(trace));
+    const auto failure = first_failure(runtime::LlamaTraceCheck(other, f32).check(trace));
     return failure ? failure->text().substr(0, failure->text().find(':')) : "nothing";
   };
   EXPECT_EQ(first_with([](LlamaModel&) {}), "nothing");
@@ -293,7 +294,7 @@ TEST_F(LlamaTraceCheck, FindsWrongModels) {
 }
 
 TEST_F(LlamaTraceCheck, TakesPartsOfTraces) {
-  const greta::LlamaTraceCheck check(model_, f32);
+  const runtime::LlamaTraceCheck check(model_, f32);
   LlamaTrace trace = FloatLlama(model_, f32).run(prompt);
   // Logits of the last token alone.
   for (TraceMatrix* matrix : {&trace.final_norm, &trace.logits}) {
@@ -315,4 +316,4 @@ TEST_F(LlamaTraceCheck, TakesPartsOfTraces) {
 }
 
 }  // namespace
-}  // namespace greta::trace_check_test
+}  // namespace greta::test::trace_check_test

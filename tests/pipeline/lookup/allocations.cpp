@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "tests/layers.hpp"
+
 namespace {
 
 thread_local std::size_t count = 0;

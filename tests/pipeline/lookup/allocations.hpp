@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "tests/layers.hpp"
+
 namespace greta::test {
 
 /// How often this thread has allocated memory by operator new.

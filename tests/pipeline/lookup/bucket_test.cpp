@@ -8,9 +8,10 @@
 
 #include "kernels/catalog.hpp"
 #include "kernels/validity.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/lookup/known.hpp"
 
-namespace greta::bucket_test {
+namespace greta::test::bucket_test {
 namespace {
 
 using test::card;
@@ -140,4 +141,4 @@ TEST(Bucket, WhatIsValidForItHasOneSetOfKernelsInAllOfIt) {
 }
 
 }  // namespace
-}  // namespace greta::bucket_test
+}  // namespace greta::test::bucket_test

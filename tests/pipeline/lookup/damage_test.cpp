@@ -4,9 +4,10 @@
 #include <random>
 
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/lookup/known.hpp"
 
-namespace greta::damage_test {
+namespace greta::test::damage_test {
 namespace {
 
 using test::card;
@@ -108,4 +109,4 @@ TEST_F(LookupDamage, UnsafePartsAreNotUsed) {
 }
 
 }  // namespace
-}  // namespace greta::damage_test
+}  // namespace greta::test::damage_test

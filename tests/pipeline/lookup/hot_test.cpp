@@ -8,10 +8,11 @@
 
 #include "runtime/pipeline/lookup/answer_table.hpp"
 #include "runtime/pipeline/lookup/fingerprint.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/lookup/allocations.hpp"
 #include "tests/pipeline/lookup/known.hpp"
 
-namespace greta::hot_test {
+namespace greta::test::hot_test {
 namespace {
 
 using test::allocations;
@@ -122,4 +123,4 @@ TEST(HotLookup, ThreadsFindTheSameAnswersWhileTheTableGrows) {
 }
 
 }  // namespace
-}  // namespace greta::hot_test
+}  // namespace greta::test::hot_test

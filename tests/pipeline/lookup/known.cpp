@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/device/architectures.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 namespace {

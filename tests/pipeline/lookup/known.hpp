@@ -4,6 +4,7 @@
 
 #include "db/tuned_db.hpp"
 #include "runtime/pipeline/lookup/lookup.hpp"
+#include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta::test {

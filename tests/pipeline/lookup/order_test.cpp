@@ -2,9 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "kernels/catalog.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/lookup/known.hpp"
 
-namespace greta::order_test {
+namespace greta::test::order_test {
 namespace {
 
 using test::card;
@@ -268,4 +269,4 @@ TEST_F(LookupOrder, ProblemsThatMakeNoSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace greta::order_test
+}  // namespace greta::test::order_test

@@ -9,9 +9,10 @@
 #include "db/distance.hpp"
 #include "kernels/catalog.hpp"
 #include "kernels/validity.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/lookup/known.hpp"
 
-namespace greta::property_test {
+namespace greta::test::property_test {
 namespace {
 
 using test::card;
@@ -116,4 +117,4 @@ TEST(LookupProperty, AnswersByTheRules) {
 }
 
 }  // namespace
-}  // namespace greta::property_test
+}  // namespace greta::test::property_test

@@ -3,10 +3,11 @@
 #include <cmath>
 
 #include "runtime/pipeline/models/llama_config.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::config_test {
+namespace greta::test::config_test {
 namespace {
 
 using test::expect_refused;
@@ -148,4 +149,4 @@ TEST(Rope, TableHoldsCosinesAndSines) {
 }
 
 }  // namespace
-}  // namespace greta::config_test
+}  // namespace greta::test::config_test

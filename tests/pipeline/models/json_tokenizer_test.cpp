@@ -4,10 +4,11 @@
 #include "runtime/pipeline/models/text/bpe_model.hpp"
 #include "runtime/pipeline/models/text/word_splitter.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::json_tokenizer_test {
+namespace greta::test::json_tokenizer_test {
 namespace {
 
 using nlohmann::json;
@@ -302,4 +303,4 @@ TEST_F(JsonTokenizer, MutationsAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace greta::json_tokenizer_test
+}  // namespace greta::test::json_tokenizer_test

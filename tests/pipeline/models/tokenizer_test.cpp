@@ -6,10 +6,11 @@
 
 #include "runtime/pipeline/models/llama_weights.hpp"
 #include "runtime/pipeline/models/text/merges.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::tokenizer_test {
+namespace greta::test::tokenizer_test {
 namespace {
 
 using test::expect_refused;
@@ -175,4 +176,4 @@ TEST(ScoreTokenizer, LongTextsAreNoTrouble) {
 }
 
 }  // namespace
-}  // namespace greta::tokenizer_test
+}  // namespace greta::test::tokenizer_test

@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "runtime/pipeline/models/tokenizer.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::utf8_test {
+namespace greta::test::utf8_test {
 namespace {
 
 TEST(Utf8, KnowsWhatIsWellFormed) {
@@ -56,4 +57,4 @@ TEST(TextStream, ReplacesWhatCannotBecomeACharacter) {
 }
 
 }  // namespace
-}  // namespace greta::utf8_test
+}  // namespace greta::test::utf8_test

@@ -2,10 +2,11 @@
 
 #include "runtime/pipeline/models/formats/safetensors.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
+#include "tests/layers.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
-namespace greta::weights_test {
+namespace greta::test::weights_test {
 namespace {
 
 using test::expect_refused;
@@ -264,4 +265,4 @@ TEST(HuggingFace, MutationsAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace greta::weights_test
+}  // namespace greta::test::weights_test

@@ -29,7 +29,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 constexpr std::chrono::seconds check_deadline{120};  // of a health check
@@ -408,4 +408,4 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
   };
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

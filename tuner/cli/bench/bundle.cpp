@@ -25,7 +25,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -297,4 +297,4 @@ void Bundle::write() {
         format_bytes(static_cast<double>(fs::file_size(file_, error))));
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -9,7 +9,7 @@
 #include "tuner/bench/health.hpp"
 #include "tuner/bundle/bundle_files.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// The health of a device.
 struct DeviceHealth {
@@ -45,4 +45,4 @@ class Bundle {
   int failed_ = 0;  ///< configurations whose kernels were added
 };
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -10,7 +10,7 @@
 #include "tuner/cli/probe_json.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 /// Everything about an API's devices but what tells a card from its like.
@@ -61,4 +61,4 @@ void add_bundle_commands(CLI::App& app, Action& action) {
   add("failed-choice", "Write what a configuration was made of (internal)", write_choice);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

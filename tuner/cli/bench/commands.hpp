@@ -5,7 +5,7 @@
 
 #include "tuner/cli/tool.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 // Each adds options or a command of greta-bench and sets `action`.
 
@@ -22,4 +22,4 @@ void add_bundle_commands(CLI::App& app, Action& action);
 void add_calls_command(CLI::App& app, Action& action);
 void add_schema_command(CLI::App& app, Action& action);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -12,7 +12,7 @@
 #include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct CompareOptions {
@@ -164,4 +164,4 @@ void add_compare_command(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return compare(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

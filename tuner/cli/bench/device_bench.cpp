@@ -11,7 +11,7 @@
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/report/format.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options& options)
     : options_(options), db_(db) {
@@ -120,4 +120,4 @@ std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
   return list;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -14,7 +14,7 @@
 #include "tuner/bench/preset.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// One device that is benchmarked: open in this process for timing, and in a worker for checking.
 class DeviceBench {
@@ -60,4 +60,4 @@ class DeviceBench {
   std::map<LookupOrigin, std::size_t> origins_;  // of problems
 };
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

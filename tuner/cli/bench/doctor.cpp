@@ -19,7 +19,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct DoctorOptions {
@@ -181,4 +181,4 @@ void add_check_command(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -8,7 +8,7 @@
 #include "runtime/device/backend.hpp"
 #include "tuner/bench/health.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// Runs health checks on a device, each in a process of its own, prints a line for each on
 /// `stream`, and records in the database what fails and what does not fail any more. After a failed
@@ -20,4 +20,4 @@ std::vector<Health> run_doctor(const ProbedDevice& device, TunedDb& db,
 /// How many of them failed.
 int failures_of(const std::vector<Health>& checks);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

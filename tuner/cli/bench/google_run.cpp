@@ -17,7 +17,7 @@
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 /// Says on standard error how far the run is: one live line on a terminal, else a line for each
@@ -255,4 +255,4 @@ bool GoogleRun::run() {
   return !own_output;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -6,7 +6,7 @@
 
 #include "tuner/bench/benchmark.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// Benchmarks run by Google Benchmark: each is one of its benchmarks with manual times, each
 /// repetition of it one block of samples.
@@ -39,4 +39,4 @@ struct GoogleRun {
   bool run();
 };
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -6,7 +6,7 @@
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 constexpr auto examples = R"(Examples:
@@ -66,8 +66,8 @@ void add_calls_command(CLI::App& app, Action& action) {
   command->callback([&action] { action = [] { return serve_calls(); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli
 
 int main(int argc, char** argv) {
-  return greta::run(argc, argv);
+  return greta::tuner::cli::run(argc, argv);
 }

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::tuner::cli {
 
 /// What greta-bench was asked for, as text where it is read later.
 struct BenchOptions {
@@ -32,4 +34,4 @@ struct BenchOptions {
   std::vector<std::string> google_flags;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -8,7 +8,7 @@
 
 #include "tuner/cli/tool.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 auto computation(const CsvRow& row) {
@@ -59,4 +59,4 @@ std::vector<std::vector<GoogleRun::Entry>> in_groups(std::vector<GoogleRun::Entr
   return groups;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

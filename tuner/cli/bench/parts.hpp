@@ -6,7 +6,7 @@
 #include "tuner/cli/bench/google_run.hpp"
 #include "tuner/report/csv.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// Whether --filter takes what has this name: a regular expression on a part of it, with a "-" in
 /// front what does not match; empty: all. Throws CommandError for what is no expression.
@@ -24,4 +24,4 @@ std::size_t leave_out(const std::vector<CsvRow>& rows, std::vector<GoogleRun::En
 std::vector<std::vector<GoogleRun::Entry>> in_groups(std::vector<GoogleRun::Entry> entries,
                                                      std::size_t about);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

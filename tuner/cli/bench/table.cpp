@@ -5,7 +5,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/table.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 std::string rate_text(const CsvRow& row) {
@@ -40,4 +40,4 @@ std::string bench_table(const std::vector<TableRow>& rows) {
   return table.text();
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -5,7 +5,7 @@
 
 #include "tuner/report/csv.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// A row of the table, and what it is called there.
 struct TableRow {
@@ -17,4 +17,4 @@ struct TableRow {
 /// Figures of benchmarks for people, a line each.
 std::string bench_table(const std::vector<TableRow>& rows);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

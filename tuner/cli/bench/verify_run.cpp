@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
+#include "kernels/candidates.hpp"
 #include "kernels/catalog.hpp"
-#include "kernels/choices.hpp"
 #include "tuner/cli/bench/parts.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/table.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 void VerifyRun::check(const std::string& name, Benchmark& benchmark, std::vector<TableRow>& rows,
                       const std::atomic<bool>& stop) const {
@@ -44,7 +44,7 @@ void VerifyRun::check_random(Evaluator& evaluator, std::vector<TableRow>& rows,
     total.row.status = "ok";
     std::uint64_t at = seed;
     for (const auto& [problem, config] :
-         random_choices(*kernel_template, evaluator.device(), {}, count, seed)) {
+         random_candidates(*kernel_template, evaluator.device(), {}, count, seed)) {
       if (stop) break;
       const bool plain = limits.inputs == InputStyle::plain;  // they take turns
       limits.inputs = plain ? InputStyle::adversarial : InputStyle::plain;
@@ -80,4 +80,4 @@ std::string verify_table(const std::vector<TableRow>& rows) {
   return table.text();
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

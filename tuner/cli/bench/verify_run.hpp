@@ -8,7 +8,7 @@
 #include "tuner/cli/bench/table.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// Benchmarks that are checked and not timed. Each adds a row, whose samples are how many checks
 /// were right.
@@ -30,4 +30,4 @@ struct VerifyRun {
 /// Rows of checks for people, a line each.
 std::string verify_table(const std::vector<TableRow>& rows);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

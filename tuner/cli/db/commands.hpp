@@ -2,7 +2,7 @@
 
 #include "tuner/cli/tool.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 // Each adds one subcommand and sets `action` when it is chosen.
 void add_export_command(CLI::App& app, Action& action);
@@ -16,4 +16,4 @@ void add_requalify_command(CLI::App& app, Action& action);
 void add_upgrade_command(CLI::App& app, Action& action);
 void add_verify_command(CLI::App& app, Action& action);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -15,7 +15,7 @@
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct ExportOptions {
@@ -204,4 +204,4 @@ void add_export_command(CLI::App& app, Action& action) {
       [&action, options] { action = [options] { return export_results(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

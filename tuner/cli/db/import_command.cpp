@@ -14,7 +14,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct ImportOptions {
@@ -116,4 +116,4 @@ void add_import_command(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return import_file(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

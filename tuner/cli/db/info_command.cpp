@@ -12,7 +12,7 @@
 #include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct InfoOptions {
@@ -142,4 +142,4 @@ void add_info_command(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return info(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -13,7 +13,7 @@
 #include "tuner/report/report.hpp"
 #include "tuner/report/table.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct ListOptions {
@@ -111,4 +111,4 @@ void add_list_command(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return list(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -1,6 +1,6 @@
 #include "tuner/cli/db/commands.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 constexpr auto examples = R"(Examples:
@@ -32,11 +32,11 @@ void add_commands(CLI::App& app, Action& action) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::tuner::cli
 
 int main(int argc, char** argv) {
-  return greta::run_tool(
+  return greta::tuner::cli::run_tool(
       {"greta-db", "Looks into GRETA's databases of tuned kernels, and takes care of them.",
-       greta::examples, greta::add_commands},
+       greta::tuner::cli::examples, greta::tuner::cli::add_commands},
       argc, argv);
 }

@@ -11,7 +11,7 @@
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct MergeOptions {
@@ -123,4 +123,4 @@ void add_merge_command(CLI::App& app, Action& action) {
       [&action, options] { action = [options] { return merge_databases(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -11,7 +11,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct PruneOptions {
@@ -152,4 +152,4 @@ void add_prune_command(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return prune(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

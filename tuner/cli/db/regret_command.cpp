@@ -23,7 +23,7 @@
 #include "tuner/report/table.hpp"
 #include "tuner/session/regret_rounds.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct RegretOptions {
@@ -219,4 +219,4 @@ void add_regret_command(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return regret(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -19,7 +19,7 @@
 #include "tuner/report/report.hpp"
 #include "tuner/session/requalify.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct RequalifyOptions {
@@ -181,4 +181,4 @@ void add_requalify_command(CLI::App& app, Action& action) {
       [&action, options] { action = [options] { return requalify_results(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

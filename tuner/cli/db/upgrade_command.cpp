@@ -6,7 +6,7 @@
 #include "tuner/cli/result_options.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 void add_upgrade_command(CLI::App& app, Action& action) {
   auto* command =
@@ -23,4 +23,4 @@ void add_upgrade_command(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

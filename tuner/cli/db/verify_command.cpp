@@ -9,7 +9,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct VerifyOptions {
@@ -85,4 +85,4 @@ void add_verify_command(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return verify(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

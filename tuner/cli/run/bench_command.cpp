@@ -22,7 +22,7 @@
 #include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct BenchOptions {
@@ -239,4 +239,4 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return bench(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

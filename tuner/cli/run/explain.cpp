@@ -8,7 +8,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/table.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 /// "layer 3 attention" without its layer.
@@ -89,4 +89,4 @@ void visit_passes(LlamaRunner& runner, std::span<const std::int32_t> prompt,
   visit(1, runner.pass(1));
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

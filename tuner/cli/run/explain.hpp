@@ -7,7 +7,7 @@
 
 #include "runtime/pipeline/llama/runner.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// What a pass runs, as a table: operation by operation, those of all layers together, with the
 /// configuration, where it came from and what it gains over the default. `times`: of each
@@ -22,4 +22,4 @@ using PassVisit = std::function<void(std::int64_t tokens, const PipelineGraph& p
 void visit_passes(LlamaRunner& runner, std::span<const std::int32_t> prompt,
                   const PassVisit& visit);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -14,7 +14,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -166,4 +166,4 @@ void Generation::report() const {
         full ? fmt::format("; the cache of {} tokens is full", runner_->capacity()) : "");
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

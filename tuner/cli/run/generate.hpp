@@ -11,7 +11,7 @@
 #include "runtime/pipeline/models/tokenizer.hpp"
 #include "tuner/cli/model_options.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 struct GenerateOptions {
   RuntimeChoice runtime;
@@ -65,4 +65,4 @@ class Generation {
   double prompt_s_ = 0, decode_s_ = 0;
 };
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

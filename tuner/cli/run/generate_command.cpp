@@ -17,7 +17,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 /// Whether there can be a file: refused before anything runs.
@@ -152,4 +152,4 @@ void add_generate_options(CLI::App& app, Action& action) {
   action = [options] { return generate(*options); };
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

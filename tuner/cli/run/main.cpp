@@ -1,6 +1,6 @@
 #include "tuner/cli/run/commands.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 constexpr auto examples = R"(Examples:
@@ -16,14 +16,14 @@ void add_commands(CLI::App& app, Action& action) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::tuner::cli
 
 int main(int argc, char** argv) {
-  return greta::run_tool({"greta-run",
-                          "Runs a Llama with the kernels that a tuned database names.",
-                          greta::examples,
-                          greta::add_commands,
-                          false,
-                          {"--prompt"}},
-                         argc, argv);
+  return greta::tuner::cli::run_tool({"greta-run",
+                                      "Runs a Llama with the kernels that a tuned database names.",
+                                      greta::tuner::cli::examples,
+                                      greta::tuner::cli::add_commands,
+                                      false,
+                                      {"--prompt"}},
+                                     argc, argv);
 }

@@ -13,7 +13,7 @@
 #include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 /// Telemetry goes to a trace as long as this lives.
@@ -117,4 +117,4 @@ int trace_layers(Generation& generation) {
   return exit_done;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -4,7 +4,7 @@
 
 #include "tuner/cli/run/generate.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// Generates, and writes what host and device do meanwhile as a trace for Perfetto: then every
 /// operation is launched by itself.
@@ -14,4 +14,4 @@ void write_model_trace(Generation& generation, const std::filesystem::path& file
 /// layer and stage that passes its bound, or what came closest; returns the exit code.
 int trace_layers(Generation& generation);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

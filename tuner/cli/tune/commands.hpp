@@ -2,7 +2,7 @@
 
 #include "tuner/cli/tool.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 // Each adds one subcommand (or one for each operation of the catalog) and sets `action` when it is
 // chosen.
@@ -16,4 +16,4 @@ void add_verify_command(CLI::App& app, Action& action);
 void add_compile_command(CLI::App& app, Action& action);
 void add_run_case_command(CLI::App& app, Action& action);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -16,7 +16,7 @@
 #include "tuner/compile/target_compiler.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -101,12 +101,12 @@ std::unique_ptr<TargetCompiler> open_target(const CompileOptions& options) {
 }
 
 /// What is to be compiled. All input is checked here.
-std::vector<Choice> choices(const KernelTemplate& kernel_template, const CompileOptions& options,
-                            const DeviceInfo& target, std::uint64_t seed) {
+std::vector<Candidate> choices(const KernelTemplate& kernel_template, const CompileOptions& options,
+                               const DeviceInfo& target, std::uint64_t seed) {
   return options.random.empty()
-             ? choices_of_problem(kernel_template, options.choice, target, seed)
-             : choices_of_random_problems(kernel_template, options.choice, target, "--random",
-                                          options.random, seed);
+             ? candidates_of_problem(kernel_template, options.choice, target, seed)
+             : candidates_of_random_problems(kernel_template, options.choice, target, "--random",
+                                             options.random, seed);
 }
 
 /// DIR itself for one configuration, else a numbered folder in it for each.
@@ -115,9 +115,9 @@ fs::path case_folder(const CompileOptions& options, std::size_t index) {
 }
 
 void check_cases(const KernelTemplate& kernel_template, const CompileOptions& options,
-                 const DeviceInfo& target, const std::vector<Choice>& wanted) {
+                 const DeviceInfo& target, const std::vector<Candidate>& wanted) {
   if (options.emit_case.empty()) return;
-  for (const Choice& choice : wanted) {
+  for (const Candidate& choice : wanted) {
     if (auto possible = check_case(kernel_template, choice.problem); !possible) {
       refuse("--emit-case: " + possible.failure().message);
     }
@@ -254,4 +254,4 @@ void add_compile_command(CLI::App& app, Action& action) {
     add_compiled_operation(*command, action, *kernel_template);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -8,7 +8,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct Found {
@@ -127,4 +127,4 @@ void add_devices_command(CLI::App& app, Action& action) {
   command->callback([&action, as_json] { action = [as_json] { return list_devices(*as_json); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

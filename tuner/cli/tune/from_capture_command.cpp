@@ -9,7 +9,7 @@
 #include "tuner/cli/tune/task_list.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 /// What took an application's time on one device is not what does on another: told, no error.
@@ -52,4 +52,4 @@ void add_from_capture_command(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -1,6 +1,6 @@
 #include "tuner/cli/tune/commands.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 constexpr auto examples = R"(Examples:
@@ -27,13 +27,13 @@ void add_commands(CLI::App& app, Action& action) {
 }
 
 }  // namespace
-}  // namespace greta
+}  // namespace greta::tuner::cli
 
 int main(int argc, char** argv) {
-  return greta::run_tool(
+  return greta::tuner::cli::run_tool(
       {"greta-tune",
        "GRETA finds the fastest correct GPU kernel for an operation, a shape and a device, "
        "and remembers it.",
-       greta::examples, greta::add_commands},
+       greta::tuner::cli::examples, greta::tuner::cli::add_commands},
       argc, argv);
 }

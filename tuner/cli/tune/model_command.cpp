@@ -1,7 +1,7 @@
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/model_tuning.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 void add_model_command(CLI::App& app, Action& action) {
   auto* command =
@@ -16,4 +16,4 @@ void add_model_command(CLI::App& app, Action& action) {
       [&action, options] { action = [options] { return ModelTuning(*options).run(); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -15,7 +15,7 @@
 #include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 // Two ways to run a model are compared after so many rounds, until one is faster for sure: each
@@ -300,4 +300,4 @@ int ModelTuning::run() {
   return exit_done;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -11,7 +11,7 @@
 #include "tuner/cli/tune/task_list.hpp"
 #include "tuner/measure/statistics.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 struct ModelTuningOptions {
   TuningOptions tuning;
@@ -69,4 +69,4 @@ class ModelTuning {
                                    ///< that runs anything else
 };
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -6,7 +6,7 @@
 #include "tuner/report/operations_text.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 void add_operations_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("operations", "List the operations and their variants");
@@ -20,4 +20,4 @@ void add_operations_command(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -7,7 +7,7 @@
 #include "tuner/cli/tune/task_list.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 int tune_preset(const std::string& wanted, TuningOptions options) {
@@ -37,4 +37,4 @@ void add_preset_command(CLI::App& app, Action& action) {
   });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

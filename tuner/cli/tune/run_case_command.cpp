@@ -10,7 +10,7 @@
 #include "tuner/compile/run_case.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 struct RunCaseOptions {
@@ -108,4 +108,4 @@ void add_run_case_command(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [options] { return run_cases(*options); }; });
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -10,7 +10,7 @@
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 constexpr double least_s = 3;  ///< in which a problem can be tuned at all
@@ -86,4 +86,4 @@ std::vector<TuningTask> tasks_by_time(std::vector<WeightedProblem> problems,
   return tasks;
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -5,7 +5,7 @@
 
 #include "tuner/cli/tuning.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 
 /// Tunes tasks in their order. Prints a line or two for each, unless options.json; adds what
 /// reports say to `report`, as "results" and "comparisons". Returns whether each has a winner.
@@ -24,4 +24,4 @@ struct WeightedProblem {
 std::vector<TuningTask> tasks_by_time(std::vector<WeightedProblem> problems,
                                       const std::string& budget);
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

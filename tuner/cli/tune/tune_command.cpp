@@ -9,7 +9,7 @@
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 /// One operation's own options, as text; the catalog turns them into a problem.
@@ -74,4 +74,4 @@ void add_tune_commands(CLI::App& app, Action& action) {
   for (const auto* kernel_template : catalog()) add_operation(app, action, *kernel_template);
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

@@ -21,7 +21,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
-namespace greta {
+namespace greta::tuner::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -59,7 +59,7 @@ std::string types_of(const Problem& problem) {
   return fmt::format("{} to {}", to_string(problem.dtype), to_string(problem.out_dtype));
 }
 
-Verification verify(Evaluator& evaluator, const std::map<std::size_t, Choice>& choices,
+Verification verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>& choices,
                     std::uint64_t seed, const VerifyOptions& options,
                     std::optional<Coverage> coverage) {
   Verification result{evaluator.device(), seed, {}, 0, {}, choices.size(), std::move(coverage)};
@@ -151,13 +151,13 @@ bool draws_problems(const VerifyOptions& options) {
 }
 
 /// What is to be verified. All input is checked here.
-std::vector<Choice> choices(const KernelTemplate& kernel_template, const VerifyOptions& options,
-                            const DeviceInfo& device, std::uint64_t seed) {
+std::vector<Candidate> choices(const KernelTemplate& kernel_template, const VerifyOptions& options,
+                               const DeviceInfo& device, std::uint64_t seed) {
   auto chosen =
       draws_problems(options)
-          ? choices_of_random_problems(kernel_template, options.choice, device, "--problems",
-                                       options.problems.empty() ? "200" : options.problems, seed)
-          : choices_of_problem(kernel_template, options.choice, device, seed);
+          ? candidates_of_random_problems(kernel_template, options.choice, device, "--problems",
+                                          options.problems.empty() ? "200" : options.problems, seed)
+          : candidates_of_problem(kernel_template, options.choice, device, seed);
   if (chosen.empty()) {
     throw CommandError(exit_usage, fmt::format("{} has no configuration on {}",
                                                kernel_template.name, device.id()));
@@ -167,11 +167,11 @@ std::vector<Choice> choices(const KernelTemplate& kernel_template, const VerifyO
 }
 
 /// By their numbers, from 1: those that --only names, or all.
-std::map<std::size_t, Choice> numbered(std::vector<Choice> choices, const std::string& only) {
-  std::map<std::size_t, Choice> by_number;
+std::map<std::size_t, Candidate> numbered(std::vector<Candidate> choices, const std::string& only) {
+  std::map<std::size_t, Candidate> by_number;
   for (std::size_t i = 0; i < choices.size(); ++i) by_number.emplace(i + 1, std::move(choices[i]));
   if (only.empty()) return by_number;
-  std::map<std::size_t, Choice> named;
+  std::map<std::size_t, Candidate> named;
   for (const auto& word : CLI::detail::split(only, ',')) {
     const auto number = read_count("--only", word, choices.size());
     named.insert(by_number.extract(number));
@@ -181,7 +181,7 @@ std::map<std::size_t, Choice> numbered(std::vector<Choice> choices, const std::s
 
 /// Writes the kernels of each as FOLDER/NUMBER-KERNEL.glsl or .hip.
 void write_sources(const KernelTemplate& kernel_template, const DeviceInfo& device,
-                   const std::map<std::size_t, Choice>& choices, const fs::path& folder) {
+                   const std::map<std::size_t, Candidate>& choices, const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   for (const auto& [number, choice] : choices) {
@@ -264,4 +264,4 @@ void add_verify_command(CLI::App& app, Action& action) {
   }
 }
 
-}  // namespace greta
+}  // namespace greta::tuner::cli

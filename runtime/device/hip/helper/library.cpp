@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <utility>
 
-namespace greta::hip {
+namespace greta::device::hip {
 namespace {
 
 /// "5.2.21153" of a library whose file is libamdhip64.so.5.2.21153; empty where its name says less.
@@ -120,4 +120,4 @@ Result<std::string> CompilerLibrary::compile(const std::string& source,
   return code;
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -8,7 +8,7 @@
 #include "runtime/device/dynamic_library.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 /// One of the two libraries that compile kernels at run time. Function for function they are the
 /// same, and differ in their names.
@@ -61,4 +61,4 @@ class CompilerLibrary {
   std::string version_;
 };
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -22,7 +22,7 @@
 
 namespace {
 
-using greta::hip::CompilerLibrary;
+using greta::device::hip::CompilerLibrary;
 
 bool write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
@@ -49,8 +49,9 @@ int run(std::span<char* const> arguments, int output) {
     fmt::print(stderr, "usage: greta-compile-helper hiprtc|nvrtc --version|OPTION...\n");
     return 2;
   }
-  const auto library = CompilerLibrary::open(name == "hiprtc" ? greta::hip::hiprtc_interface()
-                                                              : greta::hip::nvrtc_interface());
+  const auto library =
+      CompilerLibrary::open(name == "hiprtc" ? greta::device::hip::hiprtc_interface()
+                                             : greta::device::hip::nvrtc_interface());
   if (!library) {
     fmt::print(stderr, "{}\n", library.failure().message);
     return 3;

@@ -12,7 +12,7 @@
 
 #include "runtime/device/hip/host/sanitizer.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 namespace {
 
@@ -407,4 +407,4 @@ Fault BlockRunner::interruption() const {
   return {true, fmt::format("an access to the illegal address {} by {}", signal_address_, who)};
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

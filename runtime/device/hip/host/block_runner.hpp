@@ -10,7 +10,7 @@
 #include "runtime/device/hip/host/fiber.hpp"
 #include "runtime/device/hip/host/language/abi.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 /// Why a block did not come to its end.
 struct Fault {
@@ -102,4 +102,4 @@ class BlockRunner {
   const void* signal_address_ = nullptr;
 };
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

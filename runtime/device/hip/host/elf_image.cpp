@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 namespace {
 
 #if defined(__aarch64__)
@@ -95,4 +95,4 @@ ElfSummary summarise(std::span<const std::byte> library) {
   return summary;
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace greta::hip::host {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device::hip::host {
 
 /// What the symbols of a kernel's library say.
 struct ElfSummary {
@@ -23,4 +25,4 @@ std::size_t library_bytes(const void* image);
 /// For a library.
 ElfSummary summarise(std::span<const std::byte> library);
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

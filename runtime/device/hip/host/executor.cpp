@@ -9,7 +9,7 @@
 
 #include "runtime/device/hip/host/faults.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 struct Executor::Run {
   explicit Run(const Job& its_job) : job(its_job) {
@@ -106,4 +106,4 @@ std::optional<Fault> Executor::run(const Job& job, const std::atomic<bool>& canc
   return std::move(run.fault);
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

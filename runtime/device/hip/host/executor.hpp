@@ -14,7 +14,7 @@
 #include "runtime/device/hip/host/block_runner.hpp"
 #include "runtime/device/hip/host/library.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 /// A kernel's launch: its blocks run in parallel, in no order.
 struct Job {
@@ -51,4 +51,4 @@ class Executor {
   std::vector<Worker> workers_;
 };
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -8,7 +8,7 @@
 #include "runtime/device/hip/host/block_runner.hpp"
 #include "runtime/device/hip/host/sanitizer.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 // Ignored unless a handler is set, so nobody is hurt by one that comes late.
 const int stop_signal = SIGURG;
@@ -84,4 +84,4 @@ FaultGuard::~FaultGuard() {
   sigaltstack(&none, nullptr);
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

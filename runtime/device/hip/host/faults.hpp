@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <memory>
 
-namespace greta::hip::host {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device::hip::host {
 
 class BlockRunner;
 
@@ -26,4 +28,4 @@ class FaultGuard {
 /// middle of a call; then it has no effect.
 extern const int stop_signal;
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -10,7 +10,7 @@
 #include "runtime/device/hip/host/fiber_switch.hpp"
 #include "runtime/device/hip/host/sanitizer.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 namespace {
 
 std::size_t page_bytes() {
@@ -89,4 +89,4 @@ bool Fiber::overflowed(const void* address) const {
   return memory_ != nullptr && at >= memory_ && at < low_;
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

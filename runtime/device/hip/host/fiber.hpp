@@ -4,7 +4,7 @@
 
 #include "runtime/device/hip/host/sanitizer.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 /// A flow of control with a stack of its own. One OS thread runs a fiber at a time, always the
 /// same. A fiber that was left may be abandoned: nothing on its stack is destroyed then.
@@ -45,4 +45,4 @@ class Fiber {
   bool sanitized_ = address_sanitizer().loaded();
 };
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -112,7 +112,7 @@ constexpr int argument_word = 0, body_word = 1, start_word = 11;
 
 #endif
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 void* prepare_stack(std::byte* top, void (*body)(void*), void* argument) {
   void** const words = reinterpret_cast<void**>(top) - saved_words - 2;  // nobody is returned to
@@ -123,7 +123,7 @@ void* prepare_stack(std::byte* top, void (*body)(void*), void* argument) {
   return words;
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host
 
 #else
 
@@ -138,7 +138,7 @@ extern "C" void greta_fiber_switch(void** save, void* load) {
   swapcontext(&here, static_cast<ucontext_t*>(load));
 }
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 namespace {
 
@@ -171,6 +171,6 @@ void* prepare_stack(std::byte* top, void (*body)(void*), void* argument) {
   return context;
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host
 
 #endif

@@ -14,7 +14,7 @@
 #include "runtime/device/hip/host/modules.hpp"
 #include "runtime/device/hip/host/state.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 namespace {
 
@@ -208,4 +208,4 @@ Functions functions() {
   return hip;
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

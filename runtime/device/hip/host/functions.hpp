@@ -2,7 +2,7 @@
 
 #include "runtime/device/hip/functions.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 /// HIP's functions by means of the CPU. Memory is the process's own.
 Functions functions();
@@ -17,4 +17,4 @@ const char* imitated(int device);
 /// Its number in kernels, the macro GRETA_HOST: 80, 942, 1100 or 1201.
 int imitated_number(int device);
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -23,7 +23,7 @@
 #include "runtime/device/process.hpp"
 #include "runtime/device/text.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 namespace {
 
 constexpr std::string_view language_folder = "runtime/device/hip/host/language/";
@@ -297,4 +297,4 @@ Result<KernelStatistics> read_statistics(std::span<const std::byte> library, con
   return statistics;
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -9,7 +9,7 @@
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/kernel_source.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 /// A C++ compiler on this machine.
 struct FoundCompiler {
@@ -33,4 +33,4 @@ std::string compilation_text(const KernelSource& source);
 Result<KernelStatistics> read_statistics(std::span<const std::byte> library,
                                          const std::string& entry);
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -12,7 +12,7 @@
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/version.hpp"
 
-namespace greta::hip {
+namespace greta::device::hip {
 namespace host {
 namespace {
 
@@ -67,4 +67,4 @@ Result<Platform> host_platform() {
   return platform;
 }
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

@@ -4,9 +4,9 @@
 
 #include "runtime/device/embedded_file.hpp"
 
-namespace greta {
+namespace greta::device {
 
 /// The files of runtime/device/hip/host/language.
 const std::vector<EmbeddedFile>& host_language_files();
 
-}  // namespace greta
+}  // namespace greta::device

@@ -12,7 +12,7 @@
 
 #include "runtime/device/hip/host/sanitizer.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 namespace {
 
 /// A path to an open file that no other call gives: the loader takes equal paths for one library,
@@ -96,4 +96,4 @@ Result<Library::Copy> Library::load_copy() const {
   return unavailable("a kernel's library can't be loaded: " + why);
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

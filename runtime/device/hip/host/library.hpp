@@ -11,7 +11,7 @@
 #include "runtime/device/hip/host/language/abi.hpp"
 #include "runtime/device/result.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 /// A kernel's library, loaded once for each OS thread that runs blocks of it, so that what is
 /// __shared__ is a plain static variable of each copy.
@@ -46,4 +46,4 @@ class Library {
   std::deque<Copy> copies_;  ///< by worker; what nobody used has no handle
 };
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -12,7 +12,7 @@
 #include "runtime/device/hip/host/functions.hpp"
 #include "runtime/device/hip/host/state.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 namespace {
 
@@ -110,4 +110,4 @@ hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsi
   });
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -4,7 +4,7 @@
 
 #include "runtime/device/hip/functions.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 // HIP's functions for kernels, as in the function table.
 
@@ -18,4 +18,4 @@ hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsi
 /// Bytes of the argument block that a kernel takes.
 std::uint32_t argument_bytes(hipFunction_t function);
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -3,7 +3,7 @@
 #include <thread>
 #include <utility>
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 void Failed::set(Fault fault) {
   const std::lock_guard lock(mutex_);
@@ -112,4 +112,4 @@ std::chrono::steady_clock::time_point Marker::time() const {
   return time_;
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

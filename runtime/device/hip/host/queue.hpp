@@ -12,7 +12,7 @@
 
 #include "runtime/device/hip/host/executor.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 /// The first failure on a device, which sticks to it: no command does anything after it.
 class Failed {
@@ -81,4 +81,4 @@ class Marker {
   std::chrono::steady_clock::time_point time_;
 };
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 namespace {
 
 template <typename Function>
@@ -26,4 +26,4 @@ const AddressSanitizer& address_sanitizer() {
   return runtime;
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

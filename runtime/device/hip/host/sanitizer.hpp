@@ -2,7 +2,9 @@
 
 #include <cstddef>
 
-namespace greta::hip::host {
+#include "runtime/device/layers.hpp"
+
+namespace greta::device::hip::host {
 
 /// AddressSanitizer's runtime, where the process has it: built in, or loaded ahead of everything.
 struct AddressSanitizer {
@@ -16,4 +18,4 @@ struct AddressSanitizer {
 
 const AddressSanitizer& address_sanitizer();
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -11,7 +11,7 @@
 #include "runtime/device/process.hpp"
 #include "runtime/device/text.hpp"
 
-namespace greta {
+namespace greta::device {
 namespace {
 
 constexpr std::chrono::seconds deadline{60};
@@ -94,4 +94,4 @@ std::string sanitizer_summary(std::string_view output) {
   return place.empty() ? summary : summary.substr(0, kind_end) + " at " + place;
 }
 
-}  // namespace greta
+}  // namespace greta::device

@@ -5,7 +5,7 @@
 
 #include "runtime/device/hip/host/functions.hpp"
 
-namespace greta::hip::host {
+namespace greta::device::hip::host {
 
 namespace {
 
@@ -116,4 +116,4 @@ std::string error_string(hipError_t error) {
   return detail.error == error ? detail.text : "";
 }
 
-}  // namespace greta::hip::host
+}  // namespace greta::device::hip::host

@@ -16,7 +16,7 @@
 
 // What HIP's handles point to on this platform, and what the process has on its devices.
 
-namespace greta::hip {
+namespace greta::device::hip {
 
 struct hipStream {
   explicit hipStream(std::shared_ptr<host::Failed> failed) : queue(std::move(failed)) {}
@@ -123,4 +123,4 @@ std::string error_string(hipError_t error);
 
 }  // namespace host
 
-}  // namespace greta::hip
+}  // namespace greta::device::hip

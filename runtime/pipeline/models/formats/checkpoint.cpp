@@ -6,7 +6,7 @@
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/models/formats/llama_files.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 constexpr std::size_t header_numbers = 7;
@@ -121,4 +121,4 @@ LlamaModel load_checkpoint(const std::filesystem::path& path) {
   return model;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

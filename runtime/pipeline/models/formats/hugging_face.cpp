@@ -10,7 +10,7 @@
 #include "runtime/pipeline/models/formats/llama_files.hpp"
 #include "runtime/pipeline/models/formats/safetensors.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 namespace fs = std::filesystem;
@@ -172,4 +172,4 @@ LlamaModel load_llama(const fs::path& path) {
   return fs::is_directory(path, none) ? load_hugging_face(path) : load_checkpoint(path);
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -9,7 +9,7 @@
 
 #include "runtime/device/result.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// A value for messages, cut to a few words.
@@ -103,4 +103,4 @@ std::string JsonFields::text(const std::string& key,
   return value.get<std::string>();
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

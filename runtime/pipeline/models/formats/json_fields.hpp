@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::runtime {
 
 /// Parses a file that nobody vouches for. Throws Error with one line for what is no JSON, and for
 /// an object that has a key twice. `name` is the file's, for messages.
@@ -40,4 +42,4 @@ class JsonFields {
   std::string name_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -5,7 +5,7 @@
 
 #include "runtime/pipeline/models/llama_weights.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 // The kinds of files behind load_llama(). Both throw Error with one line.
 
@@ -18,4 +18,4 @@ LlamaModel load_checkpoint(const std::filesystem::path& path);
 /// A folder of Hugging Face's LlamaForCausalLM.
 LlamaModel load_hugging_face(const std::filesystem::path& folder);
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -8,7 +8,7 @@
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/models/formats/json_fields.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 constexpr std::uint64_t longest_header = 100'000'000;
@@ -126,4 +126,4 @@ SafeTensors SafeTensors::open(const std::filesystem::path& path) {
   return result;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

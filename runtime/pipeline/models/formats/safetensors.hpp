@@ -13,7 +13,7 @@
 #include "kernels/model/dtype.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// One tensor of a safetensors file.
 struct SafeTensor {
@@ -41,4 +41,4 @@ class SafeTensors {
   std::map<std::string, SafeTensor> tensors_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -8,7 +8,7 @@
 #include "runtime/device/result.hpp"
 #include "runtime/device/utf8.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// Bytes that stand for themselves, as the characters U+0021 … U+00FF.
@@ -196,4 +196,4 @@ void BpeModel::encode(std::string_view word, std::vector<std::int32_t>& ids) con
   for (const TextSymbol& symbol : merge_symbols(symbols(word), merge)) ids.push_back(symbol.id);
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -11,7 +11,7 @@
 #include "runtime/pipeline/models/text/merges.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// The bytes that a token of a byte-level vocabulary stands for: its characters are bytes, or stand
 /// for those that aren't printable (U+0100 and up, in order). Nothing where one doesn't.
@@ -60,4 +60,4 @@ class BpeModel {
   bool byte_level_ = false, whole_words_ = false, fuse_unknown_ = false;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -10,7 +10,7 @@
 #include "runtime/pipeline/models/text/text_steps.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 /// Tokens that texts spell out, found before anything else; the longest first.
@@ -135,4 +135,4 @@ std::unique_ptr<Tokenizer> load_json_tokenizer(const MappedFile& file, const Lla
   return std::make_unique<JsonTokenizer>(JsonFields(json, name), config);
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

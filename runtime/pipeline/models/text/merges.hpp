@@ -7,7 +7,9 @@
 #include <queue>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::runtime {
 
 /// A token of a text, on its way to longer ones: bytes begin … end-1.
 struct TextSymbol {
@@ -81,4 +83,4 @@ std::vector<TextSymbol> merge_symbols(std::vector<TextSymbol> symbols, const Fin
   return merged;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

@@ -10,7 +10,7 @@
 #include "runtime/pipeline/models/text/merges.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 constexpr std::int32_t unknown = 0, beginning = 1, end_of_text = 2, controls = 3;
@@ -149,4 +149,4 @@ std::unique_ptr<Tokenizer> load_score_tokenizer(std::shared_ptr<const MappedFile
   return std::make_unique<ScoreTokenizer>(std::move(file), config);
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

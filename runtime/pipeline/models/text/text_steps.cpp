@@ -7,7 +7,7 @@
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 constexpr const char* gpt2_words =
@@ -204,4 +204,4 @@ std::string TextSteps::decode(const std::string& token) const {
   return text;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

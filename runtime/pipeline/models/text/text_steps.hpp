@@ -10,7 +10,7 @@
 #include "runtime/pipeline/models/formats/json_fields.hpp"
 #include "runtime/pipeline/models/text/word_splitter.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 /// What a tokenizer.json does to texts before its model and behind it: the parts `normalizer`,
 /// `pre_tokenizer`, `post_processor` and `decoder`, as far as Llamas have them. Whatever else they
@@ -56,4 +56,4 @@ class TextSteps {
   std::vector<Replacement> undone_;
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

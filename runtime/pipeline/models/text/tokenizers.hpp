@@ -10,7 +10,7 @@
 #include "runtime/pipeline/models/mapped_file.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
 
-namespace greta {
+namespace greta::runtime {
 
 // The kinds of files behind load_tokenizer(). Both throw Error with one line.
 
@@ -35,4 +35,4 @@ using ByteTokens = std::array<std::int32_t, 256>;
 /// Throws Error for text that is no UTF-8.
 void check_prompt(std::string_view text);
 
-}  // namespace greta
+}  // namespace greta::runtime

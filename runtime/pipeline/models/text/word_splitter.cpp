@@ -7,7 +7,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-namespace greta {
+namespace greta::runtime {
 namespace {
 
 constexpr std::size_t longest_pattern = 4096;
@@ -64,4 +64,4 @@ std::vector<std::string_view> WordSplitter::split(std::string_view text) const {
   return words;
 }
 
-}  // namespace greta
+}  // namespace greta::runtime

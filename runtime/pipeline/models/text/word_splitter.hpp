@@ -5,7 +5,9 @@
 #include <string_view>
 #include <vector>
 
-namespace greta {
+#include "runtime/device/layers.hpp"
+
+namespace greta::runtime {
 
 /// Splits texts at the matches of a regular expression with Unicode classes, as those of
 /// tokenizer.json files: \p{L}, (?i:…), (?!…).
@@ -22,4 +24,4 @@ class WordSplitter {
   std::shared_ptr<const void> code_;  ///< PCRE2's
 };
 
-}  // namespace greta
+}  // namespace greta::runtime

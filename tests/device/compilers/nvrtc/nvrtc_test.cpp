@@ -5,8 +5,11 @@
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/cubin.hpp"
 #include "tests/device/compilers/targets.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::hip::nvrtc_test {
+namespace greta::test::nvrtc_test {
+
+using namespace device::hip;
 namespace {
 
 Compiler& nvrtc() {
@@ -75,4 +78,4 @@ TEST(Nvrtc, AnUnknownArchitectureIsNamed) {
 }
 
 }  // namespace
-}  // namespace greta::hip::nvrtc_test
+}  // namespace greta::test::nvrtc_test

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "tests/layers.hpp"
+
 namespace greta::test {
 
 namespace {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/layers.hpp"
+
 namespace greta::test {
 
 /// What a code object for AMD GPUs says of a kernel in it.

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "tests/layers.hpp"
+
 namespace greta::test {
 
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/device/hip/fake/fake_hip.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "tests/device/hip/fake/fake_state.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/layers.hpp"
+
 namespace greta::test {
 
 /// A launch as the fake library saw it.

@@ -8,6 +8,7 @@
 
 #include "tests/device/hip/fake/fake_emulator.hpp"
 #include "tests/device/hip/fake/fake_stream.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tests/device/hip/fake/fake_state.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

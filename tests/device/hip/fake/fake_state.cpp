@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "tests/layers.hpp"
+
 namespace greta::test {
 
 [[gnu::init_priority(200)]] FakeHip fake;  // before it is configured

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/device/hip/fake/fake_hip.hpp"
+#include "tests/layers.hpp"
 
 // A function's name in libamdhip64 or in libcuda.
 #ifdef FAKE_CUDA

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tests/device/hip/fake/fake_memory.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/device/hip/fake/fake_state.hpp"
+#include "tests/layers.hpp"
 
 namespace greta::test {
 

@@ -1,7 +1,7 @@
 // Protects: random choices reach everything that an operation has, and only what is valid; samples
 // of a space are different configurations.
 
-#include "kernels/choices.hpp"
+#include "kernels/candidates.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,22 +10,24 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
+#include "tests/layers.hpp"
 
-namespace greta::choices_test {
+namespace greta::test::candidates_test {
 namespace {
 
 DeviceInfo device(const char* architecture) {
   return architecture_info(architecture).value();
 }
 
-std::string text(const Choice& choice) {
+std::string text(const Candidate& choice) {
   return choice.problem.key() + " | " + choice.config.text();
 }
 
 TEST(RandomChoices, MeetEachInstructionOfAVariant) {
   const DeviceInfo info = device("sm_90");
   std::map<int, int> met;
-  for (const auto& [problem, config] : random_choices(*find_template("gemm"), info, "", 200, 1)) {
+  for (const auto& [problem, config] :
+       random_candidates(*find_template("gemm"), info, "", 200, 1)) {
     if (config.variant == "matrix") ++met[config["INSTR"]];
   }
   EXPECT_EQ(met.size(), 2U);
@@ -34,7 +36,7 @@ TEST(RandomChoices, MeetEachInstructionOfAVariant) {
 
 TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {
   for (const KernelTemplate* kernel_template : catalog()) {
-    const auto choices = random_choices(*kernel_template, device("gfx942"), "", 40, 1);
+    const auto choices = random_candidates(*kernel_template, device("gfx942"), "", 40, 1);
     ASSERT_EQ(choices.size(), 40U);
     std::map<std::string, std::set<std::string>> seen;
     for (const auto& [problem, config] : choices) {
@@ -64,9 +66,9 @@ TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {
 
 TEST(RandomChoices, AreThoseOfTheSeed) {
   const KernelTemplate& gemm = *find_template("gemm");
-  const auto first = random_choices(gemm, device("gfx1100"), "", 5, 7);
-  const auto again = random_choices(gemm, device("gfx1100"), "", 5, 7);
-  const auto other = random_choices(gemm, device("gfx1100"), "", 5, 8);
+  const auto first = random_candidates(gemm, device("gfx1100"), "", 5, 7);
+  const auto again = random_candidates(gemm, device("gfx1100"), "", 5, 7);
+  const auto other = random_candidates(gemm, device("gfx1100"), "", 5, 8);
   ASSERT_EQ(first.size(), 5U);
   ASSERT_EQ(again.size(), 5U);
   ASSERT_EQ(other.size(), 5U);
@@ -78,8 +80,8 @@ TEST(RandomChoices, AreThoseOfTheSeed) {
 
 TEST(RandomChoices, LeaveOutWhatTheDeviceDoesNotHave) {
   const KernelTemplate& gemm = *find_template("gemm");
-  EXPECT_TRUE(random_choices(gemm, device("gfx906"), "matrix", 3, 1).empty());
-  const auto choices = random_choices(gemm, device("gfx1100"), "matrix", 8, 1);
+  EXPECT_TRUE(random_candidates(gemm, device("gfx906"), "matrix", 3, 1).empty());
+  const auto choices = random_candidates(gemm, device("gfx1100"), "matrix", 8, 1);
   EXPECT_EQ(choices.size(), 8U);
   for (const auto& choice : choices) {
     EXPECT_EQ(choice.config.variant, "matrix");
@@ -91,16 +93,16 @@ TEST(SampleChoices, AreDifferentAndOfOneVariant) {
   const KernelTemplate& gemm = *find_template("gemm");
   const auto problem = Problem::parse("gemm dtype=f16 out=f16 m=64 n=64 k=64").value();
   std::set<std::string> texts;
-  for (const auto& choice : sample_choices(gemm, problem, device("gfx942"), "tiled", 40, 3)) {
+  for (const auto& choice : sample_candidates(gemm, problem, device("gfx942"), "tiled", 40, 3)) {
     EXPECT_EQ(choice.config.variant, "tiled");
     EXPECT_EQ(choice.problem, problem);
     texts.insert(choice.config.text());
   }
   EXPECT_EQ(texts.size(), 40U);
   const auto space = gemm.space(problem, device("gfx942"));
-  EXPECT_EQ(sample_choices(gemm, problem, device("gfx942"), "naive", 1000, 3).size(),
+  EXPECT_EQ(sample_candidates(gemm, problem, device("gfx942"), "naive", 1000, 3).size(),
             space.count("naive"));
 }
 
 }  // namespace
-}  // namespace greta::choices_test
+}  // namespace greta::test::candidates_test

@@ -1,4 +1,4 @@
-#include "kernels/choices.hpp"
+#include "kernels/candidates.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/random_problem.hpp"
 
-namespace greta {
+namespace greta::kernels {
 namespace {
 
 /// Gives values in random order, all of them before any comes again.
@@ -92,7 +92,7 @@ class Dealer {
   }
 
   /// Nothing when no problem has a configuration.
-  std::optional<Choice> deal() {
+  std::optional<Candidate> deal() {
     while (!kinds_.empty()) {
       const Kind kind = kinds_.draw(random_);
       if (auto choice = find(kind)) return choice;
@@ -205,7 +205,7 @@ class Dealer {
     }
   }
 
-  Gain gain(const Choice& choice) const {
+  Gain gain(const Candidate& choice) const {
     Gain gain{unmet(features(template_, choice)), 0};
     each_pair(choice.config,
               [&](const std::string& pair) { gain.pairs += met_pairs_.contains(pair) ? 0 : 1; });
@@ -214,11 +214,11 @@ class Dealer {
 
   /// Of several problems that have the variant, and configurations of each, the one that gains
   /// most.
-  std::optional<Choice> find(const Kind& kind) {
+  std::optional<Candidate> find(const Kind& kind) {
     constexpr int tries = 180, configs = 8, patience = 100;
     const int problems = in_vain_ < patience ? 6 : 1;
     const Variant& variant = template_.variant(kind.variant);
-    std::optional<Choice> best;
+    std::optional<Candidate> best;
     Gain most;
     for (int i = 0, found = 0; i < tries && found < problems; ++i) {
       const auto aimed = i % 2 == 0 ? aim(kind.variant) : std::nullopt;
@@ -233,7 +233,7 @@ class Dealer {
       if (space.count() == 0) continue;
       ++found;
       for (int j = 0; j < configs; ++j) {
-        Choice choice{problem, space.sample(random_)};
+        Candidate choice{problem, space.sample(random_)};
         const Gain gained = gain(choice);
         if (best && gained <= most) continue;
         const LaunchPlan plan = variant.plan(problem, device_, choice.config);
@@ -264,14 +264,15 @@ class Dealer {
 
 }  // namespace
 
-std::vector<Choice> sample_choices(const KernelTemplate& kernel_template, const Problem& problem,
-                                   const DeviceInfo& device, std::string_view variant,
-                                   std::size_t count, std::uint64_t seed) {
+std::vector<Candidate> sample_candidates(const KernelTemplate& kernel_template,
+                                         const Problem& problem, const DeviceInfo& device,
+                                         std::string_view variant, std::size_t count,
+                                         std::uint64_t seed) {
   const Space space = kernel_template.space(problem, device);
   const std::uint64_t there = variant.empty() ? space.count() : space.count(variant);
   std::mt19937_64 random(seed);
   std::set<Config> drawn;
-  std::vector<Choice> choices;
+  std::vector<Candidate> choices;
   while (choices.size() < std::min<std::uint64_t>(count, there)) {
     const Config config = variant.empty() ? space.sample(random) : space.sample(variant, random);
     if (drawn.insert(config).second) choices.push_back({problem, config});
@@ -279,11 +280,11 @@ std::vector<Choice> sample_choices(const KernelTemplate& kernel_template, const 
   return choices;
 }
 
-std::vector<Choice> random_choices(const KernelTemplate& kernel_template, const DeviceInfo& device,
-                                   std::string_view variant, std::size_t count,
-                                   std::uint64_t seed) {
+std::vector<Candidate> random_candidates(const KernelTemplate& kernel_template,
+                                         const DeviceInfo& device, std::string_view variant,
+                                         std::size_t count, std::uint64_t seed) {
   Dealer dealer(kernel_template, device, variant, seed);
-  std::vector<Choice> choices;
+  std::vector<Candidate> choices;
   while (choices.size() < count) {
     auto choice = dealer.deal();
     if (!choice) break;
@@ -292,4 +293,4 @@ std::vector<Choice> random_choices(const KernelTemplate& kernel_template, const 
   return choices;
 }
 
-}  // namespace greta
+}  // namespace greta::kernels

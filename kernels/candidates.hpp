@@ -6,19 +6,20 @@
 
 #include "kernels/model/kernel_template.hpp"
 
-namespace greta {
+namespace greta::kernels {
 
 /// A problem, and a valid configuration for it.
-struct Choice {
+struct Candidate {
   Problem problem;
   Config config;
 };
 
 /// `count` different configurations of a problem; all where there are fewer. Of one variant where
 /// `variant` is not empty.
-std::vector<Choice> sample_choices(const KernelTemplate& kernel_template, const Problem& problem,
-                                   const DeviceInfo& device, std::string_view variant,
-                                   std::size_t count, std::uint64_t seed);
+std::vector<Candidate> sample_candidates(const KernelTemplate& kernel_template,
+                                         const Problem& problem, const DeviceInfo& device,
+                                         std::string_view variant, std::size_t count,
+                                         std::uint64_t seed);
 
 /// Random configurations of random small problems, for testing. Variants, their instructions
 /// (Variant::kernels_by) and types are dealt like cards, each combination that the operation has on
@@ -26,7 +27,8 @@ std::vector<Choice> sample_choices(const KernelTemplate& kernel_template, const 
 /// was not met yet comes first: values of parameters and attributes, and extents that leave parts
 /// incomplete (kernels/coverage.hpp); then pairs of parameters' values. Equal seeds give equal
 /// choices.
-std::vector<Choice> random_choices(const KernelTemplate& kernel_template, const DeviceInfo& device,
-                                   std::string_view variant, std::size_t count, std::uint64_t seed);
+std::vector<Candidate> random_candidates(const KernelTemplate& kernel_template,
+                                         const DeviceInfo& device, std::string_view variant,
+                                         std::size_t count, std::uint64_t seed);
 
-}  // namespace greta
+}  // namespace greta::kernels

@@ -1,0 +1,34 @@
+#pragma once
+
+/// The layers of docs/architecture.md, lowest first. Each is a namespace, and sees the names of the
+/// layers below it. A name that two lower layers have must be qualified: the compiler says so.
+namespace greta {
+
+namespace device {}
+
+namespace kernels {
+using namespace device;
+}
+
+namespace db {
+using namespace device;
+using namespace kernels;
+}  // namespace db
+
+namespace runtime {
+using namespace device;
+using namespace kernels;
+using namespace db;
+}  // namespace runtime
+
+namespace tuner {
+using namespace device;
+using namespace kernels;
+using namespace db;
+
+namespace cli {
+using namespace runtime;
+}
+}  // namespace tuner
+
+}  // namespace greta
