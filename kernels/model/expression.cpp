@@ -11,8 +11,16 @@ namespace {
 /// What an expression without a value is on the stack.
 constexpr std::int64_t undefined = std::numeric_limits<std::int64_t>::min();
 
-std::int64_t checked(bool overflow, std::int64_t result) {
-  return overflow ? undefined : result;
+std::int64_t multiply(std::int64_t a, std::int64_t b) {
+  return __builtin_mul_overflow(a, b, &a) ? undefined : a;
+}
+
+std::int64_t add(std::int64_t a, std::int64_t b) {
+  return __builtin_add_overflow(a, b, &a) ? undefined : a;
+}
+
+std::int64_t subtract(std::int64_t a, std::int64_t b) {
+  return __builtin_sub_overflow(a, b, &a) ? undefined : a;
 }
 
 std::int64_t divide(std::int64_t a, std::int64_t b, bool up) {
@@ -37,22 +45,21 @@ std::int64_t Expression::apply(Step::Kind kind, std::int64_t a, std::int64_t b) 
   if (kind == Step::logical_and) return both(a, b);
   if (kind == Step::logical_or) return either(a, b);
   if (a == undefined || b == undefined) return undefined;
-  std::int64_t result = 0;
   switch (kind) {
     case Step::negative:
       return -a;
     case Step::logical_not:
       return a == 0;
     case Step::product:
-      return checked(__builtin_mul_overflow(a, b, &result), result);
+      return multiply(a, b);
     case Step::quotient:
       return divide(a, b, false);
     case Step::remainder:
       return b == 0 ? undefined : b == -1 ? 0 : a % b;
     case Step::sum:
-      return checked(__builtin_add_overflow(a, b, &result), result);
+      return add(a, b);
     case Step::difference:
-      return checked(__builtin_sub_overflow(a, b, &result), result);
+      return subtract(a, b);
     case Step::less:
       return a < b;
     case Step::less_equal:

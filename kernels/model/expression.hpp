@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/device/result.hpp"
@@ -108,5 +109,21 @@ struct ParameterNames {
   }
 };
 inline constexpr ParameterNames p;
+
+/// The functions of expressions on numbers, so that a formula can be written once for both.
+constexpr std::int64_t min(std::int64_t a, std::int64_t b) {
+  return a < b ? a : b;
+}
+constexpr std::int64_t max(std::int64_t a, std::int64_t b) {
+  return a < b ? b : a;
+}
+constexpr std::int64_t select(bool condition, std::int64_t yes, std::int64_t no) {
+  return condition ? yes : no;
+}
+/// a / b, rounded up; both positive.
+template <std::integral T>
+constexpr T ceil_div(T a, std::type_identity_t<T> b) {
+  return (a + b - 1) / b;
+}
 
 }  // namespace greta::kernels

@@ -31,6 +31,30 @@ std::string no_variant(const std::vector<Alternative>& alternatives, std::string
 
 }  // namespace
 
+Condition::Condition(Expression expression)
+    : parameters_(expression.parameters()), expression_(std::move(expression)) {}
+
+Condition::Condition(std::vector<std::string> parameters,
+                     std::function<bool(const Config&)> function)
+    : parameters_(std::move(parameters)), function_(std::move(function)) {}
+
+bool Condition::holds(const std::string& variant, std::span<const std::int64_t> values) const {
+  if (expression_) return expression_->holds(values);
+  Config seen{variant, {}};  // what it declares, so that it can't read more
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    seen.values.emplace_back(parameters_[i], static_cast<int>(values[i]));
+  }
+  return function_(seen);
+}
+
+bool Condition::holds(const Config& config) const {
+  if (!expression_) return function_(config);
+  std::vector<std::int64_t> values;
+  values.reserve(parameters_.size());
+  for (const std::string& name : parameters_) values.push_back(config[name]);
+  return expression_->holds(values);
+}
+
 struct Space::Tables {
   std::vector<Alternative> alternatives;
   std::vector<SpaceTable> tables;     ///< one for each alternative
@@ -43,17 +67,6 @@ struct Space::Tables {
     const std::size_t position = find(variant);
     if (position == tables.size()) throw Error(no_variant(alternatives, variant));
     return position;
-  }
-
-  Config config(std::size_t position, const Choice& choice) const {
-    const Alternative& alternative = alternatives[position];
-    Config config{alternative.variant, {}};
-    config.values.reserve(choice.size());
-    for (std::size_t i = 0; i < choice.size(); ++i) {
-      const Parameter& parameter = alternative.parameters[i];
-      config.values.emplace_back(parameter.name, parameter.values[choice[i]]);
-    }
-    return config;
   }
 };
 
@@ -81,21 +94,9 @@ std::optional<std::string> domain_error(const Alternative& alternative, const Co
   return std::nullopt;
 }
 
-/// Of a configuration within the Cartesian product.
-Choice choice_of(const Alternative& alternative, const Config& config) {
-  Choice choice;
-  choice.reserve(alternative.parameters.size());
-  for (std::size_t i = 0; i < alternative.parameters.size(); ++i) {
-    const auto& values = alternative.parameters[i].values;
-    const auto found = std::find(values.begin(), values.end(), config.values[i].second);
-    choice.push_back(static_cast<std::uint32_t>(found - values.begin()));
-  }
-  return choice;
-}
-
 const Constraint* first_broken(const Alternative& alternative, const Config& config) {
   for (const Constraint& constraint : alternative.constraints) {
-    if (!constraint.holds(config)) return &constraint;
+    if (!constraint.condition.holds(config)) return &constraint;
   }
   return nullptr;
 }
@@ -164,24 +165,56 @@ std::uint64_t Space::count(std::string_view variant) const {
   return tables_->tables[tables_->need(variant)].count();
 }
 
-Config Space::at(std::uint64_t index) const {
+std::uint64_t Space::count_at(std::uint32_t variant) const {
+  return tables_->tables.at(variant).count();
+}
+
+Choice Space::choice(std::uint64_t index) const {
   if (index >= count()) {
     throw Error(fmt::format("configuration {} of a space of {}", index, count()));
   }
   const auto& before = tables_->before;
   const auto after = std::upper_bound(before.begin(), before.end(), index);
   const auto position = static_cast<std::size_t>(after - before.begin()) - 1;
-  return tables_->config(position, tables_->tables[position].at(index - before[position]));
+  return {static_cast<std::uint32_t>(position),
+          tables_->tables[position].at(index - before[position])};
+}
+
+std::optional<std::uint64_t> Space::index(const Choice& choice) const {
+  const auto within = tables_->tables.at(choice.variant).index(choice.values);
+  if (!within) return std::nullopt;
+  return tables_->before[choice.variant] + *within;
 }
 
 std::optional<std::uint64_t> Space::index(const Config& config) const {
+  const auto positions = choice(config);
+  return positions ? index(*positions) : std::nullopt;
+}
+
+Config Space::config(const Choice& choice) const {
+  const Alternative& alternative = alternatives().at(choice.variant);
+  Config config{alternative.variant, {}};
+  config.values.reserve(choice.values.size());
+  for (std::size_t i = 0; i < choice.values.size(); ++i) {
+    const Parameter& parameter = alternative.parameters[i];
+    config.values.emplace_back(parameter.name, parameter.values[choice.values[i]]);
+  }
+  return config;
+}
+
+std::optional<Choice> Space::choice(const Config& config) const {
   const std::size_t position = tables_->find(config.variant);
   if (position == tables_->tables.size()) return std::nullopt;
   const Alternative& alternative = alternatives()[position];
   if (domain_error(alternative, config)) return std::nullopt;
-  const auto within = tables_->tables[position].index(choice_of(alternative, config));
-  if (!within) return std::nullopt;
-  return tables_->before[position] + *within;
+  Choice choice{static_cast<std::uint32_t>(position), {}};
+  choice.values.reserve(alternative.parameters.size());
+  for (std::size_t i = 0; i < alternative.parameters.size(); ++i) {
+    const auto& values = alternative.parameters[i].values;
+    const auto found = std::find(values.begin(), values.end(), config.values[i].second);
+    choice.values.push_back(static_cast<std::uint16_t>(found - values.begin()));
+  }
+  return choice;
 }
 
 Config Space::sample(std::mt19937_64& random) const {
@@ -191,9 +224,15 @@ Config Space::sample(std::mt19937_64& random) const {
 
 Config Space::sample(std::string_view variant, std::mt19937_64& random) const {
   const std::size_t position = tables_->need(variant);
-  const SpaceTable& table = tables_->tables[position];
-  if (table.count() == 0) throw Error(fmt::format("variant {} is empty", variant));
-  return tables_->config(position, table.at(uniform_below(random, table.count())));
+  if (tables_->tables[position].count() == 0) {
+    throw Error(fmt::format("variant {} is empty", variant));
+  }
+  return config(sample_at(static_cast<std::uint32_t>(position), random));
+}
+
+Choice Space::sample_at(std::uint32_t variant, std::mt19937_64& random) const {
+  const SpaceTable& table = tables_->tables.at(variant);
+  return {variant, table.at(uniform_below(random, table.count()))};
 }
 
 std::vector<Parameter> Space::used(std::string_view variant) const {
@@ -208,21 +247,18 @@ std::vector<Parameter> Space::used(std::string_view variant) const {
   return parameters;
 }
 
-std::vector<Config> Space::neighbours(const Config& config, bool adjacent) const {
-  const std::size_t position = tables_->need(config.variant);
-  const Alternative& alternative = alternatives()[position];
-  if (const auto error = domain_error(alternative, config)) throw Error(*error);
-  const SpaceTable& table = tables_->tables[position];
-  std::vector<Config> found;
-  Choice choice = choice_of(alternative, config);
-  for (std::size_t i = 0; i < choice.size(); ++i) {
-    const std::uint32_t here = choice[i];
-    for (std::uint32_t there = 0; there < alternative.parameters[i].values.size(); ++there) {
+std::vector<Choice> Space::neighbours(Choice choice, bool adjacent) const {
+  const Alternative& alternative = alternatives().at(choice.variant);
+  const SpaceTable& table = tables_->tables[choice.variant];
+  std::vector<Choice> found;
+  for (std::size_t i = 0; i < choice.values.size(); ++i) {
+    const std::uint16_t here = choice.values[i];
+    for (std::uint16_t there = 0; there < alternative.parameters[i].values.size(); ++there) {
       if (there == here || (adjacent && there + 1 != here && there != here + 1)) continue;
-      choice[i] = there;
-      if (table.index(choice)) found.push_back(tables_->config(position, choice));
+      choice.values[i] = there;
+      if (table.index(choice.values)) found.push_back(choice);
     }
-    choice[i] = here;
+    choice.values[i] = here;
   }
   return found;
 }
@@ -319,12 +355,12 @@ std::vector<std::pair<std::string, double>> Space::rejection_rates(std::uint64_t
       draw -= sizes[position];
     }
     const auto& parameters = alternatives()[position].parameters;
-    Choice choice;
+    Choice drawn{static_cast<std::uint32_t>(position), {}};
     for (const Parameter& parameter : parameters) {
-      choice.push_back(static_cast<std::uint32_t>(uniform_below(random, parameter.values.size())));
+      drawn.values.push_back(
+          static_cast<std::uint16_t>(uniform_below(random, parameter.values.size())));
     }
-    const Config config = tables_->config(position, choice);
-    const Constraint* broken = first_broken(alternatives()[position], config);
+    const Constraint* broken = first_broken(alternatives()[position], config(drawn));
     if (broken != nullptr) rate_of(broken->name) += 1.0 / samples;
   }
   return rates;

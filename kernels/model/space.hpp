@@ -5,11 +5,13 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "kernels/model/config.hpp"
+#include "kernels/model/expression.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta::kernels {
@@ -20,12 +22,33 @@ struct Parameter {
   std::vector<int> values;
 };
 
+/// What a configuration must meet: an expression or, where none can say it, a function.
+class Condition {
+ public:
+  // Implicit, as they are members' values.
+  Condition(Expression expression);                                      // NOLINT
+  Condition(std::integral auto truth) : Condition(Expression(truth)) {}  // NOLINT
+  /// `parameters`: the only ones that the function reads, and may see.
+  Condition(std::vector<std::string> parameters, std::function<bool(const Config&)> function);
+
+  const std::vector<std::string>& parameters() const { return parameters_; }
+  /// `values`: of parameters(), in this order; `variant`: the configuration's.
+  bool holds(const std::string& variant, std::span<const std::int64_t> values) const;
+  bool holds(const Config& config) const;
+  /// Nothing where it is a function.
+  const std::optional<Expression>& expression() const { return expression_; }
+
+ private:
+  std::vector<std::string> parameters_;
+  std::optional<Expression> expression_;
+  std::function<bool(const Config&)> function_;
+};
+
 /// A rule that a configuration must meet.
 struct Constraint {
-  std::string name;                     ///< "shared_memory"
-  std::string reason;                   ///< told to the user: "the tiles need more than 48 KiB"
-  std::vector<std::string> parameters;  ///< the only ones that `holds` reads, and may see
-  std::function<bool(const Config&)> holds;
+  std::string name;    ///< "shared_memory"
+  std::string reason;  ///< told to the user: "the tiles need more than 48 KiB"
+  Condition condition;
 };
 
 /// The parameters and constraints of one variant of a template.
@@ -33,6 +56,14 @@ struct Alternative {
   std::string variant;
   std::vector<Parameter> parameters;
   std::vector<Constraint> constraints;
+};
+
+/// A configuration of a space, as positions: the form in which a search handles it.
+struct Choice {
+  std::uint32_t variant = 0;          ///< position among the alternatives
+  std::vector<std::uint16_t> values;  ///< of each parameter's value, in declared order
+
+  auto operator<=>(const Choice&) const = default;
 };
 
 /// The first constraint that a configuration breaks, as "name: reason"; nothing when it is valid.
@@ -66,19 +97,27 @@ class Space {
   std::uint64_t cartesian_size() const;
   std::uint64_t count() const;
   std::uint64_t count(std::string_view variant) const;
+  /// How many of them one alternative has, by its position.
+  std::uint64_t count_at(std::uint32_t variant) const;
   /// The valid configuration of this number.
-  Config at(std::uint64_t index) const;
-  /// The inverse of at(); nothing when the configuration is not valid.
+  Choice choice(std::uint64_t index) const;
+  Config at(std::uint64_t index) const { return config(choice(index)); }
+  /// The inverse; nothing when the configuration is not valid.
+  std::optional<std::uint64_t> index(const Choice& choice) const;
   std::optional<std::uint64_t> index(const Config& config) const;
   /// Uniform over all valid configurations.
   Config sample(std::mt19937_64& random) const;
   /// Uniform over the valid configurations of one variant, which must have some.
   Config sample(std::string_view variant, std::mt19937_64& random) const;
+  Choice sample_at(std::uint32_t variant, std::mt19937_64& random) const;
+  Config config(const Choice& choice) const;
+  /// Nothing for a configuration outside the domain.
+  std::optional<Choice> choice(const Config& config) const;
   /// The parameters of one variant with those of their values that a valid configuration has.
   std::vector<Parameter> used(std::string_view variant) const;
   /// Valid configurations that differ in one parameter; where `adjacent`, by one step in that
-  /// parameter's list, else by any step. Throws Error for a configuration outside the domain.
-  std::vector<Config> neighbours(const Config& config, bool adjacent) const;
+  /// parameter's list, else by any step.
+  std::vector<Choice> neighbours(Choice choice, bool adjacent) const;
 
   /// As kernels::rejects.
   std::optional<std::string> rejects(const Config& config) const;

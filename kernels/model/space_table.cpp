@@ -22,10 +22,10 @@ using Parameters = std::bitset<256>;
 /// A constraint with its parameters as positions, and its answers so far.
 class Rule {
  public:
-  Rule(const Alternative& alternative, const Constraint& constraint) : constraint_(constraint) {
-    probe_.variant = alternative.variant;
+  Rule(const Alternative& alternative, const Constraint& constraint)
+      : variant_(alternative.variant), condition_(constraint.condition) {
     std::size_t combinations = 1;
-    for (const std::string& name : constraint.parameters) {
+    for (const std::string& name : condition_.parameters()) {
       const auto found =
           std::find_if(alternative.parameters.begin(), alternative.parameters.end(),
                        [&](const Parameter& parameter) { return parameter.name == name; });
@@ -36,16 +36,16 @@ class Rule {
       reads_.push_back(static_cast<std::size_t>(found - alternative.parameters.begin()));
       parameters_.set(reads_.back());
       lists_.push_back(&found->values);
-      probe_.values.emplace_back(name, 0);
       combinations = std::min(most_answers + 1, combinations * found->values.size());
     }
+    values_.resize(reads_.size());
     if (combinations <= most_answers) answers_.assign(combinations, Answer::unknown);
   }
 
   const std::vector<std::size_t>& reads() const { return reads_; }
   const Parameters& parameters() const { return parameters_; }
 
-  bool holds(const Choice& choice) {
+  bool holds(const SpaceTable::Positions& choice) {
     std::size_t place = 0;
     for (std::size_t i = 0; i < reads_.size(); ++i) {
       place = place * lists_[i]->size() + choice[reads_[i]];
@@ -60,18 +60,19 @@ class Rule {
   enum class Answer : std::uint8_t { unknown, yes, no };
   static constexpr std::size_t most_answers = std::size_t{1} << 20;
 
-  bool ask(const Choice& choice) {
+  bool ask(const SpaceTable::Positions& choice) {
     for (std::size_t i = 0; i < reads_.size(); ++i) {
-      probe_.values[i].second = (*lists_[i])[choice[reads_[i]]];
+      values_[i] = (*lists_[i])[choice[reads_[i]]];
     }
-    return constraint_.holds(probe_);
+    return condition_.holds(variant_, values_);
   }
 
-  const Constraint& constraint_;
+  const std::string& variant_;
+  const Condition& condition_;
   std::vector<std::size_t> reads_;
   Parameters parameters_;  ///< the same as a set
   std::vector<const std::vector<int>*> lists_;
-  Config probe_;  ///< has only what the constraint declares, so that it can't read more
+  std::vector<std::int64_t> values_;
   std::vector<Answer> answers_;
 };
 
@@ -89,10 +90,10 @@ class Memo {
   }
 
   /// The node of these choices, which is `unknown` until it is set.
-  std::uint32_t& at(const Choice& choice) {
+  std::uint32_t& at(const SpaceTable::Positions& choice) {
     if (table_.empty()) {
-      std::u32string key;
-      for (const std::size_t parameter : live_) key += char32_t{choice[parameter]};
+      std::u16string key;
+      for (const std::size_t parameter : live_) key += char16_t{choice[parameter]};
       return map_.try_emplace(std::move(key), unknown).first->second;
     }
     std::size_t place = 0;
@@ -107,7 +108,7 @@ class Memo {
 
   std::vector<std::size_t> live_, sizes_;
   std::vector<std::uint32_t> table_;
-  std::unordered_map<std::u32string, std::uint32_t> map_;  ///< its entries stay where they are
+  std::unordered_map<std::u16string, std::uint32_t> map_;  ///< its entries stay where they are
 };
 
 /// How many partial assignments of `assigned` later rules may tell apart, at most.
@@ -171,6 +172,12 @@ class SpaceTable::Builder {
       throw Error(fmt::format("variant {} has more than {} parameters", alternative.variant,
                               Parameters().size()));
     }
+    for (const Parameter& parameter : alternative.parameters) {
+      if (parameter.values.size() > std::numeric_limits<std::uint16_t>::max()) {
+        throw Error(fmt::format("parameter {} of variant {} has more than 65535 values",
+                                parameter.name, alternative.variant));
+      }
+    }
     for (const Constraint& constraint : alternative.constraints) {
       rules_.emplace_back(alternative, constraint);
     }
@@ -221,7 +228,7 @@ class SpaceTable::Builder {
     std::vector<Edge> edges;
     std::uint64_t count = 0;
     const std::size_t values = alternative_.parameters[parameter].values.size();
-    for (std::uint32_t value = 0; value < values; ++value) {
+    for (std::uint16_t value = 0; value < values; ++value) {
       choice_[parameter] = value;
       const auto& rules = completed_[depth];
       if (!std::all_of(rules.begin(), rules.end(),
@@ -245,7 +252,7 @@ class SpaceTable::Builder {
 
   const Alternative& alternative_;
   SpaceTable& table_;
-  Choice choice_;
+  Positions choice_;
   std::vector<Rule> rules_;
   std::vector<std::vector<Rule*>> completed_;   ///< by depth: rules whose last parameter it is
   std::vector<std::vector<std::size_t>> live_;  ///< by depth: parameters that rules still read
@@ -256,8 +263,8 @@ SpaceTable::SpaceTable(const Alternative& alternative) {
   Builder(alternative, *this);
 }
 
-Choice SpaceTable::at(std::uint64_t index) const {
-  Choice choice(order_.size());
+SpaceTable::Positions SpaceTable::at(std::uint64_t index) const {
+  Positions choice(order_.size());
   const Node* node = &nodes_[root_];
   for (const std::size_t parameter : order_) {
     const auto first = edges_.begin() + node->first_edge;
@@ -265,14 +272,14 @@ Choice SpaceTable::at(std::uint64_t index) const {
         std::upper_bound(first, first + node->edge_count, index,
                          [](std::uint64_t i, const Edge& edge) { return i < edge.before; });
     const Edge& edge = *std::prev(after);
-    choice[parameter] = edge.choice;
+    choice[parameter] = static_cast<std::uint16_t>(edge.choice);
     index -= edge.before;
     node = &nodes_[edge.child];
   }
   return choice;
 }
 
-std::optional<std::uint64_t> SpaceTable::index(const Choice& choice) const {
+std::optional<std::uint64_t> SpaceTable::index(const Positions& choice) const {
   std::uint64_t index = 0;
   const Node* node = &nodes_[root_];
   if (node->count == 0) return std::nullopt;

@@ -8,9 +8,6 @@
 
 namespace greta::kernels {
 
-/// For each parameter in declared order, the position of its value in its list.
-using Choice = std::vector<std::uint32_t>;
-
 /// The valid choices of one variant, as a decision graph; private to Space.
 ///
 /// A node stands for all partial assignments of one depth that later constraints can't tell apart;
@@ -20,9 +17,11 @@ class SpaceTable {
   explicit SpaceTable(const Alternative& alternative);
 
   std::uint64_t count() const { return nodes_[root_].count; }
-  Choice at(std::uint64_t index) const;
+  /// For each parameter in declared order, the position of its value in its list.
+  using Positions = std::vector<std::uint16_t>;
+  Positions at(std::uint64_t index) const;
   /// The inverse of at(); nothing when the choice breaks a constraint.
-  std::optional<std::uint64_t> index(const Choice& choice) const;
+  std::optional<std::uint64_t> index(const Positions& positions) const;
   /// For each parameter in declared order, the positions that a valid choice has, in order.
   std::vector<std::vector<std::uint32_t>> used() const;
 

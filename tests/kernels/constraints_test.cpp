@@ -42,12 +42,12 @@ std::size_t evaluate(const Alternative& alternative, int draws, std::mt19937_64&
     for (int draw = 0; draw < draws; ++draw) {
       Config config{alternative.variant, {}};
       for (const Parameter& parameter : alternative.parameters) {
-        const auto& read = constraint.parameters;
+        const auto& read = constraint.condition.parameters();
         if (std::find(read.begin(), read.end(), parameter.name) == read.end()) continue;
         config.values.emplace_back(parameter.name,
                                    parameter.values[random() % parameter.values.size()]);
       }
-      (void)constraint.holds(config);
+      (void)constraint.condition.holds(config);
     }
   }
   return alternative.constraints.size();

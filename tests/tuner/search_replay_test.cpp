@@ -71,13 +71,14 @@ std::vector<double> quality(std::string_view name, const std::vector<std::size_t
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const Recording recording = convolution(seed);
     const auto strategy = find_strategy(name)->create({&recording.space(), {}, seed});
-    double best = recording.trial(*strategy->ask()).measurement.median_us;
-    std::size_t trials = 1;
+    double best = std::numeric_limits<double>::infinity();
+    std::size_t trials = 0;
     for (std::size_t i = 0; i < budgets.size(); ++i) {
       for (; trials < budgets[i]; ++trials) {
-        const Trial trial = recording.trial(*strategy->ask());
-        best = std::min(best, trial.measurement.median_us);
-        strategy->tell(trial);
+        const Choice choice = *strategy->ask();
+        const Trial trial = recording.trial(recording.space().config(choice));
+        if (trial.ok()) best = std::min(best, trial.measurement.median_us);
+        strategy->tell(choice, trial);
       }
       mean[i] += recording.optimum_us() / best / static_cast<double>(seeds);
     }

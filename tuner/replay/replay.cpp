@@ -64,15 +64,16 @@ Result<Recording> Recording::load(const std::filesystem::path& file, std::uint64
   }
   if (times.empty()) return Failure{Status::io, file.string() + " records nothing", {}};
   std::mt19937_64 random(shuffle_seed);
-  Constraint recorded{"recorded", "it was not measured", {}, nullptr};
+  std::vector<std::string> all;
   for (Parameter& parameter : alternative.parameters) {
     if (shuffle_seed != 0) shuffle(parameter.values, random);
-    recorded.parameters.push_back(parameter.name);
+    all.push_back(parameter.name);
   }
-  recorded.holds = [table = recording.times_](const Config& config) {
-    return table->count(config) != 0;
-  };
-  alternative.constraints.push_back(std::move(recorded));
+  alternative.constraints.push_back(
+      {"recorded",
+       "it was not measured",
+       {std::move(all),
+        [table = recording.times_](const Config& config) { return table->count(config) != 0; }}});
   recording.space_ = std::make_unique<Space>(std::vector{std::move(alternative)});
   recording.optimum_us_ =
       std::min_element(times.begin(), times.end(), [](const auto& a, const auto& b) {

@@ -52,9 +52,12 @@ std::string variant_section(const Variant& variant, const Alternative& space) {
   for (const auto& [name, values] : space.parameters) {
     text += fmt::format("- `{}` {}\n", name, fmt::join(values, ", "));
   }
-  text += "\n| constraint | why it rejects |\n|---|---|\n";
-  for (const Constraint& constraint : space.constraints) {
-    text += fmt::format("| {} | {} |\n", constraint.name, constraint.reason);
+  text += "\n| constraint | why it rejects | condition |\n|---|---|---|\n";
+  for (const auto& [name, reason, condition] : space.constraints) {
+    const std::string read =
+        fmt::format("a function of {}", fmt::join(condition.parameters(), ", "));
+    text += fmt::format("| {} | {} | {} |\n", name, reason,
+                        condition.expression() ? "`" + condition.expression()->text() + "`" : read);
   }
   return text + "\n";
 }

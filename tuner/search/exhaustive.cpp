@@ -10,15 +10,15 @@ class Exhaustive : public Strategy {
   explicit Exhaustive(const SearchProblem& problem)
       : count_(problem.space->count()), untried_(problem) {}
 
-  std::optional<Config> ask() override {
-    if (auto config = untried_.next_seed()) return config;
+  std::optional<Choice> ask() override {
+    if (auto choice = untried_.next_seed()) return choice;
     while (next_ < count_) {
-      if (auto config = untried_.take(next_++)) return config;
+      if (auto choice = untried_.take(next_++)) return choice;
     }
     return std::nullopt;
   }
 
-  void tell(const Trial& /*trial*/) override {}
+  void tell(const Choice& /*choice*/, const Trial& /*trial*/) override {}
 
  private:
   std::uint64_t count_;

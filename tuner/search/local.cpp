@@ -34,84 +34,86 @@ class Local : public Strategy {
  public:
   explicit Local(const SearchProblem& problem)
       : space_(*problem.space), untried_(problem), random_(problem.seed) {
-    for (const Alternative& alternative : space_.alternatives()) {
-      if (space_.count(alternative.variant) > 0) variants_.push_back(alternative.variant);
-      for (const Parameter& parameter : alternative.parameters) {
-        if (std::find(columns_.begin(), columns_.end(), parameter.name) == columns_.end()) {
-          columns_.push_back(parameter.name);
-        }
+    std::vector<std::string> names;  // a column for each parameter's name
+    for (std::uint32_t variant = 0; variant < space_.alternatives().size(); ++variant) {
+      if (space_.count_at(variant) > 0) variants_.push_back(variant);
+      columns_.emplace_back();
+      for (const Parameter& parameter : space_.alternatives()[variant].parameters) {
+        const auto found = std::find(names.begin(), names.end(), parameter.name);
+        columns_.back().push_back(static_cast<std::size_t>(found - names.begin()) + 1);
+        if (found == names.end()) names.push_back(parameter.name);
       }
     }
+    coordinates_ = names.size() + 1;
     if (!variants_.empty()) {
       design_left_ = std::max(design_size, least_per_variant * variants_.size());
     }
   }
 
-  std::optional<Config> ask() override {
-    if (auto config = untried_.next_seed()) return config;
+  std::optional<Choice> ask() override {
+    if (auto seed = untried_.next_seed()) return seed;
     if (design_left_ > 0) {
-      if (auto config = next_of_design()) return config;
+      if (auto random = next_of_design()) return random;
     }
     if (succeeded_) {
-      if (auto config = most_promising()) return config;
+      if (auto promising = most_promising()) return promising;
     }
     return untried_.next_random();
   }
 
-  void tell(const Trial& trial) override {
-    const auto belief = believed_.extract(trial.config);
+  void tell(const Choice& choice, const Trial& trial) override {
+    const auto belief = believed_.extract(choice);
     if (trial.ok()) {
       const double cost = std::log(trial.measurement.median_us);
-      observed_.push_back({trial.config, point(trial.config), cost, cost});
+      observed_.push_back({choice, point(choice), cost, cost});
       succeeded_ = true;
     } else if (!belief.empty()) {
       // A failure says little about its neighbours' times. The model keeps its guess, so that it
       // is only surer here and looks elsewhere.
-      observed_.push_back({trial.config, point(trial.config), failed, belief.mapped()});
+      observed_.push_back({choice, point(choice), failed, belief.mapped()});
     }
   }
 
  private:
   struct Observation {
-    Config config;
+    Choice choice;
     Surrogate::Point point;
     double cost = 0;    ///< logarithm of the time; infinite when it failed
     double lesson = 0;  ///< what the model learns: the cost, or its own guess when it failed
   };
 
   /// Coordinates of a configuration: its variant, then one column for each parameter's name.
-  Surrogate::Point point(const Config& config) const {
-    const auto variant = std::find(variants_.begin(), variants_.end(), config.variant);
-    Surrogate::Point coordinates(columns_.size() + 1, std::numeric_limits<int>::min());
-    coordinates[0] = static_cast<int>(variant - variants_.begin());
-    for (const auto& [name, value] : config.values) {
-      const auto column = std::find(columns_.begin(), columns_.end(), name);
-      coordinates[static_cast<std::size_t>(column - columns_.begin()) + 1] = value;
+  Surrogate::Point point(const Choice& choice) const {
+    Surrogate::Point coordinates(coordinates_, std::numeric_limits<int>::min());
+    coordinates[0] = static_cast<int>(choice.variant);
+    const auto& parameters = space_.alternatives()[choice.variant].parameters;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      coordinates[columns_[choice.variant][i]] = parameters[i].values[choice.values[i]];
     }
     return coordinates;
   }
 
   /// A random one of the variant whose turn it is. A few draws: a tiny variant may be used up.
-  std::optional<Config> next_of_design() {
-    const std::string& variant = variants_[--design_left_ % variants_.size()];
+  std::optional<Choice> next_of_design() {
+    const std::uint32_t variant = variants_[--design_left_ % variants_.size()];
     for (int draw = 0; draw < 10; ++draw) {
-      const Config config = space_.sample(variant, random_);
-      if (auto taken = untried_.take(*space_.index(config))) return taken;
+      const Choice choice = space_.sample_at(variant, random_);
+      if (auto taken = untried_.take(*space_.index(choice))) return taken;
     }
     return std::nullopt;
   }
 
-  std::optional<Config> most_promising() {
+  std::optional<Choice> most_promising() {
     const std::vector<const Observation*> known = informative();
     const double best = known.front()->cost;
     const Surrogate surrogate = learn(known);
     double greatest = -1;
-    std::optional<Config> chosen;
-    for (const Config& config : candidates(known)) {
-      const double improvement = surrogate.expected_improvement(point(config), best);
+    std::optional<Choice> chosen;
+    for (const Choice& candidate : candidates(known)) {
+      const double improvement = surrogate.expected_improvement(point(candidate), best);
       if (improvement > greatest) {
         greatest = improvement;
-        chosen = config;
+        chosen = candidate;
       }
     }
     if (!chosen) return std::nullopt;
@@ -153,24 +155,24 @@ class Local : public Strategy {
       points.push_back(observation->point);
       values.push_back(std::min(observation->lesson, *middle));
     }
-    for (const auto& [config, cost] : believed_) {
-      points.push_back(point(config));
+    for (const auto& [choice, cost] : believed_) {
+      points.push_back(point(choice));
       values.push_back(cost);
     }
     return {std::move(points), std::move(values)};
   }
 
-  std::vector<Config> candidates(const std::vector<const Observation*>& known) {
-    std::vector<Config> found;
-    const auto add = [&](Config config) {
-      if (untried_.has(*space_.index(config))) found.push_back(std::move(config));
+  std::vector<Choice> candidates(const std::vector<const Observation*>& known) {
+    std::vector<Choice> found;
+    const auto add = [&](Choice choice) {
+      if (untried_.has(*space_.index(choice))) found.push_back(std::move(choice));
     };
     for (std::size_t i = 0; i < std::min(climbers, known.size()); ++i) {
       if (known[i]->cost == failed) break;
-      for (Config& config : space_.neighbours(known[i]->config, false)) add(std::move(config));
+      for (Choice& near : space_.neighbours(known[i]->choice, false)) add(std::move(near));
     }
     for (std::size_t i = 0; i < strangers; ++i) {
-      add(space_.sample(variants_[i % variants_.size()], random_));
+      add(space_.sample_at(variants_[i % variants_.size()], random_));
     }
     return found;
   }
@@ -178,12 +180,13 @@ class Local : public Strategy {
   const Space& space_;
   Untried untried_;
   std::mt19937_64 random_;
-  std::vector<std::string> variants_;  ///< those that have valid configurations
-  std::vector<std::string> columns_;   ///< every parameter's name
+  std::vector<std::uint32_t> variants_;            ///< those that have valid configurations
+  std::vector<std::vector<std::size_t>> columns_;  ///< of each variant's parameters, in a point
+  std::size_t coordinates_ = 0;
   std::size_t design_left_ = 0;
   bool succeeded_ = false;
   std::vector<Observation> observed_;
-  std::map<Config, double> believed_;  ///< asked for, not told yet
+  std::map<Choice, double> believed_;  ///< asked for, not told yet
 };
 
 }  // namespace

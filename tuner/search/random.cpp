@@ -9,12 +9,12 @@ class Random : public Strategy {
  public:
   explicit Random(const SearchProblem& problem) : untried_(problem) {}
 
-  std::optional<Config> ask() override {
-    if (auto config = untried_.next_seed()) return config;
+  std::optional<Choice> ask() override {
+    if (auto choice = untried_.next_seed()) return choice;
     return untried_.next_random();
   }
 
-  void tell(const Trial& /*trial*/) override {}
+  void tell(const Choice& /*choice*/, const Trial& /*trial*/) override {}
 
  private:
   Untried untried_;

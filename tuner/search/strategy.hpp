@@ -18,14 +18,15 @@ class Strategy {
   virtual ~Strategy() = default;
   /// The next configuration, never one it has given before; nothing when there is none to give:
   /// for good when every asked one has been told, else until more are told.
-  virtual std::optional<Config> ask() = 0;
-  virtual void tell(const Trial& trial) = 0;
+  virtual std::optional<Choice> ask() = 0;
+  /// What became of a configuration that was asked for.
+  virtual void tell(const Choice& choice, const Trial& trial) = 0;
 };
 
 /// What a strategy starts from.
 struct SearchProblem {
   const Space* space = nullptr;
-  std::vector<Config> seeds;  ///< valid configurations to try first: the default, known winners
+  std::vector<Choice> seeds;  ///< valid configurations to try first: the default, known winners
   std::uint64_t seed = 0;     ///< of its random choices
 };
 

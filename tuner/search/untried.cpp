@@ -5,23 +5,24 @@ namespace greta::tuner {
 Untried::Untried(const SearchProblem& problem)
     : space_(*problem.space), seeds_(problem.seeds), order_(problem.space->count(), problem.seed) {}
 
-std::optional<Config> Untried::take(std::uint64_t index) {
+std::optional<Choice> Untried::take(std::uint64_t index) {
   if (!given_.insert(index).second) return std::nullopt;
-  return space_.at(index);
+  return space_.choice(index);
 }
 
-std::optional<Config> Untried::next_seed() {
+std::optional<Choice> Untried::next_seed() {
   while (seeds_given_ < seeds_.size()) {
-    const auto index = space_.index(seeds_[seeds_given_++]);
-    if (!index) throw Error("seed \"" + seeds_[seeds_given_ - 1].text() + "\" is not valid");
-    if (auto config = take(*index)) return config;
+    const Choice& seed = seeds_[seeds_given_++];
+    const auto index = space_.index(seed);
+    if (!index) throw Error("seed \"" + space_.config(seed).text() + "\" is not valid");
+    if (auto choice = take(*index)) return choice;
   }
   return std::nullopt;
 }
 
-std::optional<Config> Untried::next_random() {
+std::optional<Choice> Untried::next_random() {
   while (place_ < space_.count()) {
-    if (auto config = take(order_[place_++])) return config;
+    if (auto choice = take(order_[place_++])) return choice;
   }
   return std::nullopt;
 }

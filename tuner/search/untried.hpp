@@ -17,15 +17,15 @@ class Untried {
 
   bool has(std::uint64_t index) const { return !given_.contains(index); }
   /// Gives out this one; nothing when it was given out before.
-  std::optional<Config> take(std::uint64_t index);
+  std::optional<Choice> take(std::uint64_t index);
   /// The next seed; nothing when all have been given out.
-  std::optional<Config> next_seed();
+  std::optional<Choice> next_seed();
   /// The next in random order, uniform over the whole space; nothing when all have been given out.
-  std::optional<Config> next_random();
+  std::optional<Choice> next_random();
 
  private:
   const Space& space_;
-  std::vector<Config> seeds_;
+  std::vector<Choice> seeds_;
   std::size_t seeds_given_ = 0;
   Permutation order_;
   std::uint64_t place_ = 0;

@@ -236,25 +236,27 @@ void Session::search() {
   if (stopped()) return;
   observer_.on_phase(fmt::format("searching {} configurations", result_.space_count));
   const Space space = template_.space(search_problem(), result_.device);
+  std::vector<Choice> first;
+  for (const Config& config : seeds(space)) first.push_back(*space.choice(config));
   const auto strategy =
-      find_strategy(options_.strategy)->create({&space, seeds(space), options_.seed});
-  std::deque<Config> pending;
+      find_strategy(options_.strategy)->create({&space, std::move(first), options_.seed});
+  std::deque<std::pair<Choice, Config>> pending;
   // However small the budget, the default and what the user asked for are tried.
   const std::size_t least = 1 + options_.try_first.size();
   while (!stopped() && (result_.trials.size() < least || (!budget_.spent() && time_for_finals()))) {
     std::vector<Config> asked;
-    while (static_cast<int>(pending.size() + asked.size()) < evaluator_.lookahead()) {
-      auto config = strategy->ask();
-      if (!config) break;
-      asked.push_back(*std::move(config));
+    while (static_cast<int>(pending.size()) < evaluator_.lookahead()) {
+      const auto choice = strategy->ask();
+      if (!choice) break;
+      asked.push_back(space.config(*choice));
+      pending.emplace_back(*choice, asked.back());
     }
     evaluator_.prepare(search_problem(), asked);
-    pending.insert(pending.end(), asked.begin(), asked.end());
     if (pending.empty()) break;
-    const Config config = pending.front();
+    const auto [choice, config] = std::move(pending.front());
     pending.pop_front();
     const Trial* known = find_trial(result_.trials, config, search_problem().key());
-    strategy->tell(known != nullptr ? *known : evaluate(search_problem(), config));
+    strategy->tell(choice, known != nullptr ? *known : evaluate(search_problem(), config));
   }
 }
 

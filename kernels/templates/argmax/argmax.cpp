@@ -60,28 +60,22 @@ std::int64_t part_of(const Shape& shape, const Config& config) {
 std::int64_t counter_bytes(const Shape& shape) {
   return ceil_div(shape.rows * 4, 256) * 256;
 }
-std::int64_t candidate_bytes(const Shape& shape, int split) {
+auto candidate_bytes(const Shape& shape, const auto& split) {
   return shape.rows * split * 8;
 }
 
 std::vector<Constraint> common_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device), file = register_file(device);
   return {storage_constraint(shape.in, shape.in, device),
-          {"workgroup_threads",
-           fmt::format("the device allows {} threads", threads),
-           {"THREADS"},
-           [threads](const Config& c) { return c["THREADS"] <= threads; }},
-          {"alignment",
-           fmt::format("VEC must divide cols, which is {}", shape.cols),
-           {"VEC"},
-           [cols = shape.cols](const Config& c) { return cols % c["VEC"] == 0; }},
+          {"workgroup_threads", fmt::format("the device allows {} threads", threads),
+           p["THREADS"] <= threads},
+          {"alignment", fmt::format("VEC must divide cols, which is {}", shape.cols),
+           shape.cols % p["VEC"] == 0},
           {"register_file",
            fmt::format("the threads of a workgroup need more than {} registers together", file),
-           {"THREADS", "VEC", "ITEMS"},
-           [in = shape.in, file](const Config& c) {
-             const auto bytes = c["VEC"] * c["ITEMS"] * static_cast<std::int64_t>(size_of(in));
-             return (ceil_div(bytes, 4) + 2 * c["VEC"] + 28) * c["THREADS"] <= file;
-           }}};
+           (ceil_div(p["VEC"] * p["ITEMS"] * size_of(shape.in), 4) + 2 * p["VEC"] + 28) *
+                   p["THREADS"] <=
+               file}};
 }
 
 /// `other`: the parameter that says what a thread's share of a row is.
@@ -91,11 +85,10 @@ std::vector<Constraint> loop_limit(const Shape& shape, const DeviceInfo& device,
   return {
       {"loop_limit",
        fmt::format("the CPU driver runs 65535 rounds of a loop: too few for cols = {}", shape.cols),
-       {"THREADS", "VEC", "ITEMS", other},
-       [shape](const Config& c) {
-         const std::int64_t round = std::int64_t{lanes_of(c)} * c["VEC"] * c["ITEMS"];
-         return part_of(shape, c) / round < 60000;
-       }}};
+       {{"THREADS", "VEC", "ITEMS", other}, [shape](const Config& c) {
+          const std::int64_t round = std::int64_t{lanes_of(c)} * c["VEC"] * c["ITEMS"];
+          return part_of(shape, c) / round < 60000;
+        }}}};
 }
 
 std::vector<Parameter> parameters(const Shape& shape, Parameter other) {
@@ -114,24 +107,17 @@ Alternative row_space(const Problem& problem, const DeviceInfo& device) {
   append(a.constraints, loop_limit(shape, device, "ROWS"));
   a.constraints.push_back({"rows",
                            fmt::format("ROWS must not exceed rows, which are {}", shape.rows),
-                           {"ROWS"},
-                           [rows = shape.rows](const Config& c) { return c["ROWS"] <= rows; }});
+                           p["ROWS"] <= shape.rows});
   a.constraints.push_back(
       {"idle_threads",
        fmt::format("THREADS / ROWS vectors of VEC must not be twice a row, {}, or more, unless "
                    "ROWS is as many as can be",
                    shape.cols),
-       {"THREADS", "ROWS", "VEC"},
-       [shape](const Config& c) {
-         const auto row = std::bit_ceil(static_cast<std::uint64_t>(shape.cols));
-         const bool most = 2 * c["ROWS"] > std::min<std::int64_t>(most_rows, shape.rows);
-         return most || static_cast<std::uint64_t>(lanes_of(c) * c["VEC"]) < 2 * row;
-       }});
-  a.constraints.push_back(
-      {"grid",
-       fmt::format("the rows are more than {} workgroups", groups),
-       {"ROWS"},
-       [shape, groups](const Config& c) { return ceil_div(shape.rows, c["ROWS"]) <= groups; }});
+       2 * p["ROWS"] > std::min<std::int64_t>(most_rows, shape.rows) ||
+           p["THREADS"] / p["ROWS"] * p["VEC"] <
+               2 * std::bit_ceil(static_cast<std::uint64_t>(shape.cols))});
+  a.constraints.push_back({"grid", fmt::format("the rows are more than {} workgroups", groups),
+                           ceil_div(shape.rows, p["ROWS"]) <= groups});
   return a;
 }
 
@@ -145,21 +131,15 @@ Alternative split_space(const Problem& problem, const DeviceInfo& device) {
   append(a.constraints, stride_constraints(problem));
   append(a.constraints, loop_limit(shape, device, "SPLIT"));
   a.constraints.push_back(
-      {"parts",
-       fmt::format("SPLIT must not exceed the vectors of {} columns", shape.cols),
-       {"VEC", "SPLIT"},
-       [cols = shape.cols](const Config& c) { return c["SPLIT"] <= cols / c["VEC"]; }});
+      {"parts", fmt::format("SPLIT must not exceed the vectors of {} columns", shape.cols),
+       p["SPLIT"] <= shape.cols / p["VEC"]});
   a.constraints.push_back(
       {"workspace",
        fmt::format("candidates of {} rows need more than {} MiB", shape.rows, most >> 20),
-       {"SPLIT"},
-       [shape, most](const Config& c) {
-         return counter_bytes(shape) + candidate_bytes(shape, c["SPLIT"]) <= most;
-       }});
+       counter_bytes(shape) + candidate_bytes(shape, p["SPLIT"]) <= most});
   a.constraints.push_back({"grid",
                            fmt::format("{} rows are more than {} workgroups", shape.rows, groups),
-                           {},
-                           [shape, groups](const Config&) { return shape.rows <= groups; }});
+                           shape.rows <= groups});
   return a;
 }
 

@@ -12,12 +12,12 @@
 namespace greta::kernels::attention {
 namespace {
 
-std::int64_t threads_of(const Config& c) {
-  return std::int64_t{c["WAVES"]} * c["SUBGROUP"];
+auto threads_of(const auto& c) {
+  return c["WAVES"] * c["SUBGROUP"];
 }
 
-std::int64_t queries_of(const Config& c) {
-  return std::int64_t{c["WAVES"]} * c["WQ"];
+auto queries_of(const auto& c) {
+  return c["WAVES"] * c["WQ"];
 }
 
 /// A tile of keys and one of values, scores and a row's factors of each subgroup, and queries,
@@ -47,42 +47,38 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   return {
       {"matrix_operations",
        fmt::format("the device has no cooperative matrices of {}", to_string(shape.in)),
-       {},
-       [offered = !list.empty()](const Config&) { return offered; }},
+       (!list.empty())},
       {"products",
        fmt::format("products of INSTR must divide WQ, BK, and dim, {}", shape.dim),
-       {"BK", "WQ", "INSTR"},
-       [=, dim = shape.dim](const Config& c) {
-         const MatrixOperation o = product_of(list, c["INSTR"]);
-         const auto divides = [](std::int64_t part, std::int64_t whole) {
-           return whole % part == 0;
-         };
-         return divides(o.m, c["WQ"]) && divides(o.n, c["BK"]) && divides(o.k, c["BK"]) &&
-                divides(o.n, dim) && divides(o.k, dim) && divides(8, o.n);
-       }},
-      {"rows",
-       "WQ rows of BK scores must give every lane of a subgroup eight and more of one row",
-       {"BK", "WQ", "SUBGROUP"},
-       [](const Config& c) { return c["SUBGROUP"] <= c["WQ"] * (c["BK"] / 8); }},
+       {{"BK", "WQ", "INSTR"},
+        [=, dim = shape.dim](const Config& c) {
+          const MatrixOperation o = product_of(list, c["INSTR"]);
+          const auto divides = [](std::int64_t part, std::int64_t whole) {
+            return whole % part == 0;
+          };
+          return divides(o.m, c["WQ"]) && divides(o.n, c["BK"]) && divides(o.k, c["BK"]) &&
+                 divides(o.n, dim) && divides(o.k, dim) && divides(8, o.n);
+        }}},
+      {"rows", "WQ rows of BK scores must give every lane of a subgroup eight and more of one row",
+       p["SUBGROUP"] <= p["WQ"] * (p["BK"] / 8)},
       {"workgroup_threads",
        fmt::format("WAVES subgroups must not be more than {} threads", threads),
-       {"WAVES", "SUBGROUP"},
-       [=](const Config& c) { return threads_of(c) <= threads; }},
+       threads_of(p) <= threads},
       {"shared_memory",
        fmt::format("keys, values, scores and queries must fit {} KiB", shared / 1024),
-       {"BK", "WQ", "WAVES", "INSTR", "QREG"},
-       [=](const Config& c) {
-         return shared_bytes(shape, c, product_of(list, c["INSTR"])) <= shared;
-       }},
+       {{"BK", "WQ", "WAVES", "INSTR", "QREG"},
+        [=](const Config& c) {
+          return shared_bytes(shape, c, product_of(list, c["INSTR"])) <= shared;
+        }}},
       {"registers",
        fmt::format("outputs, scores and queries need more than 255 registers of a thread, or {} of "
                    "a workgroup",
                    file),
-       {"BK", "WQ", "WAVES", "INSTR", "QREG", "SUBGROUP"},
-       [=](const Config& c) {
-         const auto registers = registers_of(shape, c, product_of(list, c["INSTR"]));
-         return registers <= 255 && registers * threads_of(c) <= file;
-       }},
+       {{"BK", "WQ", "WAVES", "INSTR", "QREG", "SUBGROUP"},
+        [=](const Config& c) {
+          const auto registers = registers_of(shape, c, product_of(list, c["INSTR"]));
+          return registers <= 255 && registers * threads_of(c) <= file;
+        }}},
   };
 }
 
@@ -109,7 +105,7 @@ Alternative cooperative_space(const Problem& problem, const DeviceInfo& device) 
       {"SUBGROUP", subgroup_sizes(device)},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
-  append(a.constraints, tile_constraints(shape, device, {"WQ", "WAVES"}, queries_of));
+  append(a.constraints, tile_constraints(shape, device, queries_of(p)));
   append(a.constraints, constraints(shape, device, list));
   return a;
 }

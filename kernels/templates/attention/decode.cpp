@@ -33,27 +33,27 @@ std::int64_t readers_of(const Shape& shape) {
   return shape.batch * shape.kv_heads * parts_of(shape);
 }
 
-std::int64_t slots_of(const Config& c) {
+auto slots_of(const auto& c) {
   return c["THREADS"] / c["LANES"];
 }
 
 /// Elements of a head that a thread has.
-std::int64_t elements_of(const Shape& shape, const Config& c) {
+auto elements_of(const Shape& shape, const auto& c) {
   return ceil_div(shape.dim, c["LANES"]);
 }
 
 /// Slots' sums of some rows, or three numbers of each slice.
-std::int64_t shared_bytes(const Shape& shape, const Config& c) {
-  const std::int64_t row = slots_of(c) * (shape.dim + 2);
-  const std::int64_t rows = std::clamp<std::int64_t>(join_floats / row, 1, rows_of(shape));
-  return 4 * std::max(row * rows, rows_of(shape) * c["SPLIT"] * 3);
+auto shared_bytes(const Shape& shape, const auto& c) {
+  const auto row = slots_of(c) * (shape.dim + 2);
+  const auto rows = min(max(join_floats / row, 1), rows_of(shape));
+  return 4 * max(row * rows, rows_of(shape) * c["SPLIT"] * 3);
 }
 
 /// An estimate of a thread's 32-bit registers: queries, sums, keys and values in flight and one of
 /// them as f32, scores, addressing.
-std::int64_t registers_of(const Shape& shape, const Config& c) {
-  const std::int64_t elements = elements_of(shape, c);
-  const std::int64_t loads = ceil_div(elements, c["VEC"]) * shape.load_registers(c["VEC"]);
+auto registers_of(const Shape& shape, const auto& c) {
+  const auto elements = elements_of(shape, c);
+  const auto loads = ceil_div(elements, c["VEC"]) * shape.load_registers(c["VEC"]);
   return rows_of(shape) * (2 * elements + 2) +
          c["UNROLL"] * (2 * (1 + c["AHEAD"]) * loads + elements + 1) + 24;
 }
@@ -62,7 +62,7 @@ std::uint64_t counter_bytes(const Shape& shape) {
   return static_cast<std::uint64_t>(ceil_div(readers_of(shape) * 4, 256) * 256);
 }
 
-std::int64_t partial_bytes(const Shape& shape, std::int64_t split) {
+auto partial_bytes(const Shape& shape, const auto& split) {
   return split * readers_of(shape) * rows_of(shape) * (shape.dim + 2) * 4;
 }
 
@@ -74,29 +74,17 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       {"few_queries",
        fmt::format("decode needs q <= {} and q x heads / kv_heads <= {}, they are {} and {}",
                    most_tokens, most_queries, shape.queries, queries),
-       {},
-       [few = shape.queries <= most_tokens && queries <= most_queries](const Config&) {
-         return few;
-       }},
-      {"pieces",
-       fmt::format("LANES x VEC must divide dim, {}", shape.dim),
-       {"LANES", "VEC"},
-       [dim = shape.dim](const Config& c) { return dim % (c["LANES"] * c["VEC"]) == 0; }},
-      {"slices",
-       fmt::format("SPLIT slices of {} keys must have 16 and more", shape.capacity),
-       {"SPLIT"},
-       [kv = shape.capacity](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * 16 <= kv; }},
+       (shape.queries <= most_tokens && queries <= most_queries)},
+      {"pieces", fmt::format("LANES x VEC must divide dim, {}", shape.dim),
+       shape.dim % (p["LANES"] * p["VEC"]) == 0},
+      {"slices", fmt::format("SPLIT slices of {} keys must have 16 and more", shape.capacity),
+       p["SPLIT"] == 1 || p["SPLIT"] * 16 <= shape.capacity},
       {"grid",
        fmt::format("{} sequences of {} KV heads, {} queries of each, need more than {} workgroups",
                    shape.batch, shape.kv_heads, queries, groups),
-       {},
-       [fits = readers_of(shape) <= groups](const Config&) { return fits; }},
-      {"workspace",
-       fmt::format("what SPLIT slices give needs more than {} MiB", most >> 20),
-       {"SPLIT"},
-       [shape, most](const Config& c) {
-         return c["SPLIT"] == 1 || partial_bytes(shape, c["SPLIT"]) <= most;
-       }},
+       (readers_of(shape) <= groups)},
+      {"workspace", fmt::format("what SPLIT slices give needs more than {} MiB", most >> 20),
+       p["SPLIT"] == 1 || partial_bytes(shape, p["SPLIT"]) <= most},
   };
 }
 
@@ -108,45 +96,30 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
   return {
       {"workgroup_threads",
        fmt::format("THREADS must be whole subgroups, and not more than {}", threads),
-       {"THREADS"},
-       [=](const Config& c) { return c["THREADS"] <= threads && c["THREADS"] % whole == 0; }},
-      {"lanes",
-       fmt::format("LANES must be in one subgroup, of {} threads", wave),
-       {"LANES"},
-       [wave](const Config& c) { return c["LANES"] <= wave; }},
+       p["THREADS"] <= threads && p["THREADS"] % whole == 0},
+      {"lanes", fmt::format("LANES must be in one subgroup, of {} threads", wave),
+       p["LANES"] <= wave},
       {"shared_memory",
        fmt::format("a row's sums of all THREADS, and of SPLIT slices, must fit {} KiB",
                    shared / 1024),
-       {"THREADS", "LANES", "SPLIT"},
-       [=](const Config& c) { return shared_bytes(shape, c) <= shared; }},
+       shared_bytes(shape, p) <= shared},
       {"registers",
        fmt::format("{} queries, their sums, and UNROLL keys need more than 255 registers of a "
                    "thread, or {} of a workgroup",
                    rows_of(shape), file),
-       {"THREADS", "LANES", "VEC", "UNROLL", "AHEAD"},
-       [=](const Config& c) {
-         const std::int64_t registers = registers_of(shape, c);
-         return registers <= 255 && registers * c["THREADS"] <= file;
-       }},
+       registers_of(shape, p) <= 255 && registers_of(shape, p) * p["THREADS"] <= file},
   };
 }
 
 /// Of the CPU through Vulkan.
 std::vector<Constraint> cpu_constraints(const Shape& shape) {
   return {
-      {"code_size",
-       "more than 64 multiplications of a thread in a round compile slowly for a CPU",
-       {"LANES", "UNROLL"},
-       [shape](const Config& c) {
-         return rows_of(shape) * elements_of(shape, c) * c["UNROLL"] <= 64;
-       }},
+      {"code_size", "more than 64 multiplications of a thread in a round compile slowly for a CPU",
+       rows_of(shape) * elements_of(shape, p) * p["UNROLL"] <= 64},
       {"loop_limit",
        fmt::format("the CPU driver runs 65535 rounds of a loop: too few for {} keys",
                    shape.capacity),
-       {"THREADS", "LANES", "UNROLL", "SPLIT"},
-       [kv = shape.capacity](const Config& c) {
-         return kv / (slots_of(c) * c["UNROLL"] * c["SPLIT"]) < 65000;
-       }},
+       shape.capacity / (slots_of(p) * p["UNROLL"] * p["SPLIT"]) < 65000},
   };
 }
 

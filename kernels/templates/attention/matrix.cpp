@@ -96,29 +96,25 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
       {"matrix_cores",
        fmt::format("the device has no matrix operations on {} that this kernel knows",
                    to_string(shape.in)),
-       {},
-       [offered = kernel.offered()](const Config&) { return offered; }},
+       (kernel.offered())},
       {"workgroup_threads",
        fmt::format("WAVES of {} must not be more than {} threads", kernel.wave(), threads),
-       {"WAVES"},
-       [=](const Config& c) { return kernel.threads(c) <= threads; }},
+       {{"WAVES"}, [=](const Config& c) { return kernel.threads(c) <= threads; }}},
       {"copies",
        kernel.copies() ? "BUFFERS are 2 without ASYNC"
                        : "the device has no copies for ASYNC, and BUFFERS are 2 without",
-       {"BUFFERS", "ASYNC"},
-       [=](const Config& c) { return c["ASYNC"] != 0 ? kernel.copies() : c["BUFFERS"] == 2; }},
+       select(p["ASYNC"] != 0, kernel.copies(), p["BUFFERS"] == 2)},
       {"shared_memory",
        fmt::format("BUFFERS of BK keys, and the queries, must fit {} KiB", shared / 1024),
-       {"BK", "WQ", "WAVES", "BUFFERS", "ASYNC", "QREG"},
-       [=](const Config& c) { return kernel.shared_bytes(c) <= shared; }},
+       {{"BK", "WQ", "WAVES", "BUFFERS", "ASYNC", "QREG"},
+        [=](const Config& c) { return kernel.shared_bytes(c) <= shared; }}},
       {"code_size",
        "a tile of more than 1024 matrix instructions compiles slowly",
-       {"BK", "WQ"},
-       [=](const Config& c) { return kernel.instructions(c) <= 1024; }},
+       {{"BK", "WQ"}, [=](const Config& c) { return kernel.instructions(c) <= 1024; }}},
       {"registers",
        "outputs, scores and queries need more registers than a thread has",
-       {"BK", "WQ", "WAVES", "ASYNC", "QREG"},
-       [=](const Config& c) { return kernel.registers(c) <= kernel.register_limit(c); }},
+       {{"BK", "WQ", "WAVES", "ASYNC", "QREG"},
+        [=](const Config& c) { return kernel.registers(c) <= kernel.register_limit(c); }}},
   };
 }
 
@@ -140,7 +136,7 @@ Alternative space(const Problem& problem, const DeviceInfo& device) {
       {"TOGETHER", heads_together()},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
-  append(a.constraints, tile_constraints(shape, device, {"WQ", "WAVES"}, Kernel::queries));
+  append(a.constraints, tile_constraints(shape, device, p["WAVES"] * p["WQ"]));
   append(a.constraints, constraints(shape, device, kernel));
   return a;
 }

@@ -21,8 +21,7 @@ int default_heads_together(const Shape& shape) {
 }
 
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
-                                         std::vector<std::string> parameters,
-                                         std::function<std::int64_t(const Config&)> queries) {
+                                         const Expression& queries) {
   const std::int64_t groups = most_workgroups(device);
   // Heads of few elements are shared by as few as two threads, and still a subgroup must be full.
   const std::uint64_t least = std::max(16U, device.max_subgroup_size / 2);
@@ -31,14 +30,11 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
   return {
       {"tile",
        fmt::format("tiles of more than {} queries are mostly idle: q is {}", most, shape.queries),
-       parameters, [=](const Config& c) { return queries(c) <= most; }},
+       queries <= most},
       {"grid",
        fmt::format("{} sequences of {} heads and {} queries are more than {} workgroups",
                    shape.batch, shape.heads, shape.queries, groups),
-       parameters,
-       [=](const Config& c) {
-         return ceil_div(shape.queries, queries(c)) <= groups / (shape.batch * shape.heads);
-       }},
+       ceil_div(shape.queries, queries) <= groups / (shape.batch * shape.heads)},
   };
 }
 

@@ -12,11 +12,9 @@ std::vector<int> heads_together();
 /// That many, by default: the heads of some KV heads.
 int default_heads_together(const Shape& shape);
 
-/// The tiles of BQ queries must fit the grid, and not be mostly idle; `queries` tells a
-/// configuration's, and reads only `parameters`.
+/// The tiles of `queries` queries must fit the grid, and not be mostly idle.
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
-                                         std::vector<std::string> parameters,
-                                         std::function<std::int64_t(const Config&)> queries);
+                                         const Expression& queries);
 
 /// What such a kernel cuts: the queries into tiles, the keys into steps of BK, and the heads of all
 /// sequences into groups of TOGETHER.

@@ -9,10 +9,6 @@
 
 namespace greta::kernels::attention {
 
-std::int64_t Shape::load_registers(int count) const {
-  return std::max<std::int64_t>(1, count * static_cast<std::int64_t>(size_of(in)) / 4);
-}
-
 Shape shape_of(const Problem& problem) {
   Shape shape{};
   shape.in = problem.dtype;

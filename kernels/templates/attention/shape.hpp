@@ -21,7 +21,9 @@ struct Shape {
   /// Heads that share a KV head.
   std::int64_t group() const { return heads / kv_heads; }
   /// 32-bit registers of a load of `count` inputs.
-  std::int64_t load_registers(int count) const;
+  auto load_registers(const auto& count) const {
+    return max(1, count * static_cast<std::int64_t>(size_of(in)) / 4);
+  }
 };
 
 Shape shape_of(const Problem& problem);

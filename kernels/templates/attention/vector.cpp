@@ -10,25 +10,26 @@
 namespace greta::kernels::attention {
 namespace {
 
-std::int64_t threads_of(const Config& c) {
-  return std::int64_t{c["BQ"]} / c["TQ"] * c["LANES"];
+auto threads_of(const auto& c) {
+  return c["BQ"] / c["TQ"] * c["LANES"];
 }
 
 /// Queries, keys or values, and weights, in f32.
-std::int64_t shared_bytes(const Shape& shape, const Config& c) {
+auto shared_bytes(const Shape& shape, const auto& c) {
   return 4 * ((c["BQ"] + c["BK"]) * (shape.dim + 4) + c["BQ"] * (c["BK"] + 4));
 }
 
-std::int64_t loads_of(const Shape& shape, const Config& c) {
+auto loads_of(const Shape& shape, const auto& c) {
   return ceil_div(ceil_div(c["BK"] * shape.dim, c["VEC"]), threads_of(c));
 }
 
 /// An estimate of a thread's 32-bit registers: sums, scores, what waits, fours of queries and keys,
 /// or of weights and a value.
-std::int64_t registers_of(const Shape& shape, const Config& c) {
-  const std::int64_t rows = c["TQ"], keys = c["BK"] / c["LANES"], dims = shape.dim / c["LANES"];
-  const std::int64_t waiting = loads_of(shape, c) * shape.load_registers(c["VEC"]);
-  return rows * (dims + keys + 7) + waiting + 4 * std::min<std::int64_t>(keys, 8) + 32;
+auto registers_of(const Shape& shape, const auto& c) {
+  const auto keys = c["BK"] / c["LANES"];
+  const auto dims = shape.dim / c["LANES"];
+  const auto waiting = loads_of(shape, c) * shape.load_registers(c["VEC"]);
+  return c["TQ"] * (dims + keys + 7) + waiting + 4 * min(keys, 8) + 32;
 }
 
 std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device) {
@@ -40,38 +41,22 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
       {"lanes",
        fmt::format("4 x LANES must divide dim, {}, and LANES be in one subgroup, of {} threads",
                    shape.dim, wave),
-       {"LANES"},
-       [=, dim = shape.dim](const Config& c) {
-         return dim % (4 * c["LANES"]) == 0 && c["LANES"] <= wave;
-       }},
-      {"rows",
-       "TQ must divide BQ, and LANES BK",
-       {"BQ", "BK", "TQ", "LANES"},
-       [](const Config& c) { return c["BQ"] % c["TQ"] == 0 && c["BK"] % c["LANES"] == 0; }},
+       shape.dim % (4 * p["LANES"]) == 0 && p["LANES"] <= wave},
+      {"rows", "TQ must divide BQ, and LANES BK",
+       p["BQ"] % p["TQ"] == 0 && p["BK"] % p["LANES"] == 0},
       {"workgroup_threads",
        fmt::format("BQ / TQ x LANES threads must be whole subgroups, and not more than {}",
                    threads),
-       {"BQ", "TQ", "LANES"},
-       [=](const Config& c) { return threads_of(c) <= threads && threads_of(c) % whole == 0; }},
-      {"alignment",
-       fmt::format("VEC must divide dim, {}", shape.dim),
-       {"VEC"},
-       [dim = shape.dim](const Config& c) { return dim % c["VEC"] == 0; }},
-      {"loads",
-       "a thread must not have more than 32 loads of keys in a tile",
-       {"BQ", "BK", "TQ", "LANES", "VEC"},
-       [shape](const Config& c) { return loads_of(shape, c) <= 32; }},
+       threads_of(p) <= threads && threads_of(p) % whole == 0},
+      {"alignment", fmt::format("VEC must divide dim, {}", shape.dim), shape.dim % p["VEC"] == 0},
+      {"loads", "a thread must not have more than 32 loads of keys in a tile",
+       loads_of(shape, p) <= 32},
       {"shared_memory",
        fmt::format("BQ queries, BK keys and their weights must fit {} KiB", shared / 1024),
-       {"BQ", "BK"},
-       [=](const Config& c) { return shared_bytes(shape, c) <= shared; }},
+       shared_bytes(shape, p) <= shared},
       {"registers",
        fmt::format("TQ rows need more than 255 registers of a thread, or {} of a workgroup", file),
-       {"BQ", "BK", "TQ", "LANES", "VEC"},
-       [=](const Config& c) {
-         const std::int64_t registers = registers_of(shape, c);
-         return registers <= 255 && registers * threads_of(c) <= file;
-       }},
+       registers_of(shape, p) <= 255 && registers_of(shape, p) * threads_of(p) <= file},
   };
 }
 
@@ -81,18 +66,15 @@ std::vector<Constraint> cpu_constraints(const Shape& shape) {
       {"code_size",
        "more than 32 multiplications of a thread in a step, or elements of a tile to load, compile "
        "slowly for a CPU",
-       {"BQ", "BK", "TQ", "LANES"},
-       [shape](const Config& c) {
-         return c["TQ"] * std::max<std::int64_t>(c["BK"], shape.dim) / c["LANES"] <= 32 &&
-                c["BK"] * shape.dim / threads_of(c) <= 32;
-       }},
+       {{"BQ", "BK", "TQ", "LANES"},
+        [shape](const Config& c) {
+          return c["TQ"] * std::max<std::int64_t>(c["BK"], shape.dim) / c["LANES"] <= 32 &&
+                 c["BK"] * shape.dim / threads_of(c) <= 32;
+        }}},
       {"loop_limit",
        fmt::format("the CPU driver runs 65535 rounds of loops: too few for {} keys",
                    shape.capacity),
-       {"BK"},
-       [kv = shape.capacity](const Config& c) {
-         return ceil_div(kv, c["BK"]) * (c["BK"] + 4) < 65000;
-       }},
+       ceil_div(shape.capacity, p["BK"]) * (p["BK"] + 4) < 65000},
   };
 }
 
@@ -113,8 +95,7 @@ Alternative space(const Problem& problem, const DeviceInfo& device) {
       {"TOGETHER", heads_together()},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
-  append(a.constraints,
-         tile_constraints(shape, device, {"BQ"}, [](const Config& c) { return c["BQ"]; }));
+  append(a.constraints, tile_constraints(shape, device, p["BQ"]));
   append(a.constraints, constraints(shape, device));
   if (vectorising_cpu(device)) append(a.constraints, cpu_constraints(shape));
   return a;

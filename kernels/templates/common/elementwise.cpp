@@ -13,9 +13,9 @@ namespace greta::kernels {
 namespace {
 
 /// 32-bit registers of a thread: what it has loaded, a vector in f32 before and after, addresses.
-std::int64_t registers_of(DType in, int loads, const Config& c) {
-  const std::int64_t bytes = c["VEC"] * static_cast<std::int64_t>(size_of(in));
-  return loads * c["ITEMS"] * ceil_div(bytes, 4) + 4 * c["VEC"] + 24;
+Expression registers_of(DType in, int loads) {
+  const Expression bytes = p["VEC"] * size_of(in);
+  return loads * p["ITEMS"] * ceil_div(bytes, 4) + 4 * p["VEC"] + 24;
 }
 
 /// Only those that reject anything.
@@ -24,26 +24,22 @@ std::vector<Constraint> shape_constraints(const ElementwiseShape& shape, const D
   std::vector<Constraint> list{
       {"grid",
        fmt::format("the elements are more than {} workgroups", groups),
-       {"THREADS", "VEC", "ITEMS"},
-       [groups, count = shape.workgroups](const Config& c) { return count(c) <= groups; }}};
+       {{"THREADS", "VEC", "ITEMS"},
+        [groups, count = shape.workgroups](const Config& c) { return count(c) <= groups; }}}};
   if (shape.run > 0) {
     list.push_back({"alignment",
                     fmt::format("VEC must divide {}, which is {}", shape.run_name, shape.run),
-                    {"VEC"},
-                    [run = shape.run](const Config& c) { return run % c["VEC"] == 0; }});
+                    shape.run % p["VEC"] == 0});
   }
   if (shape.least_width > 1) {
-    list.push_back({"pairs",
-                    fmt::format("VEC must be at least {}", shape.least_width),
-                    {"VEC"},
-                    [least = shape.least_width](const Config& c) { return c["VEC"] >= least; }});
+    list.push_back({"pairs", fmt::format("VEC must be at least {}", shape.least_width),
+                    p["VEC"] >= shape.least_width});
   }
   if (!shape.items_name.empty()) {
     list.push_back(
         {"items",
          fmt::format("ITEMS must not exceed {}, which are {}", shape.items_name, shape.most_items),
-         {"ITEMS"},
-         [most = shape.most_items](const Config& c) { return c["ITEMS"] <= most; }});
+         p["ITEMS"] <= shape.most_items});
   }
   return list;
 }
@@ -56,16 +52,11 @@ Alternative space(const std::string& variant, const ElementwiseShape& shape, DTy
       {"THREADS", {64, 128, 256, 512, 1024}}, {"VEC", vector_widths(in)}, {"ITEMS", {1, 2, 4, 8}}};
   a.constraints = {
       storage_constraint(in, out, device),
-      {"workgroup_threads",
-       fmt::format("the device allows {} threads", threads),
-       {"THREADS"},
-       [threads](const Config& c) { return c["THREADS"] <= threads; }},
+      {"workgroup_threads", fmt::format("the device allows {} threads", threads),
+       p["THREADS"] <= threads},
       {"register_file",
        fmt::format("the threads of a workgroup need more than {} registers together", file),
-       {"THREADS", "VEC", "ITEMS"},
-       [in, loads = shape.loads, file](const Config& c) {
-         return registers_of(in, loads, c) * c["THREADS"] <= file;
-       }}};
+       registers_of(in, shape.loads) * p["THREADS"] <= file}};
   append(a.constraints, shape_constraints(shape, device));
   return a;
 }

@@ -46,10 +46,7 @@ void append(std::vector<Constraint>& constraints, std::vector<Constraint> more) 
 Constraint storage_constraint(DType in, DType out, const DeviceInfo& device) {
   const DType small = size_of(in) == 2 ? in : out;
   const bool good = device.f16_storage || size_of(small) == 4;
-  return {"storage",
-          fmt::format("the device can't load and store {}", to_string(small)),
-          {},
-          [good](const Config&) { return good; }};
+  return {"storage", fmt::format("the device can't load and store {}", to_string(small)), good};
 }
 
 Result<void> check_count(const Problem& problem, std::string_view named,

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "kernels/model/dtype.hpp"
@@ -13,12 +12,6 @@
 
 /// What bounds the spaces of every operation: the device's limits, and what its loads can do.
 namespace greta::kernels {
-
-/// a / b, rounded up; both positive.
-template <typename T>
-constexpr T ceil_div(T a, std::type_identity_t<T> b) {
-  return (a + b - 1) / b;
-}
 
 /// A CPU that runs GLSL with its vector units (lavapipe). It keeps sums in its cache, compiles
 /// slowly and limits loops. hip-host is none: it has the spaces of the GPUs that it imitates.

@@ -16,15 +16,9 @@ int most_held(const DeviceInfo& device) {
   return vectorising_cpu(device) ? 32 : 64;
 }
 
-/// At least one, also where a constraint is asked about more ROWS than THREADS, which another
-/// rejects.
-int lanes_of(const Config& c) {
-  return std::max(1, c["THREADS"] / (c.has("ROWS") ? c["ROWS"] : 1));
-}
-
-/// Vectors of a row that its threads read, one after another, at so many in flight.
-std::int64_t rounds(std::int64_t cols, const Config& c) {
-  return ceil_div(vectors_of_thread(cols, c), c["ITEMS"]);
+/// Vectors of a row that each of `lanes` threads reads.
+Expression vectors_of(std::int64_t cols, const Expression& lanes) {
+  return ceil_div(cols, lanes * p["VEC"]);
 }
 
 std::int64_t next_power(std::int64_t value) {
@@ -45,29 +39,21 @@ std::vector<int> subgroup_sizes(const DeviceInfo& device) {
 Constraint whole_waves(const DeviceInfo& device) {
   if (device.language == "hip") {
     const int wave = static_cast<int>(device.subgroup_size);
-    return {"whole_waves",
-            fmt::format("THREADS must be a multiple of the wave's {}", wave),
-            {"THREADS"},
-            [wave](const Config& c) { return c["THREADS"] % wave == 0; }};
+    return {"whole_waves", fmt::format("THREADS must be a multiple of the wave's {}", wave),
+            p["THREADS"] % wave == 0};
   }
   constexpr int most = 32;  // as much as every driver takes
-  return {"whole_waves",
-          fmt::format("THREADS must be 1 to {} whole subgroups", most),
-          {"THREADS", "SUBGROUP"},
-          [](const Config& c) {
-            const int size = c["SUBGROUP"];
-            return size == 0 || (c["THREADS"] % size == 0 && c["THREADS"] / size <= most);
-          }};
+  return {"whole_waves", fmt::format("THREADS must be 1 to {} whole subgroups", most),
+          p["SUBGROUP"] == 0 ||
+              (p["THREADS"] % p["SUBGROUP"] == 0 && p["THREADS"] / p["SUBGROUP"] <= most)};
 }
 
 /// What every variant's workgroups must meet.
 std::vector<Constraint> basics(const Problem& problem, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device);
   return {storage_constraint(problem.dtype, problem.out_dtype, device),
-          {"workgroup_threads",
-           fmt::format("the device allows {} threads", threads),
-           {"THREADS"},
-           [threads](const Config& c) { return c["THREADS"] <= threads; }},
+          {"workgroup_threads", fmt::format("the device allows {} threads", threads),
+           p["THREADS"] <= threads},
           whole_waves(device)};
 }
 
@@ -75,11 +61,9 @@ std::vector<Constraint> basics(const Problem& problem, const DeviceInfo& device)
 std::vector<Constraint> alignment(const Problem& problem) {
   const std::int64_t cols = problem.dim("cols");
   std::vector<Constraint> constraints = stride_constraints(problem);
-  constraints.insert(constraints.begin(),
-                     {"alignment",
-                      fmt::format("VEC must divide cols, {}", cols),
-                      {"VEC"},
-                      [cols](const Config& c) { return cols % c["VEC"] == 0; }});
+  constraints.insert(
+      constraints.begin(),
+      {"alignment", fmt::format("VEC must divide cols, {}", cols), cols % p["VEC"] == 0});
   return constraints;
 }
 
@@ -89,39 +73,29 @@ std::vector<Constraint> several_rows(const Problem& problem, const DeviceInfo& d
   const std::int64_t groups = most_workgroups(device);
   return {{"rows_of_workgroup",
            fmt::format("ROWS must not exceed THREADS, or the power of 2 behind rows, {}", rows),
-           {"THREADS", "ROWS"},
-           [rows](const Config& c) {
-             return c["ROWS"] <= c["THREADS"] && c["ROWS"] <= next_power(rows);
-           }},
+           p["ROWS"] <= p["THREADS"] && p["ROWS"] <= next_power(rows)},
           {"idle_threads",
            fmt::format("THREADS / ROWS vectors of VEC must not be twice a row, {}, or more", cols),
-           {"THREADS", "ROWS", "VEC"},
-           [cols](const Config& c) { return lanes_of(c) * c["VEC"] < 2 * next_power(cols); }},
-          {"grid",
-           fmt::format("rows / ROWS must not exceed {} workgroups", groups),
-           {"ROWS"},
-           [rows, groups](const Config& c) { return ceil_div(rows, c["ROWS"]) <= groups; }}};
+           p["THREADS"] / p["ROWS"] * p["VEC"] < 2 * next_power(cols)},
+          {"grid", fmt::format("rows / ROWS must not exceed {} workgroups", groups),
+           ceil_div(rows, p["ROWS"]) <= groups}};
 }
 
 /// The bounds of results hold for sums that are not too long (kernels/reference/row_error.hpp), and
 /// Mesa's CPU driver ends loops after 65535 rounds.
-Constraint few_rounds(const Problem& problem, std::vector<std::string> parameters) {
+Constraint few_rounds(const Problem& problem, const Expression& lanes) {
   const std::int64_t cols = problem.dim("cols"), most = std::max<std::int64_t>(8, cols / 256);
   return {"rounds",
           fmt::format("a thread must add the elements of a row in at most {} rounds",
                       std::min<std::int64_t>(most, 60000)),
-          std::move(parameters), [cols, most](const Config& c) {
-            return rounds(cols, c) <= std::min<std::int64_t>(most, 60000);
-          }};
+          ceil_div(vectors_of(cols, lanes), p["ITEMS"]) <= std::min<std::int64_t>(most, 60000)};
 }
 
 /// Compiled code grows with the loads of a round.
 Constraint loads_in_flight(const DeviceInfo& device) {
   const int most = most_held(device);
-  return {"loads",
-          fmt::format("VEC x ITEMS must not exceed {}", most),
-          {"VEC", "ITEMS"},
-          [most](const Config& c) { return c["VEC"] * c["ITEMS"] <= most; }};
+  return {"loads", fmt::format("VEC x ITEMS must not exceed {}", most),
+          p["VEC"] * p["ITEMS"] <= most};
 }
 
 const std::vector<int> thread_counts{32, 64, 128, 256, 512, 1024};
@@ -140,8 +114,8 @@ void add_subgroup(Config& config, const DeviceInfo& device) {
 }
 
 /// Columns' weights wait until they are needed where a thread holds many (fixed_first).
-std::int64_t weight_registers(int beside, std::int64_t held, const Config& c) {
-  return c["STAY"] > 0 || held <= 16 ? held * beside : 8;
+auto weight_registers(int beside, const auto& held, const auto& c) {
+  return select(c["STAY"] > 0 || held <= 16, held * beside, 8);
 }
 
 /// Whether compilers find registers for all of it; they need some more than the space demands.
@@ -163,7 +137,8 @@ bool roomy(const Operation& operation, const Problem& problem, const DeviceInfo&
 }  // namespace
 
 std::int64_t vectors_of_thread(std::int64_t cols, const Config& c) {
-  return ceil_div(cols, std::int64_t{lanes_of(c)} * (c.has("VEC") ? c["VEC"] : 1));
+  const int lanes = c["THREADS"] / (c.has("ROWS") ? c["ROWS"] : 1);
+  return ceil_div(cols, std::int64_t{lanes} * (c.has("VEC") ? c["VEC"] : 1));
 }
 
 Alternative held_space(const Operation& operation, const Problem& problem,
@@ -183,29 +158,22 @@ Alternative held_space(const Operation& operation, const Problem& problem,
   append(a.constraints, several_rows(problem, device));
   const std::int64_t cols = problem.dim("cols"), most = most_held(device);
   const std::int64_t file = register_file(device);
-  const auto size = static_cast<std::int64_t>(size_of(problem.dtype));
+  const Expression held = vectors_of(cols, p["THREADS"] / p["ROWS"]) * p["VEC"];
+  const Expression ahead = select(p["STAY"] > 0, ceil_div(held * size_of(problem.dtype), 4), 0);
   a.constraints.push_back(
       {"held",
        fmt::format("THREADS / ROWS threads must hold a row of {} with at most {} elements each",
                    cols, most),
-       {"THREADS", "ROWS", "VEC"},
-       [=](const Config& c) { return vectors_of_thread(cols, c) * c["VEC"] <= most; }});
+       held <= most});
   constexpr int most_loads = 32;  // some drivers' compilers end in a crash beyond
   a.constraints.push_back(
       {"loads",
        fmt::format("a thread must hold its share of a row in at most {} vectors", most_loads),
-       {"THREADS", "ROWS", "VEC"},
-       [cols](const Config& c) { return vectors_of_thread(cols, c) <= most_loads; }});
-  a.constraints.push_back({"register_file",
-                           fmt::format("a workgroup's rows need more than {} registers", file),
-                           {"THREADS", "ROWS", "VEC", "STAY"},
-                           [=, beside = operation.registers_beside](const Config& c) {
-                             const std::int64_t held = vectors_of_thread(cols, c) * c["VEC"];
-                             const std::int64_t ahead =
-                                 c["STAY"] > 0 ? ceil_div(held * size, 4) : 0;
-                             const std::int64_t weights = weight_registers(beside, held, c);
-                             return (held + weights + ahead + 24) * c["THREADS"] <= file;
-                           }});
+       vectors_of(cols, p["THREADS"] / p["ROWS"]) <= most_loads});
+  a.constraints.push_back(
+      {"register_file", fmt::format("a workgroup's rows need more than {} registers", file),
+       (held + weight_registers(operation.registers_beside, held, p) + ahead + 24) * p["THREADS"] <=
+           file});
   return a;
 }
 
@@ -221,7 +189,7 @@ Alternative streamed_space(const Operation&, const Problem& problem, const Devic
   append(a.constraints, alignment(problem));
   append(a.constraints, several_rows(problem, device));
   a.constraints.push_back(loads_in_flight(device));
-  a.constraints.push_back(few_rounds(problem, {"THREADS", "ROWS", "VEC", "ITEMS"}));
+  a.constraints.push_back(few_rounds(problem, p["THREADS"] / p["ROWS"]));
   return a;
 }
 
@@ -242,22 +210,15 @@ Alternative split_space(const Operation& operation, const Problem& problem,
   const std::int64_t part_bytes = operation.statistic_words * 4;
   append(a.constraints, alignment(problem));
   a.constraints.push_back(loads_in_flight(device));
-  a.constraints.push_back(few_rounds(problem, {"THREADS", "VEC", "ITEMS"}));
-  append(a.constraints,
-         {{"parts",
-           fmt::format("SPLIT must not exceed THREADS, and SPLIT x VEC not cols, {}", cols),
-           {"THREADS", "VEC", "SPLIT"},
-           [cols](const Config& c) {
-             return c["SPLIT"] <= c["THREADS"] && c["SPLIT"] * c["VEC"] <= cols;
-           }},
-          {"grid",
-           fmt::format("rows x SPLIT must not exceed {} workgroups", groups),
-           {"SPLIT"},
-           [=](const Config& c) { return rows <= groups / c["SPLIT"]; }},
-          {"workspace",
-           fmt::format("the parts' statistics need more than {} MiB", memory >> 20),
-           {"SPLIT"},
-           [=](const Config& c) { return rows <= memory / part_bytes / c["SPLIT"]; }}});
+  a.constraints.push_back(few_rounds(problem, p["THREADS"]));
+  append(
+      a.constraints,
+      {{"parts", fmt::format("SPLIT must not exceed THREADS, and SPLIT x VEC not cols, {}", cols),
+        p["SPLIT"] <= p["THREADS"] && p["SPLIT"] * p["VEC"] <= cols},
+       {"grid", fmt::format("rows x SPLIT must not exceed {} workgroups", groups),
+        rows <= groups / p["SPLIT"]},
+       {"workspace", fmt::format("the parts' statistics need more than {} MiB", memory >> 20),
+        rows <= memory / part_bytes / p["SPLIT"]}});
   return a;
 }
 
@@ -268,18 +229,11 @@ Alternative naive_space(const Operation&, const Problem& problem, const DeviceIn
   const std::int64_t most = std::min<std::int64_t>(60000, std::max<std::int64_t>(8, cols / 256));
   a.constraints = {
       storage_constraint(problem.dtype, problem.out_dtype, device),
-      {"workgroup_threads",
-       fmt::format("the device allows {} threads", threads),
-       {"THREADS"},
-       [threads](const Config& c) { return c["THREADS"] <= threads; }},
-      {"rounds",
-       fmt::format("a thread must add the elements of a row in at most {} rounds", most),
-       {"THREADS"},
-       [=](const Config& c) { return ceil_div(cols, c["THREADS"]) <= most; }},
-      {"grid",
-       fmt::format("{} rows are more than {} workgroups", rows, groups),
-       {},
-       [=](const Config&) { return rows <= groups; }}};
+      {"workgroup_threads", fmt::format("the device allows {} threads", threads),
+       p["THREADS"] <= threads},
+      {"rounds", fmt::format("a thread must add the elements of a row in at most {} rounds", most),
+       ceil_div(cols, p["THREADS"]) <= most},
+      {"grid", fmt::format("{} rows are more than {} workgroups", rows, groups), rows <= groups}};
   return a;
 }
 

@@ -51,10 +51,8 @@ Attribute x_stride_attribute(std::string help) {
 std::vector<Constraint> stride_constraints(const Problem& problem) {
   std::vector<Constraint> constraints;
   for (const auto& [name, stride] : strides(problem)) {
-    constraints.push_back({name,
-                           fmt::format("VEC must divide {}, {}", name, stride),
-                           {"VEC"},
-                           [stride = stride](const Config& c) { return stride % c["VEC"] == 0; }});
+    constraints.push_back(
+        {name, fmt::format("VEC must divide {}, {}", name, stride), stride % p["VEC"] == 0});
   }
   return constraints;
 }

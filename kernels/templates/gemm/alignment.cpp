@@ -35,10 +35,7 @@ Constraint divides(const char* name, const char* parameter, std::int64_t stride)
           fmt::format("{} must divide {}, the elements of a row of {} as it is stored, where ALIGN "
                       "is 0",
                       parameter, stride, parameter[1]),
-          {parameter, "ALIGN"},
-          [parameter, stride](const Config& c) {
-            return c["ALIGN"] != 0 || stride % c[parameter] == 0;
-          }};
+          p["ALIGN"] != 0 || stride % p[parameter] == 0};
 }
 
 std::int64_t aligned_bytes(const Shape& shape) {
@@ -57,12 +54,8 @@ bool has_odd_b(const Shape& shape) {
 
 std::vector<Constraint> alignment_constraints(const Shape& shape) {
   return {
-      {"align",
-       "there are no odd lines for ALIGN",
-       {"ALIGN"},
-       [odd = has_odd_a(shape) || has_odd_b(shape)](const Config& c) {
-         return c["ALIGN"] == 0 || odd;
-       }},
+      {"align", "there are no odd lines for ALIGN",
+       p["ALIGN"] == 0 || (has_odd_a(shape) || has_odd_b(shape))},
       divides("a_alignment", "VA", shape.a_stride()),
       divides("b_alignment", "VB", shape.b_stride()),
   };
@@ -71,13 +64,8 @@ std::vector<Constraint> alignment_constraints(const Shape& shape) {
 Constraint wide_enough(const char* name, const char* parameter, DType type, std::int64_t stride,
                        int copy) {
   const int aligned = vector_widths(type).back(), widest = widest_vector(type, stride, aligned);
-  return {name,
-          fmt::format("{} could be {}, or {} with ALIGN", parameter, widest, aligned),
-          {parameter, "ALIGN"},
-          [=](const Config& c) {
-            const int width = c[parameter];
-            return 2 * width >= (c["ALIGN"] != 0 ? aligned : widest) || width == copy;
-          }};
+  return {name, fmt::format("{} could be {}, or {} with ALIGN", parameter, widest, aligned),
+          2 * p[parameter] >= select(p["ALIGN"] != 0, aligned, widest) || p[parameter] == copy};
 }
 
 std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& device) {
@@ -85,26 +73,19 @@ std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& 
   const auto most =
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
   return {
-      {"slices",
-       fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
-       {"BK", "SPLIT"},
-       [k = shape.k](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * c["BK"] <= k; }},
+      {"slices", fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
+       p["SPLIT"] == 1 || p["SPLIT"] * p["BK"] <= shape.k},
       {"enough_workgroups",
        fmt::format("BM x BN in SPLIT slices make more than {} workgroups", 4 * busy),
-       {"BM", "BN", "SPLIT"},
-       [=](const Config& c) {
-         const std::int64_t tiles = ceil_div(shape.m, c["BM"]) * ceil_div(shape.n, c["BN"]);
-         return c["SPLIT"] == 1 || tiles * c["SPLIT"] <= 4 * busy;
-       }},
+       p["SPLIT"] == 1 ||
+           ceil_div(shape.m, p["BM"]) * ceil_div(shape.n, p["BN"]) * p["SPLIT"] <= 4 * busy},
       {"workspace",
        fmt::format("SPLIT partial sums of {} x {} elements, and with ALIGN the operands, need more "
                    "than {} MiB",
                    shape.m, shape.n, most >> 20),
-       {"SPLIT", "ALIGN"},
-       [=](const Config& c) {
-         const std::int64_t sums = c["SPLIT"] == 1 ? 0 : shape.m * shape.n * 4 * c["SPLIT"];
-         return sums + (c["ALIGN"] != 0 ? aligned_bytes(shape) : 0) <= most;
-       }},
+       select(p["SPLIT"] == 1, 0, shape.m * shape.n * 4 * p["SPLIT"]) +
+               select(p["ALIGN"] != 0, aligned_bytes(shape), 0) <=
+           most},
   };
 }
 

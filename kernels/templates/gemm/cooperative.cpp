@@ -14,19 +14,17 @@ namespace {
 
 constexpr int chunk = 8;  // elements of 16 bytes: operands are f16 or bf16
 
-/// At least one, also where a constraint is asked about a WM above BM or a WN above BN, which
-/// `waves` rejects.
-std::int64_t subgroups_of(const Config& c) {
-  return std::max<std::int64_t>(1, std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]));
+auto subgroups_of(const auto& c) {
+  return c["BM"] / c["WM"] * (c["BN"] / c["WN"]);
 }
 
-std::int64_t threads_of(const Config& c) {
+auto threads_of(const auto& c) {
   return subgroups_of(c) * c["SUBGROUP"];
 }
 
 /// Columns of a piece of the sums on their way out.
-int piece_of(const Config& c) {
-  return std::min(c["WN"], 64);
+auto piece_of(const auto& c) {
+  return min(c["WN"], 64);
 }
 
 std::int64_t shared_bytes(const Shape& shape, const Config& c, const MatrixOperation& o) {
@@ -53,13 +51,10 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
                                             bool offered) {
   return {
       {"matrix_operations",
-       fmt::format("the device has no cooperative matrices of {}", to_string(shape.in)),
-       {},
-       [offered](const Config&) { return offered; }},
+       fmt::format("the device has no cooperative matrices of {}", to_string(shape.in)), offered},
       {"many_rows",
        fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
-       {},
-       [m = shape.m](const Config&) { return m >= least_tiled_rows; }},
+       shape.m >= least_tiled_rows},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.n, 'n'),
       grid_of_tiles(shape, device),
@@ -71,10 +66,7 @@ Constraint loads_divide(const char* name, const char* extent) {
   return {
       name,
       fmt::format("{} x BK elements in chunks of 8 must give every thread at least one", extent),
-      {"BM", "BN", "WM", "WN", "BK", "SUBGROUP"},
-      [extent](const Config& c) {
-        return std::int64_t{c[extent]} * c["BK"] % (chunk * threads_of(c)) == 0;
-      }};
+      p[extent] * p["BK"] % (chunk * threads_of(p)) == 0};
 }
 
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
@@ -84,45 +76,44 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
   return {
       {"waves",
        "products of INSTR must divide WM x WN and BK, and WM and WN must not exceed BM and BN",
-       {"BM", "BN", "WM", "WN", "BK", "INSTR"},
-       [list](const Config& c) {
-         const MatrixOperation o = product_of(list, c["INSTR"]);
-         const auto divides = [](std::uint32_t part, int whole) {
-           return static_cast<std::uint32_t>(whole) % part == 0;
-         };
-         return c["WM"] <= c["BM"] && c["WN"] <= c["BN"] && divides(o.m, c["WM"]) &&
-                divides(o.n, piece_of(c)) && divides(o.k, c["BK"]);
-       }},
+       {{"BM", "BN", "WM", "WN", "BK", "INSTR"},
+        [list](const Config& c) {
+          const MatrixOperation o = product_of(list, c["INSTR"]);
+          const auto divides = [](std::int64_t part, std::int64_t whole) {
+            return whole % part == 0;
+          };
+          return c["WM"] <= c["BM"] && c["WN"] <= c["BN"] && divides(o.m, c["WM"]) &&
+                 divides(o.n, piece_of(c)) && divides(o.k, c["BK"]);
+        }}},
       {"workgroup_threads",
        fmt::format("BM/WM x BN/WN subgroups must not be more than {} threads", threads),
-       {"BM", "BN", "WM", "WN", "SUBGROUP"},
-       [threads](const Config& c) { return threads_of(c) <= threads; }},
+       threads_of(p) <= threads},
       loads_divide("a_loads", "BM"),
       loads_divide("b_loads", "BN"),
       {"writes",
        "every lane must write the same number of fours of a product's rows",
-       {"WN", "INSTR", "SUBGROUP"},
-       [list](const Config& c) {
-         const std::int64_t rows = product_of(list, c["INSTR"]).m;
-         return rows * piece_of(c) % (4 * c["SUBGROUP"]) == 0;
-       }},
+       {{"WN", "INSTR", "SUBGROUP"},
+        [list](const Config& c) {
+          const std::int64_t rows = product_of(list, c["INSTR"]).m;
+          return rows * piece_of(c) % (4 * c["SUBGROUP"]) == 0;
+        }}},
       {"shared_memory",
        fmt::format("STAGES of both tiles must fit {} KiB, as must INSTR rows of the sums",
                    shared / 1024),
-       {"BM", "BN", "WM", "WN", "BK", "INSTR", "PAD", "STAGES"},
-       [=](const Config& c) {
-         return shared_bytes(shape, c, product_of(list, c["INSTR"])) <= shared;
-       }},
+       {{"BM", "BN", "WM", "WN", "BK", "INSTR", "PAD", "STAGES"},
+        [=](const Config& c) {
+          return shared_bytes(shape, c, product_of(list, c["INSTR"])) <= shared;
+        }}},
       {"registers",
        "sums, fragments and what is loaded need more than 255 registers of a thread",
-       {"BM", "BN", "WM", "WN", "BK", "INSTR", "SUBGROUP"},
-       [list](const Config& c) { return registers_of(c, product_of(list, c["INSTR"])) <= 255; }},
+       {{"BM", "BN", "WM", "WN", "BK", "INSTR", "SUBGROUP"},
+        [list](const Config& c) { return registers_of(c, product_of(list, c["INSTR"])) <= 255; }}},
       {"register_file",
        fmt::format("the threads of a workgroup need more than {} registers together", file),
-       {"BM", "BN", "WM", "WN", "BK", "INSTR", "SUBGROUP"},
-       [=](const Config& c) {
-         return registers_of(c, product_of(list, c["INSTR"])) * threads_of(c) <= file;
-       }},
+       {{"BM", "BN", "WM", "WN", "BK", "INSTR", "SUBGROUP"},
+        [=](const Config& c) {
+          return registers_of(c, product_of(list, c["INSTR"])) * threads_of(c) <= file;
+        }}},
   };
 }
 

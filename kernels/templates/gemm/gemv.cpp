@@ -11,34 +11,35 @@ namespace greta::kernels::gemm {
 namespace {
 
 /// Columns of C that a workgroup covers.
-std::int64_t width_of(const Shape& shape, const Config& config) {
-  return std::int64_t{config["COLS"]} * config[shape.b_along_k ? "TN" : "VB"];
+auto width_of(const Shape& shape, const auto& c) {
+  return c["COLS"] * c[shape.b_along_k ? "TN" : "VB"];
 }
 
 /// Through HIP, sums of the waves that share a column; in gemv.comp, each lane's sums and those of
 /// its PARTS groups of lanes.
-std::int64_t shared_bytes(const Shape& shape, const DeviceInfo& device, const Config& c) {
-  const std::int64_t lanes = c["THREADS"] / c["COLS"];
+Expression shared_bytes(const Shape& shape, const DeviceInfo& device) {
+  const Expression lanes = p["THREADS"] / p["COLS"];
   if (device.language == "hip") {
     const std::int64_t wave = device.min_subgroup_size;
-    const std::int64_t of_wave = shape.b_along_k ? std::min(lanes, wave) : wave / c["COLS"];
-    return 4 * width_of(shape, c) * lanes / of_wave;
+    const Expression of_wave = shape.b_along_k ? min(lanes, wave) : wave / p["COLS"];
+    return 4 * width_of(shape, p) * lanes / of_wave;
   }
-  const std::int64_t parts = lanes >= 1024 ? 32 : lanes >= 256 ? 16 : lanes >= 64 ? 8 : 4;
-  return 4 * width_of(shape, c) * (lanes + parts);
+  const Expression parts =
+      select(lanes >= 1024, 32, select(lanes >= 256, 16, select(lanes >= 64, 8, 4)));
+  return 4 * width_of(shape, p) * (lanes + parts);
 }
 
 /// 32-bit registers of a load of `count` elements.
-std::int64_t load_registers(const Shape& shape, int count) {
-  return std::max<std::int64_t>(1, count * static_cast<std::int64_t>(size_of(shape.in)) / 4);
+auto load_registers(const Shape& shape, const auto& count) {
+  return max(1, count * static_cast<std::int64_t>(size_of(shape.in)) / 4);
 }
 
 /// 32-bit registers that a thread of gemv.hip needs: sums, loads of B in flight, A for the next of
 /// them where one load of A does not serve all, addressing.
-std::int64_t registers_of(const Shape& shape, const Config& c) {
-  const int sums = !shape.b_along_k ? c["VB"] : c["TN"] * (c["VB"] > 1 ? 2 : 1);
-  const bool one_load = c["UNROLL"] == (shape.b_along_k ? 1 : c["VA"]);
-  const std::int64_t a = (one_load ? 1 : 2) * load_registers(shape, c["VA"]);
+auto registers_of(const Shape& shape, const auto& c) {
+  const auto sums = shape.b_along_k ? c["TN"] * select(c["VB"] > 1, 2, 1) : 1 * c["VB"];
+  const auto one_load = c["UNROLL"] == (shape.b_along_k ? 0 * c["VA"] + 1 : 1 * c["VA"]);
+  const auto a = select(one_load, 1, 2) * load_registers(shape, c["VA"]);
   return shape.m * (sums + a + 1) + c["UNROLL"] * c["TN"] * load_registers(shape, c["VB"]) + 16;
 }
 
@@ -46,27 +47,18 @@ std::int64_t registers_of(const Shape& shape, const Config& c) {
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t groups = most_workgroups(device);
   return {
-      {"few_rows",
-       fmt::format("gemv needs m <= {}, m is {}", most_gemv_rows, shape.m),
-       {},
-       [m = shape.m](const Config&) { return m <= most_gemv_rows; }},
+      {"few_rows", fmt::format("gemv needs m <= {}, m is {}", most_gemv_rows, shape.m),
+       shape.m <= most_gemv_rows},
       alignment_constraint("a_alignment", "VA", shape.a_along_k ? shape.k : 1),
       alignment_constraint("b_alignment", "VB", shape.b_stride()),
       {"columns_of_thread",
        shape.b_along_k ? fmt::format("TN must divide n, {}", shape.n)
                        : std::string("TN must be 1: a load of B has several columns"),
-       {"TN"},
-       [shape](const Config& c) { return (shape.b_along_k ? shape.n : 1) % c["TN"] == 0; }},
-      {"slices",
-       fmt::format("SPLIT x UNROLL must not exceed k, {}", shape.k),
-       {"UNROLL", "SPLIT"},
-       [k = shape.k](const Config& c) { return c["SPLIT"] == 1 || c["SPLIT"] * c["UNROLL"] <= k; }},
-      {"grid",
-       fmt::format("n is more than {} workgroups wide", groups),
-       {"COLS", "VB", "TN"},
-       [shape, groups](const Config& c) {
-         return ceil_div(shape.n, width_of(shape, c)) <= groups;
-       }},
+       (shape.b_along_k ? shape.n : 1) % p["TN"] == 0},
+      {"slices", fmt::format("SPLIT x UNROLL must not exceed k, {}", shape.k),
+       p["SPLIT"] == 1 || p["SPLIT"] * p["UNROLL"] <= shape.k},
+      {"grid", fmt::format("n is more than {} workgroups wide", groups),
+       ceil_div(shape.n, width_of(shape, p)) <= groups},
       workspace_constraint(shape, device),
   };
 }
@@ -75,33 +67,22 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
 std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
   return {
-      {"workgroup_threads",
-       fmt::format("the device allows {} threads", threads),
-       {"THREADS"},
-       [threads](const Config& c) { return c["THREADS"] <= threads; }},
+      {"workgroup_threads", fmt::format("the device allows {} threads", threads),
+       p["THREADS"] <= threads},
       {"a_loads",
        shape.b_along_k ? "VA must be VB: A is read along with B" : "VA must not exceed UNROLL",
-       {"VB", "VA", "UNROLL"},
-       [shape](const Config& c) {
-         return shape.b_along_k ? c["VA"] == c["VB"] : c["VA"] <= c["UNROLL"];
-       }},
+       shape.b_along_k ? p["VA"] == p["VB"] : p["VA"] <= p["UNROLL"]},
       {"registers",
        fmt::format("sums of {} rows and UNROLL loads need more than 200 registers", shape.m),
-       {"VB", "TN", "UNROLL"},
-       [shape](const Config& c) {
-         return shape.m * c[shape.b_along_k ? "TN" : "VB"] +
-                    c["UNROLL"] * c["TN"] * load_registers(shape, c["VB"]) <=
-                200;
-       }},
+       shape.m * p[shape.b_along_k ? "TN" : "VB"] +
+               p["UNROLL"] * p["TN"] * load_registers(shape, p["VB"]) <=
+           200},
       {"columns",
        fmt::format("COLS x {} columns need as many of THREADS to write them",
                    shape.b_along_k ? "TN" : "VB"),
-       {"THREADS", "COLS", "VB", "TN"},
-       [shape](const Config& c) { return width_of(shape, c) <= c["THREADS"]; }},
-      {"shared_memory",
-       fmt::format("the threads' sums of a row must fit {} KiB", shared / 1024),
-       {"THREADS", "COLS", "VB", "TN"},
-       [=](const Config& c) { return shared_bytes(shape, device, c) <= shared; }},
+       width_of(shape, p) <= p["THREADS"]},
+      {"shared_memory", fmt::format("the threads' sums of a row must fit {} KiB", shared / 1024),
+       shared_bytes(shape, device) <= shared},
   };
 }
 
@@ -109,8 +90,7 @@ Constraint register_constraint(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t file = register_file(device);
   return {"register_file",
           fmt::format("the threads of a workgroup need more than {} registers together", file),
-          {"THREADS", "VB", "VA", "TN", "UNROLL"},
-          [=](const Config& c) { return registers_of(shape, c) * c["THREADS"] <= file; }};
+          registers_of(shape, p) * p["THREADS"] <= file};
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -136,10 +116,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   if (device.language == "hip") a.constraints.push_back(register_constraint(shape, device));
   if (vectorising_cpu(device)) {
     a.constraints.push_back(
-        {"code_size",
-         "m x VB x TN x UNROLL above 128 multiplications compiles slowly for a CPU",
-         {"VB", "TN", "UNROLL"},
-         [m = shape.m](const Config& c) { return m * c["VB"] * c["TN"] * c["UNROLL"] <= 128; }});
+        {"code_size", "m x VB x TN x UNROLL above 128 multiplications compiles slowly for a CPU",
+         shape.m * p["VB"] * p["TN"] * p["UNROLL"] <= 128});
   }
   return a;
 }

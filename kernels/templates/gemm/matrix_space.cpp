@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::int64_t most_loads = 16;  // of a thread, for an operand's part of a K step
 
+const Expression by_warpgroups = p["INSTR"] == warpgroup_rows;  // as MatrixKernel's
+
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device,
                                             const MatrixKernel& kernel) {
   const bool lines_fit =
@@ -20,19 +22,12 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
   return {
       {"matrix_cores",
        fmt::format("the device has no matrix operations on {}", to_string(shape.in)),
-       {},
-       [offered = !kernel.products().empty()](const Config&) { return offered; }},
+       (!kernel.products().empty())},
       {"many_rows",
        fmt::format("tiles need m >= {}{}, m is {}; gemv serves fewer", least_tiled_rows,
                    kernel.offers_warpgroups() ? " or INSTR=64" : "", shape.m),
-       {"INSTR"},
-       [m = shape.m, kernel](const Config& c) {
-         return m >= least_tiled_rows || kernel.by_warpgroups(c);
-       }},
-      {"offsets",
-       "256 lines of A or B are more than 2 GiB",
-       {},
-       [lines_fit](const Config&) { return lines_fit; }},
+       shape.m >= least_tiled_rows || by_warpgroups},
+      {"offsets", "256 lines of A or B are more than 2 GiB", lines_fit},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.n, 'n'),
       grid_of_tiles(shape, device),
@@ -58,41 +53,40 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixK
       {"waves",
        fmt::format("WM and WN must divide BM and BN, and INSTR{} these",
                    kernel.offers_warpgroups() ? ", but for 64," : ""),
-       {"BM", "BN", "WM", "WN", "INSTR"},
-       [=](const Config& c) {
-         return c["BM"] % c["WM"] == 0 && c["BN"] % c["WN"] == 0 &&
-                (kernel.by_warpgroups(c) ||
-                 (c["WM"] % c["INSTR"] == 0 && c["WN"] % c["INSTR"] == 0));
-       }},
+       p["BM"] % p["WM"] == 0 && p["BN"] % p["WN"] == 0 &&
+           (by_warpgroups || (p["WM"] % p["INSTR"] == 0 && p["WN"] % p["INSTR"] == 0))},
       {"long_waves",
        "WM and WN must not differ by a factor of more than 4: such waves read too much",
-       {"WM", "WN"},
-       [](const Config& c) { return c["WM"] <= 4 * c["WN"] && c["WN"] <= 4 * c["WM"]; }},
+       p["WM"] <= 4 * p["WN"] && p["WN"] <= 4 * p["WM"]},
       {"workgroup_threads",
        fmt::format("BM/WM x BN/WN waves of {}{} must not be more than {} threads", kernel.wave(),
                    kernel.offers_warpgroups() ? ", with INSTR=64 of 128," : "", threads),
-       {"BM", "BN", "WM", "WN", "INSTR"},
-       [=](const Config& c) { return kernel.threads(c) <= threads; }},
+       {{"BM", "BN", "WM", "WN", "INSTR"},
+        [=](const Config& c) { return kernel.threads(c) <= threads; }}},
       {"depth",
        "BK must be a multiple of the k of a product, with FRAGMENTS=2 an even one",
-       {"BK", "INSTR", "FRAGMENTS"},
-       [=](const Config& c) { return c["BK"] % (kernel.depth(c["INSTR"]) * c["FRAGMENTS"]) == 0; }},
+       {{"BK", "INSTR", "FRAGMENTS"},
+        [=](const Config& c) {
+          return c["BK"] % (kernel.depth(c["INSTR"]) * c["FRAGMENTS"]) == 0;
+        }}},
       {"shared_memory",
        fmt::format("STAGES of both tiles must fit {} KiB, as must INSTR rows of each wave's sums, "
                    "and with FOLD=2 all sums, each with what other slices send",
                    shared / 1024),
-       {"BM", "BN", "BK", "WM", "WN", "INSTR", "PAD", "STAGES", "SPLIT", "FOLD"},
-       [=](const Config& c) { return kernel.shared_bytes(c) <= shared; }},
+       {{"BM", "BN", "BK", "WM", "WN", "INSTR", "PAD", "STAGES", "SPLIT", "FOLD"},
+        [=](const Config& c) { return kernel.shared_bytes(c) <= shared; }}},
       {"code_size",
        "a K step of more than 512 matrix instructions compiles slowly",
-       {"WM", "WN", "BK", "INSTR"},
-       [=](const Config& c) { return kernel.instructions(c) <= 512; }},
+       {{"WM", "WN", "BK", "INSTR"},
+        [=](const Config& c) { return kernel.instructions(c) <= 512; }}},
   };
 }
 
 std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
-  const auto copied = [=](int elements) {
-    return std::count(kernel.copies().begin(), kernel.copies().end(), elements) > 0;
+  const auto copied = [&](const Expression& elements) {
+    Expression any = false;
+    for (const int known : kernel.copies()) any = any || elements == known;
+    return any;
   };
   const std::string copies =
       kernel.copies().empty()
@@ -100,66 +94,48 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
           : fmt::format("ASYNC needs PAD=0, and VA and VB of {}", fmt::join(kernel.copies(), ", "));
   const auto whole = [](double units) { return units == static_cast<double>(std::int64_t(units)); };
   return {
-      {"stages",
-       "STAGES is 1 or 2, with ASYNC at least 2",
-       {"STAGES", "ASYNC"},
-       [](const Config& c) { return c["ASYNC"] != 0 ? c["STAGES"] >= 2 : c["STAGES"] <= 2; }},
-      {"copies",
-       copies,
-       {"VA", "VB", "PAD", "ASYNC"},
-       [=](const Config& c) {
-         return c["ASYNC"] == 0 || (c["PAD"] == 0 && copied(c["VA"]) && copied(c["VB"]));
-       }},
+      {"stages", "STAGES is 1 or 2, with ASYNC at least 2",
+       select(p["ASYNC"] != 0, p["STAGES"] >= 2, p["STAGES"] <= 2)},
+      {"copies", copies, p["ASYNC"] == 0 || (p["PAD"] == 0 && copied(p["VA"]) && copied(p["VB"]))},
       {"equal_copies",
        "ASYNC needs the same number of copies in every thread",
-       {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"},
-       [=](const Config& c) {
-         return c["ASYNC"] == 0 || !kernel.counts_copies() ||
-                (whole(kernel.units_a(c)) && whole(kernel.units_b(c)));
-       }},
+       {{"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"},
+        [=](const Config& c) {
+          return c["ASYNC"] == 0 || !kernel.counts_copies() ||
+                 (whole(kernel.units_a(c)) && whole(kernel.units_b(c)));
+        }}},
       {"loads",
        fmt::format("a thread must not have more than {} loads of A or B in a K step", most_loads),
-       {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB"},
-       [=](const Config& c) {
-         return kernel.loads_a(c) <= most_loads && kernel.loads_b(c) <= most_loads;
-       }},
+       {{"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB"},
+        [=](const Config& c) {
+          return kernel.loads_a(c) <= most_loads && kernel.loads_b(c) <= most_loads;
+        }}},
       {"registers",
        "sums, fragments and what is loaded need more registers than a thread has",
-       {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC", "FRAGMENTS"},
-       [=](const Config& c) { return kernel.registers(c) <= kernel.register_limit(c); }},
+       {{"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC", "FRAGMENTS"},
+        [=](const Config& c) { return kernel.registers(c) <= kernel.register_limit(c); }}},
   };
 }
 
 /// What products of warpgroups need, and what only they can have.
 std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
   if (!kernel.offers_warpgroups()) return {};
+  const Expression panels = p["WN"] >= 64 && p["WN"] != 192 && p["BN"] != 192;
   return {
       {"warpgroup_copies",
        "INSTR=64 needs VA=8 VB=8 PAD=0 ASYNC=1 FRAGMENTS=1 and 3 STAGES or more: products read "
        "shared memory where copies put it, and two K steps' are under way",
-       {"INSTR", "VA", "VB", "PAD", "ASYNC", "FRAGMENTS", "STAGES"},
-       [=](const Config& c) {
-         return !kernel.by_warpgroups(c) ||
-                (c["VA"] == 8 && c["VB"] == 8 && c["PAD"] == 0 && c["ASYNC"] == 1 &&
-                 c["FRAGMENTS"] == 1 && c["STAGES"] >= 3);
-       }},
+       !by_warpgroups || (p["VA"] == 8 && p["VB"] == 8 && p["PAD"] == 0 && p["ASYNC"] == 1 &&
+                          p["FRAGMENTS"] == 1 && p["STAGES"] >= 3)},
       {"warpgroup_tiles",
        "INSTR=64 needs BK of 64 or 128; and a WM of 64 or 128, where WN is BN or a power of two "
        "from "
        "64 on, or a WM of BM, where WN is the latter",
-       {"INSTR", "BM", "BN", "WM", "WN", "BK"},
-       [=](const Config& c) {
-         const bool panels = c["WN"] >= 64 && c["WN"] != 192 && c["BN"] != 192;
-         return !kernel.by_warpgroups(c) ||
-                (c["BK"] >= 64 &&
-                 (kernel.swapped(c) ? c["WM"] == c["BM"] && panels : c["WN"] == c["BN"] || panels));
-       }},
-      {"wave_tiles",
-       "BN=192, WN of more than 128 and 6 STAGES need INSTR=64",
-       {"INSTR", "BN", "WN", "STAGES"},
-       [=](const Config& c) {
-         return kernel.by_warpgroups(c) || (c["BN"] != 192 && c["WN"] <= 128 && c["STAGES"] <= 5);
-       }},
+       !by_warpgroups ||
+           (p["BK"] >= 64 && select(p["WM"] < warpgroup_rows, p["WM"] == p["BM"] && panels,
+                                    p["WN"] == p["BN"] || panels))},
+      {"wave_tiles", "BN=192, WN of more than 128 and 6 STAGES need INSTR=64",
+       by_warpgroups || (p["BN"] != 192 && p["WN"] <= 128 && p["STAGES"] <= 5)},
   };
 }
 
@@ -167,11 +143,7 @@ std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
 Constraint fold_constraint() {
   return {"fold",
           fmt::format("there are no slices to FOLD, or more than {} in a cluster", most_in_cluster),
-          {"SPLIT", "FOLD"},
-          [](const Config& c) {
-            return c["FOLD"] == 0 ||
-                   (c["SPLIT"] > 1 && (c["FOLD"] == 1 || c["SPLIT"] <= most_in_cluster));
-          }};
+          p["FOLD"] == 0 || (p["SPLIT"] > 1 && (p["FOLD"] == 1 || p["SPLIT"] <= most_in_cluster))};
 }
 
 }  // namespace

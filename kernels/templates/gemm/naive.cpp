@@ -17,16 +17,11 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {storage_constraint(shape.in, shape.out, device),
        {"loop_limit",
         fmt::format("the CPU driver runs 65535 rounds of a loop: too few for k = {}", shape.k),
-        {},
-        [runs](const Config&) { return runs; }},
-       {"workgroup_threads",
-        fmt::format("the device allows {} threads", threads),
-        {"THREADS"},
-        [threads](const Config& c) { return c["THREADS"] <= threads; }},
-       {"grid",
-        fmt::format("{} elements are more than {} workgroups", shape.m * shape.n, groups),
-        {"THREADS"},
-        [shape, groups](const Config& c) { return shape.m * shape.n <= groups * c["THREADS"]; }}}};
+        runs},
+       {"workgroup_threads", fmt::format("the device allows {} threads", threads),
+        p["THREADS"] <= threads},
+       {"grid", fmt::format("{} elements are more than {} workgroups", shape.m * shape.n, groups),
+        shape.m * shape.n <= groups * p["THREADS"]}}};
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {

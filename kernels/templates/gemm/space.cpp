@@ -27,8 +27,7 @@ Constraint alignment_constraint(const char* name, const char* parameter, std::in
   return {name,
           fmt::format("{} must divide {}, the elements of a row of {} as it is stored", parameter,
                       stride, parameter[1]),
-          {parameter},
-          [parameter, stride](const Config& c) { return stride % c[parameter] == 0; }};
+          stride % p[parameter] == 0};
 }
 
 Constraint tile_fits(const char* name, const char* parameter, std::int64_t extent, char dim) {
@@ -36,8 +35,7 @@ Constraint tile_fits(const char* name, const char* parameter, std::int64_t exten
       std::max<std::uint64_t>(32, std::bit_ceil(static_cast<std::uint64_t>(extent))));
   return {name,
           fmt::format("{} of more than {} is mostly idle: {} is {}", parameter, most, dim, extent),
-          {parameter},
-          [parameter, most](const Config& c) { return c[parameter] <= most; }};
+          p[parameter] <= most};
 }
 
 Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device) {
@@ -45,10 +43,7 @@ Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device) {
   return {
       "grid",
       fmt::format("{} x {} in tiles of BM x BN is more than {} workgroups", shape.m, shape.n, most),
-      {"BM", "BN"},
-      [shape, most](const Config& c) {
-        return ceil_div(shape.m, c["BM"]) * ceil_div(shape.n, c["BN"]) <= most;
-      }};
+      ceil_div(shape.m, p["BM"]) * ceil_div(shape.n, p["BN"]) <= most};
 }
 
 Constraint workspace_constraint(const Shape& shape, const DeviceInfo& device) {
@@ -57,10 +52,7 @@ Constraint workspace_constraint(const Shape& shape, const DeviceInfo& device) {
   return {"workspace",
           fmt::format("SPLIT partial sums of {} x {} elements need more than {} MiB", shape.m,
                       shape.n, most >> 20),
-          {"SPLIT"},
-          [shape, most](const Config& c) {
-            return c["SPLIT"] == 1 || shape.m * shape.n <= most / 4 / c["SPLIT"];
-          }};
+          p["SPLIT"] == 1 || shape.m * shape.n <= most / 4 / p["SPLIT"]};
 }
 
 }  // namespace greta::kernels::gemm

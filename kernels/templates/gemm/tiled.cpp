@@ -8,22 +8,20 @@
 namespace greta::kernels::gemm {
 namespace {
 
-/// At least one, also where a constraint is asked about a TM above BM or a TN above BN, which
-/// `workgroup_threads` rejects.
-std::int64_t threads_of(const Config& c) {
-  return std::max<std::int64_t>(1, std::int64_t{c["BM"]} / c["TM"] * (c["BN"] / c["TN"]));
+auto threads_of(const auto& c) {
+  return c["BM"] / c["TM"] * (c["BN"] / c["TN"]);
 }
 
 /// 32-bit registers that a thread needs: sums, pieces of A and B for `ahead` K steps, loads in
 /// flight, addressing.
-std::int64_t registers_of(const Config& c, int ahead) {
-  const std::int64_t tile = std::int64_t{c["TM"]} * c["TN"] + ahead * (c["TM"] + c["TN"]);
-  const std::int64_t loads = std::int64_t{c["BM"] + c["BN"]} * c["BK"] / threads_of(c);
-  return tile + (c["STAGES"] == 2 ? loads : 0) + 24;
+Expression registers_of(int ahead) {
+  const Expression tile = p["TM"] * p["TN"] + ahead * (p["TM"] + p["TN"]);
+  const Expression loads = (p["BM"] + p["BN"]) * p["BK"] / threads_of(p);
+  return tile + select(p["STAGES"] == 2, loads, 0) + 24;
 }
 
-std::int64_t shared_bytes(const Config& c) {
-  return std::int64_t{4} * c["STAGES"] * c["BK"] * (c["BM"] + c["BN"] + 2 * c["PAD"]);
+auto shared_bytes(const auto& c) {
+  return 4 * c["STAGES"] * c["BK"] * (c["BM"] + c["BN"] + 2 * c["PAD"]);
 }
 
 std::vector<int> subgroup_sizes(const DeviceInfo& device) {
@@ -42,25 +40,16 @@ Constraint loads_divide(const char* name, const char* extent, const char* width)
   return {name,
           fmt::format("{} x BK elements in vectors of {} must give every thread at least one",
                       extent, width),
-          {"BM", "BN", "TM", "TN", "BK", width},
-          [extent, width](const Config& c) {
-            return std::int64_t{c[extent]} * c["BK"] % (c[width] * threads_of(c)) == 0;
-          }};
+          p[extent] * p["BK"] % (p[width] * threads_of(p)) == 0};
 }
 
 std::vector<Constraint> thread_constraints(const DeviceInfo& device) {
   const std::int64_t most = most_threads(device);
   return {
-      {"workgroup_threads",
-       fmt::format("BM/TM x BN/TN must be 32 to {} threads", most),
-       {"BM", "BN", "TM", "TN"},
-       [most](const Config& c) { return threads_of(c) >= 32 && threads_of(c) <= most; }},
-      {"bundles",
-       "bundles of LX x 32/LX threads must divide BN/TN x BM/TM",
-       {"BM", "BN", "TM", "TN", "LX"},
-       [](const Config& c) {
-         return c["BN"] / c["TN"] % c["LX"] == 0 && c["BM"] / c["TM"] % (32 / c["LX"]) == 0;
-       }},
+      {"workgroup_threads", fmt::format("BM/TM x BN/TN must be 32 to {} threads", most),
+       threads_of(p) >= 32 && threads_of(p) <= most},
+      {"bundles", "bundles of LX x 32/LX threads must divide BN/TN x BM/TM",
+       p["BN"] / p["TN"] % p["LX"] == 0 && p["BM"] / p["TM"] % (32 / p["LX"]) == 0},
   };
 }
 
@@ -69,14 +58,11 @@ std::vector<Constraint> register_constraints(const DeviceInfo& device) {
   const std::int64_t file = register_file(device);
   const int ahead = device.language == "hip" ? 2 : 1;  // tiled.hip reads the next K explicitly
   return {
-      {"registers",
-       "TM x TN sums and what goes with them need more than 256 registers of a thread",
-       {"BM", "BN", "TM", "TN", "BK", "STAGES"},
-       [ahead](const Config& c) { return registers_of(c, ahead) <= 256; }},
+      {"registers", "TM x TN sums and what goes with them need more than 256 registers of a thread",
+       registers_of(ahead) <= 256},
       {"register_file",
        fmt::format("the threads of a workgroup need more than {} registers together", file),
-       {"BM", "BN", "TM", "TN", "BK", "STAGES"},
-       [=](const Config& c) { return registers_of(c, ahead) * threads_of(c) <= file; }},
+       registers_of(ahead) * threads_of(p) <= file},
   };
 }
 
@@ -84,24 +70,16 @@ std::vector<Constraint> register_constraints(const DeviceInfo& device) {
 Constraint code_size() {
   return {"code_size",
           "TM x TN above 128, or TM x TN x UNROLL above 256, compiles slowly for a CPU",
-          {"TM", "TN", "UNROLL"},
-          [](const Config& c) {
-            const int sums = c["TM"] * c["TN"];
-            return sums <= 128 && sums * c["UNROLL"] <= 256;
-          }};
+          p["TM"] * p["TN"] <= 128 && p["TM"] * p["TN"] * p["UNROLL"] <= 256};
 }
 
 /// Mesa's CPU driver ends all loops of an invocation after 65535 rounds in sum, without a word.
 Constraint loop_limit(const Shape& shape, bool split) {
+  const Expression slice = split ? ceil_div(shape.k, p["SPLIT"]) : Expression(shape.k);
   return {"loop_limit",
           fmt::format("the CPU driver runs 65535 rounds of loops: too few for this share of k, {}",
                       shape.k),
-          split ? std::vector<std::string>{"BK", "UNROLL", "SPLIT"}
-                : std::vector<std::string>{"BK", "UNROLL"},
-          [k = shape.k, split](const Config& c) {
-            const std::int64_t steps = ceil_div(ceil_div(k, split ? c["SPLIT"] : 1), c["BK"]);
-            return steps * (1 + c["BK"] / c["UNROLL"]) < 60000;
-          }};
+          ceil_div(slice, p["BK"]) * (1 + p["BK"] / p["UNROLL"]) < 60000};
 }
 
 std::vector<Constraint> tile_constraints(const DeviceInfo& device) {
@@ -112,12 +90,8 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device) {
       {"shared_memory",
        fmt::format("both tiles, STAGES x BK x (BM + BN + 2 PAD) x 4 bytes, must fit {} KiB",
                    shared / 1024),
-       {"BM", "BN", "BK", "PAD", "STAGES"},
-       [shared](const Config& c) { return shared_bytes(c) <= shared; }},
-      {"unroll",
-       "UNROLL must not exceed BK",
-       {"BK", "UNROLL"},
-       [](const Config& c) { return c["UNROLL"] <= c["BK"]; }},
+       shared_bytes(p) <= shared},
+      {"unroll", "UNROLL must not exceed BK", p["UNROLL"] <= p["BK"]},
   };
 }
 
@@ -125,8 +99,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
   return {
       {"many_rows",
        fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
-       {},
-       [m = shape.m](const Config&) { return m >= least_tiled_rows; }},
+       shape.m >= least_tiled_rows},
       alignment_constraint("a_alignment", "VA", shape.a_stride()),
       alignment_constraint("b_alignment", "VB", shape.b_stride()),
       tile_fits("tile_m", "BM", shape.m, 'm'),
@@ -136,10 +109,8 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
 }
 
 std::vector<Constraint> split_constraints(const Shape& shape, const DeviceInfo& device) {
-  return {{"slices",
-           fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
-           {"BK", "SPLIT"},
-           [k = shape.k](const Config& c) { return c["SPLIT"] * c["BK"] <= k; }},
+  return {{"slices", fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
+           p["SPLIT"] * p["BK"] <= shape.k},
           workspace_constraint(shape, device)};
 }
 
