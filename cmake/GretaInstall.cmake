@@ -13,7 +13,7 @@ install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime
 install(TARGETS greta_c EXPORT greta LIBRARY)
 install(FILES runtime/pipeline/c/greta.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Public headers lie directly in these folders; deeper ones are the implementation's.
-foreach(folder runtime/device kernels kernels/model kernels/launch db runtime/pipeline/lookup
+foreach(folder runtime/device kernels kernels/model kernels/launch db db/lookup
         runtime/pipeline/compute runtime/pipeline/models runtime/pipeline/llama)
   file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta/${folder})

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "db/distance.hpp"
-#include "kernels/catalog.hpp"
-#include "kernels/validity.hpp"
 
 namespace greta::db {
 namespace {
@@ -15,17 +13,19 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-Config carried_over(const Winner& winner, const Problem& problem, const DeviceInfo& device) {
-  const auto* kernel = find_template(problem.op);
+Config carried_over(const Catalog& catalog, const Winner& winner, const Problem& problem,
+                    const DeviceInfo& device) {
+  const auto* kernel = catalog.find(problem.op);
   if (!winner.is_default || kernel == nullptr) return winner.config;
   return kernel->default_config(problem, device);
 }
 
-bool serves(const StoredWinner& winner, const StoredWinner& result) {
-  return winner.winner.is_default || is_valid(result.problem, result.device, winner.winner.config);
+bool serves(const Catalog& catalog, const StoredWinner& winner, const StoredWinner& result) {
+  return winner.winner.is_default ||
+         catalog.valid(result.problem, result.device, winner.winner.config);
 }
 
-const StoredWinner* nearest_neighbour(const StoredWinner& result,
+const StoredWinner* nearest_neighbour(const Catalog& catalog, const StoredWinner& result,
                                       const std::vector<StoredWinner>& winners) {
   const StoredWinner* nearest = nullptr;
   double least = std::nextafter(most_shape_distance, infinity);
@@ -34,7 +34,8 @@ const StoredWinner* nearest_neighbour(const StoredWinner& result,
     const bool nearer = distance < least || (nearest != nullptr && distance == least &&
                                              other.problem.dims < nearest->problem.dims);
     if (distance == 0 || !nearer || other.winner.cold != result.winner.cold ||
-        other.device.fingerprint() != result.device.fingerprint() || !serves(other, result)) {
+        other.device.fingerprint() != result.device.fingerprint() ||
+        !serves(catalog, other, result)) {
       continue;
     }
     nearest = &other;
@@ -43,11 +44,11 @@ const StoredWinner* nearest_neighbour(const StoredWinner& result,
   return nearest;
 }
 
-std::optional<Regret> recorded_regret(const TunedDb& db, const StoredWinner& result,
-                                      const StoredWinner& neighbour) {
+std::optional<Regret> recorded_regret(const Catalog& catalog, const TunedDb& db,
+                                      const StoredWinner& result, const StoredWinner& neighbour) {
   Regret regret;
   regret.neighbour = neighbour.problem.dims_text();
-  const Config config = carried_over(neighbour.winner, result.problem, result.device);
+  const Config config = carried_over(catalog, neighbour.winner, result.problem, result.device);
   if (config == result.winner.config) return regret;
   for (const auto& tie : result.winner.ties) {
     if (tie.config != config) continue;

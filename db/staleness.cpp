@@ -2,21 +2,19 @@
 
 #include <fmt/format.h>
 
-#include "kernels/catalog.hpp"
-
 namespace greta::db {
 
-StalenessJudge::StalenessJudge(const std::vector<DeviceInfo>& present) {
+StalenessJudge::StalenessJudge(Catalog catalog, const std::vector<DeviceInfo>& present)
+    : catalog_(std::move(catalog)) {
   for (const auto& device : present) present_.emplace(device.fingerprint(), device);
 }
 
 const std::string& StalenessJudge::template_key(const std::string& op) {
   auto found = template_keys_.find(op);
   if (found == template_keys_.end()) {
-    const auto* kernel_template = find_template(op);
-    found = template_keys_
-                .emplace(op, kernel_template != nullptr ? kernel_template->key() : std::string())
-                .first;
+    const auto* operation = catalog_.find(op);
+    found =
+        template_keys_.emplace(op, operation != nullptr ? operation->key() : std::string()).first;
   }
   return found->second;
 }

@@ -7,7 +7,7 @@
 
 #include "db/measurement.hpp"
 #include "kernels/model/config.hpp"
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/device/result.hpp"
 

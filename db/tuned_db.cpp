@@ -10,6 +10,7 @@
 #include "db/sqlite/guard.hpp"
 #include "db/sqlite/pruning.hpp"
 #include "db/sqlite/rows.hpp"
+#include "db/sqlite/earlier_keys.hpp"
 #include "db/sqlite/tuned_db_impl.hpp"
 #include "db/sqlite/winner_rows.hpp"
 #include "db/values.hpp"
@@ -104,7 +105,7 @@ std::vector<Config> TunedDb::fastest_configs(const std::string& device_fingerpri
                              " ORDER BY max(trials.stand_in IS NULL) DESC, min(trials.median_us)"
                              " LIMIT :most");
     select.bind(":fingerprint", device_fingerprint);
-    select.bind(":key", problem_key);
+    select.bind(":key", stored_key(database, problem_key));
     select.bind(":cold", cold);
     select.bind(":most", most);
     while (select.executeStep()) configs.push_back(config_from_text(select.getColumn(0).getText()));
@@ -144,7 +145,7 @@ CardWinners TunedDb::find_winners_of_card(const DeviceInfo& device, const std::s
   CardWinners found;
   impl_->connection.read([&](SQLite::Database& database) {
     SQLite::Statement select(database, select_problem_winners());
-    select.bind(":key", problem_key);
+    select.bind(":key", stored_key(database, problem_key));
     select.bind(":cold", cold);
     auto winners = latest(WinnerReader(database).read_all(select));
     std::erase_if(winners,

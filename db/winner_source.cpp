@@ -5,6 +5,7 @@
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/connection.hpp"
+#include "db/sqlite/earlier_keys.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/winner_rows.hpp"
 
@@ -58,6 +59,7 @@ void WinnerSource::for_each(bool cold, const std::function<void(const WinnerPlac
     SQLite::Statement select(database,
                              "SELECT circumstances, problem FROM main.winners WHERE cold = ?");
     select.bind(1, cold);
+    const bool earlier = has_earlier_keys(database);
     std::optional<std::int64_t> last;
     const DeviceInfo* device = nullptr;
     while (select.executeStep()) {
@@ -68,7 +70,12 @@ void WinnerSource::for_each(bool cold, const std::function<void(const WinnerPlac
         last = circumstances;
       }
       const auto problem = select.getColumn(1);
-      visit({{problem.getText(), static_cast<std::size_t>(problem.getBytes())}, device});
+      const std::string_view key(problem.getText(), static_cast<std::size_t>(problem.getBytes()));
+      if (earlier) {
+        visit({today_key(key), device});
+      } else {
+        visit({key, device});
+      }
     }
   });
 }
@@ -97,7 +104,7 @@ std::vector<RecordedCost> WinnerSource::recorded_costs(const std::string& device
     select.bind(":op", op);
     while (select.executeStep()) {
       RecordedCost cost;
-      cost.problem = text(select, "problem");
+      cost.problem = today_key(text(select, "problem"));
       if (!select.getColumn("regret").isNull()) cost.neighbour = real(select, "regret");
       cost.fallback = boolean(select, "is_default") ? 1 : real(select, "speedup");
       costs.push_back(std::move(cost));

@@ -14,9 +14,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "kernels/catalog.hpp"
 #include "kernels/coverage.hpp"
 #include "kernels/model/random.hpp"
+#include "kernels/problems.hpp"
 #include "kernels/random_problem.hpp"
 
 namespace greta::kernels {
@@ -81,10 +81,10 @@ constexpr std::uint64_t most_threads_launched = std::uint64_t{1} << 22;
 
 class Dealer {
  public:
-  Dealer(const KernelTemplate& kernel_template, const DeviceInfo& device, std::string_view variant,
+  Dealer(const Operation& operation, const DeviceInfo& device, std::string_view variant,
          std::uint64_t seed)
-      : template_(kernel_template), device_(device), random_(seed), kinds_(all_kinds(variant)) {
-    for (const Attribute& attribute : template_.attributes) {
+      : operation_(operation), device_(device), random_(seed), kinds_(all_kinds(variant)) {
+    for (const Attribute& attribute : operation_.attributes) {
       if (attribute.packed != nullptr) continue;
       attributes_.push_back(
           {&attribute, Deck(attribute.allowed.empty() ? attribute.examples : attribute.allowed)});
@@ -104,8 +104,8 @@ class Dealer {
  private:
   Deck<Kind> all_kinds(std::string_view variant) {
     std::vector<Kind> kinds;
-    for (const DTypes& types : template_.dtypes) {
-      for (const Variant& each : template_.variants) {
+    for (const DTypes& types : operation_.dtypes) {
+      for (const Variant& each : operation_.variants) {
         if (!variant.empty() && each.name != variant) continue;
         std::vector<Kind> of_variant = kinds_of(each, types);
         std::move(of_variant.begin(), of_variant.end(), std::back_inserter(kinds));
@@ -118,7 +118,8 @@ class Dealer {
     std::vector<Kind> kinds;
     if (!variant.kernels_by.empty()) {
       for (const Parameter& parameter :
-           variant.space(typical_problem(template_, types), device_).parameters) {
+           variant.space(operation_.shape(typical_problem(operation_, types)), device_)
+               .parameters) {
         if (parameter.name != variant.kernels_by) continue;
         for (const int value : parameter.values) {
           kinds.push_back({types, variant.name, Aim{parameter.name, value}});
@@ -206,7 +207,7 @@ class Dealer {
   }
 
   Gain gain(const Candidate& choice) const {
-    Gain gain{unmet(features(template_, choice)), 0};
+    Gain gain{unmet(features(operation_, choice)), 0};
     each_pair(choice.config,
               [&](const std::string& pair) { gain.pairs += met_pairs_.contains(pair) ? 0 : 1; });
     return gain;
@@ -217,15 +218,15 @@ class Dealer {
   std::optional<Candidate> find(const Kind& kind) {
     constexpr int tries = 180, configs = 8, patience = 100;
     const int problems = in_vain_ < patience ? 6 : 1;
-    const Variant& variant = template_.variant(kind.variant);
+    const Variant& variant = operation_.variant(kind.variant);
     std::optional<Candidate> best;
     Gain most;
     for (int i = 0, found = 0; i < tries && found < problems; ++i) {
       const auto aimed = i % 2 == 0 ? aim(kind.variant) : std::nullopt;
-      const Problem problem = random_problem(template_, kind.types, draw_attributes(kind.variant),
+      const Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant),
                                              {}, random_, aimed ? aimed->value : 0);
-      if (!check_problem(template_, problem)) continue;
-      Alternative alternative = variant.space(problem, device_);
+      if (!check_problem(operation_, problem)) continue;
+      Alternative alternative = variant.space(operation_.shape(problem), device_);
       seen_[kind.variant].parameters = alternative.parameters;
       if (aimed) fix(alternative, *aimed);
       if (kind.by) fix(alternative, *kind.by);
@@ -236,7 +237,7 @@ class Dealer {
         Candidate choice{problem, space.sample(random_)};
         const Gain gained = gain(choice);
         if (best && gained <= most) continue;
-        const LaunchPlan plan = variant.plan(problem, device_, choice.config);
+        const LaunchPlan plan = variant.plan(operation_.shape(problem), device_, choice.config);
         if (launched_threads(plan) > most_threads_launched) continue;
         best = std::move(choice);
         most = gained;
@@ -244,13 +245,14 @@ class Dealer {
     }
     if (!best) return best;
     in_vain_ = most.features > 0 ? 0 : in_vain_ + 1;
-    for (Feature& feature : features(template_, *best)) met_.insert(std::move(feature));
+    for (Feature& feature : features(operation_, *best)) met_.insert(std::move(feature));
     each_pair(best->config, [this](std::string pair) { met_pairs_.insert(std::move(pair)); });
-    seen_[kind.variant].divisions = variant.divisions(best->problem, best->config);
+    seen_[kind.variant].divisions =
+        variant.divisions(operation_.shape(best->problem), best->config);
     return best;
   }
 
-  const KernelTemplate& template_;
+  const Operation& operation_;
   const DeviceInfo& device_;
   std::mt19937_64 random_;
   Deck<Kind> kinds_;
@@ -264,11 +266,10 @@ class Dealer {
 
 }  // namespace
 
-std::vector<Candidate> sample_candidates(const KernelTemplate& kernel_template,
-                                         const Problem& problem, const DeviceInfo& device,
-                                         std::string_view variant, std::size_t count,
-                                         std::uint64_t seed) {
-  const Space space = kernel_template.space(problem, device);
+std::vector<Candidate> sample_candidates(const Operation& operation, const Problem& problem,
+                                         const DeviceInfo& device, std::string_view variant,
+                                         std::size_t count, std::uint64_t seed) {
+  const Space space = operation.space(problem, device);
   const std::uint64_t there = variant.empty() ? space.count() : space.count(variant);
   std::mt19937_64 random(seed);
   std::set<Config> drawn;
@@ -280,10 +281,10 @@ std::vector<Candidate> sample_candidates(const KernelTemplate& kernel_template,
   return choices;
 }
 
-std::vector<Candidate> random_candidates(const KernelTemplate& kernel_template,
-                                         const DeviceInfo& device, std::string_view variant,
-                                         std::size_t count, std::uint64_t seed) {
-  Dealer dealer(kernel_template, device, variant, seed);
+std::vector<Candidate> random_candidates(const Operation& operation, const DeviceInfo& device,
+                                         std::string_view variant, std::size_t count,
+                                         std::uint64_t seed) {
+  Dealer dealer(operation, device, variant, seed);
   std::vector<Candidate> choices;
   while (choices.size() < count) {
     auto choice = dealer.deal();

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
@@ -16,10 +16,9 @@ struct Candidate {
 
 /// `count` different configurations of a problem; all where there are fewer. Of one variant where
 /// `variant` is not empty.
-std::vector<Candidate> sample_candidates(const KernelTemplate& kernel_template,
-                                         const Problem& problem, const DeviceInfo& device,
-                                         std::string_view variant, std::size_t count,
-                                         std::uint64_t seed);
+std::vector<Candidate> sample_candidates(const Operation& operation, const Problem& problem,
+                                         const DeviceInfo& device, std::string_view variant,
+                                         std::size_t count, std::uint64_t seed);
 
 /// Random configurations of random small problems, for testing. Variants, their instructions
 /// (Variant::kernels_by) and types are dealt like cards, each combination that the operation has on
@@ -27,8 +26,8 @@ std::vector<Candidate> sample_candidates(const KernelTemplate& kernel_template,
 /// was not met yet comes first: values of parameters and attributes, and extents that leave parts
 /// incomplete (kernels/coverage.hpp); then pairs of parameters' values. Equal seeds give equal
 /// choices.
-std::vector<Candidate> random_candidates(const KernelTemplate& kernel_template,
-                                         const DeviceInfo& device, std::string_view variant,
-                                         std::size_t count, std::uint64_t seed);
+std::vector<Candidate> random_candidates(const Operation& operation, const DeviceInfo& device,
+                                         std::string_view variant, std::size_t count,
+                                         std::uint64_t seed);
 
 }  // namespace greta::kernels

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <random>
 
-#include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "kernels/random_problem.hpp"
 
 namespace greta::kernels {
@@ -22,10 +22,10 @@ Feature value_feature(std::string_view variant, std::string_view name, std::stri
 }
 
 /// Those of the problem alone.
-void add_problem_features(const KernelTemplate& kernel_template, const Problem& problem,
+void add_problem_features(const Operation& operation, const Problem& problem,
                           std::string_view variant, std::vector<Feature>& list) {
   list.push_back(types_feature(variant, problem));
-  for (const Attribute& attribute : kernel_template.attributes) {
+  for (const Attribute& attribute : operation.attributes) {
     if (attribute.packed != nullptr) {
       const bool apart = problem.stride(attribute.name, attribute.packed(problem)) != 0;
       list.push_back(fmt::format("{} {} {}", variant, attribute.name, apart ? "apart" : "packed"));
@@ -34,7 +34,7 @@ void add_problem_features(const KernelTemplate& kernel_template, const Problem& 
                                    problem.attribute(attribute.name, attribute.fallback)));
     }
   }
-  for (const Dimension& dimension : kernel_template.dimensions) {
+  for (const Dimension& dimension : operation.dimensions) {
     const std::int64_t extent = problem.dim(dimension.name);
     if (has_few_extents(dimension)) {
       list.push_back(value_feature(variant, dimension.name, std::to_string(extent)));
@@ -61,15 +61,14 @@ std::string_view case_of(const Division& division) {
 }
 
 /// Features of a variant's valid configurations of one problem, if it has any.
-void list_features(const KernelTemplate& kernel_template, const Problem& problem,
-                   const DeviceInfo& device, const Variant& variant, std::mt19937_64& random,
-                   std::set<Feature>& list) {
-  const Space space({variant.space(problem, device)});
+void list_features(const Operation& operation, const Problem& problem, const DeviceInfo& device,
+                   const Variant& variant, std::mt19937_64& random, std::set<Feature>& list) {
+  const Space space({variant.space(operation.shape(problem), device)});
   if (space.count() == 0) return;
   std::vector<Feature> of_problem;
-  add_problem_features(kernel_template, problem, variant.name, of_problem);
+  add_problem_features(operation, problem, variant.name, of_problem);
   list.insert(of_problem.begin(), of_problem.end());
-  const auto divisions = variant.divisions(problem, space.sample(random));
+  const auto divisions = variant.divisions(operation.shape(problem), space.sample(random));
   for (const Division& division : divisions) {
     if (!division.parameter.empty()) continue;
     for (Feature& one : cases(variant.name, division, division.part)) list.insert(std::move(one));
@@ -86,29 +85,24 @@ void list_features(const KernelTemplate& kernel_template, const Problem& problem
 }
 
 /// Problems of the operation's usual sizes, with default attributes, and random ones.
-std::vector<Problem> probes(const KernelTemplate& kernel_template, const DTypes& types,
+std::vector<Problem> probes(const Operation& operation, const DTypes& types,
                             std::mt19937_64& random) {
   constexpr int random_probes = 40;
   std::vector<Problem> list;
-  for (const auto& size : kernel_template.sizes) {
-    Problem problem{kernel_template.name, types.in, types.out, {}, {}};
-    for (std::size_t i = 0; i < size.size(); ++i) {
-      problem.dims.emplace_back(kernel_template.dimensions[i].name, size[i]);
-    }
-    list.push_back(std::move(problem));
+  for (std::size_t i = 0; i < operation.sizes.size(); ++i) {
+    list.push_back(typical_problem(operation, types, i));
   }
   for (std::size_t i = 0; i < random_probes; ++i) {
     AttributeValues values;
-    for (const Attribute& attribute : kernel_template.attributes) {
+    for (const Attribute& attribute : operation.attributes) {
       if (attribute.packed != nullptr) continue;
       const auto tested = values_to_test(attribute, {});
       const std::string& value = tested[i % tested.size()];
       if (value != attribute.fallback) values.emplace_back(attribute.name, value);
     }
-    list.push_back(random_problem(kernel_template, types, std::move(values), {}, random));
+    list.push_back(random_problem(operation, types, std::move(values), {}, random));
   }
-  std::erase_if(list,
-                [&](const Problem& problem) { return !check_problem(kernel_template, problem); });
+  std::erase_if(list, [&](const Problem& problem) { return !check_problem(operation, problem); });
   return list;
 }
 
@@ -124,30 +118,30 @@ std::vector<Feature> cases(std::string_view variant, const Division& division, s
   return list;
 }
 
-std::vector<Feature> features(const KernelTemplate& kernel_template, const Candidate& choice) {
+std::vector<Feature> features(const Operation& operation, const Candidate& choice) {
   const auto& [problem, config] = choice;
   std::vector<Feature> list;
-  add_problem_features(kernel_template, problem, config.variant, list);
+  add_problem_features(operation, problem, config.variant, list);
   for (const auto& [name, value] : config.values) {
     list.push_back(value_feature(config.variant, name, std::to_string(value)));
   }
   for (const Division& division :
-       kernel_template.variant(config.variant).divisions(problem, config)) {
+       operation.variant(config.variant).divisions(operation.shape(problem), config)) {
     if (division.part <= 1) continue;  // nothing can be incomplete
     list.push_back(case_feature(config.variant, division, division.part, case_of(division)));
   }
   return list;
 }
 
-std::set<Feature> features_on(const KernelTemplate& kernel_template, const DeviceInfo& device,
+std::set<Feature> features_on(const Operation& operation, const DeviceInfo& device,
                               std::string_view variant) {
   std::set<Feature> list;
   std::mt19937_64 random(1);
-  for (const DTypes& types : kernel_template.dtypes) {
-    for (const Problem& problem : probes(kernel_template, types, random)) {
-      for (const Variant& one : kernel_template.variants) {
+  for (const DTypes& types : operation.dtypes) {
+    for (const Problem& problem : probes(operation, types, random)) {
+      for (const Variant& one : operation.variants) {
         if (!variant.empty() && one.name != variant) continue;
-        list_features(kernel_template, problem, device, one, random, list);
+        list_features(operation, problem, device, one, random, list);
       }
     }
   }
@@ -155,7 +149,7 @@ std::set<Feature> features_on(const KernelTemplate& kernel_template, const Devic
 }
 
 void Coverage::add(const Candidate& choice) {
-  for (Feature& feature : features(template_, choice)) met_.insert(std::move(feature));
+  for (Feature& feature : features(operation_, choice)) met_.insert(std::move(feature));
 }
 
 std::vector<Feature> Coverage::missing() const {

@@ -27,20 +27,19 @@ using Feature = std::string;
 std::vector<Feature> cases(std::string_view variant, const Division& division, std::int64_t part);
 
 /// Those that a choice has.
-std::vector<Feature> features(const KernelTemplate& kernel_template, const Candidate& choice);
+std::vector<Feature> features(const Operation& operation, const Candidate& choice);
 
 /// Those that some problem has on a device, of one variant where `variant` is not empty. They
 /// follow from the operation's types, attributes, dimensions and divisions, and from the values of
 /// parameters that valid configurations of the operation's usual sizes and of random problems have.
-std::set<Feature> features_on(const KernelTemplate& kernel_template, const DeviceInfo& device,
+std::set<Feature> features_on(const Operation& operation, const DeviceInfo& device,
                               std::string_view variant);
 
 /// How many of the features that there are on a device were met.
 class Coverage {
  public:
-  Coverage(const KernelTemplate& kernel_template, const DeviceInfo& device,
-           std::string_view variant)
-      : template_(kernel_template), all_(features_on(kernel_template, device, variant)) {}
+  Coverage(const Operation& operation, const DeviceInfo& device, std::string_view variant)
+      : operation_(operation), all_(features_on(operation, device, variant)) {}
 
   void add(const Candidate& choice);
   std::size_t all() const { return all_.size(); }
@@ -51,7 +50,7 @@ class Coverage {
   std::vector<Feature> unlisted() const;
 
  private:
-  const KernelTemplate& template_;
+  const Operation& operation_;
   std::set<Feature> all_, met_;
 };
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
+#include "kernels/problems.hpp"
 
 namespace greta::kernels {
 namespace {
@@ -66,13 +66,13 @@ std::int64_t draw_extent(const Dimension& dimension, const Problem& so_far, std:
 }
 
 /// Halves extents, the long one last, until the work is within its limit.
-void shrink(Problem& problem, const KernelTemplate& kernel_template, std::size_t longest,
+void shrink(Problem& problem, const Operation& operation, std::size_t longest,
             const WorkLimit& limit, std::mt19937_64& random) {
-  while (!limit.allows(kernel_template, problem)) {
+  while (!limit.allows(operation, problem)) {
     std::vector<std::size_t> others;
     for (std::size_t i = 0; i < problem.dims.size(); ++i) {
       if (i != longest && problem.dims[i].second > 1 &&
-          problem.dims[i].second / 2 >= kernel_template.dimensions[i].least) {
+          problem.dims[i].second / 2 >= operation.dimensions[i].least) {
         others.push_back(i);
       }
     }
@@ -85,11 +85,11 @@ void shrink(Problem& problem, const KernelTemplate& kernel_template, std::size_t
 
 }  // namespace
 
-bool WorkLimit::allows(const KernelTemplate& kernel_template, const Problem& problem) const {
-  const Work work = kernel_template.work(problem);
+bool WorkLimit::allows(const Operation& operation, const Problem& problem) const {
+  const Work work = operation.work(problem);
   if (work.flops > flops || work.bytes > bytes) return false;
   double operands = 0;
-  for (const TensorSpec& spec : kernel_template.tensors(problem)) {
+  for (const TensorSpec& spec : operation.tensors(problem)) {
     operands += static_cast<double>(spec.bytes());
   }
   return operands <= 4 * bytes;
@@ -110,11 +110,10 @@ bool has_few_extents(const Dimension& dimension) {
   return dimension.most - dimension.least < 8;
 }
 
-Problem random_problem(const KernelTemplate& kernel_template, const DTypes& types,
-                       AttributeValues attributes, const WorkLimit& limit, std::mt19937_64& random,
-                       std::int64_t part) {
-  Problem problem{kernel_template.name, types.in, types.out, std::move(attributes), {}};
-  const auto& dimensions = kernel_template.dimensions;
+Problem random_problem(const Operation& operation, const DTypes& types, AttributeValues attributes,
+                       const WorkLimit& limit, std::mt19937_64& random, std::int64_t part) {
+  Problem problem{operation.name, types.in, types.out, std::move(attributes), {}};
+  const auto& dimensions = operation.dimensions;
   const bool least = one_in(12, random);  // of a single element, or nearly
   for (const Dimension& dimension : dimensions) {
     const std::int64_t extent =
@@ -127,8 +126,8 @@ Problem random_problem(const KernelTemplate& kernel_template, const DTypes& type
     auto& extent = problem.dims[longest].second;
     if (dimensions[longest].most > 8192 * 2) extent = long_extent(random);
   }
-  shrink(problem, kernel_template, longest, limit, random);
-  for (const Attribute& attribute : kernel_template.attributes) {
+  shrink(problem, operation, longest, limit, random);
+  for (const Attribute& attribute : operation.attributes) {
     if (attribute.packed == nullptr || one_in(2, random)) continue;
     const auto values = values_to_test(attribute, problem);
     const std::string& value = values[uniform_below(random, values.size())];

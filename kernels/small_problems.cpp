@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "kernels/catalog.hpp"
 #include "kernels/coverage.hpp"
 #include "kernels/model/random.hpp"
+#include "kernels/problems.hpp"
 #include "kernels/random_problem.hpp"
 
 namespace greta::kernels {
@@ -37,22 +37,19 @@ int lost_extents(const Problem& problem, const Problem& given) {
 }
 
 /// Whether a configuration runs the same kernels on both problems.
-std::optional<LaunchPlan> plan_with_kernels_of(const LaunchPlan& plan,
-                                               const KernelTemplate& kernel_template,
+std::optional<LaunchPlan> plan_with_kernels_of(const LaunchPlan& plan, const Operation& operation,
                                                const Problem& problem, const DeviceInfo& device,
                                                const Config& config) {
-  const Variant& variant = kernel_template.variant(config.variant);
-  if (rejects({variant.space(problem, device)}, config)) return std::nullopt;
-  LaunchPlan other = variant.plan(problem, device, config);
-  if (!same_kernels(plan, other)) return std::nullopt;
-  return other;
+  auto other = operation.plan(problem, device, config);
+  if (!other || !same_kernels(plan, *other)) return std::nullopt;
+  return *std::move(other);
 }
 
-Problem with_attribute(const KernelTemplate& kernel_template, const Problem& problem,
-                       const Attribute& changed, const std::string& value) {
+Problem with_attribute(const Operation& operation, const Problem& problem, const Attribute& changed,
+                       const std::string& value) {
   Problem other = problem;
   other.attributes.clear();
-  for (const Attribute& attribute : kernel_template.attributes) {
+  for (const Attribute& attribute : operation.attributes) {
     const std::string standard = default_value(attribute, problem);
     const std::string now =
         attribute.name == changed.name ? value : problem.attribute(attribute.name, standard);
@@ -73,19 +70,19 @@ bool same_kernels(const LaunchPlan& a, const LaunchPlan& b) {
                     });
 }
 
-SmallProblems::SmallProblems(const KernelTemplate& kernel_template, const Problem& problem,
+SmallProblems::SmallProblems(const Operation& operation, const Problem& problem,
                              const DeviceInfo& device, std::uint64_t seed)
-    : template_(kernel_template), device_(device), problem_(problem), seed_(seed) {}
+    : operation_(operation), device_(device), problem_(problem), seed_(seed) {}
 
 std::vector<SmallProblems::FreeValue> SmallProblems::free_values(const Config& config,
                                                                  const LaunchPlan& plan) const {
   std::vector<FreeValue> list;
-  for (const Attribute& attribute : template_.attributes) {
+  for (const Attribute& attribute : operation_.attributes) {
     if (attribute.packed != nullptr) continue;
     for (const std::string& value : values_to_test(attribute, problem_)) {
-      const Problem other = with_attribute(template_, problem_, attribute, value);
-      if (check_problem(template_, other) &&
-          plan_with_kernels_of(plan, template_, other, device_, config)) {
+      const Problem other = with_attribute(operation_, problem_, attribute, value);
+      if (check_problem(operation_, other) &&
+          plan_with_kernels_of(plan, operation_, other, device_, config)) {
         list.push_back({&attribute, value});
       }
     }
@@ -97,16 +94,16 @@ std::vector<SmallProblems::FreeValue> SmallProblems::free_values(const Config& c
 // have.
 bool SmallProblems::reaches_text(std::size_t dimension, const Config& config,
                                  const LaunchPlan& plan) const {
-  const Variant& variant = template_.variant(config.variant);
   const std::int64_t extent = problem_.dims[dimension].second;
   bool other_kernels = false;
   for (const std::int64_t other : {extent - 1, extent + 1, extent + 8, extent * 2, extent / 2,
                                    extent / 8 * 4, std::int64_t{1}}) {
     Problem changed = problem_;
     changed.dims[dimension].second = other;
-    if (other == extent || !check_problem(template_, changed)) continue;
-    if (rejects({variant.space(changed, device_)}, config)) continue;
-    if (same_kernels(plan, variant.plan(changed, device_, config))) return false;
+    if (other == extent || !check_problem(operation_, changed)) continue;
+    const auto other_plan = operation_.plan(changed, device_, config);
+    if (!other_plan) continue;
+    if (same_kernels(plan, *other_plan)) return false;
     other_kernels = true;
   }
   return other_kernels;
@@ -129,27 +126,27 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
     Problem problem = problem_;
     const auto part = chance(1, 3) ? std::int64_t{16} << uniform_below(random, 5) : 0;
     const Problem other =
-        random_problem(template_, {problem.dtype, problem.out_dtype}, {}, limit, random, part);
+        random_problem(operation_, {problem.dtype, problem.out_dtype}, {}, limit, random, part);
     for (std::size_t j = 0; j < problem.dims.size(); ++j) {
       auto& extent = problem.dims[j].second;
       if (!chance(1 + i % 3, fixed[j] ? 32 : 4)) continue;
       const auto less = static_cast<std::int64_t>(1 + uniform_below(random, 24));
       // Stores of four elements, and wide loads, have kernels of their own.
       const std::int64_t step = chance(1, 2) ? 4 : 1;
-      extent = chance(1, 3) ? std::max(template_.dimensions[j].least, extent - less)
+      extent = chance(1, 3) ? std::max(operation_.dimensions[j].least, extent - less)
                             : other.dims[j].second;
       if (extent > step) extent -= extent % step;
     }
     for (const auto& [attribute, value] : values) {
-      if (chance(1, 2)) problem = with_attribute(template_, problem, *attribute, value);
+      if (chance(1, 2)) problem = with_attribute(operation_, problem, *attribute, value);
     }
-    for (int halvings = 0; halvings < 40 && !limit.allows(template_, problem); ++halvings) {
+    for (int halvings = 0; halvings < 40 && !limit.allows(operation_, problem); ++halvings) {
       const auto j = static_cast<std::size_t>(uniform_below(random, problem.dims.size()));
       auto& extent = problem.dims[j].second;
-      if (!fixed[j] && extent / 2 >= template_.dimensions[j].least) extent /= 2;
+      if (!fixed[j] && extent / 2 >= operation_.dimensions[j].least) extent /= 2;
     }
-    if (problem == problem_ || !check_problem(template_, problem)) continue;
-    if (limit.allows(template_, problem)) drawn_.push_back(std::move(problem));
+    if (problem == problem_ || !check_problem(operation_, problem)) continue;
+    if (limit.allows(operation_, problem)) drawn_.push_back(std::move(problem));
   }
 }
 
@@ -159,8 +156,8 @@ std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
   if (drawn_.empty()) draw(config, plan);
   std::vector<std::vector<Feature>> features_of;
   for (const Problem& problem : drawn_)
-    features_of.push_back(features(template_, {problem, config}));
-  const auto own = features(template_, {problem_, config});
+    features_of.push_back(features(operation_, {problem, config}));
+  const auto own = features(operation_, {problem_, config});
   std::set<Feature> seen(own.begin(), own.end());
   std::vector<SmallProblem> chosen;
   std::vector<bool> tried(drawn_.size());
@@ -177,7 +174,7 @@ std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
     const std::size_t before = chosen.size();
     for (const auto& [gain, i] : order) {
       tried[i] = true;
-      auto plan_there = plan_with_kernels_of(plan, template_, drawn_[i], device_, config);
+      auto plan_there = plan_with_kernels_of(plan, operation_, drawn_[i], device_, config);
       if (!plan_there || launched_threads(*plan_there) > most_launched) continue;
       seen.insert(features_of[i].begin(), features_of[i].end());
       chosen.push_back({drawn_[i], *std::move(plan_there)});

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
@@ -23,8 +23,8 @@ struct SmallProblem {
 class SmallProblems {
  public:
   /// Of `problem`. Equal seeds give equal problems.
-  SmallProblems(const KernelTemplate& kernel_template, const Problem& problem,
-                const DeviceInfo& device, std::uint64_t seed);
+  SmallProblems(const Operation& operation, const Problem& problem, const DeviceInfo& device,
+                std::uint64_t seed);
 
   /// At most `count` problems with plans whose kernels are those of `plan`, which is the given
   /// problem's with this configuration; fewer where extents and attributes reach the kernels' text.
@@ -41,7 +41,7 @@ class SmallProblems {
   bool reaches_text(std::size_t dimension, const Config& config, const LaunchPlan& plan) const;
   void draw(const Config& config, const LaunchPlan& plan);
 
-  const KernelTemplate& template_;
+  const Operation& operation_;
   const DeviceInfo device_;
   const Problem problem_;
   const std::uint64_t seed_;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "db/measurement.hpp"
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::db {
 

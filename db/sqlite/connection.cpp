@@ -244,6 +244,7 @@ void Connection::migrate() {
       }
       database.exec(std::string(step.sql));
       if (step.version == first_schema_with_checksums) seal_for_the_first_time(database);
+      if (step.then != nullptr) step.then(database);
       database.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                 application_id, step.version));
       SQLite::Statement broken(database, "PRAGMA foreign_key_check");

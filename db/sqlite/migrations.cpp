@@ -1,8 +1,13 @@
 #include "db/sqlite/migrations.hpp"
 
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include <map>
+
+#include "db/sqlite/checksums.hpp"
+#include "db/sqlite/earlier_keys.hpp"
+#include "db/sqlite/quoting.hpp"
 
 namespace greta::db {
 namespace {
@@ -18,6 +23,55 @@ std::map<std::string, std::string> schema_of(SQLite::Database& database) {
   return entries;
 }
 
+/// SQL: greta_today(text), of a problem's key; greta_today_dims(text), of its dimensions.
+template <std::string (*today)(std::string_view)>
+void today_function(sqlite3_context* context, int, sqlite3_value** arguments) {
+  const auto* const text = sqlite3_value_text(arguments[0]);
+  if (text == nullptr) return sqlite3_result_null(context);
+  const std::string result = today(reinterpret_cast<const char*>(text));
+  sqlite3_result_text(context, result.c_str(), -1, SQLITE_TRANSIENT);
+}
+
+/// Rewrites sound rows of a table, with their checksums. `changes`: columns, and SQL for what they
+/// become.
+void rewrite(SQLite::Database& database, const std::string& table, const std::string& where,
+             const std::map<std::string, std::string>& changes) {
+  const auto value = [&](const std::string& name) {
+    const auto change = changes.find(name);
+    return change != changes.end() ? change->second : identifier(name);
+  };
+  std::string set = "checksum = " + checksum_of(database, table, value);
+  for (const auto& [name, sql] : changes) set += fmt::format(", {} = {}", identifier(name), sql);
+  database.exec(fmt::format("UPDATE main.{} SET {} WHERE ({}) AND {}", identifier(table), set,
+                            where, is_sound(database, table)));
+}
+
+/// Schema 5: what 0005_masks.sql says.
+void rename_masks(SQLite::Database& database) {
+  database.createFunction("greta_today", 1, true, nullptr, today_function<today_key>, nullptr,
+                          nullptr, nullptr);
+  database.createFunction("greta_today_dims", 1, true, nullptr, today_function<today_dims>,
+                          nullptr, nullptr, nullptr);
+  const auto renamed = [](const char* column) {
+    return fmt::format("{0} LIKE 'attention %' OR {0} LIKE 'rope %'", column);
+  };
+  rewrite(database, "problems", renamed("key"),
+          {{"key", "greta_today(key)"}, {"dims", "greta_today_dims(dims)"}});
+  rewrite(database, "trials", renamed("stand_in"), {{"stand_in", "greta_today(stand_in)"}});
+  rewrite(database, "peers", renamed("problem"), {{"problem", "greta_today(problem)"}});
+  // What a neighbour with another mask costs is no regret any more.
+  const std::string same = "substr(neighbour, -1) IS substr(problem, -1)";
+  const auto kept = [&](const char* column, const char* sql) {
+    return fmt::format("CASE WHEN problem LIKE 'attention %' AND NOT {} THEN NULL ELSE {} END",
+                       same, fmt::format(fmt::runtime(sql), column));
+  };
+  rewrite(database, "winners", renamed("problem"),
+          {{"problem", "greta_today(problem)"},
+           {"neighbour", kept("neighbour", "greta_today_dims({})")},
+           {"regret", kept("regret", "{}")},
+           {"regret_source", kept("regret_source", "{}")}});
+}
+
 }  // namespace
 
 const std::vector<Migration>& migrations() {
@@ -26,6 +80,7 @@ const std::vector<Migration>& migrations() {
     for (const auto& file : schema_files()) {
       steps.push_back({static_cast<int>(steps.size()) + 1, file.text});
     }
+    steps.at(last_schema_of_earlier_keys).then = rename_masks;
     return steps;
   }();
   return list;

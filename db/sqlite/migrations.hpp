@@ -14,6 +14,7 @@ namespace greta::db {
 struct Migration {
   int version = 0;
   std::string_view sql;
+  void (*then)(SQLite::Database& database) = nullptr;  ///< what SQL can't say, after it
 };
 
 /// The files of db/schema as they were built in, in the order of their names.

@@ -8,6 +8,7 @@
 
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
+#include "db/sqlite/earlier_keys.hpp"
 #include "db/sqlite/guard.hpp"
 #include "db/values.hpp"
 #include "runtime/device/utc.hpp"
@@ -284,7 +285,7 @@ const char* const select_sessions = R"(
 StoredSession read_session(SQLite::Statement& row) {
   StoredSession session;
   session.id = row.getColumn("id").getInt64();
-  session.problem = Problem::parse(text(row, "key")).value();
+  session.problem = Problem::parse(today_key(text(row, "key"))).value();
   session.device_fingerprint = text(row, "fingerprint");
   session.device_id = text(row, "opened_as");
   session.provenance = {text(row, "greta_version"), text(row, "template_key"), text(row, "driver"),
@@ -312,7 +313,7 @@ void put_peer(SQLite::Database& database, const Peer& peer) {
 const char* const select_peers = "SELECT * FROM peers ORDER BY problem, library, circumstances";
 
 Peer read_peer(SQLite::Statement& row) {
-  return {Problem::parse(text(row, "problem")).value(),
+  return {Problem::parse(today_key(text(row, "problem"))).value(),
           text(row, "library"),
           text(row, "circumstances"),
           text(row, "solution"),

@@ -5,6 +5,7 @@
 
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
+#include "db/sqlite/earlier_keys.hpp"
 #include "db/values.hpp"
 
 namespace greta::db {
@@ -138,7 +139,7 @@ StoredWinner origin_of(SQLite::Database& database, std::int64_t session) {
   if (!select.executeStep()) throw Error(fmt::format("there is no session {}", session));
   StoredWinner origin;
   origin.session = session;
-  origin.problem = Problem::parse(text(select, "key")).value();
+  origin.problem = Problem::parse(today_key(text(select, "key"))).value();
   origin.device = device_from_json(json(select, "info"));
   origin.provenance = {text(select, "greta_version"), text(select, "template_key"),
                        text(select, "driver"), text(select, "compiler"),
@@ -219,7 +220,7 @@ const std::string& select_problem_winners() {
 
 StoredWinner WinnerReader::read(SQLite::Statement& row) {
   StoredWinner stored;
-  stored.problem = Problem::parse(text(row, "problem")).value();
+  stored.problem = Problem::parse(today_key(text(row, "problem"))).value();
   const auto device = row.getColumn("device").getInt64();
   auto known = devices_.find(device);
   if (known == devices_.end()) {
@@ -280,7 +281,7 @@ std::optional<StoredWinner> read_winner(SQLite::Database& database,
                                         const std::string& problem_key, bool cold) {
   SQLite::Statement select(database, select_winner());
   select.bind(":fingerprint", device_fingerprint);
-  select.bind(":key", problem_key);
+  select.bind(":key", stored_key(database, problem_key));
   select.bind(":cold", cold);
   auto found = WinnerReader(database).read_all(select);
   if (found.empty()) return std::nullopt;

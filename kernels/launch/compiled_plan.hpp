@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/device/device.hpp"
 
 namespace greta::kernels {
@@ -20,7 +20,7 @@ class CompiledPlan {
 
   static Result<CompiledPlan> create(const LaunchPlan& plan, const Compile& compile);
 
-  /// Records the launches. `operands`: device addresses, by position in KernelTemplate::tensors;
+  /// Records the launches. `operands`: device addresses, by position in Operation::tensors;
   /// `workspace`: of workspace_bytes(), 256-aligned, anything where they are 0.
   Result<void> record(Stream& stream, std::span<const std::uint64_t> operands,
                       std::uint64_t workspace) const;

@@ -11,7 +11,7 @@
 #include "kernels/launch/compiled_plan.hpp"
 #include "kernels/launch/guarded_buffer.hpp"
 #include "kernels/launch/operands.hpp"
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/device/device.hpp"
 
 namespace greta::kernels {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <optional>
 
 namespace greta::kernels {
@@ -136,6 +137,22 @@ Result<Problem> Problem::parse(std::string_view key) {
   std::replace_if(
       message.begin(), message.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
   return Failure{Status::invalid_argument, message, {}};
+}
+
+std::size_t ProblemHash::operator()(const Problem& problem) const {
+  std::uint64_t state = problem.op.size() + problem.attributes.size();
+  const auto add = [&state](std::uint64_t word) {
+    state = (state ^ word) * 0x9e3779b97f4a7c15ULL;
+    state ^= state >> 32;
+  };
+  add(static_cast<std::uint64_t>(problem.dtype) << 8 |
+      static_cast<std::uint64_t>(problem.out_dtype));
+  add(std::hash<std::string_view>()(problem.op));
+  for (const auto& attribute : problem.attributes) {
+    add(std::hash<std::string_view>()(attribute.second));
+  }
+  for (const auto& dimension : problem.dims) add(static_cast<std::uint64_t>(dimension.second));
+  return state;
 }
 
 }  // namespace greta::kernels

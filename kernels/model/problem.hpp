@@ -36,10 +36,15 @@ struct Problem {
   std::string key() const;
   /// "m=1 n=2 k=3": the dimensions alone, as in CSV files.
   std::string dims_text() const;
-  /// The inverse of key(). Checks the form only; KernelTemplate::check judges the meaning.
+  /// The inverse of key(). Checks the form only; Operation::check judges the meaning.
   static Result<Problem> parse(std::string_view key);
 
   bool operator==(const Problem&) const = default;
+};
+
+/// For hash tables.
+struct ProblemHash {
+  std::size_t operator()(const Problem& problem) const;
 };
 
 }  // namespace greta::kernels

@@ -366,4 +366,13 @@ std::vector<std::pair<std::string, double>> Space::rejection_rates(std::uint64_t
   return rates;
 }
 
+std::string Space::reason_of(std::string_view constraint) const {
+  for (const Alternative& alternative : alternatives()) {
+    for (const Constraint& one : alternative.constraints) {
+      if (one.name == constraint) return one.reason;
+    }
+  }
+  return {};
+}
+
 }  // namespace greta::kernels

@@ -128,6 +128,8 @@ class Space {
   /// from `samples` uniform draws, as fractions; for reports on why a space is small.
   std::vector<std::pair<std::string, double>> rejection_rates(std::uint64_t seed,
                                                               int samples) const;
+  /// Of the first constraint of this name; empty where there is none.
+  std::string reason_of(std::string_view constraint) const;
 
  private:
   struct Tables;

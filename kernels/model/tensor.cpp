@@ -1,10 +1,13 @@
 #include "kernels/model/tensor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "kernels/model/random.hpp"
+#include "runtime/device/result.hpp"
 
 namespace greta::kernels {
 namespace {
@@ -35,6 +38,13 @@ HostTensor moved_apart(HostTensor tensor, std::int64_t stride) {
 }
 
 }  // namespace
+
+const HostTensor& tensor_named(const std::vector<HostTensor>& tensors, std::string_view name) {
+  for (const HostTensor& tensor : tensors) {
+    if (tensor.spec.name == name) return tensor;
+  }
+  throw Error(fmt::format("there is no tensor {}", name));
+}
 
 HostTensor packed(HostTensor tensor) {
   return moved_apart(std::move(tensor), 0);

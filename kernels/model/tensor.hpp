@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/model/dtype.hpp"
@@ -45,6 +46,8 @@ struct HostTensor {
   double at(std::size_t index) const { return load_element(spec.dtype, data.data(), index); }
 };
 
+/// The tensor of this name. Throws Error where there is none.
+const HostTensor& tensor_named(const std::vector<HostTensor>& tensors, std::string_view name);
 /// The same matrix with packed rows.
 HostTensor packed(HostTensor tensor);
 /// A packed matrix with its rows `stride` elements apart, as TensorSpec::stride, and NaN between.

@@ -24,13 +24,6 @@ using Row = Eigen::Array<double, 1, Eigen::Dynamic>;
 using reference::slack;
 using reference::u;
 
-const HostTensor& tensor(const std::vector<HostTensor>& inputs, std::string_view name) {
-  const auto found = std::find_if(inputs.begin(), inputs.end(),
-                                  [name](const HostTensor& t) { return t.spec.name == name; });
-  if (found == inputs.end()) throw Error(fmt::format("the attention reference needs {}", name));
-  return *found;
-}
-
 /// First, last, those beside the edge of the last tile of every usual height, and random ones.
 std::vector<std::int64_t> sampled_queries(std::int64_t queries, std::uint64_t seed) {
   std::set<std::int64_t> list{0, queries - 1};
@@ -62,13 +55,13 @@ struct Attention {
         queries(problem.dim("q")),
         capacity(problem.dim("kv")),
         dim(problem.dim("dim")),
-        causal(problem.dim("causal") != 0),
+        causal(problem.attribute("mask", "none") == "causal"),
         in(problem.dtype),
         out(problem.out_dtype),
-        q(packed(tensor(inputs, "Q"))),
-        k(tensor(inputs, "K")),
-        v(tensor(inputs, "V")),
-        lengths(tensor(inputs, "lengths")) {
+        q(packed(tensor_named(inputs, "Q"))),
+        k(tensor_named(inputs, "K")),
+        v(tensor_named(inputs, "V")),
+        lengths(tensor_named(inputs, "lengths")) {
     const std::string given = problem.attribute("scale", "auto");
     scale = given == "auto" ? 1 / std::sqrt(static_cast<double>(dim))
                             : std::strtof(given.c_str(), nullptr);
@@ -234,7 +227,7 @@ class AttentionReference : public Reference {
   }
 
   Verdict check(const std::vector<HostTensor>& outputs) const override {
-    const HostTensor& out = tensor(outputs, "out");
+    const HostTensor& out = tensor_named(outputs, "out");
     if (out.spec.rows != rows_ || out.spec.cols != dim_ || out.data.size() != out.spec.bytes()) {
       Findings none(rows_, dim_);
       none.reject(fmt::format("the output is not {} x {}", rows_, dim_), 1e300, 0);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 

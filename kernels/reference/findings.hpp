@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "kernels/reference/parallel.hpp"
 
 namespace greta::kernels {

@@ -23,13 +23,6 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 constexpr std::int64_t freivalds_block = 256;
 constexpr std::int64_t sample_block = 16;
 
-const HostTensor& tensor(const std::vector<HostTensor>& inputs, std::string_view name) {
-  const auto found = std::find_if(inputs.begin(), inputs.end(),
-                                  [name](const HostTensor& t) { return t.spec.name == name; });
-  if (found == inputs.end()) throw Error(fmt::format("the GEMM reference needs {}", name));
-  return *found;
-}
-
 /// A stored matrix, transposed if told so.
 template <typename Target>
 Target load_matrix(const HostTensor& source, bool transpose) {
@@ -52,11 +45,11 @@ class GemmData {
   GemmData(const Problem& problem, const std::vector<HostTensor>& inputs)
       : model(problem), m(problem.dim("m")), n(problem.dim("n")), k(problem.dim("k")) {
     const std::string layout = problem.attribute("layout", "nn");
-    a = load_matrix<Rows>(tensor(inputs, "A"), layout == "tn");
-    b = load_matrix<Columns>(tensor(inputs, "B"), layout == "nt");
-    if (model.has_bias()) bias_ = tensor(inputs, "bias");
-    if (model.has_residual()) residual_ = tensor(inputs, "residual");
-    if (model.has_old()) old_ = tensor(inputs, "C");
+    a = load_matrix<Rows>(tensor_named(inputs, "A"), layout == "tn");
+    b = load_matrix<Columns>(tensor_named(inputs, "B"), layout == "nt");
+    if (model.has_bias()) bias_ = tensor_named(inputs, "bias");
+    if (model.has_residual()) residual_ = tensor_named(inputs, "residual");
+    if (model.has_old()) old_ = tensor_named(inputs, "C");
   }
 
   /// Everything but the product.
@@ -308,7 +301,7 @@ class GemmReference : public Reference {
   }
 
   Verdict check(const std::vector<HostTensor>& outputs) const override {
-    const HostTensor& c = tensor(outputs, "C");
+    const HostTensor& c = tensor_named(outputs, "C");
     if (c.spec.rows != data_.m || c.spec.cols != data_.n || c.data.size() != c.spec.bytes()) {
       Findings none(data_.m, data_.n);
       none.reject(fmt::format("the output is not {} x {}", data_.m, data_.n), 1e300, 0);

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "kernels/reference/activation.hpp"
 
 namespace greta::kernels {

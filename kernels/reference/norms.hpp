@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "kernels/reference/elements.hpp"
 
 /// What the references of norms of rows share. u = 2^-24; `merges` and `sum_error` are those of

@@ -9,7 +9,7 @@ namespace greta::kernels {
 std::unique_ptr<Reference> rope_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs, std::uint64_t) {
   const std::int64_t heads = problem.dim("heads"), dim = problem.dim("dim");
-  const bool in_place = problem.attribute("output", "new") == "in_place";
+  const bool in_place = problem.attribute("place", "out") == "in";
   const bool half = problem.attribute("style", "interleaved") == "half";
   const KeptTensor given = keep_tensor(inputs, "x");
   TensorSpec out{"out", Role::output, problem.out_dtype, problem.dim("tokens") * heads, dim};

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "kernels/reference/elements.hpp"
 
 namespace greta::kernels {

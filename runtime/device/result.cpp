@@ -30,4 +30,12 @@ std::string_view to_string(Status status) {
   return "unknown";
 }
 
+Failure bad_field(std::string field, std::string value, std::string reason) {
+  std::string message = value.empty() ? field + " " + reason : field + " " + value + ": " + reason;
+  return {Status::invalid_argument,
+          std::move(message),
+          {},
+          BadField{std::move(field), std::move(value), std::move(reason)}};
+}
+
 }  // namespace greta::device

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -28,12 +29,24 @@ enum class Status {
 /// The name of a status as it is written to databases and reports, e.g. "out_of_memory".
 std::string_view to_string(Status status);
 
+/// What is wrong with one field of a request, as data: a command line, a C caller or a file say it
+/// in their own words.
+struct BadField {
+  std::string field;   ///< its name: a dimension, an attribute, "dtype", "out"
+  std::string value;   ///< as it was given; empty where it is missing
+  std::string reason;  ///< "must be …"
+};
+
 /// A failed operation: its kind, one line for people, and the whole log (compiler output) if any.
 struct Failure {
   Status status = Status::invalid_argument;
   std::string message;  ///< one line, no trailing newline
   std::string log;      ///< everything the compiler or driver said; may be empty
+  std::optional<BadField> field{};
 };
+
+/// An `invalid_argument` whose message is "FIELD VALUE: REASON".
+Failure bad_field(std::string field, std::string value, std::string reason);
 
 /// What cannot be as it was asked for, in one line.
 inline Failure invalid_argument(std::string message) {

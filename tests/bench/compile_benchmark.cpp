@@ -19,11 +19,11 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/hip/compiler.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 
 namespace greta::test {
 namespace {
@@ -65,7 +65,7 @@ Options parse(std::span<char* const> arguments) {
 
 /// Kernels of so many different configurations, drawn from all of a large f16 GEMM's.
 std::vector<KernelSource> draw(const DeviceInfo& device, std::size_t candidates) {
-  const KernelTemplate& gemm = *find_template("gemm");
+  const Operation& gemm = built_in("gemm");
   const auto problem =
       make_problem(gemm, {{{"m", "4096"}, {"n", "4096"}, {"k", "4096"}}, "f16", "f16"}).value();
   const Space space = gemm.space(problem, device);

@@ -10,11 +10,10 @@
 #include <filesystem>
 #include <random>
 
+#include "db/lookup/lookup.hpp"
 #include "db/tuned_db.hpp"
-#include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
-#include "runtime/pipeline/lookup/lookup.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta::test {
@@ -42,7 +41,7 @@ Problem problem(int number, std::int64_t k) {
 Contents contents() {
   Contents all;
   all.devices = {{device(), "2026-11-20T12:00:00Z", "2026-11-20T12:00:00Z"}};
-  const auto& gemm = *find_template("gemm");
+  const auto& gemm = built_in("gemm");
   for (int i = 0; i < winners; ++i) {
     StoredWinner one;
     one.problem = problem(i, 4096);

@@ -4,10 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "db/distance_evaluation.hpp"
-#include "kernels/catalog.hpp"
+#include "tests/catalog.hpp"
 #include "tests/db/fixture.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::regret_test {
 namespace {
@@ -45,7 +43,7 @@ class RegretTest : public ::testing::Test {
   }
   const StoredWinner* nearest(const Problem& problem) {
     winners_ = db_.winners();
-    return nearest_neighbour(of(problem), winners_);
+    return nearest_neighbour(catalog(), of(problem), winners_);
   }
   const StoredWinner& of(const Problem& problem) {
     return *std::find_if(winners_.begin(), winners_.end(),
@@ -56,8 +54,8 @@ class RegretTest : public ::testing::Test {
   TunedDb db_ = TunedDb::open(folder_ / "t.db", TunedDb::Mode::read_write);
   std::vector<StoredWinner> winners_;
   std::string driver_ = "driver 1";
-  Config a_ = find_template("gemm")->default_config(gemm(512, 512, 512), device());
-  Config b_ = find_template("gemm")->default_config(gemm(4096, 4096, 4096), device());
+  Config a_ = built_in("gemm").default_config(gemm(512, 512, 512), device());
+  Config b_ = built_in("gemm").default_config(gemm(4096, 4096, 4096), device());
 };
 
 TEST_F(RegretTest, TheNearestValidNeighbourCounts) {
@@ -76,19 +74,21 @@ TEST_F(RegretTest, ComesFromTheWinnerItsTiesOrTrials) {
   add(gemm(512, 512, 512), a_, {{a_, 10}, {b_, 13}});
   add(gemm(1024, 512, 512), b_);
   nearest(gemm(512, 512, 512));
-  auto regret = recorded_regret(db_, of(gemm(512, 512, 512)), of(gemm(1024, 512, 512)));
+  auto regret = recorded_regret(catalog(), db_, of(gemm(512, 512, 512)), of(gemm(1024, 512, 512)));
   ASSERT_TRUE(regret);
   EXPECT_DOUBLE_EQ(regret->ratio, 1.3);
   EXPECT_EQ(regret->source, Regret::Source::trials);
   EXPECT_EQ(regret->neighbour, "m=1024 n=512 k=512");
   // The other way round nothing is recorded.
-  EXPECT_FALSE(recorded_regret(db_, of(gemm(1024, 512, 512)), of(gemm(512, 512, 512))));
+  EXPECT_FALSE(recorded_regret(catalog(), db_, of(gemm(1024, 512, 512)), of(gemm(512, 512, 512))));
 
   auto tied = of(gemm(512, 512, 512));
   tied.winner.ties = {{b_, 1.02}};
-  EXPECT_EQ(recorded_regret(db_, tied, of(gemm(1024, 512, 512)))->source, Regret::Source::tie);
+  EXPECT_EQ(recorded_regret(catalog(), db_, tied, of(gemm(1024, 512, 512)))->source,
+            Regret::Source::tie);
   tied.winner.config = b_;
-  EXPECT_EQ(recorded_regret(db_, tied, of(gemm(1024, 512, 512)))->source, Regret::Source::same);
+  EXPECT_EQ(recorded_regret(catalog(), db_, tied, of(gemm(1024, 512, 512)))->source,
+            Regret::Source::same);
 }
 
 TEST_F(RegretTest, ANeighbourThatIsFarIsNone) {
@@ -102,46 +102,18 @@ TEST_F(RegretTest, WhereTheDefaultWonItIsTheDefaultHere) {
   add(gemm(1024, 512, 512), {"tiled", {{"BM", 3}}});  // not valid here, as the default is
   nearest(gemm(512, 512, 512));
   auto result = of(gemm(512, 512, 512)), neighbour = of(gemm(1024, 512, 512));
-  EXPECT_EQ(carried_over(neighbour.winner, result.problem, device()), neighbour.winner.config);
-  EXPECT_FALSE(serves(neighbour, result));
+  EXPECT_EQ(carried_over(catalog(), neighbour.winner, result.problem, device()),
+            neighbour.winner.config);
+  EXPECT_FALSE(serves(catalog(), neighbour, result));
   neighbour.winner.is_default = true;
-  EXPECT_EQ(carried_over(neighbour.winner, result.problem, device()), a_);
-  EXPECT_TRUE(serves(neighbour, result));
+  EXPECT_EQ(carried_over(catalog(), neighbour.winner, result.problem, device()), a_);
+  EXPECT_TRUE(serves(catalog(), neighbour, result));
   result.winner.is_default = false;
   result.winner.speedup = 1.2;  // over the default, which is what the neighbour means
-  const auto regret = recorded_regret(db_, result, neighbour);
+  const auto regret = recorded_regret(catalog(), db_, result, neighbour);
   ASSERT_TRUE(regret);
   EXPECT_EQ(regret->ratio, 1.2);
   EXPECT_EQ(regret->source, Regret::Source::measured);
-}
-
-TEST_F(RegretTest, WaysToChooseAreComparedByWhatTheyCost) {
-  add(gemm(512, 512, 512), a_, {{a_, 10}, {b_, 15}});
-  add(gemm(1024, 512, 512), b_, {{a_, 40}, {b_, 20}});
-  add(gemm(8192, 512, 512), a_, {{a_, 80}, {b_, 60}});
-  winners_ = db_.winners();
-  for (auto& winner : winners_) {
-    winner.winner.is_default = false;
-    winner.winner.speedup = 1.25;
-  }
-  int asked = 0;
-  const auto compared = compare_choices(
-      winners_, winners_, [&](const StoredWinner& result, const StoredWinner& neighbour) {
-        ++asked;
-        const auto known = recorded_regret(db_, result, neighbour);
-        return known ? std::optional(known->ratio) : std::nullopt;
-      });
-  EXPECT_EQ(compared.problems, 3U);
-  EXPECT_LE(asked, 6);  // once for each configuration of a problem
-  const auto score = [&](std::string_view name) -> const ChoiceScore& {
-    return *std::find_if(compared.scores.begin(), compared.scores.end(),
-                         [&](const ChoiceScore& one) { return one.name == name; });
-  };
-  // 512 takes b_, 1024 takes a_, and 8192 takes b_, or the default as nothing is near.
-  EXPECT_EQ(score("euclidean").regrets, (std::vector<double>{0.75, 1.5, 2}));
-  EXPECT_EQ(score("within_1").regrets, (std::vector<double>{1.25, 1.5, 2}));
-  EXPECT_EQ(score("default").regrets, (std::vector<double>{1.25, 1.25, 1.25}));
-  EXPECT_EQ(score("euclidean").shared.size(), 3U);
 }
 
 TEST_F(RegretTest, TimesOfOtherCircumstancesDoNotCount) {
@@ -150,7 +122,7 @@ TEST_F(RegretTest, TimesOfOtherCircumstancesDoNotCount) {
   add(gemm(512, 512, 512), a_, {{a_, 10}});
   add(gemm(1024, 512, 512), b_);
   nearest(gemm(512, 512, 512));
-  EXPECT_FALSE(recorded_regret(db_, of(gemm(512, 512, 512)), of(gemm(1024, 512, 512))));
+  EXPECT_FALSE(recorded_regret(catalog(), db_, of(gemm(512, 512, 512)), of(gemm(1024, 512, 512))));
 }
 
 TEST_F(RegretTest, IsStoredWithTheResultAndGoesWithIt) {

@@ -10,10 +10,10 @@
 #include <random>
 #include <set>
 
-#include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
+#include "kernels/problems.hpp"
 #include "kernels/random_problem.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 
 namespace greta::test::adversarial_test {
 namespace {
@@ -50,7 +50,7 @@ struct Case {
 };
 
 /// Random problems of all types, with all values of attributes.
-std::vector<Case> cases_of(const KernelTemplate& kernel) {
+std::vector<Case> cases_of(const Operation& kernel) {
   constexpr std::size_t count = 60;
   std::mt19937_64 random(1);
   std::vector<Case> cases;
@@ -70,11 +70,11 @@ std::vector<Case> cases_of(const KernelTemplate& kernel) {
 }
 
 TEST(AdversarialInputs, OfEveryOperationHaveRowsOfEveryKind) {
-  for (const KernelTemplate* kernel : catalog()) {
-    SCOPED_TRACE(kernel->name);
+  for (const Operation& kernel : catalog()) {
+    SCOPED_TRACE(kernel.name);
     Seen seen;
-    for (const auto& [problem, seed] : cases_of(*kernel)) {
-      for (const HostTensor& tensor : kernel->inputs(problem, seed, InputStyle::adversarial)) {
+    for (const auto& [problem, seed] : cases_of(kernel)) {
+      for (const HostTensor& tensor : kernel.inputs(problem, seed, InputStyle::adversarial)) {
         if (tensor.spec.dtype != DType::i32) seen.add(tensor);
       }
     }
@@ -91,13 +91,13 @@ TEST(AdversarialInputs, HaveIndicesOnBothSidesOfWhatIsValid) {
                                                   {"rope", "positions"},
                                                   {"kv_update", "capacity"},
                                                   {"embedding", "vocabulary"}};
-  for (const KernelTemplate* kernel : catalog()) {
-    SCOPED_TRACE(kernel->name);
+  for (const Operation& kernel : catalog()) {
+    SCOPED_TRACE(kernel.name);
     int below = 0, inside = 0, at = 0, above = 0;
-    for (const auto& [problem, seed] : cases_of(*kernel)) {
-      for (const HostTensor& tensor : kernel->inputs(problem, seed, InputStyle::adversarial)) {
+    for (const auto& [problem, seed] : cases_of(kernel)) {
+      for (const HostTensor& tensor : kernel.inputs(problem, seed, InputStyle::adversarial)) {
         if (tensor.spec.dtype != DType::i32) continue;
-        const auto limit = static_cast<double>(problem.dim(limits.at(kernel->name)));
+        const auto limit = static_cast<double>(problem.dim(limits.at(kernel.name)));
         for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
           below += tensor.at(i) < 0;
           inside += tensor.at(i) >= 0 && tensor.at(i) < limit;
@@ -107,17 +107,17 @@ TEST(AdversarialInputs, HaveIndicesOnBothSidesOfWhatIsValid) {
       }
     }
     const bool any = below + inside + at + above > 0;
-    EXPECT_EQ(any, !kernel->out_of_range.empty());
+    EXPECT_EQ(any, !kernel.out_of_range.empty());
     EXPECT_EQ(any, below > 0 && inside > 0 && at > 0 && above > 0);
   }
 }
 
 TEST(AdversarialInputs, AreEqualForEqualSeedsAndPlainOnesAreUntouched) {
-  for (const KernelTemplate* kernel : catalog()) {
-    const Problem problem = cases_of(*kernel).front().problem;
+  for (const Operation& kernel : catalog()) {
+    const Problem problem = cases_of(kernel).front().problem;
     const auto data = [&](std::uint64_t seed, InputStyle style) {
       std::vector<std::byte> all;
-      for (const HostTensor& tensor : kernel->inputs(problem, seed, style))
+      for (const HostTensor& tensor : kernel.inputs(problem, seed, style))
         all.insert(all.end(), tensor.data.begin(), tensor.data.end());
       return all;
     };
@@ -130,12 +130,12 @@ TEST(AdversarialInputs, AreEqualForEqualSeedsAndPlainOnesAreUntouched) {
 
 // Else a check of them would be one that passes whatever comes.
 TEST(AdversarialInputs, HaveExpectedResultsWithBounds) {
-  for (const KernelTemplate* kernel : catalog()) {
-    SCOPED_TRACE(kernel->name);
+  for (const Operation& kernel : catalog()) {
+    SCOPED_TRACE(kernel.name);
     std::size_t elements = 0, anything = 0, nan = 0, loose = 0;
-    for (const auto& [problem, seed] : cases_of(*kernel)) {
-      const auto inputs = kernel->inputs(problem, seed, InputStyle::adversarial);
-      const auto expected = kernel->reference(problem, inputs, seed)->expected();
+    for (const auto& [problem, seed] : cases_of(kernel)) {
+      const auto inputs = kernel.inputs(problem, seed, InputStyle::adversarial);
+      const auto expected = kernel.reference(problem, inputs, seed)->expected();
       ASSERT_TRUE(expected) << problem.key();
       for (const auto& output : *expected) {
         for (const Expected& element : output) {
@@ -148,7 +148,7 @@ TEST(AdversarialInputs, HaveExpectedResultsWithBounds) {
     }
     EXPECT_LT(anything, elements / 50);
     EXPECT_LT(loose, elements / 5);  // where an activation vanishes, its bound is all there is
-    const bool has_nan = kernel->name == "embedding" || kernel->name == "rope";
+    const bool has_nan = kernel.name == "embedding" || kernel.name == "rope";
     EXPECT_EQ(nan > 0, has_nan);
   }
 }

@@ -6,10 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/catalog.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::argmax_test {
 namespace {
@@ -17,8 +16,8 @@ namespace {
 const double infinity = std::numeric_limits<double>::infinity();
 const double nan = std::nan("");
 
-const KernelTemplate& argmax() {
-  return *find_template("argmax");
+const Operation& argmax() {
+  return built_in("argmax");
 }
 
 Problem problem_of(DType in, std::int64_t rows, std::int64_t cols) {

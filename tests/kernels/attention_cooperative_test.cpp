@@ -5,13 +5,12 @@
 
 #include <random>
 
-#include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/attention_cpu.hpp"
 #include "tests/kernels/cooperative_gpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::attention_cooperative_test {
 namespace {
@@ -54,15 +53,13 @@ bool fits(const Problem& problem, const Config& c, const DeviceInfo& info) {
 void expect_right_emulated(Device& device, const DeviceInfo& info, const Problem& problem,
                            const Config& config, std::int64_t length) {
   SCOPED_TRACE(problem.key() + " | " + config.text());
-  auto plan = find_template("attention")->plan(problem, info, config).value();
+  auto plan = built_in("attention").plan(problem, info, config).value();
   plan.sources[0].options = {"-DGRETA_MATRIX_EMULATED"};
   const auto inputs = test::attention_inputs(problem, 5, {length});
-  const auto run =
-      test::run_plan(device, plan, find_template("attention")->tensors(problem), inputs);
+  const auto run = test::run_plan(device, plan, built_in("attention").tensors(problem), inputs);
   ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
   EXPECT_EQ(run->overrun, "");
-  const Verdict verdict =
-      find_template("attention")->reference(problem, inputs, 5)->check(run->outputs);
+  const Verdict verdict = built_in("attention").reference(problem, inputs, 5)->check(run->outputs);
   EXPECT_TRUE(verdict.passed) << verdict.detail;
 }
 
@@ -74,7 +71,7 @@ TEST(AttentionCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
     info.matrix_operations = done % 3 == 2 ? intel_products : nvidia_products;
     const DType in = done % 2 == 0 ? DType::f16 : DType::bf16;
     const Problem problem = random_problem(random, in, {16, 32, 48}, 50);
-    const Space space = find_template("attention")->space(problem, info);
+    const Space space = built_in("attention").space(problem, info);
     if (space.count("matrix") == 0) continue;  // eight lanes have too few registers
     const Config config = space.sample("matrix", random);
     if (products(problem, config) > 8 || !fits(problem, config, info)) continue;
@@ -112,11 +109,10 @@ void expect_valid_samples(const std::vector<MatrixOperation>& operations, DType 
   Random random(4);
   for (int done = 0; done < 30; ++done) {
     const Problem problem = random_problem(random, in, {64, 80, 96, 128, 256}, 5000);
-    const Space space = find_template("attention")->space(problem, info);
+    const Space space = built_in("attention").space(problem, info);
     const Config config = space.sample("matrix", random);
     SCOPED_TRACE(problem.key() + " | " + config.text());
-    test::expect_valid(info, find_template("attention")->plan(problem, info, config).value(),
-                       macro);
+    test::expect_valid(info, built_in("attention").plan(problem, info, config).value(), macro);
   }
 }
 
@@ -133,9 +129,7 @@ TEST(AttentionCooperative, IsTheDefaultOfManyQueriesWhereTheDeviceHasMatrices) {
   const auto variant = [](std::int64_t queries, DType in,
                           const std::vector<MatrixOperation>& operations) {
     const Problem problem = attention_problem({1, 4, 4, queries, 4096, 128, true}, in, in);
-    return find_template("attention")
-        ->default_config(problem, test::cooperative_gpu(operations))
-        .variant;
+    return built_in("attention").default_config(problem, test::cooperative_gpu(operations)).variant;
   };
   EXPECT_EQ(variant(4096, DType::f16, nvidia_products), "matrix");
   EXPECT_EQ(variant(4096, DType::bf16, intel_products), "matrix");

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/catalog.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 
 namespace greta::test {
 namespace {
@@ -26,6 +25,7 @@ float as_f16(float value) {
 
 Problem attention_problem(const AttentionShape& s, DType in, DType out, const std::string& scale) {
   std::vector<std::pair<std::string, std::string>> attributes;
+  if (s.causal) attributes.emplace_back("mask", "causal");
   if (scale != "auto") attributes.emplace_back("scale", scale);
   return {"attention",
           in,
@@ -36,16 +36,15 @@ Problem attention_problem(const AttentionShape& s, DType in, DType out, const st
            {"kv_heads", s.kv_heads == 0 ? s.heads : s.kv_heads},
            {"q", s.queries},
            {"kv", s.keys},
-           {"dim", s.dim},
-           {"causal", s.causal ? 1 : 0}}};
+           {"dim", s.dim}}};
 }
 
 std::vector<HostTensor> attention_inputs(const Problem& problem, std::uint64_t seed,
                                          const std::vector<std::int64_t>& lengths) {
   std::vector<HostTensor> inputs;
-  for (const TensorSpec& spec : find_template("attention")->tensors(problem)) {
+  for (const TensorSpec& spec : built_in("attention").tensors(problem)) {
     if (spec.role == Role::output) continue;
-    inputs.push_back(find_template("attention")->input(problem, spec, seed + inputs.size()));
+    inputs.push_back(built_in("attention").input(problem, spec, seed + inputs.size()));
   }
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     store_element(DType::i32, inputs[3].data.data(), i, static_cast<double>(lengths[i]));
@@ -61,7 +60,7 @@ HostTensor cpu_attention(const Problem& problem, const std::vector<HostTensor>& 
   const std::string given = problem.attribute("scale", "auto");
   const float scale = given == "auto" ? 1 / std::sqrt(static_cast<float>(dim)) : std::stof(given);
   const auto q = values(inputs[0]), k = values(inputs[1]), v = values(inputs[2]);
-  const TensorSpec spec = find_template("attention")->tensors(problem).back();
+  const TensorSpec spec = built_in("attention").tensors(problem).back();
   HostTensor out{spec, std::vector<std::byte>(spec.bytes())};
   std::vector<float> sums(dim);
   for (std::size_t row = 0; row < extent("batch") * queries * heads; ++row) {
@@ -72,7 +71,7 @@ HostTensor cpu_attention(const Problem& problem, const std::vector<HostTensor>& 
     const auto length =
         std::clamp<std::int64_t>(std::int64_t(inputs[3].at(sequence)), 0, std::int64_t(capacity));
     auto end = mistakes.ignores_lengths ? std::int64_t(capacity) : length;
-    if (problem.dim("causal") != 0) {
+    if (problem.attribute("mask", "none") == "causal") {
       end = std::max<std::int64_t>(0, end - problem.dim("q") + std::int64_t(query) + 1);
       if (mistakes.sees_next && end < length) ++end;
     }

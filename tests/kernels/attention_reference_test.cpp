@@ -3,10 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/catalog.hpp"
 #include "kernels/reference/attention.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/attention_cpu.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::attention_reference_test {
 namespace {
@@ -149,7 +148,7 @@ TEST(AttentionReference, CatchesAKeyTooManyAndWrongHeads) {
 
 /// Of 12 small problems with adversarial inputs, how many are right.
 int right_on_adversarial_inputs(DType type, const AttentionMistakes& mistakes) {
-  const KernelTemplate& attention = *find_template("attention");
+  const Operation& attention = built_in("attention");
   int right = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Problem problem = attention_problem({3, 4, 2, 4, 70, 16, seed % 2 == 0}, type, type);

@@ -7,11 +7,11 @@
 #include <random>
 #include <tuple>
 
-#include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
+#include "kernels/problems.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/attention_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::attention_test {
 namespace {
@@ -36,7 +36,7 @@ Problem random_problem(std::size_t number, Random& random, bool few_queries) {
   s.keys = s.queries + below(random, few_queries ? 300 : 100);
   s.dim = dims[below(random, 8)];
   s.causal = below(random, 2) == 1;
-  const auto& types = find_template("attention")->dtypes;
+  const auto& types = built_in("attention").dtypes;
   const auto [in, out] = types[number % types.size()];
   return attention_problem(s, in, out, below(random, 4) == 0 ? "0.25" : "auto");
 }
@@ -57,11 +57,10 @@ std::vector<std::int64_t> random_lengths(const Problem& problem, Random& random)
 
 std::vector<HostTensor> run(Device& device, const Problem& problem, const Config& config,
                             const std::vector<HostTensor>& inputs) {
-  const auto plan = find_template("attention")->plan(problem, device.info(), config);
+  const auto plan = built_in("attention").plan(problem, device.info(), config);
   EXPECT_TRUE(plan) << plan.failure().message;
   if (!plan) return {};
-  const auto done =
-      test::run_plan(device, *plan, find_template("attention")->tensors(problem), inputs);
+  const auto done = test::run_plan(device, *plan, built_in("attention").tensors(problem), inputs);
   EXPECT_TRUE(done) << done.failure().message << '\n' << done.failure().log;
   if (!done) return {};
   EXPECT_EQ(done->overrun, "");
@@ -89,13 +88,12 @@ void expect_right(Device& device, const Problem& problem, const Config& config,
   }
   const auto outputs = run(device, problem, config, inputs);
   if (outputs.empty()) return;
-  const Verdict verdict =
-      find_template("attention")->reference(problem, inputs, seed)->check(outputs);
+  const Verdict verdict = built_in("attention").reference(problem, inputs, seed)->check(outputs);
   EXPECT_TRUE(verdict.passed) << verdict.detail;
 }
 
 const Variant& variant_of(const std::string& name) {
-  const auto& list = find_template("attention")->variants;
+  const auto& list = built_in("attention").variants;
   return *std::find_if(list.begin(), list.end(), [&](const Variant& v) { return v.name == name; });
 }
 
@@ -114,7 +112,7 @@ TEST_P(AttentionVariant, IsRightForRandomLengths) {
   for (std::size_t number = 0; number < 5; ++number) {
     for (int tries = 0; tries < 20; ++tries) {  // some types or dimensions are not the variant's
       const Problem problem = random_problem(number, random, variant_.name == "decode");
-      const Space space({variant_.space(problem, info_)});
+      const Space space({variant_.space(built_in("attention").shape(problem), info_)});
       if (space.count() == 0) continue;
       expect_right(device_, problem, space.sample(random), random_lengths(problem, random), number);
       ++right;
@@ -127,7 +125,7 @@ TEST_P(AttentionVariant, IsRightForRandomLengths) {
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
-  for (const Variant& variant : find_template("attention")->variants) names.push_back(variant.name);
+  for (const Variant& variant : built_in("attention").variants) names.push_back(variant.name);
   return names;
 }
 
@@ -143,8 +141,9 @@ class AttentionKernel : public ::testing::TestWithParam<std::string> {
  protected:
   /// The first default of a variant that is valid; nothing where it serves no such problem.
   std::optional<Config> default_of(const Variant& variant, const Problem& problem) const {
-    for (const Config& config : variant.defaults(problem, info_)) {
-      if (!rejects({variant.space(problem, info_)}, config)) return config;
+    const ProblemShape shape = built_in("attention").shape(problem);
+    for (const Config& config : variant.defaults(shape, info_)) {
+      if (!rejects({variant.space(shape, info_)}, config)) return config;
     }
     return std::nullopt;
   }
@@ -154,7 +153,7 @@ class AttentionKernel : public ::testing::TestWithParam<std::string> {
   /// have.
   std::vector<Config> defaults_of(const Problem& problem) const {
     std::vector<Config> configs;
-    for (const Variant& variant : find_template("attention")->variants) {
+    for (const Variant& variant : built_in("attention").variants) {
       const auto config = default_of(variant, problem);
       const bool multiplies = std::any_of(
           info_.matrix_operations.begin(), info_.matrix_operations.end(),
@@ -191,7 +190,7 @@ TEST_P(AttentionKernel, CausalLengthsBelowTheQueriesAndAboveTheCapacity) {
   const std::int64_t most = std::numeric_limits<std::int32_t>::max();
   for (const DType type : {DType::f16, DType::f32}) {
     const Problem problem = attention_problem({7, 2, 1, 4, 70, 64, true}, type, type);
-    for (const Variant& variant : find_template("attention")->variants) {
+    for (const Variant& variant : built_in("attention").variants) {
       const auto config = default_of(variant, problem);
       if (config) expect_right(device_, problem, *config, {0, 1, 2, 70, 71, most, -1});
     }
@@ -213,7 +212,7 @@ TEST_P(AttentionKernel, DecodeSharesManyHeadsBetweenWorkgroups) {
   for (const AttentionShape& shape :
        {AttentionShape{2, 37, 1, 1, 170, 16, false}, AttentionShape{1, 36, 2, 3, 100, 24, true}}) {
     const Problem problem = attention_problem(shape, DType::f16, DType::f16);
-    EXPECT_EQ(find_template("attention")->default_config(problem, info_).variant, "decode");
+    EXPECT_EQ(built_in("attention").default_config(problem, info_).variant, "decode");
     auto config = default_of(variant_of("decode"), problem);
     ASSERT_TRUE(config);
     for (const int split : {1, 4}) {
@@ -235,7 +234,7 @@ TEST_P(AttentionKernel, LargeScores) {
     for (std::size_t i = 0; i < inputs[0].spec.elements(); ++i) {
       store_element(in, inputs[0].data.data(), i, 64 * inputs[0].at(i));
     }
-    const auto reference = find_template("attention")->reference(problem, inputs, 1);
+    const auto reference = built_in("attention").reference(problem, inputs, 1);
     for (const Config& config : defaults_of(problem)) {
       SCOPED_TRACE(problem.key() + " | " + config.text());
       const Verdict verdict = reference->check(run(device_, problem, config, inputs));
@@ -285,7 +284,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, AttentionKernel, ::testing::ValuesIn(test::usa
 
 TEST(Attention, NamesTheConstraintOfBadShapes) {
   const auto why = [](const AttentionShape& shape) {
-    const auto checked = find_template("attention")->check(attention_problem(shape));
+    const auto checked = built_in("attention").check(attention_problem(shape));
     return checked ? "good" : checked.failure().message;
   };
   EXPECT_EQ(why({1, 32, 8, 1, 100, 128, false}), "good");
@@ -304,7 +303,7 @@ TEST(Attention, NamesTheConstraintOfBadShapes) {
 
 /// On the CPU through Vulkan, where tiles are small.
 TEST(Attention, NamesEveryConstraintInTheWayOfAHeadAndWhichWouldRun) {
-  const KernelTemplate& kernel = *find_template("attention");
+  const Operation& kernel = built_in("attention");
   const Problem problem = attention_problem({1, 6, 3, 37, 41, 72, false}, DType::f16, DType::f16);
   try {
     kernel.default_config(problem, test::device().info());
@@ -321,7 +320,7 @@ TEST(Attention, NamesEveryConstraintInTheWayOfAHeadAndWhichWouldRun) {
 
 TEST(Attention, ScalesAreSmallEnoughForExponentsOfTwo) {
   const auto problem = [](const char* scale) {
-    return make_problem(*find_template("attention"),
+    return make_problem(built_in("attention"),
                         {{{"heads", "1"}, {"q", "1"}, {"dim", "64"}, {"scale", scale}}, "", ""});
   };
   EXPECT_TRUE(problem("1e30"));
@@ -330,9 +329,7 @@ TEST(Attention, ScalesAreSmallEnoughForExponentsOfTwo) {
 
 TEST(Attention, CountsTheKeysThatQueriesSee) {
   const auto flops = [](std::int64_t queries, bool causal) {
-    return find_template("attention")
-        ->work(attention_problem({1, 4, 2, queries, 64, 16, causal}))
-        .flops;
+    return built_in("attention").work(attention_problem({1, 4, 2, queries, 64, 16, causal})).flops;
   };
   EXPECT_EQ(flops(8, true), 4.0 * 4 * 16 * (8 * 64 - 8 * 8 / 2));
   EXPECT_NEAR(flops(1, true), flops(1, false), 0.01 * flops(1, false));
@@ -340,8 +337,8 @@ TEST(Attention, CountsTheKeysThatQueriesSee) {
 
 TEST(Attention, CountsWorkAsItsPeersDo) {
   const auto work = [](bool causal) {
-    return find_template("attention")
-        ->work(attention_problem({4, 32, 8, 4096, 4096, 128, causal}, DType::f16, DType::f16));
+    return built_in("attention")
+        .work(attention_problem({4, 32, 8, 4096, 4096, 128, causal}, DType::f16, DType::f16));
   };
   EXPECT_EQ(work(false).flops, 4.0 * 4 * 32 * 4096 * 4096 * 128);
   EXPECT_EQ(work(true).flops, 2.0 * 4 * 32 * 4096 * 4096 * 128);

@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/architectures.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 
 namespace greta::test::candidates_test {
 namespace {
@@ -26,8 +26,7 @@ std::string text(const Candidate& choice) {
 TEST(RandomChoices, MeetEachInstructionOfAVariant) {
   const DeviceInfo info = device("sm_90");
   std::map<int, int> met;
-  for (const auto& [problem, config] :
-       random_candidates(*find_template("gemm"), info, "", 200, 1)) {
+  for (const auto& [problem, config] : random_candidates(built_in("gemm"), info, "", 200, 1)) {
     if (config.variant == "matrix") ++met[config["INSTR"]];
   }
   EXPECT_EQ(met.size(), 2U);
@@ -35,24 +34,24 @@ TEST(RandomChoices, MeetEachInstructionOfAVariant) {
 }
 
 TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {
-  for (const KernelTemplate* kernel_template : catalog()) {
-    const auto choices = random_candidates(*kernel_template, device("gfx942"), "", 40, 1);
+  for (const Operation& operation : catalog()) {
+    const auto choices = random_candidates(operation, device("gfx942"), "", 40, 1);
     ASSERT_EQ(choices.size(), 40U);
     std::map<std::string, std::set<std::string>> seen;
     for (const auto& [problem, config] : choices) {
-      ASSERT_TRUE(check_problem(*kernel_template, problem)) << problem.key();
-      EXPECT_TRUE(kernel_template->space(problem, device("gfx942")).valid(config)) << config.text();
+      ASSERT_TRUE(check_problem(operation, problem)) << problem.key();
+      EXPECT_TRUE(operation.space(problem, device("gfx942")).valid(config)) << config.text();
       seen["variant"].insert(config.variant);
       seen["types"].insert(std::string(to_string(problem.dtype)) +
                            std::string(to_string(problem.out_dtype)));
-      for (const Attribute& attribute : kernel_template->attributes) {
+      for (const Attribute& attribute : operation.attributes) {
         seen[attribute.name].insert(problem.attribute(attribute.name, attribute.fallback));
       }
     }
-    EXPECT_EQ(seen["types"].size(), kernel_template->dtypes.size());
-    const auto space = kernel_template->space(choices.front().problem, device("gfx942"));
+    EXPECT_EQ(seen["types"].size(), operation.dtypes.size());
+    const auto space = operation.space(choices.front().problem, device("gfx942"));
     EXPECT_EQ(seen["variant"].size(), space.alternatives().size());
-    for (const Attribute& attribute : kernel_template->attributes) {
+    for (const Attribute& attribute : operation.attributes) {
       if (attribute.packed != nullptr) {
         EXPECT_GT(seen[attribute.name].size(), 2U) << attribute.name;
         continue;
@@ -65,7 +64,7 @@ TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {
 }
 
 TEST(RandomChoices, AreThoseOfTheSeed) {
-  const KernelTemplate& gemm = *find_template("gemm");
+  const Operation& gemm = built_in("gemm");
   const auto first = random_candidates(gemm, device("gfx1100"), "", 5, 7);
   const auto again = random_candidates(gemm, device("gfx1100"), "", 5, 7);
   const auto other = random_candidates(gemm, device("gfx1100"), "", 5, 8);
@@ -79,7 +78,7 @@ TEST(RandomChoices, AreThoseOfTheSeed) {
 }
 
 TEST(RandomChoices, LeaveOutWhatTheDeviceDoesNotHave) {
-  const KernelTemplate& gemm = *find_template("gemm");
+  const Operation& gemm = built_in("gemm");
   EXPECT_TRUE(random_candidates(gemm, device("gfx906"), "matrix", 3, 1).empty());
   const auto choices = random_candidates(gemm, device("gfx1100"), "matrix", 8, 1);
   EXPECT_EQ(choices.size(), 8U);
@@ -90,7 +89,7 @@ TEST(RandomChoices, LeaveOutWhatTheDeviceDoesNotHave) {
 }
 
 TEST(SampleChoices, AreDifferentAndOfOneVariant) {
-  const KernelTemplate& gemm = *find_template("gemm");
+  const Operation& gemm = built_in("gemm");
   const auto problem = Problem::parse("gemm dtype=f16 out=f16 m=64 n=64 k=64").value();
   std::set<std::string> texts;
   for (const auto& choice : sample_candidates(gemm, problem, device("gfx942"), "tiled", 40, 3)) {

@@ -1,11 +1,12 @@
-#include "kernels/catalog.hpp"
+
+#include "tests/catalog.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "kernels/problems.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::catalog_test {
 namespace {
@@ -20,8 +21,8 @@ Result<void> accept(const Problem& problem) {
   return Failure{Status::invalid_argument, "--n 13: brings bad luck", {}};
 }
 
-KernelTemplate toy() {
-  KernelTemplate kernel;
+Operation toy() {
+  Operation kernel;
   kernel.name = "toy";
   kernel.dimensions = {{"m", "rows"}, {"n", "columns"}};
   kernel.attributes = {{"layout", "", "nn", {"nn", "nt", "tn"}, "", nullptr, {}},
@@ -38,13 +39,13 @@ std::string message(ProblemRequest request) {
 
 TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
   std::set<std::string> names;
-  for (const KernelTemplate* entry : catalog()) {
-    EXPECT_TRUE(names.insert(entry->name).second) << entry->name;
-    EXPECT_EQ(find_template(entry->name), entry);
-    EXPECT_FALSE(entry->summary.empty());
-    EXPECT_FALSE(entry->dimensions.empty());
-    EXPECT_FALSE(entry->dtypes.empty());
-    for (const Attribute& attribute : entry->attributes) {
+  for (const Operation& entry : catalog()) {
+    EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
+    EXPECT_EQ(catalog().find(entry.name), &entry);
+    EXPECT_FALSE(entry.summary.empty());
+    EXPECT_FALSE(entry.dimensions.empty());
+    EXPECT_FALSE(entry.dtypes.empty());
+    for (const Attribute& attribute : entry.attributes) {
       EXPECT_TRUE(!attribute.allowed.empty() || attribute.canonical != nullptr) << attribute.name;
       EXPECT_TRUE(!attribute.allowed.empty() || !attribute.allowed_text.empty()) << attribute.name;
       EXPECT_NE(attribute.allowed.empty(), attribute.examples.empty() && !attribute.packed)
@@ -53,25 +54,25 @@ TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
         EXPECT_EQ(attribute.canonical(example), example) << attribute.name;
       }
     }
-    for (const Dimension& dimension : entry->dimensions) {
+    for (const Dimension& dimension : entry.dimensions) {
       for (const std::int64_t example : dimension.examples) {
         EXPECT_TRUE(dimension.least <= example && example <= dimension.most) << dimension.name;
       }
     }
-    EXPECT_FALSE(entry->sizes.empty());
-    for (const auto& size : entry->sizes) EXPECT_EQ(size.size(), entry->dimensions.size());
-    EXPECT_FALSE(entry->bound.empty());
-    EXPECT_FALSE(entry->variants.empty());
-    for (const Variant& variant : entry->variants) EXPECT_FALSE(variant.summary.empty());
-    EXPECT_TRUE(entry->work && entry->tensors && entry->reference && entry->stand_in);
-    EXPECT_EQ(entry->key().size(), 32U);
+    EXPECT_FALSE(entry.sizes.empty());
+    for (const auto& size : entry.sizes) EXPECT_EQ(size.extents.size(), entry.dimensions.size());
+    EXPECT_FALSE(entry.bound.empty());
+    EXPECT_FALSE(entry.variants.empty());
+    for (const Variant& variant : entry.variants) EXPECT_FALSE(variant.summary.empty());
+    EXPECT_TRUE(entry.work && entry.tensors && entry.reference && entry.stand_in);
+    EXPECT_EQ(entry.key().size(), 32U);
   }
-  EXPECT_EQ(find_template("absent"), nullptr);
+  EXPECT_EQ(catalog().find("absent"), nullptr);
 }
 
 // What an operation's kernels don't include makes no stored result of it stale.
 TEST(Catalog, KeysAreOfWhatKernelsInclude) {
-  const auto gemm = find_template("gemm")->sources(), softmax = find_template("softmax")->sources();
+  const auto gemm = built_in("gemm").sources(), softmax = built_in("softmax").sources();
   for (const char* const file : {"gemm/gemv.comp", "gemm/operands.hip", "common/cluster.hip",
                                  "common/types.hip", "common/memory.glsl"}) {
     EXPECT_TRUE(gemm.contains(file)) << file;
@@ -83,13 +84,14 @@ TEST(Catalog, KeysAreOfWhatKernelsInclude) {
 }
 
 /// A problem whose extents are the dimensions' first, or last, examples, or `extent`.
-Problem small_problem(const KernelTemplate& entry, const DTypes& types, std::int64_t extent) {
+Problem small_problem(const Operation& entry, const DTypes& types, std::int64_t extent) {
   Problem problem{entry.name, types.in, types.out, {}, {}};
-  for (const auto& [name, help, least, most, fallback, examples] : entry.dimensions) {
+  for (const Dimension& dimension : entry.dimensions) {
+    const auto& examples = dimension.examples;
     const std::int64_t chosen = examples.empty() ? extent
                                 : extent == 1    ? examples.front()
                                                  : examples.back();
-    problem.dims.emplace_back(name, chosen);
+    problem.dims.emplace_back(dimension.name, chosen);
   }
   return problem;
 }
@@ -97,16 +99,16 @@ Problem small_problem(const KernelTemplate& entry, const DTypes& types, std::int
 /// A problem's key leaves out attributes that have their default value: to say it must not matter.
 TEST(Catalog, AttributesDefaultToWhatTheirFallbackSays) {
   const DeviceInfo& device = test::device().info();
-  for (const KernelTemplate* entry : catalog()) {
-    const Problem silent = small_problem(*entry, entry->dtypes.front(), 40);
-    const Config config = entry->default_config(silent, device);
-    const auto plan = entry->plan(silent, device, config).value();
-    for (const Attribute& attribute : entry->attributes) {
+  for (const Operation& entry : catalog()) {
+    const Problem silent = small_problem(entry, entry.dtypes.front(), 40);
+    const Config config = entry.default_config(silent, device);
+    const auto plan = entry.plan(silent, device, config).value();
+    for (const Attribute& attribute : entry.attributes) {
       Problem said = silent;
       said.attributes = {{attribute.name, default_value(attribute, silent)}};
-      EXPECT_EQ(entry->tensors(said), entry->tensors(silent)) << said.key();
-      EXPECT_EQ(entry->work(said).flops, entry->work(silent).flops) << said.key();
-      const auto same = entry->plan(said, device, config).value();
+      EXPECT_EQ(entry.tensors(said), entry.tensors(silent)) << said.key();
+      EXPECT_EQ(entry.work(said).flops, entry.work(silent).flops) << said.key();
+      const auto same = entry.plan(said, device, config).value();
       ASSERT_EQ(same.sources.size(), plan.sources.size()) << said.key();
       for (std::size_t i = 0; i < plan.sources.size(); ++i) {
         EXPECT_EQ(same.sources[i].text, plan.sources[i].text) << said.key();
@@ -123,13 +125,13 @@ TEST(Catalog, AttributesDefaultToWhatTheirFallbackSays) {
 /// space.
 TEST(Catalog, EveryDefaultIsRightOnThisDevice) {
   const DeviceInfo& device = test::device().info();
-  for (const KernelTemplate* entry : catalog()) {
-    for (const DTypes& types : entry->dtypes) {
+  for (const Operation& entry : catalog()) {
+    for (const DTypes& types : entry.dtypes) {
       for (const std::int64_t extent : {1, 40}) {
-        const Problem problem = small_problem(*entry, types, extent);
-        ASSERT_TRUE(check_problem(*entry, problem)) << problem.key();
-        const Config config = entry->default_config(problem, device);
-        test::expect_right(*entry, problem, entry->plan(problem, device, config), config.text());
+        const Problem problem = small_problem(entry, types, extent);
+        ASSERT_TRUE(check_problem(entry, problem)) << problem.key();
+        const Config config = entry.default_config(problem, device);
+        test::expect_right(entry, problem, entry.plan(problem, device, config), config.text());
       }
     }
   }

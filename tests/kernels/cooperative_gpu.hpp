@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test {

@@ -7,9 +7,8 @@
 
 #include <algorithm>
 
-#include "kernels/catalog.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::coverage_test {
 namespace {
@@ -17,11 +16,11 @@ namespace {
 class CoverageOf : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(CoverageOf, TwoHundredProblemsMeetNearlyEverything) {
-  const KernelTemplate& kernel_template = *find_template(std::get<0>(GetParam()));
+  const Operation& operation = built_in(std::get<0>(GetParam()));
   const DeviceInfo info = test::device(std::get<1>(GetParam())).info();
-  Coverage coverage(kernel_template, info, "");
+  Coverage coverage(operation, info, "");
   const auto add = [&](std::uint64_t seed) {
-    for (const Candidate& choice : random_candidates(kernel_template, info, "", 200, seed)) {
+    for (const Candidate& choice : random_candidates(operation, info, "", 200, seed)) {
       coverage.add(choice);
     }
   };
@@ -45,7 +44,7 @@ std::vector<std::string> some_devices() {
 
 std::vector<std::string> operations() {
   std::vector<std::string> names;
-  for (const KernelTemplate* kernel : catalog()) names.push_back(kernel->name);
+  for (const Operation& kernel : catalog()) names.push_back(kernel.name);
   return names;
 }
 

@@ -7,11 +7,10 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/catalog.hpp"
 #include "kernels/reference/activation.hpp"
 #include "kernels/reference/elements.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/filled.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::elements_reference_test {
 namespace {
@@ -24,7 +23,7 @@ const double nan = std::numeric_limits<double>::quiet_NaN();
 /// A problem with these inputs, in the order of its operands.
 struct Case {
   Case(const std::string& key, const std::vector<std::vector<double>>& contents)
-      : problem(Problem::parse(key).value()), kernel(*find_template(problem.op)) {
+      : problem(Problem::parse(key).value()), kernel(built_in(problem.op)) {
     auto next = contents.begin();
     for (const TensorSpec& spec : kernel.tensors(problem)) {
       if (spec.role != Role::output) inputs.push_back(filled(spec, *next++));
@@ -74,7 +73,7 @@ struct Case {
   }
 
   Problem problem;
-  const KernelTemplate& kernel;
+  const Operation& kernel;
   std::vector<HostTensor> inputs, outputs;
   std::unique_ptr<Reference> reference;
 };
@@ -130,7 +129,7 @@ TEST(ElementsReference, RopeRotatesNeighboursOrHalves) {
   const Case half("rope dtype=f32 out=f32 style=half tokens=1 heads=2 dim=4 positions=2",
                   {x, {1}, table});
   EXPECT_EQ(half.values(), (Values{{-3, 2, 1, 4, -7, 6, 5, 8}}));
-  const Case in_place("rope dtype=f32 out=f32 output=in_place tokens=1 heads=2 dim=4 positions=2",
+  const Case in_place("rope dtype=f32 out=f32 place=in tokens=1 heads=2 dim=4 positions=2",
                       {x, {1}, table});
   EXPECT_EQ(in_place.values(), near.values());
   half.expect_each_to_matter(1.01);

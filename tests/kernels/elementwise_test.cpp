@@ -6,11 +6,11 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/architectures.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::elementwise_test {
 namespace {
@@ -21,7 +21,7 @@ class Elementwise : public ::testing::TestWithParam<std::string> {
   void expect_right(const std::string& key, const std::vector<std::vector<double>>& contents) {
     SCOPED_TRACE(key);
     const Problem problem = Problem::parse(key).value();
-    const KernelTemplate& kernel = *find_template(problem.op);
+    const Operation& kernel = built_in(problem.op);
     std::vector<HostTensor> inputs;
     auto next = contents.begin();
     for (const TensorSpec& spec : kernel.tensors(problem)) {
@@ -41,7 +41,7 @@ class Elementwise : public ::testing::TestWithParam<std::string> {
 // A vector of 8, then fewer than 8 elements: the last ones go one by one.
 TEST_P(Elementwise, TailsShorterThanAVectorAreWhole) {
   const auto run = [this](const std::string& op, std::int64_t cols, const char* config) {
-    const KernelTemplate& kernel = *find_template(op);
+    const Operation& kernel = built_in(op);
     const Problem problem{op, DType::f16, DType::f16, {}, {{"rows", 1}, {"cols", cols}}};
     const Config parsed = kernel.space(problem, info_).parse(config).value();
     test::expect_right(kernel, problem, kernel.plan(problem, info_, parsed), config, 3, device_);
@@ -102,7 +102,7 @@ TEST_P(Elementwise, PositionsAndIdsOutsideOfTheirTablesDoNoHarm) {
 }
 
 TEST_P(Elementwise, TheTextRefusesBrokenParameters) {
-  const KernelTemplate& kernel = *find_template("rope");
+  const Operation& kernel = built_in("rope");
   const Problem problem =
       Problem::parse("rope dtype=f32 out=f32 tokens=4 heads=2 dim=8 positions=4").value();
   const Config config =
@@ -132,7 +132,7 @@ std::string refusal(const std::string& op,
   ProblemRequest request;
   for (const auto& [name, value] : extents)
     request.values.emplace_back(name, std::to_string(value));
-  const auto problem = make_problem(*find_template(op), request);
+  const auto problem = make_problem(built_in(op), request);
   return problem ? "made " + problem->key() : problem.failure().message;
 }
 
@@ -154,7 +154,7 @@ TEST(ElementwiseProblem, SaysWhatIsWrongWithIt) {
 
 // More than 2^31 elements, and than the grid's first dimension: folded, and still all of them.
 TEST(ElementwisePlan, HugeProblemsHaveAllTheirWorkgroups) {
-  const KernelTemplate& kernel = *find_template("add");
+  const Operation& kernel = built_in("add");
   const DeviceInfo device = architecture_info("gfx942").value();
   const Problem problem = Problem::parse("add dtype=f16 out=f16 rows=4000000 cols=70001").value();
   const Config config =
@@ -175,7 +175,7 @@ TEST(ElementwiseSpace, ConstraintsSayWhy) {
   const DeviceInfo device = architecture_info("gfx942").value();
   const auto why = [&](const char* key, const Config& config) {
     const Problem problem = Problem::parse(key).value();
-    return find_template(problem.op)->space(problem, device).rejects(config).value_or("");
+    return built_in(problem.op).space(problem, device).rejects(config).value_or("");
   };
   const auto config = [](const char* variant, int threads, int vec, int items) {
     return Config{variant, {{"THREADS", threads}, {"VEC", vec}, {"ITEMS", items}}};

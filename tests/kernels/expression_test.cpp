@@ -5,10 +5,10 @@
 #include <map>
 #include <random>
 
-#include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/architectures.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 
 namespace greta::test::expression_test {
 namespace {
@@ -154,11 +154,11 @@ TEST(Expression, TextIsReadBackAsTheSame) {
 TEST(Constraints, ArePrintedAndReadBack) {
   int expressions = 0, functions = 0;
   for (const std::string& name : known_architectures()) {
-    for (const KernelTemplate* kernel : catalog()) {
-      const Problem problem = typical_problem(*kernel, kernel->dtypes.front());
-      for (const Variant& variant : kernel->variants) {
+    for (const Operation& kernel : catalog()) {
+      const Problem problem = typical_problem(kernel, kernel.dtypes.front());
+      for (const Variant& variant : kernel.variants) {
         for (const Constraint& constraint :
-             variant.space(problem, architecture_info(name).value()).constraints) {
+             variant.space(kernel.shape(problem), architecture_info(name).value()).constraints) {
           const auto& expression = constraint.condition.expression();
           (expression ? expressions : functions) += 1;
           if (!expression) continue;

@@ -6,13 +6,12 @@
 #include <random>
 #include <set>
 
-#include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/cooperative_gpu.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::gemm_cooperative_test {
 namespace {
@@ -57,20 +56,19 @@ TEST(GemmCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
   for (int done = 0; done < 12;) {
     info.matrix_operations = done % 3 == 2 ? intel_products : nvidia_products;
     const Problem problem = random_problem(random, {DType::f16, DType::bf16}, 130);
-    const Space space = find_template("gemm")->space(problem, info);
+    const Space space = built_in("gemm").space(problem, info);
     if (space.count("matrix") == 0) continue;  // too few rows
     const Config config = space.sample("matrix", random);
     if (products(config) > 16) continue;  // takes long to compile for a CPU
     SCOPED_TRACE(problem.key() + " | " + config.text());
-    auto plan = find_template("gemm")->plan(problem, info, config).value();
+    auto plan = built_in("gemm").plan(problem, info, config).value();
     for (KernelSource& source : plan.sources) source.options = {"-DGRETA_MATRIX_EMULATED"};
-    const auto tensors = find_template("gemm")->tensors(problem);
+    const auto tensors = built_in("gemm").tensors(problem);
     const auto inputs = test::random_inputs(tensors, 5);
     const auto run = test::run_plan(*device, plan, tensors, inputs);
     ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
     EXPECT_EQ(run->overrun, "");
-    const Verdict verdict =
-        find_template("gemm")->reference(problem, inputs, 5)->check(run->outputs);
+    const Verdict verdict = built_in("gemm").reference(problem, inputs, 5)->check(run->outputs);
     EXPECT_TRUE(verdict.passed) << verdict.detail;
     ++done;
   }
@@ -82,11 +80,11 @@ void expect_valid_samples(const std::vector<MatrixOperation>& operations,
   std::mt19937_64 random(4);
   for (int done = 0; done < 50;) {
     const Problem problem = random_problem(random, inputs, 5000);
-    const Space space = find_template("gemm")->space(problem, info);
+    const Space space = built_in("gemm").space(problem, info);
     if (space.count("matrix") == 0) continue;
     const Config config = space.sample("matrix", random);
     SCOPED_TRACE(problem.key() + " | " + config.text());
-    test::expect_valid(info, find_template("gemm")->plan(problem, info, config).value(), macro);
+    test::expect_valid(info, built_in("gemm").plan(problem, info, config).value(), macro);
     ++done;
   }
 }
@@ -105,7 +103,7 @@ TEST(GemmCooperative, IsTheDefaultWhereTheDeviceHasMatrices) {
                    without = test::cooperative_gpu({});
   const auto config = [&](std::int64_t extent, DType in) {
     const Problem problem = gemm_problem(extent, extent, extent, in, DType::f32);
-    return find_template("gemm")->default_config(problem, with);
+    return built_in("gemm").default_config(problem, with);
   };
   for (const DType in : {DType::f16, DType::bf16}) {
     EXPECT_EQ(config(4096, in).variant, "matrix");
@@ -116,8 +114,8 @@ TEST(GemmCooperative, IsTheDefaultWhereTheDeviceHasMatrices) {
   }
   EXPECT_EQ(config(4096, DType::f32).variant, "tiled") << "there are no f32 products";
   const Problem problem = gemm_problem(4096, 4096, 4096, DType::f16, DType::f16);
-  EXPECT_EQ(find_template("gemm")->default_config(problem, without).variant, "tiled");
-  const Space space = find_template("gemm")->space(problem, without);
+  EXPECT_EQ(built_in("gemm").default_config(problem, without).variant, "tiled");
+  const Space space = built_in("gemm").space(problem, without);
   EXPECT_EQ(space.count("matrix"), 0U);
 }
 
@@ -125,12 +123,12 @@ TEST(GemmCooperative, SubgroupSizesAreRequired) {
   DeviceInfo info = test::cooperative_gpu(nvidia_products);
   info.max_subgroup_size = 64;
   const Problem problem = gemm_problem(512, 512, 512, DType::f16, DType::f16);
-  const Space space = find_template("gemm")->space(problem, info);
+  const Space space = built_in("gemm").space(problem, info);
   std::mt19937_64 random(5);
   std::set<int> sizes;
   for (int i = 0; i < 50; ++i) {
     const Config config = space.sample("matrix", random);
-    const auto plan = find_template("gemm")->plan(problem, info, config).value();
+    const auto plan = built_in("gemm").plan(problem, info, config).value();
     EXPECT_EQ(plan.sources[0].required_subgroup_size,
               static_cast<std::uint32_t>(config["SUBGROUP"]));
     EXPECT_EQ(plan.sources[0].block[0] % plan.sources[0].required_subgroup_size, 0U);
@@ -142,9 +140,8 @@ TEST(GemmCooperative, SubgroupSizesAreRequired) {
 TEST(GemmCooperative, TheTextRefusesBrokenParameters) {
   const Problem problem = gemm_problem(128, 128, 128, DType::f16, DType::f16);
   const DeviceInfo info = test::cooperative_gpu(nvidia_products);
-  const auto plan = find_template("gemm")
-                        ->plan(problem, info, find_template("gemm")->default_config(problem, info))
-                        .value();
+  const auto plan =
+      built_in("gemm").plan(problem, info, built_in("gemm").default_config(problem, info)).value();
   const auto compile_with = [&](const std::string& from, const std::string& to) {
     KernelSource source = plan.sources[0];
     source.options = {"-DGRETA_MATRIX_NV"};

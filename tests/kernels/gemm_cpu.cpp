@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/catalog.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 
 namespace greta::test {
 namespace {
@@ -59,7 +58,7 @@ HostTensor cpu_gemm(const Problem& problem, const std::vector<HostTensor>& input
   const auto a = values(inputs, "A", layout == "tn"), b = values(inputs, "B", layout == "nt");
   const auto bias = values(inputs, "bias"), residual = values(inputs, "residual");
   const auto old = values(inputs, "C");
-  const TensorSpec spec = find_template("gemm")->tensors(problem).back();
+  const TensorSpec spec = built_in("gemm").tensors(problem).back();
   HostTensor c{spec, std::vector<std::byte>(spec.bytes())};
   std::vector<float> sums(n);
   for (std::size_t i = 0; i < m; ++i) {

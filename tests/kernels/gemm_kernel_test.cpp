@@ -5,11 +5,10 @@
 #include <random>
 #include <tuple>
 
-#include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::gemm_kernel_test {
 namespace {
@@ -40,7 +39,7 @@ Problem random_problem(std::size_t number, Random& random, std::int64_t most_row
   const auto add = [&](const char* name, const std::string& value, const char* fallback) {
     if (value != fallback) attributes.emplace_back(name, value);
   };
-  const auto& types = find_template("gemm")->dtypes;
+  const auto& types = built_in("gemm").dtypes;
   add("layout", layouts[number / types.size() % 3], "nn");
   add("epilogue", pick(epilogues, random), "none");
   add("alpha", pick(alphas, random), "1");
@@ -53,9 +52,9 @@ Problem random_problem(std::size_t number, Random& random, std::int64_t most_row
 
 void expect_right(Device& device, const Problem& problem, const Config& config,
                   std::uint64_t seed = 1) {
-  test::expect_right(*find_template("gemm"), problem,
-                     find_template("gemm")->plan(problem, device.info(), config), config.text(),
-                     seed, device);
+  test::expect_right(built_in("gemm"), problem,
+                     built_in("gemm").plan(problem, device.info(), config), config.text(), seed,
+                     device);
 }
 
 /// One variant on one device: GPUs, the CPU through Vulkan, and the GPUs that hip-host imitates.
@@ -77,7 +76,7 @@ class GemmVariant : public ::testing::TestWithParam<std::tuple<std::string, std:
   Device& device_ = test::device(std::get<0>(GetParam()));
   const DeviceInfo& info_ = device_.info();
   const Variant& variant_ =
-      *std::find_if(find_template("gemm")->variants.begin(), find_template("gemm")->variants.end(),
+      *std::find_if(built_in("gemm").variants.begin(), built_in("gemm").variants.end(),
                     [](const Variant& variant) { return variant.name == std::get<1>(GetParam()); });
 };
 
@@ -88,21 +87,20 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
     bool right = false;
     for (int tries = 0; tries < 20; ++tries) {  // some problems have e.g. too few K steps to split
       const Problem problem = random_problem(number, random, variant_.name == "gemv" ? 8 : 200);
-      const Space space({variant_.space(problem, info_)});
+      const Space space({variant_.space(built_in("gemm").shape(problem), info_)});
       if (space.count() == 0) continue;
       expect_right(device_, problem, space.sample(random), number);
       right = true;
       break;
     }
-    const DTypes& types =
-        find_template("gemm")->dtypes[number % find_template("gemm")->dtypes.size()];
+    const DTypes& types = built_in("gemm").dtypes[number % built_in("gemm").dtypes.size()];
     EXPECT_EQ(right, variant_.name != "matrix" || multiplies(types.in)) << number;
   }
 }
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
-  for (const Variant& variant : find_template("gemm")->variants) names.push_back(variant.name);
+  for (const Variant& variant : built_in("gemm").variants) names.push_back(variant.name);
   return names;
 }
 
@@ -116,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, GemmVariant,
 
 class GemmKernel : public ::testing::TestWithParam<std::string> {
  protected:
-  Space space(const Problem& problem) const { return find_template("gemm")->space(problem, info_); }
+  Space space(const Problem& problem) const { return built_in("gemm").space(problem, info_); }
 
   /// What a configuration's text has behind the parameters of every language.
   std::string rest() const { return info_.language == "glsl" ? " SUBGROUP=0" : ""; }
@@ -129,11 +127,11 @@ TEST_P(GemmKernel, DefaultsAndNaive) {
   Random random(4);
   for (const std::size_t number : {0, 6, 13}) {
     const Problem problem = random_problem(number, random, number == 6 ? 8 : 200);
-    expect_right(device_, problem, find_template("gemm")->default_config(problem, info_));
-    expect_right(device_, problem, *find_template("gemm")->naive);
+    expect_right(device_, problem, built_in("gemm").default_config(problem, info_));
+    expect_right(device_, problem, *built_in("gemm").naive);
   }
   const Problem one = gemm_problem(1, 1, 1);
-  expect_right(device_, one, find_template("gemm")->default_config(one, info_));
+  expect_right(device_, one, built_in("gemm").default_config(one, info_));
 }
 
 TEST_P(GemmKernel, WalksLongKAndManyTilesInGroups) {
@@ -162,9 +160,9 @@ TEST_P(GemmKernel, FactorsAreArgumentsNotSource) {
   const Problem plain = gemm_problem(33, 40, 17);
   const Problem scaled =
       gemm_problem(33, 40, 17, DType::f32, DType::f32, {{"alpha", "3"}, {"beta", "-1"}});
-  const Config config = find_template("gemm")->default_config(plain, info_);
-  const auto a = find_template("gemm")->plan(plain, info_, config);
-  const auto b = find_template("gemm")->plan(scaled, info_, config);
+  const Config config = built_in("gemm").default_config(plain, info_);
+  const auto a = built_in("gemm").plan(plain, info_, config);
+  const auto b = built_in("gemm").plan(scaled, info_, config);
   ASSERT_TRUE(a && b);
   EXPECT_EQ(a->sources[0].text, b->sources[0].text);
   expect_right(device_, scaled, config);
@@ -178,7 +176,7 @@ TEST_P(GemmKernel, TheTextRefusesBrokenParameters) {
                                 "UNROLL=1 SWIZZLE=1" +
                                 rest())
                             .value();
-  const auto plan = find_template("gemm")->plan(problem, info_, config);
+  const auto plan = built_in("gemm").plan(problem, info_, config);
   ASSERT_TRUE(plan) << plan.failure().message;
   const auto compile_with = [&](const std::string& from, const std::string& to) {
     KernelSource source = plan->sources[0];
@@ -206,14 +204,14 @@ TEST(GemvInGlsl, HasSharedMemoryForTheSumsOfItsLanes) {
   int checked = 0;
   for (const std::string layout : {"nn", "nt"}) {
     const Problem problem = gemm_problem(2, 64, 4096, DType::f32, DType::f32, {{"layout", layout}});
-    const Space space = find_template("gemm")->space(problem, device.info());
+    const Space space = built_in("gemm").space(problem, device.info());
     for (int i = 0; i < 30; ++i) {
       const Config c = space.sample("gemv", random);
       if (c["SPLIT"] != 1) continue;  // others have a counter as well
       const int lanes = c["THREADS"] / c["COLS"];
       const int columns = c["COLS"] * c[layout == "nt" ? "TN" : "VB"];
       const int parts = lanes < 16 ? 1 : lanes < 64 ? 4 : lanes < 256 ? 8 : lanes < 1024 ? 16 : 32;
-      const auto plan = find_template("gemm")->plan(problem, device.info(), c).value();
+      const auto plan = built_in("gemm").plan(problem, device.info(), c).value();
       const auto kernel = device.compile(plan.sources.at(0)).value();
       EXPECT_GE(kernel->statistics().shared_memory_bytes,
                 static_cast<std::uint32_t>(4 * columns * (lanes + parts)))
@@ -228,7 +226,7 @@ TEST(GemvInGlsl, HasSharedMemoryForTheSumsOfItsLanes) {
 TEST(GemmKernelOnTheBestDevice, TheDefaultIsRightForLongK) {
   const Problem problem = gemm_problem(33, 34, 150000);
   Device& device = test::device();
-  expect_right(device, problem, find_template("gemm")->default_config(problem, device.info()));
+  expect_right(device, problem, built_in("gemm").default_config(problem, device.info()));
 }
 
 }  // namespace

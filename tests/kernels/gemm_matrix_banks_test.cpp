@@ -9,13 +9,12 @@
 #include <set>
 #include <tuple>
 
-#include "kernels/catalog.hpp"
 #include "kernels/templates/common/render.hpp"
 #include "kernels/templates/gemm/matrix_kernel.hpp"
 #include "runtime/device/architectures.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 // Bank conflicts of `matrix`, counted by enumeration: which bytes of shared memory the lanes touch
 // together. The text of the kernel says where chunks lie, run on the GPUs that hip-host imitates;
@@ -107,9 +106,9 @@ std::vector<Operand> operands_of(const Problem& problem, const DeviceInfo& devic
 /// Configurations that swizzle tiles: the default, and some of these random ones. Products of
 /// warpgroups read shared memory by themselves, in the swizzle that they demand.
 std::vector<Config> configs_of(const Problem& problem, const DeviceInfo& device, int samples) {
-  std::vector<Config> list{find_template("gemm")->default_config(problem, device)};
+  std::vector<Config> list{built_in("gemm").default_config(problem, device)};
   if (samples > 0) {
-    const Space space = find_template("gemm")->space(problem, device);
+    const Space space = built_in("gemm").space(problem, device);
     std::mt19937_64 random(1);
     for (int i = 0; i < samples; ++i) list.push_back(space.sample(random));
   }

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 // The ways through matrix.hip on the four kinds of matrix cores, as hip-host imitates them: how
 // tiles get to shared memory, how fragments are read, what becomes of slices, edges everywhere.
@@ -72,12 +71,12 @@ std::vector<Case> cases() {
 }
 
 void expect_right(Device& device, const Case& c) {
-  const Space space = find_template("gemm")->space(c.problem, device.info());
+  const Space space = built_in("gemm").space(c.problem, device.info());
   const auto config = space.parse(fmt::format("matrix {}", c.config));
   ASSERT_TRUE(config) << config.failure().message;
-  test::expect_right(*find_template("gemm"), c.problem,
-                     find_template("gemm")->plan(c.problem, device.info(), *config), config->text(),
-                     1, device);
+  test::expect_right(built_in("gemm"), c.problem,
+                     built_in("gemm").plan(c.problem, device.info(), *config), config->text(), 1,
+                     device);
 }
 
 class GemmMatrix : public ::testing::TestWithParam<Case> {};

@@ -4,12 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/catalog.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/reference/gemm_error.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::gemm_reference_test {
 namespace {
@@ -24,7 +23,7 @@ using Attributes = std::vector<std::pair<std::string, std::string>>;
 struct Case {
   explicit Case(const Problem& p)
       : problem(p),
-        inputs(test::random_inputs(find_template("gemm")->tensors(p), 11)),
+        inputs(test::random_inputs(built_in("gemm").tensors(p), 11)),
         reference(gemm_reference(p, inputs, 5)),
         right(cpu_gemm(p, inputs)) {}
 

@@ -4,10 +4,10 @@
 #include <array>
 #include <cstdint>
 
-#include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/architectures.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::gemm_space_test {
 namespace {
@@ -85,7 +85,7 @@ std::vector<Problem> problems(const DeviceInfo& device) {
     for (const char* layout : {"nn", "nt", "tn"}) {
       std::vector<std::pair<std::string, std::string>> attributes;
       if (layout != std::string("nn")) attributes = {{"layout", layout}};
-      for (const DTypes& types : find_template("gemm")->dtypes) {
+      for (const DTypes& types : built_in("gemm").dtypes) {
         if (number++ % step != 0) continue;
         chosen.push_back(gemm_problem(m, n, k, types.in, types.out, attributes));
       }
@@ -96,7 +96,7 @@ std::vector<Problem> problems(const DeviceInfo& device) {
 
 std::string rejection(const Problem& problem, const DeviceInfo& device, std::string_view variant,
                       std::vector<std::pair<std::string, int>> changes) {
-  const Space space = find_template("gemm")->space(problem, device);
+  const Space space = built_in("gemm").space(problem, device);
   for (const Alternative& alternative : space.alternatives()) {
     if (alternative.variant != variant) continue;
     Config config{alternative.variant, {}};
@@ -113,25 +113,24 @@ std::string rejection(const Problem& problem, const DeviceInfo& device, std::str
 
 TEST(GemmSpace, IsLargeForABigProblemOnEveryDevice) {
   for (const DeviceInfo& device : devices()) {
-    const Space space = find_template("gemm")->space(gemm_problem(4096, 4096, 4096), device);
+    const Space space = built_in("gemm").space(gemm_problem(4096, 4096, 4096), device);
     EXPECT_GE(space.count("tiled"), 5000U) << device.name;
     EXPECT_GE(space.count("split_k"), 5000U) << device.name;
     EXPECT_EQ(space.count("gemv"), 0U) << device.name;
-    EXPECT_GE(find_template("gemm")->space(gemm_problem(1, 4096, 4096), device).count("gemv"),
-              500U);
+    EXPECT_GE(built_in("gemm").space(gemm_problem(1, 4096, 4096), device).count("gemv"), 500U);
   }
 }
 
 TEST(GemmSpace, DefaultsAreValidOnEveryDevice) {
   for (const DeviceInfo& device : devices()) {
     for (const Problem& problem : problems(device)) {
-      ASSERT_TRUE(check_problem(*find_template("gemm"), problem)) << problem.key();
-      const Space space = find_template("gemm")->space(problem, device);
-      const Config config = find_template("gemm")->default_config(problem, device);
+      ASSERT_TRUE(check_problem(built_in("gemm"), problem)) << problem.key();
+      const Space space = built_in("gemm").space(problem, device);
+      const Config config = built_in("gemm").default_config(problem, device);
       EXPECT_EQ(space.rejects(config).value_or("valid"), "valid")
           << problem.key() << " on " << device.name << ": " << config.text();
       EXPECT_EQ(config.variant == "gemv", problem.dim("m") <= 8) << problem.key();
-      EXPECT_TRUE(find_template("gemm")->plan(problem, device, config)) << problem.key();
+      EXPECT_TRUE(built_in("gemm").plan(problem, device, config)) << problem.key();
     }
   }
 }
@@ -142,8 +141,8 @@ TEST(GemmSpace, SmallMatricesHaveAKernelOnEveryDevice) {
     for (const std::int64_t m : {1, 2, 5, 8, 9, 16, 17}) {
       for (const std::int64_t n : {1, 3, 8, 9, 16, 17}) {
         const Problem problem = gemm_problem(m, n, 1, DType::f16, DType::f16);
-        EXPECT_TRUE(find_template("gemm")->plan(
-            problem, device, find_template("gemm")->default_config(problem, device)))
+        EXPECT_TRUE(built_in("gemm").plan(problem, device,
+                                          built_in("gemm").default_config(problem, device)))
             << problem.key() << " on " << device.name;
       }
     }
@@ -152,7 +151,7 @@ TEST(GemmSpace, SmallMatricesHaveAKernelOnEveryDevice) {
 
 TEST(GemmSpace, DefaultOfABigProblemIsABigTile) {
   const Problem problem = gemm_problem(4096, 4096, 4096);
-  const Config config = find_template("gemm")->default_config(problem, h200());
+  const Config config = built_in("gemm").default_config(problem, h200());
   EXPECT_EQ(config.text(),
             "tiled BM=128 BN=128 TM=8 TN=8 LX=8 BK=16 STAGES=2 PAD=4 VA=4 VB=4 UNROLL=16 SWIZZLE=8 "
             "SUBGROUP=0");
@@ -162,8 +161,8 @@ TEST(GemmSpace, SampledConfigurationsRenderWithinTheDevicesLimits) {
   std::mt19937_64 random(1);
   for (const DeviceInfo& device : devices()) {
     for (const Problem& problem : problems(device)) {
-      const Space space = find_template("gemm")->space(problem, device);
-      const auto plan = find_template("gemm")->plan(problem, device, space.sample(random));
+      const Space space = built_in("gemm").space(problem, device);
+      const auto plan = built_in("gemm").plan(problem, device, space.sample(random));
       ASSERT_TRUE(plan) << plan.failure().message;
       const std::string first = device.language == "glsl" ? "#version 460\n" : "";
       for (const KernelSource& source : plan->sources) {
@@ -189,7 +188,7 @@ TEST(GemmSpace, SampledConfigurationsRenderWithinTheDevicesLimits) {
 TEST(GemmSpace, HugeGridsAreFolded) {
   const DeviceInfo device = architecture_info("gfx942").value();
   const Problem problem = gemm_problem(100000, 60000, 8);
-  const auto plan = find_template("gemm")->plan(problem, device, *find_template("gemm")->naive);
+  const auto plan = built_in("gemm").plan(problem, device, *built_in("gemm").naive);
   ASSERT_TRUE(plan) << plan.failure().message;
   const std::array<std::uint32_t, 3> grid = plan->launches[0].grid;
   EXPECT_EQ(grid[1], 2U);
@@ -223,23 +222,23 @@ TEST(GemmSpace, ConstraintsAreTold) {
   no_f16.f16_storage = false;
   EXPECT_EQ(rejection(gemm_problem(64, 64, 64, DType::f16, DType::f16), no_f16, "tiled", {}),
             "storage: the device can't load and store f16");
-  EXPECT_THROW(find_template("gemm")->default_config(
-                   gemm_problem(64, 64, 64, DType::f16, DType::f16), no_f16),
-               Error);
+  EXPECT_THROW(
+      built_in("gemm").default_config(gemm_problem(64, 64, 64, DType::f16, DType::f16), no_f16),
+      Error);
 }
 
 TEST(GemmSpace, PlanRefusesAnInvalidConfiguration) {
   const Problem problem = gemm_problem(64, 64, 64);
-  Config config = find_template("gemm")->default_config(problem, h200());
+  Config config = built_in("gemm").default_config(problem, h200());
   config.values.front().second = 12345;
-  const auto plan = find_template("gemm")->plan(problem, h200(), config);
+  const auto plan = built_in("gemm").plan(problem, h200(), config);
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.failure().status, Status::constraints);
 }
 
 TEST(GemmStandIn, KeepsTheKernelsOfEveryConfiguration) {
   std::mt19937_64 random(2);
-  const KernelTemplate& gemm = *find_template("gemm");
+  const Operation& gemm = built_in("gemm");
   for (const DeviceInfo& device : devices()) {
     for (const Problem& problem : problems(device)) {
       const Problem smaller = gemm.stand_in(problem, 0.01);
@@ -264,20 +263,20 @@ TEST(GemmStandIn, KeepsTheKernelsOfEveryConfiguration) {
 
 TEST(GemmStandIn, CostsAboutWhatItIsAskedFor) {
   const auto share = [](const Problem& problem, double fraction) {
-    const Problem smaller = find_template("gemm")->stand_in(problem, fraction);
-    return find_template("gemm")->work(smaller).flops / find_template("gemm")->work(problem).flops;
+    const Problem smaller = built_in("gemm").stand_in(problem, fraction);
+    return built_in("gemm").work(smaller).flops / built_in("gemm").work(problem).flops;
   };
   EXPECT_EQ(share(gemm_problem(4096, 4096, 4096), 1.0), 1.0);
   EXPECT_NEAR(share(gemm_problem(4096, 4096, 4096), 0.1), 0.09, 0.02);
   EXPECT_NEAR(share(gemm_problem(8192, 8192, 8192), 0.01), 0.009, 0.002);
-  EXPECT_EQ(find_template("gemm")->stand_in(gemm_problem(4096, 4096, 8192), 0.1).dim("k"), 8192);
+  EXPECT_EQ(built_in("gemm").stand_in(gemm_problem(4096, 4096, 8192), 0.1).dim("k"), 8192);
   EXPECT_EQ(share(gemm_problem(100, 100, 100), 0.01), 1.0);
 }
 
 TEST(GemmTemplate, ChecksProblems) {
   const auto good = [](const std::vector<std::pair<std::string, std::string>>& attributes) {
     const Problem p = gemm_problem(2, 2, 2, DType::f32, DType::f32, attributes);
-    return static_cast<bool>(check_problem(*find_template("gemm"), p));
+    return static_cast<bool>(check_problem(built_in("gemm"), p));
   };
   for (const char* epilogue : {"bias", "residual", "silu", "gelu", "bias,residual", "bias,gelu",
                                "residual,silu", "bias,residual,gelu", "none"}) {
@@ -295,18 +294,15 @@ TEST(GemmTemplate, ChecksProblems) {
   }
   EXPECT_FALSE(good({{"layout", "tt"}}));
   EXPECT_FALSE(good({{"colour", "red"}}));
-  EXPECT_FALSE(check_problem(*find_template("gemm"), gemm_problem(0, 2, 2)));
-  EXPECT_FALSE(
-      check_problem(*find_template("gemm"), gemm_problem(2, 2, 2, DType::f32, DType::f16)));
-  EXPECT_TRUE(
-      check_problem(*find_template("gemm"), gemm_problem(2, 2, 2, DType::bf16, DType::bf16)));
-  EXPECT_FALSE(
-      check_problem(*find_template("gemm"), gemm_problem(2, 2, 2, DType::bf16, DType::f16)));
+  EXPECT_FALSE(check_problem(built_in("gemm"), gemm_problem(0, 2, 2)));
+  EXPECT_FALSE(check_problem(built_in("gemm"), gemm_problem(2, 2, 2, DType::f32, DType::f16)));
+  EXPECT_TRUE(check_problem(built_in("gemm"), gemm_problem(2, 2, 2, DType::bf16, DType::bf16)));
+  EXPECT_FALSE(check_problem(built_in("gemm"), gemm_problem(2, 2, 2, DType::bf16, DType::f16)));
 }
 
 TEST(GemmTemplate, OptionsHaveOneSpelling) {
   const auto key = [](const std::string& name, const std::string& value) {
-    const auto made = make_problem(*find_template("gemm"),
+    const auto made = make_problem(built_in("gemm"),
                                    {{{"m", "1"}, {"n", "1"}, {"k", "1"}, {name, value}}, "", ""});
     return made ? made->key() : made.failure().message;
   };
@@ -327,15 +323,15 @@ TEST(GemmTemplate, CountsWorkAndOperands) {
   const Problem problem =
       gemm_problem(2, 3, 5, DType::f16, DType::f32,
                    {{"layout", "tn"}, {"epilogue", "bias,residual"}, {"beta", "2"}});
-  const auto tensors = find_template("gemm")->tensors(problem);
+  const auto tensors = built_in("gemm").tensors(problem);
   ASSERT_EQ(tensors.size(), 5U);
   EXPECT_EQ(tensors[0].rows, 5);
   EXPECT_EQ(tensors[0].cols, 2);
   EXPECT_EQ(tensors[4].name, "C");
   EXPECT_EQ(tensors[4].role, Role::input_output);
-  EXPECT_EQ(find_template("gemm")->work(problem).flops, 60);
-  EXPECT_EQ(find_template("gemm")->work(problem).bytes, 20 + 30 + 12 + 24 + 48);
-  EXPECT_EQ(find_template("gemm")->key().size(), 32U);
+  EXPECT_EQ(built_in("gemm").work(problem).flops, 60);
+  EXPECT_EQ(built_in("gemm").work(problem).bytes, 20 + 30 + 12 + 24 + 48);
+  EXPECT_EQ(built_in("gemm").key().size(), 32U);
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 // Products of warpgroups (INSTR=64 of `matrix`): kernels for sm_90, run on the sm_80 that hip-host
 // imitates, where wgmma reads shared memory by its descriptors as the PTX manual says. Tiles of all
@@ -106,7 +105,7 @@ TEST_P(GemmWarpgroups, AreRight) {
   const auto& [m, n, k] = c.extents;
   const Problem problem = test::gemm_problem(m, n, k, c.in, c.out, attributes);
   const DeviceInfo hopper = architecture_info("sm_90").value();
-  const KernelTemplate& gemm = *find_template("gemm");
+  const Operation& gemm = built_in("gemm");
   const auto config = gemm.space(problem, hopper)
                           .parse(fmt::format("matrix {} INSTR=64 VA=8 VB=8 PAD=0 ASYNC=1 "
                                              "FRAGMENTS=1 SWIZZLE=4 {}",
@@ -123,8 +122,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, GemmWarpgroups, ::testing::ValuesIn(cases()),
 
 /// INSTR=64 among the values that the space of a problem has for it.
 bool offered(const char* architecture, DType type) {
-  const Space space = find_template("gemm")->space(test::gemm_problem(256, 256, 256, type, type),
-                                                   architecture_info(architecture).value());
+  const Space space = built_in("gemm").space(test::gemm_problem(256, 256, 256, type, type),
+                                             architecture_info(architecture).value());
   for (const Alternative& alternative : space.alternatives()) {
     if (alternative.variant != "matrix") continue;
     for (const Parameter& parameter : alternative.parameters) {
@@ -148,7 +147,7 @@ TEST(GemmWarpgroupSpace, IsThatOfHopperAloneAndOfHalves) {
 // too.
 TEST(GemmWarpgroupSpace, OnlyTheseKernelsNameTheirArchitecture) {
   const DeviceInfo hopper = architecture_info("sm_90").value();
-  const KernelTemplate& gemm = *find_template("gemm");
+  const Operation& gemm = built_in("gemm");
   const Problem problem = test::gemm_problem(4095, 4095, 4095, DType::f16, DType::f16);
   const Config config = gemm.default_config(problem, hopper);
   EXPECT_EQ(config["INSTR"], 64) << config.text();

@@ -6,10 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/catalog.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::norms_test {
 namespace {
@@ -30,7 +29,7 @@ Elements row_of(std::vector<double> values) {
 }
 
 /// What the reference expects of each output of a row of two.
-std::vector<std::vector<double>> expected(const KernelTemplate& entry, const Attributes& attributes,
+std::vector<std::vector<double>> expected(const Operation& entry, const Attributes& attributes,
                                           std::vector<std::pair<std::string, Elements>> elements) {
   const Problem problem = row_problem(entry, 1, 2, f32, attributes);
   const auto reference = entry.reference(problem, test::inputs_of(entry, problem, elements), 1);
@@ -42,16 +41,15 @@ std::vector<std::vector<double>> expected(const KernelTemplate& entry, const Att
 
 TEST(NormReferences, AgreeWithValuesByHand) {
   const Attributes epsilon{{"epsilon", "0.25"}};
-  const auto rms = expected(*find_template("rmsnorm"), epsilon,
-                            {{"X", row_of({3, 4})}, {"weight", row_of({1, -2})}});
+  const auto rms =
+      expected(built_in("rmsnorm"), epsilon, {{"X", row_of({3, 4})}, {"weight", row_of({1, -2})}});
   EXPECT_NEAR(rms[0][0], 3 / std::sqrt(12.75), 1e-15);
   EXPECT_NEAR(rms[0][1], -8 / std::sqrt(12.75), 1e-15);
-  const auto added =
-      expected(*find_template("add_rmsnorm"), {{"affine", "none"}, {"epsilon", "0.25"}},
-               {{"X", row_of({1, 6})}, {"residual", row_of({2, -2})}});
+  const auto added = expected(built_in("add_rmsnorm"), {{"affine", "none"}, {"epsilon", "0.25"}},
+                              {{"X", row_of({1, 6})}, {"residual", row_of({2, -2})}});
   EXPECT_EQ(added[0], (std::vector<double>{3, 4}));
   EXPECT_NEAR(added[1][0], 3 / std::sqrt(12.75), 1e-15);
-  const auto both = expected(*find_template("layernorm_rmsnorm"), epsilon,
+  const auto both = expected(built_in("layernorm_rmsnorm"), epsilon,
                              {{"X", row_of({1, 3})},
                               {"weight", row_of({1, 2})},
                               {"bias", row_of({0.5, -1})},
@@ -61,14 +59,14 @@ TEST(NormReferences, AgreeWithValuesByHand) {
   EXPECT_NEAR(both[0][0], 3 * a / root, 1e-14);
   EXPECT_NEAR(both[0][1], b / root, 1e-14);
   const auto layer =
-      expected(*find_template("layernorm"), epsilon,
+      expected(built_in("layernorm"), epsilon,
                {{"X", row_of({1, 3})}, {"weight", row_of({1, 2})}, {"bias", row_of({0.5, -1})}});
   EXPECT_NEAR(layer[0][0], 0.5 - 1 / std::sqrt(1.25), 1e-15);
   EXPECT_NEAR(layer[0][1], 2 / std::sqrt(1.25) - 1, 1e-15);
 }
 
 TEST(NormReferences, BoundsAreWithinWhatIsAskedFor) {
-  for (const KernelTemplate* entry : {find_template("rmsnorm"), find_template("layernorm")}) {
+  for (const Operation* entry : {catalog().find("rmsnorm"), catalog().find("layernorm")}) {
     for (const std::int64_t cols : {1, 64, 4096}) {
       const Problem problem = row_problem(*entry, 2, cols, f32, {{"affine", "none"}});
       const auto all = entry->reference(problem, entry->inputs(problem, 1), 1)->expected().value();
@@ -90,7 +88,7 @@ double in_f16(double value) {
 Verdict judge_layernorm(
     DType out, double offset, double size,
     const std::function<void(const std::vector<double>&, double& mean, double& variance)>& spoil) {
-  const KernelTemplate& entry = *find_template("layernorm");
+  const Operation& entry = built_in("layernorm");
   const Problem problem =
       row_problem(entry, 3, 4096, {DType::f32, out}, {{"affine", "none"}, {"epsilon", "1e-12"}});
   auto inputs = entry.inputs(problem, 8);
@@ -119,9 +117,9 @@ Verdict judge_layernorm(
 // tenth of one.
 TEST(NormReferences, LayerNormsBoundIsAsStated) {
   constexpr double u = 0x1p-24, epsilon = 0.25;
-  const Problem problem = row_problem(*find_template("layernorm"), 1, 4, f32,
-                                      {{"affine", "none"}, {"epsilon", "0.25"}});
-  const KernelTemplate& entry = *find_template("layernorm");
+  const Problem problem =
+      row_problem(built_in("layernorm"), 1, 4, f32, {{"affine", "none"}, {"epsilon", "0.25"}});
+  const Operation& entry = built_in("layernorm");
   const auto inputs = test::inputs_of(entry, problem, {{"X", row_of({1, 2, 4, 9})}});
   const auto expected = entry.reference(problem, inputs, 1)->expected().value().front();
   // The mean is 4: distances are 3, 2, 0 and 5.
@@ -175,7 +173,7 @@ TEST(NormReferences, CatchWhatABrokenLayerNormWouldGive) {
 }
 
 TEST(NormReferences, CatchWhatABrokenRmsNormWouldGive) {
-  const KernelTemplate& entry = *find_template("add_rmsnorm");
+  const Operation& entry = built_in("add_rmsnorm");
   const Problem problem = row_problem(entry, 2, 4096, f16, {{"affine", "none"}});
   const auto inputs = entry.inputs(problem, 8);
   const auto reference = entry.reference(problem, inputs, 1);
@@ -214,13 +212,13 @@ class Norms : public ::testing::TestWithParam<std::tuple<std::string, std::strin
     test::expect_right_for(entry_, problem, test::inputs_of(entry_, problem, elements), device_);
   }
 
-  static const KernelTemplate& entry(const std::string& name) {
-    if (name == "layernorm") return *find_template("layernorm");
-    if (name == "layernorm_rmsnorm") return *find_template("layernorm_rmsnorm");
-    return name == "rmsnorm" ? *find_template("rmsnorm") : *find_template("add_rmsnorm");
+  static const Operation& entry(const std::string& name) {
+    if (name == "layernorm") return built_in("layernorm");
+    if (name == "layernorm_rmsnorm") return built_in("layernorm_rmsnorm");
+    return name == "rmsnorm" ? built_in("rmsnorm") : built_in("add_rmsnorm");
   }
 
-  const KernelTemplate& entry_ = entry(std::get<0>(GetParam()));
+  const Operation& entry_ = entry(std::get<0>(GetParam()));
   Device& device_ = test::device(std::get<1>(GetParam()));
 };
 
@@ -277,13 +275,13 @@ INSTANTIATE_TEST_SUITE_P(Devices, Norms,
                          });
 
 TEST(NormProblems, CountBytes) {
-  const auto bytes = [](const KernelTemplate& entry) {
+  const auto bytes = [](const Operation& entry) {
     return entry.work(row_problem(entry, 10, 4, f16)).bytes;
   };
-  EXPECT_EQ(bytes(*find_template("rmsnorm")), (2 * 40 + 4) * 2);
-  EXPECT_EQ(bytes(*find_template("layernorm")), (2 * 40 + 8) * 2);
-  EXPECT_EQ(bytes(*find_template("add_rmsnorm")), (4 * 40 + 4) * 2);
-  EXPECT_EQ(bytes(*find_template("layernorm_rmsnorm")), (2 * 40 + 12) * 2);
+  EXPECT_EQ(bytes(built_in("rmsnorm")), (2 * 40 + 4) * 2);
+  EXPECT_EQ(bytes(built_in("layernorm")), (2 * 40 + 8) * 2);
+  EXPECT_EQ(bytes(built_in("add_rmsnorm")), (4 * 40 + 4) * 2);
+  EXPECT_EQ(bytes(built_in("layernorm_rmsnorm")), (2 * 40 + 12) * 2);
 }
 
 }  // namespace

@@ -99,17 +99,17 @@ Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
   return run;
 }
 
-void expect_right(const KernelTemplate& kernel_template, const Problem& problem,
+void expect_right(const Operation& operation, const Problem& problem,
                   const Result<LaunchPlan>& plan, const std::string& what, std::uint64_t seed,
                   Device& on) {
   SCOPED_TRACE(problem.key() + " | " + what);
   ASSERT_TRUE(plan) << plan.failure().message;
-  const auto tensors = kernel_template.tensors(problem);
-  const auto inputs = kernel_template.inputs(problem, seed);
+  const auto tensors = operation.tensors(problem);
+  const auto inputs = operation.inputs(problem, seed);
   const auto run = run_plan(on, *plan, tensors, inputs);
   ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
   EXPECT_EQ(run->overrun, "");
-  const Verdict verdict = kernel_template.reference(problem, inputs, seed)->check(run->outputs);
+  const Verdict verdict = operation.reference(problem, inputs, seed)->check(run->outputs);
   EXPECT_TRUE(verdict.passed) << verdict.detail;
 }
 

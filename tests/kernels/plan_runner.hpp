@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/device/backend.hpp"
 #include "tests/layers.hpp"
 
@@ -38,7 +38,7 @@ Result<PlanRun> run_plan(Device& device, const LaunchPlan& plan,
 
 /// Runs a plan, called `what` in messages, on fresh inputs, and expects its guard zones to be
 /// intact and its results to be right for the template's reference.
-void expect_right(const KernelTemplate& kernel_template, const Problem& problem,
+void expect_right(const Operation& operation, const Problem& problem,
                   const Result<LaunchPlan>& plan, const std::string& what, std::uint64_t seed = 1,
                   Device& on = device());
 

@@ -8,9 +8,8 @@
 #include <set>
 
 #include "kernels/candidates.hpp"
-#include "kernels/catalog.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::property_test {
 namespace {
@@ -19,7 +18,7 @@ namespace {
 class RandomProblems {
  protected:
   RandomProblems(const std::string& operation, const std::string& device)
-      : kernel_(*find_template(operation)), device_(test::device(device)) {}
+      : kernel_(built_in(operation)), device_(test::device(device)) {}
 
   /// Types take turns.
   void check_random_problems(std::size_t count, std::uint64_t seed) {
@@ -55,7 +54,7 @@ class RandomProblems {
     EXPECT_TRUE(verdict.passed) << verdict.detail;
   }
 
-  const KernelTemplate& kernel_;
+  const Operation& kernel_;
   Device& device_;
 };
 
@@ -101,7 +100,7 @@ TEST_P(LongProperty, ManyRandomProblemsAreRight) {
 
 std::vector<std::string> operations() {
   std::vector<std::string> names;
-  for (const KernelTemplate* kernel : catalog()) names.push_back(kernel->name);
+  for (const Operation& kernel : catalog()) names.push_back(kernel.name);
   return names;
 }
 

@@ -10,7 +10,7 @@
 
 namespace greta::test {
 
-Problem row_problem(const KernelTemplate& entry, std::int64_t rows, std::int64_t cols, DTypes types,
+Problem row_problem(const Operation& entry, std::int64_t rows, std::int64_t cols, DTypes types,
                     Attributes attributes) {
   return {entry.name, types.in, types.out, std::move(attributes), {{"rows", rows}, {"cols", cols}}};
 }
@@ -28,7 +28,7 @@ HostTensor tensor_of(const TensorSpec& spec, const Elements& element) {
   return spread(std::move(tensor), spec.stride);
 }
 
-std::vector<HostTensor> inputs_of(const KernelTemplate& entry, const Problem& problem,
+std::vector<HostTensor> inputs_of(const Operation& entry, const Problem& problem,
                                   const std::vector<std::pair<std::string, Elements>>& elements) {
   std::vector<HostTensor> inputs = entry.inputs(problem, 3);
   for (HostTensor& input : inputs) {
@@ -46,7 +46,7 @@ std::vector<std::string> unlike_devices() {
   return ids;
 }
 
-std::vector<Config> one_of_each(const KernelTemplate& entry, const Problem& problem,
+std::vector<Config> one_of_each(const Operation& entry, const Problem& problem,
                                 const DeviceInfo& device, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Config> configs{entry.default_config(problem, device)};
@@ -57,7 +57,7 @@ std::vector<Config> one_of_each(const KernelTemplate& entry, const Problem& prob
   return configs;
 }
 
-void expect_right_for(const KernelTemplate& entry, const Problem& problem,
+void expect_right_for(const Operation& entry, const Problem& problem,
                       const std::vector<HostTensor>& inputs, Device& device, std::uint64_t seed) {
   const auto tensors = entry.tensors(problem);
   const auto reference = entry.reference(problem, inputs, 1);

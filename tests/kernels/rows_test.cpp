@@ -5,11 +5,10 @@
 
 #include <tuple>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::rows_test {
 namespace {
@@ -17,15 +16,15 @@ namespace {
 /// Every operation whose dimensions are rows and cols and that has these kernels.
 std::vector<std::string> row_operations() {
   std::vector<std::string> names;
-  for (const KernelTemplate* entry : catalog()) {
-    if (entry->variants.front().name == "held") names.push_back(entry->name);
+  for (const Operation& entry : catalog()) {
+    if (entry.variants.front().name == "held") names.push_back(entry.name);
   }
   return names;
 }
 
 class RowOperation : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
-  const KernelTemplate& entry_ = *find_template(std::get<0>(GetParam()));
+  const Operation& entry_ = built_in(std::get<0>(GetParam()));
   Device& device_ = test::device(std::get<1>(GetParam()));
   const DeviceInfo& info_ = device_.info();
 };
@@ -53,13 +52,13 @@ class RowSpace : public ::testing::TestWithParam<std::string> {
   Config default_of(std::int64_t rows, std::int64_t cols, DType type) const {
     return entry_.default_config(test::row_problem(entry_, rows, cols, {type, type}), info_);
   }
-  const KernelTemplate& entry_ = *find_template(GetParam());
+  const Operation& entry_ = built_in(GetParam());
   const DeviceInfo info_ = *architecture_info("sm_90");
 };
 
 TEST(RowsOnTheBestDevice, TakeRowsOf131072) {
   for (const std::string& name : row_operations()) {
-    const KernelTemplate& entry = *find_template(name);
+    const Operation& entry = built_in(name);
     const Problem problem = test::row_problem(entry, 2, 131072, {DType::f16, DType::f16});
     const auto inputs = entry.inputs(problem, 5);
     test::expect_right_for(entry, problem, inputs, test::device());

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/catalog.hpp"
 #include "kernels/coverage.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/architectures.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 
 namespace greta::test::small_problems_test {
 namespace {
@@ -27,29 +27,29 @@ struct Found {
 
 Found small_problems_of(const char* key) {
   const Problem problem = Problem::parse(key).value();
-  const KernelTemplate& kernel_template = *find_template(problem.op);
-  const Config config = kernel_template.default_config(problem, device);
-  const LaunchPlan plan = kernel_template.plan(problem, device, config).value();
+  const Operation& operation = built_in(problem.op);
+  const Config config = operation.default_config(problem, device);
+  const LaunchPlan plan = operation.plan(problem, device, config).value();
   return {problem, config, plan,
-          SmallProblems(kernel_template, problem, device, 1).with_kernels_of(config, plan, 2)};
+          SmallProblems(operation, problem, device, 1).with_kernels_of(config, plan, 2)};
 }
 
 /// Defaults of usual sizes, all of whose parts are whole.
 TEST(SmallProblems, OfEveryOperationHaveItsKernelsAndOtherCases) {
-  for (const KernelTemplate* kernel_template : catalog()) {
-    const Problem problem = typical_problem(*kernel_template, kernel_template->dtypes.front());
+  for (const Operation& operation : catalog()) {
+    const Problem problem = typical_problem(operation, operation.dtypes.front());
     SCOPED_TRACE(problem.key());
     const auto found = small_problems_of(problem.key().c_str());
     ASSERT_EQ(found.small.size(), 2U) << found.config.text();
-    const auto own = features(*kernel_template, {found.problem, found.config});
+    const auto own = features(operation, {found.problem, found.config});
     std::set<Feature> seen(own.begin(), own.end());
     for (const auto& [small, plan] : found.small) {
       EXPECT_NE(small, found.problem);
-      EXPECT_TRUE(check_problem(*kernel_template, small)) << small.key();
+      EXPECT_TRUE(check_problem(operation, small)) << small.key();
       EXPECT_TRUE(same_kernels(plan, found.plan)) << small.key();
-      EXPECT_LE(kernel_template->work(small).flops, 4e7);
-      EXPECT_LE(kernel_template->work(small).bytes, 2 << 20);
-      const auto there = features(*kernel_template, {small, found.config});
+      EXPECT_LE(operation.work(small).flops, 4e7);
+      EXPECT_LE(operation.work(small).bytes, 2 << 20);
+      const auto there = features(operation, {small, found.config});
       seen.insert(there.begin(), there.end());
     }
     // The length of a row that is held or split by the default reaches the text, and it has ROWS=1.
@@ -76,7 +76,7 @@ TEST(SmallProblems, ChangeTheAttributesThatKernelsAreGiven) {
 
 TEST(SmallProblems, AttendWithOtherKeysThanQueriesAndGroupedHeads) {
   const auto found = small_problems_of(
-      "attention dtype=f32 out=f32 batch=1 heads=4 kv_heads=4 q=128 kv=128 dim=64 causal=1");
+      "attention dtype=f32 out=f32 mask=causal batch=1 heads=4 kv_heads=4 q=128 kv=128 dim=64");
   ASSERT_EQ(found.small.size(), 2U);
   const auto any = [&](auto differs) {
     return std::any_of(found.small.begin(), found.small.end(), [&](const SmallProblem& small) {

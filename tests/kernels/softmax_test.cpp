@@ -6,10 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/catalog.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::softmax_test {
 namespace {
@@ -23,7 +22,7 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 /// The expected values of one row of a problem with X as given.
 std::vector<double> expected_row(const std::vector<double>& x, const Attributes& attributes = {},
                                  std::int64_t row = 0) {
-  const KernelTemplate& entry = *find_template("softmax");
+  const Operation& entry = built_in("softmax");
   const auto cols = static_cast<std::int64_t>(x.size());
   const Problem problem = row_problem(entry, row + 1, cols, {DType::f32, DType::f32}, attributes);
   const auto inputs = test::inputs_of(
@@ -68,7 +67,7 @@ TEST(SoftmaxReference, CausalRowsSeeUpToTheirColumn) {
 }
 
 TEST(SoftmaxReference, BoundsAreWithinWhatIsAskedFor) {
-  const KernelTemplate& entry = *find_template("softmax");
+  const Operation& entry = built_in("softmax");
   for (const std::int64_t cols : {2, 64, 4096}) {
     const Problem problem = row_problem(entry, 2, cols);
     const auto inputs = entry.inputs(problem, 1);
@@ -101,7 +100,7 @@ struct Broken {
     return reference->check({y});
   }
 
-  const KernelTemplate& entry = *find_template("softmax");
+  const Operation& entry = built_in("softmax");
   Problem problem;
   std::vector<HostTensor> inputs = entry.inputs(problem, 8);
   std::unique_ptr<Reference> reference = entry.reference(problem, inputs, 1);
@@ -136,7 +135,7 @@ class Softmax : public ::testing::TestWithParam<std::string> {
     test::expect_right_for(entry_, problem, test::inputs_of(entry_, problem, elements), device_);
   }
 
-  const KernelTemplate& entry_ = *find_template("softmax");
+  const Operation& entry_ = built_in("softmax");
   Device& device_ = test::device(GetParam());
 };
 
@@ -199,8 +198,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, Softmax, ::testing::ValuesIn(test::unlike_devi
                          [](const auto& instance) { return test::device_name(instance.param); });
 
 TEST(SoftmaxProblem, InPlaceNeedsOneType) {
-  const auto checked = find_template("softmax")->check(
-      row_problem(*find_template("softmax"), 4, 4, {DType::f16, DType::f32}, {{"place", "in"}}));
+  const auto checked = built_in("softmax").check(
+      row_problem(built_in("softmax"), 4, 4, {DType::f16, DType::f32}, {{"place", "in"}}));
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.failure().message,
             "--place in: needs an output of the input's type, or --place out");
@@ -209,8 +208,8 @@ TEST(SoftmaxProblem, InPlaceNeedsOneType) {
 // What must be read: half of a square where later columns are hidden.
 TEST(SoftmaxProblem, CountsBytes) {
   const auto bytes = [](Attributes attributes) {
-    return find_template("softmax")
-        ->work(row_problem(*find_template("softmax"), 10, 4, {DType::f16, DType::f16}, attributes))
+    return built_in("softmax")
+        .work(row_problem(built_in("softmax"), 10, 4, {DType::f16, DType::f16}, attributes))
         .bytes;
   };
   EXPECT_EQ(bytes({}), 2 * 40 * 2);

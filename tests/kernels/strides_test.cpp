@@ -7,12 +7,12 @@
 #include <map>
 #include <tuple>
 
-#include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/architectures.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::strides_test {
 namespace {
@@ -47,17 +47,17 @@ const std::map<std::string, std::vector<const char*>>& strided_problems() {
         "layernorm_rmsnorm dtype=f32 out=f32 x_stride=\"1002\" y_stride=\"1111\" rows=9 "
         "cols=1001"}},
       {"rope",
-       {"rope dtype=f16 out=f16 output=in_place x_stride=\"112\" tokens=9 heads=3 dim=24 "
+       {"rope dtype=f16 out=f16 place=in x_stride=\"112\" tokens=9 heads=3 dim=24 "
         "positions=40",
         "rope dtype=f32 out=f32 style=half x_stride=\"31\" tokens=5 heads=5 dim=6 positions=7"}},
       {"kv_update",
        {"kv_update dtype=f16 out=f16 kv_stride=\"112\" tokens=9 kv_heads=3 dim=24 capacity=40",
         "kv_update dtype=f32 out=f16 kv_stride=\"31\" tokens=4 kv_heads=5 dim=6 capacity=7"}},
       {"attention",
-       {"attention dtype=f16 out=f16 q_stride=\"512\" batch=2 heads=4 kv_heads=2 q=40 kv=70 dim=64 "
-        "causal=1",
-        "attention dtype=f32 out=f32 q_stride=\"40\" batch=2 heads=4 kv_heads=1 q=3 kv=50 dim=8 "
-        "causal=0"}}};
+       {"attention dtype=f16 out=f16 mask=causal q_stride=\"512\" batch=2 heads=4 kv_heads=2 q=40 "
+        "kv=70 dim=64",
+        "attention dtype=f32 out=f32 q_stride=\"40\" batch=2 heads=4 kv_heads=1 q=3 kv=50 "
+        "dim=8"}}};
   return problems;
 }
 
@@ -75,7 +75,7 @@ class Strides : public ::testing::TestWithParam<std::tuple<std::string, std::str
         .value();
   }
 
-  const KernelTemplate& entry_ = *find_template(std::get<0>(GetParam()));
+  const Operation& entry_ = built_in(std::get<0>(GetParam()));
   Device& device_ = test::device(std::get<1>(GetParam()));
 };
 
@@ -107,15 +107,15 @@ INSTANTIATE_TEST_SUITE_P(Devices, Strides,
                          });
 
 TEST(StrideOptions, EveryOperationThatHasThemIsTested) {
-  for (const KernelTemplate* entry : catalog()) {
-    const bool has = std::any_of(entry->attributes.begin(), entry->attributes.end(),
+  for (const Operation& entry : catalog()) {
+    const bool has = std::any_of(entry.attributes.begin(), entry.attributes.end(),
                                  [](const Attribute& a) { return a.packed != nullptr; });
-    EXPECT_EQ(has, strided_problems().contains(entry->name)) << entry->name;
+    EXPECT_EQ(has, strided_problems().contains(entry.name)) << entry.name;
   }
 }
 
 TEST(StrideOptions, KnownAnswersOfRowsWithPaddingBetween) {
-  const KernelTemplate& argmax = *find_template("argmax");
+  const Operation& argmax = built_in("argmax");
   const Problem problem = row_problem(argmax, 3, 4, {DType::f32, DType::i32}, {{"x_stride", "6"}});
   const auto specs = argmax.tensors(problem);
   const HostTensor x = test::filled(specs[0], {1, 3, 2, 0, 9, 9, -4, -3, -1, -2, 9, 9, 7, 7, 8, 8});
@@ -130,7 +130,7 @@ TEST(StrideOptions, KnownAnswersOfRowsWithPaddingBetween) {
 
 std::string made(const char* op, std::vector<std::pair<std::string, std::string>> values) {
   values.insert(values.begin(), {{"rows", "4"}, {"cols", "96"}});
-  const auto problem = make_problem(*find_template(op), {std::move(values), "f16", ""});
+  const auto problem = make_problem(built_in(op), {std::move(values), "f16", ""});
   return problem ? problem->key() : problem.failure().message;
 }
 
@@ -152,7 +152,7 @@ TEST(StrideOptions, RefusedInOneLineThatNamesTheOption) {
   EXPECT_EQ(made("add_rmsnorm", {{"y_stride", "8"}}), "--y_stride 8: must be at least cols, 96");
   const auto other = [](const char* key) {
     const Problem problem = Problem::parse(key).value();
-    return check_problem(*find_template(problem.op), problem).failure().message;
+    return check_problem(built_in(problem.op), problem).failure().message;
   };
   EXPECT_EQ(other("rope dtype=f32 out=f32 x_stride=\"23\" tokens=2 heads=3 dim=8 positions=9"),
             "--x_stride 23: must be at least heads x dim, 24");
@@ -160,7 +160,7 @@ TEST(StrideOptions, RefusedInOneLineThatNamesTheOption) {
       other("kv_update dtype=f32 out=f32 kv_stride=\"8\" tokens=2 kv_heads=3 dim=8 capacity=9"),
       "--kv_stride 8: must be at least kv_heads x dim, 24");
   EXPECT_EQ(other("attention dtype=f32 out=f32 q_stride=\"36\" batch=1 heads=4 kv_heads=1 q=3 kv=5 "
-                  "dim=8 causal=0"),
+                  "dim=8"),
             "--q_stride 36: must be a multiple of 8");
   EXPECT_EQ(made("softmax", {{"place", "in"}, {"x_stride", "104"}}),
             "--y_stride 96: with --place in, must be x_stride, 104");
@@ -172,7 +172,7 @@ TEST(StrideOptions, RowsLongerThanAnyStrideArePacked) {
   const auto made = [](const std::string& stride) {
     const ProblemRequest request{
         {{"tokens", "1"}, {"heads", "20000000"}, {"dim", "128"}, {"x_stride", stride}}, "", ""};
-    const auto problem = make_problem(*find_template("rope"), request);
+    const auto problem = make_problem(built_in("rope"), request);
     return problem ? problem->key() : problem.failure().message;
   };
   const std::string key = "rope dtype=f16 out=f16 tokens=1 heads=20000000 dim=128 positions=4096";
@@ -187,7 +187,7 @@ TEST(StrideOptions, AConstraintSaysWhichOneLoadsDontDivide) {
   const DeviceInfo device = *architecture_info("sm_90");
   for (const auto& [op, text] : {std::pair("rmsnorm", "held THREADS=32 ROWS=1 VEC=4 STAY=0"),
                                  std::pair("argmax", "row THREADS=64 VEC=4 ITEMS=1 ROWS=2")}) {
-    const KernelTemplate& entry = *find_template(op);
+    const Operation& entry = built_in(op);
     const DTypes types = entry.dtypes.front();
     const auto why = [&, text = text](const char* stride) {
       const Problem problem = row_problem(entry, 4, 96, types, {{"x_stride", stride}});
@@ -203,7 +203,7 @@ TEST(StrideOptions, AConstraintSaysWhichOneLoadsDontDivide) {
 
 TEST(StrideOptions, WorkIsThatOfTheElements) {
   for (const auto& [op, keys] : strided_problems()) {
-    const KernelTemplate& entry = *find_template(op);
+    const Operation& entry = built_in(op);
     const Problem apart = Problem::parse(keys[0]).value(), together = of_packed_rows(entry, apart);
     EXPECT_EQ(entry.work(apart).bytes, entry.work(together).bytes) << op;
     EXPECT_EQ(entry.work(apart).flops, entry.work(together).flops) << op;

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <random>
 
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/bench/preset.hpp"
 
@@ -17,7 +17,7 @@ class BenchPreset : public testing::Test {
   Result<Preset> read(const std::string& text) {
     const auto file = folder_.path() / "p.json";
     std::ofstream(file) << text;
-    return read_preset(file);
+    return read_preset(file, catalog());
   }
   std::string failure(const std::string& text) {
     const auto preset = read(text);
@@ -73,8 +73,9 @@ TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
     EXPECT_NE(failure(text).find(expected), std::string::npos)
         << text << "\n gave " << failure(text) << "\n not " << expected;
   }
-  EXPECT_NE(read_preset(folder_.path() / "none.json").failure().message.find("No such file"),
-            std::string::npos);
+  EXPECT_NE(
+      read_preset(folder_.path() / "none.json", catalog()).failure().message.find("No such file"),
+      std::string::npos);
 }
 
 // A product of lists is refused before it fills the memory.
@@ -116,7 +117,7 @@ TEST_F(BenchPreset, MutatedPresetsAreReadOrRefused) {
 TEST(BenchPresetSchema, IsTheOneThatIsShipped) {
   std::ifstream in(std::string(GRETA_TEST_DATA) + "/../../presets/schema.json");
   const std::string shipped((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  EXPECT_EQ(shipped, preset_schema()) << "greta-bench schema > presets/schema.json";
+  EXPECT_EQ(shipped, preset_schema(catalog())) << "greta-bench schema > presets/schema.json";
 }
 
 }  // namespace

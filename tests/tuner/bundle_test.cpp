@@ -13,11 +13,10 @@
 #include <iterator>
 #include <random>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/architectures.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/process.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/bundle/archive.hpp"
 #include "tuner/bundle/bundle_files.hpp"
@@ -186,7 +185,7 @@ CheckedChoice choice_of(const DeviceInfo& device, const std::string& problem) {
   CheckedChoice choice;
   choice.problem = problem;
   const auto parsed = Problem::parse(problem).value();
-  choice.config = find_template(parsed.op)->default_config(parsed, device).text();
+  choice.config = built_in(parsed.op).default_config(parsed, device).text();
   choice.seed = 3;
   return choice;
 }
@@ -199,8 +198,8 @@ TEST_P(FailedChoice, RunsAgainFromItsFolder) {
         std::pair{"gemm dtype=f32 out=f32 m=1 n=1024 k=2048", false}}) {
     SCOPED_TRACE(problem);
     const test::TemporaryFolder folder;
-    const auto written =
-        write_failed_choice(device->info(), choice_of(device->info(), problem), {}, folder.path());
+    const auto written = write_failed_choice(catalog(), device->info(),
+                                             choice_of(device->info(), problem), {}, folder.path());
     ASSERT_TRUE(written) << written.failure().message;
     EXPECT_EQ(fs::exists(folder / "case/A.bin"), whole);
     const bool glsl = device->info().language == "glsl";
@@ -232,7 +231,7 @@ TEST(FailedChoiceCase, IsMadeForAGpuThatIsNotOpened) {
   device.index = 7;
   const test::TemporaryFolder folder;
   const auto choice = choice_of(device, "gemm dtype=f16 out=f16 m=64 n=48 k=32");
-  const auto written = write_failed_choice(device, choice, {}, folder.path());
+  const auto written = write_failed_choice(catalog(), device, choice, {}, folder.path());
   ASSERT_TRUE(written) << written.failure().message;
   const auto read = read_case(folder / "case").value();
   EXPECT_EQ(read.architecture, "gfx942");
@@ -251,7 +250,7 @@ TEST(FailedChoiceCase, SourcesAreThereWhereNothingCompiles) {
   options.compiler = "/bin/false";
   const test::TemporaryFolder folder;
   const auto choice = choice_of(device->info(), "add dtype=f32 out=f32 rows=3 cols=5");
-  EXPECT_FALSE(write_failed_choice(device->info(), choice, options, folder.path()));
+  EXPECT_FALSE(write_failed_choice(catalog(), device->info(), choice, options, folder.path()));
   EXPECT_EQ(folder.listing(), "kernel-0.hip");
 }
 
@@ -259,7 +258,7 @@ TEST(FailedChoiceCase, WhatIsNoModuleIsNotLoaded) {
   const auto device = open_device("vulkan:0", {}).value();
   const test::TemporaryFolder folder;
   const auto choice = choice_of(device->info(), "add dtype=f32 out=f32 rows=3 cols=5");
-  ASSERT_TRUE(write_failed_choice(device->info(), choice, {}, folder.path()));
+  ASSERT_TRUE(write_failed_choice(catalog(), device->info(), choice, {}, folder.path()));
   auto read = read_case(folder / "case").value();
   auto& code = read.code_objects.front();
   const auto good = code;

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/catalog.hpp"
 #include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/fake_evaluator.hpp"

@@ -8,10 +8,9 @@
 #include <fstream>
 #include <thread>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/device/log.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/tiny_kernel.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
@@ -25,7 +24,7 @@ Problem small_problem() {
 }
 
 Config default_of(const Evaluator& evaluator, const Problem& problem) {
-  return find_template(problem.op)->default_config(problem, evaluator.device());
+  return built_in(problem.op).default_config(problem, evaluator.device());
 }
 
 std::vector<std::string> worker_command() {
@@ -76,7 +75,7 @@ TEST(LocalEvaluator, AnInvalidConfigurationIsAConstraintsFailure) {
 
 TEST(LocalEvaluator, TheNaiveKernelIsRight) {
   LocalEvaluator evaluator({});
-  expect_right(evaluator.evaluate(small_problem(), *find_template("gemm")->naive, {}));
+  expect_right(evaluator.evaluate(small_problem(), *built_in("gemm").naive, {}));
 }
 
 TEST(LocalEvaluator, RoundsTimeEachCandidateOnceARound) {
@@ -95,7 +94,7 @@ TEST(LocalEvaluator, AMissedDeadlineIsATimeoutAndTheNextOneWorks) {
   const auto large = Problem::parse("gemm dtype=f32 out=f32 m=512 n=512 k=512").value();
   TrialLimits hasty;
   hasty.run_s = 1e-6;
-  const auto late = evaluator.evaluate(large, *find_template("gemm")->naive, hasty);
+  const auto late = evaluator.evaluate(large, *built_in("gemm").naive, hasty);
   if (late.ok()) GTEST_FAIL() << "a 512³ product within a microsecond: the deadline was not kept";
   EXPECT_EQ(late.failure, Status::timeout);
   const auto problem = small_problem();
@@ -121,7 +120,7 @@ TEST(LocalEvaluator, HipHostVerifiesMeasuresTimesRoundsAndSurvivesATimeout) {
   const auto large = Problem::parse("gemm dtype=f32 out=f32 m=256 n=256 k=256").value();
   TrialLimits hasty;
   hasty.run_s = 1e-6;
-  const auto late = evaluator.evaluate(large, *find_template("gemm")->naive, hasty);
+  const auto late = evaluator.evaluate(large, *built_in("gemm").naive, hasty);
   EXPECT_EQ(late.failure, Status::timeout);
   expect_right(evaluator.verify(problem, config, 7, {}));
 }
@@ -264,7 +263,7 @@ TEST(WorkerEvaluator, ACrashWhileRunningIsACrash) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     kill(pid, SIGSEGV);
   });
-  const auto crashed = worker.evaluate(slow, *find_template("gemm")->naive, {});
+  const auto crashed = worker.evaluate(slow, *built_in("gemm").naive, {});
   killer.join();
   EXPECT_EQ(crashed.failure, Status::crash);
   const auto problem = small_problem();
@@ -276,7 +275,7 @@ TEST(WorkerEvaluator, AHangingKernelIsATimeoutAndItsProcessIsGone) {
   const auto slow = Problem::parse("gemm dtype=f32 out=f32 m=1024 n=1024 k=1024").value();
   TrialLimits hasty;
   hasty.run_s = 1e-6;
-  const auto late = worker.evaluate(slow, *find_template("gemm")->naive, hasty);
+  const auto late = worker.evaluate(slow, *built_in("gemm").naive, hasty);
   EXPECT_EQ(late.failure, Status::timeout);
   EXPECT_EQ(worker.worker_pid(), 0);
   const auto problem = small_problem();

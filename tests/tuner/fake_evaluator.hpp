@@ -6,9 +6,8 @@
 #include <random>
 #include <utility>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/hash.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/sampler.hpp"
@@ -40,6 +39,7 @@ class FakeEvaluator : public Evaluator {
     info_.f16_arithmetic = info_.f16_storage = true;
   }
 
+  const Catalog& catalog() const override { return test::catalog(); }
   const DeviceInfo& device() const override { return info_; }
   void prepare(const Problem&, const std::vector<Config>& upcoming) override {
     prepared_ += upcoming.size();
@@ -125,7 +125,7 @@ class FakeEvaluator : public Evaluator {
     KernelFigures kernel{"gemm/" + config.variant, {}};
     kernel.statistics.registers = static_cast<std::uint32_t>(config.hash() % 256);
     const Problem usual = Problem::parse("gemm dtype=f32 out=f32 m=512 n=512 k=512").value();
-    const bool is_default = config == find_template("gemm")->default_config(usual, info_);
+    const bool is_default = config == built_in("gemm").default_config(usual, info_);
     if (is_default || config.hash() % 3 == 0) kernel.statistics.scratch_bytes = 64;
     return {kernel};
   }
@@ -163,7 +163,7 @@ class FakeEvaluator : public Evaluator {
   std::vector<Trial> undone_;
 
   double draw(const Problem& problem, const Config& config) {
-    const double flops = find_template(problem.op)->work(problem).flops;
+    const double flops = built_in(problem.op).work(problem).flops;
     const double ideal_us = flops / fma_gflops_ / 1e3;
     return ideal_us * 2 * factor(config) / speed * std::exp(noise * normal_(random_));
   }

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <sstream>
 
-#include "kernels/catalog.hpp"
 #include "tests/layers.hpp"
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"

@@ -11,9 +11,8 @@
 #include <functional>
 #include <limits>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/run_case.hpp"
@@ -27,8 +26,8 @@ namespace fs = std::filesystem;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-const KernelTemplate& gemm() {
-  return *find_template("gemm");
+const Operation& gemm() {
+  return built_in("gemm");
 }
 
 Problem small_problem() {
@@ -133,7 +132,7 @@ TEST(KernelCase, OfAnOutputStartsAsNaNAndIsExpectedToBeTheProduct) {
 }
 
 TEST(KernelCase, ExpectsNanBetweenRowsThatAreNotPacked) {
-  const KernelTemplate& softmax = *find_template("softmax");
+  const Operation& softmax = built_in("softmax");
   CompiledChoice compiled = not_compiled();
   compiled.choice.problem = Problem::parse(
                                 "softmax dtype=f32 out=f32 x_stride=\"5\" y_stride=\"4\" rows=2 "

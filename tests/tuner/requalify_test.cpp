@@ -4,8 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/catalog.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/fake_evaluator.hpp"
 #include "tests/tuner/silent_observer.hpp"
@@ -105,7 +104,7 @@ TEST_F(Requalify, RegretIsMeasuredInRoundsWithTheWinner) {
   const auto here = tuned(problem_);
   StoredWinner neighbour = here;
   neighbour.problem.dims[0].second = 1024;
-  neighbour.winner.config = find_template("gemm")->default_config(problem_, evaluator_.device());
+  neighbour.winner.config = built_in("gemm").default_config(problem_, evaluator_.device());
   const double expected =
       evaluator_.factor(neighbour.winner.config) / evaluator_.factor(here.winner.config);
   const auto regret = measure_regret(evaluator_, here, neighbour, 5);

@@ -5,8 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/catalog.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/fake_evaluator.hpp"
 #include "tests/tuner/silent_observer.hpp"
@@ -27,7 +26,7 @@ class SessionTest : public ::testing::Test {
                 observer_.stop_);
   }
   Config default_config() const {
-    return find_template("gemm")->default_config(problem_, evaluator_.device());
+    return built_in("gemm").default_config(problem_, evaluator_.device());
   }
 
   test::TemporaryFolder folder_;
@@ -236,7 +235,7 @@ TEST_F(SessionTest, ALaterSessionStartsFromTheKnownWinner) {
 }
 
 TEST_F(SessionTest, WhatWasFastElsewhereIsTriedNextButOnlyWithinTheBudget) {
-  const Space space = find_template("gemm")->space(problem_, evaluator_.device());
+  const Space space = built_in("gemm").space(problem_, evaluator_.device());
   Config last = default_config();
   for (std::uint64_t i = 0; last == default_config(); ++i) last = space.at(i);
   suggested_ = {last};
@@ -316,7 +315,7 @@ TEST_F(SessionTest, ASlowDeviceIsSearchedOnAStandInAndConfirmedAtFullSize) {
   const auto full = std::count(keys.begin(), keys.end(), large.key());
   EXPECT_GE(full, 2);  // the default and the winner at least
   EXPECT_LE(full, 6);
-  const Work small = find_template("gemm")->work(result.stand_in->problem);
+  const Work small = built_in("gemm").work(result.stand_in->problem);
   EXPECT_NEAR(result.winner->measurement.median_us / 1e6, result.work.flops / 20e9 * 2, 5);
   EXPECT_LT(small.flops, result.work.flops / 10);
 }

@@ -30,9 +30,9 @@ const char* const square = "gemm dtype=f32 out=f32 m=64 n=64 k=64";
 const char* const one_row = "gemm dtype=f32 out=f32 m=1 n=64 k=64";
 const char* const rows = "softmax dtype=f32 out=f32 rows=64 cols=256";
 const char* const all_keys =
-    "attention dtype=f32 out=f32 batch=1 heads=2 kv_heads=2 q=64 kv=64 dim=16 causal=0";
+    "attention dtype=f32 out=f32 batch=1 heads=2 kv_heads=2 q=64 kv=64 dim=16";
 const char* const causal =
-    "attention dtype=f32 out=f32 batch=1 heads=2 kv_heads=2 q=64 kv=64 dim=16 causal=1";
+    "attention dtype=f32 out=f32 mask=causal batch=1 heads=2 kv_heads=2 q=64 kv=64 dim=16";
 
 /// Problems end where a multiple of each part does.
 const std::vector<Plant> plants{
@@ -97,8 +97,9 @@ const std::vector<Plant> plants{
 class PlantedBug : public ::testing::TestWithParam<Plant> {
  protected:
   /// The first valid configuration with these values.
-  Config config_with(const Plant& plant, const KernelTemplate& kernel_template) const {
-    Alternative alternative = kernel_template.variant(plant.variant).space(problem_, info());
+  Config config_with(const Plant& plant, const Operation& operation) const {
+    Alternative alternative =
+        operation.variant(plant.variant).space(operation.shape(problem_), info());
     for (Parameter& parameter : alternative.parameters) {
       const auto wanted = plant.values.find(parameter.name);
       if (wanted != plant.values.end()) parameter.values = {wanted->second};
@@ -128,14 +129,14 @@ class PlantedBug : public ::testing::TestWithParam<Plant> {
 };
 
 TEST_P(PlantedBug, PassesTheProblemAndNotTheSmallOnes) {
-  const KernelTemplate& kernel_template = template_for(problem_);
-  const Config config = config_with(GetParam(), kernel_template);
+  const Operation& operation = built_in(problem_.op);
+  const Config config = config_with(GetParam(), operation);
   SCOPED_TRACE(config.text());
-  const LaunchPlan plan = kernel_template.plan(problem_, info(), config).value();
-  Workload load = Workload::create(*device_, problem_).value();
+  const LaunchPlan plan = operation.plan(problem_, info(), config).value();
+  Workload load = Workload::create(*device_, operation, problem_).value();
   load.set_inputs(*device_, 1, InputStyle::plain).value();
   auto stream = device_->create_stream().value();
-  SmallChecks checks(problem_, info(), 1);
+  SmallChecks checks(operation, problem_, info(), 1);
 
   const PreparedPlan right = compiled(plan, load.operands(), nullptr);
   std::string method;
@@ -183,10 +184,10 @@ class ScarceDevice final : public test::ForwardingDevice {
 TEST(SmallChecks, MemoryThatIsShortIsReleasedAndAskedForOnceMore) {
   ScarceDevice device(open_device("vulkan:0", {}).value());
   const auto problem = Problem::parse(square).value();
-  const KernelTemplate& kernel_template = template_for(problem);
-  const Config config = kernel_template.default_config(problem, device.info());
-  const LaunchPlan plan = kernel_template.plan(problem, device.info(), config).value();
-  Workload load = Workload::create(device, problem).value();
+  const Operation& operation = built_in(problem.op);
+  const Config config = operation.default_config(problem, device.info());
+  const LaunchPlan plan = operation.plan(problem, device.info(), config).value();
+  Workload load = Workload::create(device, operation, problem).value();
   load.set_inputs(device, 1, InputStyle::plain).value();
   const auto right =
       PreparedPlan::create(device, plan, load.operands(),
@@ -194,7 +195,7 @@ TEST(SmallChecks, MemoryThatIsShortIsReleasedAndAskedForOnceMore) {
   ASSERT_TRUE(right);
   auto stream = device.create_stream().value();
   for (const int refused : {1, 1000}) {
-    SmallChecks checks(problem, device.info(), 1);
+    SmallChecks checks(operation, problem, device.info(), 1);
     std::string method;
     device.refused_ = refused;
     device.trims_ = 0;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "kernels/templates/common/render.hpp"
 #include "runtime/device/device_info.hpp"
 #include "tests/layers.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/device/result.hpp"
 #include "tuner/report/csv.hpp"
 

@@ -12,6 +12,7 @@
 #include "db/values.hpp"
 #include "kernels/candidates.hpp"
 #include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/log.hpp"
 #include "runtime/device/process.hpp"
 #include "tuner/bench/kernel_benchmarks.hpp"
@@ -109,7 +110,7 @@ Health verify_all(LocalEvaluator& evaluator, const std::vector<Candidate>& choic
 
 Health check_ultrasafe(const EvaluatorOptions& options, const Tell& tell) {
   LocalEvaluator evaluator(options);
-  const KernelTemplate& gemm = *find_template("gemm");
+  const Operation& gemm = options.catalog.at("gemm");
   const auto problem =
       make_problem(gemm, {{{"m", "33"}, {"n", "17"}, {"k", "19"}}, "f32", "f32"}).value();
   const Config config = *gemm.naive;
@@ -120,12 +121,11 @@ Health check_ultrasafe(const EvaluatorOptions& options, const Tell& tell) {
 }
 
 // The smallest of the sizes that an operation names, of these types.
-Problem small_problem(const KernelTemplate& kernel_template, const DTypes& types) {
-  Problem smallest = typical_problem(kernel_template, types);
-  for (const auto& size : kernel_template.sizes) {
-    Problem problem = smallest;
-    for (std::size_t i = 0; i < size.size(); ++i) problem.dims[i].second = size[i];
-    if (operand_bytes(problem) < operand_bytes(smallest)) smallest = problem;
+Problem small_problem(const Operation& operation, const DTypes& types) {
+  Problem smallest = typical_problem(operation, types);
+  for (std::size_t i = 1; i < operation.sizes.size(); ++i) {
+    const Problem problem = typical_problem(operation, types, i);
+    if (operand_bytes(operation, problem) < operand_bytes(operation, smallest)) smallest = problem;
   }
   return smallest;
 }
@@ -134,15 +134,15 @@ Health check_defaults(const EvaluatorOptions& options, const std::vector<DType>&
                       const Tell& tell) {
   LocalEvaluator evaluator(options);
   std::vector<Candidate> choices;
-  for (const auto* kernel_template : catalog()) {
+  for (const Operation& operation : options.catalog) {
     for (const DType input : inputs) {
-      const auto& all = kernel_template->dtypes;
+      const auto& all = operation.dtypes;
       const auto types = std::find_if(all.begin(), all.end(),
                                       [&](const DTypes& pair) { return pair.in == input; });
       if (types == all.end()) continue;
-      const Problem problem = small_problem(*kernel_template, *types);
-      if (kernel_template->space(problem, evaluator.device()).count() == 0) continue;
-      choices.push_back({problem, kernel_template->default_config(problem, evaluator.device())});
+      const Problem problem = small_problem(operation, *types);
+      if (operation.space(problem, evaluator.device()).count() == 0) continue;
+      choices.push_back({problem, operation.default_config(problem, evaluator.device())});
     }
   }
   if (choices.empty()) return nothing("the device has none of these types");
@@ -152,7 +152,7 @@ Health check_defaults(const EvaluatorOptions& options, const std::vector<DType>&
 Health check_matrix(const EvaluatorOptions& options, const Tell& tell) {
   LocalEvaluator evaluator(options);
   const DeviceInfo& device = evaluator.device();
-  const KernelTemplate& gemm = *find_template("gemm");
+  const Operation& gemm = options.catalog.at("gemm");
   std::vector<Candidate> choices;
   for (const char* type : {"f32", "f16", "bf16"}) {
     const auto problem =

@@ -28,9 +28,9 @@ struct KernelBenchmarks::Loaded {
   std::map<std::string, Plan> plans;  // by configuration
 };
 
-std::uint64_t operand_bytes(const Problem& problem) {
+std::uint64_t operand_bytes(const Operation& operation, const Problem& problem) {
   std::uint64_t bytes = 0;
-  for (const auto& spec : find_template(problem.op)->tensors(problem)) bytes += spec.bytes();
+  for (const auto& spec : operation.tensors(problem)) bytes += spec.bytes();
   return bytes;
 }
 
@@ -60,9 +60,9 @@ Benchmark KernelBenchmarks::make(const Problem& problem, const Config& config,
   benchmark.row.config = config.text();
   benchmark.row.origin = origin;
   benchmark.row.cache = options_.cold ? "cold" : "warm";
-  benchmark.work = find_template(problem.op)->work(problem);
+  benchmark.work = checker_.catalog().at(problem.op).work(problem);
   benchmark.roofline_us = roofline_us(problem.dtype, benchmark.work, options_.ceilings);
-  benchmark.device_bytes = operand_bytes(problem);
+  benchmark.device_bytes = operand_bytes(checker_.catalog().at(problem.op), problem);
   benchmark.check = [this, problem, config](CsvRow& row, int run) {
     return check(problem, config, row, run);
   };
@@ -92,7 +92,7 @@ Result<KernelBenchmarks::Loaded*> KernelBenchmarks::load(const Problem& problem)
     loaded_.splice(loaded_.begin(), loaded_, found);
     return loaded_.front().get();
   }
-  const std::uint64_t wanted = operand_bytes(problem);
+  const std::uint64_t wanted = operand_bytes(checker_.catalog().at(problem.op), problem);
   std::uint64_t held = wanted;
   for (const auto& entry : loaded_) held += entry->bytes;
   while (!loaded_.empty() && held > device_.info().memory_bytes / 2) {
@@ -100,11 +100,11 @@ Result<KernelBenchmarks::Loaded*> KernelBenchmarks::load(const Problem& problem)
     loaded_.pop_back();
     device_.trim();
   }
-  const KernelTemplate& kernel_template = *find_template(problem.op);
-  auto operands = Operands::create(device_, kernel_template.tensors(problem));
+  const Operation& operation = checker_.catalog().at(problem.op);
+  auto operands = Operands::create(device_, operation.tensors(problem));
   if (!operands) return operands.failure();
   auto fresh = std::make_unique<Loaded>(Loaded{problem, wanted, *std::move(operands), {}});
-  const auto inputs = kernel_template.inputs(problem, options_.seed);
+  const auto inputs = operation.inputs(problem, options_.seed);
   auto input = inputs.begin();
   for (std::size_t i = 0; i < fresh->operands.specs().size(); ++i) {
     if (fresh->operands.specs()[i].role == Role::output) continue;
@@ -119,7 +119,7 @@ Result<KernelBenchmarks::Plan*> KernelBenchmarks::prepare(Loaded& loaded, const 
   const std::string key = config.text();
   if (const auto found = loaded.plans.find(key); found != loaded.plans.end()) return &found->second;
   const auto plan =
-      find_template(loaded.problem.op)->plan(loaded.problem, checker_.device(), config);
+      checker_.catalog().at(loaded.problem.op).plan(loaded.problem, checker_.device(), config);
   if (!plan) return plan.failure();
   auto prepared =
       PreparedPlan::create(device_, *plan, loaded.operands,

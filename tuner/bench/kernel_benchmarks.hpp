@@ -68,6 +68,6 @@ class KernelBenchmarks {
 };
 
 /// Bytes of all operands of a problem.
-std::uint64_t operand_bytes(const Problem& problem);
+std::uint64_t operand_bytes(const Operation& operation, const Problem& problem);
 
 }  // namespace greta::tuner

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/printable.hpp"
 #include "tuner/bench/names.hpp"
@@ -38,37 +39,36 @@ std::string scalar_text(const json& value, const std::string& place) {
   refuse(place, "must be a number or text");
 }
 
-const KernelTemplate& read_op(const json& entry, const std::string& place) {
+const Operation& read_op(const Catalog& catalog, const json& entry, const std::string& place) {
   if (!entry.is_object()) refuse(place, "is not an object");
   if (!entry.contains("op")) refuse(place, "\"op\" is missing");
   const json& op = entry["op"];
-  const auto* found = op.is_string() ? find_template(op.get<std::string>()) : nullptr;
+  const auto* found = op.is_string() ? catalog.find(op.get<std::string>()) : nullptr;
   if (found != nullptr) return *found;
   std::vector<std::string> known;
-  for (const auto* kernel_template : catalog()) known.push_back(kernel_template->name);
+  for (const Operation& operation : catalog) known.push_back(operation.name);
   refuse(place + ".op", fmt::format("{} is no operation; there are {}",
                                     op.is_string() ? op.get<std::string>() : "it", joined(known)));
 }
 
-std::vector<std::string> option_names(const KernelTemplate& kernel_template) {
+std::vector<std::string> option_names(const Operation& operation) {
   std::vector<std::string> names;
-  for (const auto& dimension : kernel_template.dimensions) names.push_back(dimension.name);
-  for (const auto& attribute : kernel_template.attributes) names.push_back(attribute.name);
+  for (const auto& dimension : operation.dimensions) names.push_back(dimension.name);
+  for (const auto& attribute : operation.attributes) names.push_back(attribute.name);
+  for (const auto& earlier : operation.renamed) names.push_back(earlier.old_name);
   names.insert(names.end(), {"dtype", "out_dtype"});
   return names;
 }
 
-// The message of make_problem() about an option, which becomes a place of the file.
-[[noreturn]] void refuse_problem(const std::string& place, const std::string& message) {
-  if (!message.starts_with("--")) refuse(place, message);
-  const auto end = message.find_first_of(" :", 2);
-  std::string name = message.substr(2, end - 2);
-  if (name == "out-dtype") name = "out_dtype";
-  const auto rest = end == std::string::npos ? end : message.find_first_not_of(" :", end);
-  refuse(place + "." + name, rest == std::string::npos ? "is not allowed" : message.substr(rest));
+// What is wrong with a field, as a place of the file.
+[[noreturn]] void refuse_problem(const std::string& place, const Failure& failure) {
+  if (!failure.field) refuse(place, failure.message);
+  const auto& [field, value, reason] = *failure.field;
+  refuse(place + "." + (field == "out" ? "out_dtype" : field),
+         value.empty() ? reason : fmt::format("{}: {}", value, reason));
 }
 
-Problem read_problem(const KernelTemplate& kernel_template,
+Problem read_problem(const Operation& operation,
                      const std::vector<std::pair<std::string, std::string>>& values,
                      const std::string& place) {
   ProblemRequest request;
@@ -81,8 +81,8 @@ Problem read_problem(const KernelTemplate& kernel_template,
       request.values.emplace_back(name, text);
     }
   }
-  auto problem = make_problem(kernel_template, request);
-  if (!problem) refuse_problem(place, problem.failure().message);
+  auto problem = make_problem(operation, request);
+  if (!problem) refuse_problem(place, problem.failure());
   return *std::move(problem);
 }
 
@@ -92,16 +92,16 @@ struct Options {
   std::vector<std::string> texts;
 };
 
-std::vector<Options> read_options(const KernelTemplate& kernel_template, const json& entry,
+std::vector<Options> read_options(const Operation& operation, const json& entry,
                                   const std::string& place) {
-  const auto known = option_names(kernel_template);
+  const auto known = option_names(operation);
   std::vector<Options> options;
   for (const auto& [name, value] : entry.items()) {
     if (name == "op") continue;
     const std::string here = place + "." + name;
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      refuse(here, fmt::format("{} has no such dimension or option; it has {}",
-                               kernel_template.name, joined(known)));
+      refuse(here, fmt::format("{} has no such dimension or option; it has {}", operation.name,
+                               joined(known)));
     }
     Options option{name, {}};
     if (!value.is_array()) {
@@ -118,10 +118,10 @@ std::vector<Options> read_options(const KernelTemplate& kernel_template, const j
 }
 
 // All combinations of an entry's lists.
-void read_entry(const json& entry, const std::string& file, const std::string& place,
-                Preset& preset, std::set<std::string>& seen) {
-  const KernelTemplate& kernel_template = read_op(entry, place);
-  const auto options = read_options(kernel_template, entry, place);
+void read_entry(const Catalog& catalog, const json& entry, const std::string& file,
+                const std::string& place, Preset& preset, std::set<std::string>& seen) {
+  const Operation& operation = read_op(catalog, entry, place);
+  const auto options = read_options(operation, entry, place);
   std::vector<std::size_t> at(options.size(), 0);
   for (bool more = true; more;) {
     std::vector<std::pair<std::string, std::string>> values;
@@ -132,7 +132,7 @@ void read_entry(const json& entry, const std::string& file, const std::string& p
       refuse(place,
              fmt::format("is more than the {} problems that a preset may have", most_problems));
     }
-    auto problem = read_problem(kernel_template, values, place);
+    auto problem = read_problem(operation, values, place);
     if (!seen.insert(problem.key()).second) {
       refuse(place, fmt::format("{} is listed twice", problem.key()));
     }
@@ -187,7 +187,8 @@ void read_budget(const json& value, const std::string& place, Preset& preset) {
   }
 }
 
-void read_key(const std::string& name, const json& value, const std::string& file, Preset& preset) {
+void read_key(const Catalog& catalog, const std::string& name, const json& value,
+              const std::string& file, Preset& preset) {
   if (name == "$schema" || name == "summary") {
     static_cast<void>(read_text(value, name));
   } else if (name == "name") {
@@ -215,7 +216,7 @@ void read_key(const std::string& name, const json& value, const std::string& fil
     if (!value.is_array()) refuse(name, "is not a list");
     std::set<std::string> seen;
     for (std::size_t i = 0; i < value.size(); ++i) {
-      read_entry(value[i], file, fmt::format("problems[{}]", i), preset, seen);
+      read_entry(catalog, value[i], file, fmt::format("problems[{}]", i), preset, seen);
     }
   } else {
     refuse(name, "unknown key");
@@ -239,7 +240,7 @@ json parse_without_repeated_keys(const std::string& text) {
 
 }  // namespace
 
-Result<Preset> read_preset(const std::filesystem::path& file) {
+Result<Preset> read_preset(const std::filesystem::path& file, const Catalog& catalog) {
   try {
     const auto text = read_file(file, most_bytes);
     if (!text) return text.failure();
@@ -247,7 +248,8 @@ Result<Preset> read_preset(const std::filesystem::path& file) {
     if (!object.is_object()) refuse("", "is not a JSON object");
     Preset preset;
     preset.name = file.stem().string();
-    for (const auto& [name, value] : object.items()) read_key(name, value, file.string(), preset);
+    for (const auto& [name, value] : object.items())
+      read_key(catalog, name, value, file.string(), preset);
     const bool empty = preset.problems.empty() && preset.platform.empty() &&
                        preset.runtime.empty() && preset.checks.empty() && preset.random == 0;
     if (empty) refuse("", "lists nothing: it has no problems, checks, platform or runtime");

@@ -33,9 +33,9 @@ struct Preset {
 
 /// Reads a preset and checks all of it. A failure is one line: the file, the place in it
 /// ("problems[1].k") and what is wrong there.
-Result<Preset> read_preset(const std::filesystem::path& file);
+Result<Preset> read_preset(const std::filesystem::path& file, const Catalog& catalog);
 
 /// The JSON schema of presets, made from the catalog: the text of presets/schema.json.
-std::string preset_schema();
+std::string preset_schema(const Catalog& catalog);
 
 }  // namespace greta::tuner

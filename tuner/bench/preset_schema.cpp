@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "tuner/bench/names.hpp"
 #include "tuner/bench/preset.hpp"
 
@@ -14,9 +15,9 @@ ordered_json one_or_list(const ordered_json& value) {
   return {{"anyOf", {value, {{"type", "array"}, {"minItems", 1}, {"items", value}}}}};
 }
 
-ordered_json type_names(const KernelTemplate& kernel_template, bool of_output) {
+ordered_json type_names(const Operation& operation, bool of_output) {
   ordered_json names = ordered_json::array();
-  for (const DTypes& pair : kernel_template.dtypes) {
+  for (const DTypes& pair : operation.dtypes) {
     const ordered_json name = to_string(of_output ? pair.out : pair.in);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
@@ -33,34 +34,34 @@ ordered_json attribute_schema(const Attribute& attribute) {
   return schema;
 }
 
-ordered_json operation_schema(const KernelTemplate& kernel_template) {
-  ordered_json properties{{"op", {{"const", kernel_template.name}}}};
+ordered_json operation_schema(const Operation& operation) {
+  ordered_json properties{{"op", {{"const", operation.name}}}};
   ordered_json required = ordered_json::array({"op"});
-  for (const auto& dimension : kernel_template.dimensions) {
+  for (const auto& dimension : operation.dimensions) {
     properties[dimension.name] = one_or_list({{"type", "integer"},
                                               {"minimum", dimension.least},
                                               {"maximum", dimension.most},
                                               {"description", dimension.help}});
     if (dimension.fallback.empty()) required.push_back(dimension.name);
   }
-  properties["dtype"] = one_or_list(type_names(kernel_template, false));
-  properties["out_dtype"] = one_or_list(type_names(kernel_template, true));
-  for (const auto& attribute : kernel_template.attributes) {
+  properties["dtype"] = one_or_list(type_names(operation, false));
+  properties["out_dtype"] = one_or_list(type_names(operation, true));
+  for (const auto& attribute : operation.attributes) {
     properties[attribute.name] = one_or_list(attribute_schema(attribute));
   }
-  return {{"description", kernel_template.summary},
+  return {{"description", operation.summary},
           {"properties", properties},
           {"required", required},
           {"additionalProperties", false}};
 }
 
-ordered_json problems_schema() {
+ordered_json problems_schema(const Catalog& catalog) {
   ordered_json names = ordered_json::array();
   ordered_json cases = ordered_json::array();
-  for (const auto* kernel_template : catalog()) {
-    names.push_back(kernel_template->name);
-    cases.push_back({{"if", {{"properties", {{"op", {{"const", kernel_template->name}}}}}}},
-                     {"then", {{"$ref", "#/$defs/" + kernel_template->name}}}});
+  for (const Operation& operation : catalog) {
+    names.push_back(operation.name);
+    cases.push_back({{"if", {{"properties", {{"op", {{"const", operation.name}}}}}}},
+                     {"then", {{"$ref", "#/$defs/" + operation.name}}}});
   }
   return {{"description", "What to tune or benchmark; a list as a value stands for each of it"},
           {"type", "array"},
@@ -87,7 +88,7 @@ ordered_json text(const std::string& description) {
 
 }  // namespace
 
-std::string preset_schema() {
+std::string preset_schema(const Catalog& catalog) {
   ordered_json budget = text("What each problem gets where it is tuned: 60s, 500 (trials) or 5%");
   budget["pattern"] = "^[0-9.]+(s|m|h|%)?$";
   ordered_json schema{
@@ -108,11 +109,11 @@ std::string preset_schema() {
         {"checks", names_schema("Health checks of the device", check_names())},
         {"platform", names_schema("Limits of the machine to measure", platform_names())},
         {"runtime", names_schema("Costs of the runtime to measure", runtime_names())},
-        {"problems", problems_schema()}}},
+        {"problems", problems_schema(catalog)}}},
       {"additionalProperties", false},
       {"$defs", ordered_json::object()}};
-  for (const auto* kernel_template : catalog()) {
-    schema["$defs"][kernel_template->name] = operation_schema(*kernel_template);
+  for (const Operation& operation : catalog) {
+    schema["$defs"][operation.name] = operation_schema(operation);
   }
   return schema.dump(2) + "\n";
 }

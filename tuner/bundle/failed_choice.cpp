@@ -48,18 +48,18 @@ std::size_t file_bytes(const KernelCase& made) {
 
 }  // namespace
 
-Result<void> write_failed_choice(const DeviceInfo& device, const CheckedChoice& choice,
-                                 const OpenOptions& options, const fs::path& folder) {
+Result<void> write_failed_choice(const Catalog& catalog, const DeviceInfo& device,
+                                 const CheckedChoice& choice, const OpenOptions& options,
+                                 const fs::path& folder) {
   try {
     const Candidate failed{Problem::parse(choice.problem).value(), config_from_text(choice.config)};
-    const auto* kernel_template = find_template(failed.problem.op);
-    if (kernel_template == nullptr) throw Error("no operation " + failed.problem.op);
-    write_sources(kernel_template->plan(failed.problem, device, failed.config).value(), folder);
+    const Operation& operation = catalog.at(failed.problem.op);
+    write_sources(operation.plan(failed.problem, device, failed.config).value(), folder);
     const auto target = create_probed_target(device, options);
     if (!target) return target.failure();
-    const auto compiled = compile_plan(**target, *kernel_template, failed);
+    const auto compiled = compile_plan(**target, operation, failed);
     if (!compiled) return compiled.failure();
-    const auto made = make_case(*kernel_template, *compiled, choice.seed);
+    const auto made = make_case(operation, *compiled, choice.seed);
     if (!made) {
       write_code_objects(*compiled, folder);
       return made.failure();

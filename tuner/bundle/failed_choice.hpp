@@ -12,7 +12,8 @@ namespace greta::tuner {
 /// (docs/compile.md), in whichever form is small. The device is not opened. Sources are there even
 /// where the rest fails: with `invalid_argument` for a problem that there are no cases of, where
 /// compiled kernels are there as well, else as compiling does.
-Result<void> write_failed_choice(const DeviceInfo& device, const CheckedChoice& choice,
-                                 const OpenOptions& options, const std::filesystem::path& folder);
+Result<void> write_failed_choice(const Catalog& catalog, const DeviceInfo& device,
+                                 const CheckedChoice& choice, const OpenOptions& options,
+                                 const std::filesystem::path& folder);
 
 }  // namespace greta::tuner

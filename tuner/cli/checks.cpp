@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/sanitizing.hpp"
 #include "tuner/cli/tool.hpp"
@@ -123,11 +122,11 @@ void check_csv(const std::string& option, const std::filesystem::path& file) {
   if (access(folder.c_str(), W_OK) != 0) refuse("can't be written");
 }
 
-std::vector<Config> read_configs(const Problem& problem, const DeviceInfo& device,
-                                 const std::vector<std::string>& texts) {
+std::vector<Config> read_configs(const Operation& operation, const Problem& problem,
+                                 const DeviceInfo& device, const std::vector<std::string>& texts) {
   std::vector<Config> configs;
   if (texts.empty()) return configs;
-  const Space space = find_template(problem.op)->space(problem, device);
+  const Space space = operation.space(problem, device);
   for (const auto& text : texts) {
     std::istringstream words(text);  // a report may have wrapped it
     std::string joined;
@@ -141,12 +140,12 @@ std::vector<Config> read_configs(const Problem& problem, const DeviceInfo& devic
   return configs;
 }
 
-void check_fits(const Problem& problem, const DeviceInfo& device, const std::string& where,
-                ResultsFor use) {
+void check_fits(const Operation& operation, const Problem& problem, const DeviceInfo& device,
+                const std::string& where, ResultsFor use) {
   double operands = 0;
   double largest = 0;
   double host = 0;
-  for (const auto& spec : find_template(problem.op)->tensors(problem)) {
+  for (const auto& spec : operation.tensors(problem)) {
     const double bytes =
         (static_cast<double>(spec.rows - 1) * static_cast<double>(spec.row_stride()) +
          static_cast<double>(spec.cols)) *

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/model/config.hpp"
-#include "kernels/model/problem.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/device/backend.hpp"
 #include "tuner/search/budget.hpp"
 
@@ -37,14 +37,14 @@ void check_sanitizes(const ProbedDevice& device);
 void check_csv(const std::string& option, const std::filesystem::path& file);
 
 /// Configurations that a user wants to be tried, as text in which any white space separates.
-std::vector<Config> read_configs(const Problem& problem, const DeviceInfo& device,
-                                 const std::vector<std::string>& texts);
+std::vector<Config> read_configs(const Operation& operation, const Problem& problem,
+                                 const DeviceInfo& device, const std::vector<std::string>& texts);
 
 /// What results are needed for: to be verified, or also to be written down (--emit-case).
 enum class ResultsFor { verification, a_case };
 
 /// Whether a problem fits a device's and the host's memory. `where`: what lists it; may be empty.
-void check_fits(const Problem& problem, const DeviceInfo& device, const std::string& where,
-                ResultsFor use = ResultsFor::verification);
+void check_fits(const Operation& operation, const Problem& problem, const DeviceInfo& device,
+                const std::string& where, ResultsFor use = ResultsFor::verification);
 
 }  // namespace greta::tuner::cli

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/problems.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/problem_options.hpp"
 #include "tuner/cli/tool.hpp"
@@ -14,9 +15,9 @@ namespace {
 
 constexpr std::uint64_t most_choices = 1'000'000;
 
-void check_variant(const KernelTemplate& kernel_template, const std::string& variant) {
+void check_variant(const Operation& operation, const std::string& variant) {
   std::vector<std::string> names;
-  for (const Variant& one : kernel_template.variants) names.push_back(one.name);
+  for (const Variant& one : operation.variants) names.push_back(one.name);
   if (variant.empty() || std::find(names.begin(), names.end(), variant) != names.end()) return;
   throw CommandError(
       exit_usage, fmt::format("--variant {}: must be one of {}", variant, fmt::join(names, ", ")));
@@ -24,35 +25,31 @@ void check_variant(const KernelTemplate& kernel_template, const std::string& var
 
 /// The constraint that rejects most configurations of a variant that has no valid one, as
 /// "name: reason".
-std::string obstacle(const KernelTemplate& kernel_template, const std::string& variant,
-                     const Problem& problem, const DeviceInfo& device) {
-  const auto chosen = std::find_if(kernel_template.variants.begin(), kernel_template.variants.end(),
+std::string obstacle(const Operation& operation, const std::string& variant, const Problem& problem,
+                     const DeviceInfo& device) {
+  const auto chosen = std::find_if(operation.variants.begin(), operation.variants.end(),
                                    [&](const Variant& one) { return one.name == variant; });
-  const Space space({chosen->space(problem, device)});
+  const Space space({chosen->space(operation.shape(problem), device)});
   const auto rates = space.rejection_rates(1, 1000);
   const auto most = std::max_element(
       rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  for (const Constraint& constraint : space.alternatives().front().constraints) {
-    if (most != rates.end() && constraint.name == most->first) {
-      return constraint.name + ": " + constraint.reason;
-    }
-  }
+  if (most != rates.end()) return most->first + ": " + space.reason_of(most->first);
   return "no values to choose from";
 }
 
-[[noreturn]] void refuse_variant(const KernelTemplate& kernel_template, const std::string& variant,
+[[noreturn]] void refuse_variant(const Operation& operation, const std::string& variant,
                                  const std::vector<Problem>& problems, const DeviceInfo& device) {
   std::vector<std::string> reasons;
   for (const Problem& problem : problems) {
-    const std::string reason = obstacle(kernel_template, variant, problem, device);
+    const std::string reason = obstacle(operation, variant, problem, device);
     if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
       reasons.push_back(reason);
     }
   }
-  throw CommandError(
-      exit_usage, fmt::format("--variant {}: has no valid configuration of {} here: {}", variant,
-                              problems.size() == 1 ? problems.front().key() : kernel_template.name,
-                              fmt::join(reasons, "; ")));
+  throw CommandError(exit_usage,
+                     fmt::format("--variant {}: has no valid configuration of {} here: {}", variant,
+                                 problems.size() == 1 ? problems.front().key() : operation.name,
+                                 fmt::join(reasons, "; ")));
 }
 
 }  // namespace
@@ -62,9 +59,8 @@ bool ChoiceOptions::names_problem() const {
          !config.empty() || !sample.empty();
 }
 
-void add_choice_options(CLI::App& command, const KernelTemplate& kernel_template,
-                        ChoiceOptions& options) {
-  add_problem_options(command, kernel_template, options.problem);
+void add_choice_options(CLI::App& command, const Operation& operation, ChoiceOptions& options) {
+  add_problem_options(command, operation, options.problem);
   const auto add = [&](const char* name, std::string& value, const char* help) {
     command.add_option(name, value, help)->group("Configurations");
   };
@@ -73,35 +69,35 @@ void add_choice_options(CLI::App& command, const KernelTemplate& kernel_template
   add("--sample", options.sample, "So many random ones");
 }
 
-std::vector<Candidate> candidates_of_problem(const KernelTemplate& kernel_template,
+std::vector<Candidate> candidates_of_problem(const Operation& operation,
                                              const ChoiceOptions& options, const DeviceInfo& device,
                                              std::uint64_t seed) {
   if (!options.config.empty() && (!options.sample.empty() || !options.variant.empty())) {
     throw CommandError(exit_usage,
                        "--config: names one configuration, without --variant and --sample");
   }
-  const auto problem = make_problem(kernel_template, options.problem);
-  if (!problem) throw CommandError(exit_usage, problem.failure().message);
-  const Space space = kernel_template.space(*problem, device);
+  const auto problem = make_problem(operation, options.problem);
+  if (!problem) throw bad_option(problem.failure());
+  const Space space = operation.space(*problem, device);
   if (!options.config.empty()) {
     auto config = space.parse(options.config);
     if (!config) throw CommandError(exit_usage, "--config: " + config.failure().message);
     return {{*problem, *std::move(config)}};
   }
-  check_variant(kernel_template, options.variant);
-  const Config standard = kernel_template.default_config(*problem, device);
+  check_variant(operation, options.variant);
+  const Config standard = operation.default_config(*problem, device);
   const bool fits = options.variant.empty() || standard.variant == options.variant;
   if (options.sample.empty() && fits) return {{*problem, standard}};
   const std::size_t count =
       options.sample.empty() ? 1 : read_count("--sample", options.sample, most_choices);
-  auto drawn = sample_candidates(kernel_template, *problem, device, options.variant, count, seed);
+  auto drawn = sample_candidates(operation, *problem, device, options.variant, count, seed);
   if (drawn.empty() && !options.variant.empty()) {
-    refuse_variant(kernel_template, options.variant, {*problem}, device);
+    refuse_variant(operation, options.variant, {*problem}, device);
   }
   return drawn;
 }
 
-std::vector<Candidate> candidates_of_random_problems(const KernelTemplate& kernel_template,
+std::vector<Candidate> candidates_of_random_problems(const Operation& operation,
                                                      const ChoiceOptions& options,
                                                      const DeviceInfo& device,
                                                      const std::string& option,
@@ -111,15 +107,15 @@ std::vector<Candidate> candidates_of_random_problems(const KernelTemplate& kerne
         exit_usage,
         option + ": draws problems itself, without options for them, --config and --sample");
   }
-  check_variant(kernel_template, options.variant);
-  auto drawn = random_candidates(kernel_template, device, options.variant,
+  check_variant(operation, options.variant);
+  auto drawn = random_candidates(operation, device, options.variant,
                                  read_count(option, count, most_choices), seed);
   if (drawn.empty() && !options.variant.empty()) {
     std::vector<Problem> problems;
-    for (const DTypes& types : kernel_template.dtypes) {
-      problems.push_back(typical_problem(kernel_template, types));
+    for (const DTypes& types : operation.dtypes) {
+      problems.push_back(typical_problem(operation, types));
     }
-    refuse_variant(kernel_template, options.variant, problems, device);
+    refuse_variant(operation, options.variant, problems, device);
   }
   return drawn;
 }

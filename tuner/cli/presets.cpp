@@ -29,7 +29,7 @@ std::filesystem::path find_preset(const std::string& wanted) {
 }  // namespace
 
 Preset load_preset(const std::string& wanted) {
-  auto preset = read_preset(find_preset(wanted));
+  auto preset = read_preset(find_preset(wanted), Catalog::built_in());
   if (!preset) throw CommandError(exit_usage, preset.failure().message);
   return *std::move(preset);
 }

@@ -69,9 +69,9 @@ void add_result_options(CLI::App& command, ResultOptions& options) {
 }
 
 ResultFilter read_filter(const ResultOptions& options) {
-  if (!options.op.empty() && find_template(options.op) == nullptr) {
+  if (!options.op.empty() && options.catalog.find(options.op) == nullptr) {
     std::vector<std::string> names;
-    for (const auto* entry : catalog()) names.push_back(entry->name);
+    for (const Operation& entry : options.catalog) names.push_back(entry.name);
     refuse_value("--op", options.op, fmt::format("must be one of {}", fmt::join(names, ", ")));
   }
   ResultFilter filter;

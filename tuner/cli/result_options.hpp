@@ -13,6 +13,7 @@ namespace greta::tuner::cli {
 
 /// Which results of a database a command is about, as options say it.
 struct ResultOptions {
+  Catalog catalog = Catalog::built_in();
   std::filesystem::path db = default_database();
   std::string op, dtype, out_dtype, dims, variant, device, driver;
   bool cold = false, warm = false, stale = false, fresh = false;

@@ -58,7 +58,7 @@ nlohmann::json winner_json(const Card& card, const CardWinners& problem, std::si
 std::string winner_rows(const StoredWinner& stored) {
   constexpr std::size_t indent = 4;
   const Winner& winner = stored.winner;
-  const Work work = work_of(stored.problem);
+  const Work work = work_of(Catalog::built_in(), stored.problem);
   const double us = winner.measurement.median_us;
   const auto ties = format_count(winner.ties.size(), "tie");
   std::string text =
@@ -108,7 +108,7 @@ int show(const ShowOptions& options) {
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
   check_device_is_known(db, filter);
   auto all = db.winners_by_card();
-  StalenessJudge judge;
+  StalenessJudge judge(Catalog::built_in());
   std::erase_if(all, [&](const CardWinners& problem) {
     return std::none_of(problem.winners.begin(), problem.winners.end(),
                         [&](const StoredWinner& winner) { return filter.matches(winner, judge); });

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "db/lookup/lookup.hpp"
 #include "runtime/device/utc.hpp"
-#include "runtime/pipeline/lookup/lookup.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/damage.hpp"
 #include "tuner/cli/interrupt.hpp"
@@ -134,6 +134,7 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
   check_strategy(options.strategy);
   seed_ = read_seed(options.seed);
   EvaluatorOptions evaluator;
+  evaluator.catalog = options.catalog;
   evaluator.cache_directory = default_cache_directory();
   evaluator.seed = seed_;
   evaluator.flush_bytes = read_flush(options.flush);
@@ -143,8 +144,8 @@ Tuning::Tuning(const TuningOptions& options, const std::vector<TuningTask>& task
   const auto devices = select_safe_devices(options.device, options.db, options.allow_unsafe);
   for (const auto& task : tasks) {
     for (const auto& device : devices) {
-      check_fits(task.problem, device.info, task.where);
-      read_configs(task.problem, device.info, task.try_first);
+      check_fits(options.catalog.at(task.problem.op), task.problem, device.info, task.where);
+      read_configs(options.catalog.at(task.problem.op), task.problem, device.info, task.try_first);
     }
   }
   check_shipped(options.shipped);
@@ -184,6 +185,7 @@ SessionOptions Tuning::session_options() const {
 // this device's own winner, a near shape's, or another device's.
 std::vector<Config> Tuning::suggestions(const Problem& problem, const DeviceInfo& device) const {
   LookupOptions options;
+  options.catalog = options_.catalog;
   options.cold = !options_.warm;
   options.allow_unsafe = true;  // the device is without what is to be avoided
   std::vector<LookupFiles> sources{{database(), std::nullopt}};
@@ -216,7 +218,8 @@ TaskResult Tuning::tune_on_each(const TuningTask& task) {
     Progress progress(stderr, isatty(STDERR_FILENO) != 0);
     const DeviceInfo& device = evaluator->device();
     if (evaluators_.size() > 1) progress.on_phase(device.id() + " " + device.name);
-    options.try_first = read_configs(task.problem, device, task.try_first);
+    options.try_first =
+        read_configs(options_.catalog.at(task.problem.op), task.problem, device, task.try_first);
     options.suggested = suggestions(task.problem, device);
     result.sessions.push_back(
         tune(*evaluator, *db_, task.problem, options, progress, stop_requested()));

@@ -20,6 +20,7 @@ namespace greta::tuner::cli {
 
 /// The options that every tuning command has.
 struct TuningOptions {
+  Catalog catalog = Catalog::built_in();
   std::string device = "auto";
   std::string strategy = "local";
   std::string budget;

@@ -267,7 +267,8 @@ KernelCase read(const fs::path& folder) {
     }
     read.launches.push_back(std::move(made));
   }
-  if (json.contains("seed")) fill_case(read, field<std::uint64_t>(json, "seed")).value();
+  if (json.contains("seed"))
+    fill_case(Catalog::built_in(), read, field<std::uint64_t>(json, "seed")).value();
   return read;
 }
 

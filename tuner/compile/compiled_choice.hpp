@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/candidates.hpp"
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/device/device.hpp"
 
 namespace greta::tuner {

@@ -58,12 +58,12 @@ std::vector<Expected> in_memory(const TensorSpec& spec, std::vector<Expected> el
 }
 
 /// The operands of a problem, with data and expectations.
-std::vector<CaseBuffer> operand_buffers(const KernelTemplate& kernel_template,
-                                        const Problem& problem, std::uint64_t seed) {
-  const auto specs = kernel_template.tensors(problem);
-  const auto inputs = kernel_template.inputs(problem, seed);
+std::vector<CaseBuffer> operand_buffers(const Operation& operation, const Problem& problem,
+                                        std::uint64_t seed) {
+  const auto specs = operation.tensors(problem);
+  const auto inputs = operation.inputs(problem, seed);
   auto buffers = drawn_operands(specs, inputs);
-  auto expected = kernel_template.reference(problem, inputs, seed)->expected().value();
+  auto expected = operation.reference(problem, inputs, seed)->expected().value();
   auto output = expected.begin();
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].role != Role::input)
@@ -92,19 +92,19 @@ bool as_expected(double got, const Expected& want) {
 
 }  // namespace
 
-Result<void> check_case(const KernelTemplate& kernel_template, const Problem& problem) {
-  const auto fully_checked = kernel_template.fully_checked;
+Result<void> check_case(const Operation& operation, const Problem& problem) {
+  const auto fully_checked = operation.fully_checked;
   if (fully_checked == nullptr || fully_checked(problem)) return {};
   return Failure{Status::invalid_argument,
                  fmt::format("{}: too large for a reference of every element", problem.key()),
                  {}};
 }
 
-Result<KernelCase> make_case(const KernelTemplate& kernel_template, const CompiledChoice& compiled,
+Result<KernelCase> make_case(const Operation& operation, const CompiledChoice& compiled,
                              std::uint64_t seed) {
   const auto& [choice, architecture, plan, kernels] = compiled;
   const auto& [problem, config] = choice;
-  if (auto possible = check_case(kernel_template, problem); !possible) return possible.failure();
+  if (auto possible = check_case(operation, problem); !possible) return possible.failure();
   KernelCase made;
   made.op = problem.op;
   made.problem = problem.key();
@@ -114,7 +114,7 @@ Result<KernelCase> make_case(const KernelTemplate& kernel_template, const Compil
   for (const CompiledKernel& kernel : kernels) made.code_objects.push_back(kernel.code_object);
 
   made.seed = seed;
-  made.buffers = operand_buffers(kernel_template, problem, seed);
+  made.buffers = operand_buffers(operation, problem, seed);
   const std::size_t operands = made.buffers.size();
   if (plan.workspace_bytes > 0) {
     made.buffers.push_back(workspace(plan.workspace_bytes, plan.zeroed_bytes));
@@ -135,17 +135,15 @@ Result<KernelCase> make_case(const KernelTemplate& kernel_template, const Compil
   return made;
 }
 
-Result<void> fill_case(KernelCase& bare, std::uint64_t seed) {
+Result<void> fill_case(const Catalog& catalog, KernelCase& bare, std::uint64_t seed) {
   const auto refuse = [&](const std::string& why) {
     return Failure{Status::invalid_argument, fmt::format("{}: {}", bare.problem, why), {}};
   };
-  const auto problem = Problem::parse(bare.problem);
+  const auto problem = catalog.read(bare.problem);
   if (!problem) return problem.failure();
-  const auto* kernel_template = find_template(problem->op);
-  if (kernel_template == nullptr) return refuse("no such operation");
-  if (auto right = check_problem(*kernel_template, *problem); !right) return right.failure();
-  if (auto possible = check_case(*kernel_template, *problem); !possible) return possible;
-  auto drawn = operand_buffers(*kernel_template, *problem, seed);
+  const Operation& operation = catalog.at(problem->op);
+  if (auto possible = check_case(operation, *problem); !possible) return possible;
+  auto drawn = operand_buffers(operation, *problem, seed);
   for (CaseBuffer& buffer : bare.buffers) {
     if (buffer.name == "workspace") {
       if (buffer.zeroed_bytes > buffer.bytes) return refuse("more zeros than workspace");

@@ -8,7 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/catalog.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/device/device.hpp"
 #include "tuner/compile/compiled_choice.hpp"
 
@@ -22,7 +23,8 @@ struct CaseBuffer {
   std::byte fill{0xFF};            ///< by default NaN in every type
   std::string dtype;               ///< of the elements where they are checked: "f32", "u32", …
   std::vector<Expected> expected;  ///< of every element; empty: not checked
-  /// Of a workspace: its first bytes that are zero before the first launch and after the last one.
+  /// Of a workspace: its first bytes that are zero before the first launch and after the last
+  /// one.
   std::size_t zeroed_bytes = 0;
 };
 
@@ -60,23 +62,23 @@ struct KernelCase {
   std::uint64_t seed = 0;  ///< that operands were drawn from
 };
 
-/// Whether there can be cases of a problem. Fails with `invalid_argument` for one that is too large
-/// for a reference of every element.
-Result<void> check_case(const KernelTemplate& kernel_template, const Problem& problem);
+/// Whether there can be cases of a problem. Fails with `invalid_argument` for one that is too
+/// large for a reference of every element.
+Result<void> check_case(const Operation& operation, const Problem& problem);
 
 /// The case of a compiled plan. Operands are drawn from `seed`; expected values and bounds are
 /// those of the operation's FP64 reference. Fails as check_case().
-Result<KernelCase> make_case(const KernelTemplate& kernel_template, const CompiledChoice& compiled,
+Result<KernelCase> make_case(const Operation& operation, const CompiledChoice& compiled,
                              std::uint64_t seed);
 
-/// Draws operands and reckons expected values of a case whose buffers have neither, as make_case()
-/// did: in the same GRETA the outcome is the same. Fails with `invalid_argument` where the problem
-/// is none of this GRETA's, or its operands are not the case's.
-Result<void> fill_case(KernelCase& bare, std::uint64_t seed);
+/// Draws operands and reckons expected values of a case whose buffers have neither, as
+/// make_case() did: in the same GRETA the outcome is the same. Fails with `invalid_argument`
+/// where the problem is none of this GRETA's, or its operands are not the case's.
+Result<void> fill_case(const Catalog& catalog, KernelCase& bare, std::uint64_t seed);
 
-/// Checks what a buffer of a case holds in the end. Every element must be within its bound of what
-/// is expected; infinities must be met exactly, and NaN passes only where NaN is expected. Empty
-/// when it passes, else one line with the worst element.
+/// Checks what a buffer of a case holds in the end. Every element must be within its bound of
+/// what is expected; infinities must be met exactly, and NaN passes only where NaN is expected.
+/// Empty when it passes, else one line with the worst element.
 std::string check_buffer(const CaseBuffer& buffer, std::span<const std::byte> contents);
 
 }  // namespace greta::tuner

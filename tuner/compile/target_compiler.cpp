@@ -150,9 +150,9 @@ std::unique_ptr<TargetCompiler> create_device_target(std::unique_ptr<Device> dev
   return std::make_unique<DeviceTarget>(std::move(device));
 }
 
-Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const KernelTemplate& kernel_template,
+Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const Operation& operation,
                                     const Candidate& choice) {
-  auto plan = kernel_template.plan(choice.problem, compiler.target(), choice.config);
+  auto plan = operation.plan(choice.problem, compiler.target(), choice.config);
   if (!plan) return plan.failure();
   CompiledChoice compiled{choice, compiler.target().architecture, *std::move(plan), {}};
   for (const KernelSource& source : compiled.plan.sources) {
@@ -163,8 +163,7 @@ Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const KernelTempla
   return compiled;
 }
 
-std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler,
-                                          const KernelTemplate& kernel_template,
+std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler, const Operation& operation,
                                           const std::vector<Candidate>& choices) {
   std::vector<CompileOutcome> outcomes;
   for (const Candidate& choice : choices) {
@@ -173,7 +172,7 @@ std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler,
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < outcomes.size(); i = next++) {
-      outcomes[i].compiled = compile_plan(compiler, kernel_template, choices[i]);
+      outcomes[i].compiled = compile_plan(compiler, operation, choices[i]);
     }
   };
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());

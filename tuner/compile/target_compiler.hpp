@@ -38,11 +38,10 @@ std::unique_ptr<TargetCompiler> create_device_target(std::unique_ptr<Device> dev
 
 /// Compiles all kernels of a configuration. Fails with `constraints` where it is not valid, else as
 /// TargetCompiler::compile().
-Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const KernelTemplate& kernel_template,
+Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const Operation& operation,
                                     const Candidate& choice);
 /// Does so for many, on all cores; in the order of `choices`.
-std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler,
-                                          const KernelTemplate& kernel_template,
+std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler, const Operation& operation,
                                           const std::vector<Candidate>& choices);
 
 }  // namespace greta::tuner

@@ -7,6 +7,7 @@
 
 #include "db/trial.hpp"
 #include "db/tuned_db.hpp"
+#include "kernels/catalog.hpp"
 #include "kernels/model/adversarial.hpp"
 #include "kernels/model/problem.hpp"
 #include "runtime/device/device_info.hpp"
@@ -41,6 +42,8 @@ class Evaluator {
  public:
   virtual ~Evaluator() = default;
   virtual const DeviceInfo& device() const = 0;
+  /// The operations that it knows.
+  virtual const Catalog& catalog() const = 0;
   /// Hints that these will be evaluated next, so that they may be compiled ahead. Returns at once.
   virtual void prepare(const Problem& problem, const std::vector<Config>& upcoming) = 0;
   /// How many candidates are worth preparing at a time; 1 where compiling ahead would disturb.

@@ -16,10 +16,6 @@ namespace {
 
 constexpr int maximum_lookahead = 16;
 
-Result<LaunchPlan> plan_of(const Problem& problem, const DeviceInfo& info, const Config& config) {
-  return template_for(problem).plan(problem, info, config);
-}
-
 // What a candidate's own launch can end in. Anything else is trouble of the device or the host.
 Status trial_status(Status status) {
   switch (status) {
@@ -102,13 +98,17 @@ int LocalEvaluator::lookahead() const {
 void LocalEvaluator::prepare(const Problem& problem, const std::vector<Config>& upcoming) {
   if (lookahead() == 1 || !open_) return;
   for (const auto& config : upcoming) {
-    const auto plan = plan_of(problem, info_, config);
+    const auto plan = plan_of(problem, config);
     if (!plan) continue;  // evaluate() will say why
     for (const auto& source : plan->sources) open_->compiler->start(source);
   }
 }
 
 // One workload is kept: a session works on one problem at a time.
+Result<LaunchPlan> LocalEvaluator::plan_of(const Problem& problem, const Config& config) const {
+  return catalog().at(problem.op).plan(problem, info_, config);
+}
+
 Result<Workload*> LocalEvaluator::workload(const Problem& problem, std::uint64_t seed,
                                            InputStyle style) {
   auto& current = open_->workload;
@@ -118,7 +118,7 @@ Result<Workload*> LocalEvaluator::workload(const Problem& problem, std::uint64_t
     if (open_->small && open_->small->problem() != problem) open_->small.reset();
     current.reset();
     open_->device->trim();
-    auto created = Workload::create(*open_->device, problem);
+    auto created = Workload::create(*open_->device, catalog().at(problem.op), problem);
     if (!created) return created.failure();
     current = *std::move(created);
   }
@@ -149,7 +149,7 @@ Result<void> check_spills(const std::vector<KernelFigures>& kernels) {
 Result<PreparedPlan> LocalEvaluator::make_candidate(const Problem& problem, const Config& config,
                                                     Trial& trial) {
   const Lap lap(trial.compile_s);
-  const auto plan = plan_of(problem, info_, config);
+  const auto plan = plan_of(problem, config);
   if (!plan) return plan.failure();
   auto candidate = PreparedPlan::create(
       *open_->device, *plan, open_->workload->operands(),
@@ -177,10 +177,11 @@ Result<void> LocalEvaluator::check_small(const Problem& problem, const Config& c
                                          const PreparedPlan& candidate, const TrialLimits& limits,
                                          Trial& trial) {
   const Lap lap(trial.verify_s);
-  const auto plan = plan_of(problem, info_, config);
+  const auto plan = plan_of(problem, config);
   if (!plan) return plan.failure();
   auto& small = open_->small;
-  if (!small || small->problem() != problem) small.emplace(problem, info_, options_.seed);
+  if (!small || small->problem() != problem)
+    small.emplace(catalog().at(problem.op), problem, info_, options_.seed);
   auto right = small->check(*open_->device, open_->warm_timer->stream(), config, *plan, candidate,
                             limits.run_s, trial.verdict.method);
   if (!right && right.failure().status == Status::correctness) {

@@ -18,6 +18,7 @@ namespace greta::tuner {
 
 /// What an evaluator needs to know to open its device and draw its inputs.
 struct EvaluatorOptions {
+  Catalog catalog = Catalog::built_in();  ///< the operations that can be evaluated
   std::string device = "auto";
   std::filesystem::path cache_directory;
   std::uint64_t seed = 0;         ///< of the inputs
@@ -40,6 +41,7 @@ class LocalEvaluator : public Evaluator {
   ~LocalEvaluator() override;
 
   const DeviceInfo& device() const override { return info_; }
+  const Catalog& catalog() const override { return options_.catalog; }
   void prepare(const Problem& problem, const std::vector<Config>& upcoming) override;
   int lookahead() const override;
   Trial evaluate(const Problem& problem, const Config& config, const TrialLimits& limits) override;
@@ -64,6 +66,7 @@ class LocalEvaluator : public Evaluator {
   void recover();
   /// The same; where it fails, the trial that the device was lost in is kept.
   void recover_from(const Trial& ended);
+  Result<LaunchPlan> plan_of(const Problem& problem, const Config& config) const;
   Result<Workload*> workload(const Problem& problem, std::uint64_t seed, InputStyle style);
   Result<PreparedPlan> make_candidate(const Problem& problem, const Config& config, Trial& trial);
   Result<void> check(const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);

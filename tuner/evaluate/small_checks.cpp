@@ -19,7 +19,7 @@ Result<Workload*> SmallChecks::workload(Device& device, const Problem& problem) 
                                   [&](const auto& made) { return made->problem() == problem; });
   if (known != made_.end()) return known->get();
   if (made_.size() == most_made) made_.erase(made_.begin());
-  auto created = Workload::create(device, problem);
+  auto created = Workload::create(device, operation_, problem);
   if (!created) return created.failure();
   auto made = std::make_unique<Workload>(*std::move(created));
   if (auto r = made->set_inputs(device, seed_, InputStyle::adversarial); !r) return r.failure();

@@ -14,8 +14,13 @@ namespace greta::tuner {
 /// incomplete. Workloads are made once and used by all candidates.
 class SmallChecks {
  public:
-  SmallChecks(const Problem& problem, const DeviceInfo& device, std::uint64_t seed)
-      : problem_(problem), seed_(seed), problems_(template_for(problem), problem, device, seed) {}
+  /// The operation must outlive it.
+  SmallChecks(const Operation& operation, const Problem& problem, const DeviceInfo& device,
+              std::uint64_t seed)
+      : operation_(operation),
+        problem_(problem),
+        seed_(seed),
+        problems_(operation, problem, device, seed) {}
 
   const Problem& problem() const { return problem_; }
   /// `plan` is the candidate's. Adds to `method` what was checked. A failure names the small
@@ -30,6 +35,7 @@ class SmallChecks {
                         const PreparedPlan& candidate, double run_s);
   Result<Workload*> workload(Device& device, const Problem& problem);
 
+  const Operation& operation_;
   Problem problem_;
   std::uint64_t seed_;
   SmallProblems problems_;

@@ -33,6 +33,7 @@ class WorkerEvaluator : public Evaluator {
   WorkerEvaluator& operator=(const WorkerEvaluator&) = delete;
 
   const DeviceInfo& device() const override { return info_; }
+  const Catalog& catalog() const override { return options_.catalog; }
   void prepare(const Problem& problem, const std::vector<Config>& upcoming) override;
   int lookahead() const override { return lookahead_; }
   Trial evaluate(const Problem& problem, const Config& config, const TrialLimits& limits) override;

@@ -1,23 +1,16 @@
 #include "tuner/evaluate/workload.hpp"
 
-#include <fmt/format.h>
-
-#include "kernels/catalog.hpp"
 #include "runtime/device/stall_watch.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta::tuner {
 
-const KernelTemplate& template_for(const Problem& problem) {
-  const auto* kernel_template = find_template(problem.op);
-  if (kernel_template == nullptr) throw Error(fmt::format("no operation named {}", problem.op));
-  return *kernel_template;
-}
-
-Result<Workload> Workload::create(Device& device, const Problem& problem) {
-  auto operands = Operands::create(device, template_for(problem).tensors(problem));
+Result<Workload> Workload::create(Device& device, const Operation& operation,
+                                  const Problem& problem) {
+  auto operands = Operands::create(device, operation.tensors(problem));
   if (!operands) return operands.failure();
   Workload workload;
+  workload.operation_ = &operation;
   workload.problem_ = problem;
   workload.operands_ = *std::move(operands);
   return workload;
@@ -30,7 +23,7 @@ bool Workload::has_inputs(std::uint64_t seed, InputStyle style) const {
 Result<void> Workload::set_inputs(Device& device, std::uint64_t seed, InputStyle style) {
   filled_ = false;
   reference_.reset();
-  inputs_ = template_for(problem_).inputs(problem_, seed, style);
+  inputs_ = operation_->inputs(problem_, seed, style);
   auto input = inputs_.begin();
   const auto& specs = operands_.specs();
   restored_.assign(specs.size(), {});
@@ -75,7 +68,7 @@ Result<void> Workload::check(Device& device, Stream& stream, const PreparedPlan&
   if (!zero) return zero.failure();
   if (auto r = operands_.download_outputs(device, outputs_); !r) return r;
   if (!reference_) {
-    reference_ = template_for(problem_).reference(problem_, inputs_, seed_);
+    reference_ = operation_->reference(problem_, inputs_, seed_);
     inputs_.clear();
   }
   verdict = reference_->check(outputs_);

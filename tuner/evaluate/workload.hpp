@@ -6,19 +6,18 @@
 
 #include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/device/device.hpp"
 
 namespace greta::tuner {
-
-/// The template of a problem's operation; throws Error where there is none.
-const KernelTemplate& template_for(const Problem& problem);
 
 /// A problem's operands on a device with inputs in them, and the reference: what candidates are
 /// checked on, one after another.
 class Workload {
  public:
-  static Result<Workload> create(Device& device, const Problem& problem);
+  /// The operation must outlive it.
+  static Result<Workload> create(Device& device, const Operation& operation,
+                                 const Problem& problem);
 
   const Problem& problem() const { return problem_; }
   const Operands& operands() const { return operands_; }
@@ -34,6 +33,7 @@ class Workload {
  private:
   Result<void> run(Device& device, Stream& stream, const PreparedPlan& candidate, double run_s);
 
+  const Operation* operation_ = nullptr;
   Problem problem_;
   std::uint64_t seed_ = 0;
   InputStyle style_ = InputStyle::plain;

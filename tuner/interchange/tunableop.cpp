@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -109,7 +110,7 @@ Result<Problem> read_problem(const Operation& operation, const std::string& text
   if (operation.bias) request.values.emplace_back("epilogue", "bias");
   request.dtype = to_string(operation.dtype);
   request.out_dtype = request.dtype;
-  return make_problem(*find_template("gemm"), request);
+  return make_problem(Catalog::built_in().at("gemm"), request);
 }
 
 Result<Peer> read_row(const std::vector<std::string>& fields, bool& says_lines) {

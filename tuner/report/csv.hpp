@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "db/measurement.hpp"
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "kernels/model/problem.hpp"
 #include "runtime/device/device_info.hpp"
 

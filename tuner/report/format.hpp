@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::tuner {
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/architectures.hpp"
 
 namespace greta::tuner {
@@ -17,7 +18,7 @@ device; they are told for the size that each operation names, through HIP on gfx
 
 )";
 
-std::string types_text(const KernelTemplate& kernel) {
+std::string types_text(const Operation& kernel) {
   std::vector<std::string> pairs;
   for (const auto& [in, out] : kernel.dtypes) {
     pairs.push_back(in == out ? fmt::format("{}", to_string(in))
@@ -26,13 +27,13 @@ std::string types_text(const KernelTemplate& kernel) {
   return fmt::format("{}", fmt::join(pairs, ", "));
 }
 
-std::string variant_names(const KernelTemplate& kernel) {
+std::string variant_names(const Operation& kernel) {
   std::vector<std::string> names;
   for (const Variant& variant : kernel.variants) names.push_back(variant.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string options_table(const KernelTemplate& kernel) {
+std::string options_table(const Operation& kernel) {
   std::string text = "| option | meaning | values |\n|---|---|---|\n";
   for (const Dimension& d : kernel.dimensions) {
     const std::string fallback =
@@ -62,7 +63,7 @@ std::string variant_section(const Variant& variant, const Alternative& space) {
   return text + "\n";
 }
 
-std::string operation_section(const KernelTemplate& kernel) {
+std::string operation_section(const Operation& kernel) {
   const Problem problem = typical_problem(kernel, kernel.dtypes[0]);
   const DeviceInfo device = architecture_info("gfx942").value();
   std::string text =
@@ -72,31 +73,31 @@ std::string operation_section(const KernelTemplate& kernel) {
     text += fmt::format("Out of range: {}.\n\n", kernel.out_of_range);
   text += fmt::format("Told for `{}`.\n\n", problem.key());
   for (const Variant& variant : kernel.variants) {
-    text += variant_section(variant, variant.space(problem, device));
+    text += variant_section(variant, variant.space(kernel.shape(problem), device));
   }
   return text;
 }
 
 }  // namespace
 
-std::string operations_text() {
+std::string operations_text(const Catalog& operations) {
   std::string text;
-  for (const KernelTemplate* kernel : catalog()) {
-    text += fmt::format("  {:<18} {}\n", kernel->name, kernel->summary);
-    text += fmt::format("  {:<18} variants {}\n", "", variant_names(*kernel));
+  for (const Operation& kernel : operations) {
+    text += fmt::format("  {:<18} {}\n", kernel.name, kernel.summary);
+    text += fmt::format("  {:<18} variants {}\n", "", variant_names(kernel));
   }
   return text;
 }
 
-std::string operations_markdown() {
+std::string operations_markdown(const Catalog& operations) {
   std::string text = head;
   text += "| operation | computes | variants |\n|---|---|---|\n";
-  for (const KernelTemplate* kernel : catalog()) {
-    text += fmt::format("| [{0}](#{0}) | {1} | {2} |\n", kernel->name, kernel->summary,
-                        variant_names(*kernel));
+  for (const Operation& kernel : operations) {
+    text += fmt::format("| [{0}](#{0}) | {1} | {2} |\n", kernel.name, kernel.summary,
+                        variant_names(kernel));
   }
   text += "\n";
-  for (const KernelTemplate* kernel : catalog()) text += operation_section(*kernel);
+  for (const Operation& kernel : operations) text += operation_section(kernel);
   text.pop_back();  // one newline at the end
   return text;
 }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/catalog.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
@@ -22,11 +21,12 @@ std::string time_left(const Budget& budget) {
 }
 
 std::string best_text(const SessionResult& result, const Trial& best) {
-  const Problem problem = Problem::parse(best.problem_key).value();
-  const Work work = find_template(problem.op)->work(problem);
+  const Work& work = result.stand_in && best.problem_key == result.stand_in->problem.key()
+                         ? result.stand_in->work
+                         : result.work;
   const double us = best.measurement.median_us;
   return fmt::format("best {}, {}, {} of the roofline", format_time(us), format_rate(work, us),
-                     format_share(roofline_us(problem.dtype, work, result.ceilings) / us));
+                     format_share(roofline_us(result.problem.dtype, work, result.ceilings) / us));
 }
 
 // As many bytes of the text as fill the terminal's width; text here is nearly all ASCII.

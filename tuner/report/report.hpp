@@ -15,7 +15,7 @@ namespace greta::tuner {
 std::string kernels_text(const std::vector<KernelFigures>& kernels);
 
 /// The least work of a problem; none where this build has no such operation or problem.
-Work work_of(const Problem& problem);
+Work work_of(const Catalog& catalog, const Problem& problem);
 
 /// A winner with its problem, device and provenance; fields in docs/json.md.
 nlohmann::json result_json(const StoredWinner& stored);
@@ -42,9 +42,9 @@ nlohmann::json contest_json(const std::vector<const SessionResult*>& sessions,
 /// A row for each trial, then the default and the winner as certified.
 std::vector<CsvRow> csv_rows(const SessionResult& result, bool cold, const std::string& date);
 /// A row for each trial of a stored session.
-std::vector<CsvRow> csv_rows(const StoredSession& session, const DeviceInfo& device,
-                             const std::vector<Trial>& trials);
+std::vector<CsvRow> csv_rows(const Catalog& catalog, const StoredSession& session,
+                             const DeviceInfo& device, const std::vector<Trial>& trials);
 /// The default, whose configuration is not stored where it is not the winner, and the winner.
-std::vector<CsvRow> csv_rows(const StoredWinner& stored);
+std::vector<CsvRow> csv_rows(const Catalog& catalog, const StoredWinner& stored);
 
 }  // namespace greta::tuner

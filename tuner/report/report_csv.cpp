@@ -85,18 +85,18 @@ std::vector<CsvRow> csv_rows(const SessionResult& result, bool cold, const std::
   return rows;
 }
 
-std::vector<CsvRow> csv_rows(const StoredSession& session, const DeviceInfo& device,
-                             const std::vector<Trial>& trials) {
+std::vector<CsvRow> csv_rows(const Catalog& catalog, const StoredSession& session,
+                             const DeviceInfo& device, const std::vector<Trial>& trials) {
   std::vector<CsvRow> rows;
-  const Work work = work_of(session.problem);
+  const Work work = work_of(catalog, session.problem);
   for (const auto& trial : trials) rows.push_back(trial_row(session.problem, work, trial));
   set_origin(rows, device, session.provenance, session.cold);
   return rows;
 }
 
-std::vector<CsvRow> csv_rows(const StoredWinner& stored) {
+std::vector<CsvRow> csv_rows(const Catalog& catalog, const StoredWinner& stored) {
   std::vector<CsvRow> rows;
-  add_certified(rows, stored.problem, work_of(stored.problem), stored.winner,
+  add_certified(rows, stored.problem, work_of(catalog, stored.problem), stored.winner,
                 stored.winner.is_default ? stored.winner.config.text() : "");
   set_origin(rows, stored.device, stored.provenance, stored.winner.cold);
   return rows;

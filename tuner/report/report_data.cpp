@@ -1,6 +1,7 @@
 #include "db/json.hpp"
 #include "db/values.hpp"
 #include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/report/report.hpp"
 
@@ -40,10 +41,10 @@ json problem_json(const SessionResult& result) {
 
 }  // namespace
 
-Work work_of(const Problem& problem) {
-  const auto* kernel_template = find_template(problem.op);
-  const bool known = kernel_template != nullptr && check_problem(*kernel_template, problem);
-  return known ? kernel_template->work(problem) : Work{};
+Work work_of(const Catalog& catalog, const Problem& problem) {
+  const auto* operation = catalog.find(problem.op);
+  const bool known = operation != nullptr && check_problem(*operation, problem);
+  return known ? operation->work(problem) : Work{};
 }
 
 json result_json(const StoredWinner& stored) {

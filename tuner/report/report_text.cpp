@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "kernels/catalog.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/report.hpp"
@@ -110,28 +109,12 @@ std::string trials_rows(const SessionResult& result) {
   return text;
 }
 
-// What the user is told about a constraint, by the first variant that has it.
-std::string reason_of(const Space& space, const std::string& constraint) {
-  for (const Alternative& alternative : space.alternatives()) {
-    for (const Constraint& one : alternative.constraints) {
-      if (one.name == constraint) return one.reason;
-    }
-  }
-  return {};
-}
-
 std::string space_rows(const SessionResult& result) {
   std::string text = row("space", fmt::format("{} valid of {:.3g} combinations", result.space_count,
                                               static_cast<double>(result.cartesian_size)));
-  const Space space = find_template(result.problem.op)->space(result.problem, result.device);
-  auto rates = space.rejection_rates(1, 2000);
-  std::stable_sort(rates.begin(), rates.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  constexpr std::size_t most = 5;
-  for (std::size_t i = 0; i < std::min(most, rates.size()) && rates[i].second > 0; ++i) {
-    text += row(i == 0 ? "rejected by" : "",
-                fmt::format("{:>4} {}: {}", format_share(rates[i].second), rates[i].first,
-                            reason_of(space, rates[i].first)));
+  for (const Rejection& one : result.rejections) {
+    text += row(&one == result.rejections.data() ? "rejected by" : "",
+                fmt::format("{:>4} {}: {}", format_share(one.share), one.constraint, one.reason));
   }
   return text;
 }

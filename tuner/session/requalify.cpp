@@ -4,19 +4,16 @@
 
 #include <algorithm>
 
-#include "kernels/catalog.hpp"
-
 namespace greta::tuner {
 namespace {
 
 constexpr int most_requalified = 5;
 
 /// The default, the winner and the best of what is recorded, as far as they are valid here.
-std::vector<Config> candidates(const TunedDb& db, const StoredWinner& result,
-                               const DeviceInfo& device) {
-  const auto* kernel_template = find_template(result.problem.op);
-  const Space space = kernel_template->space(result.problem, device);
-  std::vector<Config> configs{kernel_template->default_config(result.problem, device)};
+std::vector<Config> candidates(const Operation& operation, const TunedDb& db,
+                               const StoredWinner& result, const DeviceInfo& device) {
+  const Space space = operation.space(result.problem, device);
+  std::vector<Config> configs{operation.default_config(result.problem, device)};
   const auto add = [&](const Config& config) {
     const bool known = std::find(configs.begin(), configs.end(), config) != configs.end();
     if (!known && space.valid(config)) configs.push_back(config);
@@ -30,13 +27,13 @@ std::vector<Config> candidates(const TunedDb& db, const StoredWinner& result,
 }
 
 /// Stores the old winner as that of a session of now.
-void keep(TunedDb& db, const StoredWinner& result, const DeviceInfo& device,
-          const SessionOptions& options, const Winner& winner) {
+void keep(const Operation& operation, TunedDb& db, const StoredWinner& result,
+          const DeviceInfo& device, const SessionOptions& options, const Winner& winner) {
   SessionOptions about = options;
   about.strategy = "requalify";
   about.command = fmt::format("as certified on {} with {}", result.provenance.started_utc,
                               result.provenance.driver);
-  const auto session = db.begin_session(session_record(device, result.problem, about));
+  const auto session = db.begin_session(session_record(operation, device, result.problem, about));
   db.set_winner(session, winner);
   db.end_session(session, "requalified");
 }
@@ -51,7 +48,8 @@ Requalification requalify(Evaluator& evaluator, TunedDb& db, const StoredWinner&
                           const SessionOptions& options, SessionObserver& observer,
                           const std::atomic<bool>& stop) {
   const DeviceInfo& device = evaluator.device();
-  const auto configs = candidates(db, result, device);
+  const Operation& operation = evaluator.catalog().at(result.problem.op);
+  const auto configs = candidates(operation, db, result, device);
   SessionOptions now = options;
   now.cold = result.winner.cold;
   TrialLimits limits;
@@ -77,7 +75,7 @@ Requalification requalify(Evaluator& evaluator, TunedDb& db, const StoredWinner&
   for (const Trial& lost : evaluator.take_lost()) outcome.notes.push_back(lost.message);
   outcome.stands = winner_is_right && !driver_compiles && outcome.unchanged == outcome.compiled;
   if (outcome.stands) {
-    keep(db, result, device, now, winner);
+    keep(operation, db, result, device, now, winner);
     outcome.winner = std::move(winner);
     return outcome;
   }

@@ -7,7 +7,6 @@
 #include <deque>
 #include <functional>
 
-#include "kernels/catalog.hpp"
 #include "runtime/device/log.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/measure/ceilings.hpp"
@@ -27,6 +26,20 @@ constexpr double longest_launch = 1.0 / 200;
 constexpr double stand_in_launch = 1.0 / 1000;
 constexpr double budget_without_time_s = 120;  // what planning assumes for a budget of trials
 
+/// What rejects most of the Cartesian product, by 2000 samples of it.
+std::vector<Rejection> rejections(const Space& space) {
+  constexpr std::size_t most = 5;
+  auto rates = space.rejection_rates(1, 2000);
+  std::stable_sort(rates.begin(), rates.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<Rejection> list;
+  for (const auto& [name, share] : rates) {
+    if (list.size() == most || share <= 0) break;
+    list.push_back({name, space.reason_of(name), share});
+  }
+  return list;
+}
+
 class Session {
  public:
   Session(Evaluator& evaluator, TunedDb& db, const Problem& problem, const SessionOptions& options,
@@ -36,12 +49,12 @@ class Session {
         options_(options),
         observer_(observer),
         stop_(stop),
-        template_(*find_template(problem.op)),
+        operation_(evaluator.catalog().at(problem.op)),
         budget_(options.budget) {
     result_.problem = problem;
     result_.device = evaluator.device();
-    result_.work = template_.work(problem);
-    result_.default_config = template_.default_config(problem, result_.device);
+    result_.work = operation_.work(problem);
+    result_.default_config = operation_.default_config(problem, result_.device);
   }
 
   SessionResult run();
@@ -74,7 +87,7 @@ class Session {
   const SessionOptions& options_;
   SessionObserver& observer_;
   const std::atomic<bool>& stop_;
-  const KernelTemplate& template_;
+  const Operation& operation_;
   Budget budget_;
   bool warned_ = false;
   std::size_t replaced_before_ = 0;
@@ -83,15 +96,17 @@ class Session {
 
 SessionResult Session::run() {
   const Stopwatch watch;
-  const Space space = template_.space(result_.problem, result_.device);
+  const Space space = operation_.space(result_.problem, result_.device);
   result_.space_count = space.count();
   result_.cartesian_size = space.cartesian_size();
+  result_.rejections = rejections(space);
   const auto known =
       db_.find_winner(result_.device.fingerprint(), result_.problem.key(), options_.cold);
   if (known && space.valid(known->winner.config)) result_.known_winner = known->winner.config;
 
   replaced_before_ = db_.discarded().size();
-  result_.id = db_.begin_session(session_record(result_.device, result_.problem, options_));
+  result_.id =
+      db_.begin_session(session_record(operation_, result_.device, result_.problem, options_));
   try {
     search_and_certify();
   } catch (...) {
@@ -176,7 +191,7 @@ void Session::plan_search() {
       roof_s / (result_.device.is_cpu() ? assumed_efficiency_cpu : assumed_efficiency_gpu);
   if (full_s > longest_launch * planned_s()) choose_stand_in(full_s);
   for (int attempt = 0; attempt < most_attempts && !stopped(); ++attempt) {
-    const Space space = template_.space(search_problem(), result_.device);
+    const Space space = operation_.space(search_problem(), result_.device);
     if (!space.valid(result_.default_config)) break;
     const double allowed_s = limits().run_s;
     const Trial& trial = evaluate(search_problem(), result_.default_config);
@@ -199,15 +214,16 @@ double Session::planned_s() const {
 // `full_s`: of one launch of the problem. False where there is no smaller one than now.
 bool Session::choose_stand_in(double full_s) {
   const double wanted_s = std::max(stand_in_launch * planned_s(), 0.02);
-  Problem smaller = template_.stand_in(result_.problem, wanted_s / full_s);
+  Problem smaller = operation_.stand_in(result_.problem, wanted_s / full_s);
   if (smaller == search_problem()) return false;
-  result_.stand_in = StandIn{std::move(smaller), full_s};
+  const Work work = operation_.work(smaller);
+  result_.stand_in = StandIn{std::move(smaller), work, full_s};
   return true;
 }
 
 // How many times the work of the problem is that of the one that is searched.
 double Session::scale() const {
-  const Work full = result_.work, less = template_.work(search_problem());
+  const Work full = result_.work, less = operation_.work(search_problem());
   return full.flops > 0 ? full.flops / less.flops : full.bytes / less.bytes;
 }
 
@@ -235,7 +251,7 @@ std::vector<Config> Session::seeds(const Space& space) const {
 void Session::search() {
   if (stopped()) return;
   observer_.on_phase(fmt::format("searching {} configurations", result_.space_count));
-  const Space space = template_.space(search_problem(), result_.device);
+  const Space space = operation_.space(search_problem(), result_.device);
   std::vector<Choice> first;
   for (const Config& config : seeds(space)) first.push_back(*space.choice(config));
   const auto strategy =
@@ -327,27 +343,27 @@ const Trial& Session::record(Trial trial) {
 }
 
 void Session::time_naive() {
-  if (!template_.naive) return;
+  if (!operation_.naive) return;
   observer_.on_phase("timing a kernel with one thread per output");
   auto naive_limits = limits();
   naive_limits.best_us = 0;
   naive_limits.run_s = 120;
-  const Trial* known = find_trial(result_.trials, *template_.naive, search_problem().key());
+  const Trial* known = find_trial(result_.trials, *operation_.naive, search_problem().key());
   const bool measured = known != nullptr && !known->measurement.raced;
   result_.naive =
       measured ? *known
-               : record(evaluator_.evaluate(search_problem(), *template_.naive, naive_limits));
+               : record(evaluator_.evaluate(search_problem(), *operation_.naive, naive_limits));
 }
 
 }  // namespace
 
-SessionRecord session_record(const DeviceInfo& device, const Problem& problem,
-                             const SessionOptions& options) {
+SessionRecord session_record(const Operation& operation, const DeviceInfo& device,
+                             const Problem& problem, const SessionOptions& options) {
   SessionRecord about;
   about.device = device;
   about.problem = problem;
-  about.provenance = {std::string(version()), find_template(problem.op)->key(), device.driver,
-                      device.compiler, options.started_utc};
+  about.provenance = {std::string(version()), operation.key(), device.driver, device.compiler,
+                      options.started_utc};
   about.strategy = options.strategy;
   about.budget = options.budget.text();
   about.seed = options.seed;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "db/tuned_db.hpp"
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "tuner/evaluate/evaluator.hpp"
 #include "tuner/search/budget.hpp"
 
@@ -38,7 +38,14 @@ struct TimeSpent {
 /// How the search was done: on the problem itself, or on a cheaper stand-in.
 struct StandIn {
   Problem problem;
+  Work work;
   double estimated_s = 0;  ///< of one launch at full size, which was too long
+};
+
+/// A constraint, and the share of combinations that it is the first to reject.
+struct Rejection {
+  std::string constraint, reason;
+  double share = 0;
 };
 
 /// Everything a session found out.
@@ -51,6 +58,7 @@ struct SessionResult {
   std::vector<Ceiling> ceilings;
   std::uint64_t space_count = 0;
   std::uint64_t cartesian_size = 0;
+  std::vector<Rejection> rejections;  ///< of the Cartesian product, the most frequent first
   std::optional<StandIn> stand_in;
   std::vector<Trial> trials;
   std::optional<Config> known_winner;  ///< of an earlier session, still valid
@@ -72,8 +80,8 @@ class SessionObserver {
 };
 
 /// What is stored of a session before it begins.
-SessionRecord session_record(const DeviceInfo& device, const Problem& problem,
-                             const SessionOptions& options);
+SessionRecord session_record(const Operation& operation, const DeviceInfo& device,
+                             const Problem& problem, const SessionOptions& options);
 
 /// Tunes one problem: measures ceilings if they are not known for this driver, searches (on a
 /// stand-in where one launch of the problem would take a large part of the budget), confirms the

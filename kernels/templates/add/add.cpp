@@ -19,27 +19,26 @@ Work work(const Problem& problem) {
 }
 
 ElementwiseShape shape(const Problem& problem) {
-  return flat_shape(problem.dim("rows") * problem.dim("cols"), 2);
-}
-
-std::vector<Argument> arguments(const Problem& problem) {
-  const auto count = static_cast<std::uint64_t>(problem.dim("rows") * problem.dim("cols"));
-  return {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}, count};
+  const std::int64_t count = problem.dim("rows") * problem.dim("cols");
+  ElementwiseShape shape = flat_shape(problem, count, 2);
+  shape.arguments = {OperandArgument{0}, OperandArgument{1}, OperandArgument{2},
+                     static_cast<std::uint64_t>(count)};
+  return shape;
 }
 
 }  // namespace
 
-KernelTemplate make_add() {
-  KernelTemplate t;
+Operation make_add() {
+  Operation t;
   t.name = "add";
   t.summary = "sum of two matrices, C = A + B";
   t.bound = "one f32 addition, 2^-24 of the sum, and the output's rounding";
-  t.dimensions = {{"rows", "rows of C"}, {"cols", "columns of C"}};
+  t.dimensions = {run_time_rows("rows of C"), {.name = "cols", .help = "columns of C"}};
   t.dtypes = converted_dtypes();
-  t.sizes = {{16384, 4096}, {1, 4096}, {1000, 1001}};
-  t.variants = {elementwise_variant(
-      {"add/flat", "a thread takes ITEMS vectors of VEC neighbours, whatever row they are in",
-       shape, nullptr, arguments})};
+  t.sizes = {{{16384, 4096}}, {{1, 4096}}, {{1000, 1001}}};
+  set_elementwise(t, "add/flat",
+                  "a thread takes ITEMS vectors of VEC neighbours, whatever row they are in",
+                  shape);
   t.work = work;
   t.tensors = tensors;
   t.reference = add_reference;

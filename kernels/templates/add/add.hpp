@@ -1,10 +1,10 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
 /// C = A + B.
-KernelTemplate make_add();
+Operation make_add();
 
 }  // namespace greta::kernels

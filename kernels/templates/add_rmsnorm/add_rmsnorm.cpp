@@ -25,8 +25,8 @@ Work work(const Problem& problem) {
 
 }  // namespace
 
-KernelTemplate make_add_rmsnorm() {
-  KernelTemplate t =
+Operation make_add_rmsnorm() {
+  Operation t =
       rows::start_template({"add_rmsnorm", tensors, nullptr, rows::epsilon, 1, 1},
                            {rows::affine_attribute("whether there is a weight", {"weight", "none"}),
                             rows::epsilon_attribute()});

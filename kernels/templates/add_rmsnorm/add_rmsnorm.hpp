@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
@@ -8,6 +8,6 @@ namespace greta::kernels {
 /// row-major matrices of rows x cols; weight is 1 x cols. Y is computed of the sum in f32, before
 /// it is rounded to the output's type. Squares and their sum are f32: elements of f32 and bf16
 /// should stay below 1e17.
-KernelTemplate make_add_rmsnorm();
+Operation make_add_rmsnorm();
 
 }  // namespace greta::kernels

@@ -20,19 +20,21 @@ namespace {
 
 constexpr int most_rows = 64;  ///< of a workgroup
 
-struct Shape {
-  explicit Shape(const Problem& problem)
+struct ArgmaxShape {
+  explicit ArgmaxShape(const Problem& problem)
       : in(problem.dtype),
         rows(problem.dim("rows")),
         cols(problem.dim("cols")),
-        x_stride(problem.stride("x_stride", cols)) {}
+        x_stride(problem.stride("x_stride", cols)),
+        strides(strides_of(problem)) {}
 
   DType in;
   std::int64_t rows, cols, x_stride;
+  Strides strides;
 };
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
-  const Shape s(problem);
+  const ArgmaxShape s(problem);
   return {{"x", Role::input, s.in, s.rows, s.cols, s.x_stride},
           {"index", Role::output, DType::i32, s.rows, 1}};
 }
@@ -52,19 +54,19 @@ std::int64_t split_of(const Config& config) {
 }
 
 /// Columns of each part, whole vectors.
-std::int64_t part_of(const Shape& shape, const Config& config) {
+std::int64_t part_of(const ArgmaxShape& shape, const Config& config) {
   return ceil_div(ceil_div(shape.cols, config["VEC"]), split_of(config)) * config["VEC"];
 }
 
 /// Bytes of the counters, one for each row, and of the candidates behind them.
-std::int64_t counter_bytes(const Shape& shape) {
+std::int64_t counter_bytes(const ArgmaxShape& shape) {
   return ceil_div(shape.rows * 4, 256) * 256;
 }
-auto candidate_bytes(const Shape& shape, const auto& split) {
+auto candidate_bytes(const ArgmaxShape& shape, const auto& split) {
   return shape.rows * split * 8;
 }
 
-std::vector<Constraint> common_constraints(const Shape& shape, const DeviceInfo& device) {
+std::vector<Constraint> common_constraints(const ArgmaxShape& shape, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device), file = register_file(device);
   return {storage_constraint(shape.in, shape.in, device),
           {"workgroup_threads", fmt::format("the device allows {} threads", threads),
@@ -79,7 +81,7 @@ std::vector<Constraint> common_constraints(const Shape& shape, const DeviceInfo&
 }
 
 /// `other`: the parameter that says what a thread's share of a row is.
-std::vector<Constraint> loop_limit(const Shape& shape, const DeviceInfo& device,
+std::vector<Constraint> loop_limit(const ArgmaxShape& shape, const DeviceInfo& device,
                                    const char* other) {
   if (!vectorising_cpu(device)) return {};
   return {
@@ -91,19 +93,18 @@ std::vector<Constraint> loop_limit(const Shape& shape, const DeviceInfo& device,
         }}}};
 }
 
-std::vector<Parameter> parameters(const Shape& shape, Parameter other) {
+std::vector<Parameter> parameters(const ArgmaxShape& shape, Parameter other) {
   return {{"THREADS", {64, 128, 256, 512, 1024}},
           {"VEC", vector_widths(shape.in)},
           {"ITEMS", {1, 2, 4, 8}},
           std::move(other)};
 }
 
-Alternative row_space(const Problem& problem, const DeviceInfo& device) {
-  const Shape shape(problem);
+Alternative row_space(const ArgmaxShape& shape, const DeviceInfo& device) {
   const std::int64_t groups = most_workgroups(device);
   Alternative a{"row", parameters(shape, {"ROWS", {1, 2, 4, 8, 16, 32, most_rows}}),
                 common_constraints(shape, device)};
-  append(a.constraints, stride_constraints(problem));
+  append(a.constraints, stride_constraints(shape.strides));
   append(a.constraints, loop_limit(shape, device, "ROWS"));
   a.constraints.push_back({"rows",
                            fmt::format("ROWS must not exceed rows, which are {}", shape.rows),
@@ -121,14 +122,13 @@ Alternative row_space(const Problem& problem, const DeviceInfo& device) {
   return a;
 }
 
-Alternative split_space(const Problem& problem, const DeviceInfo& device) {
-  const Shape shape(problem);
+Alternative split_space(const ArgmaxShape& shape, const DeviceInfo& device) {
   const std::int64_t groups = most_workgroups(device);
   const auto most =
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
   Alternative a{"split", parameters(shape, {"SPLIT", {2, 4, 8, 16, 32, 64}}),
                 common_constraints(shape, device)};
-  append(a.constraints, stride_constraints(problem));
+  append(a.constraints, stride_constraints(shape.strides));
   append(a.constraints, loop_limit(shape, device, "SPLIT"));
   a.constraints.push_back(
       {"parts", fmt::format("SPLIT must not exceed the vectors of {} columns", shape.cols),
@@ -144,9 +144,8 @@ Alternative split_space(const Problem& problem, const DeviceInfo& device) {
 }
 
 /// Rows share a workgroup where they are short.
-std::vector<Config> row_defaults(const Problem& problem, const DeviceInfo&) {
-  const Shape shape(problem);
-  const int vec = widest_of(problem);
+std::vector<Config> row_defaults(const ArgmaxShape& shape, const DeviceInfo&) {
+  const int vec = widest_of(shape.strides, shape.in, shape.cols);
   const auto vectors = static_cast<std::uint64_t>(ceil_div(shape.cols, vec));
   const int lanes = static_cast<int>(std::min<std::uint64_t>(256, std::bit_ceil(vectors)));
   std::vector<Config> configs;
@@ -161,9 +160,8 @@ std::vector<Config> row_defaults(const Problem& problem, const DeviceInfo&) {
 }
 
 /// Rows that are so few that some of the device would have no work.
-std::vector<Config> split_defaults(const Problem& problem, const DeviceInfo& device) {
+std::vector<Config> split_defaults(const ArgmaxShape& shape, const DeviceInfo& device) {
   constexpr std::int64_t least_part = 2048;
-  const Shape shape(problem);
   if (vectorising_cpu(device)) return {};
   int split = 1;
   while (split < 64 && shape.rows * split < busy_workgroups(device) &&
@@ -171,7 +169,7 @@ std::vector<Config> split_defaults(const Problem& problem, const DeviceInfo& dev
     split *= 2;
   }
   if (split == 1) return {};
-  const int vec = widest_of(problem);
+  const int vec = widest_of(shape.strides, shape.in, shape.cols);
   return {{"split", {{"THREADS", 256}, {"VEC", vec}, {"ITEMS", 2}, {"SPLIT", split}}}};
 }
 
@@ -183,12 +181,11 @@ int subgroup_of(const DeviceInfo& device, const Config& config) {
   return size > 0 && threads % size == 0 && threads / size <= most ? size : 0;
 }
 
-LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
-  const Shape shape(problem);
+LaunchPlan plan(const ArgmaxShape& shape, const DeviceInfo& device, const Config& config) {
   const bool split = config.has("SPLIT"), glsl = device.language == "glsl";
   Defines defines = type_defines(shape.in, DType::i32);
   add_parameters(defines, config);
-  defines.push_back(stride_define(problem, "x_stride", shape.cols));
+  defines.push_back(stride_define(shape.strides, "x_stride", shape.cols));
   add_pack(defines, device, "X", shape.in, config["VEC"]);
   if (glsl) {
     defines.emplace_back("F16_ARITHMETIC", "0");
@@ -221,8 +218,7 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
 }
 
 /// A part of a row is walked by the threads that share it, ITEMS loads at a time.
-std::vector<Division> divisions(const Problem& problem, const Config& config) {
-  const Shape shape(problem);
+std::vector<Division> divisions(const ArgmaxShape& shape, const Config& config) {
   const std::int64_t round = std::int64_t{lanes_of(config)} * config["VEC"] * config["ITEMS"];
   const Division part{"part of a row", part_of(shape, config), round};
   if (config.has("ROWS")) return {{"rows", shape.rows, config["ROWS"], "ROWS", never}, part};
@@ -250,20 +246,26 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 
 }  // namespace
 
-KernelTemplate make_argmax() {
-  KernelTemplate t;
+Operation make_argmax() {
+  Operation t;
   t.name = "argmax";
   t.summary = "the lowest column of each row's largest value";
   t.bound = "exact; a NaN is below all other values, and zeros are equal";
-  t.dimensions = {{"rows", "rows of x"}, {"cols", "columns of x"}};
+  t.dimensions = {{.name = "rows",
+                   .help = "rows of x",
+                   .at_run_time = RunTimeExtent{.rounded = RunTimeExtent::Rounded::down}},
+                  {.name = "cols", .help = "columns of x"}};
   t.attributes = {x_stride_attribute("elements from one row of x to the next")};
   t.dtypes = {{DType::f32, DType::i32}, {DType::f16, DType::i32}, {DType::bf16, DType::i32}};
-  t.sizes = {{1, 128256}, {64, 32000}, {4096, 40}, {3, 1001}};
+  t.sizes = {{{1, 128256}}, {{64, 32000}}, {{4096, 40}}, {{3, 1001}}};
+  t.shape = [](const Problem& problem) { return ProblemShape(ArgmaxShape(problem)); };
   t.variants = {
-      {"split", split_space, plan, split_defaults,
-       "SPLIT workgroups share a row; the last one to arrive compares what they found", divisions},
-      {"row", row_space, plan, row_defaults,
-       "a workgroup takes ROWS rows, each with an equal share of its threads", divisions}};
+      make_variant<ArgmaxShape>(
+          "split", "SPLIT workgroups share a row; the last one to arrive compares what they found",
+          split_space, plan, split_defaults, divisions),
+      make_variant<ArgmaxShape>(
+          "row", "a workgroup takes ROWS rows, each with an equal share of its threads", row_space,
+          plan, row_defaults, divisions)};
   t.work = work;
   t.harden = harden;
   t.tensors = tensors;

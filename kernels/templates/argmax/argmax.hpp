@@ -1,10 +1,10 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
 /// The lowest column of each row's largest value.
-KernelTemplate make_argmax();
+Operation make_argmax();
 
 }  // namespace greta::kernels

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels::attention {
 
-/// KernelTemplate::harden: sequences of any length, without keys and with more than there is room
+/// Operation::harden: sequences of any length, without keys and with more than there is room
 /// for among them, and NaN in place of the keys and values behind their ends; queries all of whose
 /// scores are far below or above 0, or equal; values that are huge, tiny, equal or of one sign.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);

@@ -26,27 +26,27 @@ std::optional<std::string> canonical_scale(const std::string& text) {
 }
 
 Result<void> check(const Problem& problem) {
-  const auto bad = [](std::string message) {
-    return Failure{Status::invalid_argument, std::move(message), {}};
+  const auto bad = [](const char* field, std::int64_t value, const std::string& reason) {
+    return bad_field(field, std::to_string(value), reason);
   };
   const std::int64_t heads = problem.dim("heads"), kv_heads = problem.dim("kv_heads");
   const std::int64_t queries = problem.dim("q"), keys = problem.dim("kv");
   const std::int64_t dim = problem.dim("dim");
   if (heads % kv_heads != 0) {
-    return bad(fmt::format("--kv_heads {}: must divide the {} heads", kv_heads, heads));
+    return bad("kv_heads", kv_heads, fmt::format("must divide the {} heads", heads));
   }
-  if (dim % 8 != 0) return bad(fmt::format("--dim {}: must be a multiple of 8", dim));
-  if (problem.dim("causal") != 0 && keys < queries) {
-    return bad(fmt::format("--kv {}: causal attention needs at least the {} keys of its queries",
-                           keys, queries));
+  if (dim % 8 != 0) return bad("dim", dim, "must be a multiple of 8");
+  if (problem.attribute("mask", "none") == "causal" && keys < queries) {
+    return bad("kv", keys,
+               fmt::format("causal attention needs at least the {} keys of its queries", queries));
   }
   const std::int64_t stride = problem.stride("q_stride", 0);
-  if (stride % 8 != 0) return bad(fmt::format("--q_stride {}: must be a multiple of 8", stride));
+  if (stride % 8 != 0) return bad("q_stride", stride, "must be a multiple of 8");
   auto counted = check_count(problem, "q", {"batch", "heads", "q"});
   return counted ? check_count(problem, "kv", {"batch", "kv_heads", "kv"}) : counted;
 }
 
-std::int64_t packed(const Problem& problem) {
+std::int64_t packed_stride(const Problem& problem) {
   return problem.dim("heads") * problem.dim("dim");
 }
 
@@ -57,7 +57,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t keys = s.batch * s.kv_heads * s.capacity;
   TensorSpec q{"Q", Role::input, s.in, rows, s.dim};
   if (s.q_stride > 0) {
-    q = {"Q", Role::input, s.in, s.batch * s.queries, packed(problem), s.q_stride};
+    q = {"Q", Role::input, s.in, s.batch * s.queries, packed_stride(problem), s.q_stride};
   }
   return {q,
           {"K", Role::input, s.in, keys, s.dim},
@@ -122,8 +122,8 @@ Problem stand_in(const Problem& problem, double fraction) {
 
 }  // namespace
 
-KernelTemplate make_attention() {
-  KernelTemplate t;
+Operation make_attention() {
+  Operation t;
   t.name = "attention";
   t.summary = "scaled dot-product attention, softmax(scale Q K^T) V, with a KV cache";
   t.bound =
@@ -132,35 +132,57 @@ KernelTemplate make_attention() {
       "over "
       "n keys, u = 2^-24; for f16 and bf16 inputs, which matrix cores' weights have as well, their "
       "roundoff times |out| + 6 of those roots; the output's rounding";
-  constexpr std::int64_t most = 2147483647;
   t.dimensions = {
-      {"batch", "sequences", 1, most, "1", {1, 2}},
-      {"heads", "heads of queries", 1, most, "", {2, 4}},
-      {"kv_heads", "heads of keys and values", 1, most, "heads", {1, 2}},
-      {"q", "queries of a sequence", 1, most, "", {1, 4, 9, 40}},
-      {"kv", "keys of a sequence that there is room for", 1, most, "q", {1, 70}},
-      {"dim", "elements of a head: a multiple of 8", 8, 256, "", {8, 64, 80}},
-      {"causal", "1: a query sees only the keys up to its own", 0, 1, "0", {0, 1}},
+      {.name = "batch",
+       .help = "sequences",
+       .fallback = "1",
+       .examples = {1, 2},
+       .at_run_time = RunTimeExtent{}},
+      {.name = "heads", .help = "heads of queries", .examples = {2, 4}},
+      {.name = "kv_heads",
+       .help = "heads of keys and values",
+       .fallback = "heads",
+       .examples = {1, 2}},
+      {.name = "q",
+       .help = "queries of a sequence",
+       .examples = {1, 4, 9, 40},
+       .at_run_time = RunTimeExtent{.exact_to = 16}},
+      {.name = "kv",
+       .help = "keys of a sequence that there is room for",
+       .fallback = "q",
+       .examples = {1, 70},
+       .at_run_time = RunTimeExtent{}},
+      {.name = "dim",
+       .help = "elements of a head: a multiple of 8",
+       .least = 8,
+       .most = 256,
+       .examples = {8, 64, 80}},
   };
   t.attributes = {
-      {"scale",
-       "factor of the scores",
-       "auto",
-       {},
-       "auto, which is 1 / sqrt(dim), or a positive number up to 1e30",
-       canonical_scale,
-       {"auto", "0.25"}},
+      {.name = "mask",
+       .help = "what a query sees: all keys; causal: only the keys up to its own",
+       .fallback = "none",
+       .allowed = {"none", "causal"}},
+      {.name = "scale",
+       .help = "factor of the scores",
+       .fallback = "auto",
+       .allowed_text = "auto, which is 1 / sqrt(dim), or a positive number up to 1e30",
+       .canonical = canonical_scale,
+       .examples = {"auto", "0.25"}},
       stride_attribute("q_stride", "elements from one token of Q to the next, a multiple of 8",
-                       "heads x dim", packed)};
+                       "heads x dim", packed_stride)};
+  t.renamed = {{"causal", "1", "mask", "causal"}, {"causal", "0", "mask", "none"}};
   t.dtypes = {{DType::f16, DType::f16},
               {DType::bf16, DType::bf16},
               {DType::f32, DType::f32},
               {DType::f16, DType::f32},
               {DType::bf16, DType::f32}};
-  t.sizes = {{4, 32, 32, 4096, 4096, 128, 1}, {1, 32, 32, 2048, 2048, 128, 1},
-             {32, 32, 32, 1, 2048, 128, 0},   {1, 32, 8, 1, 8192, 128, 0},
-             {1, 8, 2, 300, 1000, 80, 1},     {2, 16, 16, 512, 512, 64, 0},
-             {1, 4, 4, 1000, 1000, 96, 1},    {1, 8, 4, 2, 500, 256, 1}};
+  const std::vector<std::pair<std::string, std::string>> causal{{"mask", "causal"}};
+  t.sizes = {{{4, 32, 32, 4096, 4096, 128}, causal}, {{1, 32, 32, 2048, 2048, 128}, causal},
+             {{32, 32, 32, 1, 2048, 128}},           {{1, 32, 8, 1, 8192, 128}},
+             {{1, 8, 2, 300, 1000, 80}, causal},     {{2, 16, 16, 512, 512, 64}},
+             {{1, 4, 4, 1000, 1000, 96}, causal},    {{1, 8, 4, 2, 500, 256}, causal}};
+  t.shape = [](const Problem& problem) { return ProblemShape(attention::shape_of(problem)); };
   t.check = check;
   t.out_of_range =
       "a length below 0 counts as 0, one above kv as kv; a query that sees no key gives zeros, as "

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
 /// Scaled dot-product attention: prefill and decode.
-KernelTemplate make_attention();
+Operation make_attention();
 
 }  // namespace greta::kernels

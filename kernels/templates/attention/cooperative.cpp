@@ -84,8 +84,7 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
 
 }  // namespace
 
-Alternative cooperative_space(const Problem& problem, const DeviceInfo& device) {
-  const Shape shape = shape_of(problem);
+Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   const auto list = cooperative_products(shape.in, device);
   Alternative a{"matrix", {}, {}};
   // BK        keys in shared memory at a time: fewer barriers against more memory
@@ -110,8 +109,7 @@ Alternative cooperative_space(const Problem& problem, const DeviceInfo& device) 
   return a;
 }
 
-std::vector<Config> cooperative_defaults(const Problem& problem, const DeviceInfo& device) {
-  const Shape shape = shape_of(problem);
+std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& device) {
   const auto list = cooperative_products(shape.in, device);
   std::vector<Config> configs;
   if (list.empty()) return configs;
@@ -137,9 +135,7 @@ std::vector<Config> cooperative_defaults(const Problem& problem, const DeviceInf
   return configs;
 }
 
-LaunchPlan cooperative_plan(const Problem& problem, const DeviceInfo& device,
-                            const Config& config) {
-  const Shape shape = shape_of(problem);
+LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const auto o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);

@@ -5,8 +5,8 @@
 /// The variant `matrix` in GLSL, on cooperative matrices.
 namespace greta::kernels::attention {
 
-Alternative cooperative_space(const Problem& problem, const DeviceInfo& device);
-std::vector<Config> cooperative_defaults(const Problem& problem, const DeviceInfo& device);
-LaunchPlan cooperative_plan(const Problem& problem, const DeviceInfo& device, const Config& config);
+Alternative cooperative_space(const Shape& shape, const DeviceInfo& device);
+std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& device);
+LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const Config& config);
 
 }  // namespace greta::kernels::attention

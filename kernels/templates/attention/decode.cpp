@@ -123,8 +123,7 @@ std::vector<Constraint> cpu_constraints(const Shape& shape) {
   };
 }
 
-Alternative space(const Problem& problem, const DeviceInfo& device) {
-  const Shape shape = shape_of(problem);
+Alternative space(const Shape& shape, const DeviceInfo& device) {
   Alternative a{"decode", {}, {}};
   // LANES of a workgroup's THREADS share a key, in pieces of VEC elements; UNROLL keys and values
   // of each are in flight, with AHEAD while those before them are worked on; SPLIT workgroups share
@@ -158,8 +157,7 @@ int split_for(const Shape& shape, const DeviceInfo& device) {
 
 /// Wide loads, as many lanes as that leaves, and less in flight the more queries there are. Many
 /// queries of few heads are work for a matrix.
-std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
-  const Shape shape = shape_of(problem);
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (queries_of(shape) > (shape.queries > 4 ? most_rows : most_queries)) return configs;
   const int unroll = vectorising_cpu(device) ? 1 : rows_of(shape) <= 2 ? 4 : 2;
@@ -182,8 +180,7 @@ std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
   return configs;
 }
 
-LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
-  const Shape shape = shape_of(problem);
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
   defines.emplace_back("ROWS", std::to_string(rows_of(shape)));
@@ -207,8 +204,7 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
 }
 
 /// The queries of a KV head are cut into parts, its keys into slices, and these into rounds.
-std::vector<Division> divisions(const Problem& problem, const Config& c) {
-  const Shape shape = shape_of(problem);
+std::vector<Division> divisions(const Shape& shape, const Config& c) {
   const std::int64_t slice = ceil_div(shape.capacity, c["SPLIT"]);
   return {{"queries of a KV head", queries_of(shape), rows_of(shape), "", never},
           {"slices of kv", shape.capacity, c["SPLIT"], "SPLIT", never},
@@ -218,13 +214,11 @@ std::vector<Division> divisions(const Problem& problem, const Config& c) {
 }  // namespace
 
 Variant decode() {
-  return {"decode",
-          space,
-          plan,
-          defaults,
-          "few queries, bound by reading the keys once: heads that share a KV head read a slice of "
-          "its keys together, and the last slice joins them all",
-          divisions};
+  return make_variant<Shape>(
+      "decode",
+      "few queries, bound by reading the keys once: heads that share a KV head read a slice of its "
+      "keys together, and the last slice joins them all",
+      space, plan, defaults, divisions);
 }
 
 }  // namespace greta::kernels::attention

@@ -118,9 +118,8 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   };
 }
 
-Alternative space(const Problem& problem, const DeviceInfo& device) {
-  if (device.language == "glsl") return cooperative_space(problem, device);
-  const Shape shape = shape_of(problem);
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  if (device.language == "glsl") return cooperative_space(shape, device);
   const Kernel kernel(shape, device);
   Alternative a{"matrix", {}, {}};
   // BK        keys in shared memory at a time: fewer barriers against more registers
@@ -141,9 +140,8 @@ Alternative space(const Problem& problem, const DeviceInfo& device) {
   return a;
 }
 
-std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
-  if (device.language == "glsl") return cooperative_defaults(problem, device);
-  const Shape shape = shape_of(problem);
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (device.language == "glsl") return cooperative_defaults(shape, device);
   const Kernel kernel(shape, device);
   std::vector<Config> configs;
   if (!kernel.offered()) return configs;
@@ -187,9 +185,8 @@ std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
   return configs;
 }
 
-LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
-  if (device.language == "glsl") return cooperative_plan(problem, device, config);
-  const Shape shape = shape_of(problem);
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  if (device.language == "glsl") return cooperative_plan(shape, device, config);
   const Kernel kernel(shape, device);
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
@@ -203,16 +200,15 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
 }  // namespace
 
 Variant matrix() {
-  return {"matrix",
-          space,
-          plan,
-          defaults,
-          "many queries, on matrix cores: a workgroup computes a tile of one head's queries over "
-          "all keys, with scores and outputs in registers",
-          [](const Problem& problem, const Config& c) {
-            return prefill_divisions(shape_of(problem), c, Kernel::queries(c));
-          },
-          "INSTR"};
+  Variant variant = make_variant<Shape>(
+      "matrix",
+      "many queries, on matrix cores: a workgroup computes a tile of one head's queries over all "
+      "keys, with scores and outputs in registers",
+      space, plan, defaults, [](const Shape& shape, const Config& c) {
+        return prefill_divisions(shape, c, Kernel::queries(c));
+      });
+  variant.kernels_by = "INSTR";
+  return variant;
 }
 
 }  // namespace greta::kernels::attention

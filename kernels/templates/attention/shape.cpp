@@ -20,7 +20,7 @@ Shape shape_of(const Problem& problem) {
   shape.capacity = problem.dim("kv");
   shape.dim = problem.dim("dim");
   shape.q_stride = problem.stride("q_stride", shape.heads * shape.dim);
-  shape.causal = problem.dim("causal") != 0;
+  shape.causal = problem.attribute("mask", "none") == "causal";
   const std::string scale = problem.attribute("scale", "auto");
   shape.scale = scale == "auto" ? 1 / std::sqrt(static_cast<double>(shape.dim))
                                 : std::strtof(scale.c_str(), nullptr);

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "kernels/templates/common/render.hpp"
 
 namespace greta::kernels::attention {

@@ -78,8 +78,7 @@ std::vector<Constraint> cpu_constraints(const Shape& shape) {
   };
 }
 
-Alternative space(const Problem& problem, const DeviceInfo& device) {
-  const Shape shape = shape_of(problem);
+Alternative space(const Shape& shape, const DeviceInfo& device) {
   Alternative a{"vector", {}, {}};
   // BQ x BK   queries of a workgroup, and keys that it has in shared memory at a time
   // TQ        rows of queries of a thread: reuse of what it reads from shared memory
@@ -101,8 +100,7 @@ Alternative space(const Problem& problem, const DeviceInfo& device) {
   return a;
 }
 
-std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
-  const Shape shape = shape_of(problem);
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   struct Tile {
     int bq, bk, tq, lanes;
   };
@@ -131,8 +129,7 @@ std::vector<Config> defaults(const Problem& problem, const DeviceInfo& device) {
   return configs;
 }
 
-LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
-  const Shape shape = shape_of(problem);
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
   add_pack(defines, device, "IN", shape.in, config["VEC"]);
@@ -147,15 +144,12 @@ LaunchPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
 }  // namespace
 
 Variant vector() {
-  return {"vector",
-          space,
-          plan,
-          defaults,
-          "many queries by plain multiplications, for f32 and devices without matrix cores: a tile "
-          "of one head's queries over all keys",
-          [](const Problem& problem, const Config& c) {
-            return prefill_divisions(shape_of(problem), c, c["BQ"]);
-          }};
+  return make_variant<Shape>(
+      "vector",
+      "many queries by plain multiplications, for f32 and devices without matrix cores: a tile of "
+      "one head's queries over all keys",
+      space, plan, defaults,
+      [](const Shape& shape, const Config& c) { return prefill_divisions(shape, c, c["BQ"]); });
 }
 
 }  // namespace greta::kernels::attention

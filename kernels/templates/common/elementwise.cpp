@@ -44,31 +44,32 @@ std::vector<Constraint> shape_constraints(const ElementwiseShape& shape, const D
   return list;
 }
 
-Alternative space(const std::string& variant, const ElementwiseShape& shape, DType in, DType out,
+Alternative space(const std::string& variant, const ElementwiseShape& shape,
                   const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device), file = register_file(device);
   Alternative a{variant, {}, {}};
-  a.parameters = {
-      {"THREADS", {64, 128, 256, 512, 1024}}, {"VEC", vector_widths(in)}, {"ITEMS", {1, 2, 4, 8}}};
+  a.parameters = {{"THREADS", {64, 128, 256, 512, 1024}},
+                  {"VEC", vector_widths(shape.in)},
+                  {"ITEMS", {1, 2, 4, 8}}};
   a.constraints = {
-      storage_constraint(in, out, device),
+      storage_constraint(shape.in, shape.out, device),
       {"workgroup_threads", fmt::format("the device allows {} threads", threads),
        p["THREADS"] <= threads},
       {"register_file",
        fmt::format("the threads of a workgroup need more than {} registers together", file),
-       registers_of(in, shape.loads) * p["THREADS"] <= file}};
+       registers_of(shape.in, shape.loads) * p["THREADS"] <= file}};
   append(a.constraints, shape_constraints(shape, device));
+  append(a.constraints, stride_constraints(shape.strides));
   return a;
 }
 
 /// As wide as possible; many loads in flight, unless some of the device would have no work; then
 /// small workgroups. A CPU has few loads in flight, and takes a workgroup's threads one by one.
 std::vector<Config> defaults(const std::string& variant, const ElementwiseShape& shape,
-                             const Problem& problem, const DeviceInfo& device) {
-  const DType in = problem.dtype;
+                             const DeviceInfo& device) {
   const std::int64_t most =
-      common_step(problem, shape.run > 0 ? shape.run : vector_widths(in).back());
-  const int vec = widest_vector(in, most, most);
+      common_step(shape.strides, shape.run > 0 ? shape.run : vector_widths(shape.in).back());
+  const int vec = widest_vector(shape.in, most, most);
   const auto config = [&](int threads, int items) {
     return Config{variant, {{"THREADS", threads}, {"VEC", vec}, {"ITEMS", items}}};
   };
@@ -83,49 +84,54 @@ std::vector<Config> defaults(const std::string& variant, const ElementwiseShape&
   return configs;
 }
 
-LaunchPlan plan(const ElementwiseKernel& kernel, const Problem& problem, const DeviceInfo& device,
+LaunchPlan plan(const std::string& path, const ElementwiseShape& shape, const DeviceInfo& device,
                 const Config& config) {
-  const bool glsl = device.language == "glsl";
-  Defines defines = type_defines(problem.dtype, problem.out_dtype);
+  Defines defines = type_defines(shape.in, shape.out);
   add_parameters(defines, config);
-  add_pack(defines, device, "X", problem.dtype, config["VEC"]);
-  if (glsl) defines.emplace_back("F16_ARITHMETIC", device.f16_arithmetic ? "1" : "0");
-  if (kernel.defines != nullptr) {
-    for (const auto& define : kernel.defines(problem)) defines.push_back(define);
+  add_pack(defines, device, "X", shape.in, config["VEC"]);
+  if (device.language == "glsl") {
+    defines.emplace_back("F16_ARITHMETIC", device.f16_arithmetic ? "1" : "0");
   }
-  const auto arguments = kernel.arguments(problem);
+  defines.insert(defines.end(), shape.defines.begin(), shape.defines.end());
   LaunchPlan plan;
-  plan.sources.push_back(kernel_source(device, kernel.path, defines, config["THREADS"], arguments));
-  const auto workgroups = static_cast<std::uint64_t>(kernel.shape(problem).workgroups(config));
-  plan.launches.push_back({0, grid(device, plan.sources[0], workgroups), arguments});
+  plan.sources.push_back(kernel_source(device, path, defines, config["THREADS"], shape.arguments));
+  const auto workgroups = static_cast<std::uint64_t>(shape.workgroups(config));
+  plan.launches.push_back({0, grid(device, plan.sources[0], workgroups), shape.arguments});
   return plan;
 }
 
 }  // namespace
 
-Variant elementwise_variant(const ElementwiseKernel& kernel) {
-  const std::string name = kernel.path.substr(kernel.path.find('/') + 1);
-  return {name,
-          [kernel, name](const Problem& problem, const DeviceInfo& device) {
-            Alternative a =
-                space(name, kernel.shape(problem), problem.dtype, problem.out_dtype, device);
-            append(a.constraints, stride_constraints(problem));
-            return a;
-          },
-          [kernel](const Problem& problem, const DeviceInfo& device, const Config& config) {
-            return plan(kernel, problem, device, config);
-          },
-          [kernel, name](const Problem& problem, const DeviceInfo& device) {
-            return defaults(name, kernel.shape(problem), problem, device);
-          },
-          kernel.summary,
-          [kernel](const Problem& problem, const Config& config) {
-            return kernel.shape(problem).divisions(config);
-          }};
+void set_elementwise(Operation& operation, std::string path, std::string summary,
+                     ElementwiseShape (*shape)(const Problem&)) {
+  const std::string name = path.substr(path.find('/') + 1);
+  operation.shape = [shape](const Problem& problem) { return ProblemShape(shape(problem)); };
+  operation.variants = {make_variant<ElementwiseShape>(
+      name, std::move(summary),
+      [name](const ElementwiseShape& s, const DeviceInfo& device) {
+        return space(name, s, device);
+      },
+      [path](const ElementwiseShape& s, const DeviceInfo& device, const Config& config) {
+        return plan(path, s, device, config);
+      },
+      [name](const ElementwiseShape& s, const DeviceInfo& device) {
+        return defaults(name, s, device);
+      },
+      [](const ElementwiseShape& s, const Config& config) { return s.divisions(config); })};
 }
 
-ElementwiseShape flat_shape(std::int64_t elements, int loads) {
+void add_extents(std::vector<Argument>& arguments, const Problem& problem,
+                 std::initializer_list<const char*> dimensions) {
+  for (const char* name : dimensions) {
+    arguments.emplace_back(static_cast<std::uint32_t>(problem.dim(name)));
+  }
+}
+
+ElementwiseShape flat_shape(const Problem& problem, std::int64_t elements, int loads) {
   ElementwiseShape shape;
+  shape.in = problem.dtype;
+  shape.out = problem.out_dtype;
+  shape.strides = strides_of(problem);
   shape.loads = loads;
   shape.workgroups = [elements](const Config& c) {
     return ceil_div(ceil_div(elements, c["VEC"]), std::int64_t{c["THREADS"]} * c["ITEMS"]);
@@ -137,9 +143,9 @@ ElementwiseShape flat_shape(std::int64_t elements, int loads) {
   return shape;
 }
 
-ElementwiseShape row_shape(std::int64_t rows, std::int64_t run, std::string_view run_name,
-                           int loads) {
-  ElementwiseShape shape = flat_shape(rows * run, loads);
+ElementwiseShape row_shape(const Problem& problem, std::int64_t rows, std::int64_t run,
+                           std::string_view run_name, int loads) {
+  ElementwiseShape shape = flat_shape(problem, rows * run, loads);
   shape.divisions = [elements = rows * run](const Config& c) -> std::vector<Division> {
     return {{"vectors", elements / c["VEC"], std::int64_t{c["THREADS"]} * c["ITEMS"]}};
   };

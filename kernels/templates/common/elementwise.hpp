@@ -6,8 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "kernels/templates/common/render.hpp"
+#include "kernels/templates/common/strides.hpp"
 
 /// Operations that take each element once and are bound by memory. Their kernels stand on
 /// common/elementwise.{glsl,hip} and have the parameters THREADS of a workgroup, VEC elements of a
@@ -16,8 +17,13 @@ namespace greta::kernels {
 
 constexpr std::int64_t largest_items = 8;
 
-/// What a problem means for these parameters.
+/// What the kernel of an operation reads of a problem.
 struct ElementwiseShape {
+  DType in = DType::f32, out = DType::f32;
+  Strides strides{};
+  Defines defines{};  ///< besides types and parameters
+  std::vector<Argument> arguments{};
+
   /// Elements that follow each other in every operand: VEC divides it. 0: any VEC is right.
   std::int64_t run = 0;
   std::string_view run_name = "";  ///< for messages: "dim"
@@ -29,22 +35,19 @@ struct ElementwiseShape {
   std::function<std::vector<Division>(const Config&)> divisions;  ///< as Variant::divisions
 };
 
-/// The only kernel of an operation.
-struct ElementwiseKernel {
-  std::string path;     ///< "add/flat": the variant is called "flat"
-  std::string summary;  ///< what a thread takes, in one line
-  ElementwiseShape (*shape)(const Problem&) = nullptr;
-  Defines (*defines)(const Problem&) = nullptr;  ///< besides types and parameters
-  std::vector<Argument> (*arguments)(const Problem&) = nullptr;
-};
+/// Gives an operation its only variant: the kernel `path`, "add/flat" for a variant called "flat".
+/// `summary`: what a thread takes, in one line.
+void set_elementwise(Operation& operation, std::string path, std::string summary,
+                     ElementwiseShape (*shape)(const Problem&));
 
-Variant elementwise_variant(const ElementwiseKernel& kernel);
-
-/// Of a kernel whose workgroups take `elements` one behind the other, whatever their number.
-ElementwiseShape flat_shape(std::int64_t elements, int loads);
+/// Of a kernel whose workgroups take `elements` one after the other, whatever their number.
+ElementwiseShape flat_shape(const Problem& problem, std::int64_t elements, int loads);
 /// Of one whose threads take the vectors of `rows` rows of `run` elements.
-ElementwiseShape row_shape(std::int64_t rows, std::int64_t run, std::string_view run_name,
-                           int loads);
+ElementwiseShape row_shape(const Problem& problem, std::int64_t rows, std::int64_t run,
+                           std::string_view run_name, int loads);
+/// Extents of these dimensions, as a kernel's last arguments.
+void add_extents(std::vector<Argument>& arguments, const Problem& problem,
+                 std::initializer_list<const char*> dimensions);
 
 /// Uniform in (-16, 16), where activations bend and vanish.
 HostTensor random_activations(const Problem& problem, const TensorSpec& spec, std::uint64_t seed);

@@ -55,10 +55,8 @@ Result<void> check_count(const Problem& problem, std::string_view named,
   std::int64_t left = most;
   for (const std::string& name : dimensions) left /= problem.dim(name);
   if (left > 0) return {};
-  return Failure{Status::invalid_argument,
-                 fmt::format("--{} {}: {} must not exceed {}", named, problem.dim(named),
-                             fmt::join(dimensions, " x "), most),
-                 {}};
+  return bad_field(std::string(named), std::to_string(problem.dim(named)),
+                   fmt::format("{} must not exceed {}", fmt::join(dimensions, " x "), most));
 }
 
 }  // namespace greta::kernels

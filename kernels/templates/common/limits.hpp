@@ -32,8 +32,8 @@ int widest_vector(DType type, std::int64_t stride, std::int64_t elements);
 
 void append(std::vector<Constraint>& constraints, std::vector<Constraint> more);
 
-/// Refuses a problem whose rows (dimensions' product) can't be counted in 32 bits; the line names
-/// the option `named`.
+/// Refuses a problem whose rows (dimensions' product) can't be counted in 32 bits; the field is
+/// `named`.
 Result<void> check_count(const Problem& problem, std::string_view named,
                          const std::vector<std::string>& dimensions);
 

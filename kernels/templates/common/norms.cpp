@@ -23,17 +23,16 @@ float epsilon(const Problem& problem) {
 
 Attribute affine_attribute(const char* help, std::vector<std::string> allowed) {
   const std::string fallback = allowed.front();
-  return {"affine", help, fallback, std::move(allowed), "", nullptr, {}};
+  return {.name = "affine", .help = help, .fallback = fallback, .allowed = std::move(allowed)};
 }
 
 Attribute epsilon_attribute() {
-  return {"epsilon",
-          "what is added under the root",
-          "1e-05",
-          {},
-          "a number between 1e-12 and 1",
-          canonical_epsilon,
-          {"1e-05", "0.25"}};
+  return {.name = "epsilon",
+          .help = "what is added under the root",
+          .fallback = "1e-05",
+          .allowed_text = "a number between 1e-12 and 1",
+          .canonical = canonical_epsilon,
+          .examples = {"1e-05", "0.25"}};
 }
 
 void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem,

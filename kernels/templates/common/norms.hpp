@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 /// What norms of rows share, besides what all operations on rows do.
 namespace greta::kernels::rows {
@@ -20,7 +20,7 @@ Attribute epsilon_attribute();
 void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem,
                 std::string_view fallback);
 
-/// KernelTemplate::harden of a norm. Squares of a row's elements, and of what weight and bias make
+/// Operation::harden of a norm. Squares of a row's elements, and of what weight and bias make
 /// of them, add up to numbers that f32 has.
 void harden_norm(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
 

@@ -22,4 +22,14 @@ std::optional<std::string> canonical_number(const std::string& text) {
   return value ? std::optional(fmt::format("{}", *value)) : std::nullopt;
 }
 
+Attribute number_attribute(std::string name, std::string help, std::string fallback,
+                           std::vector<std::string> examples) {
+  return {.name = std::move(name),
+          .help = std::move(help),
+          .fallback = std::move(fallback),
+          .allowed_text = "a finite number",
+          .canonical = canonical_number,
+          .examples = std::move(examples)};
+}
+
 }  // namespace greta::kernels

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "kernels/templates/common/render.hpp"
 
 /// What the launch plans of every operation share.

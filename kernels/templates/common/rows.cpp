@@ -40,9 +40,8 @@ Walk walk_of(const Config& config) {
 }
 
 /// The argument block of every kernel of a row operation.
-std::vector<Argument> arguments(const Operation& operation, const Problem& problem,
-                                std::int64_t step, bool workspace) {
-  const auto tensors = operation.tensors(problem);
+std::vector<Argument> arguments(const Shape& s, std::int64_t step, bool workspace) {
+  const auto& tensors = s.tensors;
   std::vector<Argument> list;
   const auto add = [&](const char* name, const char* other) {
     Argument found = std::uint64_t{0};
@@ -57,16 +56,15 @@ std::vector<Argument> arguments(const Operation& operation, const Problem& probl
   add("Y", tensors[0].role == Role::input_output ? "X" : "");
   add("sum", "");
   list.push_back(workspace ? Argument{WorkspaceArgument{0}} : Argument{std::uint64_t{0}});
-  for (const std::int64_t value : {problem.dim("rows"), problem.dim("cols"), step}) {
+  for (const std::int64_t value : {s.rows, s.cols, step}) {
     list.emplace_back(static_cast<std::uint32_t>(value));
   }
-  list.emplace_back(operation.factor(problem));
+  list.emplace_back(s.factor);
   return list;
 }
 
-KernelSource source(const Operation& operation, const Problem& problem, const DeviceInfo& device,
-                    const Walk& walk) {
-  Defines defines = type_defines(problem.dtype, problem.out_dtype);
+KernelSource source(const Shape& s, const DeviceInfo& device, const Walk& walk) {
+  Defines defines = type_defines(s.in, s.out);
   const auto add = [&defines](const char* name, int value) {
     defines.emplace_back(name, std::to_string(value));
   };
@@ -80,77 +78,69 @@ KernelSource source(const Operation& operation, const Problem& problem, const De
   add("STAY", walk.stay > 0 ? 1 : 0);
   add("SPLIT", walk.split);
   if (device.language == "glsl") add("SUBGROUP", walk.subgroup);
-  add_pack(defines, device, "X", problem.dtype, walk.vec);
-  const auto operands = operation.tensors(problem);
-  add("WEIGHT", has(operands, "weight") ? 1 : 0);
-  add("BIAS", has(operands, "bias") ? 1 : 0);
+  add_pack(defines, device, "X", s.in, walk.vec);
+  add("WEIGHT", has(s.tensors, "weight") ? 1 : 0);
+  add("BIAS", has(s.tensors, "bias") ? 1 : 0);
   for (const char* name : {"x_stride", "y_stride"}) {
-    defines.push_back(stride_define(problem, name, problem.dim("cols")));
+    defines.push_back(stride_define(s.strides, name, s.cols));
   }
-  const Defines own = operation.defines == nullptr ? Defines{} : operation.defines(problem);
-  defines.insert(defines.end(), own.begin(), own.end());
-  KernelSource kernel = kernel_source(device, fmt::format("{}/rows", operation.name), defines,
-                                      walk.threads, arguments(operation, problem, 0, false));
+  defines.insert(defines.end(), s.defines.begin(), s.defines.end());
+  KernelSource kernel = kernel_source(device, fmt::format("{}/rows", s.operation.name), defines,
+                                      walk.threads, arguments(s, 0, false));
   kernel.required_subgroup_size = static_cast<std::uint32_t>(walk.subgroup);
   return kernel;
 }
 
 /// A launch of one kernel for all rows.
-LaunchPlan single(const Operation& operation, const Problem& problem, const DeviceInfo& device,
-                  const Walk& walk) {
-  auto groups = static_cast<std::uint64_t>(ceil_div(problem.dim("rows"), walk.rows));
+LaunchPlan single(const Shape& s, const DeviceInfo& device, const Walk& walk) {
+  auto groups = static_cast<std::uint64_t>(ceil_div(s.rows, walk.rows));
   if (walk.stay > 0) {
     groups = std::min(groups, static_cast<std::uint64_t>(busy_workgroups(device) * walk.stay));
   }
   LaunchPlan plan;
-  plan.sources.push_back(source(operation, problem, device, walk));
-  plan.launches.push_back(
-      {0, grid(device, plan.sources[0], groups),
-       arguments(operation, problem, static_cast<std::int64_t>(groups), false)});
+  plan.sources.push_back(source(s, device, walk));
+  plan.launches.push_back({0, grid(device, plan.sources[0], groups),
+                           arguments(s, static_cast<std::int64_t>(groups), false)});
   return plan;
 }
 
-LaunchPlan plan_held(const Operation& operation, const Problem& problem, const DeviceInfo& device,
-                     const Config& config) {
+LaunchPlan plan_held(const Shape& s, const DeviceInfo& device, const Config& config) {
   Walk walk = walk_of(config);
   walk.kind = Kind::held;
-  const std::int64_t cols = problem.dim("cols");
+  const std::int64_t cols = s.cols;
   walk.items = static_cast<int>(vectors_of_thread(cols, config));
   walk.whole = cols % (std::int64_t{walk.threads} / walk.rows * walk.vec) == 0;
-  return single(operation, problem, device, walk);
+  return single(s, device, walk);
 }
 
-LaunchPlan plan_streamed(const Operation& operation, const Problem& problem,
-                         const DeviceInfo& device, const Config& config) {
-  return single(operation, problem, device, walk_of(config));
+LaunchPlan plan_streamed(const Shape& s, const DeviceInfo& device, const Config& config) {
+  return single(s, device, walk_of(config));
 }
 
-LaunchPlan plan_split(const Operation& operation, const Problem& problem, const DeviceInfo& device,
-                      const Config& config) {
+LaunchPlan plan_split(const Shape& s, const DeviceInfo& device, const Config& config) {
   Walk walk = walk_of(config);
-  const std::int64_t step =
-      ceil_div(ceil_div(problem.dim("cols"), walk.split), walk.vec) * walk.vec;
-  const auto groups = static_cast<std::uint64_t>(problem.dim("rows") * walk.split);
+  const std::int64_t step = ceil_div(ceil_div(s.cols, walk.split), walk.vec) * walk.vec;
+  const auto groups = static_cast<std::uint64_t>(s.rows * walk.split);
   LaunchPlan plan;
-  plan.workspace_bytes = groups * static_cast<std::uint64_t>(operation.statistic_words) * 4;
+  plan.workspace_bytes = groups * static_cast<std::uint64_t>(s.operation.statistic_words) * 4;
   for (const Kind kind : {Kind::partial, Kind::finish}) {
     walk.kind = kind;
-    plan.sources.push_back(source(operation, problem, device, walk));
+    plan.sources.push_back(source(s, device, walk));
     const std::size_t number = plan.launches.size();
-    plan.launches.push_back({number, grid(device, plan.sources[number], groups),
-                             arguments(operation, problem, step, true)});
+    plan.launches.push_back(
+        {number, grid(device, plan.sources[number], groups), arguments(s, step, true)});
   }
   return plan;
 }
 
 /// A part of a row is walked by the threads that share it, ITEMS loads at a time. Of a row that is
 /// held, the threads have one load after the other.
-std::vector<Division> divisions(const Problem& problem, const Config& config) {
+std::vector<Division> divisions(const Shape& s, const Config& config) {
   const Walk walk = walk_of(config);
-  const std::int64_t cols = problem.dim("cols");
+  const std::int64_t cols = s.cols;
   const std::int64_t round = std::int64_t{walk.threads} / walk.rows * walk.vec * walk.items;
   std::vector<Division> list;
-  if (config.has("ROWS")) list.push_back({"rows", problem.dim("rows"), walk.rows, "ROWS", 3});
+  if (config.has("ROWS")) list.push_back({"rows", s.rows, walk.rows, "ROWS", 3});
   if (!config.has("SPLIT")) {
     list.push_back({"cols", cols, round});
     return list;
@@ -161,43 +151,38 @@ std::vector<Division> divisions(const Problem& problem, const Config& config) {
   return list;
 }
 
-/// Makes a variant of functions that are told the operation.
-template <typename SpaceOf, typename PlanOf, typename DefaultsOf>
-Variant make(const char* name, const char* summary, const Operation& operation, SpaceOf space,
-             PlanOf plan, DefaultsOf defaults) {
-  return {name,
-          [=](const Problem& problem, const DeviceInfo& device) {
-            return space(operation, problem, device);
-          },
-          [=](const Problem& problem, const DeviceInfo& device, const Config& config) {
-            return plan(operation, problem, device, config);
-          },
-          [=](const Problem& problem, const DeviceInfo& device) {
-            return defaults(operation, problem, device);
-          },
-          summary,
-          divisions};
+std::vector<Variant> variants(const RowOperation& operation) {
+  std::vector<Variant> list;
+  list.push_back(make_variant<Shape>(
+      "held",
+      "a row stays in the registers of one or more threads: memory is read and written once",
+      held_space, plan_held, held_defaults, divisions));
+  if (operation.splits) {
+    list.push_back(make_variant<Shape>(
+        "split",
+        "few long rows: SPLIT workgroups read a row, a second launch merges what they found and "
+        "writes",
+        split_space, plan_split, split_defaults, divisions));
+  }
+  list.push_back(make_variant<Shape>(
+      "streamed", "rows of any length are walked once for each statistic and, backwards, to write",
+      streamed_space, plan_streamed, streamed_defaults, divisions));
+  list.push_back(make_variant<Shape>(
+      "naive", "a workgroup walks a row by single elements, and reduces in shared memory",
+      naive_space, plan_streamed, naive_defaults, divisions));
+  return list;
 }
 
-std::vector<Variant> variants(const Operation& operation) {
-  std::vector<Variant> list;
-  list.push_back(
-      make("held",
-           "a row stays in the registers of one or more threads: memory is read and written once",
-           operation, held_space, plan_held, held_defaults));
-  if (operation.splits) {
-    list.push_back(make("split",
-                        "few long rows: SPLIT workgroups read a row, a second launch merges what "
-                        "they found and writes",
-                        operation, split_space, plan_split, split_defaults));
-  }
-  list.push_back(make(
-      "streamed", "rows of any length are walked once for each statistic and, backwards, to write",
-      operation, streamed_space, plan_streamed, streamed_defaults));
-  list.push_back(make("naive",
-                      "a workgroup walks a row by single elements, and reduces in shared memory",
-                      operation, naive_space, plan_streamed, naive_defaults));
-  return list;
+Shape shape_of(const RowOperation& operation, const Problem& problem) {
+  return {.operation = operation,
+          .in = problem.dtype,
+          .out = problem.out_dtype,
+          .rows = problem.dim("rows"),
+          .cols = problem.dim("cols"),
+          .strides = strides_of(problem),
+          .tensors = operation.tensors(problem),
+          .defines = operation.defines ? operation.defines(problem) : Defines{},
+          .factor = operation.factor(problem)};
 }
 
 /// Fewer rows of the same length.
@@ -223,10 +208,11 @@ bool has(const std::vector<TensorSpec>& operands, std::string_view name) {
                      [name](const TensorSpec& operand) { return operand.name == name; });
 }
 
-KernelTemplate start_template(const Operation& operation, std::vector<Attribute> attributes) {
-  KernelTemplate t;
+Operation start_template(const RowOperation& operation, std::vector<Attribute> attributes) {
+  Operation t;
   t.name = operation.name;
-  t.dimensions = {{"rows", "rows of the matrix"}, {"cols", "elements of a row"}};
+  t.dimensions = {run_time_rows("rows of the matrix"),
+                  {.name = "cols", .help = "elements of a row"}};
   t.attributes = std::move(attributes);
   t.attributes.push_back(
       x_stride_attribute("elements from one row to the next, of every input that has rows"));
@@ -234,7 +220,10 @@ KernelTemplate start_template(const Operation& operation, std::vector<Attribute>
       stride_attribute("y_stride", "the same of what is written", "cols",
                        [](const Problem& problem) { return problem.dim("cols"); }));
   t.dtypes = converted_dtypes();
-  t.sizes = {{16384, 4096}, {4096, 32000}, {1000, 999}, {4, 131072}};
+  t.sizes = {{{16384, 4096}}, {{4096, 32000}}, {{1000, 999}}, {{4, 131072}}};
+  t.shape = [operation](const Problem& problem) {
+    return ProblemShape(shape_of(operation, problem));
+  };
   t.variants = variants(operation);
   t.naive = Config{"naive", {{"THREADS", 256}}};
   t.tensors = operation.tensors;

@@ -29,8 +29,9 @@ std::int64_t next_power(std::int64_t value) {
 std::vector<int> subgroup_sizes(const DeviceInfo& device) {
   std::vector<int> sizes{0};
   if (!device.subgroup_size_control) return sizes;
-  for (std::uint32_t s = device.min_subgroup_size; s <= device.max_subgroup_size && s > 0; s *= 2) {
-    sizes.push_back(static_cast<int>(s));
+  for (std::uint32_t size = device.min_subgroup_size; size <= device.max_subgroup_size && size > 0;
+       size *= 2) {
+    sizes.push_back(static_cast<int>(size));
   }
   return sizes;
 }
@@ -49,18 +50,18 @@ Constraint whole_waves(const DeviceInfo& device) {
 }
 
 /// What every variant's workgroups must meet.
-std::vector<Constraint> basics(const Problem& problem, const DeviceInfo& device) {
+std::vector<Constraint> basics(const Shape& s, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device);
-  return {storage_constraint(problem.dtype, problem.out_dtype, device),
+  return {storage_constraint(s.in, s.out, device),
           {"workgroup_threads", fmt::format("the device allows {} threads", threads),
            p["THREADS"] <= threads},
           whole_waves(device)};
 }
 
 /// Every row begins where loads may.
-std::vector<Constraint> alignment(const Problem& problem) {
-  const std::int64_t cols = problem.dim("cols");
-  std::vector<Constraint> constraints = stride_constraints(problem);
+std::vector<Constraint> alignment(const Shape& s) {
+  const std::int64_t cols = s.cols;
+  std::vector<Constraint> constraints = stride_constraints(s.strides);
   constraints.insert(
       constraints.begin(),
       {"alignment", fmt::format("VEC must divide cols, {}", cols), cols % p["VEC"] == 0});
@@ -68,8 +69,8 @@ std::vector<Constraint> alignment(const Problem& problem) {
 }
 
 /// Several rows to a workgroup, each with enough to do.
-std::vector<Constraint> several_rows(const Problem& problem, const DeviceInfo& device) {
-  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+std::vector<Constraint> several_rows(const Shape& s, const DeviceInfo& device) {
+  const std::int64_t rows = s.rows, cols = s.cols;
   const std::int64_t groups = most_workgroups(device);
   return {{"rows_of_workgroup",
            fmt::format("ROWS must not exceed THREADS, or the power of 2 behind rows, {}", rows),
@@ -83,8 +84,8 @@ std::vector<Constraint> several_rows(const Problem& problem, const DeviceInfo& d
 
 /// The bounds of results hold for sums that are not too long (kernels/reference/row_error.hpp), and
 /// Mesa's CPU driver ends loops after 65535 rounds.
-Constraint few_rounds(const Problem& problem, const Expression& lanes) {
-  const std::int64_t cols = problem.dim("cols"), most = std::max<std::int64_t>(8, cols / 256);
+Constraint few_rounds(const Shape& s, const Expression& lanes) {
+  const std::int64_t cols = s.cols, most = std::max<std::int64_t>(8, cols / 256);
   return {"rounds",
           fmt::format("a thread must add the elements of a row in at most {} rounds",
                       std::min<std::int64_t>(most, 60000)),
@@ -119,16 +120,16 @@ auto weight_registers(int beside, const auto& held, const auto& c) {
 }
 
 /// Whether compilers find registers for all of it; they need some more than the space demands.
-bool roomy(const Operation& operation, const Problem& problem, const DeviceInfo& device,
-           const Config& c) {
-  const std::int64_t held = vectors_of_thread(problem.dim("cols"), c) * c["VEC"];
-  const std::int64_t weights =
-      operation.registers_beside == 0 ? 0 : weight_registers(operation.registers_beside, held, c);
+bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
+  const std::int64_t held = vectors_of_thread(s.cols, c) * c["VEC"];
+  const std::int64_t weights = s.operation.registers_beside == 0
+                                   ? 0
+                                   : weight_registers(s.operation.registers_beside, held, c);
   // AMD's keep values of additive masks and weights beside those that are held.
   const std::int64_t beside = device.vendor == "AMD" ? held / 2 : 0;
-  const std::int64_t needed = held + beside + weights + operation.statistic_words + 23;
+  const std::int64_t needed = held + beside + weights + s.operation.statistic_words + 23;
   // Many elements that are loaded one by one wait in registers of their own.
-  const auto operands = operation.tensors(problem);
+  const auto& operands = s.tensors;
   const bool two = has(operands, "mask") || has(operands, "residual");
   if (c["VEC"] == 1 && held > 16 && (two || device.vendor == "AMD")) return false;
   return held <= 32 && needed * c["THREADS"] <= register_file(device);
@@ -141,8 +142,7 @@ std::int64_t vectors_of_thread(std::int64_t cols, const Config& c) {
   return ceil_div(cols, std::int64_t{lanes} * (c.has("VEC") ? c["VEC"] : 1));
 }
 
-Alternative held_space(const Operation& operation, const Problem& problem,
-                       const DeviceInfo& device) {
+Alternative held_space(const Shape& s, const DeviceInfo& device) {
   // THREADS  of a workgroup, for ROWS rows: threads that share a row exchange more, but hold less
   // VEC      elements of a load
   // STAY     workgroups for each compute unit that stay and load a row ahead; 0: one for ROWS rows
@@ -150,16 +150,16 @@ Alternative held_space(const Operation& operation, const Problem& problem,
       "held",
       {{"THREADS", thread_counts},
        {"ROWS", row_counts},
-       {"VEC", vector_widths(problem.dtype)},
+       {"VEC", vector_widths(s.in)},
        {"STAY", vectorising_cpu(device) ? std::vector<int>{0} : std::vector<int>{0, 1, 2, 4, 8}}},
-      basics(problem, device)};
+      basics(s, device)};
   add_subgroup(a, device);
-  append(a.constraints, alignment(problem));
-  append(a.constraints, several_rows(problem, device));
-  const std::int64_t cols = problem.dim("cols"), most = most_held(device);
+  append(a.constraints, alignment(s));
+  append(a.constraints, several_rows(s, device));
+  const std::int64_t cols = s.cols, most = most_held(device);
   const std::int64_t file = register_file(device);
   const Expression held = vectors_of(cols, p["THREADS"] / p["ROWS"]) * p["VEC"];
-  const Expression ahead = select(p["STAY"] > 0, ceil_div(held * size_of(problem.dtype), 4), 0);
+  const Expression ahead = select(p["STAY"] > 0, ceil_div(held * size_of(s.in), 4), 0);
   a.constraints.push_back(
       {"held",
        fmt::format("THREADS / ROWS threads must hold a row of {} with at most {} elements each",
@@ -172,45 +172,45 @@ Alternative held_space(const Operation& operation, const Problem& problem,
        vectors_of(cols, p["THREADS"] / p["ROWS"]) <= most_loads});
   a.constraints.push_back(
       {"register_file", fmt::format("a workgroup's rows need more than {} registers", file),
-       (held + weight_registers(operation.registers_beside, held, p) + ahead + 24) * p["THREADS"] <=
+       (held + weight_registers(s.operation.registers_beside, held, p) + ahead + 24) *
+               p["THREADS"] <=
            file});
   return a;
 }
 
-Alternative streamed_space(const Operation&, const Problem& problem, const DeviceInfo& device) {
+Alternative streamed_space(const Shape& s, const DeviceInfo& device) {
   // ITEMS  loads of VEC elements that are in flight in each thread
   Alternative a{"streamed",
                 {{"THREADS", thread_counts},
                  {"ROWS", row_counts},
-                 {"VEC", vector_widths(problem.dtype)},
+                 {"VEC", vector_widths(s.in)},
                  {"ITEMS", {1, 2, 4, 8}}},
-                basics(problem, device)};
+                basics(s, device)};
   add_subgroup(a, device);
-  append(a.constraints, alignment(problem));
-  append(a.constraints, several_rows(problem, device));
+  append(a.constraints, alignment(s));
+  append(a.constraints, several_rows(s, device));
   a.constraints.push_back(loads_in_flight(device));
-  a.constraints.push_back(few_rounds(problem, p["THREADS"] / p["ROWS"]));
+  a.constraints.push_back(few_rounds(s, p["THREADS"] / p["ROWS"]));
   return a;
 }
 
-Alternative split_space(const Operation& operation, const Problem& problem,
-                        const DeviceInfo& device) {
+Alternative split_space(const Shape& s, const DeviceInfo& device) {
   // SPLIT  workgroups for each row; a second launch merges what they found, and writes
   Alternative a{"split",
                 {{"THREADS", thread_counts},
-                 {"VEC", vector_widths(problem.dtype)},
+                 {"VEC", vector_widths(s.in)},
                  {"ITEMS", {1, 2, 4, 8}},
                  {"SPLIT", {2, 4, 8, 16, 32, 64, 128}}},
-                basics(problem, device)};
+                basics(s, device)};
   add_subgroup(a, device);
-  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+  const std::int64_t rows = s.rows, cols = s.cols;
   const std::int64_t groups = most_workgroups(device);
   const auto memory =
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
-  const std::int64_t part_bytes = operation.statistic_words * 4;
-  append(a.constraints, alignment(problem));
+  const std::int64_t part_bytes = s.operation.statistic_words * 4;
+  append(a.constraints, alignment(s));
   a.constraints.push_back(loads_in_flight(device));
-  a.constraints.push_back(few_rounds(problem, p["THREADS"]));
+  a.constraints.push_back(few_rounds(s, p["THREADS"]));
   append(
       a.constraints,
       {{"parts", fmt::format("SPLIT must not exceed THREADS, and SPLIT x VEC not cols, {}", cols),
@@ -222,13 +222,13 @@ Alternative split_space(const Operation& operation, const Problem& problem,
   return a;
 }
 
-Alternative naive_space(const Operation&, const Problem& problem, const DeviceInfo& device) {
+Alternative naive_space(const Shape& s, const DeviceInfo& device) {
   Alternative a{"naive", {{"THREADS", {64, 128, 256, 512}}}, {}};
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
-  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+  const std::int64_t rows = s.rows, cols = s.cols;
   const std::int64_t most = std::min<std::int64_t>(60000, std::max<std::int64_t>(8, cols / 256));
   a.constraints = {
-      storage_constraint(problem.dtype, problem.out_dtype, device),
+      storage_constraint(s.in, s.out, device),
       {"workgroup_threads", fmt::format("the device allows {} threads", threads),
        p["THREADS"] <= threads},
       {"rounds", fmt::format("a thread must add the elements of a row in at most {} rounds", most),
@@ -240,10 +240,9 @@ Alternative naive_space(const Operation&, const Problem& problem, const DeviceIn
 /// Four loads of 16 bytes in each thread, where there are rows enough to keep the device busy; else
 /// more threads. Workgroups of 128 threads and more, or of a wave where rows are few and short: its
 /// threads then load less than 16 bytes.
-std::vector<Config> held_defaults(const Operation& operation, const Problem& problem,
-                                  const DeviceInfo& device) {
-  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
-  const int widest = widest_of(problem);
+std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
+  const std::int64_t rows = s.rows, cols = s.cols;
+  const int widest = widest_of(s.strides, s.in, s.cols);
   const std::int64_t vectors = cols / widest;
   const bool cpu = vectorising_cpu(device), many = rows >= 4 * busy_workgroups(device);
   const std::int64_t least = cpu ? 64 : std::max<std::int64_t>(32, device.subgroup_size);
@@ -262,14 +261,13 @@ std::vector<Config> held_defaults(const Operation& operation, const Problem& pro
                    {"VEC", vec},
                    {"STAY", 0}}};
     add_subgroup(config, device);
-    if (cpu || roomy(operation, problem, device, config)) configs.push_back(std::move(config));
+    if (cpu || roomy(s, device, config)) configs.push_back(std::move(config));
   }
   return configs;
 }
 
-std::vector<Config> streamed_defaults(const Operation&, const Problem& problem,
-                                      const DeviceInfo& device) {
-  const int vec = widest_of(problem);
+std::vector<Config> streamed_defaults(const Shape& s, const DeviceInfo& device) {
+  const int vec = widest_of(s.strides, s.in, s.cols);
   std::vector<Config> configs;
   for (const int threads : {vectorising_cpu(device) ? 32 : 512, 256, 1024}) {
     Config config{"streamed", {{"THREADS", threads}, {"ROWS", 1}, {"VEC", vec}, {"ITEMS", 4}}};
@@ -280,12 +278,11 @@ std::vector<Config> streamed_defaults(const Operation&, const Problem& problem,
 }
 
 /// Where rows are so few that most of the device would be idle, and long enough to share.
-std::vector<Config> split_defaults(const Operation&, const Problem& problem,
-                                   const DeviceInfo& device) {
-  const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
+std::vector<Config> split_defaults(const Shape& s, const DeviceInfo& device) {
+  const std::int64_t rows = s.rows, cols = s.cols;
   const std::int64_t busy = busy_workgroups(device);
   if (vectorising_cpu(device) || 2 * rows > busy || cols < 8192) return {};
-  const int vec = widest_of(problem);
+  const int vec = widest_of(s.strides, s.in, s.cols);
   int split = 2;
   while (split < 128 && rows * split < busy && cols / split > 4096) split *= 2;
   Config config{"split", {{"THREADS", 256}, {"VEC", vec}, {"ITEMS", 4}, {"SPLIT", split}}};
@@ -294,8 +291,8 @@ std::vector<Config> split_defaults(const Operation&, const Problem& problem,
 }
 
 /// Rows shorter than a wave.
-std::vector<Config> naive_defaults(const Operation&, const Problem& problem, const DeviceInfo&) {
-  if (problem.dim("cols") >= 64) return {};
+std::vector<Config> naive_defaults(const Shape& s, const DeviceInfo&) {
+  if (s.cols >= 64) return {};
   return {{"naive", {{"THREADS", 64}}}};
 }
 

@@ -24,9 +24,10 @@ std::optional<std::string> canonical_stride(const std::string& text) {
   return std::to_string(value);
 }
 
-/// Those that a problem has, by name.
-std::vector<std::pair<std::string, std::int64_t>> strides(const Problem& problem) {
-  std::vector<std::pair<std::string, std::int64_t>> list;
+}  // namespace
+
+Strides strides_of(const Problem& problem) {
+  Strides list;
   for (const auto& attribute : problem.attributes) {
     const std::string& name = attribute.first;
     if (name.ends_with("_stride")) list.emplace_back(name, problem.stride(name, 0));
@@ -34,13 +35,15 @@ std::vector<std::pair<std::string, std::int64_t>> strides(const Problem& problem
   return list;
 }
 
-}  // namespace
-
 Attribute stride_attribute(std::string name, std::string help, std::string fallback,
-                           std::int64_t (*packed)(const Problem&)) {
+                           std::function<std::int64_t(const Problem&)> packed) {
   const std::string allowed = fmt::format("a whole number from {} to {}", fallback, most);
-  return {std::move(name), std::move(help), std::move(fallback), {}, allowed, canonical_stride, {},
-          packed};
+  return {.name = std::move(name),
+          .help = std::move(help),
+          .fallback = std::move(fallback),
+          .allowed_text = allowed,
+          .canonical = canonical_stride,
+          .packed = std::move(packed)};
 }
 
 Attribute x_stride_attribute(std::string help) {
@@ -48,31 +51,35 @@ Attribute x_stride_attribute(std::string help) {
                           [](const Problem& problem) { return problem.dim("cols"); });
 }
 
-std::vector<Constraint> stride_constraints(const Problem& problem) {
+std::vector<Constraint> stride_constraints(const Strides& strides) {
   std::vector<Constraint> constraints;
-  for (const auto& [name, stride] : strides(problem)) {
+  for (const auto& [name, stride] : strides) {
     constraints.push_back(
         {name, fmt::format("VEC must divide {}, {}", name, stride), stride % p["VEC"] == 0});
   }
   return constraints;
 }
 
-std::int64_t common_step(const Problem& problem, std::int64_t extent) {
-  for (const auto& named : strides(problem)) extent = std::gcd(extent, named.second);
+std::int64_t common_step(const Strides& strides, std::int64_t extent) {
+  for (const auto& named : strides) extent = std::gcd(extent, named.second);
   return extent;
 }
 
-int widest_of(const Problem& problem) {
-  const std::int64_t step = common_step(problem, problem.dim("cols"));
-  return widest_vector(problem.dtype, step, step);
+int widest_of(const Strides& strides, DType type, std::int64_t cols) {
+  const std::int64_t step = common_step(strides, cols);
+  return widest_vector(type, step, step);
 }
 
-Defines::value_type stride_define(const Problem& problem, std::string_view name,
+Defines::value_type stride_define(const Strides& strides, std::string_view name,
                                   std::int64_t packed) {
   std::string define(name);
   std::transform(define.begin(), define.end(), define.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return {define, std::to_string(problem.stride(name, packed))};
+  std::int64_t said = 0;
+  for (const auto& [known, stride] : strides) {
+    if (known == name && stride != packed) said = stride;
+  }
+  return {define, std::to_string(said)};
 }
 
 }  // namespace greta::kernels

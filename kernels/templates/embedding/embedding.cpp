@@ -36,32 +36,28 @@ Work work(const Problem& problem) {
 }
 
 ElementwiseShape shape(const Problem& problem) {
-  return row_shape(problem.dim("tokens"), problem.dim("dim"), "dim", 1);
-}
-
-std::vector<Argument> arguments(const Problem& problem) {
-  std::vector<Argument> list{OperandArgument{0}, OperandArgument{1}, OperandArgument{2}};
-  for (const char* name : {"tokens", "vocabulary", "dim"}) {
-    list.emplace_back(static_cast<std::uint32_t>(problem.dim(name)));
-  }
-  return list;
+  ElementwiseShape shape = row_shape(problem, problem.dim("tokens"), problem.dim("dim"), "dim", 1);
+  shape.arguments = {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}};
+  add_extents(shape.arguments, problem, {"tokens", "vocabulary", "dim"});
+  return shape;
 }
 
 }  // namespace
 
-KernelTemplate make_embedding() {
-  KernelTemplate t;
+Operation make_embedding() {
+  Operation t;
   t.name = "embedding";
   t.summary = "rows of a table that ids name";
   t.bound = "none where types agree, else the output's rounding";
   t.out_of_range = "an id below 0, or not below vocabulary, gives a row of NaN";
-  t.dimensions = {{"tokens", "ids"}, {"vocabulary", "rows of the table"}, {"dim", "its columns"}};
+  t.dimensions = {run_time_tokens("ids"),
+                  {.name = "vocabulary", .help = "rows of the table"},
+                  {.name = "dim", .help = "its columns"}};
   t.dtypes = converted_dtypes();
-  t.sizes = {{4096, 128256, 4096}, {1, 128256, 4096}, {100, 1000, 1001}};
-  t.variants = {elementwise_variant(
-      {"embedding/gather",
-       "a thread takes ITEMS vectors of VEC neighbours, after the ids of their rows", shape,
-       nullptr, arguments})};
+  t.sizes = {{{4096, 128256, 4096}}, {{1, 128256, 4096}}, {{100, 1000, 1001}}};
+  set_elementwise(t, "embedding/gather",
+                  "a thread takes ITEMS vectors of VEC neighbours, after the ids of their rows",
+                  shape);
   t.work = work;
   t.tensors = tensors;
   t.input = input;

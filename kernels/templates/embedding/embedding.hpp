@@ -1,10 +1,10 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
 /// Rows of a table that ids name.
-KernelTemplate make_embedding();
+Operation make_embedding();
 
 }  // namespace greta::kernels

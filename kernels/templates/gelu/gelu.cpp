@@ -19,36 +19,31 @@ Work work(const Problem& problem) {
 }
 
 ElementwiseShape shape(const Problem& problem) {
-  return flat_shape(problem.dim("rows") * problem.dim("cols"), 1);
-}
-
-Defines defines(const Problem& problem) {
-  return {{"EXACT", problem.attribute("form", "tanh") == "erf" ? "1" : "0"}};
-}
-
-std::vector<Argument> arguments(const Problem& problem) {
-  const auto count = static_cast<std::uint64_t>(problem.dim("rows") * problem.dim("cols"));
-  return {OperandArgument{0}, OperandArgument{1}, count};
+  const std::int64_t count = problem.dim("rows") * problem.dim("cols");
+  ElementwiseShape shape = flat_shape(problem, count, 1);
+  shape.defines = {{"EXACT", problem.attribute("form", "tanh") == "erf" ? "1" : "0"}};
+  shape.arguments = {OperandArgument{0}, OperandArgument{1}, static_cast<std::uint64_t>(count)};
+  return shape;
 }
 
 }  // namespace
 
-KernelTemplate make_gelu() {
-  KernelTemplate t;
+Operation make_gelu() {
+  Operation t;
   t.name = "gelu";
   t.summary = "activation x/2 (1 + erf(x / sqrt(2))), or its approximation with tanh";
   t.bound =
       "that of its evaluation in f32 (exp within 3 + 2|x| ulp and ten roundings), and the output's "
       "rounding";
-  t.dimensions = {{"rows", "rows of x"}, {"cols", "columns of x"}};
+  t.dimensions = {run_time_rows("rows of x"), {.name = "cols", .help = "columns of x"}};
   t.attributes = {
-      {"form", "how it is defined", "tanh", {"tanh", "erf"}, "", nullptr, {}},
+      {.name = "form", .help = "how it is defined", .fallback = "tanh", .allowed = {"tanh", "erf"}},
   };
   t.dtypes = converted_dtypes();
-  t.sizes = {{4096, 11008}, {1, 11008}, {1000, 1001}};
-  t.variants = {elementwise_variant(
-      {"gelu/flat", "a thread takes ITEMS vectors of VEC neighbours, whatever row they are in",
-       shape, defines, arguments})};
+  t.sizes = {{{4096, 11008}}, {{1, 11008}}, {{1000, 1001}}};
+  set_elementwise(t, "gelu/flat",
+                  "a thread takes ITEMS vectors of VEC neighbours, whatever row they are in",
+                  shape);
   t.work = work;
   t.tensors = tensors;
   t.input = random_activations;

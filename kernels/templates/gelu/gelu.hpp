@@ -1,10 +1,10 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
 /// x times the share of a normal distribution below x.
-KernelTemplate make_gelu();
+Operation make_gelu();
 
 }  // namespace greta::kernels

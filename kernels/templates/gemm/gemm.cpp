@@ -67,8 +67,8 @@ Problem stand_in(const Problem& problem, double fraction) {
 
 }  // namespace
 
-KernelTemplate make_gemm() {
-  KernelTemplate t;
+Operation make_gemm() {
+  Operation t;
   t.name = "gemm";
   t.summary = "matrix product, C = act(alpha * A B + bias + residual + beta * C)";
   t.bound =
@@ -76,41 +76,41 @@ KernelTemplate make_gemm() {
       "times each term of the epilogue; an activation's Lipschitz constant times that; the "
       "output's "
       "rounding";
-  t.dimensions = {{"m", "rows of C"}, {"n", "columns of C"}, {"k", "length of the dot products"}};
+  t.dimensions = {
+      {.name = "m",
+       .help = "rows of C",
+       // Kernels for few rows are compiled for their number, and m says how a transposed A is read.
+       .at_run_time = RunTimeExtent{.exact_to = 8, .exact_with = {"layout", "tn"}}},
+      {.name = "n", .help = "columns of C"},
+      {.name = "k", .help = "length of the dot products"}};
   t.attributes = {
-      {"layout",
-       "how A and B are stored: n as they are, t transposed",
-       "nn",
-       {"nn", "nt", "tn"},
-       "",
-       nullptr,
-       {}},
-      {"epilogue",
-       "what is fused behind the product",
-       "none",
-       {},
-       "none, or a comma list of bias, residual and one of silu and gelu",
-       gemm::canonical_epilogue,
-       {"none", "bias", "residual", "silu", "gelu", "bias,silu", "residual,gelu", "bias,residual",
-        "bias,residual,silu", "bias,residual,gelu"}},
-      {"alpha",
-       "factor of the product",
-       "1",
-       {},
-       "a finite number",
-       canonical_number,
-       {"1", "-0.5"}},
-      {"beta", "factor of C's old value", "0", {}, "a finite number", canonical_number, {"0", "2"}},
+      {.name = "layout",
+       .help = "how A and B are stored: n as they are, t transposed",
+       .fallback = "nn",
+       .allowed = {"nn", "nt", "tn"}},
+      {.name = "epilogue",
+       .help = "what is fused after the product",
+       .fallback = "none",
+       .allowed_text = "none, or a comma list of bias, residual and one of silu and gelu",
+       .canonical = gemm::canonical_epilogue,
+       .examples = {"none", "bias", "residual", "silu", "gelu", "bias,silu", "residual,gelu",
+                    "bias,residual", "bias,residual,silu", "bias,residual,gelu"}},
+      number_attribute("alpha", "factor of the product", "1", {"1", "-0.5"}),
+      number_attribute("beta", "factor of C's old value", "0", {"0", "2"}),
   };
   t.dtypes = {{DType::f32, DType::f32},
               {DType::f16, DType::f16},
               {DType::f16, DType::f32},
               {DType::bf16, DType::bf16},
               {DType::bf16, DType::f32}};
-  t.sizes = {
-      {4096, 4096, 4096}, {1, 4096, 4096}, {16, 4096, 4096}, {1000, 1001, 999}, {64, 64, 65536}};
+  t.sizes = {{{4096, 4096, 4096}},
+             {{1, 4096, 4096}},
+             {{16, 4096, 4096}},
+             {{1000, 1001, 999}},
+             {{64, 64, 65536}}};
   t.variants = {gemm::gemv(), gemm::naive(), gemm::matrix(), gemm::tiled(), gemm::split_k()};
   t.naive = Config{"naive", {{"THREADS", 256}}};
+  t.shape = [](const Problem& problem) { return ProblemShape(gemm::shape_of(problem)); };
   t.work = work;
   t.harden = gemm::harden;
   t.tensors = tensors;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
@@ -10,6 +10,6 @@ namespace greta::kernels {
 /// `layout` says how A and B are stored: n as op(A) or op(B), t transposed (tn: A is k x m; nt: B
 /// is n x k). With beta = 0, C is not read. silu(x) = x / (1 + e^-x); gelu is the tanh form,
 /// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-KernelTemplate make_gemm();
+Operation make_gemm();
 
 }  // namespace greta::kernels

@@ -189,8 +189,9 @@ std::vector<Division> divisions(const Shape& shape, const Config& c) {
 }  // namespace
 
 Variant gemv() {
-  return make_variant<space, plan, defaults, divisions>(
-      "gemv", "few rows, bound by reading B once: a workgroup computes some columns of all rows");
+  return make_variant<Shape>(
+      "gemv", "few rows, bound by reading B once: a workgroup computes some columns of all rows",
+      space, plan, defaults, divisions);
 }
 
 }  // namespace greta::kernels::gemm

@@ -219,8 +219,9 @@ Variant matrix() {
   constexpr auto any_defaults = [](const Shape& shape, const DeviceInfo& device) {
     return cooperative(device) ? cooperative_defaults(shape, device) : defaults(shape, device);
   };
-  Variant variant = make_variant<any_space, any_plan, any_defaults, divisions_of_tiles>(
-      "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups");
+  Variant variant = make_variant<Shape>(
+      "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups", any_space,
+      any_plan, any_defaults, divisions_of_tiles);
   variant.kernels_by = "INSTR";
   return variant;
 }

@@ -48,8 +48,9 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 }  // namespace
 
 Variant naive() {
-  return make_variant<space, plan, defaults, divisions>(
-      "naive", "the yardstick, and C or K too small for tiles: a thread computes one element");
+  return make_variant<Shape>(
+      "naive", "the yardstick, and C or K too small for tiles: a thread computes one element",
+      space, plan, defaults, divisions);
 }
 
 }  // namespace greta::kernels::gemm

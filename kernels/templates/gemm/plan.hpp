@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "kernels/templates/common/plan.hpp"
 #include "kernels/templates/gemm/shape.hpp"
 

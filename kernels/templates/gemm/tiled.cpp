@@ -234,8 +234,9 @@ Variant tiled() {
   constexpr auto whole = [](const Shape& shape, const DeviceInfo& device) {
     return space(shape, device, false);
   };
-  return make_variant<whole, plan, defaults, divisions_of_tiles>(
-      "tiled", "on vector units: a workgroup computes a tile of C from shared memory");
+  return make_variant<Shape>("tiled",
+                             "on vector units: a workgroup computes a tile of C from shared memory",
+                             whole, plan, defaults, divisions_of_tiles);
 }
 
 // It has no defaults of its own: the tiles' are cut along K where they are too few.
@@ -244,8 +245,9 @@ Variant split_k() {
     return space(shape, device, true);
   };
   constexpr auto none = [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; };
-  return make_variant<split, plan, none, divisions_of_tiles>(
-      "split_k", "as tiled, for a slice of K; a second launch adds the slices");
+  return make_variant<Shape>("split_k",
+                             "as tiled, for a slice of K; a second launch adds the slices", split,
+                             plan, none, divisions_of_tiles);
 }
 
 }  // namespace greta::kernels::gemm

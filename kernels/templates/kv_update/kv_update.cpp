@@ -13,14 +13,14 @@
 namespace greta::kernels {
 namespace {
 
-std::int64_t packed(const Problem& problem) {
+std::int64_t packed_stride(const Problem& problem) {
   return problem.dim("kv_heads") * problem.dim("dim");
 }
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), heads = problem.dim("kv_heads");
   const std::int64_t dim = problem.dim("dim"), slots = heads * problem.dim("capacity");
-  const std::int64_t stride = problem.stride("kv_stride", packed(problem));
+  const std::int64_t stride = problem.stride("kv_stride", packed_stride(problem));
   return {{"K", Role::input, problem.dtype, tokens, heads * dim, stride},
           {"V", Role::input, problem.dtype, tokens, heads * dim, stride},
           {"position", Role::input, DType::i32, 1, 1},
@@ -54,9 +54,8 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 Result<void> check(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), capacity = problem.dim("capacity");
   if (capacity < tokens) {
-    return Failure{Status::invalid_argument,
-                   fmt::format("--capacity {}: must be at least the {} tokens", capacity, tokens),
-                   {}};
+    return bad_field("capacity", std::to_string(capacity),
+                     fmt::format("must be at least the {} tokens", tokens));
   }
   auto counted = check_count(problem, "kv_heads", {"tokens", "kv_heads"});
   return counted ? check_count(problem, "capacity", {"capacity", "kv_heads"}) : counted;
@@ -71,26 +70,18 @@ Work work(const Problem& problem) {
 }
 
 ElementwiseShape shape(const Problem& problem) {
-  return row_shape(problem.dim("tokens") * problem.dim("kv_heads"), problem.dim("dim"), "dim", 2);
-}
-
-Defines defines(const Problem& problem) {
-  return {stride_define(problem, "kv_stride", packed(problem))};
-}
-
-std::vector<Argument> arguments(const Problem& problem) {
-  std::vector<Argument> list;
-  for (std::size_t tensor = 0; tensor < 5; ++tensor) list.emplace_back(OperandArgument{tensor});
-  for (const char* name : {"tokens", "kv_heads", "dim", "capacity"}) {
-    list.emplace_back(static_cast<std::uint32_t>(problem.dim(name)));
-  }
-  return list;
+  ElementwiseShape shape = row_shape(problem, problem.dim("tokens") * problem.dim("kv_heads"),
+                                     problem.dim("dim"), "dim", 2);
+  shape.defines = {stride_define(shape.strides, "kv_stride", packed_stride(problem))};
+  for (std::size_t i = 0; i < 5; ++i) shape.arguments.emplace_back(OperandArgument{i});
+  add_extents(shape.arguments, problem, {"tokens", "kv_heads", "dim", "capacity"});
+  return shape;
 }
 
 }  // namespace
 
-KernelTemplate make_kv_update() {
-  KernelTemplate t;
+Operation make_kv_update() {
+  Operation t;
   t.name = "kv_update";
   t.summary = "appends new keys and values to their caches";
   t.bound =
@@ -99,17 +90,18 @@ KernelTemplate make_kv_update() {
   t.out_of_range =
       "token i goes to slot position + i; a token whose slot is below 0, or not below capacity, is "
       "left out";
-  t.dimensions = {{"tokens", "tokens that are appended"},
-                  {"kv_heads", "heads of keys and values"},
-                  {"dim", "elements of a head"},
-                  {"capacity", "tokens that the caches hold", 1, 2147483647, "", {160, 168, 200}}};
-  t.attributes = {stride_attribute(
-      "kv_stride", "elements from one token to the next, of K and of V", "kv_heads x dim", packed)};
+  t.dimensions = {
+      run_time_tokens("tokens that are appended"),
+      {.name = "kv_heads", .help = "heads of keys and values"},
+      {.name = "dim", .help = "elements of a head"},
+      {.name = "capacity", .help = "tokens that the caches hold", .examples = {160, 168, 200}}};
+  t.attributes = {stride_attribute("kv_stride",
+                                   "elements from one token to the next, of K and of V",
+                                   "kv_heads x dim", packed_stride)};
   t.dtypes = converted_dtypes();
-  t.sizes = {{4096, 32, 128, 8192}, {1, 32, 128, 2048}, {16, 8, 80, 2048}, {7, 3, 5, 100}};
-  t.variants = {elementwise_variant(
-      {"kv_update/append", "a thread takes ITEMS vectors of the keys and the same of the values",
-       shape, defines, arguments})};
+  t.sizes = {{{4096, 32, 128, 8192}}, {{1, 32, 128, 2048}}, {{16, 8, 80, 2048}}, {{7, 3, 5, 100}}};
+  set_elementwise(t, "kv_update/append",
+                  "a thread takes ITEMS vectors of the keys and the same of the values", shape);
   t.check = check;
   t.work = work;
   t.tensors = tensors;

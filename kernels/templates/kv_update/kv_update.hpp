@@ -1,10 +1,10 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
 /// New keys and values are appended to their caches.
-KernelTemplate make_kv_update();
+Operation make_kv_update();
 
 }  // namespace greta::kernels

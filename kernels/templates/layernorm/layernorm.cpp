@@ -25,8 +25,8 @@ Work work(const Problem& problem) {
 
 }  // namespace
 
-KernelTemplate make_layernorm() {
-  KernelTemplate t = rows::start_template(
+Operation make_layernorm() {
+  Operation t = rows::start_template(
       {"layernorm", tensors, nullptr, rows::epsilon, 3, 1},
       {rows::affine_attribute("what scales and shifts", {"weight_bias", "weight", "none"}),
        rows::epsilon_attribute()});

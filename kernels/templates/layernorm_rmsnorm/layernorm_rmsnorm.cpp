@@ -27,8 +27,8 @@ Work work(const Problem& problem) {
 
 }  // namespace
 
-KernelTemplate make_layernorm_rmsnorm() {
-  KernelTemplate t = rows::start_template(
+Operation make_layernorm_rmsnorm() {
+  Operation t = rows::start_template(
       {"layernorm_rmsnorm", tensors, nullptr, rows::epsilon, 3, 2, false},
       {rows::affine_attribute("what scales and shifts", {"weight_bias", "weight", "none"}),
        rows::epsilon_attribute()});

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
@@ -8,6 +8,6 @@ namespace greta::kernels {
 /// weight + bias: the rmsnorm of the layernorm of each row of a row-major matrix of rows x
 /// cols. weight, bias and gain are 1 x cols; y is f32. affine=weight leaves out the bias, none all
 /// three. Squares and their sums are f32: distances from the mean should stay below 1e17.
-KernelTemplate make_layernorm_rmsnorm();
+Operation make_layernorm_rmsnorm();
 
 }  // namespace greta::kernels

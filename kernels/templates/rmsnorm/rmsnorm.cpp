@@ -23,8 +23,8 @@ Work work(const Problem& problem) {
 
 }  // namespace
 
-KernelTemplate make_rmsnorm() {
-  KernelTemplate t =
+Operation make_rmsnorm() {
+  Operation t =
       rows::start_template({"rmsnorm", tensors, nullptr, rows::epsilon, 1, 1},
                            {rows::affine_attribute("whether there is a weight", {"weight", "none"}),
                             rows::epsilon_attribute()});

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
 /// Y = X / sqrt(mean of X^2 + epsilon) * weight of each row of a row-major matrix of
 /// rows x cols; weight is 1 x cols. Squares and their sum are f32: elements of f32 and bf16 should
 /// stay below 1e17.
-KernelTemplate make_rmsnorm();
+Operation make_rmsnorm();
 
 }  // namespace greta::kernels

@@ -17,10 +17,10 @@ bool half(const Problem& problem) {
 }
 
 bool in_place(const Problem& problem) {
-  return problem.attribute("output", "new") == "in_place";
+  return problem.attribute("place", "out") == "in";
 }
 
-std::int64_t packed(const Problem& problem) {
+std::int64_t packed_stride(const Problem& problem) {
   return problem.dim("heads") * problem.dim("dim");
 }
 
@@ -28,10 +28,10 @@ std::int64_t packed(const Problem& problem) {
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), dim = problem.dim("dim");
   const std::int64_t rows = tokens * problem.dim("heads");
-  const std::int64_t stride = problem.stride("x_stride", packed(problem));
+  const std::int64_t stride = problem.stride("x_stride", packed_stride(problem));
   const Role role = in_place(problem) ? Role::input_output : Role::input;
   TensorSpec x{"x", role, problem.dtype, rows, dim};
-  if (stride > 0) x = {"x", role, problem.dtype, tokens, packed(problem), stride};
+  if (stride > 0) x = {"x", role, problem.dtype, tokens, packed_stride(problem), stride};
   std::vector<TensorSpec> list{
       x,
       {"positions", Role::input, DType::i32, 1, tokens},
@@ -54,8 +54,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 Result<void> check(const Problem& problem) {
   const std::int64_t dim = problem.dim("dim");
   if (dim % 2 != 0) {
-    return Failure{
-        Status::invalid_argument, fmt::format("--dim {}: must be even, for pairs", dim), {}};
+    return bad_field("dim", std::to_string(dim), "must be even, for pairs");
   }
   return check_count(problem, "heads", {"tokens", "heads"});
 }
@@ -74,8 +73,14 @@ Work work(const Problem& problem) {
 ElementwiseShape shape(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), heads = problem.dim("heads");
   const std::int64_t run = problem.dim("dim") / (half(problem) ? 2 : 1);
-  ElementwiseShape shape =
-      row_shape(tokens * heads, run, half(problem) ? "dim / 2" : "dim", half(problem) ? 2 : 1);
+  ElementwiseShape shape = row_shape(problem, tokens * heads, run,
+                                     half(problem) ? "dim / 2" : "dim", half(problem) ? 2 : 1);
+  const auto x = stride_define(shape.strides, "x_stride", packed_stride(problem));
+  shape.defines = {
+      {"HALF", half(problem) ? "1" : "0"}, x, {"OUT_STRIDE", in_place(problem) ? x.second : "0"}};
+  shape.arguments = {OperandArgument{0}, OperandArgument{1}, OperandArgument{2},
+                     OperandArgument{in_place(problem) ? std::size_t{0} : std::size_t{3}}};
+  add_extents(shape.arguments, problem, {"tokens", "heads", "dim", "positions"});
   shape.least_width = half(problem) ? 1 : 2;
   shape.most_items = heads;
   shape.items_name = "heads";
@@ -90,52 +95,45 @@ ElementwiseShape shape(const Problem& problem) {
   return shape;
 }
 
-Defines defines(const Problem& problem) {
-  const auto x = stride_define(problem, "x_stride", packed(problem));
-  return {
-      {"HALF", half(problem) ? "1" : "0"}, x, {"OUT_STRIDE", in_place(problem) ? x.second : "0"}};
-}
-
-std::vector<Argument> arguments(const Problem& problem) {
-  const OperandArgument out{in_place(problem) ? std::size_t{0} : std::size_t{3}};
-  std::vector<Argument> list{OperandArgument{0}, OperandArgument{1}, OperandArgument{2}, out};
-  for (const char* name : {"tokens", "heads", "dim", "positions"}) {
-    list.emplace_back(static_cast<std::uint32_t>(problem.dim(name)));
-  }
-  return list;
-}
-
 }  // namespace
 
-KernelTemplate make_rope() {
-  KernelTemplate t;
+Operation make_rope() {
+  Operation t;
   t.name = "rope";
   t.summary = "rotary position embedding, by a table of cosines and sines";
   t.bound = "two roundings of 2^-24 of |a cos| + |b sin|, and the output's rounding";
   t.out_of_range = "a token whose position is below 0, or not below positions, becomes NaN";
-  t.dimensions = {
-      {"tokens", "tokens of x"},
-      {"heads", "heads of a token"},
-      {"dim", "elements of a head, even", 2, 2147483646, "", {2, 6, 64, 80, 128, 40}},
-      {"positions", "positions that the table has", 1, 2147483647, "4096", {1, 7, 300}}};
+  t.dimensions = {run_time_tokens("tokens of x"),
+                  {.name = "heads", .help = "heads of a token"},
+                  {.name = "dim",
+                   .help = "elements of a head, even",
+                   .least = 2,
+                   .most = 2147483646,
+                   .examples = {2, 6, 64, 80, 128, 40}},
+                  {.name = "positions",
+                   .help = "positions that the table has",
+                   .fallback = "4096",
+                   .examples = {1, 7, 300}}};
   t.attributes = {
-      {"style",
-       "what is a pair: elements 2i and 2i + 1, or i and i + dim / 2",
-       "interleaved",
-       {"interleaved", "half"},
-       "",
-       nullptr,
-       {}},
-      {"output", "where the result goes", "new", {"new", "in_place"}, "", nullptr, {}},
+      {.name = "style",
+       .help = "what is a pair: elements 2i and 2i + 1, or i and i + dim / 2",
+       .fallback = "interleaved",
+       .allowed = {"interleaved", "half"}},
+      {.name = "place",
+       .help = "out: the result has memory of its own; in: it is x's",
+       .fallback = "out",
+       .allowed = {"out", "in"}},
       stride_attribute("x_stride", "elements from one token of x to the next", "heads x dim",
-                       packed),
+                       packed_stride),
   };
+  t.renamed = {{"output", "in_place", "place", "in"}, {"output", "new", "place", "out"}};
   t.dtypes = {{DType::f16, DType::f16}, {DType::bf16, DType::bf16}, {DType::f32, DType::f32}};
-  t.sizes = {{4096, 32, 128, 4096}, {1, 32, 128, 131072}, {100, 6, 80, 4096}, {7, 3, 6, 100}};
-  t.variants = {elementwise_variant(
-      {"rope/heads",
-       "a thread takes the same columns of ITEMS heads of a token, whose angles it reads once",
-       shape, defines, arguments})};
+  t.sizes = {
+      {{4096, 32, 128, 4096}}, {{1, 32, 128, 131072}}, {{100, 6, 80, 4096}}, {{7, 3, 6, 100}}};
+  set_elementwise(
+      t, "rope/heads",
+      "a thread takes the same columns of ITEMS heads of a token, whose angles it reads once",
+      shape);
   t.check = check;
   t.work = work;
   t.tensors = tensors;

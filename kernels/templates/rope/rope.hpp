@@ -1,10 +1,10 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
 /// Rotary position embedding.
-KernelTemplate make_rope();
+Operation make_rope();
 
 }  // namespace greta::kernels

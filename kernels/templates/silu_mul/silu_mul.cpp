@@ -27,44 +27,40 @@ Work work(const Problem& problem) {
 
 ElementwiseShape shape(const Problem& problem) {
   const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
-  return packed(problem) ? row_shape(rows, cols, "cols", 2) : flat_shape(rows * cols, 2);
-}
-
-Defines defines(const Problem& problem) {
-  return {{"PACKED", packed(problem) ? "1" : "0"}};
-}
-
-std::vector<Argument> arguments(const Problem& problem) {
-  const std::int64_t cols = problem.dim("cols");
-  const auto count = static_cast<std::uint64_t>(problem.dim("rows") * cols);
-  if (!packed(problem)) return {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}, count};
-  return {OperandArgument{0}, OperandArgument{1}, count, static_cast<std::uint32_t>(cols)};
+  const auto count = static_cast<std::uint64_t>(rows * cols);
+  ElementwiseShape shape = packed(problem) ? row_shape(problem, rows, cols, "cols", 2)
+                                           : flat_shape(problem, rows * cols, 2);
+  shape.defines = {{"PACKED", packed(problem) ? "1" : "0"}};
+  shape.arguments = {OperandArgument{0}, OperandArgument{1}};
+  if (packed(problem)) {
+    shape.arguments.insert(shape.arguments.end(), {count, static_cast<std::uint32_t>(cols)});
+  } else {
+    shape.arguments.insert(shape.arguments.end(), {OperandArgument{2}, count});
+  }
+  return shape;
 }
 
 }  // namespace
 
-KernelTemplate make_silu_mul() {
-  KernelTemplate t;
+Operation make_silu_mul() {
+  Operation t;
   t.name = "silu_mul";
   t.summary = "gated activation, out = silu(gate) * up";
   t.bound =
       "that of silu's evaluation in f32 times |up|, 2^-24 for the product, and the output's "
       "rounding";
-  t.dimensions = {{"rows", "rows of out"}, {"cols", "columns of out"}};
+  t.dimensions = {run_time_rows("rows of out"), {.name = "cols", .help = "columns of out"}};
   t.attributes = {
-      {"layout",
-       "gate and up: separate tensors, or packed into one whose rows hold gate, then up",
-       "separate",
-       {"separate", "packed"},
-       "",
-       nullptr,
-       {}},
+      {.name = "layout",
+       .help = "gate and up: separate tensors, or packed into one whose rows hold gate, then up",
+       .fallback = "separate",
+       .allowed = {"separate", "packed"}},
   };
   t.dtypes = converted_dtypes();
-  t.sizes = {{4096, 11008}, {1, 11008}, {1000, 1001}};
-  t.variants = {elementwise_variant(
-      {"silu_mul/flat", "a thread takes ITEMS vectors of VEC neighbours, whatever row they are in",
-       shape, defines, arguments})};
+  t.sizes = {{{4096, 11008}}, {{1, 11008}}, {{1000, 1001}}};
+  set_elementwise(t, "silu_mul/flat",
+                  "a thread takes ITEMS vectors of VEC neighbours, whatever row they are in",
+                  shape);
   t.work = work;
   t.tensors = tensors;
   t.input = random_activations;

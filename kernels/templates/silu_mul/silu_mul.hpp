@@ -1,10 +1,10 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
 /// out = silu(gate) * up: the gated activation of feed-forward layers.
-KernelTemplate make_silu_mul();
+Operation make_silu_mul();
 
 }  // namespace greta::kernels

@@ -33,11 +33,8 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 
 Result<void> check(const Problem& problem) {
   if (!in_place(problem)) return {};
-  const auto refuse = [](std::string message) {
-    return Failure{Status::invalid_argument, std::move(message), {}};
-  };
   if (problem.dtype != problem.out_dtype) {
-    return refuse("--place in: needs an output of the input's type, or --place out");
+    return bad_field("place", "in", "needs an output of the input's type");
   }
   const auto stride = [&problem](const char* name) {
     const std::int64_t cols = problem.dim("cols");
@@ -45,7 +42,8 @@ Result<void> check(const Problem& problem) {
   };
   const std::int64_t x = stride("x_stride"), y = stride("y_stride");
   if (x == y) return {};
-  return refuse(fmt::format("--y_stride {}: with --place in, must be x_stride, {}", y, x));
+  return bad_field("y_stride", std::to_string(y),
+                   fmt::format("must be x_stride, {}, where place is in", x));
 }
 
 float scale(const Problem& problem) {
@@ -117,31 +115,19 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 
 }  // namespace
 
-KernelTemplate make_softmax() {
-  KernelTemplate t = rows::start_template(
+Operation make_softmax() {
+  Operation t = rows::start_template(
       {"softmax", tensors, defines, scale, 2, 0},
-      {{"scale",
-        "factor of the elements",
-        "1",
-        {},
-        "a finite number",
-        canonical_number,
-        {"1", "0.125", "-1.7"}},
-       {"mask",
-        "what a row sees: all of it; causal: columns up to row mod cols; additive: a "
-        "tensor is added",
-        "none",
-        {"none", "causal", "additive"},
-        "",
-        nullptr,
-        {}},
-       {"place",
-        "out: Y has memory of its own; in: it is X's",
-        "out",
-        {"out", "in"},
-        "",
-        nullptr,
-        {}}});
+      {number_attribute("scale", "factor of the elements", "1", {"1", "0.125", "-1.7"}),
+       {.name = "mask",
+        .help = "what a row sees: all of it; causal: columns up to row mod cols; additive: a "
+                "tensor is added",
+        .fallback = "none",
+        .allowed = {"none", "causal", "additive"}},
+       {.name = "place",
+        .help = "out: Y has memory of its own; in: it is X's",
+        .fallback = "out",
+        .allowed = {"out", "in"}}});
   t.summary = "softmax of each row, Y = softmax(scale * X + mask)";
   t.bound =
       "(6 + 3 |d|) 2u of an exponential whose distance to the row's largest element is d; the mean "

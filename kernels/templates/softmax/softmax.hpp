@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 
 namespace greta::kernels {
 
@@ -11,6 +11,6 @@ namespace greta::kernels {
 /// A row of which nothing is visible, or that is -inf throughout, gives zeros. Elements that are
 /// +inf share the row's 1 evenly. A row with a visible NaN is NaN. Scaled elements are f32: what
 /// f32 can't hold counts as infinite.
-KernelTemplate make_softmax();
+Operation make_softmax();
 
 }  // namespace greta::kernels

@@ -54,13 +54,10 @@ void read_head(const std::string& line, Capture& capture) {
   capture.greta_version = member<std::string>(head, "greta");
 }
 
-CapturedProblem read_problem(const std::string& line) {
+CapturedProblem read_problem(const std::string& line, const Catalog& catalog) {
   const json object = object_of(line);
-  auto problem = Problem::parse(member<std::string>(object, "problem"));
+  auto problem = catalog.read(member<std::string>(object, "problem"));
   if (!problem) throw BadLine{problem.failure().message};
-  const KernelTemplate* const kernel = find_template(problem->op);
-  if (kernel == nullptr) throw BadLine{fmt::format("no operation {}", problem->op)};
-  if (auto good = check_problem(*kernel, *problem); !good) throw BadLine{good.failure().message};
   CapturedProblem captured{*std::move(problem), member<std::uint64_t>(object, "count"),
                            member<double>(object, "device_us")};
   if (captured.count == 0) throw BadLine{"\"count\" must be at least 1"};
@@ -124,7 +121,7 @@ Result<void> write_capture(const std::filesystem::path& file, const Capture& cap
   return io_failure(file, error ? error.message() : "can't be written");
 }
 
-Result<Capture> read_capture(const std::filesystem::path& file) {
+Result<Capture> read_capture(const std::filesystem::path& file, const Catalog& catalog) {
   auto text = read_file(file, most_capture_bytes);
   if (!text) return text.failure();
   std::istringstream in(*std::move(text));
@@ -138,7 +135,7 @@ Result<Capture> read_capture(const std::filesystem::path& file) {
         read_head(line, capture);
         continue;
       }
-      capture.problems.push_back(read_problem(line));
+      capture.problems.push_back(read_problem(line, catalog));
       if (!seen.insert(capture.problems.back().problem.key()).second) {
         throw BadLine{"its problem was there before"};
       }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/model/problem.hpp"
+#include "kernels/catalog.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta::runtime {
@@ -42,6 +42,6 @@ Capture captured(Runtime& runtime);
 Result<void> write_capture(const std::filesystem::path& file, const Capture& capture);
 /// Reads a capture. Every line is checked; a failure names the file, the line and what is wrong
 /// there. Problems must be such as the catalog's operations take.
-Result<Capture> read_capture(const std::filesystem::path& file);
+Result<Capture> read_capture(const std::filesystem::path& file, const Catalog& catalog);
 
 }  // namespace greta::runtime

@@ -104,7 +104,7 @@ Result<void> set_affine(Problem& problem, const NormOptions& options, std::strin
 Result<void> Operations::start(const Problem& problem, std::span<const Tensor> operands) {
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i]) continue;
-    const auto specs = find_template(problem.op)->tensors(problem);
+    const auto specs = catalog().at(problem.op).tensors(problem);
     return refused(problem.op, specs.at(i).name + " is missing");
   }
   return run(problem, operands);
@@ -169,7 +169,7 @@ Result<void> Operations::rope(const Tensor& x, const Tensor& positions, const Te
                                 {"positions", rows_of(table)}});
   if (pairs == RopePairs::half) set(problem, "style", "half");
   const bool in_place = out.same_view(x);
-  if (in_place) set(problem, "output", "in_place");
+  if (in_place) set(problem, "place", "in");
   set_stride(problem, "x_stride", x, 2);
   const std::array operands{x, positions, table, out};
   return start(problem, std::span(operands).first(in_place ? 3 : 4));
@@ -219,8 +219,8 @@ Result<void> Operations::attention(const Tensor& q, const Tensor& k, const Tenso
                                 {"kv_heads", k.shape()[key_rank - 3]},
                                 {"q", q.shape()[rank - 3]},
                                 {"kv", k.shape()[key_rank - 2]},
-                                {"dim", q.shape()[rank - 1]},
-                                {"causal", options.causal ? 1 : 0}});
+                                {"dim", q.shape()[rank - 1]}});
+  if (options.causal) set(problem, "mask", "causal");
   if (options.scale) set(problem, "scale", number(*options.scale));
   set_stride(problem, "q_stride", q, 2);
   return start(problem, std::array{q, k, v, lengths, out});

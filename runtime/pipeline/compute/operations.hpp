@@ -3,7 +3,7 @@
 #include <optional>
 #include <span>
 
-#include "kernels/model/problem.hpp"
+#include "kernels/catalog.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/compute/tensor.hpp"
 
@@ -96,9 +96,11 @@ class Operations {
 
   /// Copies elements. Both are contiguous, of one type and as many elements; they don't overlap.
   virtual Result<void> copy(const Tensor& to, const Tensor& from) = 0;
-  /// Runs a problem on its operands, in the order of KernelTemplate::tensors. What the methods
+  /// Runs a problem on its operands, in the order of Operation::tensors. What the methods
   /// above end in; for problems that are made elsewhere.
   virtual Result<void> run(const Problem& problem, std::span<const Tensor> operands) = 0;
+  /// The operations that run() knows.
+  virtual const Catalog& catalog() const = 0;
 
  private:
   /// Checks that every operand is there, and runs.

@@ -62,8 +62,12 @@ Result<void> Pipeline::check_storage(std::span<const Tensor> operands) const {
   return {};
 }
 
+const Catalog& Pipeline::catalog() const {
+  return runtime_.catalog();
+}
+
 Result<void> Pipeline::run(const Problem& problem, std::span<const Tensor> operands) {
-  const auto kernel = template_of(problem);
+  const auto kernel = operation_of(runtime_.catalog(), problem);
   if (!kernel) return kernel.failure();
   std::vector<TensorSpec> specs = (*kernel)->tensors(problem);
   if (auto good = check_operands(problem, specs, operands); !good) return good;

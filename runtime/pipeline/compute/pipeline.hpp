@@ -104,6 +104,7 @@ class Pipeline final : public Operations {
 
   Result<void> copy(const Tensor& to, const Tensor& from) override;
   Result<void> run(const Problem& problem, std::span<const Tensor> operands) override;
+  const Catalog& catalog() const override;
 
   /// The problems of what was recorded, each once, in the order in which they came.
   std::vector<Problem> problems() const;

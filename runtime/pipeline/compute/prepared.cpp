@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -26,8 +26,8 @@ Failure refused(std::string_view what, std::string_view why) {
   return invalid_argument(fmt::format("{}: {}", what, why));
 }
 
-Result<const KernelTemplate*> template_of(const Problem& problem) {
-  const KernelTemplate* const kernel = find_template(problem.op);
+Result<const Operation*> operation_of(const Catalog& catalog, const Problem& problem) {
+  const Operation* const kernel = catalog.find(problem.op);
   if (kernel == nullptr) {
     return Failure{Status::invalid_argument, fmt::format("no operation {}", problem.op), {}};
   }

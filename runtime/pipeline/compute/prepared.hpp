@@ -9,11 +9,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "db/lookup/answer.hpp"
+#include "kernels/catalog.hpp"
 #include "kernels/launch/compiled_plan.hpp"
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/pipeline/compute/tensor.hpp"
-#include "runtime/pipeline/lookup/answer.hpp"
 
 namespace greta::runtime {
 
@@ -33,7 +34,7 @@ struct OperationCounts {
 Failure refused(std::string_view what, std::string_view why);
 
 /// The operation of a problem that it can take. Fails with one line that says why not.
-Result<const KernelTemplate*> template_of(const Problem& problem);
+Result<const Operation*> operation_of(const Catalog& catalog, const Problem& problem);
 
 /// Whether tensors can be a problem's operands: see why_not(), and none that is written overlaps
 /// another. A failure names the problem and the operand.

@@ -36,6 +36,10 @@ Result<void> Queue::launched() {
   return ++since_submit_ < submit_after ? Result<void>{} : submit();
 }
 
+const Catalog& Queue::catalog() const {
+  return runtime_.catalog();
+}
+
 Result<void> Queue::run(const Problem& problem, std::span<const Tensor> operands) {
   const auto found = runtime_.prepare(problem);
   if (!found) return found.failure();

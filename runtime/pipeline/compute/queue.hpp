@@ -27,6 +27,7 @@ class Queue final : public Operations {
 
   Result<void> copy(const Tensor& to, const Tensor& from) override;
   Result<void> run(const Problem& problem, std::span<const Tensor> operands) override;
+  const Catalog& catalog() const override;
   /// A pipeline's work, here. With Telemetry::Options::device_time operation by operation, not as
   /// one graph, because only so they can be timed.
   Result<void> replay(const PipelineGraph& graph);

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/log.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
-#include "runtime/pipeline/lookup/bucket.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -136,7 +136,7 @@ Result<const PreparedOperation*> Runtime::prepare(const Problem& problem) {
 
 Answer Runtime::look_up(const Problem& problem) {
   Answer answer = lookup_.find(problem);
-  const Problem stands_for = bucket(problem);
+  const Problem stands_for = bucket(catalog().at(problem.op), problem);
   if (answer.origin != LookupOrigin::exact && stands_for != problem) {
     answer = lookup_.find(stands_for);
     if (answer.origin == LookupOrigin::exact) {  // of another shape than was asked for
@@ -152,9 +152,9 @@ Answer Runtime::look_up(const Problem& problem) {
 }
 
 Result<std::unique_ptr<PreparedOperation>> Runtime::make(const Problem& problem) {
-  const auto found = template_of(problem);
+  const auto found = operation_of(catalog(), problem);
   if (!found) return found.failure();
-  const KernelTemplate* const kernel = *found;
+  const Operation* const kernel = *found;
   try {
     Answer answer = look_up(problem);
     auto plan = compile(problem, answer.config);
@@ -180,7 +180,7 @@ Result<std::unique_ptr<PreparedOperation>> Runtime::make(const Problem& problem)
 }
 
 Result<CompiledPlan> Runtime::compile(const Problem& problem, const Config& config) {
-  const KernelTemplate& kernel = *find_template(problem.op);
+  const Operation& kernel = catalog().at(problem.op);
   auto plan = kernel.plan(problem, lookup_.device(), config);
   if (!plan) return plan.failure();
   auto compiled = CompiledPlan::create(
@@ -195,7 +195,7 @@ Result<CompiledPlan> Runtime::compile(const Problem& problem, const Config& conf
 }
 
 Result<LaunchPlan> Runtime::plan(const Problem& problem) {
-  const auto kernel = template_of(problem);
+  const auto kernel = operation_of(catalog(), problem);
   if (!kernel) return kernel.failure();
   try {
     return (*kernel)->plan(problem, lookup_.device(), look_up(problem).config);

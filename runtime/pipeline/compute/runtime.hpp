@@ -9,12 +9,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "db/lookup/lookup.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/pipeline/compute/prepared.hpp"
 #include "runtime/pipeline/compute/telemetry.hpp"
 #include "runtime/pipeline/compute/tensor.hpp"
-#include "runtime/pipeline/lookup/fingerprint.hpp"
-#include "runtime/pipeline/lookup/lookup.hpp"
 
 namespace greta::runtime {
 
@@ -53,6 +52,8 @@ class Runtime {
 
   Device& device() { return *device_; }
   const Lookup& lookup() const { return lookup_; }
+  /// The operations that can be run: LookupOptions::catalog.
+  const Catalog& catalog() const { return lookup_.catalog(); }
   /// Counts what runs, where it is switched on.
   Telemetry& telemetry() { return telemetry_; }
   Deadline patience() const { return patience_; }

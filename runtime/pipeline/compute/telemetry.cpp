@@ -1,10 +1,9 @@
 #include "runtime/pipeline/compute/telemetry.hpp"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
-
-#include "kernels/catalog.hpp"
 
 namespace greta::runtime {
 
@@ -50,20 +49,20 @@ std::vector<OperationReport> Telemetry::report(
 std::vector<OperationTotals> Telemetry::totals(
     std::span<const PreparedOperation* const> prepared) const {
   std::vector<OperationTotals> list;
-  for (const KernelTemplate* const kernel : catalog()) {
-    OperationTotals totals;
-    totals.op = kernel->name;
-    for (const PreparedOperation* const operation : prepared) {
-      if (operation->problem.op != kernel->name) continue;
-      const OperationCounts counts = counts_of(*operation);
-      ++totals.prepared;
-      totals.replaced += operation->replaced.empty() ? 0 : 1;
-      totals.hits.at(static_cast<std::size_t>(operation->answer.origin)) += counts.runs;
-      totals.counts.runs += counts.runs;
-      totals.counts.timed_runs += counts.timed_runs;
-      totals.counts.device_us += counts.device_us;
-    }
-    if (totals.prepared > 0) list.push_back(std::move(totals));
+  std::map<std::string, OperationTotals> by_name;
+  for (const PreparedOperation* const operation : prepared) {
+    OperationTotals& totals = by_name[operation->problem.op];
+    const OperationCounts counts = counts_of(*operation);
+    ++totals.prepared;
+    totals.replaced += operation->replaced.empty() ? 0 : 1;
+    totals.hits.at(static_cast<std::size_t>(operation->answer.origin)) += counts.runs;
+    totals.counts.runs += counts.runs;
+    totals.counts.timed_runs += counts.timed_runs;
+    totals.counts.device_us += counts.device_us;
+  }
+  for (auto& [name, totals] : by_name) {
+    totals.op = name;
+    list.push_back(std::move(totals));
   }
   return list;
 }

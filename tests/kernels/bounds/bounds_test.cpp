@@ -11,10 +11,10 @@
 #include <random>
 #include <set>
 
-#include "kernels/catalog.hpp"
 #include "kernels/model/random.hpp"
+#include "kernels/problems.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::bounds::bounds_test {
 namespace {
@@ -30,8 +30,7 @@ std::vector<Emulation> emulations() {
 /// A case of a pair of types with its inputs and its reference.
 class Trial {
  public:
-  Trial(const Emulation& emulation, const KernelTemplate& kernel, const DTypes& types,
-        const Case& of)
+  Trial(const Emulation& emulation, const Operation& kernel, const DTypes& types, const Case& of)
       : emulation_(emulation),
         kernel_(kernel),
         what_(of.what),
@@ -93,7 +92,7 @@ class Trial {
   }
 
   const Emulation& emulation_;
-  const KernelTemplate& kernel_;
+  const Operation& kernel_;
   const char* what_;
   Problem problem_;
   std::map<std::string, std::vector<float>> given_;
@@ -160,7 +159,7 @@ class Bounds : public ::testing::TestWithParam<std::string> {
     return *found;
   }
 
-  const KernelTemplate& kernel_ = *find_template(GetParam());
+  const Operation& kernel_ = built_in(GetParam());
 };
 
 // What a kernel may give passes. Its worst error says how far the bound is from it, for every term
@@ -271,7 +270,7 @@ TEST_P(Bounds, CasesHaveEveryValueOfEveryAttribute) {
 
 std::vector<std::string> operations() {
   std::vector<std::string> names;
-  for (const KernelTemplate* kernel : catalog()) names.push_back(kernel->name);
+  for (const Operation& kernel : catalog()) names.push_back(kernel.name);
   return names;
 }
 

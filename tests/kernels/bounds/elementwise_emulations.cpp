@@ -110,7 +110,7 @@ Outputs rope(const Given& given) {
 }
 
 std::vector<Case> rope_cases(const DTypes& types) {
-  const auto with = [](const char* what, const char* style, const char* output, double size,
+  const auto with = [](const char* what, const char* style, const char* place, double size,
                        const Factors& factors) {
     const auto table = [](double, std::size_t index) {
       const double angle = std::floor(static_cast<double>(index) / 2);
@@ -122,12 +122,12 @@ std::vector<Case> rope_cases(const DTypes& types) {
                  {"dim", "80"},
                  {"positions", "64"},
                  {"style", style},
-                 {"output", output}},
+                 {"place", place}},
                 {{"x", times(size)}, {"positions", index_below(64)}, {"table", table}},
                 factors};
   };
-  return {with("interleaved", "interleaved", "new", 1, {1.7, 0, 0, 1.1, 1.1}),
-          with("half, in place", "half", "in_place", 1, {1.8, 0, 0, 1.1, 1.1}),
+  return {with("interleaved", "interleaved", "out", 1, {1.7, 0, 0, 1.1, 1.1}),
+          with("half, in place", "half", "in", 1, {1.8, 0, 0, 1.1, 1.1}),
           with("tiny", "half", "new", tiny(types), {2.1, 0, 0, 1.1, 2.2})};
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "tests/kernels/bounds/arithmetic.hpp"
 #include "tests/layers.hpp"
 

@@ -118,7 +118,7 @@ Outputs attention(const Given& given) {
     const std::size_t head = row % heads, query = row / heads % queries;
     const std::size_t sequence = row / heads / queries;
     auto visible = static_cast<std::int64_t>(given["lengths"][sequence]);
-    if (given.dim("causal") != 0) {
+    if (given.problem.attribute("mask", "none") == "causal") {
       visible += static_cast<std::int64_t>(query) - given.problem.dim("q") + 1;
     }
     const std::size_t first = (sequence * (heads / shared) + head / shared) * capacity;
@@ -136,12 +136,12 @@ Outputs attention(const Given& given) {
 
 std::vector<Case> attention_cases(const DTypes& types) {
   struct Shape {
-    const char *q, *kv, *dim, *causal, *scale;
+    const char *q, *kv, *dim, *mask, *scale;
   };
   const auto with = [&](const char* what, const Shape& s, const Contents& q, const Contents& v,
                         const Factors& factors) {
     const Options options{{"batch", "2"}, {"heads", "4"}, {"kv_heads", "2"},  {"q", s.q},
-                          {"kv", s.kv},   {"dim", s.dim}, {"scale", s.scale}, {"causal", s.causal}};
+                          {"kv", s.kv},   {"dim", s.dim}, {"scale", s.scale}, {"mask", s.mask}};
     const Contents lengths = [full = std::stod(s.kv)](double, std::size_t i) {
       return i == 0 ? full : std::ceil(full / 2);
     };
@@ -149,13 +149,15 @@ std::vector<Case> attention_cases(const DTypes& types) {
   };
   const Contents one = times(1), large = times(64), positive = between(0.25, 0.5);
   return {
-      with("moderate", {"40", "90", "24", "1", "auto"}, times(16), one, {26, 5.3, 5, 4.5, 4.2}),
-      with("one key", {"200", "1", "8", "0", "auto"}, one, one, {19, 0, 0, 0, 0}),
-      with("equal weights", {"8", "600", "16", "0", "1e-6"}, one, one, {18, 0, 0, 0, 0}),
-      with("values of one sign", {"8", "600", "16", "0", "1e-6"}, one, positive, {8.2, 0, 0, 0, 0}),
-      with("long products", {"150", "2", "256", "0", "1"}, large, one, {30, 1.8, 9.9, 1.9, 5.9}),
-      with("far apart", {"60", "40", "8", "0", "1"}, large, one, {19, 1.6, 7.7, 1.7, 5.1}),
-      with("tiny", {"60", "20", "16", "0", "auto"}, one, times(tiny(types)),
+      with("moderate", {"40", "90", "24", "causal", "auto"}, times(16), one,
+           {26, 5.3, 5, 4.5, 4.2}),
+      with("one key", {"200", "1", "8", "none", "auto"}, one, one, {19, 0, 0, 0, 0}),
+      with("equal weights", {"8", "600", "16", "none", "1e-6"}, one, one, {18, 0, 0, 0, 0}),
+      with("values of one sign", {"8", "600", "16", "none", "1e-6"}, one, positive,
+           {8.2, 0, 0, 0, 0}),
+      with("long products", {"150", "2", "256", "none", "1"}, large, one, {30, 1.8, 9.9, 1.9, 5.9}),
+      with("far apart", {"60", "40", "8", "none", "1"}, large, one, {19, 1.6, 7.7, 1.7, 5.1}),
+      with("tiny", {"60", "20", "16", "none", "auto"}, one, times(tiny(types)),
            {1.2, 6, 1.2, 2.4, 1.2})};
 }
 

@@ -27,7 +27,7 @@ namespace {
 class Compiled : public ::testing::TestWithParam<std::string> {
  protected:
   /// Compiles every kernel of a configuration that was not compiled before.
-  void expect_good(const KernelTemplate& entry, const Problem& wanted, const Config& config,
+  void expect_good(const Operation& entry, const Problem& wanted, const Config& config,
                    bool is_default) {
     SCOPED_TRACE(wanted.key() + " | " + config.text());
     const auto plan = entry.plan(wanted, device_, config);
@@ -43,19 +43,18 @@ class Compiled : public ::testing::TestWithParam<std::string> {
   }
 
   /// `each` samples of every variant for which `taken(entry, variant)` holds.
-  void sample(int each,
-              const std::function<bool(const KernelTemplate&, const std::string&)>& taken) {
-    test::for_each_sample(
-        device_, each,
-        [&](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
-          if (taken(entry, config.variant)) expect_good(entry, wanted, config, false);
-        });
+  void sample(int each, const std::function<bool(const Operation&, const std::string&)>& taken) {
+    test::for_each_sample(device_, each,
+                          [&](const Operation& entry, const Problem& wanted, const Config& config) {
+                            if (taken(entry, config.variant))
+                              expect_good(entry, wanted, config, false);
+                          });
   }
 
   void check_defaults(const test::Sizes& sizes) {
     test::for_each_default(
         device_, sizes,
-        [this](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
+        [this](const Operation& entry, const Problem& wanted, const Config& config) {
           expect_good(entry, wanted, config, true);
         });
   }
@@ -137,7 +136,7 @@ class CompiledGeneration : public Compiled {};
 
 // Each variant for two of AMD's generations that have it; ManySamples has all.
 TEST_P(CompiledGeneration, SomeSamples) {
-  sample(1, [](const KernelTemplate& entry, const std::string& variant) {
+  sample(1, [](const Operation& entry, const std::string& variant) {
     std::vector<std::string> having;
     for (const std::string& name : generations) {
       if (test::has_variant(entry, variant, *architecture_info(name))) having.push_back(name);

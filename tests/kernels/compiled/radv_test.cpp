@@ -29,7 +29,7 @@ class CompiledByRadv : public ::testing::TestWithParam<const char*> {
   }
 
   /// Compiles every kernel of a configuration that was not compiled before.
-  void expect_good(const KernelTemplate& entry, const Problem& wanted, const Config& config,
+  void expect_good(const Operation& entry, const Problem& wanted, const Config& config,
                    bool is_default) {
     SCOPED_TRACE(wanted.key() + " | " + config.text());
     const auto plan = entry.plan(wanted, device_->info(), config);
@@ -52,7 +52,7 @@ class CompiledByRadv : public ::testing::TestWithParam<const char*> {
   void check_defaults(const test::Sizes& sizes) {
     test::for_each_default(
         device_->info(), sizes,
-        [this](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
+        [this](const Operation& entry, const Problem& wanted, const Config& config) {
           expect_good(entry, wanted, config, true);
         });
   }
@@ -60,7 +60,7 @@ class CompiledByRadv : public ::testing::TestWithParam<const char*> {
   void sample(int each) {
     test::for_each_sample(
         device_->info(), each,
-        [this](const KernelTemplate& entry, const Problem& wanted, const Config& config) {
+        [this](const Operation& entry, const Problem& wanted, const Config& config) {
           expect_good(entry, wanted, config, false);
         });
   }

@@ -6,8 +6,9 @@
 #include <random>
 #include <set>
 
+#include "kernels/problems.hpp"
 #include "runtime/device/hash.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 
 namespace greta::test {
 namespace {
@@ -20,13 +21,13 @@ const T& pick(const std::vector<T>& values, Random& random) {
 }
 
 /// A problem of this size and these types; its attributes are drawn until they suit the types.
-Problem problem(const KernelTemplate& entry, const DTypes& types,
-                const std::vector<std::int64_t>& size, Random& random) {
+Problem problem(const Operation& entry, const DTypes& types, const TypicalSize& size,
+                Random& random) {
   Problem drawn;
   for (int tries = 0; tries == 0 || (tries < 100 && !check_problem(entry, drawn)); ++tries) {
     drawn = {entry.name, types.in, types.out, {}, {}};
     for (std::size_t i = 0; i < entry.dimensions.size(); ++i) {
-      drawn.dims.emplace_back(entry.dimensions[i].name, size.at(i));
+      drawn.dims.emplace_back(entry.dimensions[i].name, size.extents.at(i));
     }
     for (const Attribute& attribute : entry.attributes) {
       const std::string value = pick(values_to_test(attribute, drawn), random);
@@ -38,7 +39,7 @@ Problem problem(const KernelTemplate& entry, const DTypes& types,
 }
 
 /// Every variant that one of the sizes has on this device.
-const std::set<std::string>& variants(const KernelTemplate& entry, const DeviceInfo& device) {
+const std::set<std::string>& variants(const Operation& entry, const DeviceInfo& device) {
   static std::map<std::pair<std::string, std::string>, std::set<std::string>> known;
   const auto [found, is_new] = known.try_emplace({entry.name, device.architecture});
   std::set<std::string>& names = found->second;
@@ -57,8 +58,7 @@ const std::set<std::string>& variants(const KernelTemplate& entry, const DeviceI
 
 }  // namespace
 
-bool has_variant(const KernelTemplate& entry, const std::string& variant,
-                 const DeviceInfo& device) {
+bool has_variant(const Operation& entry, const std::string& variant, const DeviceInfo& device) {
   return variants(entry, device).contains(variant);
 }
 
@@ -66,14 +66,14 @@ void for_each_default(const DeviceInfo& device, const Sizes& sizes, const Visit&
   Random random(7);
   std::size_t number = 0;
   std::size_t turn = Hash().add(device.architecture).low() % 1000;
-  for (const KernelTemplate* entry : catalog()) {
-    const auto& types = entry->dtypes;
-    for (const auto& size : entry->sizes) {
+  for (const Operation& entry : catalog()) {
+    const auto& types = entry.dtypes;
+    for (const auto& size : entry.sizes) {
       const bool is_taken = number++ % sizes.step == sizes.first;
       for (std::size_t i = 0; i < (sizes.all ? types.size() : 1); ++i) {
-        const Problem wanted = problem(*entry, types[turn++ % types.size()], size, random);
-        ASSERT_TRUE(check_problem(*entry, wanted)) << wanted.key();
-        if (is_taken) visit(*entry, wanted, entry->default_config(wanted, device));
+        const Problem wanted = problem(entry, types[turn++ % types.size()], size, random);
+        ASSERT_TRUE(check_problem(entry, wanted)) << wanted.key();
+        if (is_taken) visit(entry, wanted, entry.default_config(wanted, device));
       }
     }
   }
@@ -81,19 +81,19 @@ void for_each_default(const DeviceInfo& device, const Sizes& sizes, const Visit&
 
 void for_each_sample(const DeviceInfo& device, int each, const Visit& visit) {
   Random random(11);
-  for (const KernelTemplate* entry : catalog()) {
-    for (const std::string& variant : variants(*entry, device)) {
+  for (const Operation& entry : catalog()) {
+    for (const std::string& variant : variants(entry, device)) {
       int sampled = 0;
       for (int tries = 0; sampled < each && tries < 20 * each; ++tries) {
         const Problem wanted =
-            problem(*entry, pick(entry->dtypes, random), pick(entry->sizes, random), random);
-        if (!check_problem(*entry, wanted)) continue;
-        const Space space = entry->space(wanted, device);
+            problem(entry, pick(entry.dtypes, random), pick(entry.sizes, random), random);
+        if (!check_problem(entry, wanted)) continue;
+        const Space space = entry.space(wanted, device);
         if (space.count(variant) == 0) continue;
-        visit(*entry, wanted, space.sample(variant, random));
+        visit(entry, wanted, space.sample(variant, random));
         ++sampled;
       }
-      EXPECT_EQ(sampled, each) << entry->name << ' ' << variant;
+      EXPECT_EQ(sampled, each) << entry.name << ' ' << variant;
     }
   }
 }

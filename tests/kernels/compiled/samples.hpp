@@ -2,15 +2,14 @@
 
 #include <functional>
 
-#include "kernels/catalog.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 
 namespace greta::test {
 
-using Visit = std::function<void(const KernelTemplate&, const Problem&, const Config&)>;
+using Visit = std::function<void(const Operation&, const Problem&, const Config&)>;
 
 /// Whether one of the operation's sizes has the variant on a device.
-bool has_variant(const KernelTemplate& entry, const std::string& variant, const DeviceInfo& device);
+bool has_variant(const Operation& entry, const std::string& variant, const DeviceInfo& device);
 
 /// Which of the catalog's sizes: of each `step` of them the one at `first`; each with one type, or
 /// with `all`, with every type.

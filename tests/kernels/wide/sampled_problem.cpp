@@ -6,11 +6,11 @@
 #include <random>
 #include <span>
 
-#include "kernels/catalog.hpp"
 #include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
+#include "kernels/problems.hpp"
 #include "runtime/device/backend.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 
 namespace greta::test {
 namespace {
@@ -113,7 +113,7 @@ Result<void> run(Device& device, const PreparedPlan& plan, Operands& operands) {
 }  // namespace
 
 Problem SampledProblem::part() const {
-  Problem small = of_packed_rows(*find_template(whole.op), whole);
+  Problem small = of_packed_rows(built_in(whole.op), whole);
   for (auto& [name, extent] : small.dims) {
     if (std::find(dimensions.begin(), dimensions.end(), name) != dimensions.end()) {
       extent = static_cast<std::int64_t>(samples.size());
@@ -134,9 +134,9 @@ std::vector<std::int64_t> places(std::int64_t whole, std::int64_t part,
   return list;
 }
 
-Result<std::vector<HostTensor>> run_whole(const KernelTemplate& kernel,
-                                          const SampledProblem& problem, Device& device,
-                                          const Config& config, std::uint64_t seed) {
+Result<std::vector<HostTensor>> run_whole(const Operation& kernel, const SampledProblem& problem,
+                                          Device& device, const Config& config,
+                                          std::uint64_t seed) {
   const Problem part = problem.part();
   const auto plan = kernel.plan(problem.whole, device.info(), config);
   if (!plan) return plan.failure();
@@ -152,8 +152,8 @@ Result<std::vector<HostTensor>> run_whole(const KernelTemplate& kernel,
   return download(device, *operands, kernel.tensors(part), problem.samples);
 }
 
-Result<Verdict> run_sampled(const KernelTemplate& kernel, const SampledProblem& problem,
-                            Device& device, const Config& config, std::uint64_t seed) {
+Result<Verdict> run_sampled(const Operation& kernel, const SampledProblem& problem, Device& device,
+                            const Config& config, std::uint64_t seed) {
   const auto outputs = run_whole(kernel, problem, device, config, seed);
   if (!outputs) return outputs.failure();
   const Problem part = problem.part();
@@ -170,7 +170,7 @@ int idle_threads(const Config& config) {
 
 }  // namespace
 
-Config config_of(const KernelTemplate& kernel, const Problem& problem, const DeviceInfo& device,
+Config config_of(const Operation& kernel, const Problem& problem, const DeviceInfo& device,
                  const std::string& variant) {
   const Space space = kernel.space(problem, device);
   if (space.count(variant) == 0) throw Error(problem.key() + " has no " + variant);
@@ -179,7 +179,7 @@ Config config_of(const KernelTemplate& kernel, const Problem& problem, const Dev
   if (!best.has("BM") || !is_narrow(problem)) {
     for (const Variant& each : kernel.variants) {
       if (each.name != variant) continue;
-      for (const Config& config : each.defaults(problem, device)) {
+      for (const Config& config : each.defaults(kernel.shape(problem), device)) {
         if (space.valid(config)) return config;
       }
     }

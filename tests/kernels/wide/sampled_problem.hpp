@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/device/device.hpp"
 #include "tests/layers.hpp"
 
@@ -35,18 +35,18 @@ std::vector<std::int64_t> places(std::int64_t whole, std::int64_t part,
 /// Runs the whole problem with this configuration. Returns the samples of its results: tensors
 /// whose role is not input. Fails where the plan does, and where memory outside of an operand is
 /// written.
-Result<std::vector<HostTensor>> run_whole(const KernelTemplate& kernel,
-                                          const SampledProblem& problem, Device& device,
-                                          const Config& config, std::uint64_t seed = 1);
+Result<std::vector<HostTensor>> run_whole(const Operation& kernel, const SampledProblem& problem,
+                                          Device& device, const Config& config,
+                                          std::uint64_t seed = 1);
 
 /// The same, judged by the reference of the samples.
-Result<Verdict> run_sampled(const KernelTemplate& kernel, const SampledProblem& problem,
-                            Device& device, const Config& config, std::uint64_t seed = 1);
+Result<Verdict> run_sampled(const Operation& kernel, const SampledProblem& problem, Device& device,
+                            const Config& config, std::uint64_t seed = 1);
 
 /// The variant's first default that is valid for the problem. Where it has none, and where results
 /// are so narrow that most of a usual tile would lie outside, the random configuration with the
 /// smallest tiles or the fewest threads. Throws Error where the variant has no configuration.
-Config config_of(const KernelTemplate& kernel, const Problem& problem, const DeviceInfo& device,
+Config config_of(const Operation& kernel, const Problem& problem, const DeviceInfo& device,
                  const std::string& variant);
 
 /// GPUs of this machine, and the CPU as gfx942. Vulkan on the CPU has too little memory.

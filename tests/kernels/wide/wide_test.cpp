@@ -8,11 +8,10 @@
 #include <functional>
 #include <memory>
 
-#include "kernels/catalog.hpp"
 #include "kernels/reference/elements.hpp"
 #include "runtime/device/backend.hpp"
+#include "tests/catalog.hpp"
 #include "tests/kernels/wide/sampled_problem.hpp"
-#include "tests/layers.hpp"
 
 namespace greta::test::wide_test {
 namespace {
@@ -78,8 +77,7 @@ SampledProblem large_table() {
 SampledProblem long_sequence() {
   const char* key =
       "attention dtype=f16 out=f16 scale=\"20000\" batch=1 heads=1 kv_heads=1 q=1 kv=16777400 "
-      "dim=128 "
-      "causal=0";
+      "dim=128 ";
   SampledProblem problem = sampled(key, "kv", 128);
   problem.translate = [](std::vector<HostTensor>& inputs) {
     change_indices(inputs[3], [](std::int64_t) { return std::int64_t{16777400}; });
@@ -89,15 +87,14 @@ SampledProblem long_sequence() {
 
 /// Caches of more than 2^32 elements; the sequences between the samples have no keys.
 SampledProblem long_caches() {
-  const char* key =
-      "attention dtype=f16 out=f16 batch=520 heads=1 kv_heads=1 q=9 kv=65536 dim=128 causal=0";
+  const char* key = "attention dtype=f16 out=f16 batch=520 heads=1 kv_heads=1 q=9 kv=65536 dim=128";
   return sampled(key, "batch", 65536 * 128);
 }
 
 std::vector<WideCase> elementwise_cases() {
   const char* packed = "silu_mul dtype=f16 out=f16 layout=packed rows=65600 cols=16384";
   const char* in_place =
-      "rope dtype=f16 out=f16 style=half output=in_place tokens=32800 heads=512 dim=128 "
+      "rope dtype=f16 out=f16 style=half place=in tokens=32800 heads=512 dim=128 "
       "positions=300";
   const char* new_heads =
       "kv_update dtype=f16 out=f16 tokens=1024 kv_heads=16400 dim=128 capacity=1030";
@@ -165,7 +162,7 @@ std::vector<WideCase> product_cases() {
 
 std::vector<WideCase> attention_cases() {
   const auto batch = [](const std::string& extents, std::int64_t elements) {
-    const std::string key = "attention dtype=f16 out=f16 " + extents + " dim=128 causal=0";
+    const std::string key = "attention dtype=f16 out=f16 " + extents + " dim=128";
     return sampled(key.c_str(), "batch", elements);
   };
   const std::string queries = "batch=8200 heads=32 kv_heads=4 q=64 kv=16";
@@ -198,20 +195,20 @@ std::vector<WideCase> strided_cases() {
       {"rope_far_x", "heads",
        "rope dtype=f16 out=f16 x_stride=\"1431655768\" tokens=4 heads=8 dim=128 positions=300"},
       {"rope_in_place_far_x", "heads",
-       "rope dtype=f16 out=f16 style=half output=in_place x_stride=\"1431655767\" tokens=4 heads=8 "
+       "rope dtype=f16 out=f16 style=half place=in x_stride=\"1431655767\" tokens=4 heads=8 "
        "dim=128 positions=300"},
       {"kv_update_far_kv", "append",
        "kv_update dtype=f16 out=f16 kv_stride=\"1073741832\" tokens=3 kv_heads=8 dim=128 "
        "capacity=100"},
       {"attention_vector_far_q", "vector",
        "attention dtype=f16 out=f16 q_stride=\"1431655768\" batch=1 heads=8 kv_heads=4 q=4 kv=100 "
-       "dim=128 causal=0"},
+       "dim=128"},
       {"attention_matrix_far_q", "matrix",
        "attention dtype=f16 out=f16 q_stride=\"1431655768\" batch=1 heads=8 kv_heads=4 q=4 kv=100 "
-       "dim=128 causal=0"},
+       "dim=128"},
       {"attention_decode_far_q", "decode",
        "attention dtype=f16 out=f16 q_stride=\"1431655768\" batch=4 heads=8 kv_heads=4 q=1 kv=100 "
-       "dim=128 causal=0"},
+       "dim=128"},
   };
   std::vector<WideCase> cases;
   for (const auto& [name, variant, key] : keys) {
@@ -235,7 +232,7 @@ std::unique_ptr<Device> open(const std::string& id) {
 }
 
 void expect_right(const WideCase& wide, Device& device) {
-  const KernelTemplate& kernel = *find_template(wide.problem.whole.op);
+  const Operation& kernel = built_in(wide.problem.whole.op);
   const Config config = config_of(kernel, wide.problem.whole, device.info(), wide.variant);
   SCOPED_TRACE(wide.problem.whole.key() + " | " + config.text());
   const auto verdict = run_sampled(kernel, wide.problem, device, config);
@@ -273,7 +270,7 @@ class LongestRow : public ::testing::TestWithParam<std::tuple<std::string, std::
 
 TEST_P(LongestRow, HasItsLargestValueFound) {
   const auto device = open(std::get<1>(GetParam()));
-  const KernelTemplate& kernel = *find_template("argmax");
+  const Operation& kernel = built_in("argmax");
   SampledProblem problem{
       Problem::parse("argmax dtype=f16 out=i32 rows=1 cols=2147483647").value(), {"cols"}, {}};
   const Config config = config_of(kernel, problem.whole, device->info(), std::get<0>(GetParam()));
@@ -328,7 +325,7 @@ TEST(SampledProblem, FailsWhereWhatIsReadLiesElsewhere) {
     auto& rows = inputs[0].data;
     std::swap_ranges(rows.begin(), rows.begin() + 128, rows.begin() + 128);
   };
-  const KernelTemplate& kernel = *find_template("rmsnorm");
+  const Operation& kernel = built_in("rmsnorm");
   const Config config = config_of(kernel, problem.whole, device->info(), "held");
   const auto verdict = run_sampled(kernel, problem, *device, config);
   ASSERT_TRUE(verdict) << verdict.failure().message;

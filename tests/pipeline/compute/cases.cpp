@@ -9,8 +9,7 @@
 #include <set>
 
 #include "db/tuned_db.hpp"
-#include "kernels/catalog.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta::test {
@@ -68,7 +67,7 @@ const std::vector<OperationCase>& operation_cases() {
          return ops.rope(t[0], t[1], t[2], t[3], RopePairs::half);
        }},
       {"RopeInPlace",
-       "rope dtype=f16 out=f16 output=in_place tokens=5 heads=3 dim=8 positions=9",
+       "rope dtype=f16 out=f16 place=in tokens=5 heads=3 dim=8 positions=9",
        {{5, 3, 8}, {5}, {9, 8}},
        [](Operations& ops, const Operands& t) { return ops.rope(t[0], t[1], t[2], t[0]); }},
       {"KvUpdate",
@@ -86,13 +85,14 @@ const std::vector<OperationCase>& operation_cases() {
        {{3, 100}, {3}},
        [](Operations& ops, const Operands& t) { return ops.argmax(t[0], t[1]); }},
       {"AttentionOfABatch",
-       "attention dtype=f32 out=f32 scale=0.25 batch=2 heads=4 kv_heads=2 q=5 kv=9 dim=8 causal=1",
+       "attention dtype=f32 out=f32 mask=causal scale=0.25 batch=2 heads=4 kv_heads=2 q=5 kv=9 "
+       "dim=8",
        {{2, 5, 4, 8}, {2, 2, 9, 8}, {2, 2, 9, 8}, {2}, {2, 5, 4, 8}},
        [](Operations& ops, const Operands& t) {
          return ops.attention(t[0], t[1], t[2], t[3], t[4], {.scale = 0.25F, .causal = true});
        }},
       {"AttentionOfASequence",
-       "attention dtype=f16 out=f16 batch=1 heads=4 kv_heads=1 q=1 kv=33 dim=16 causal=0",
+       "attention dtype=f16 out=f16 batch=1 heads=4 kv_heads=1 q=1 kv=33 dim=16",
        {{1, 4, 16}, {1, 33, 16}, {1, 33, 16}, {1}, {1, 4, 16}},
        [](Operations& ops, const Operands& t) {
          return ops.attention(t[0], t[1], t[2], t[3], t[4]);
@@ -182,7 +182,7 @@ HostTensor download(Runtime& runtime, const Tensor& tensor, const TensorSpec& sp
 
 std::vector<Shape> plain_shapes(const Problem& problem) {
   std::vector<Shape> shapes;
-  for (const TensorSpec& spec : find_template(problem.op)->tensors(problem)) {
+  for (const TensorSpec& spec : built_in(problem.op).tensors(problem)) {
     shapes.push_back({spec.rows, spec.cols});
   }
   return shapes;
@@ -190,7 +190,7 @@ std::vector<Shape> plain_shapes(const Problem& problem) {
 
 Loaded load(Runtime& runtime, const Problem& problem, const std::vector<Shape>& shapes,
             std::uint64_t seed) {
-  const KernelTemplate& kernel = *find_template(problem.op);
+  const Operation& kernel = built_in(problem.op);
   Loaded loaded;
   loaded.inputs = kernel.inputs(problem, seed);
   auto next = loaded.inputs.begin();
@@ -205,7 +205,7 @@ Loaded load(Runtime& runtime, const Problem& problem, const std::vector<Shape>& 
 
 void expect_right(Runtime& runtime, const Problem& problem, const Loaded& loaded,
                   std::uint64_t seed) {
-  const KernelTemplate& kernel = *find_template(problem.op);
+  const Operation& kernel = built_in(problem.op);
   const auto specs = kernel.tensors(problem);
   std::vector<HostTensor> outputs;
   for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -222,7 +222,7 @@ void store_winner(const std::filesystem::path& file, const DeviceInfo& device,
   SessionRecord record;
   record.device = device;
   record.problem = problem;
-  record.provenance = {"0.1.0", find_template(problem.op)->key(), device.driver, device.compiler,
+  record.provenance = {"0.1.0", built_in(problem.op).key(), device.driver, device.compiler,
                        "2026-11-20T12:00:00Z"};
   record.strategy = "random";
   record.budget = "1";

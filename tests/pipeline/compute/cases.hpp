@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/model/kernel_template.hpp"
+#include "kernels/model/operation.hpp"
 #include "runtime/pipeline/compute/operations.hpp"
 #include "runtime/pipeline/compute/runtime.hpp"
 #include "tests/layers.hpp"
@@ -17,7 +17,7 @@ namespace greta::test {
 struct OperationCase {
   std::string name;           ///< of the test
   std::string key;            ///< of the problem
-  std::vector<Shape> shapes;  ///< of the operands, in the order of KernelTemplate::tensors
+  std::vector<Shape> shapes;  ///< of the operands, in the order of Operation::tensors
   Result<void> (*call)(Operations&, const std::vector<Tensor>& operands);
 };
 

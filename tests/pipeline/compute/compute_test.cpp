@@ -1,10 +1,9 @@
 // Every operation on devices, through a queue and through a pipeline, against its FP64 reference.
 #include <gtest/gtest.h>
 
-#include "kernels/catalog.hpp"
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 
 namespace greta::test::compute_test {
@@ -30,7 +29,7 @@ TEST_P(Compute, OperationAtOnce) {
 // What is written is a temporary, filled and read by copies of the same graph; the second replay is
 // on other inputs, in the same memory.
 TEST_P(Compute, OperationInAReplayedGraph) {
-  const auto specs = find_template(problem_.op)->tensors(problem_);
+  const auto specs = built_in(problem_.op).tensors(problem_);
   test::Loaded loaded = test::load(*runtime_, problem_, case_.shapes, 12);
   Pipeline pipeline(*runtime_);
   std::vector<Tensor> operands = loaded.operands;
@@ -48,7 +47,7 @@ TEST_P(Compute, OperationInAReplayedGraph) {
   }
   const auto graph = pipeline.finish().value();
   for (const std::uint64_t seed : {12, 13}) {
-    loaded.inputs = find_template(problem_.op)->inputs(problem_, seed);
+    loaded.inputs = built_in(problem_.op).inputs(problem_, seed);
     auto next = loaded.inputs.begin();
     for (std::size_t i = 0; i < specs.size(); ++i) {
       if (specs[i].role == Role::output) continue;
@@ -82,7 +81,7 @@ TEST_P(ComputeColumns, AreReadAndWrittenWhereTheyLie) {
       Problem::parse(
           "rmsnorm dtype=f16 out=f16 affine=none x_stride=\"72\" y_stride=\"72\" rows=5 cols=24")
           .value();
-  const KernelTemplate& rmsnorm = *find_template("rmsnorm");
+  const Operation& rmsnorm = built_in("rmsnorm");
   const auto specs = rmsnorm.tensors(problem);
   const HostTensor before = random_tensor({"QKV", Role::input_output, DType::f16, 5, 72}, 3);
   HostTensor x{specs[0], {}}, y{specs[1], {}};

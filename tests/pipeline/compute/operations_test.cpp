@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "kernels/catalog.hpp"
-#include "tests/layers.hpp"
+#include "kernels/problems.hpp"
+#include "tests/catalog.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 
 namespace greta::test::operations_test {
@@ -16,6 +16,7 @@ namespace {
 class Recorder final : public Operations {
  public:
   Result<void> copy(const Tensor& to, const Tensor& from) override { return check_copy(to, from); }
+  const Catalog& catalog() const override { return test::catalog(); }
   Result<void> run(const Problem& asked, std::span<const Tensor> given) override {
     problem = asked;
     operands.assign(given.begin(), given.end());
@@ -42,7 +43,7 @@ TEST(Operations, EveryCallIsItsProblemWithOperandsInOrder) {
     SCOPED_TRACE(one.name);
     const Problem problem = Problem::parse(one.key).value();
     seen.insert(problem.op);
-    const KernelTemplate& kernel = *find_template(problem.op);
+    const Operation& kernel = built_in(problem.op);
     check_problem(kernel, problem).value();
     const auto specs = kernel.tensors(problem);
     ASSERT_EQ(specs.size(), one.shapes.size());
@@ -65,7 +66,7 @@ TEST(Operations, EveryCallIsItsProblemWithOperandsInOrder) {
 /// What was recorded, whose operands fit; or why nothing was.
 std::string recorded_key(const Recorder& ops, const Result<void>& result) {
   if (!result) return result.failure().message;
-  const auto specs = find_template(ops.problem.op)->tensors(ops.problem);
+  const auto specs = built_in(ops.problem.op).tensors(ops.problem);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     EXPECT_EQ(why_not(ops.operands[i], specs[i]), "");
   }
@@ -103,7 +104,7 @@ TEST(Operations, TakeQueriesKeysAndValuesFromOneProduct) {
   const auto key = [&ops](const Result<void>& result) { return recorded_key(ops, result); };
   const Tensor rotated = by_token.slice(1, 0, heads + kv_heads);
   EXPECT_EQ(key(ops.rope(rotated, tensor(DType::i32, {10}), table, rotated)),
-            "rope dtype=f32 out=f32 output=in_place x_stride=\"64\" tokens=10 heads=6 dim=8 "
+            "rope dtype=f32 out=f32 place=in x_stride=\"64\" tokens=10 heads=6 dim=8 "
             "positions=9");
   EXPECT_EQ(key(ops.rope(rotated, tensor(DType::i32, {10}), table, tensor(DType::f32, {10, 6, 8}))),
             "rope dtype=f32 out=f32 x_stride=\"64\" tokens=10 heads=6 dim=8 positions=9");
@@ -113,8 +114,7 @@ TEST(Operations, TakeQueriesKeysAndValuesFromOneProduct) {
   EXPECT_EQ(
       key(ops.attention(all.slice(2, 0, heads), caches, caches, tensor(DType::i32, {2}),
                         tensor(DType::f32, {2, 5, heads, dim}))),
-      "attention dtype=f32 out=f32 q_stride=\"64\" batch=2 heads=4 kv_heads=2 q=5 kv=16 dim=8 "
-      "causal=0");
+      "attention dtype=f32 out=f32 q_stride=\"64\" batch=2 heads=4 kv_heads=2 q=5 kv=16 dim=8 ");
 }
 
 TEST(Operations, WhatCantBeMeantIsOneLine) {

@@ -7,9 +7,8 @@
 #include <cstring>
 
 #include "kernels/candidates.hpp"
-#include "kernels/catalog.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -194,7 +193,7 @@ TEST_P(PipelineTest, RunsAsAGraphOrOneByOneAndSaysWhatItRuns) {
 /// A configuration of this variant whose work is split, so that its plan counts arrivals.
 std::optional<Config> split_config(const Problem& problem, const DeviceInfo& device,
                                    const char* variant) {
-  const KernelTemplate& kernel = *find_template(problem.op);
+  const Operation& kernel = built_in(problem.op);
   for (const Candidate& choice : sample_candidates(kernel, problem, device, variant, 200, 5)) {
     const auto plan = kernel.plan(choice.problem, device, choice.config);
     if (plan && plan->zeroed_bytes > 0) return choice.config;
@@ -210,8 +209,7 @@ TEST_P(PipelineTest, OperationsWithCountersShareOneWorkspace) {
   const std::pair<const char*, const char*> wanted[] = {
       {"argmax dtype=f32 out=i32 rows=70 cols=512", "split"},
       {"gemm dtype=f32 out=f32 m=2 n=96 k=512", "gemv"},
-      {"attention dtype=f32 out=f32 batch=3 heads=4 kv_heads=2 q=1 kv=64 dim=16 causal=0",
-       "decode"},
+      {"attention dtype=f32 out=f32 batch=3 heads=4 kv_heads=2 q=1 kv=64 dim=16", "decode"},
       {"argmax dtype=f32 out=i32 rows=3 cols=4096", "split"},
   };
   std::vector<Problem> problems;
@@ -247,7 +245,7 @@ TEST_P(PipelineTest, OperationsWithCountersShareOneWorkspace) {
   for (int round = 0; round < 5; ++round) {
     replay(*graph);
     for (std::size_t i = 0; i < problems.size(); ++i) {
-      const auto specs = find_template(problems[i].op)->tensors(problems[i]);
+      const auto specs = built_in(problems[i].op).tensors(problems[i]);
       const auto out = test::download(*runtime_, loaded[i].operands.back(), specs.back()).data;
       if (round == 0) {
         test::expect_right(*runtime_, problems[i], loaded[i], 21);

@@ -8,12 +8,11 @@
 #include <fstream>
 
 #include "kernels/candidates.hpp"
-#include "kernels/catalog.hpp"
 #include "runtime/device/log.hpp"
 #include "runtime/pipeline/compute/capture.hpp"
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
-#include "tests/layers.hpp"
+#include "tests/catalog.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 #include "tests/pipeline/compute/refusing_device.hpp"
 #include "tests/temporary_folder.hpp"
@@ -65,7 +64,7 @@ TEST(Runtime, KernelsAreCompiledOnceForAllProblemsThatShareThem) {
 TEST(Runtime, ALookedUpConfigurationThatDoesNotCompileIsReplacedOnce) {
   const test::TemporaryFolder folder;
   const Problem problem = Problem::parse("softmax dtype=f32 out=f32 rows=3 cols=500").value();
-  const KernelTemplate& softmax = *find_template("softmax");
+  const Operation& softmax = built_in("softmax");
   const DeviceInfo info = open_device("vulkan:0", {}).value()->info();
   const Config streamed = sample_candidates(softmax, problem, info, "streamed", 1, 3).at(0).config;
   ASSERT_NE(softmax.default_config(problem, info).variant, "streamed");
@@ -121,7 +120,7 @@ TEST(Runtime, ProblemsOfABucketShareKernelsAndWhatIsKnownExactlyComesFirst) {
   for (const std::int64_t m : {100, 128, 65}) static_cast<void>(plain->prepare(gemm(m)).value());
   EXPECT_EQ(compiled, once);
 
-  const KernelTemplate& kernel = *find_template("gemm");
+  const Operation& kernel = built_in("gemm");
   const DeviceInfo info = open_device("vulkan:0", {}).value()->info();
   const Config exact = sample_candidates(kernel, gemm(70), info, "tiled", 1, 3).at(0).config;
   const Config of_bucket = sample_candidates(kernel, gemm(128), info, "tiled", 1, 4).at(0).config;
@@ -197,7 +196,7 @@ class CaptureFile : public ::testing::Test {
  protected:
   std::string error_of(const std::string& content) {
     std::ofstream(file_) << content;
-    const auto read = read_capture(file_);
+    const auto read = read_capture(file_, catalog());
     if (read) return "read";
     const std::string name = file_.string();
     EXPECT_EQ(read.failure().message.find(name), 0U) << read.failure().message;
@@ -221,7 +220,7 @@ TEST_F(CaptureFile, KeepsWhatRan) {
   EXPECT_GT(seen.problems[0].device_us, 0);
   write_capture(file_, seen).value();
   EXPECT_EQ(folder_.listing(), "seen.jsonl");
-  const Capture read = read_capture(file_).value();
+  const Capture read = read_capture(file_, catalog()).value();
   EXPECT_EQ(read.problems, seen.problems);
   EXPECT_EQ(read.fingerprint, runtime->device().info().fingerprint());
   EXPECT_EQ(write_capture("/no/such/folder/file", seen).failure().status, Status::io);
@@ -253,7 +252,7 @@ TEST_F(CaptureFile, EveryLineIsChecked) {
   EXPECT_EQ(error_of(line(good, counts) + line(good, counts).substr(head.size())),
             ", line 3: its problem was there before");
   std::filesystem::remove(file_);
-  EXPECT_EQ(read_capture(file_).failure().status, Status::io);
+  EXPECT_EQ(read_capture(file_, catalog()).failure().status, Status::io);
 }
 
 }  // namespace

@@ -118,11 +118,11 @@ std::vector<std::string> own_words() {
     const auto more = words_of(text);
     words.insert(words.end(), more.begin(), more.end());
   };
-  for (const KernelTemplate* kernel : catalog()) {
-    add(kernel->name);
-    for (const auto& variant : kernel->variants) add(variant.name);
-    for (const auto& dimension : kernel->dimensions) add(dimension.name);
-    for (const auto& attribute : kernel->attributes) {
+  for (const Operation& kernel : Catalog::built_in()) {
+    add(kernel.name);
+    for (const auto& variant : kernel.variants) add(variant.name);
+    for (const auto& dimension : kernel.dimensions) add(dimension.name);
+    for (const auto& attribute : kernel.attributes) {
       add(attribute.name);
       for (const auto& value : attribute.allowed) add(value);
     }

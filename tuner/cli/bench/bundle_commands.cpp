@@ -42,7 +42,7 @@ int write_choice(const std::string& folder) {
   choice.problem = trial.at("problem");
   choice.config = trial.at("config");
   choice.seed = trial.at("seed");
-  const auto written = write_failed_choice(device.info, choice, {}, folder);
+  const auto written = write_failed_choice(Catalog::built_in(), device.info, choice, {}, folder);
   if (!written) throw CommandError(exit_failed, written.failure().message);
   return exit_done;
 }

@@ -65,9 +65,9 @@ const Answer* DeviceBench::look_up(const Problem& problem) {
 void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark>& list) {
   const Problem& problem = listed.problem;
   try {
-    check_fits(problem, info(), {});
-    const KernelTemplate& kernel_template = *find_template(problem.op);
-    const Config fallback = kernel_template.default_config(problem, info());
+    const Operation& operation = checker().catalog().at(problem.op);
+    check_fits(operation, problem, info(), {});
+    const Config fallback = operation.default_config(problem, info());
     const Answer* known = look_up(problem);
     if (known != nullptr) {
       const bool exact = known->origin == LookupOrigin::exact;

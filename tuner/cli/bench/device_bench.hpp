@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "db/lookup/lookup.hpp"
 #include "db/tuned_db.hpp"
 #include "runtime/device/backend.hpp"
-#include "runtime/pipeline/lookup/lookup.hpp"
 #include "tuner/bench/call_processes.hpp"
 #include "tuner/bench/kernel_benchmarks.hpp"
 #include "tuner/bench/preset.hpp"

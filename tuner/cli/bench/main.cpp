@@ -54,7 +54,7 @@ void add_schema_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("schema", "Print the JSON schema of presets");
   command->callback([&action] {
     action = [] {
-      print_text(preset_schema());
+      print_text(preset_schema(Catalog::built_in()));
       return exit_done;
     };
   });

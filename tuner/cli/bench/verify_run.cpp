@@ -34,17 +34,17 @@ void VerifyRun::check_random(Evaluator& evaluator, std::vector<TableRow>& rows,
   TrialLimits limits;
   limits.run_s = timeout_s;
   const auto count = static_cast<std::size_t>(random) * static_cast<std::size_t>(runs);
-  for (const auto* kernel_template : catalog()) {
-    const std::string name = fmt::format("random/{}", kernel_template->name);
+  for (const Operation& operation : evaluator.catalog()) {
+    const std::string name = fmt::format("random/{}", operation.name);
     if (random == 0 || stop || !matches(filter, name)) continue;
     TableRow total{name, {}, {}};
     total.row.set_device(evaluator.device());
-    total.row.op = kernel_template->name;
+    total.row.op = operation.name;
     total.row.origin = "random";
     total.row.status = "ok";
     std::uint64_t at = seed;
     for (const auto& [problem, config] :
-         random_candidates(*kernel_template, evaluator.device(), {}, count, seed)) {
+         random_candidates(operation, evaluator.device(), {}, count, seed)) {
       if (stop) break;
       const bool plain = limits.inputs == InputStyle::plain;  // they take turns
       limits.inputs = plain ? InputStyle::adversarial : InputStyle::plain;

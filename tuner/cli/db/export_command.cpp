@@ -35,7 +35,7 @@ void write_file(const std::filesystem::path& file, const std::string& text) {
 }
 
 void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
-  StalenessJudge judge;
+  StalenessJudge judge(Catalog::built_in());
   Contents contents = db.contents();
   check_device_is_known(db, filter);
   std::set<std::string> devices;
@@ -60,13 +60,14 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
 }
 
 void export_csv(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
-  StalenessJudge judge;
+  StalenessJudge judge(Catalog::built_in());
   std::string text = csv_header();
   for (const auto& [session, device] : select_sessions(db, filter)) {
-    for (const auto& row : csv_rows(session, device, db.trials(session.id))) text += csv_line(row);
+    for (const auto& row : csv_rows(Catalog::built_in(), session, device, db.trials(session.id)))
+      text += csv_line(row);
   }
   for (const auto& result : select_results(db, filter, judge)) {
-    for (const auto& row : csv_rows(result)) text += csv_line(row);
+    for (const auto& row : csv_rows(Catalog::built_in(), result)) text += csv_line(row);
   }
   write_file(options.out, text);
 }
@@ -103,7 +104,7 @@ void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilt
 /// Solutions that PyTorch chose before, or (`untuned`) which GEMMs there are to tune.
 void export_tunableop(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter,
                       bool untuned) {
-  StalenessJudge judge;
+  StalenessJudge judge(Catalog::built_in());
   const auto results = select_results(db, filter, judge);
   std::map<std::string, Peer> peers;
   for (const auto& peer : db.contents().peers) {

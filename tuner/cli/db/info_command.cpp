@@ -42,7 +42,7 @@ std::vector<DeviceSummary> summarise(const TunedDb& db) {
     if (found == all.end()) throw Error("there is no device " + fingerprint);
     return *found;
   };
-  StalenessJudge judge;
+  StalenessJudge judge(Catalog::built_in());
   for (const auto& result : db.results()) {
     DeviceSummary& summary = find(result.device.fingerprint());
     ++summary.results;

@@ -28,7 +28,7 @@ StalenessJudge make_judge(bool probe) {
   if (probe) {
     for (const auto& device : present_devices()) present.push_back(device.info);
   }
-  return StalenessJudge(present);
+  return StalenessJudge(Catalog::built_in(), present);
 }
 
 std::string ratio_text(double ratio) {
@@ -44,7 +44,7 @@ void add_row(Table& table, const StoredWinner& result, const std::vector<std::st
   const double us = winner.measurement.median_us;
   table.add({result.problem.key() + (winner.cold ? "" : " (warm)"),
              result.device_id + " " + result.device.architecture, winner.config.variant,
-             format_time(us), format_rate(work_of(result.problem), us),
+             format_time(us), format_rate(work_of(Catalog::built_in(), result.problem), us),
              winner.is_default ? "default" : ratio_text(winner.speedup),
              std::to_string(winner.ties.size()), regret_text(result.regret),
              result.provenance.started_utc.substr(0, 10),
@@ -78,7 +78,7 @@ int list(const ListOptions& options) {
       objects.push_back(result_json(result));
       objects.back()["stale"] = stale;
     } else if (options.csv) {
-      for (const auto& row : csv_rows(result)) csv += csv_line(row);
+      for (const auto& row : csv_rows(Catalog::built_in(), result)) csv += csv_line(row);
     } else {
       add_row(table, result, stale);
     }

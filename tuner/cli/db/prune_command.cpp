@@ -63,7 +63,7 @@ PruneRequest make_request(const TunedDb& db, const PruneOptions& options,
                           const ResultFilter& filter) {
   PruneRequest request;
   request.damaged = options.damaged;
-  StalenessJudge judge;
+  StalenessJudge judge(Catalog::built_in());
   if (options.winners || options.superseded) {
     auto results = db.results();
     if (!options.winners) keep_superseded(results);

@@ -1,12 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
-#include "db/distance_evaluation.hpp"
 #include "db/json.hpp"
 #include "db/regret.hpp"
 #include "db/values.hpp"
@@ -30,7 +27,6 @@ struct RegretOptions {
   ResultOptions results;
   std::string seed;
   bool measure = false;
-  bool distances = false;
   bool no_lock = false;
   bool json = false;
 };
@@ -44,7 +40,8 @@ struct Finding {
 /// As recorded, else as measured where there is a bench; a failure says why neither.
 Result<Regret> cost_of(const TunedDb& db, const StoredWinner& result, const StoredWinner& neighbour,
                        Workbench* bench, std::uint64_t seed) {
-  if (const auto regret = recorded_regret(db, result, neighbour)) return *regret;
+  if (const auto regret = recorded_regret(Catalog::built_in(), db, result, neighbour))
+    return *regret;
   const auto unknown = [](std::string why) {
     return Failure{Status::unavailable, std::move(why), {}};
   };
@@ -62,7 +59,7 @@ Finding find_regret(const TunedDb& db, const StoredWinner& result,
                     std::uint64_t seed) {
   Finding finding{result, {}};
   finding.result.regret.reset();
-  const auto* neighbour = nearest_neighbour(result, winners);
+  const auto* neighbour = nearest_neighbour(Catalog::built_in(), result, winners);
   if (neighbour == nullptr) {
     finding.unknown = "no other shape's winner is near and valid here";
     return finding;
@@ -100,64 +97,12 @@ void print_findings(const std::vector<Finding>& findings, bool json) {
 
 /// The results that options choose, one device after the other.
 std::vector<StoredWinner> choose(std::vector<StoredWinner> winners, const ResultFilter& filter) {
-  StalenessJudge judge;
+  StalenessJudge judge(Catalog::built_in());
   std::erase_if(winners, [&](const StoredWinner& one) { return !filter.matches(one, judge); });
   std::stable_sort(winners.begin(), winners.end(), [](const auto& a, const auto& b) {
     return a.device.fingerprint() < b.device.fingerprint();
   });
   return winners;
-}
-
-std::string percent(double ratio) {
-  return std::isfinite(ratio) ? fmt::format("{:+.1f} %", 100 * (ratio - 1)) : "";
-}
-
-double mean_of(const std::vector<double>& values) {
-  if (values.empty()) return std::nan("");
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double quantile_of(const std::vector<double>& values, double at) {
-  return values.empty() ? std::nan("") : quantile(values, at);
-}
-
-/// `costs`: all that were asked for, for JSON.
-void print_choices(const ChoiceComparison& comparison, bool json, const nlohmann::json& costs) {
-  auto objects = nlohmann::json::array();
-  using Align = Table::Align;
-  Table table({{"nearest by"},
-               {"known", Align::right},
-               {"mean", Align::right},
-               {"median", Align::right},
-               {"p90", Align::right},
-               {"max", Align::right},
-               {"mean of shared", Align::right},
-               {"which is"}});
-  for (const auto& [name, summary, regrets, shared] : comparison.scores) {
-    const double mean = mean_of(regrets), middle = quantile_of(regrets, 0.5),
-                 p90 = quantile_of(regrets, 0.9), most = quantile_of(regrets, 1),
-                 mean_shared = mean_of(shared);
-    table.add({name, fmt::format("{}", regrets.size()), percent(mean), percent(middle),
-               percent(p90), percent(most), percent(mean_shared), summary});
-    objects.push_back({{"name", name},
-                       {"summary", summary},
-                       {"known", regrets.size()},
-                       {"mean", json_number(mean)},
-                       {"median", json_number(middle)},
-                       {"p90", json_number(p90)},
-                       {"max", json_number(most)},
-                       {"shared", shared.size()},
-                       {"mean_shared", json_number(mean_shared)}});
-  }
-  if (json) {
-    print_json(
-        nlohmann::json{{"problems", comparison.problems}, {"choices", objects}, {"costs", costs}});
-    return;
-  }
-  print_text(table.text());
-  print("{} of other shapes' winners; shared: {} for which every cost is known\n",
-        format_count(static_cast<std::int64_t>(comparison.problems), "problem"),
-        comparison.scores.front().shared.size());
 }
 
 int regret(const RegretOptions& options) {
@@ -173,23 +118,6 @@ int regret(const RegretOptions& options) {
   const auto winners = db.winners();
   const auto chosen = choose(winners, filter);
   auto* const at_hand = bench ? &*bench : nullptr;
-  if (options.distances) {
-    auto costs = nlohmann::json::array();
-    const auto cost = [&](const StoredWinner& result, const StoredWinner& neighbour) {
-      if (stop_requested()) return std::optional<double>();
-      const auto known = cost_of(db, result, neighbour, at_hand, seed);
-      if (!known) return std::optional<double>();
-      costs.push_back({{"problem", result.problem.key()},
-                       {"device", result.device_id},
-                       {"config", to_json(neighbour.winner.config)},
-                       {"ratio", json_number(known->ratio)},
-                       {"source", to_string(known->source)}});
-      return std::optional(known->ratio);
-    };
-    const auto comparison = compare_choices(chosen, winners, cost);
-    print_choices(comparison, options.json, costs);
-    return end_of_reading(db, stop_requested() ? exit_failed : exit_done);
-  }
   std::vector<Finding> findings;
   for (const auto& result : chosen) {
     if (stop_requested()) break;
@@ -209,8 +137,6 @@ void add_regret_command(CLI::App& app, Action& action) {
   add_result_options(*command, options->results);
   command->add_flag("--measure", options->measure,
                     "Time what is not recorded, in rounds with the winner");
-  command->add_flag("--distances", options->distances,
-                    "Compare ways to tell which shape is the nearest; stores nothing");
   command->add_option("--seed", options->seed, "Of inputs; random when left out");
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for another tool that measures on the same card");

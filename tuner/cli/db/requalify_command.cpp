@@ -88,7 +88,7 @@ class Requalifier {
     EvaluatorOptions evaluator;
     evaluator.seed = seed_;
     bench_.emplace(evaluator, "greta-db", !options.no_lock);
-    judge_ = StalenessJudge(bench_->devices());
+    judge_ = StalenessJudge(options.results.catalog, bench_->devices());
   }
 
   /// The latest result of each problem that the options choose, one device after the other.
@@ -105,7 +105,7 @@ class Requalifier {
 
   Outcome run(const StoredWinner& result) {
     Outcome outcome{result, judge_.reasons(result), {}, {}};
-    if (find_template(result.problem.op) == nullptr) {
+    if (options_.results.catalog.find(result.problem.op) == nullptr) {
       outcome.skipped = "this build has no such operation";
       return outcome;
     }
@@ -130,7 +130,7 @@ class Requalifier {
   ResultFilter filter_;
   std::optional<TunedDb> db_;
   std::optional<Workbench> bench_;
-  StalenessJudge judge_;
+  StalenessJudge judge_{Catalog::built_in()};
 };
 
 int requalify_results(const RequalifyOptions& options) {

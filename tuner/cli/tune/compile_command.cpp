@@ -101,12 +101,11 @@ std::unique_ptr<TargetCompiler> open_target(const CompileOptions& options) {
 }
 
 /// What is to be compiled. All input is checked here.
-std::vector<Candidate> choices(const KernelTemplate& kernel_template, const CompileOptions& options,
+std::vector<Candidate> choices(const Operation& operation, const CompileOptions& options,
                                const DeviceInfo& target, std::uint64_t seed) {
-  return options.random.empty()
-             ? candidates_of_problem(kernel_template, options.choice, target, seed)
-             : candidates_of_random_problems(kernel_template, options.choice, target, "--random",
-                                             options.random, seed);
+  return options.random.empty() ? candidates_of_problem(operation, options.choice, target, seed)
+                                : candidates_of_random_problems(operation, options.choice, target,
+                                                                "--random", options.random, seed);
 }
 
 /// DIR itself for one configuration, else a numbered folder in it for each.
@@ -114,14 +113,14 @@ fs::path case_folder(const CompileOptions& options, std::size_t index) {
   return options.many() ? options.emit_case / fmt::format("{:04}", index + 1) : options.emit_case;
 }
 
-void check_cases(const KernelTemplate& kernel_template, const CompileOptions& options,
+void check_cases(const Operation& operation, const CompileOptions& options,
                  const DeviceInfo& target, const std::vector<Candidate>& wanted) {
   if (options.emit_case.empty()) return;
   for (const Candidate& choice : wanted) {
-    if (auto possible = check_case(kernel_template, choice.problem); !possible) {
+    if (auto possible = check_case(operation, choice.problem); !possible) {
       refuse("--emit-case: " + possible.failure().message);
     }
-    check_fits(choice.problem, target, "--emit-case", ResultsFor::a_case);
+    check_fits(operation, choice.problem, target, "--emit-case", ResultsFor::a_case);
   }
   std::error_code error;
   if (options.many() && fs::exists(options.emit_case) && !fs::is_empty(options.emit_case, error)) {
@@ -133,11 +132,11 @@ void check_cases(const KernelTemplate& kernel_template, const CompileOptions& op
   }
 }
 
-void emit_cases(const KernelTemplate& kernel_template, const CompileOptions& options,
+void emit_cases(const Operation& operation, const CompileOptions& options,
                 const std::vector<CompileOutcome>& outcomes, std::uint64_t seed) {
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (!outcomes[i].compiled) continue;
-    const auto made = make_case(kernel_template, *outcomes[i].compiled, seed + i);
+    const auto made = make_case(operation, *outcomes[i].compiled, seed + i);
     if (!made) refuse("--emit-case: " + made.failure().message);
     const auto written = write_case(*made, case_folder(options, i));
     if (!written) refuse("--emit-case " + written.failure().message);
@@ -188,35 +187,34 @@ void print_logs(const std::vector<CompileOutcome>& outcomes) {
   }
 }
 
-int compile(const KernelTemplate& kernel_template, const CompileOptions& options) {
+int compile(const Operation& operation, const CompileOptions& options) {
   check_options(options);
   const std::uint64_t seed = read_seed(options.seed);
   const auto target = open_target(options);
   const DeviceInfo& device = target->target();
-  const auto wanted = choices(kernel_template, options, device, seed);
+  const auto wanted = choices(operation, options, device, seed);
   if (wanted.empty()) {
-    refuse(
-        fmt::format("{} has no configuration for {}", kernel_template.name, device.architecture));
+    refuse(fmt::format("{} has no configuration for {}", operation.name, device.architecture));
   }
-  check_cases(kernel_template, options, device, wanted);
-  const auto outcomes = compile_plans(*target, kernel_template, wanted);
+  check_cases(operation, options, device, wanted);
+  const auto outcomes = compile_plans(*target, operation, wanted);
   if (options.json) {
     print_json(compile_json(device, outcomes));
   } else {
     print_text(compile_text(device, outcomes));
   }
   print_logs(outcomes);
-  if (!options.emit_case.empty()) emit_cases(kernel_template, options, outcomes, seed);
+  if (!options.emit_case.empty()) emit_cases(operation, options, outcomes, seed);
   if (outcomes.size() == 1 && outcomes[0].compiled) write_files(options, *outcomes[0].compiled);
   const bool all = std::all_of(outcomes.begin(), outcomes.end(),
                                [](const auto& outcome) { return bool(outcome.compiled); });
   return all ? exit_done : exit_failed;
 }
 
-void add_compiled_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_template) {
-  auto* command = app.add_subcommand(kernel_template.name, kernel_template.summary);
+void add_compiled_operation(CLI::App& app, Action& action, const Operation& operation) {
+  auto* command = app.add_subcommand(operation.name, operation.summary);
   auto options = std::make_shared<CompileOptions>();
-  add_choice_options(*command, kernel_template, options->choice);
+  add_choice_options(*command, operation, options->choice);
   add_templates_option(*command);
   const std::string what = "What to compile";
   const auto add = [command](const char* name, auto& value, const char* help,
@@ -239,8 +237,8 @@ void add_compiled_operation(CLI::App& app, Action& action, const KernelTemplate&
   add("--code-object", options->code_object, "Write the code object to this file", output);
   add("--listing", options->listing, "Write the instructions to this file", output);
   command->add_flag("--json", options->json, "Print one JSON object (docs/json.md)")->group(output);
-  command->callback([&action, &kernel_template, options] {
-    action = [&kernel_template, options] { return compile(kernel_template, *options); };
+  command->callback([&action, &operation, options] {
+    action = [&operation, options] { return compile(operation, *options); };
   });
 }
 
@@ -250,8 +248,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "compile", "Compile an operation's kernels for a GPU that need not be there");
   command->require_subcommand(1);
-  for (const auto* kernel_template : catalog())
-    add_compiled_operation(*command, action, *kernel_template);
+  for (const Operation& operation : Catalog::built_in())
+    add_compiled_operation(*command, action, operation);
 }
 
 }  // namespace greta::tuner::cli

@@ -22,7 +22,7 @@ void tell_other_devices(const Capture& capture, const TuningOptions& options) {
 }
 
 int tune_capture(const std::string& file, const TuningOptions& options) {
-  const auto capture = read_capture(file);
+  const auto capture = read_capture(file, Catalog::built_in());
   if (!capture) throw CommandError(exit_usage, capture.failure().message);
   std::vector<WeightedProblem> problems;
   for (const CapturedProblem& each : capture->problems) {

@@ -14,7 +14,8 @@ void add_operations_command(CLI::App& app, Action& action) {
   command->add_flag("--markdown", *markdown, "Everything about them, as docs/kernels.md has it");
   command->callback([&action, markdown] {
     action = [markdown] {
-      print_text(*markdown ? operations_markdown() : operations_text());
+      print_text(*markdown ? operations_markdown(Catalog::built_in())
+                           : operations_text(Catalog::built_in()));
       return exit_done;
     };
   });

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/catalog.hpp"
+#include "kernels/problems.hpp"
 #include "tuner/cli/problem_options.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tuning.hpp"
@@ -30,13 +31,12 @@ nlohmann::json task_json(const TaskResult& result, const std::string& database) 
   return object;
 }
 
-int tune_one(const KernelTemplate& kernel_template, const OperationOptions& options) {
-  if (options.tuning.naive && !kernel_template.naive) {
-    throw CommandError(exit_usage,
-                       "--naive: " + kernel_template.name + " has no kernel of that kind");
+int tune_one(const Operation& operation, const OperationOptions& options) {
+  if (options.tuning.naive && !operation.naive) {
+    throw CommandError(exit_usage, "--naive: " + operation.name + " has no kernel of that kind");
   }
-  auto problem = make_problem(kernel_template, options.problem);
-  if (!problem) throw CommandError(exit_usage, problem.failure().message);
+  auto problem = make_problem(operation, options.problem);
+  if (!problem) throw bad_option(problem.failure());
   const TuningTask task{*problem, options.try_first, {}};
   Tuning tuning(options.tuning, {task});
   const TaskResult result = tuning.run(task);
@@ -53,25 +53,25 @@ int tune_one(const KernelTemplate& kernel_template, const OperationOptions& opti
   return result.won() && !tuning.interrupted() ? exit_done : exit_failed;
 }
 
-void add_operation(CLI::App& app, Action& action, const KernelTemplate& kernel_template) {
-  auto* command = app.add_subcommand(kernel_template.name, kernel_template.summary);
+void add_operation(CLI::App& app, Action& action, const Operation& operation) {
+  auto* command = app.add_subcommand(operation.name, operation.summary);
   auto options = std::make_shared<OperationOptions>();
-  add_problem_options(*command, kernel_template, options->problem);
+  add_problem_options(*command, operation, options->problem);
   command
       ->add_option("--try", options->try_first,
                    "A configuration to try first, as reports print it; may be repeated")
       ->allow_extra_args(false);
   add_tuning_options(*command, options->tuning, "60s");
-  if (!kernel_template.naive) command->get_option("--naive")->group("");  // refused with a reason
-  command->callback([&action, &kernel_template, options] {
-    action = [&kernel_template, options] { return tune_one(kernel_template, *options); };
+  if (!operation.naive) command->get_option("--naive")->group("");  // refused with a reason
+  command->callback([&action, &operation, options] {
+    action = [&operation, options] { return tune_one(operation, *options); };
   });
 }
 
 }  // namespace
 
 void add_tune_commands(CLI::App& app, Action& action) {
-  for (const auto* kernel_template : catalog()) add_operation(app, action, *kernel_template);
+  for (const Operation& operation : Catalog::built_in()) add_operation(app, action, operation);
 }
 
 }  // namespace greta::tuner::cli

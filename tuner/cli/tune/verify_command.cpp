@@ -151,18 +151,18 @@ bool draws_problems(const VerifyOptions& options) {
 }
 
 /// What is to be verified. All input is checked here.
-std::vector<Candidate> choices(const KernelTemplate& kernel_template, const VerifyOptions& options,
+std::vector<Candidate> choices(const Operation& operation, const VerifyOptions& options,
                                const DeviceInfo& device, std::uint64_t seed) {
   auto chosen =
       draws_problems(options)
-          ? candidates_of_random_problems(kernel_template, options.choice, device, "--problems",
+          ? candidates_of_random_problems(operation, options.choice, device, "--problems",
                                           options.problems.empty() ? "200" : options.problems, seed)
-          : candidates_of_problem(kernel_template, options.choice, device, seed);
+          : candidates_of_problem(operation, options.choice, device, seed);
   if (chosen.empty()) {
-    throw CommandError(exit_usage, fmt::format("{} has no configuration on {}",
-                                               kernel_template.name, device.id()));
+    throw CommandError(exit_usage,
+                       fmt::format("{} has no configuration on {}", operation.name, device.id()));
   }
-  check_fits(chosen.front().problem, device, {});  // random ones are small
+  check_fits(operation, chosen.front().problem, device, {});  // random ones are small
   return chosen;
 }
 
@@ -180,12 +180,12 @@ std::map<std::size_t, Candidate> numbered(std::vector<Candidate> choices, const 
 }
 
 /// Writes the kernels of each as FOLDER/NUMBER-KERNEL.glsl or .hip.
-void write_sources(const KernelTemplate& kernel_template, const DeviceInfo& device,
+void write_sources(const Operation& operation, const DeviceInfo& device,
                    const std::map<std::size_t, Candidate>& choices, const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   for (const auto& [number, choice] : choices) {
-    const auto plan = kernel_template.plan(choice.problem, device, choice.config).value();
+    const auto plan = operation.plan(choice.problem, device, choice.config).value();
     for (std::size_t i = 0; i < plan.sources.size(); ++i) {
       const auto file = folder / fmt::format("{}-{}.{}", number, i, plan.sources[i].language);
       if (!(std::ofstream(file, std::ios::binary) << plan.sources[i].text).flush()) {
@@ -196,7 +196,7 @@ void write_sources(const KernelTemplate& kernel_template, const DeviceInfo& devi
   }
 }
 
-int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions& options) {
+int verify_operation(const Operation& operation, const VerifyOptions& options) {
   catch_interrupts();
   const auto devices = select_devices(options.device);
   if (devices.size() != 1) {
@@ -209,14 +209,14 @@ int verify_operation(const KernelTemplate& kernel_template, const VerifyOptions&
   evaluator.sanitize = options.sanitize;
   const std::uint64_t seed = read_seed(options.seed);
   const auto wanted =
-      numbered(choices(kernel_template, options, devices.front().info, seed), options.only);
+      numbered(choices(operation, options, devices.front().info, seed), options.only);
   if (!options.sources.empty()) {
-    write_sources(kernel_template, devices.front().info, wanted, options.sources);
+    write_sources(operation, devices.front().info, wanted, options.sources);
     return exit_done;
   }
   std::optional<Coverage> coverage;
   if (draws_problems(options))
-    coverage.emplace(kernel_template, devices.front().info, options.choice.variant);
+    coverage.emplace(operation, devices.front().info, options.choice.variant);
   WorkerEvaluator worker(worker_command(), evaluator);
   const auto result = verify(worker, wanted, seed, options, std::move(coverage));
   options.json ? show_json(result) : show_text(result);
@@ -233,33 +233,31 @@ void add_verify_command(CLI::App& app, Action& action) {
       "A problem needs all of its dimensions; without any, problems are random. Examples:\n"
       "  greta-tune verify gemm --problems 50 --device vulkan:0\n"
       "  greta-tune verify softmax --rows 64 --cols 1000 --dtype f16 --sample 20");
-  for (const auto* kernel_template : catalog()) {
-    auto* operation = command->add_subcommand(kernel_template->name, kernel_template->summary);
+  for (const Operation& operation : Catalog::built_in()) {
+    auto* sub = command->add_subcommand(operation.name, operation.summary);
     auto options = std::make_shared<VerifyOptions>();
-    add_choice_options(*operation, *kernel_template, options->choice);
-    operation
-        ->add_option("--device", options->device, "auto, an id as vulkan:0, or a part of a name")
+    add_choice_options(*sub, operation, options->choice);
+    sub->add_option("--device", options->device, "auto, an id as vulkan:0, or a part of a name")
         ->capture_default_str();
-    operation->add_option("--problems", options->problems,
-                          "So many random problems, where none is given [200]");
-    operation->add_option("--seed", options->seed,
-                          "Of problems, configurations and inputs; random when left out");
-    operation->add_flag("--sanitize", options->sanitize,
-                        "Under AddressSanitizer and UBSan, on a hip-host device");
-    operation->add_flag("--first", options->first, "Stop at the first that is wrong");
-    add_whole_number(*operation, "--deadline", options->deadline_s,
+    sub->add_option("--problems", options->problems,
+                    "So many random problems, where none is given [200]");
+    sub->add_option("--seed", options->seed,
+                    "Of problems, configurations and inputs; random when left out");
+    sub->add_flag("--sanitize", options->sanitize,
+                  "Under AddressSanitizer and UBSan, on a hip-host device");
+    sub->add_flag("--first", options->first, "Stop at the first that is wrong");
+    add_whole_number(*sub, "--deadline", options->deadline_s,
                      "Seconds after which a launch has failed", 1, 86400)
         ->capture_default_str();
-    add_templates_option(*operation);
-    operation->add_option("--only", options->only, "Of the problems these, as 3,17: counted from 1")
+    add_templates_option(*sub);
+    sub->add_option("--only", options->only, "Of the problems these, as 3,17: counted from 1")
         ->group("Development");
-    operation
-        ->add_option("--sources", options->sources,
-                     "Write the kernels' sources to this folder, and check nothing")
+    sub->add_option("--sources", options->sources,
+                    "Write the kernels' sources to this folder, and check nothing")
         ->group("Development");
-    operation->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
-    operation->callback([&action, kernel_template, options] {
-      action = [kernel_template, options] { return verify_operation(*kernel_template, *options); };
+    sub->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
+    sub->callback([&action, &operation, options] {
+      action = [&operation, options] { return verify_operation(operation, *options); };
     });
   }
 }

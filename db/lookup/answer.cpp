@@ -1,0 +1,19 @@
+#include "db/lookup/answer.hpp"
+
+namespace greta::db {
+
+std::string_view to_string(LookupOrigin origin) {
+  switch (origin) {
+    case LookupOrigin::exact:
+      return "exact";
+    case LookupOrigin::nearest_shape:
+      return "nearest shape";
+    case LookupOrigin::same_architecture:
+      return "same architecture";
+    case LookupOrigin::fallback:
+      return "default";
+  }
+  return "unknown";
+}
+
+}  // namespace greta::db

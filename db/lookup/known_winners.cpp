@@ -1,0 +1,172 @@
+#include "db/lookup/known_winners.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "db/distance.hpp"
+#include "db/regret.hpp"
+#include "runtime/device/printable.hpp"
+
+namespace greta::db {
+namespace {
+
+/// How many of the nearest are tried: reading one takes a fraction of a millisecond.
+constexpr std::size_t most_tried = 64;
+
+/// Whether kernels of one device may be right for the other.
+bool same_architecture(const DeviceInfo& a, const DeviceInfo& b) {
+  return a.backend == b.backend && a.language == b.language && !a.architecture.empty() &&
+         a.architecture == b.architecture;
+}
+
+}  // namespace
+
+struct KnownWinners::Candidate {
+  std::size_t winner = 0;  ///< its number in the family
+  bool elsewhere = false;  ///< on another device
+  bool other_shape = false;
+  double distance = 0;
+};
+
+KnownWinners::KnownWinners(const DeviceInfo& device, const LookupFiles& files,
+                           const LookupOptions& options)
+    : catalog_(options.catalog), cold_(options.cold) {
+  devices_.push_back({device.fingerprint(), true});
+  for (const auto& file : {files.own, files.shipped}) {
+    if (!file) continue;
+    layers_.emplace_back(*file);
+    read_index(layers_.size() - 1, device);
+  }
+}
+
+void KnownWinners::read_index(std::size_t layer, const DeviceInfo& device) {
+  std::map<const DeviceInfo*, std::optional<std::uint16_t>> numbers;
+  const auto number_of = [&](const DeviceInfo& other) -> std::optional<std::uint16_t> {
+    const auto fingerprint = other.fingerprint();
+    const auto known = std::find_if(devices_.begin(), devices_.end(), [&](const Device& one) {
+      return one.fingerprint == fingerprint;
+    });
+    if (known != devices_.end()) return static_cast<std::uint16_t>(known - devices_.begin());
+    if (!same_architecture(device, other) || devices_.size() > UINT16_MAX) return std::nullopt;
+    devices_.push_back({fingerprint, false});
+    return static_cast<std::uint16_t>(devices_.size() - 1);
+  };
+  const auto& file = layers_[layer].file().string();
+  std::size_t without_device = 0;
+  const DeviceInfo* last = nullptr;
+  std::optional<std::uint16_t> number;
+  layers_[layer].for_each(cold_, [&](const WinnerPlace& place) {
+    if (place.device == nullptr) {
+      ++without_device;
+      return;
+    }
+    if (place.device != last) {
+      const auto [found, is_new] = numbers.try_emplace(place.device);
+      if (is_new) found->second = number_of(*place.device);
+      number = found->second;
+      last = place.device;
+    }
+    if (!number || index_.add(place.problem, {static_cast<std::uint16_t>(layer), *number})) return;
+    unreadable_.push_back(one_line(
+        fmt::format("{}: a winner of \"{}\", which is no problem's key", file, place.problem)));
+  });
+  if (without_device == 0) return;
+  unreadable_.push_back(
+      fmt::format("{}: {} winners of devices that can't be read", file, without_device));
+}
+
+std::vector<KnownWinners::Candidate> KnownWinners::nearest(
+    const Problem& problem, const Problem& representative,
+    const WinnerIndex::Family& family) const {
+  std::vector<std::int64_t> wanted;
+  for (const auto& [name, extent] : problem.dims) wanted.push_back(extent);
+  std::vector<Candidate> all(family.places.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto extents = family.extents_of(i);
+    all[i].winner = i;
+    all[i].elsewhere = !devices_[family.places[i].device].is_this_one;
+    all[i].other_shape = !std::equal(extents.begin(), extents.end(), wanted.begin(), wanted.end());
+    if (all[i].other_shape) all[i].distance = shape_distance(representative, extents);
+  }
+  const auto before = [&](const Candidate& a, const Candidate& b) {
+    const auto first = std::tie(a.elsewhere, a.other_shape, a.distance);
+    const auto second = std::tie(b.elsewhere, b.other_shape, b.distance);
+    if (first != second) return first < second;
+    const auto x = family.extents_of(a.winner), y = family.extents_of(b.winner);
+    if (!std::equal(x.begin(), x.end(), y.begin())) {
+      return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
+    }
+    const auto &p = family.places[a.winner], &q = family.places[b.winner];
+    return std::tie(p.layer, devices_[p.device].fingerprint, a.winner) <
+           std::tie(q.layer, devices_[q.device].fingerprint, b.winner);
+  };
+  std::erase_if(all, [](const Candidate& one) { return one.distance > most_shape_distance; });
+  const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), most_tried));
+  std::partial_sort(all.begin(), end, all.end(), before);
+  all.erase(end, all.end());
+  return all;
+}
+
+std::optional<StoredWinner> KnownWinners::read(const Problem& problem, WinnerIndex::Place place) {
+  std::string why;
+  try {
+    auto found =
+        layers_[place.layer].find(devices_[place.device].fingerprint, problem.key(), cold_);
+    if (found) return found;
+    why = fmt::format("{}: the winner of {} is damaged, as greta-db verify says",
+                      layers_[place.layer].file().string(), problem.key());
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  if (std::find(unreadable_.begin(), unreadable_.end(), why) == unreadable_.end()) {
+    unreadable_.push_back(std::move(why));
+  }
+  return std::nullopt;
+}
+
+std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const Asked& other,
+                                                      const DeviceInfo& device) {
+  const auto* family = index_.find(other.problem);
+  if (family == nullptr) return std::nullopt;
+  const bool same_family = other.problem.attributes == asked.problem.attributes;
+  for (const Candidate& candidate : nearest(other.problem, other.representative, *family)) {
+    const auto place = family->places[candidate.winner];
+    auto winner = read(family->problem_of(candidate.winner), place);
+    if (!winner) continue;
+    const bool exact = same_family && !candidate.elsewhere && !candidate.other_shape;
+    Config config = exact ? winner->winner.config
+                          : carried_over(catalog_, winner->winner, asked.representative, device);
+    if (!catalog_.valid(asked.problem, device, config)) continue;
+    if (!exact && !catalog_.valid(asked.representative, device, config))
+      continue;  // all of it share it
+    const auto origin = exact                 ? LookupOrigin::exact
+                        : candidate.elsewhere ? LookupOrigin::same_architecture
+                                              : LookupOrigin::nearest_shape;
+    return Found{*std::move(winner), std::move(config), origin, candidate.other_shape,
+                 layers_[place.layer].shipped()};
+  }
+  return std::nullopt;
+}
+
+std::vector<RecordedCost> KnownWinners::recorded_costs(const std::string& op) const {
+  std::vector<RecordedCost> all;
+  for (const auto& layer : layers_) {
+    auto costs = layer.recorded_costs(devices_.front().fingerprint, op, cold_);
+    std::move(costs.begin(), costs.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+std::vector<UnsafePart> KnownWinners::unsafe(const DeviceInfo& device) const {
+  std::vector<UnsafePart> all;
+  for (const auto& layer : layers_) {
+    auto parts = layer.unsafe(device);
+    std::move(parts.begin(), parts.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace greta::db

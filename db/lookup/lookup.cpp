@@ -1,0 +1,128 @@
+#include "db/lookup/lookup.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "db/lookup/expected_regret.hpp"
+#include "db/lookup/known_winners.hpp"
+#include "kernels/problems.hpp"
+
+namespace greta::db {
+namespace {
+
+/// The device without what failed its health checks there.
+DeviceInfo usable(const DeviceInfo& device, const KnownWinners& known) {
+  const Avoided parts = avoided(known.unsafe(device));
+  if (!parts.device) return without(device, parts);
+  throw Error(Failure{Status::unavailable,
+                      fmt::format("{}, {}: failed its health checks with {} (greta-bench doctor)",
+                                  device.id(), device.name, device.driver),
+                      {}});
+}
+
+}  // namespace
+
+struct Lookup::Impl {
+  Catalog catalog;
+  DeviceInfo device;
+  mutable std::shared_mutex mutex;                                   // of all below
+  mutable std::unordered_map<Problem, Answer, ProblemHash> answers;  // which stay where they are
+  mutable KnownWinners known;
+  mutable ExpectedRegret expected;
+
+  Impl(const DeviceInfo& device_as_it_is, KnownWinners known_winners, const LookupOptions& options)
+      : catalog(options.catalog),
+        device(options.allow_unsafe ? device_as_it_is : usable(device_as_it_is, known_winners)),
+        known(std::move(known_winners)) {}
+
+  const Answer* find(const Problem& problem) const {
+    const std::shared_lock lock(mutex);
+    const auto found = answers.find(problem);
+    return found != answers.end() ? &found->second : nullptr;
+  }
+
+  const Answer& compute(const Problem& problem) const {
+    const std::unique_lock lock(mutex);
+    const auto found = answers.find(problem);  // another thread may have been faster
+    if (found != answers.end()) return found->second;
+    return answers.emplace(problem, decide(problem)).first->second;
+  }
+
+  /// The representative's, so that all lengths of a bucket share it.
+  Config default_of(const Operation& operation, const Problem& problem,
+                    const Problem& representative) const {
+    Config config = operation.default_config(representative, device);
+    return catalog.valid(problem, device, config) ? config
+                                                  : operation.default_config(problem, device);
+  }
+
+  /// What is known of the problem. Where its rows are not packed, also what is known of packed
+  /// ones: this device's first, then those of the same shape, then those with these strides.
+  std::optional<KnownWinners::Found> known_of(const Operation& operation, const Problem& problem,
+                                              const Problem& representative) const {
+    auto found = known.find({problem, representative}, device);
+    const Problem packed = of_packed_rows(operation, problem);
+    if (packed == problem) return found;
+    const Problem of_packed = bucket(operation, packed);
+    auto other = known.find({problem, representative}, {packed, of_packed}, device);
+    const auto rank = [](const KnownWinners::Found& one) {
+      return std::pair(one.origin == LookupOrigin::same_architecture, one.other_shape);
+    };
+    return !found || (other && rank(*other) < rank(*found)) ? other : found;
+  }
+
+  Answer decide(const Problem& problem) const {
+    const Operation& operation = catalog.at(problem.op);
+    check_problem(operation, problem).value();
+    const Problem representative = bucket(operation, problem);
+    Answer answer;
+    auto found = known_of(operation, problem, representative);
+    if (found) {
+      answer.config = std::move(found->config);
+      answer.origin = found->origin;
+      answer.speedup = {found->winner.winner.speedup, found->winner.winner.speedup_low,
+                        found->winner.winner.speedup_high};
+      answer.problem = found->winner.problem.key();
+      answer.device = found->winner.device.name;
+      answer.shipped = found->shipped;
+    } else {
+      answer.config = default_of(operation, problem, representative);
+    }
+    answer.expected_regret = expected.of(known, problem, answer.origin);
+    return answer;
+  }
+};
+
+Lookup::Lookup(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Lookup::Lookup(Lookup&&) noexcept = default;
+Lookup& Lookup::operator=(Lookup&&) noexcept = default;
+Lookup::~Lookup() = default;
+
+Lookup Lookup::open(const DeviceInfo& device, const LookupFiles& files,
+                    const LookupOptions& options) {
+  return Lookup(std::make_unique<Impl>(device, KnownWinners(device, files, options), options));
+}
+
+const Answer& Lookup::find(const Problem& problem) const {
+  if (const Answer* const answer = impl_->find(problem)) return *answer;
+  return impl_->compute(problem);
+}
+
+const Catalog& Lookup::catalog() const {
+  return impl_->catalog;
+}
+
+const DeviceInfo& Lookup::device() const {
+  return impl_->device;
+}
+
+std::vector<std::string> Lookup::unreadable() const {
+  const std::shared_lock lock(impl_->mutex);
+  return impl_->known.unreadable();
+}
+
+}  // namespace greta::db

@@ -1,0 +1,4 @@
+-- Schema 5. Problems of attention say mask=causal instead of the dimension causal=1, so that no causal
+-- winner is taken for a near shape of a problem that isn't; rope says place=in instead of
+-- output=in_place. Keys and checksums of sound rows are rewritten by the step's code
+-- (db/sqlite/migrations.cpp); damaged rows stay as they are, and damaged.

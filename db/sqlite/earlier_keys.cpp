@@ -1,0 +1,63 @@
+#include "db/sqlite/earlier_keys.hpp"
+
+namespace greta::db {
+namespace {
+
+constexpr std::string_view causal = " causal=1", not_causal = " causal=0", mask = " mask=causal";
+
+/// Replaces one text by another where it is a whole word; says whether it was there.
+bool replace(std::string& text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  const std::size_t end = at + from.size();
+  if (at == std::string::npos || (end < text.size() && text[end] != ' ')) return false;
+  text.replace(at, from.size(), to);
+  return true;
+}
+
+/// Where the third word ends, after which attributes begin: "attention dtype=f16 out=f16".
+std::size_t end_of_types(std::string_view key) {
+  std::size_t end = 0;
+  for (int word = 0; word < 3 && end != std::string_view::npos; ++word) {
+    end = key.find(' ', end + (word > 0 ? 1 : 0));
+  }
+  return end == std::string_view::npos ? key.size() : end;
+}
+
+}  // namespace
+
+std::string today_dims(std::string_view earlier) {
+  std::string dims(earlier);
+  if (!replace(dims, causal, "")) replace(dims, not_causal, "");
+  return dims;
+}
+
+std::string today_key(std::string_view earlier) {
+  std::string key(earlier);
+  if (key.starts_with("attention ")) {
+    if (replace(key, causal, "")) {
+      key.insert(end_of_types(key), mask);
+    } else {
+      replace(key, not_causal, "");
+    }
+  } else if (key.starts_with("rope ")) {
+    if (!replace(key, " output=in_place", " place=in")) replace(key, " output=new", "");
+  }
+  return key;
+}
+
+std::string earlier_key(std::string_view today) {
+  std::string key(today);
+  if (key.starts_with("attention ")) key += replace(key, mask, "") ? causal : not_causal;
+  if (key.starts_with("rope ")) replace(key, " place=in", " output=in_place");
+  return key;
+}
+
+bool has_earlier_keys(SQLite::Database& database) {
+  return database.execAndGet("PRAGMA user_version").getInt() <= last_schema_of_earlier_keys;
+}
+
+std::string stored_key(SQLite::Database& database, const std::string& today) {
+  return has_earlier_keys(database) ? earlier_key(today) : today;
+}
+
+}  // namespace greta::db

@@ -1,0 +1,201 @@
+#include "kernels/model/operation.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "kernels/model/embedded.hpp"
+#include "runtime/device/hash.hpp"
+
+namespace greta::kernels {
+namespace {
+
+bool can_run(const Operation& operation, const Problem& problem, const DeviceInfo& device) {
+  if (operation.check && !operation.check(problem)) return false;
+  return operation.space(problem, device).count() > 0;
+}
+
+/// The nearest extents of a dimension of few with which a problem that can't run could, below and
+/// above its own, as text that ends a message.
+std::string what_could_run(const Operation& operation, const Problem& problem,
+                           const DeviceInfo& device) {
+  for (std::size_t i = 0; i < operation.dimensions.size(); ++i) {
+    const Dimension& dimension = operation.dimensions[i];
+    if (dimension.most - dimension.least > 1024) continue;
+    std::vector<std::int64_t> found;
+    for (const int step : {-1, 1}) {
+      Problem other = problem;
+      std::int64_t& extent = other.dims.at(i).second;
+      do extent += step;
+      while (extent >= dimension.least && extent <= dimension.most &&
+             !can_run(operation, other, device));
+      if (extent >= dimension.least && extent <= dimension.most) found.push_back(extent);
+    }
+    if (found.empty()) continue;
+    return fmt::format("; {} {} would", dimension.name, fmt::join(found, " or "));
+  }
+  return {};
+}
+
+/// Adds a file of kernels/templates and all that it includes, however far away.
+void add_with_includes(std::string_view path, std::set<std::string_view>& files) {
+  if (!files.insert(path).second) return;
+  std::string_view text = embedded_file(path);
+  while (!text.empty()) {
+    const std::string_view included = included_file(take_line(text));
+    if (!included.empty()) add_with_includes(included, files);
+  }
+}
+
+}  // namespace
+
+Dimension run_time_rows(std::string help) {
+  return {.name = "rows", .help = std::move(help), .at_run_time = RunTimeExtent{}};
+}
+
+Dimension run_time_tokens(std::string help) {
+  return {.name = "tokens", .help = std::move(help), .at_run_time = RunTimeExtent{}};
+}
+
+std::vector<DTypes> converted_dtypes() {
+  return {{DType::f32, DType::f32}, {DType::f16, DType::f16},  {DType::bf16, DType::bf16},
+          {DType::f16, DType::f32}, {DType::bf16, DType::f32}, {DType::f32, DType::f16},
+          {DType::f32, DType::bf16}};
+}
+
+const Verdict& worse(const Verdict& a, const Verdict& b) {
+  if (a.passed != b.passed) return a.passed ? b : a;
+  return b.ratio() > a.ratio() ? b : a;
+}
+
+std::vector<Alternative> Instance::alternatives() const {
+  std::vector<Alternative> list;
+  for (const Variant& variant : operation_.variants) list.push_back(alternative(variant));
+  return list;
+}
+
+const Alternative& Instance::alternative(const Variant& variant) const {
+  const auto found = made_.find(variant.name);
+  if (found != made_.end()) return found->second;
+  return made_.emplace(variant.name, variant.space(shape_, device_)).first->second;
+}
+
+std::optional<std::string> Instance::rejects(const Config& config) const {
+  for (const Variant& variant : operation_.variants) {
+    if (variant.name == config.variant) return kernels::rejects({alternative(variant)}, config);
+  }
+  return kernels::rejects(alternatives(), config);  // says which variants there are
+}
+
+Result<LaunchPlan> Instance::plan(const Config& config) const {
+  if (const auto broken = rejects(config)) return Failure{Status::constraints, *broken, {}};
+  return operation_.variant(config.variant).plan(shape_, device_, config);
+}
+
+std::optional<Config> Instance::untuned(std::string& rejected) const {
+  for (const Variant& variant : operation_.variants) {
+    for (const Config& config : variant.defaults(shape_, device_)) {
+      const auto broken = rejects(config);
+      if (!broken) return config;
+      if (rejected.empty()) rejected = *broken;
+    }
+  }
+  return std::nullopt;
+}
+
+Space Operation::space(const Problem& problem, const DeviceInfo& device) const {
+  return Space(Instance(*this, problem, device).alternatives());
+}
+
+Config Operation::default_config(const Problem& problem, const DeviceInfo& device) const {
+  const Instance instance(*this, problem, device);
+  std::string rejected;
+  if (auto config = instance.untuned(rejected)) return *std::move(config);
+  const auto choices = instance.alternatives();
+  const Space space(choices);
+  if (space.count() > 0) return space.at(0);
+  const std::string reasons = why_empty(choices);
+  throw Error(Failure{
+      Status::constraints,
+      fmt::format("{} can't run on {}: {}{}", problem.key(), device.name,
+                  reasons.empty() ? rejected : reasons, what_could_run(*this, problem, device)),
+      {}});
+}
+
+Result<LaunchPlan> Operation::plan(const Problem& problem, const DeviceInfo& device,
+                                   const Config& config) const {
+  return Instance(*this, problem, device).plan(config);
+}
+
+std::vector<HostTensor> Operation::inputs(const Problem& problem, std::uint64_t seed,
+                                          InputStyle style) const {
+  const auto own_seed = [seed](const TensorSpec& spec) {
+    return Hash().add(seed).add(spec.name).low();
+  };
+  std::vector<HostTensor> contents;
+  std::vector<std::int64_t> strides;
+  for (TensorSpec spec : tensors(problem)) {
+    if (spec.role == Role::output) continue;
+    strides.push_back(std::exchange(spec.stride, 0));
+    const std::uint64_t own = own_seed(spec);
+    contents.push_back(input ? input(problem, spec, own) : random_tensor(spec, own));
+  }
+  if (style == InputStyle::adversarial) {
+    if (harden) {
+      harden(problem, contents, seed);
+    } else {
+      for (HostTensor& tensor : contents)
+        mix_in_adversarial_rows(tensor, magnitudes_of(tensor.spec.dtype), own_seed(tensor.spec));
+    }
+  }
+  for (std::size_t i = 0; i < contents.size(); ++i)
+    contents[i] = spread(std::move(contents[i]), strides[i]);
+  return contents;
+}
+
+const Variant& Operation::variant(std::string_view named) const {
+  const auto found = std::find_if(variants.begin(), variants.end(),
+                                  [&](const Variant& one) { return one.name == named; });
+  if (found == variants.end()) throw Error(fmt::format("{} has no variant {}", name, named));
+  return *found;
+}
+
+std::set<std::string_view> Operation::sources() const {
+  std::set<std::string_view> files;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path.starts_with(name + "/")) add_with_includes(file.path, files);
+  }
+  return files;
+}
+
+std::string Operation::key() const {
+  Hash hash;
+  for (const std::string_view file : sources()) hash.add(file).add(embedded_file(file));
+  return hash.hex();
+}
+
+Problem shorter(Problem problem, std::string_view dimension, std::int64_t step, double fraction) {
+  const auto found = std::find_if(problem.dims.begin(), problem.dims.end(),
+                                  [&](const auto& dim) { return dim.first == dimension; });
+  std::int64_t& extent = found->second;
+  const std::int64_t rest = extent % step, steps = extent / step;
+  const auto wanted =
+      static_cast<std::int64_t>(std::llround(fraction * static_cast<double>(steps)));
+  extent = std::clamp<std::int64_t>(wanted, std::min<std::int64_t>(1, steps), steps) * step + rest;
+  return problem;
+}
+
+Problem fewer_rows(const Problem& problem, double fraction) {
+  return shorter(problem, "rows", 64, fraction);
+}
+
+Problem fewer_tokens(const Problem& problem, double fraction) {
+  return shorter(problem, "tokens", 16, fraction);
+}
+
+}  // namespace greta::kernels

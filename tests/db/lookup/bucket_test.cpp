@@ -1,0 +1,143 @@
+// Protects: problems of one bucket share a look-up and, with one configuration, every compiled
+// kernel.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "kernels/problems.hpp"
+#include "tests/catalog.hpp"
+#include "tests/db/lookup/known.hpp"
+
+namespace greta::test::bucket_test {
+namespace {
+
+Problem bucket(const Problem& problem) {
+  return kernels::bucket(built_in(problem.op), problem);
+}
+
+using test::card;
+using test::gemm;
+
+TEST(Bucket, RoundsWhatVariesAtRunTimeAndNothingElse) {
+  EXPECT_EQ(bucket(gemm(517, 4097, 11008)), gemm(1024, 4097, 11008));
+  EXPECT_EQ(bucket(gemm(1024, 64, 64)), gemm(1024, 64, 64));
+  for (std::int64_t m = 1; m <= 8; ++m) EXPECT_EQ(bucket(gemm(m, 64, 64)), gemm(m, 64, 64));
+  EXPECT_EQ(bucket(gemm(9, 64, 64)), gemm(16, 64, 64));
+  const std::int64_t huge = (std::int64_t{1} << 30) + 1;
+  EXPECT_EQ(bucket(gemm(huge, 64, 64)), gemm(huge, 64, 64));
+  auto transposed = gemm(517, 64, 64);
+  transposed.attributes = {{"layout", "tn"}};
+  EXPECT_EQ(bucket(transposed), transposed);
+  const auto rounded = [](const std::string& key) {
+    return bucket(Problem::parse(key).value()).dims_text();
+  };
+  EXPECT_EQ(rounded("attention dtype=f16 out=f16 batch=3 heads=33 kv_heads=11 q=1 kv=1000 dim=80"),
+            "batch=4 heads=33 kv_heads=11 q=1 kv=1024 dim=80");
+  EXPECT_EQ(
+      rounded(
+          "attention dtype=f16 out=f16 mask=causal batch=1 heads=8 kv_heads=8 q=100 kv=100 dim=64"),
+      "batch=1 heads=8 kv_heads=8 q=128 kv=128 dim=64");
+  EXPECT_EQ(rounded("kv_update dtype=f16 out=f16 tokens=5 kv_heads=3 dim=80 capacity=1000"),
+            "tokens=8 kv_heads=3 dim=80 capacity=1000");
+  EXPECT_EQ(rounded("rope dtype=f16 out=f16 tokens=5 heads=3 dim=80 positions=1000"),
+            "tokens=8 heads=3 dim=80 positions=1000");
+  EXPECT_EQ(rounded("embedding dtype=f16 out=f16 tokens=5 vocabulary=32000 dim=4096"),
+            "tokens=8 vocabulary=32000 dim=4096");
+  EXPECT_EQ(rounded("softmax dtype=f16 out=f16 rows=100 cols=1000"), "rows=128 cols=1000");
+  EXPECT_EQ(rounded("argmax dtype=f16 out=i32 rows=100 cols=1000"), "rows=64 cols=1000");
+}
+
+/// A random problem of the bucket that `representative` stands for.
+Problem random_member(const Problem& representative, std::mt19937_64& random) {
+  Problem member = representative;
+  for (std::size_t i = 0; i < member.dims.size(); ++i) {
+    const std::int64_t extent = representative.dims[i].second;
+    if (extent == 0) continue;  // a flag
+    for (int tries = 0; tries < 8; ++tries) {
+      Problem changed = member;
+      changed.dims[i].second =
+          extent / 2 + 1 +
+          static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(extent + extent / 2));
+      if (bucket(changed) == representative) member = changed;
+    }
+  }
+  return member;
+}
+
+std::vector<std::string> content_keys(const Problem& problem, const DeviceInfo& device,
+                                      const Config& config) {
+  std::vector<std::string> keys;
+  const auto plan = built_in(problem.op).plan(problem, device, config).value();
+  for (const auto& source : plan.sources) {
+    keys.push_back(source.content_key(device.compiler, device.architecture));
+  }
+  return keys;
+}
+
+/// A size that people have, with `length` rows, tokens or queries.
+Problem problem_of(const Operation& kernel, const DTypes& types, std::int64_t length) {
+  Problem problem = typical_problem(kernel, types);
+  for (auto& [name, extent] : problem.dims) {
+    for (const char* varying : {"m", "rows", "tokens", "q"}) {
+      if (name == varying) extent = length;
+    }
+  }
+  return problem;
+}
+
+/// Whether what is valid for a bucket has the same kernels for its problems; returns how many other
+/// problems were looked at.
+int check_bucket(const Operation& kernel, const DeviceInfo& device, const Problem& representative,
+                 std::mt19937_64& random) {
+  auto configs = std::vector{kernel.default_config(representative, device)};
+  const Space space = kernel.space(representative, device);
+  for (int i = 0; i < 5; ++i) configs.push_back(space.sample(random));
+  int others = 0;
+  for (int i = 0; i < 3; ++i) {
+    const Problem member = random_member(representative, random);
+    EXPECT_EQ(bucket(member), representative) << member.key();
+    others += member == representative ? 0 : 1;
+    for (const auto& config : configs) {
+      const auto what = member.key() + " with " + config.text();
+      EXPECT_TRUE(catalog().valid(member, device, config)) << what;
+      if (!catalog().valid(member, device, config)) continue;
+      EXPECT_EQ(content_keys(member, device, config), content_keys(representative, device, config))
+          << what;
+    }
+  }
+  return others;
+}
+
+TEST(Bucket, TokensAreNotRoundedBeyondTheirCache) {
+  const auto rounded = [](const std::string& key) {
+    return bucket(Problem::parse("kv_update dtype=f32 out=f32 " + key).value()).dims_text();
+  };
+  EXPECT_EQ(rounded("tokens=24 kv_heads=4 dim=8 capacity=32"),
+            "tokens=32 kv_heads=4 dim=8 capacity=32");
+  EXPECT_EQ(rounded("tokens=24 kv_heads=4 dim=8 capacity=24"),
+            "tokens=24 kv_heads=4 dim=8 capacity=24");
+}
+
+TEST(Bucket, WhatIsValidForItHasOneSetOfKernelsInAllOfIt) {
+  auto vulkan = card("sm_90", "aa");
+  vulkan.backend = "vulkan";
+  vulkan.language = "glsl";
+  std::mt19937_64 random(5);
+  for (const auto& device : {card("gfx942", "aa"), card("sm_90", "aa"), vulkan}) {
+    for (const Operation& kernel : catalog()) {
+      int others = 0;
+      for (const auto& types : kernel.dtypes) {
+        if (types.in != DType::f16) continue;
+        for (const std::int64_t length : {1, 4, 16, 64, 512}) {
+          const Problem representative = bucket(problem_of(kernel, types, length));
+          if (!check_problem(kernel, representative)) continue;
+          others += check_bucket(kernel, device, representative, random);
+        }
+      }
+      EXPECT_GT(others, 3) << kernel.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace greta::test::bucket_test

@@ -1,0 +1,271 @@
+// Protects: which winner answers, in which order, and what an answer says of where it came from.
+#include <gtest/gtest.h>
+
+#include "tests/catalog.hpp"
+#include "tests/db/lookup/known.hpp"
+
+namespace greta::test::order_test {
+namespace {
+
+using test::card;
+using test::gemm;
+using test::plain_config;
+using test::winner;
+
+class LookupOrder : public ::testing::Test {
+ protected:
+  const DeviceInfo here_ = card("gfx942", "aa"), beside_ = card("gfx942", "bb");
+  test::Databases databases_;
+};
+
+TEST_F(LookupOrder, WithoutADatabaseTheDefaultAnswers) {
+  const auto lookup = databases_.open(here_);
+  const Answer& answer = lookup.find(gemm(64, 64, 64));
+  EXPECT_EQ(answer.origin, LookupOrigin::fallback);
+  EXPECT_EQ(answer.config, built_in("gemm").default_config(gemm(64, 64, 64), here_));
+  EXPECT_FALSE(answer.expected_regret);
+  EXPECT_FALSE(answer.speedup);
+  EXPECT_EQ(answer.problem + answer.device, "");
+}
+
+TEST_F(LookupOrder, TheProblemItselfComesFirst) {
+  const Problem asked = gemm(64, 64, 64);
+  databases_.add(winner(asked, here_, plain_config(1)));
+  databases_.add(winner(gemm(64, 64, 65), here_, plain_config(2)));
+  databases_.add(winner(asked, beside_, plain_config(3)));
+  const auto lookup = databases_.open(here_);
+  const Answer& answer = lookup.find(asked);
+  EXPECT_EQ(answer.origin, LookupOrigin::exact);
+  EXPECT_EQ(answer.config, plain_config(1));
+  EXPECT_EQ(answer.expected_regret, 1);
+  ASSERT_TRUE(answer.speedup);
+  EXPECT_EQ(answer.speedup->ratio, 1.5);
+  EXPECT_EQ(answer.speedup->low, 1.4);
+  EXPECT_EQ(answer.speedup->high, 1.6);
+  EXPECT_EQ(answer.problem, asked.key());
+  EXPECT_EQ(answer.device, here_.name);
+  EXPECT_FALSE(answer.shipped);
+}
+
+TEST_F(LookupOrder, ThenTheNearestShapeOnThisDevice) {
+  const Problem asked = gemm(64, 64, 64), far = gemm(128, 64, 64), near = gemm(96, 64, 64);
+  databases_.add(winner(far, here_, plain_config(1)));
+  databases_.add(winner(near, here_, plain_config(2)));
+  databases_.add(winner(asked, beside_, plain_config(3)));
+  const auto lookup = databases_.open(here_);
+  const Answer& answer = lookup.find(asked);
+  EXPECT_EQ(answer.origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(answer.problem, near.key());
+  EXPECT_EQ(answer.config, plain_config(2));
+}
+
+TEST_F(LookupOrder, ThenOtherDevicesOfTheArchitecture) {
+  const Problem asked = gemm(64, 64, 64);
+  auto other = card("gfx90a", "cc");
+  databases_.add(winner(asked, other, plain_config(1)));
+  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
+  auto vulkan = beside_;  // what it runs is no HIP kernel
+  vulkan.backend = "vulkan";
+  vulkan.language = "glsl";
+  databases_.add(winner(asked, vulkan, plain_config(1)));
+  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
+  databases_.add(winner(gemm(64, 64, 32), beside_, plain_config(2)));
+  EXPECT_EQ(databases_.open(here_).find(asked).problem, gemm(64, 64, 32).key());
+  databases_.add(winner(asked, beside_, plain_config(3)));
+  const auto lookup = databases_.open(here_);
+  const Answer& answer = lookup.find(asked);
+  EXPECT_EQ(answer.origin, LookupOrigin::same_architecture);
+  EXPECT_EQ(answer.problem, asked.key());
+  EXPECT_EQ(answer.device, beside_.name);
+  EXPECT_FALSE(answer.expected_regret);
+}
+
+TEST_F(LookupOrder, WhatIsOfOtherTypesOrAttributesDoesNotCount) {
+  auto half = gemm(64, 64, 64);
+  half.dtype = half.out_dtype = DType::f16;
+  auto turned = gemm(64, 64, 64);
+  turned.attributes = {{"layout", "nt"}};
+  databases_.add(winner(half, here_, plain_config(1)));
+  databases_.add(winner(turned, here_, plain_config(1)));
+  EXPECT_EQ(databases_.open(here_).find(gemm(64, 64, 64)).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_).find(turned).origin, LookupOrigin::exact);
+}
+
+TEST_F(LookupOrder, ConstraintsAreCheckedAgain) {
+  const Problem asked = gemm(16, 64, 64);
+  const Config gemv{
+      "gemv",
+      {{"THREADS", 64}, {"COLS", 1}, {"VB", 1}, {"VA", 1}, {"TN", 1}, {"UNROLL", 1}, {"SPLIT", 1}}};
+  databases_.add(winner(gemm(8, 64, 64), here_, gemv));  // the nearest, but for few rows alone
+  databases_.add(winner(gemm(16, 128, 128), here_, plain_config(2)));
+  const auto lookup = databases_.open(here_);
+  EXPECT_EQ(lookup.find(asked).problem, gemm(16, 128, 128).key());
+  EXPECT_EQ(lookup.find(gemm(8, 64, 64)).origin, LookupOrigin::exact);
+  EXPECT_EQ(lookup.find(gemm(4, 64, 64)).problem, gemm(8, 64, 64).key());
+}
+
+TEST_F(LookupOrder, AnExactResultThatIsNotValidAnyMoreIsNotUsed) {
+  const Problem asked = gemm(64, 64, 64);
+  databases_.add(winner(asked, here_, {"naive", {{"THREADS", 3}}}));
+  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
+  databases_.add(winner(asked, here_, {"variant_of_yesterday", {{"X", 3}}}));
+  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
+}
+
+TEST_F(LookupOrder, ShapesThatAreFarDoNotCount) {
+  databases_.add(winner(gemm(256, 64, 64), here_, plain_config(1)));
+  databases_.add(winner(gemm(64, 256, 64), beside_, plain_config(1)));
+  EXPECT_EQ(databases_.open(here_).find(gemm(64, 64, 64)).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_).find(gemm(128, 64, 64)).origin, LookupOrigin::nearest_shape);
+}
+
+TEST_F(LookupOrder, WhereTheDefaultWonItIsThisProblemsDefault) {
+  const Problem asked = gemm(4096, 4096, 4096), near = gemm(2048, 4096, 4096);
+  auto result = winner(near, here_, plain_config(1));
+  result.winner.is_default = true;
+  databases_.add(result);
+  const auto lookup = databases_.open(here_);
+  EXPECT_EQ(lookup.find(asked).origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(lookup.find(asked).config, built_in("gemm").default_config(asked, here_));
+  EXPECT_EQ(lookup.find(near).config, plain_config(1));  // the problem itself: as it was certified
+}
+
+TEST_F(LookupOrder, LengthsOfABucketShareTheirAnswerUnlessOneIsRecorded) {
+  databases_.add(winner(gemm(64, 64, 64), here_, plain_config(1)));
+  databases_.add(winner(gemm(128, 64, 64), here_, plain_config(2)));
+  databases_.add(winner(gemm(70, 64, 64), here_, plain_config(3)));
+  const auto lookup = databases_.open(here_);
+  for (const std::int64_t m : {65, 66, 90, 127}) {
+    EXPECT_EQ(lookup.find(gemm(m, 64, 64)).problem, gemm(128, 64, 64).key()) << m;
+    EXPECT_EQ(lookup.find(gemm(m, 64, 64)).origin, LookupOrigin::nearest_shape);
+    EXPECT_EQ(lookup.find(gemm(m, 512, 64)).config, lookup.find(gemm(128, 512, 64)).config);
+  }
+  EXPECT_EQ(lookup.find(gemm(70, 64, 64)).config, plain_config(3));
+}
+
+TEST_F(LookupOrder, OfEquallyNearShapesTheSmallerAnswersHoweverTheyAreStored) {
+  const Problem asked = gemm(64, 64, 64), small = gemm(32, 64, 64), large = gemm(128, 64, 64);
+  for (const bool small_first : {true, false}) {
+    test::Databases databases;
+    databases.add(winner(small_first ? small : large, here_, plain_config(1)));
+    databases.add(winner(small_first ? large : small, here_, plain_config(1)));
+    EXPECT_EQ(databases.open(here_).find(asked).problem, small.key());
+  }
+}
+
+TEST_F(LookupOrder, TheUsersResultWinsAndTheShippedOneFillsGaps) {
+  const Problem both = gemm(64, 64, 64), shipped_only = gemm(96, 64, 64);
+  databases_.add(winner(both, here_, plain_config(1)));
+  databases_.ship(
+      {winner(both, here_, plain_config(2)), winner(shipped_only, here_, plain_config(3))});
+  const auto lookup = databases_.open(here_);
+  EXPECT_EQ(lookup.find(both).config, plain_config(1));
+  EXPECT_FALSE(lookup.find(both).shipped);
+  const Answer& exact = lookup.find(shipped_only);  // although the user's own is near
+  EXPECT_EQ(exact.origin, LookupOrigin::exact);
+  EXPECT_EQ(exact.config, plain_config(3));
+  EXPECT_TRUE(exact.shipped);
+}
+
+TEST_F(LookupOrder, ColdAndWarmResultsAreApart) {
+  const Problem asked = gemm(64, 64, 64);
+  auto warm = winner(asked, here_, plain_config(1));
+  warm.winner.cold = warm.winner.measurement.cold = false;
+  databases_.add(warm);
+  EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
+  EXPECT_EQ(databases_.open(here_, {false, false}).find(asked).origin, LookupOrigin::exact);
+}
+
+TEST_F(LookupOrder, TheLatestCircumstancesAnswer) {
+  const Problem asked = gemm(64, 64, 64);
+  auto early = winner(asked, here_, plain_config(1)), late = winner(asked, here_, plain_config(2));
+  ASSERT_NE(early.winner.config, late.winner.config);
+  early.provenance.started_utc = "2026-11-01T00:00:00Z";
+  late.provenance.driver = "driver 2";
+  databases_.add(late);
+  databases_.add(early);
+  EXPECT_EQ(databases_.open(here_).find(asked).config, plain_config(2));
+}
+
+TEST_F(LookupOrder, ExpectedRegretIsWhatIsRecordedOfTheOperation) {
+  auto one = winner(gemm(64, 64, 64), here_, plain_config(1));
+  auto two = winner(gemm(64, 64, 4096), here_, plain_config(1));
+  auto unknown = winner(gemm(64, 64, 65536), here_, plain_config(1));
+  one.regret = Regret{"k=64", 1.25, Regret::Source::trials};
+  two.regret = Regret{"k=64", 1.75, Regret::Source::measured};
+  two.winner.speedup = 3.5;
+  for (const auto& result : {one, two, unknown}) databases_.add(result);
+  const auto lookup = databases_.open(here_);
+  EXPECT_EQ(lookup.find(gemm(65, 64, 64)).expected_regret, 1.5);
+  auto half = gemm(64, 64, 64);
+  half.dtype = half.out_dtype = DType::f16;
+  ASSERT_EQ(lookup.find(half).origin, LookupOrigin::fallback);
+  EXPECT_DOUBLE_EQ(*lookup.find(half).expected_regret, (1.5 + 3.5 + 1.5) / 3);
+}
+
+TEST_F(LookupOrder, RowsThatAreNotPackedTakeWhatIsKnownOfPackedOnes) {
+  const auto norm = [](const char* stride, std::int64_t rows = 64) {
+    Problem problem{"rmsnorm", DType::f16, DType::f16, {}, {{"rows", rows}, {"cols", 512}}};
+    if (*stride != 0) problem.attributes = {{"x_stride", stride}};
+    return problem;
+  };
+  const Config wide{"held", {{"THREADS", 64}, {"ROWS", 1}, {"VEC", 8}, {"STAY", 0}}};
+  const Config plain{"naive", {{"THREADS", 128}}};
+  databases_.add(winner(norm(""), here_, wide));
+  databases_.add(winner(norm("528"), here_, plain));
+  const auto lookup = databases_.open(here_);
+  const Answer& near = lookup.find(norm("520"));
+  EXPECT_EQ(near.origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(near.problem, norm("").key());
+  EXPECT_EQ(near.config, wide);
+  EXPECT_EQ(lookup.find(norm("528")).origin, LookupOrigin::exact);
+  EXPECT_EQ(lookup.find(norm("528")).config, plain);
+  const Answer& odd = lookup.find(norm("513"));  // VEC does not divide it
+  EXPECT_EQ(odd.origin, LookupOrigin::fallback);
+  EXPECT_EQ(odd.config, built_in("rmsnorm").default_config(norm("513"), here_));
+  databases_.add(winner(norm("520", 128), here_, plain));  // farther than the packed one
+  databases_.add(winner(norm("", 128), here_, plain));     // which VEC is no matter to
+  const auto later = databases_.open(here_);
+  EXPECT_EQ(later.find(norm("520")).problem, norm("").key());
+  EXPECT_EQ(later.find(norm("520", 96)).problem, norm("520", 128).key());
+  EXPECT_EQ(later.find(norm("513")).problem, norm("", 128).key());
+  EXPECT_EQ(later.find(norm("513")).config, plain);
+}
+
+TEST_F(LookupOrder, OfPackedRowsADefaultStaysADefaultAndThisDeviceComesFirst) {
+  const auto norm = [](const char* stride, std::int64_t rows) {
+    Problem problem{"rmsnorm", DType::f16, DType::f16, {}, {{"rows", rows}, {"cols", 512}}};
+    if (*stride != 0) problem.attributes = {{"x_stride", stride}};
+    return problem;
+  };
+  const Config plain{"naive", {{"THREADS", 128}}};
+  const auto default_of = [&](const Problem& problem) {
+    return built_in("rmsnorm").default_config(problem, here_);
+  };
+  auto nothing_better = winner(norm("", 64), here_, default_of(norm("", 64)));
+  nothing_better.winner.is_default = true;
+  databases_.add(nothing_better);
+  databases_.add(winner(norm("", 128), here_, plain));
+  databases_.add(winner(norm("528", 64), beside_, plain));
+  const auto lookup = databases_.open(here_);
+  const Answer& odd = lookup.find(norm("513", 64));  // the packed default's loads are too wide
+  EXPECT_EQ(odd.problem, norm("", 64).key());
+  EXPECT_EQ(odd.config, default_of(norm("513", 64)));
+  EXPECT_EQ(lookup.find(norm("528", 64)).origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(lookup.find(norm("528", 64)).config, default_of(norm("528", 64)));
+}
+
+TEST_F(LookupOrder, ProblemsThatMakeNoSenseAreRefused) {
+  const auto lookup = databases_.open(here_);
+  EXPECT_THROW(lookup.find(gemm(0, 64, 64)), Error);
+  EXPECT_THROW(lookup.find({"no such operation", DType::f32, DType::f32, {}, {{"m", 1}}}), Error);
+  auto odd = gemm(64, 64, 64);
+  odd.dims[0].first = "rows";
+  EXPECT_THROW(lookup.find(odd), Error);
+  LookupFiles missing;
+  missing.own = "/nonexistent/tuned.db";
+  EXPECT_THROW(Lookup::open(here_, missing), Error);
+}
+
+}  // namespace
+}  // namespace greta::test::order_test
