@@ -7,10 +7,10 @@
 
 #include "db/cards.hpp"
 #include "db/sqlite/checksums.hpp"
+#include "db/sqlite/columns.hpp"
 #include "db/sqlite/guard.hpp"
 #include "db/sqlite/pruning.hpp"
 #include "db/sqlite/rows.hpp"
-#include "db/sqlite/earlier_keys.hpp"
 #include "db/sqlite/tuned_db_impl.hpp"
 #include "db/sqlite/winner_rows.hpp"
 #include "db/values.hpp"

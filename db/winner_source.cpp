@@ -2,10 +2,10 @@
 
 #include <unordered_map>
 
+#include "db/earlier_keys.hpp"
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/connection.hpp"
-#include "db/sqlite/earlier_keys.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/winner_rows.hpp"
 

@@ -20,6 +20,12 @@ bool boolean(SQLite::Statement& row, const char* name);
 /// Throws Error for text that is no JSON.
 nlohmann::json json(SQLite::Statement& row, const char* name);
 
+/// Whether a database's keys are those of db/earlier_keys.hpp: a shipped one, which is never
+/// rewritten.
+bool has_earlier_keys(SQLite::Database& database);
+/// A problem's key as this database has it.
+std::string stored_key(SQLite::Database& database, const std::string& key);
+
 /// passed, error, bound, method and detail.
 void bind_verdict(SQLite::Statement& insert, const Verdict& verdict);
 Verdict read_verdict(SQLite::Statement& row);

@@ -5,8 +5,8 @@
 
 #include <map>
 
+#include "db/earlier_keys.hpp"
 #include "db/sqlite/checksums.hpp"
-#include "db/sqlite/earlier_keys.hpp"
 #include "db/sqlite/quoting.hpp"
 
 namespace greta::db {
@@ -50,8 +50,8 @@ void rewrite(SQLite::Database& database, const std::string& table, const std::st
 void rename_masks(SQLite::Database& database) {
   database.createFunction("greta_today", 1, true, nullptr, today_function<today_key>, nullptr,
                           nullptr, nullptr);
-  database.createFunction("greta_today_dims", 1, true, nullptr, today_function<today_dims>,
-                          nullptr, nullptr, nullptr);
+  database.createFunction("greta_today_dims", 1, true, nullptr, today_function<today_dims>, nullptr,
+                          nullptr, nullptr);
   const auto renamed = [](const char* column) {
     return fmt::format("{0} LIKE 'attention %' OR {0} LIKE 'rope %'", column);
   };

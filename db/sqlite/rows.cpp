@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "db/earlier_keys.hpp"
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
-#include "db/sqlite/earlier_keys.hpp"
 #include "db/sqlite/guard.hpp"
 #include "db/values.hpp"
 #include "runtime/device/utc.hpp"

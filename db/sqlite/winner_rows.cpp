@@ -3,9 +3,9 @@
 #include <SQLiteCpp/VariadicBind.h>
 #include <fmt/format.h>
 
+#include "db/earlier_keys.hpp"
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
-#include "db/sqlite/earlier_keys.hpp"
 #include "db/values.hpp"
 
 namespace greta::db {

@@ -26,6 +26,8 @@ std::string_view to_string(Status status) {
       return "device_lost";
     case Status::io:
       return "io";
+    case Status::interrupted:
+      return "interrupted";
   }
   return "unknown";
 }

@@ -24,6 +24,7 @@ enum class Status {
   invalid_argument,  ///< the caller's request makes no sense
   device_lost,       ///< the device must be opened again
   io,                ///< a file could not be read or written
+  interrupted,       ///< somebody asked for an orderly end; of runs, never of a candidate
 };
 
 /// The name of a status as it is written to databases and reports, e.g. "out_of_memory".

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/catalog.hpp"
 #include "kernels/model/problem.hpp"
 #include "runtime/device/result.hpp"
 

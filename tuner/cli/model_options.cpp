@@ -9,10 +9,11 @@
 #include <limits>
 
 #include "runtime/device/stall_watch.hpp"
+#include "tuner/cli/databases.hpp"
+#include "tuner/cli/devices.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tool.hpp"
-#include "tuner/cli/tuning.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {

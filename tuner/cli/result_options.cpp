@@ -10,8 +10,8 @@
 
 #include "kernels/catalog.hpp"
 #include "tuner/cli/damage.hpp"
+#include "tuner/cli/databases.hpp"
 #include "tuner/cli/tool.hpp"
-#include "tuner/cli/tuning.hpp"
 
 namespace greta::tuner::cli {
 namespace {

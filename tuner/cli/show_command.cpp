@@ -5,9 +5,9 @@
 
 #include "db/cards.hpp"
 #include "tuner/cli/damage.hpp"
+#include "tuner/cli/databases.hpp"
 #include "tuner/cli/result_options.hpp"
 #include "tuner/cli/tool.hpp"
-#include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "db/earlier_keys.hpp"
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/version.hpp"
 
@@ -207,6 +208,16 @@ std::optional<std::size_t> columns_of(const std::string& header) {
   return std::nullopt;
 }
 
+// A problem that was spelt otherwise when the row was written.
+void rename_problem(CsvRow& row) {
+  const std::string types = fmt::format("{} dtype={} out={}", row.op, row.dtype, row.out_dtype);
+  const auto word = [](const std::string& text) { return text.empty() ? "" : " " + text; };
+  const std::string key = today_key(types + word(row.attributes) + word(row.problem));
+  row.problem = today_dims(row.problem);
+  row.attributes = key.substr(types.size(), key.size() - types.size() - word(row.problem).size());
+  if (!row.attributes.empty()) row.attributes.erase(0, 1);
+}
+
 CsvRow read_row(const std::string& line, std::size_t count) {
   const auto fields = split(line);
   if (fields.size() != count) {
@@ -220,6 +231,7 @@ CsvRow read_row(const std::string& line, std::size_t count) {
       throw Error(fmt::format("{}: {}", columns()[i].name, error.what()));
     }
   }
+  rename_problem(row);
   return row;
 }
 

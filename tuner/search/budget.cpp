@@ -55,6 +55,14 @@ Result<Budget> Budget::parse(std::string_view text) {
                  {}};
 }
 
+Budget Budget::seconds(double seconds) {
+  return parse(fmt::format("{}s", seconds)).value();
+}
+
+Budget Budget::trials_of(std::uint64_t trials) {
+  return parse(fmt::format("{}", trials)).value();
+}
+
 Budget Budget::part(double share) const {
   Budget smaller = *this;
   if (kind_ == Kind::seconds) {

@@ -21,6 +21,10 @@ class Budget {
   /// Reads "60s", "1.5m", "2h", "500" or "5%". Zero, negative and unreadable ones fail with a line
   /// that says what is allowed.
   static Result<Budget> parse(std::string_view text);
+  /// A time. Throws Error for what parse() would refuse.
+  static Budget seconds(double seconds);
+  /// A number of trials, at least 1.
+  static Budget trials_of(std::uint64_t trials);
 
   /// This share (0…1) of it, at least one trial; a share of the space is one of any device's.
   Budget part(double share) const;

@@ -357,6 +357,10 @@ void Session::time_naive() {
 
 }  // namespace
 
+void SessionObserver::on_phase(const std::string& /*what*/) {}
+
+void SessionObserver::on_trial(const SessionResult& /*result*/, const Budget& /*budget*/) {}
+
 SessionRecord session_record(const Operation& operation, const DeviceInfo& device,
                              const Problem& problem, const SessionOptions& options) {
   SessionRecord about;

@@ -70,13 +70,13 @@ struct SessionResult {
   TimeSpent time;
 };
 
-/// Told what happens, as it happens.
+/// Receives what happens, as it happens. Both calls have empty defaults.
 class SessionObserver {
  public:
   virtual ~SessionObserver() = default;
-  virtual void on_phase(const std::string& what) = 0;
+  virtual void on_phase(const std::string& what);
   /// `result` is as far as it is; the last trial is the new one.
-  virtual void on_trial(const SessionResult& result, const Budget& budget) = 0;
+  virtual void on_trial(const SessionResult& result, const Budget& budget);
 };
 
 /// What is stored of a session before it begins.

@@ -31,7 +31,8 @@ greta_status status_of(Status status) {
     case Status::io:
       return GRETA_IO;
     case Status::correctness:
-      break;  // a verdict of the tuner's
+    case Status::interrupted:
+      break;  // of the tuner
   }
   return GRETA_INTERNAL;
 }

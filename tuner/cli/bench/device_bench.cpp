@@ -5,11 +5,13 @@
 #include "kernels/catalog.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/devices.hpp"
 #include "tuner/cli/paths.hpp"
-#include "tuner/cli/safety.hpp"
+#include "tuner/cli/terminal.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/tuning/devices.hpp"
 
 namespace greta::tuner::cli {
 
@@ -66,7 +68,7 @@ void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark
   const Problem& problem = listed.problem;
   try {
     const Operation& operation = checker().catalog().at(problem.op);
-    check_fits(operation, problem, info(), {});
+    value_of(check_fits(operation, problem, info()));
     const Config fallback = operation.default_config(problem, info());
     const Answer* known = look_up(problem);
     if (known != nullptr) {

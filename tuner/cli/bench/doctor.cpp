@@ -11,11 +11,11 @@
 #include "tuner/cli/bench/commands.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/damage.hpp"
+#include "tuner/cli/databases.hpp"
+#include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"
-#include "tuner/cli/locks.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
-#include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 

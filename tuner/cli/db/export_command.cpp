@@ -6,9 +6,9 @@
 #include <set>
 
 #include "tuner/cli/damage.hpp"
+#include "tuner/cli/databases.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/result_options.hpp"
-#include "tuner/cli/tuning.hpp"
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"
 #include "tuner/report/format.hpp"

@@ -5,9 +5,9 @@
 
 #include "db/staleness.hpp"
 #include "tuner/cli/damage.hpp"
+#include "tuner/cli/databases.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/paths.hpp"
-#include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"

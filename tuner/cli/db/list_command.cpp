@@ -4,14 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/cli/damage.hpp"
+#include "tuner/cli/databases.hpp"
 #include "tuner/cli/db/commands.hpp"
-#include "tuner/cli/measuring.hpp"
 #include "tuner/cli/result_options.hpp"
-#include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 #include "tuner/report/table.hpp"
+#include "tuner/tuning/devices.hpp"
 
 namespace greta::tuner::cli {
 namespace {

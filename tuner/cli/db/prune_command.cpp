@@ -7,7 +7,6 @@
 #include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/result_options.hpp"
-#include "tuner/cli/tuning.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 

@@ -10,15 +10,17 @@
 #include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/interrupt.hpp"
-#include "tuner/cli/measuring.hpp"
 #include "tuner/cli/numbers.hpp"
+#include "tuner/cli/paths.hpp"
 #include "tuner/cli/result_options.hpp"
+#include "tuner/cli/terminal.hpp"
 #include "tuner/measure/statistics.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 #include "tuner/report/table.hpp"
 #include "tuner/session/regret_rounds.hpp"
+#include "tuner/tuning/workbench.hpp"
 
 namespace greta::tuner::cli {
 namespace {
@@ -48,7 +50,7 @@ Result<Regret> cost_of(const TunedDb& db, const StoredWinner& result, const Stor
   if (bench == nullptr) {
     return unknown(neighbour.problem.dims_text() + ": not recorded here; --measure times it");
   }
-  auto* evaluator = bench->evaluator(result.device.fingerprint());
+  auto* evaluator = value_of(bench->evaluator(result.device.fingerprint()));
   if (evaluator == nullptr) return unknown("the device is not on this machine");
   tell("timing " + result.problem.key());
   return measure_regret(*evaluator, result, neighbour, seed);
@@ -111,9 +113,12 @@ int regret(const RegretOptions& options) {
   TunedDb db = open_existing(options.results.db);
   check_device_is_known(db, filter);
   std::optional<Workbench> bench;
-  EvaluatorOptions evaluator;
-  evaluator.seed = seed;
-  if (options.measure) bench.emplace(evaluator, "greta-db", !options.no_lock);
+  Terminal terminal;
+  WorkbenchOptions how{.evaluator = {}, .worker = worker_command(), .name = "greta-db"};
+  how.evaluator.seed = seed;
+  how.evaluator.cache_directory = default_cache_directory();
+  how.lock = !options.no_lock;
+  if (options.measure) bench.emplace(std::move(how), terminal, stop_requested());
   if (bench) catch_interrupts();
   const auto winners = db.winners();
   const auto chosen = choose(winners, filter);

@@ -10,14 +10,16 @@
 #include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/interrupt.hpp"
-#include "tuner/cli/measuring.hpp"
 #include "tuner/cli/numbers.hpp"
+#include "tuner/cli/paths.hpp"
 #include "tuner/cli/result_options.hpp"
+#include "tuner/cli/terminal.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/progress.hpp"
 #include "tuner/report/report.hpp"
 #include "tuner/session/requalify.hpp"
+#include "tuner/tuning/workbench.hpp"
 
 namespace greta::tuner::cli {
 namespace {
@@ -85,9 +87,11 @@ class Requalifier {
     if (!filter_.stale) filter_.stale = true;
     db_ = open_existing(options.results.db);
     check_device_is_known(*db_, filter_);
-    EvaluatorOptions evaluator;
-    evaluator.seed = seed_;
-    bench_.emplace(evaluator, "greta-db", !options.no_lock);
+    WorkbenchOptions bench{.evaluator = {}, .worker = worker_command(), .name = "greta-db"};
+    bench.evaluator.seed = seed_;
+    bench.evaluator.cache_directory = default_cache_directory();
+    bench.lock = !options.no_lock;
+    bench_.emplace(std::move(bench), terminal_, stop_requested());
     judge_ = StalenessJudge(options.results.catalog, bench_->devices());
   }
 
@@ -109,7 +113,7 @@ class Requalifier {
       outcome.skipped = "this build has no such operation";
       return outcome;
     }
-    auto* evaluator = bench_->evaluator(result.device.fingerprint());
+    auto* evaluator = value_of(bench_->evaluator(result.device.fingerprint()));
     if (evaluator == nullptr) {
       outcome.skipped = "the device is not on this machine";
       return outcome;
@@ -129,6 +133,7 @@ class Requalifier {
   std::uint64_t seed_;
   ResultFilter filter_;
   std::optional<TunedDb> db_;
+  Terminal terminal_;
   std::optional<Workbench> bench_;
   StalenessJudge judge_{Catalog::built_in()};
 };

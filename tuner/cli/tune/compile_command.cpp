@@ -15,6 +15,7 @@
 #include "tuner/compile/compile_report.hpp"
 #include "tuner/compile/target_compiler.hpp"
 #include "tuner/report/print.hpp"
+#include "tuner/tuning/devices.hpp"
 
 namespace greta::tuner::cli {
 namespace {
@@ -120,7 +121,9 @@ void check_cases(const Operation& operation, const CompileOptions& options,
     if (auto possible = check_case(operation, choice.problem); !possible) {
       refuse("--emit-case: " + possible.failure().message);
     }
-    check_fits(operation, choice.problem, target, "--emit-case", ResultsFor::a_case);
+    if (auto fits = check_fits(operation, choice.problem, target, ResultsFor::a_case); !fits) {
+      refuse("--emit-case: " + fits.failure().message);
+    }
   }
   std::error_code error;
   if (options.many() && fs::exists(options.emit_case) && !fs::is_empty(options.emit_case, error)) {

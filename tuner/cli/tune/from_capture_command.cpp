@@ -5,8 +5,10 @@
 
 #include "runtime/pipeline/compute/capture.hpp"
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/devices.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/task_list.hpp"
+#include "tuner/cli/tuning_options.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {
@@ -33,7 +35,7 @@ int tune_capture(const std::string& file, const TuningOptions& options) {
   if (problems.empty()) throw CommandError(exit_usage, file + ": has no problems to tune");
   tell_other_devices(*capture, options);
   nlohmann::json report{{"capture", file}};
-  const bool all = tune_tasks(tasks_by_time(std::move(problems), options.budget), options, report);
+  const bool all = tune_list(tasks_by_time(std::move(problems), options.budget), options, report);
   if (options.json) print_json(report);
   return all ? exit_done : exit_failed;
 }

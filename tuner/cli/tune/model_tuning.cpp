@@ -9,8 +9,11 @@
 #include "db/merge.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/databases.hpp"
+#include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/tool.hpp"
+#include "tuner/cli/tuning_options.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
@@ -183,7 +186,7 @@ void ModelTuning::tune_problems() {
   for (const ModelChange& change : changes_) problems.push_back({change.problem, change.share});
   tuning.json = true;  // the model's own report is what is printed
   nlohmann::json ignored;
-  static_cast<void>(tune_tasks(tasks_by_time(problems, tuning.budget), tuning, ignored));
+  static_cast<void>(tune_list(tasks_by_time(problems, tuning.budget), tuning, ignored));
   if (stop_requested()) {
     throw CommandError(exit_failed,
                        fmt::format("interrupted; what was tuned is in {}, and the same "

@@ -5,6 +5,7 @@
 #include "tuner/cli/presets.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/task_list.hpp"
+#include "tuner/cli/tuning_options.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {
@@ -13,13 +14,14 @@ namespace {
 int tune_preset(const std::string& wanted, TuningOptions options) {
   const Preset preset = load_preset(wanted);
   std::vector<TuningTask> tasks;
-  for (const auto& [problem, where] : preset.problems) tasks.push_back({problem, {}, where});
+  for (const auto& [problem, where] : preset.problems)
+    tasks.push_back({.problem = problem, .where = where});
   if (tasks.empty()) {
     throw CommandError(exit_usage, fmt::format("preset {}: has no problems to tune", wanted));
   }
   if (options.budget.empty()) options.budget = preset.budget;
   nlohmann::json report{{"preset", preset.name}};
-  const bool all = tune_tasks(tasks, options, report);
+  const bool all = tune_list(tasks, options, report);
   if (options.json) print_json(report);
   return all ? exit_done : exit_failed;
 }

@@ -5,6 +5,7 @@
 
 #include "runtime/device/backend.hpp"
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/terminal.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/run_case.hpp"
@@ -25,7 +26,7 @@ class FreshDevice {
   Device& get(const std::string& wanted) {
     if (device_ && wanted_ == wanted) return *device_;
     auto opened = open_device(wanted, {});
-    if (!opened) no_such_device(wanted, opened.failure());
+    if (!opened) throw command_error(bad_field("device", wanted, opened.failure().message));
     device_ = *std::move(opened);
     wanted_ = wanted;
     return *device_;

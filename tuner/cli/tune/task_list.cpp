@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tuner/cli/checks.hpp"
+#include "tuner/cli/tuning_options.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
@@ -28,30 +29,19 @@ std::string summary_line(const SessionResult& result) {
 
 }  // namespace
 
-bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
-                nlohmann::json& report) {
-  Tuning tuning(options, tasks);
+bool tune_list(const std::vector<TuningTask>& tasks, const TuningOptions& options,
+               nlohmann::json& report) {
   auto& results = report["results"] = nlohmann::json::array();
   auto& comparisons = report["comparisons"] = nlohmann::json::array();
-  bool all = true;
-  for (const auto& task : tasks) {
-    if (tuning.interrupted()) break;
-    print(stderr, "\n{}\n", task.problem.key());
-    const TaskResult result = tuning.run(task);
-    all = all && result.won();
-    tuning.write_csv(result);
+  return tune_tasks(tasks, options, [&](const TuningTask&, const TaskResult& result) {
     for (const auto& session : result.sessions) {
-      results.push_back(report_json(session, tuning.database().string()));
+      results.push_back(report_json(session, options.db.string()));
       if (!options.json) print_text(summary_line(session));
     }
-    if (result.contest) {
-      comparisons.push_back(contest_json(result.entrants(), *result.contest));
-      if (!options.json) print_text(contest_text(result.entrants(), *result.contest));
-    }
-    std::fflush(stdout);
-    result.check_stored();
-  }
-  return all && !tuning.interrupted();
+    if (!result.contest) return;
+    comparisons.push_back(contest_json(result.entrants(), *result.contest));
+    if (!options.json) print_text(contest_text(result.entrants(), *result.contest));
+  });
 }
 
 std::vector<TuningTask> tasks_by_time(std::vector<WeightedProblem> problems,
@@ -74,7 +64,7 @@ std::vector<TuningTask> tasks_by_time(std::vector<WeightedProblem> problems,
   const double total = total_of(served);
   std::vector<TuningTask> tasks;
   for (std::size_t i = 0; i < served; ++i) {
-    tasks.push_back({problems[i].problem, {}, {}, 1});
+    tasks.push_back({.problem = problems[i].problem});
     if (timed && total > 0) tasks.back().share = problems[i].us / total;
   }
   if (served < problems.size()) {

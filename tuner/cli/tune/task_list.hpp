@@ -3,14 +3,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
-#include "tuner/cli/tuning.hpp"
+#include "tuner/cli/tuning_options.hpp"
 
 namespace greta::tuner::cli {
 
 /// Tunes tasks in their order. Prints a line or two for each, unless options.json; adds what
 /// reports say to `report`, as "results" and "comparisons". Returns whether each has a winner.
-bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
-                nlohmann::json& report);
+bool tune_list(const std::vector<TuningTask>& tasks, const TuningOptions& options,
+               nlohmann::json& report);
 
 /// A problem, and how much of the time goes to it.
 struct WeightedProblem {

@@ -4,9 +4,10 @@
 
 #include "kernels/catalog.hpp"
 #include "kernels/problems.hpp"
+#include "tuner/cli/checks.hpp"
 #include "tuner/cli/problem_options.hpp"
 #include "tuner/cli/tune/commands.hpp"
-#include "tuner/cli/tuning.hpp"
+#include "tuner/cli/tuning_options.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
@@ -37,20 +38,15 @@ int tune_one(const Operation& operation, const OperationOptions& options) {
   }
   auto problem = make_problem(operation, options.problem);
   if (!problem) throw bad_option(problem.failure());
-  const TuningTask task{*problem, options.try_first, {}};
-  Tuning tuning(options.tuning, {task});
-  const TaskResult result = tuning.run(task);
-  const std::string database = tuning.database().string();
-  if (options.tuning.json) {
-    print_json(task_json(result, database));
-  } else {
+  const std::string database = options.tuning.db.string();
+  const auto show = [&](const TuningTask&, const TaskResult& result) {
+    if (options.tuning.json) return print_json(task_json(result, database));
     for (const auto& session : result.sessions) print_text(report_text(session, database));
     if (result.contest) print_text(contest_text(result.entrants(), *result.contest));
-  }
-  tuning.write_csv(result);
-  std::fflush(stdout);
-  result.check_stored();
-  return result.won() && !tuning.interrupted() ? exit_done : exit_failed;
+  };
+  const std::vector<TuningTask> tasks{
+      {.problem = *problem, .try_first = read_configs(options.try_first)}};
+  return tune_tasks(tasks, options.tuning, show) ? exit_done : exit_failed;
 }
 
 void add_operation(CLI::App& app, Action& action, const Operation& operation) {

@@ -13,13 +13,16 @@
 #include "kernels/coverage.hpp"
 #include "tuner/cli/checks.hpp"
 #include "tuner/cli/choice_options.hpp"
+#include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
+#include "tuner/cli/terminal.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
+#include "tuner/tuning/devices.hpp"
 
 namespace greta::tuner::cli {
 namespace {
@@ -162,7 +165,7 @@ std::vector<Candidate> choices(const Operation& operation, const VerifyOptions& 
     throw CommandError(exit_usage,
                        fmt::format("{} has no configuration on {}", operation.name, device.id()));
   }
-  check_fits(operation, chosen.front().problem, device, {});  // random ones are small
+  value_of(check_fits(operation, chosen.front().problem, device));  // random ones are small
   return chosen;
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <SQLiteCpp/SQLiteCpp.h>
-
 #include <string>
 #include <string_view>
 
@@ -18,10 +16,5 @@ std::string today_key(std::string_view earlier);
 std::string today_dims(std::string_view earlier);
 /// A key as it was written until then.
 std::string earlier_key(std::string_view today);
-
-/// Whether a database's keys are the earlier ones: a shipped one, which is never rewritten.
-bool has_earlier_keys(SQLite::Database& database);
-/// A key as this database has it.
-std::string stored_key(SQLite::Database& database, const std::string& today);
 
 }  // namespace greta::db

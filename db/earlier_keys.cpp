@@ -1,4 +1,4 @@
-#include "db/sqlite/earlier_keys.hpp"
+#include "db/earlier_keys.hpp"
 
 namespace greta::db {
 namespace {
@@ -50,14 +50,6 @@ std::string earlier_key(std::string_view today) {
   if (key.starts_with("attention ")) key += replace(key, mask, "") ? causal : not_causal;
   if (key.starts_with("rope ")) replace(key, " place=in", " output=in_place");
   return key;
-}
-
-bool has_earlier_keys(SQLite::Database& database) {
-  return database.execAndGet("PRAGMA user_version").getInt() <= last_schema_of_earlier_keys;
-}
-
-std::string stored_key(SQLite::Database& database, const std::string& today) {
-  return has_earlier_keys(database) ? earlier_key(today) : today;
 }
 
 }  // namespace greta::db

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "db/tuned_db.hpp"
+#include "runtime/device/device_info.hpp"
+#include "tuner/session/session.hpp"
+
+namespace greta::tuner {
+
+/// Receives what happens while a tuner works, on the thread that called it. All calls have empty
+/// defaults.
+class TunerObserver : public SessionObserver {
+ public:
+  /// Another process measures on the same card, and the tuner waits for it. `holder`: what that
+  /// process says of itself; may be empty. `card`: CardLock::key().
+  virtual void on_wait(const std::string& holder, const std::string& card);
+  /// A health check of a device failed (greta-bench doctor), so that a feature is not used. With
+  /// `instead`, the whole device is not used, and that one is.
+  virtual void on_unsafe(const DeviceInfo& device, const UnsafePart& part,
+                         const DeviceInfo* instead);
+  /// Rows of the database are damaged and left out (TunedDb::damaged()).
+  virtual void on_damage(const TunedDb& db);
+  /// A session begins: a problem on a device, which is one of so many.
+  virtual void on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices);
+  /// A failure ends the run, and the database lacks what it should have stored.
+  virtual void on_not_stored(const std::string& why);
+};
+
+}  // namespace greta::tuner

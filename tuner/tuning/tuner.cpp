@@ -1,0 +1,250 @@
+#include "tuner/tuning/tuner.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <random>
+
+#include "db/lookup/lookup.hpp"
+#include "runtime/device/utc.hpp"
+#include "tuner/evaluate/local_evaluator.hpp"
+#include "tuner/evaluate/worker_evaluator.hpp"
+#include "tuner/search/strategy.hpp"
+#include "tuner/tuning/devices.hpp"
+
+namespace greta::tuner {
+namespace {
+
+// Of a comparison of devices: the part of a time budget that is left for it, and what it gets where
+// the budget is one of trials.
+constexpr double contest_share = 0.1;
+constexpr double contest_s = 20;
+
+Result<void> check_strategy(const std::string& name) {
+  if (find_strategy(name) != nullptr) return {};
+  std::vector<std::string_view> names;
+  for (const StrategyEntry& entry : strategies()) names.push_back(entry.name);
+  return bad_field("strategy", name, fmt::format("must be one of {}", fmt::join(names, ", ")));
+}
+
+/// The configurations to try first, with their parameters in the space's order.
+Result<std::vector<Config>> configs_to_try(const Operation& operation, const TuningTask& task,
+                                           const DeviceInfo& device) {
+  std::vector<Config> configs;
+  if (task.try_first.empty()) return configs;
+  const Space space = operation.space(task.problem, device);
+  for (const Config& wanted : task.try_first) {
+    auto config = space.parse(wanted.text());
+    if (!config) return bad_field("try", "", config.failure().message);
+    configs.push_back(*std::move(config));
+  }
+  return configs;
+}
+
+Result<void> check_task(const TunerOptions& options, const TuningTask& task,
+                        const DeviceInfo& device) {
+  const Operation& operation = options.catalog.at(task.problem.op);
+  if (auto fits = check_fits(operation, task.problem, device); !fits) {
+    if (task.where.empty()) return fits;
+    return invalid_argument(task.where + ": " + fits.failure().message);
+  }
+  const auto configs = configs_to_try(operation, task, device);
+  return configs ? Result<void>{} : configs.failure();
+}
+
+Result<void> check_options(const TunerOptions& options, const std::vector<TuningTask>& tasks,
+                           const std::vector<ProbedDevice>& devices) {
+  for (const auto& task : tasks) {
+    for (const auto& device : devices) {
+      if (auto good = check_task(options, task, device.info); !good) return good;
+    }
+  }
+  return options.shipped.empty() ? Result<void>{} : check_database("shipped", options.shipped);
+}
+
+}  // namespace
+
+Result<TunedDb> open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
+  try {
+    return TunedDb::open(file, mode);
+  } catch (const Error& error) {
+    return bad_field("db", "", error.what());
+  }
+}
+
+Result<void> check_database(const std::string& field, const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) {
+    return bad_field(field, file.string(), "there is no such file");
+  }
+  const auto opened = open_database(file, TunedDb::Mode::read_only);
+  return opened ? Result<void>{} : bad_field(field, "", opened.failure().field->reason);
+}
+
+bool TaskResult::won() const {
+  return std::all_of(sessions.begin(), sessions.end(),
+                     [](const SessionResult& session) { return session.winner.has_value(); });
+}
+
+std::vector<const SessionResult*> TaskResult::entrants() const {
+  std::vector<const SessionResult*> list;
+  for (const auto& session : sessions) {
+    if (session.winner) list.push_back(&session);
+  }
+  return list;
+}
+
+std::string TaskResult::not_stored() const {
+  for (const auto& session : sessions) {
+    if (!session.not_stored.empty()) return session.not_stored;
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Tuner>> Tuner::open(const TunerOptions& options,
+                                           const std::vector<TuningTask>& tasks,
+                                           TunerObserver& observer, const std::atomic<bool>& stop) {
+  try {
+    if (auto known = check_strategy(options.strategy); !known) return known.failure();
+    auto devices = options.allow_unsafe
+                       ? select_devices(options.devices)
+                       : select_safe_devices(options.devices, options.database, observer);
+    if (!devices) return devices.failure();
+    if (auto good = check_options(options, tasks, *devices); !good) return good.failure();
+    std::vector<CardLock> locks;
+    if (options.lock) {
+      auto locked =
+          lock_cards(*devices, options.cache_directory / "locks", options.name, observer, stop);
+      if (!locked) return locked.failure();
+      locks = *std::move(locked);
+    }
+    auto db = open_database(options.database, TunedDb::Mode::read_write);
+    if (!db) return db.failure();
+    std::unique_ptr<Tuner> tuner(
+        new Tuner(options, observer, stop, std::move(locks), *std::move(db)));
+    if (!tuner->db_.damaged().empty()) observer.on_damage(tuner->db_);
+    if (auto opened = tuner->open_evaluators(*devices); !opened) return opened.failure();
+    return tuner;
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+Tuner::Tuner(TunerOptions options, TunerObserver& observer, const std::atomic<bool>& stop,
+             std::vector<CardLock> locks, TunedDb db)
+    : options_(std::move(options)),
+      observer_(observer),
+      stop_(stop),
+      seed_(options_.seed.value_or(std::random_device()())),
+      date_(utc_now()),
+      locks_(std::move(locks)),
+      db_(std::move(db)) {}
+
+Result<void> Tuner::open_evaluators(const std::vector<ProbedDevice>& devices) {
+  EvaluatorOptions evaluator;
+  evaluator.catalog = options_.catalog;
+  evaluator.cache_directory = options_.cache_directory;
+  evaluator.seed = seed_;
+  evaluator.flush_bytes = options_.flush_bytes;
+  for (const auto& device : devices) {
+    evaluator.device = device.info.id();
+    if (!options_.allow_unsafe) {
+      auto avoided = avoided_on(device.info, db_, observer_);
+      if (!avoided) return avoided.failure();
+      evaluator.avoid = *avoided;
+    }
+    if (options_.worker.empty()) {
+      evaluators_.push_back(std::make_unique<LocalEvaluator>(evaluator));
+    } else {
+      evaluators_.push_back(std::make_unique<WorkerEvaluator>(options_.worker, evaluator));
+    }
+  }
+  return {};
+}
+
+SessionOptions Tuner::session_options() const {
+  SessionOptions session;
+  session.budget = options_.budget;
+  if (evaluators_.size() > 1) {
+    const auto parts = static_cast<double>(evaluators_.size());
+    session.budget = options_.budget.part((1 - contest_share) / parts);
+  }
+  session.strategy = options_.strategy;
+  session.seed = seed_;
+  session.cold = options_.cold;
+  session.compare_naive = options_.compare_naive;
+  session.reject_spills = options_.reject_spills;
+  session.started_utc = date_;
+  return session;
+}
+
+// What an application would run for the problem, by the user's database and by the shipped one:
+// this device's own winner, a near shape's, or another device's.
+std::vector<Config> Tuner::suggestions(const Problem& problem, const DeviceInfo& device) const {
+  LookupOptions options;
+  options.catalog = options_.catalog;
+  options.cold = options_.cold;
+  options.allow_unsafe = true;  // the device is without what is to be avoided
+  std::vector<LookupFiles> sources{{db_.file(), std::nullopt}};
+  if (!options_.shipped.empty()) sources.push_back({std::nullopt, options_.shipped});
+  std::vector<Config> configs;
+  for (const auto& files : sources) {
+    const Lookup lookup = Lookup::open(device, files, options);
+    const Answer& answer = lookup.find(problem);
+    if (answer.origin != LookupOrigin::fallback) configs.push_back(answer.config);
+  }
+  return configs;
+}
+
+Result<TaskResult> Tuner::tune(const TuningTask& task) {
+  try {
+    return tune_on_each(task);
+  } catch (const Error& error) {
+    try {
+      db_.confirm();
+    } catch (const std::exception& lost) {
+      observer_.on_not_stored(lost.what());
+    }
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+TaskResult Tuner::tune_on_each(const TuningTask& task) {
+  SessionOptions options = session_options();
+  options.command = options_.name + " " + task.problem.key();
+  if (task.share < 1) options.budget = options.budget.part(task.share);
+  TaskResult result;
+  for (const auto& evaluator : evaluators_) {
+    if (stop_) break;
+    const DeviceInfo& device = evaluator->device();
+    observer_.on_session(task.problem, device, evaluators_.size());
+    const Operation& operation = options_.catalog.at(task.problem.op);
+    options.try_first = configs_to_try(operation, task, device).value();
+    options.suggested = suggestions(task.problem, device);
+    result.sessions.push_back(
+        greta::tuner::tune(*evaluator, db_, task.problem, options, observer_, stop_));
+    if (!result.sessions.back().not_stored.empty()) return result;
+  }
+  compare(result, options);
+  return result;
+}
+
+void Tuner::compare(TaskResult& result, const SessionOptions& options) {
+  std::vector<Entrant> entrants;
+  for (std::size_t i = 0; i < result.sessions.size(); ++i) {
+    if (result.sessions[i].winner) entrants.push_back({*evaluators_[i], result.sessions[i]});
+  }
+  if (entrants.size() < 2 || stop_) return;
+  observer_.on_phase("comparing the winners in alternating turns");
+  const bool timed = options_.budget.kind() == Budget::Kind::seconds;
+  result.contest = hold_contest(
+      entrants, options, timed ? contest_share * options_.budget.amount() : contest_s, stop_);
+  for (std::size_t i = 0; i < result.sessions.size(); ++i) {
+    store_lost(*evaluators_[i], db_, result.sessions[i]);
+  }
+  for (const auto& other : result.contest->others) {
+    if (other.comparison.measured()) db_.set_comparison(other.comparison);
+  }
+}
+
+}  // namespace greta::tuner
