@@ -70,7 +70,7 @@ struct DeviceInfo {
   /// sanitizers.
   bool watches_bounds = false;
 
-  /// "vulkan:0"
+  /// Returns an id such as "vulkan:0".
   std::string id() const { return backend + ":" + std::to_string(index); }
   bool is_cpu() const { return kind == DeviceKind::cpu; }
   /// Returns a hash that identifies the hardware as seen through this backend. It excludes driver

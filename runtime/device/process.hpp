@@ -17,7 +17,7 @@ struct ProcessOutcome {
   std::string errors;      ///< standard error
 
   bool ok() const { return exit_code == 0 && !timed_out; }
-  /// "exited with 1", "was killed by signal 6 (Aborted)", "was killed after 120 s".
+  /// Returns "exited with 1", "was killed by signal 6 (Aborted)" or "was killed after 120 s".
   std::string how_it_ended(std::chrono::nanoseconds deadline) const;
   /// Returns the last line that the program wrote to standard error, or an empty string.
   std::string last_error_line() const;

@@ -14,7 +14,7 @@ namespace greta::device::vulkan {
 /// layout. With the NV form, NVIDIA's driver transposes the second operand for every
 /// multiplication.
 ///
-/// Specialisation constants tell what a matrix is used for (common/cooperative_matrix.glsl): the
+/// Specialisation constants specify the use of a matrix (common/cooperative_matrix.glsl): the
 /// number of rows of a first operand and the number of columns of a second one are such constants,
 /// and the SpecId gives the operand and the element type. They become plain constants. Matrices
 /// without such a constant are accumulators and must be of f32.
