@@ -6,7 +6,7 @@
 namespace greta::db {
 namespace {
 
-/// The comparison of two winners in alternating turns, if there is one.
+/// Returns the comparison of two winners in alternating turns, or nullptr if there is none.
 const Comparison* find(const StoredWinner& a, const StoredWinner& b,
                        const std::vector<Comparison>& measured) {
   for (const auto& comparison : measured) {
@@ -37,7 +37,7 @@ CardWinners rank_winners(std::vector<StoredWinner> winners,
   std::stable_sort(winners.begin(), winners.end(), [](const auto& a, const auto& b) {
     return a.winner.measurement.median_us < b.winner.measurement.median_us;
   });
-  // Turns see what two sessions can't: which is faster where their medians are close.
+  // Measurements in alternating turns can resolve close medians that two sessions can't.
   std::size_t first = 0;
   for (std::size_t i = 1; i < winners.size(); ++i) {
     const auto* turns = find(winners[first], winners[i], measured);

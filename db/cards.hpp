@@ -6,11 +6,11 @@
 
 namespace greta::db {
 
-/// Whether two devices of a database, which may hold several machines, are one card.
+/// Whether two devices of a database are the same card. A database may contain several machines.
 bool of_one_card(const DeviceInfo& a, const DeviceInfo& b);
 
-/// Puts the winners of a problem on one card in order, the fastest first. `measured`: comparisons
-/// in alternating turns; between others the certified intervals decide.
+/// Sorts the winners of a problem on one card, fastest first. `measured` holds comparisons in
+/// alternating turns; winners without one are compared by their certified intervals.
 CardWinners rank_winners(std::vector<StoredWinner> winners,
                          const std::vector<Comparison>& measured);
 

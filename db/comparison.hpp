@@ -7,15 +7,14 @@
 
 namespace greta::db {
 
-/// How two winners of one problem, on two devices, compare.
+/// The comparison of two winners of one problem, on two devices.
 struct Comparison {
-  std::int64_t faster = 0;  ///< the session whose winner is the faster one
+  std::int64_t faster = 0;  ///< session with the faster winner
   std::int64_t slower = 0;
-  double ratio = 1;          ///< the slower one's time over the faster one's
-  double low = 1, high = 1;  ///< its confidence interval
+  double ratio = 1;          ///< time of the slower divided by time of the faster
+  double low = 1, high = 1;  ///< confidence interval of the ratio
   double confidence = 0.95;
-  /// Times in alternating turns, in pairs; empty where the ratio comes from the winners' own
-  /// rounds.
+  /// Times in alternating turns, in pairs. Empty if the ratio comes from the winners' own rounds.
   std::vector<double> faster_us, slower_us;
 
   bool sure() const { return low > 1; }
@@ -23,8 +22,8 @@ struct Comparison {
 };
 
 /// Compares winners that were certified at different times, by the intervals of their medians. The
-/// interval of their ratio is [low/high, high/low]: it holds whenever both of those do, so its
-/// confidence is at least 0.90, and drift between the sessions is not in it.
+/// interval of their ratio is [low/high, high/low]. It holds whenever both of those do, so its
+/// confidence is at least 0.90. It does not account for drift between the sessions.
 Comparison compare_certified(std::int64_t session_a, const Measurement& a, std::int64_t session_b,
                              const Measurement& b);
 

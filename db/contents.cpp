@@ -23,12 +23,12 @@ std::int64_t device_id(SQLite::Database& database, const std::string& fingerprin
   return find.getColumn(0).getInt64();
 }
 
-/// `packed`: the form that ships.
+/// Writes contents; `packed` selects the form of shipped databases.
 void write_contents(SQLite::Database& database, const Contents& contents, bool packed) {
   for (const auto& device : contents.devices) put_device(database, device);
   ResultWriter writer(database, packed);
   for (auto result : contents.results) {
-    result.session = 0;  // sessions are another database's
+    result.session = 0;  // the sessions are in another database
     writer.write(result);
   }
   for (const auto& [fingerprint, ceiling] : contents.ceilings) {
@@ -53,7 +53,7 @@ Contents read_contents(SQLite::Database& database) {
     while (ceilings.executeStep()) {
       contents.ceilings.push_back({fingerprint, read_ceiling(ceilings)});
     }
-    if (!database.tableExists("unsafe")) continue;  // one that shipped before there was any
+    if (!database.tableExists("unsafe")) continue;  // shipped before this table existed
     for (auto& part : read_unsafe_parts(database, fingerprint)) {
       contents.unsafe.push_back({fingerprint, std::move(part)});
     }
@@ -68,7 +68,7 @@ Contents without_raw_data(Contents contents) {
     result.winner.measurement.samples_us.clear();
     result.winner.default_samples_us.clear();
     result.winner.kernels.clear();
-    // Digits beyond these are noise.
+    // Further digits are noise.
     for (auto& tie : result.winner.ties) {
       tie.ratio_to_winner = std::stod(fmt::format("{:.6g}", tie.ratio_to_winner));
     }
@@ -76,7 +76,7 @@ Contents without_raw_data(Contents contents) {
   return contents;
 }
 
-/// A name beside a file for what is not complete yet; removed at the end, with SQLite's own files.
+/// A temporary file beside a file. It is removed at the end, with SQLite's own files.
 class Draft {
  public:
   Draft(const fs::path& file, std::string_view what)

@@ -7,20 +7,20 @@
 
 namespace greta::db {
 
-/// A row that is left out of everything that is read, because it is not what was written. Its own
-/// words may be damaged: they are cut short, and without control characters.
+/// A row that no query returns because it is not as it was written. Its texts may be damaged
+/// themselves, so they are shortened, and control characters are removed.
 struct DamagedRow {
   std::string table;    ///< "winners"
-  std::string key;      ///< its primary key: "7 (id)"
-  std::string problem;  ///< what it is about, as far as that can be told
-  std::string device;   ///< name
+  std::string key;      ///< primary key: "7 (id)"
+  std::string problem;  ///< the row's problem, as far as it is known
+  std::string device;   ///< name of the device
   std::string cause;    ///< "does not match its checksum"
 
-  /// One line.
+  /// Returns a one-line description.
   std::string text() const;
 };
 
-/// A line for each of the first 20, and how many there are beyond.
+/// Returns a line for each of the first 20 rows, and the number of further ones.
 std::vector<std::string> damage_lines(const std::vector<DamagedRow>& rows);
 
 }  // namespace greta::db

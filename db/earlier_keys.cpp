@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view causal = " causal=1", not_causal = " causal=0", mask = " mask=causal";
 
-/// Replaces one text by another where it is a whole word; says whether it was there.
+/// Replaces one text by another if it occurs as whole words. Returns whether it does.
 bool replace(std::string& text, std::string_view from, std::string_view to) {
   const std::size_t at = text.find(from);
   const std::size_t end = at + from.size();
@@ -14,7 +14,7 @@ bool replace(std::string& text, std::string_view from, std::string_view to) {
   return true;
 }
 
-/// Where the third word ends, after which attributes begin: "attention dtype=f16 out=f16".
+/// Returns the end of the third word, after which attributes begin: "attention dtype=f16 out=f16".
 std::size_t end_of_types(std::string_view key) {
   std::size_t end = 0;
   for (int word = 0; word < 3 && end != std::string_view::npos; ++word) {

@@ -10,15 +10,15 @@
 
 namespace greta::db {
 
-/// Which results of a database are meant. Empty fields mean any.
+/// Selects results of a database. Empty fields match any value.
 struct ResultFilter {
   std::string op;
-  std::optional<DType> dtype;      ///< of the inputs
-  std::optional<DType> out_dtype;  ///< of the output
-  std::string device;              ///< as in answers_to()
-  std::string driver;              ///< a part of it, in any case
+  std::optional<DType> dtype;      ///< element type of the inputs
+  std::optional<DType> out_dtype;  ///< element type of the output
+  std::string device;              ///< compared with answers_to()
+  std::string driver;              ///< part of the driver's text, case-insensitive
   std::string variant;
-  std::vector<std::pair<std::string, std::int64_t>> dims;  ///< all of these
+  std::vector<std::pair<std::string, std::int64_t>> dims;  ///< all of these must match
   std::optional<bool> cold;
   std::optional<bool> stale;
 
@@ -29,8 +29,8 @@ struct ResultFilter {
   bool matches(const Problem& problem) const;
 };
 
-/// Whether a device is meant by a word: its id as "vulkan:0", or a part of its name or
-/// architecture in any case. `id`: what it was called when a result was recorded.
+/// Whether a word selects a device: its id such as "vulkan:0", its fingerprint, or a part of its
+/// name or architecture, case-insensitive. `id` is the id when a result was recorded.
 bool answers_to(const DeviceInfo& device, const std::string& id, const std::string& word);
 
 }  // namespace greta::db

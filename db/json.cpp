@@ -15,12 +15,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Drivers and compilers write what they like; JSON is UTF-8. Anything else becomes U+FFFD.
+/// Drivers and compilers may write any bytes, but JSON is UTF-8. Everything else becomes U+FFFD.
 Json from_text(const std::string& text) {
   return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-/// Reads the fields of one object, and says which one is missing or of the wrong type.
+/// Reads the fields of one object, and reports which one is missing or of the wrong type.
 class Reader {
  public:
   Reader(const Json& json, std::string_view what) : json_(json), what_(what) {
@@ -87,7 +87,7 @@ DeviceKind kind_from_text(const Reader& reader) {
   throw reader.wrong("kind", "is unknown");
 }
 
-/// Calls `field(name, member)` for every figure of a kernel, for reading and for writing alike.
+/// Calls `field(name, member)` for every statistic of a kernel, for reading and for writing.
 template <typename Statistics, typename Field>
 void for_each_figure(Statistics& statistics, const Field& field) {
   field("registers", statistics.registers);
@@ -104,8 +104,7 @@ void for_each_figure(Statistics& statistics, const Field& field) {
   field("inverse_throughput", statistics.inverse_throughput);
 }
 
-/// Calls `field(name, member)` for every field of a device that is kept, for reading and for
-/// writing alike.
+/// Calls `field(name, member)` for every stored field of a device, for reading and for writing.
 template <typename Device, typename Field>
 void for_each_field(Device& device, const Field& field) {
   field("backend", device.backend);
@@ -165,7 +164,7 @@ std::vector<MatrixOperation> matrix_operations_from_json(const Json& list) {
   return operations;
 }
 
-/// The form of a device's field or a kernel's figure.
+/// Converts a device's field or a kernel's statistic to JSON.
 template <typename Value>
 Json form(const Value& value) {
   if constexpr (std::is_same_v<Value, std::string>) {
@@ -181,7 +180,7 @@ Json form(const Value& value) {
   }
 }
 
-/// The inverse, of one field of an object.
+/// The inverse, for one field of an object.
 template <typename Value>
 void read(const Reader& reader, const char* name, Value& value) {
   if constexpr (std::is_same_v<Value, std::string>) {
@@ -357,7 +356,7 @@ Json to_json(const DeviceInfo& device) {
 
 DeviceInfo device_from_json(const Json& json) {
   const Reader reader(json, "device");
-  // What a device is called, what it is, and what its kernels are written in.
+  // These identify a device and its kernel language, and must be there.
   for (const char* name : {"backend", "language", "index", "name", "vendor", "architecture",
                            "driver", "compiler", "kind", "uuid", "compute_units"}) {
     reader.at(name);

@@ -7,7 +7,7 @@
 
 namespace greta::db {
 
-// Conversions used by the database, by worker processes and by --json output. The field names are
+// JSON conversions for the database, worker processes and --json output. The field names are
 // documented in docs/json.md and stable.
 
 nlohmann::json to_json(const Config& config);
@@ -18,8 +18,9 @@ nlohmann::json to_json(const Trial& trial);
 nlohmann::json to_json(const Winner& winner);
 nlohmann::json to_json(const DeviceInfo& device);
 
-/// The inverses; throw Error on a value of the wrong form. Fields of a device that do not identify
-/// it may be missing, as older versions of GRETA did not know them, and have their defaults.
+/// The inverse functions. They throw Error for a value of the wrong form. Fields of a device that
+/// do not identify it may be missing, because older versions of GRETA did not write them. Such
+/// fields keep their defaults.
 Config config_from_json(const nlohmann::json& json);
 Verdict verdict_from_json(const nlohmann::json& json);
 Measurement measurement_from_json(const nlohmann::json& json);

@@ -12,7 +12,7 @@
 namespace greta::db {
 namespace {
 
-/// What a result is an answer to.
+/// The question that a result answers: problem, cold/warm and device.
 std::tuple<std::string, bool, std::string> question(const StoredWinner& result) {
   return {result.problem.key(), result.winner.cold, result.device.fingerprint()};
 }
@@ -23,12 +23,12 @@ auto key_of(const StoredWinner& result) {
                                    result.provenance.template_key));
 }
 
-/// Bytes of damaged text that are no UTF-8 are replaced.
+/// Replaces bytes of damaged text that are not UTF-8.
 std::string text_of(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Everything a result says, but where it lies.
+/// Returns a result's content without its location.
 std::string content(const StoredWinner& result) {
   nlohmann::json regret;
   if (result.regret) {
@@ -79,7 +79,7 @@ void join_results(const std::vector<StoredWinner>& mine, const std::vector<Store
   }
 }
 
-/// Both sides' devices: as last seen, and first seen when either saw them first.
+/// Merges the devices: each as last seen, with the earlier of both first-seen times.
 void join_devices(const std::vector<StoredDevice>& mine, const std::vector<StoredDevice>& theirs,
                   Merge& merge) {
   std::map<std::string, const StoredDevice*> known;
@@ -102,7 +102,7 @@ void join_devices(const std::vector<StoredDevice>& mine, const std::vector<Store
   }
 }
 
-/// Of two entries with one key the one that comes last in the order stays.
+/// Keeps the entry that comes last in the order if two entries have the same key.
 template <typename Entry, typename Key, typename Order>
 void join_latest(const std::vector<Entry>& mine, const std::vector<Entry>& theirs, const Key& key,
                  const Order& order, std::vector<Entry>& write) {
@@ -114,7 +114,7 @@ void join_latest(const std::vector<Entry>& mine, const std::vector<Entry>& their
   }
 }
 
-/// NaN has no place in an order.
+/// NaN can't be ordered, so it becomes the smallest value.
 double ordered(double value) {
   return std::isnan(value) ? -HUGE_VAL : value;
 }

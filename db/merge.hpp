@@ -7,43 +7,44 @@
 
 namespace greta::db {
 
-/// Two results of one problem in the same circumstances that are not the same.
+/// Two different results of one problem in the same circumstances.
 struct MergeConflict {
   StoredWinner kept;
   StoredWinner dropped;
   bool mine_kept = true;
 };
 
-/// What a merge does with the other database's results.
+/// What a merge did with the other database's results.
 struct MergeReport {
-  std::size_t added = 0;         ///< circumstances or problems that were not there
-  std::size_t side_by_side = 0;  ///< of these, beside results of other circumstances
-  std::size_t replaced = 0;      ///< better than what was there
-  std::size_t worse = 0;         ///< than what was there, which stays
+  std::size_t added = 0;         ///< new circumstances or problems
+  std::size_t side_by_side = 0;  ///< added beside results of other circumstances
+  std::size_t replaced = 0;      ///< better than the existing result
+  std::size_t worse = 0;         ///< worse than the existing result, which is kept
   std::size_t same = 0;
-  std::size_t uncertified = 0;  ///< of the other database's: they lose to any certified one
-  std::size_t unsafe = 0;       ///< failed health checks that were not known, or are later
+  std::size_t uncertified = 0;  ///< in the other database; any certified one wins
+  std::size_t unsafe = 0;       ///< failed health checks that are new or later
   std::vector<MergeConflict> conflicts;
 };
 
-/// What has to be written to a database so that it holds both.
+/// The rows that must be written to a database so that it contains both.
 struct Merge {
   Contents write;
   MergeReport report;
 };
 
-/// Whether a result was certified: right in the last check, and timed in rounds.
+/// Whether a result was certified: it passed the last check and was timed in rounds.
 bool is_certified(const Winner& winner);
 
-/// An order of all results of one problem and the same circumstances: certified before others, then
-/// by median, by raw samples (more first), with a regret before without, and last by content.
+/// A total order of the results of one problem in the same circumstances: by certified before
+/// others, by median, by number of raw samples (more first), with a regret before without, and by
+/// content.
 bool is_better(const StoredWinner& a, const StoredWinner& b);
 
-/// Joins two databases. Of results that share problem, cold/warm, device, driver, compiler and
-/// template key, the better one stays; others stand side by side. Devices are as last seen,
-/// ceilings, peers and failed health checks the latest. A check that passes leaves no record, so
-/// what failed in either stays until it is checked again. The join is idempotent, commutative and
-/// associative (docs/decisions/0012-a-winner-for-each-set-of-circumstances.md).
+/// Merges two databases. Of results with the same problem, cold/warm, device, driver, compiler and
+/// template key, the better one is kept. Others are kept side by side. Devices are as last seen.
+/// Ceilings, peers and failed health checks are the latest. A check that passes leaves no record,
+/// so a failure in either database remains until the check runs again. The merge is idempotent,
+/// commutative and associative (docs/decisions/0012-a-winner-for-each-set-of-circumstances.md).
 Merge merge(const Contents& mine, const Contents& theirs);
 
 }  // namespace greta::db

@@ -8,21 +8,21 @@
 
 namespace greta::db {
 
-/// The user's own database over the one that ships with an application. What the user tuned wins,
-/// whatever its time: the circumstances are those of the user's machine.
+/// The user's own database on top of the one that ships with an application. The user's results
+/// take precedence whatever their time, because they were measured on the user's machine.
 class Overlay {
  public:
   /// Either may be missing.
   Overlay(std::optional<TunedDb> own, std::optional<TunedDb> shipped);
 
-  /// As TunedDb::find_winner.
+  /// Does the same as TunedDb::find_winner().
   std::optional<StoredWinner> find_winner(const std::string& device_fingerprint,
                                           const std::string& problem_key, bool cold) const;
-  /// As TunedDb::winners, by problem.
+  /// Does the same as TunedDb::winners(). The results are sorted by problem.
   std::vector<StoredWinner> winners() const;
 
  private:
-  std::vector<TunedDb> layers_;  // the first one wins
+  std::vector<TunedDb> layers_;  // the first one takes precedence
 };
 
 }  // namespace greta::db

@@ -8,26 +8,27 @@
 
 namespace greta::db {
 
-/// The configuration that a winner means for a problem of another shape: its own; but where nothing
-/// was surely faster than the operation's default there, the default of this problem, which follows
-/// the shape. Throws Error where the problem has no default on this device.
+/// Returns the configuration that a winner implies for a problem of another shape. This is the
+/// winner's own, unless the winner is the operation's default, which nothing beat significantly. In
+/// that case it is the default for this problem, which depends on the shape. Throws Error if the
+/// problem has no default on this device.
 Config carried_over(const Catalog& catalog, const Winner& winner, const Problem& problem,
                     const DeviceInfo& device);
 
-/// Whether a winner's configuration is valid for the problem of `result` as it is carried over.
+/// Whether a winner's configuration, as carried over, is valid for the problem of `result`.
 bool serves(const Catalog& catalog, const StoredWinner& winner, const StoredWinner& result);
 
-/// What a look-up would answer if the problem of `result` were not known: among `winners`, the one
-/// of the nearest other shape on the same device, not beyond most_shape_distance, cold or warm
-/// alike, whose configuration is valid here as it is carried over. Of equally near ones the
-/// smaller, by the first dimension that differs. nullptr where there is none, or this build has no
-/// such operation.
+/// Returns the winner that a look-up would use if the problem of `result` were not known. Among
+/// `winners`, this is the one of the nearest other shape on the same device within
+/// most_shape_distance, equally cold or warm, whose configuration as carried over is valid here. Of
+/// equally near ones it is the smaller, by the first dimension that differs. Returns nullptr if
+/// there is none, or if this build lacks the operation.
 const StoredWinner* nearest_neighbour(const Catalog& catalog, const StoredWinner& result,
                                       const std::vector<StoredWinner>& winners);
 
-/// What the neighbour's configuration costs here, carried over and as far as it is recorded: it is
-/// this winner or one of its ties, or the default that was timed beside the winner, or both were
-/// timed in searches in the same circumstances.
+/// Returns the cost of the neighbour's configuration here, as carried over, if it is recorded. That
+/// is the case if it is this winner or one of its ties, if it is the default that was timed with
+/// the winner, or if both were timed in searches in the same circumstances.
 std::optional<Regret> recorded_regret(const Catalog& catalog, const TunedDb& db,
                                       const StoredWinner& result, const StoredWinner& neighbour);
 

@@ -10,26 +10,27 @@ namespace greta::db {
 /// A health check that a device failed with a driver.
 struct UnsafePart {
   std::string check;    ///< "fill", "ultrasafe", "default", "f16" or "matrix"
-  std::string status;   ///< how it failed: "correctness", "timeout", "crash", …
+  std::string status;   ///< kind of failure: "correctness", "timeout", "crash", …
   std::string message;  ///< one line
   std::string driver;
   std::string recorded_utc;
 };
 
-/// Parts of a device that must not be used, because they failed their health checks.
+/// The parts of a device that must not be used because they failed their health checks.
 struct Avoided {
-  bool device = false;  ///< all of it
-  bool f16 = false;     ///< types of 16 bits, and matrix operations on them
-  bool matrix = false;  ///< matrix operations
+  bool device = false;  ///< the whole device
+  bool f16 = false;     ///< 16-bit types, and matrix operations on them
+  bool matrix = false;  ///< all matrix operations
 
   bool operator==(const Avoided&) const = default;
 };
 
-/// What these failures forbid: a device that fails fill, ultrasafe or default is not to be used.
+/// Returns the parts that these failures exclude. A device that fails fill, ultrasafe or default is
+/// excluded as a whole.
 Avoided avoided(const std::vector<UnsafePart>& parts);
 
-/// The device as it may be used: without the features that are avoided. Its identity stays, so
-/// that results are found; spaces leave out what needs those features.
+/// Returns the device without the features that must be avoided. Its identity stays the same, so
+/// that results are found. Spaces exclude configurations that need those features.
 DeviceInfo without(DeviceInfo device, const Avoided& parts);
 
 }  // namespace greta::db

@@ -9,15 +9,17 @@
 
 namespace greta::db {
 
-/// Judges results one by one: whether what they were found with is still what there is. A stale
-/// result is not wrong, but its time and its rank may have changed.
+/// Judges whether results are stale: whether the driver, the compiler and the templates are still
+/// those that a result was found with. A stale result is not wrong, but its time and its rank may
+/// have changed.
 class StalenessJudge {
  public:
-  /// `present`: devices of this machine, which are asked instead of what the database saw last.
+  /// `present` holds the devices of this machine. They are used instead of what the database last
+  /// saw.
   explicit StalenessJudge(Catalog catalog, const std::vector<DeviceInfo>& present = {});
 
-  /// One line for each thing that differs: the device's driver, its compiler, the operation's
-  /// templates (those of the catalog). Empty: the result is fresh.
+  /// Returns one line for each difference: the device's driver, its compiler, the operation's
+  /// templates (those of the catalog). The result is fresh if there are none.
   std::vector<std::string> reasons(const StoredWinner& result);
 
  private:
@@ -25,7 +27,7 @@ class StalenessJudge {
 
   Catalog catalog_;
   std::map<std::string, DeviceInfo> present_;         // by fingerprint
-  std::map<std::string, std::string> template_keys_;  // by operation; computed once each
+  std::map<std::string, std::string> template_keys_;  // by operation; each is computed once
 };
 
 }  // namespace greta::db

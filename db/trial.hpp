@@ -13,7 +13,7 @@
 
 namespace greta::db {
 
-/// What the compiler or the driver says about one kernel of a candidate.
+/// Statistics from the compiler or the driver about one kernel of a candidate.
 struct KernelFigures {
   std::string name;  ///< "gemm/tiled"
   KernelStatistics statistics;
@@ -21,18 +21,18 @@ struct KernelFigures {
   bool operator==(const KernelFigures&) const = default;
 };
 
-/// One evaluated configuration: the one thing told to strategies, recorded and exported.
+/// One evaluated configuration, in the form that is reported to strategies, recorded and exported.
 struct Trial {
   Config config;
-  std::optional<Status> failure;  ///< nothing: compiled, right and measured
-  std::string message;            ///< one line on the failure
-  std::string log;                ///< whole compiler output of a failure
+  std::optional<Status> failure;  ///< nothing: compiled, verified and measured
+  std::string message;            ///< one line that describes the failure
+  std::string log;                ///< full compiler output of a failure
   Verdict verdict;
   Measurement measurement;
-  std::string problem_key;   ///< what was run: differs from the session's problem for a stand-in
-  std::string content_keys;  ///< of its kernels, comma-separated
-  std::vector<KernelFigures> kernels;  ///< in the same order; empty where it did not compile
-  double compile_s = 0;                ///< host seconds
+  std::string problem_key;   ///< problem that ran; a stand-in's differs from the session's
+  std::string content_keys;  ///< keys of its kernels, comma-separated
+  std::vector<KernelFigures> kernels;  ///< in the same order; empty if it did not compile
+  double compile_s = 0;                ///< seconds of host time
   double verify_s = 0;
   double measure_s = 0;
   std::string recorded_utc;  ///< when it was stored; empty before

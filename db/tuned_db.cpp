@@ -19,7 +19,7 @@ namespace greta::db {
 
 namespace {
 
-/// What is stored on how these compare with any other.
+/// Reads the stored comparisons of these winners with any others.
 std::vector<Comparison> read_comparisons(SQLite::Database& database,
                                          const std::vector<StoredWinner>& winners) {
   std::vector<Comparison> comparisons;
@@ -33,7 +33,7 @@ std::vector<Comparison> read_comparisons(SQLite::Database& database,
   return comparisons;
 }
 
-/// All damaged rows, and results that can't be read.
+/// Returns all damaged rows, and results that can't be read.
 std::vector<DamagedRow> find_damage(SQLite::Database& database) {
   auto rows = damaged_rows(database);
   WinnerReader reader(database);
@@ -302,7 +302,7 @@ void TunedDb::confirm() const {
   std::string structure;
   std::vector<std::string> missing;
   Connection(file(), Mode::read_only).read([&](SQLite::Database& database) {
-    // Rules that a damaged row breaks say nothing of the others.
+    // A damaged row that violates a constraint must not hide the state of the others.
     database.exec("PRAGMA ignore_check_constraints = ON");
     structure = database.execAndGet("PRAGMA main.quick_check(1)").getString();
     missing = missing_rows(database, written);
@@ -338,7 +338,7 @@ std::vector<std::string> TunedDb::check() const {
       add(check_manifest(database));
       add(damage_lines(find_damage(database)));
     } catch (const SQLite::Exception& error) {
-      // Damage can be so bad that SQLite stops looking: that is a finding, too.
+      // Severe damage can make SQLite stop; this is a finding, too.
       problems.emplace_back(error.what());
     }
   });

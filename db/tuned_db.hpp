@@ -18,7 +18,7 @@ namespace greta::db {
 
 struct Merge;
 
-/// Where a result came from; stored with every session.
+/// The origin of a result, which is stored with every session.
 struct Provenance {
   std::string greta_version;
   std::string template_key;
@@ -27,7 +27,7 @@ struct Provenance {
   std::string started_utc;  ///< ISO 8601, "2026-11-20T12:00:00Z"
 };
 
-/// What a tuning session was asked to do; stored with it.
+/// The request of a tuning session, which is stored with it.
 struct SessionRecord {
   DeviceInfo device;
   Problem problem;
@@ -36,56 +36,56 @@ struct SessionRecord {
   std::string budget;
   std::uint64_t seed = 0;
   bool cold = true;
-  std::string command;  ///< free text for people
+  std::string command;  ///< free text, for readers only
 };
 
-/// A candidate that can't be told apart from the winner.
+/// A candidate that can't be distinguished from the winner.
 struct Tie {
   Config config;
-  double ratio_to_winner = 1;  ///< its time over the winner's
+  double ratio_to_winner = 1;  ///< its time divided by the winner's
 };
 
-/// The certified outcome of a session for one problem on one device.
+/// The certified result of a session for one problem on one device.
 struct Winner {
   Config config;
-  bool is_default = false;                   ///< nothing beat the default for sure
-  double default_us = 0;                     ///< the default, timed in the same rounds
-  double speedup = 1;                        ///< default time over winner time
-  double speedup_low = 1, speedup_high = 1;  ///< its confidence interval
+  bool is_default = false;                   ///< nothing was significantly faster than the default
+  double default_us = 0;                     ///< time of the default in the same rounds
+  double speedup = 1;                        ///< default's time divided by the winner's
+  double speedup_low = 1, speedup_high = 1;  ///< confidence interval of the speed-up
   double confidence = 0.95;
-  int rounds = 0;           ///< interleaved rounds behind the interval
-  Measurement measurement;  ///< the certifying rounds: raw samples, clocks, flush bytes, rounds
-                            ///< dropped for drift
+  int rounds = 0;           ///< interleaved rounds used for the interval
+  Measurement measurement;  ///< certifying rounds: raw samples, clocks, flush bytes, rounds dropped
+                            ///< for drift
   std::vector<double> default_samples_us;  ///< the default's times in the same rounds
-  double roofline = 0;  ///< share of the roofline, 0…1; 0 where ceilings are unknown
-  Verdict verdict;      ///< of the check after timing, on new inputs
-  std::vector<KernelFigures> kernels;  ///< of its kernels
+  double roofline = 0;  ///< fraction of the roofline, 0…1; 0 if ceilings are unknown
+  Verdict verdict;      ///< from the check after timing, on new inputs
+  std::vector<KernelFigures> kernels;  ///< statistics of its kernels
   bool cold = true;
   std::vector<Tie> ties;
 };
 
-/// What the winner of the nearest other shape costs for a problem.
+/// The cost of using the winner of the nearest other shape for a problem.
 struct Regret {
   enum class Source {
-    same,     ///< it is this problem's winner as well
+    same,     ///< it is also this problem's winner
     tie,      ///< it is one of its ties
     trials,   ///< from recorded times of searches in the same circumstances
     measured  ///< in interleaved rounds with the winner
   };
   std::string neighbour;  ///< dimensions of the other shape: "m=4096 n=4096 k=2048"
-  double ratio = 1;       ///< the time of its winner here over that of this problem's winner
+  double ratio = 1;       ///< its winner's time here divided by this problem's winner's
   Source source = Source::same;
 };
 
-/// A winner as it is stored, with its circumstances.
+/// A stored winner with its circumstances.
 struct StoredWinner {
   Problem problem;
   DeviceInfo device;         ///< as last seen
-  std::string device_id;     ///< "vulkan:0" at the time
-  std::int64_t session = 0;  ///< 0: it came from another database
+  std::string device_id;     ///< id at that time, e.g. "vulkan:0"
+  std::int64_t session = 0;  ///< 0: it comes from another database
   Provenance provenance;
   Winner winner;
-  std::optional<Regret> regret;  ///< nothing where nobody looked
+  std::optional<Regret> regret;  ///< nothing if it was not determined
 };
 
 /// A device as it was last seen.
@@ -109,12 +109,12 @@ struct StoredSession {
   std::int64_t trials = 0;
 };
 
-/// What is known of a problem on one card: its winner through each API that was tuned.
+/// The results of a problem on one card: its winner through each API that was tuned.
 struct CardWinners {
-  std::vector<StoredWinner> winners;    ///< the fastest first
-  std::vector<Comparison> comparisons;  ///< of the first with each other, in their order
+  std::vector<StoredWinner> winners;    ///< fastest first
+  std::vector<Comparison> comparisons;  ///< the first compared with each other one, in their order
 
-  /// Whether the first is faster than all others for sure.
+  /// Whether the first is significantly faster than all others.
   bool sure() const;
 };
 
@@ -127,17 +127,17 @@ struct Ceiling {
   std::string measured_utc;
 };
 
-/// What another library needs for a problem.
+/// The time that another library needs for a problem.
 struct Peer {
   Problem problem;
   std::string library;        ///< "PyTorch TunableOp"
-  std::string circumstances;  ///< its versions and device, in its words
-  std::string solution;       ///< its name for the kernel it chose; empty where it chose none yet
-  double us = 0;              ///< NaN where it says none
+  std::string circumstances;  ///< its versions and device, in its own format
+  std::string solution;       ///< its name for the chosen kernel; empty if none is chosen yet
+  double us = 0;              ///< NaN if it reports none
   std::string imported_utc;
 };
 
-/// Everything of a database but its raw trials and sessions: what is merged, and what ships.
+/// The content of a database without raw trials and sessions: the part that is merged and shipped.
 struct Contents {
   struct DeviceCeiling {
     std::string device;  ///< fingerprint
@@ -148,41 +148,41 @@ struct Contents {
     UnsafePart part;
   };
   std::vector<StoredDevice> devices;
-  std::vector<StoredWinner> results;  ///< of all circumstances
+  std::vector<StoredWinner> results;  ///< for all circumstances
   std::vector<DeviceCeiling> ceilings;
   std::vector<Peer> peers;
-  std::vector<DeviceUnsafe> unsafe{};  ///< with all drivers
+  std::vector<DeviceUnsafe> unsafe{};  ///< for all drivers
 };
 
-/// What to remove from a database.
+/// The rows to remove from a database.
 struct PruneRequest {
   std::vector<StoredWinner> winners;    ///< these results
   std::vector<std::int64_t> trials_of;  ///< raw trials of these sessions
-  bool only_failed = false;             ///< of those only the failed ones
-  bool damaged = false;                 ///< all damaged rows, and those that refer to them
+  bool only_failed = false;             ///< only the failed ones of these trials
+  bool damaged = false;                 ///< all damaged rows, and rows that refer to them
 };
 
-/// What was removed; sessions and devices are those that nothing referred to any more.
+/// The number of removed rows. Sessions and devices are those without any remaining reference.
 struct Pruned {
   std::int64_t winners = 0, trials = 0, sessions = 0, devices = 0, damaged = 0;
-  std::vector<DamagedRow> orphans;  ///< the sound rows that referred to damaged ones
+  std::vector<DamagedRow> orphans;  ///< sound rows that referred to damaged ones
 };
 
-/// A SQLite database of trials and winners. Several processes may write one file at once. Every
-/// call commits before it returns, so a killed process loses at most the trial in flight.
-/// Errors (corrupt file, newer schema, full disk, read-only folder) throw Error with one line that
-/// names the file and the cause; nothing existing is overwritten.
+/// A SQLite database of trials and winners. Several processes may write one file concurrently.
+/// Every call commits before it returns, so a killed process loses at most the trial in flight.
+/// Errors (corrupt file, newer schema, full disk, read-only folder) throw Error with a one-line
+/// message that names the file and the cause. Nothing existing is overwritten.
 ///
-/// A row that is not as it was written, by its checksum, is damaged: no call but damaged() and
-/// check() knows of it, and none makes it sound. What is stored under its key replaces it.
+/// A row that does not match its checksum is damaged. Only damaged() and check() report it; other
+/// calls ignore it, and none makes it valid again. A new row with the same key replaces it.
 class TunedDb {
  public:
   enum class Mode { read_write, read_only };
 
-  /// Opens a database; read_write creates it (and its folder) where there is none and migrates an
-  /// older schema, read_only fails when it does not exist.
+  /// Opens a database. read_write creates it (and its folder) if it does not exist, and migrates an
+  /// older schema. read_only fails if it does not exist.
   static TunedDb open(const std::filesystem::path& file, Mode mode);
-  /// Schema version that this build writes.
+  /// Returns the schema version that this build writes.
   static int schema_version();
 
   TunedDb(TunedDb&&) noexcept;
@@ -190,76 +190,77 @@ class TunedDb {
   ~TunedDb();
 
   const std::filesystem::path& file() const;
-  /// Whether it is one that ships: complete, without raw trials, and never written again.
+  /// Whether this is a shipped database: complete, without raw trials, and never written again.
   bool shipped() const;
 
   std::int64_t begin_session(const SessionRecord& session);
   void add_trial(std::int64_t session, const Trial& trial);
-  /// Marks how a session ended ("done", "failed", …). A session without it was killed.
+  /// Records how a session ended ("done", "failed", …). A session without an outcome was killed.
   void end_session(std::int64_t session, const std::string& outcome);
 
   /// Stores a session's winner as the answer for its problem, cold/warm, device, driver, compiler
-  /// and template. Replaces an earlier one of the same circumstances.
+  /// and template. Replaces an earlier one for the same circumstances.
   void set_winner(std::int64_t session, const Winner& winner);
-  /// The latest one, whatever its driver, compiler and template.
+  /// Returns the latest winner, whatever its driver, compiler and template.
   std::optional<StoredWinner> find_winner(const std::string& device_fingerprint,
                                           const std::string& problem_key, bool cold) const;
-  /// The latest one of each problem, device and cold/warm.
+  /// Returns the latest winner for each problem, device and cold/warm.
   std::vector<StoredWinner> winners() const;
-  /// Those of all circumstances; of one problem and device the latest first.
+  /// Returns the winners for all circumstances. For one problem and device, the latest comes first.
   std::vector<StoredWinner> results() const;
 
-  /// Stores how winners of two sessions compare; they must be of one problem, both cold or both
-  /// warm. Replaces an earlier comparison of the same two.
+  /// Stores the comparison of two sessions' winners. The sessions must have the same problem, and
+  /// both must be cold or both warm. Replaces an earlier comparison of the same two.
   void set_comparison(const Comparison& comparison);
-  /// The winners of a problem on the card that `device` is, whatever API they were found through:
-  /// compared in alternating turns where that was done, else by their certified intervals.
+  /// Returns the winners of a problem on the card of `device`, for all APIs. They are compared in
+  /// alternating turns where that was measured, otherwise by their certified intervals.
   CardWinners find_winners_of_card(const DeviceInfo& device, const std::string& problem_key,
                                    bool cold) const;
-  /// All winners, by problem, cold or warm, and card.
+  /// Returns all winners, grouped by problem, cold/warm, and card.
   std::vector<CardWinners> winners_by_card() const;
 
   void set_ceilings(const DeviceInfo& device, const std::vector<Ceiling>& ceilings);
   std::vector<Ceiling> ceilings(const std::string& device_fingerprint) const;
 
-  /// Health checks that a device fails with the driver it has; `check` and what it says replace
-  /// what was stored of it.
+  /// Stores a health check that a device fails with its current driver. Replaces the earlier record
+  /// of the same check.
   void set_unsafe(const DeviceInfo& device, const UnsafePart& part);
-  /// The device passes this check with the driver it has.
+  /// Records that the device passes this check with its current driver.
   void clear_unsafe(const DeviceInfo& device, const std::string& check);
-  /// What failed on this device with the driver it has.
+  /// Returns the checks that this device fails with its current driver.
   std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
 
-  /// The fastest configurations of all sessions for a device, problem and cold/warm, best first;
-  /// what ran on a stand-in counts only where nothing ran at full size.
+  /// Returns the fastest configurations of all sessions for a device, problem and cold/warm, best
+  /// first. Configurations that ran at full size come before those that only ran on a stand-in.
   std::vector<Config> fastest_configs(const std::string& device_fingerprint,
                                       const std::string& problem_key, bool cold, int most) const;
 
-  /// Content keys of a configuration's kernels when it was last tried for a result's problem in its
-  /// circumstances, as Trial::content_keys; nothing where no trial is recorded.
+  /// Returns the content keys of a configuration's kernels at its last trial for a result's problem
+  /// in its circumstances, in the form of Trial::content_keys. Returns nothing if no trial is
+  /// recorded.
   std::optional<std::string> content_keys(const StoredWinner& result, const Config& config) const;
-  /// The recorded time of a configuration for a result's problem in its circumstances, at full
-  /// size: the least median of all trials; nothing where there is none.
+  /// Returns the recorded time of a configuration for a result's problem in its circumstances, at
+  /// full size: the least median of all trials. Returns nothing if there is none.
   std::optional<double> recorded_us(const StoredWinner& result, const Config& config) const;
-  /// Stores the regrets of these results, which must be there.
+  /// Stores the regrets of these results, which must exist.
   void set_regrets(const std::vector<StoredWinner>& results);
 
-  /// All trials of a session, in order.
+  /// Returns all trials of a session, in order.
   std::vector<Trial> trials(std::int64_t session) const;
 
   Contents contents() const;
-  /// Writes rows, in one transaction; each replaces what has its key. Devices that results and
-  /// ceilings name must be among them or in the database.
+  /// Writes rows in one transaction. Each replaces a row with the same key. Devices that results
+  /// and ceilings refer to must be among them or in the database.
   void write(const Contents& contents);
-  /// Joins the other database's contents into this one, in one transaction; see db/merge.hpp.
+  /// Merges the other database's contents into this one in one transaction; see db/merge.hpp.
   Merge merge(const Contents& theirs);
-  /// Writes a compact database that is only read, without raw samples, to `file`, which appears
-  /// complete or not at all and replaces what was there. Throws Error.
+  /// Writes a compact read-only database without raw samples to `file`. The file appears complete
+  /// or not at all, and replaces an existing one. Throws Error.
   static void ship(const Contents& contents, const std::filesystem::path& file);
 
-  /// Removes rows. `rehearse`: only says what would go.
+  /// Removes rows. With `rehearse`, only reports what would be removed.
   Pruned prune(const PruneRequest& request, bool rehearse);
-  /// Gives the room of removed rows back to the file system.
+  /// Returns the space of removed rows to the file system.
   void compact();
 
   std::vector<StoredSession> sessions() const;
@@ -269,17 +270,18 @@ class TunedDb {
     std::int64_t devices = 0, problems = 0, sessions = 0, trials = 0, winners = 0;
   };
   Counts counts() const;
-  /// What is left out, because it is damaged or refers to something that is.
+  /// Returns the rows that are ignored because they are damaged or refer to a damaged row.
   std::vector<DamagedRow> damaged() const;
-  /// The damaged rows that calls of this object, opened for writing, have replaced or removed.
+  /// Returns the damaged rows that calls of this object, opened for writing, have replaced or
+  /// removed.
   std::vector<DamagedRow> discarded() const;
-  /// Reads what calls of this object have written from the file that has its name now, as another
-  /// process would. Throws Error where anything is neither there as it was written nor replaced by
-  /// another process: the file was overwritten meanwhile.
+  /// Reads the rows that this object has written from the file that now has its name, as another
+  /// process would. Throws Error if a row is neither there as written nor replaced by another
+  /// process: then the file was overwritten in the meantime.
   void confirm() const;
 
-  /// SQLite's own integrity and foreign-key checks, every row's checksum, and the manifest of a
-  /// shipped database; empty when sound, else one line per problem.
+  /// Runs SQLite's integrity and foreign-key checks, and checks every row's checksum and the
+  /// manifest of a shipped database. Returns one line per problem; none if the database is intact.
   std::vector<std::string> check() const;
 
  private:

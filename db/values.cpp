@@ -20,14 +20,14 @@ constexpr std::array statuses{
 
 constexpr std::array<std::string_view, 4> regret_sources{"same", "tie", "trials", "measured"};
 
-// The names that float() in Python and Number() in JavaScript read.
+// Python's float() and JavaScript's Number() accept these names.
 constexpr std::array<std::pair<std::string_view, double>, 3> special_numbers{{
     {"NaN", std::numeric_limits<double>::quiet_NaN()},
     {"Infinity", std::numeric_limits<double>::infinity()},
     {"-Infinity", -std::numeric_limits<double>::infinity()},
 }};
 
-/// Cuts the first word off `rest`.
+/// Removes the first word from `rest` and returns it.
 std::string_view next_word(std::string_view& rest) {
   const auto end = std::min(rest.find(' '), rest.size());
   const auto word = rest.substr(0, end);

@@ -12,8 +12,8 @@
 namespace greta::db {
 namespace {
 
-/// The devices of circumstances, by their ids; null where what is stored can't be read. Those that
-/// are damaged are not there.
+/// The devices of circumstances by the circumstances' ids; null if a device can't be read. Damaged
+/// rows are not included.
 using Devices = std::unordered_map<std::int64_t, std::shared_ptr<const DeviceInfo>>;
 
 std::shared_ptr<const DeviceInfo> read_info(SQLite::Statement& row) {
@@ -115,7 +115,7 @@ std::vector<RecordedCost> WinnerSource::recorded_costs(const std::string& device
 
 std::vector<UnsafePart> WinnerSource::unsafe(const DeviceInfo& device) const {
   std::vector<UnsafePart> parts;
-  if (shipped()) return parts;  // an older one lacks the table
+  if (shipped()) return parts;  // older ones lack the table
   connection_->read(
       [&](SQLite::Database& database) { parts = read_unsafe_parts(database, device); });
   return parts;

@@ -14,23 +14,23 @@ namespace greta::db {
 
 class Connection;
 
-/// That there is a winner, and where.
+/// The location of a winner, without the winner itself.
 struct WinnerPlace {
-  std::string_view problem;            ///< key
-  const DeviceInfo* device = nullptr;  ///< as last seen; null where what is stored can't be read
+  std::string_view problem;            ///< key of the problem
+  const DeviceInfo* device = nullptr;  ///< as last seen; null if it can't be read
 };
 
-/// What a problem would cost if it had not been tuned, as times over its winner's.
+/// The cost of a problem without its own winner, as ratios to the winner's time.
 struct RecordedCost {
-  std::string problem;              ///< key
-  std::optional<double> neighbour;  ///< the nearest other shape's winner; nothing: nobody looked
-  double fallback = 1;              ///< the operation's default
+  std::string problem;              ///< key of the problem
+  std::optional<double> neighbour;  ///< of the nearest other shape's; nothing: unknown
+  double fallback = 1;              ///< of the operation's default
 };
 
-/// What a look-up reads of a database. Errors are TunedDb's.
+/// The part of a database that a look-up reads. Errors are those of TunedDb.
 class WinnerSource {
  public:
-  /// Opens for reading, as TunedDb::open.
+  /// Opens a database for reading, as TunedDb::open() does.
   explicit WinnerSource(const std::filesystem::path& file);
   WinnerSource(WinnerSource&&) noexcept;
   WinnerSource& operator=(WinnerSource&&) noexcept;
@@ -39,17 +39,19 @@ class WinnerSource {
   const std::filesystem::path& file() const;
   bool shipped() const;
 
-  /// Names the problem and the device of each result, cold or warm, in no order; twice where two
-  /// sets of circumstances have one. Fast: reads nothing else of them, so that a damaged one is
-  /// named as well, which find() does not find. What is named is valid during the call.
+  /// Calls `visit` with the problem and the device of each result, cold or warm, in no particular
+  /// order. A problem occurs twice if two sets of circumstances have a result. This is fast because
+  /// nothing else is read. Therefore it also visits damaged results, which find() does not return.
+  /// The arguments are valid only during the call.
   void for_each(bool cold, const std::function<void(const WinnerPlace&)>& visit) const;
-  /// As TunedDb::find_winner.
+  /// Does the same as TunedDb::find_winner().
   std::optional<StoredWinner> find(const std::string& device_fingerprint,
                                    const std::string& problem_key, bool cold) const;
-  /// What the problems of an operation that have results on a device would cost otherwise.
+  /// Returns the costs, without their own winners, of an operation's problems that have results on
+  /// a device.
   std::vector<RecordedCost> recorded_costs(const std::string& device_fingerprint,
                                            const std::string& op, bool cold) const;
-  /// As TunedDb::unsafe. A shipped database has none.
+  /// Does the same as TunedDb::unsafe(). A shipped database has no failed checks.
   std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
 
  private:

@@ -12,34 +12,34 @@ namespace greta::db {
 enum class LookupOrigin {
   exact,              ///< certified for this problem on this device
   nearest_shape,      ///< certified for the nearest other shape on this device
-  same_architecture,  ///< certified on another device of this architecture: this shape or the
+  same_architecture,  ///< certified on another device of this architecture for this shape or the
                       ///< nearest
-  fallback            ///< the operation's default: nothing recorded serves
+  fallback            ///< the operation's default: no recorded winner is usable
 };
 
-/// "exact", "nearest shape", "same architecture" or "default".
+/// Returns "exact", "nearest shape", "same architecture" or "default".
 std::string_view to_string(LookupOrigin origin);
 
-/// How much faster a winner is than the operation's default, timed in the same rounds.
+/// The speed-up of a winner over the operation's default, timed in the same rounds.
 struct Speedup {
-  double ratio = 1;          ///< the default's time over the winner's
-  double low = 1, high = 1;  ///< its confidence interval
+  double ratio = 1;          ///< the default's time divided by the winner's
+  double low = 1, high = 1;  ///< confidence interval of the ratio
 };
 
-/// What to run for a problem, and why.
+/// The configuration to run for a problem, and its origin.
 struct Answer {
-  Config config;  ///< valid for the problem that was asked for, on the device that asks
+  Config config;  ///< valid for the requested problem on the requesting device
   LookupOrigin origin = LookupOrigin::fallback;
-  /// The time to expect over that of the best configuration known, 1 where it is that one: what
-  /// answers of this kind cost for problems of this operation that are recorded. Nothing where
-  /// nothing tells.
+  /// The expected time divided by the time of the best known configuration; 1 if it is that one. It
+  /// is the mean over this operation's recorded problems for answers of the same origin. Nothing if
+  /// none is recorded.
   std::optional<double> expected_regret;
-  /// Of the configuration for the problem and device that it was certified for; nothing for a
-  /// default.
+  /// The speed-up for the problem and device that the configuration was certified for; nothing for
+  /// a default.
   std::optional<Speedup> speedup;
-  std::string problem;   ///< key of the problem that it was certified for; empty for a default
-  std::string device;    ///< name of the device that it was certified on; empty for a default
-  bool shipped = false;  ///< it came from the database that ships, not from the user's own
+  std::string problem;   ///< key of the certified problem; empty for a default
+  std::string device;    ///< name of the certifying device; empty for a default
+  bool shipped = false;  ///< whether it comes from the shipped database
 };
 
 }  // namespace greta::db

@@ -8,12 +8,13 @@
 
 namespace greta::db {
 
-/// What answers cost on average, by how they were found.
+/// The mean cost of answers by their origin.
 class ExpectedRegret {
  public:
-  /// 1 for an exact one. For the nearest shape's, the mean regret that is stored of this
-  /// operation's problems on this device (greta-db regret); for a default, its mean time over the
-  /// winners'. Nothing where none is recorded, and for what comes from another device.
+  /// Returns 1 for an exact answer. For the nearest shape's, returns the mean stored regret of this
+  /// operation's problems on this device (greta-db regret). For a default, returns the mean ratio
+  /// of its time to the winners'. Returns nothing if none is recorded, and for answers from another
+  /// device.
   std::optional<double> of(const KnownWinners& known, const Problem& problem, LookupOrigin origin);
 
  private:

@@ -13,10 +13,10 @@
 namespace greta::db {
 namespace {
 
-/// How many of the nearest are tried: reading one takes a fraction of a millisecond.
+/// The number of nearest winners that are tried; reading one takes a fraction of a millisecond.
 constexpr std::size_t most_tried = 64;
 
-/// Whether kernels of one device may be right for the other.
+/// Whether kernels of one device may be suitable for the other.
 bool same_architecture(const DeviceInfo& a, const DeviceInfo& b) {
   return a.backend == b.backend && a.language == b.language && !a.architecture.empty() &&
          a.architecture == b.architecture;
@@ -25,8 +25,8 @@ bool same_architecture(const DeviceInfo& a, const DeviceInfo& b) {
 }  // namespace
 
 struct KnownWinners::Candidate {
-  std::size_t winner = 0;  ///< its number in the family
-  bool elsewhere = false;  ///< on another device
+  std::size_t winner = 0;  ///< index in the family
+  bool elsewhere = false;  ///< whether it is on another device
   bool other_shape = false;
   double distance = 0;
 };
@@ -141,7 +141,7 @@ std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const 
                           : carried_over(catalog_, winner->winner, asked.representative, device);
     if (!catalog_.valid(asked.problem, device, config)) continue;
     if (!exact && !catalog_.valid(asked.representative, device, config))
-      continue;  // all of it share it
+      continue;  // the whole bucket shares the answer
     const auto origin = exact                 ? LookupOrigin::exact
                         : candidate.elsewhere ? LookupOrigin::same_architecture
                                               : LookupOrigin::nearest_shape;

@@ -11,40 +11,41 @@
 namespace greta::db {
 
 /// The winners of a device and of others of its architecture, in the user's database and in the
-/// shipped one. Which there are is read at once; each one itself when it is first wanted.
+/// shipped one. The index is read at once; each winner is read when it is first needed.
 class KnownWinners {
  public:
   KnownWinners(const DeviceInfo& device, const LookupFiles& files, const LookupOptions& options);
 
-  /// A problem, and that of its bucket, which stands for it in distances.
+  /// A problem and the representative of its bucket, which is used to compute distances.
   struct Asked {
     const Problem& problem;
     const Problem& representative;
   };
   struct Found {
     StoredWinner winner;
-    Config config;  ///< as it is used here
+    Config config;  ///< as used on this device
     LookupOrigin origin = LookupOrigin::exact;
     bool other_shape = false;
     bool shipped = false;
   };
-  /// The nearest winner whose configuration, as carried_over(), is valid for `device`: this
-  /// device's before other devices', then by distance, the same problem first and none beyond
-  /// most_shape_distance; then the smaller shape, by the first dimension that differs; then the
-  /// user's before the shipped one. Nothing where none of the nearest 64 serves. Unless the problem
-  /// itself has a winner, the configuration is valid for its bucket, too.
+  /// Returns the nearest winner whose configuration, as carried_over(), is valid for `device`.
+  /// Winners are ordered by device, with this one first; by distance, with the same problem first
+  /// and none beyond most_shape_distance; by shape, with the smaller first by the first dimension
+  /// that differs; and by database, with the user's first. Returns nothing if none of the nearest
+  /// 64 is usable. The configuration is also valid for the bucket's representative, unless the
+  /// problem itself has a winner.
   std::optional<Found> find(const Asked& asked, const DeviceInfo& device) {
     return find(asked, asked, device);
   }
-  /// The same among the winners of problems like `other`, the one that was asked for but for some
-  /// attributes; none is exact.
+  /// Does the same among the winners of problems like `other`, which differs from the requested one
+  /// only in some attributes. None of them is exact.
   std::optional<Found> find(const Asked& asked, const Asked& other, const DeviceInfo& device);
 
-  /// As WinnerSource::recorded_costs on this device, of both databases.
+  /// Does the same as WinnerSource::recorded_costs() for this device and both databases.
   std::vector<RecordedCost> recorded_costs(const std::string& op) const;
-  /// As TunedDb::unsafe.
+  /// Does the same as TunedDb::unsafe().
   std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
-  /// What could not be read and was left out, a line each.
+  /// Returns a line for each item that was ignored because it could not be read.
   const std::vector<std::string>& unreadable() const { return unreadable_; }
 
  private:
@@ -60,8 +61,8 @@ class KnownWinners {
 
   Catalog catalog_;
   bool cold_;
-  std::vector<WinnerSource> layers_;  // the first one wins
-  std::vector<Device> devices_;       // the first one is this one
+  std::vector<WinnerSource> layers_;  // the first one takes precedence
+  std::vector<Device> devices_;       // the first one is this device
   WinnerIndex index_;
   std::vector<std::string> unreadable_;
 };

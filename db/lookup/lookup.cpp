@@ -14,7 +14,7 @@
 namespace greta::db {
 namespace {
 
-/// The device without what failed its health checks there.
+/// Returns the device without the features that failed their health checks.
 DeviceInfo usable(const DeviceInfo& device, const KnownWinners& known) {
   const Avoided parts = avoided(known.unsafe(device));
   if (!parts.device) return without(device, parts);
@@ -29,8 +29,8 @@ DeviceInfo usable(const DeviceInfo& device, const KnownWinners& known) {
 struct Lookup::Impl {
   Catalog catalog;
   DeviceInfo device;
-  mutable std::shared_mutex mutex;                                   // of all below
-  mutable std::unordered_map<Problem, Answer, ProblemHash> answers;  // which stay where they are
+  mutable std::shared_mutex mutex;                                   // protects all members below
+  mutable std::unordered_map<Problem, Answer, ProblemHash> answers;  // references stay valid
   mutable KnownWinners known;
   mutable ExpectedRegret expected;
 
@@ -52,7 +52,7 @@ struct Lookup::Impl {
     return answers.emplace(problem, decide(problem)).first->second;
   }
 
-  /// The representative's, so that all lengths of a bucket share it.
+  /// Returns the default for the representative, so that all lengths of a bucket share it.
   Config default_of(const Operation& operation, const Problem& problem,
                     const Problem& representative) const {
     Config config = operation.default_config(representative, device);
@@ -60,8 +60,8 @@ struct Lookup::Impl {
                                                   : operation.default_config(problem, device);
   }
 
-  /// What is known of the problem. Where its rows are not packed, also what is known of packed
-  /// ones: this device's first, then those of the same shape, then those with these strides.
+  /// Finds a winner for the problem. If its rows are not packed, it also searches the winners for
+  /// packed rows. This device comes first, then the same shape, then the same strides.
   std::optional<KnownWinners::Found> known_of(const Operation& operation, const Problem& problem,
                                               const Problem& representative) const {
     auto found = known.find({problem, representative}, device);

@@ -12,51 +12,51 @@
 
 namespace greta::db {
 
-/// The databases that a look-up reads, each of which must exist where it is named.
+/// The databases that a look-up reads. Each file that is given must exist.
 struct LookupFiles {
-  std::optional<std::filesystem::path> own;      ///< the user's: what it knows exactly wins
-  std::optional<std::filesystem::path> shipped;  ///< the one that comes with an application
+  std::optional<std::filesystem::path> own;      ///< the user's; its exact winners take precedence
+  std::optional<std::filesystem::path> shipped;  ///< comes with an application
 };
 
 struct LookupOptions {
-  bool cold = true;           ///< use winners that were timed with cold caches, else with warm ones
-  bool allow_unsafe = false;  ///< also use what failed its health check (greta-bench doctor)
-  Catalog catalog = Catalog::built_in();  ///< the operations that are known
+  bool cold = true;           ///< use winners timed with cold caches, otherwise warm ones
+  bool allow_unsafe = false;  ///< also use parts that failed a health check (greta-bench doctor)
+  Catalog catalog = Catalog::built_in();  ///< the available operations
 };
 
-/// Says which configuration to run for a problem on one device.
+/// Selects the configuration to run for a problem on one device.
 ///
-/// In order: the winner of this problem on this device; that of the nearest other shape on this
-/// device; those of other devices of this architecture; the operation's default. What was certified
-/// for another shape, device or version is checked against this problem's constraints, and where it
-/// breaks one, the next nearest is tried. Shapes beyond most_shape_distance do not count; where
-/// nothing beat the default for another shape, the answer is this problem's default
-/// (docs/lookup.md has the figures). A look-up is immutable: it holds what the databases said
-/// when it was opened.
+/// It tries, in this order: the winner of this problem on this device; that of the nearest other
+/// shape on this device; those of other devices of this architecture; the operation's default. A
+/// configuration that was certified for another shape, device or version is checked against this
+/// problem's constraints. If it violates one, the next nearest is tried. Shapes beyond
+/// most_shape_distance are ignored. If nothing beat the default for another shape, the answer is
+/// this problem's default (docs/lookup.md has the figures). The index of winners is read when a
+/// look-up is opened, each winner when it is first needed.
 ///
-/// Safe to use from several threads. An answer is computed the first time, and kept as long as the
-/// look-up; finding it again takes a shared lock and allocates nothing.
+/// Thread-safe. An answer is computed on first use and does not change as long as the look-up
+/// exists. Finding it again takes a shared lock and allocates nothing.
 class Lookup {
  public:
-  /// Throws Error for a file that can't be read, and with Status::unavailable for a device that
-  /// failed its health checks, unless `allow_unsafe`.
+  /// Opens a look-up. Throws Error for a file that can't be read, and with Status::unavailable for
+  /// a device that failed its health checks, unless `allow_unsafe`.
   static Lookup open(const DeviceInfo& device, const LookupFiles& files,
                      const LookupOptions& options = {});
   Lookup(Lookup&&) noexcept;
   Lookup& operator=(Lookup&&) noexcept;
   ~Lookup();
 
-  /// The answer for a problem; valid as long as this look-up. Throws Error for a problem that its
-  /// operation refuses, or for which no configuration at all is valid on this device.
+  /// Returns the answer for a problem, which is valid as long as this look-up. Throws Error for a
+  /// problem that its operation rejects, or for which no configuration is valid on this device.
   const Answer& find(const Problem& problem) const;
 
-  /// LookupOptions::catalog.
+  /// Returns LookupOptions::catalog.
   const Catalog& catalog() const;
-  /// The device as it may be used: without the features that failed their health checks. Answers
-  /// are valid for it, and plans are to be made with it.
+  /// Returns the device without the features that failed their health checks. Answers are valid for
+  /// it, and plans must be made with it.
   const DeviceInfo& device() const;
-  /// What of the databases could not be read so far and was left out, a line each; empty for sound
-  /// ones.
+  /// Returns a line for each item of the databases that was ignored so far because it could not be
+  /// read. It is empty for undamaged ones.
   std::vector<std::string> unreadable() const;
 
  private:

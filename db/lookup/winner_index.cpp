@@ -14,8 +14,8 @@ bool same_family(const Problem& a, const Problem& b) {
                     [](const auto& x, const auto& y) { return x.first == y.first; });
 }
 
-/// Appends the dimensions of a key of this family; false, and nothing is appended, where it is none
-/// as it is printed.
+/// Appends the dimensions of a key if it has this family's printed form. Otherwise appends nothing
+/// and returns false.
 bool read_extents(std::string_view key, WinnerIndex::Family& family) {
   if (!key.starts_with(family.prefix)) return false;
   const std::size_t before = family.extents.size();

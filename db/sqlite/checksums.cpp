@@ -12,7 +12,7 @@
 namespace greta::db {
 namespace {
 
-/// SQL: greta_checksum(name, value, name, value, …)
+/// Implements the SQL function greta_checksum(name, value, name, value, …).
 void checksum_function(sqlite3_context* context, int count, sqlite3_value** arguments) {
   const auto bytes = [](sqlite3_value* value) {
     const void* const data = sqlite3_value_blob(value);
@@ -58,7 +58,7 @@ void add_checksum_function(SQLite::Database& database) {
                           nullptr);
 }
 
-// A table of another program may have such a column, too.
+// The names are listed because a table of another program may have such a column, too.
 std::vector<std::string> sealed_tables(SQLite::Database& database) {
   return read_texts(database, R"(
     SELECT m.name FROM main.sqlite_schema m JOIN pragma_table_info(m.name, 'main') c
@@ -106,7 +106,8 @@ struct TableSum {
 };
 
 TableSum sum_of(SQLite::Database& database, const std::string& table) {
-  // Sums of 64-bit numbers overflow in SQL; halves of them don't, for any number of rows there is.
+  // Sums of 64-bit numbers overflow in SQL. Sums of their halves don't, for any realistic number of
+  // rows.
   SQLite::Statement select(database, fmt::format(R"(
     SELECT count(*), coalesce(sum(checksum & 0xffffffff), 0), coalesce(sum(checksum >> 32), 0)
     FROM main.{})",

@@ -19,7 +19,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-/// The numbers behind the first character, separated by single spaces.
+/// Returns the numbers after the first character, which are separated by single spaces.
 std::vector<int> read_numbers(std::string_view stored) {
   std::vector<int> numbers;
   const char* next = stored.data() + 1;

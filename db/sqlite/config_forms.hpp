@@ -12,23 +12,26 @@
 
 namespace greta::db {
 
-/// Configurations as a database stores them: as text, or packed, "#3 128 64 16", where form 3 in
-/// the table config_forms has the names of variant and parameters; or as the difference from
-/// another one, "~0 256 2 32": its first and third values are these. Shipped databases are packed.
+/// Reads and writes configurations in the forms that a database stores: as text; packed, as "#3 128
+/// 64 16", where form 3 in the table config_forms has the names of variant and parameters; or as
+/// the difference from another one, as "~0 256 2 32", which replaces its first and third values.
+/// Shipped databases are packed.
 class ConfigForms {
  public:
-  /// Reads the forms there are.
+  /// Reads the existing forms.
   explicit ConfigForms(SQLite::Database& database);
 
-  /// `base`: what a difference is from. Throws Error for text of no form.
+  /// Reads a stored configuration. A difference is relative to `base`. Throws Error for text of no
+  /// known form.
   Config read(std::string_view stored, const Config* base = nullptr) const;
-  /// Packs, as a difference where both have the same names; adds a form to the table where it is a
-  /// new one.
+  /// Packs a configuration, as a difference if both have the same names. Adds a new form to the
+  /// table.
   std::string pack(const Config& config, const Config* base = nullptr);
 
-  /// A text that many shipped rows have in common, kept in the same table: "#7" stands for it.
+  /// Returns a reference such as "#7" to a text that many shipped rows share. It is kept in the
+  /// same table.
   std::string share(const std::string& text);
-  /// The inverse; throws Error for what stands for no text.
+  /// The inverse. Throws Error for an unknown reference.
   std::string expand(const std::string& stored) const;
 
  private:

@@ -21,15 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "GRET", in the header of every GRETA database.
+/// "GRET", the application id in the header of a GRETA database.
 constexpr int application_id = 0x47524554;
-/// "GRES", in that of one that ships.
+/// "GRES", the application id of a shipped database.
 constexpr int shipped_application_id = 0x47524553;
-/// Nobody brings a shipped database up to date, so what it holds is read as it is: from this schema
-/// on, later steps have only added tables that it has no use for.
+/// Shipped databases are not migrated, so they are read as they are. This works from this schema
+/// on: later steps have only added tables that shipped databases do not use.
 constexpr int oldest_shipped_schema = 2;
-/// Rows of an older one are taken as they are when its step adds their checksums: a row without one
-/// is damaged from then on.
+/// Rows of older schemas are trusted when this step adds their checksums. After it, a row without a
+/// checksum is damaged.
 constexpr int first_schema_with_checksums = 2;
 
 int get_int(const SQLite::Database& database, const char* query) {
@@ -48,13 +48,14 @@ bool has_content(const fs::path& file) {
   return !error && size > 0;
 }
 
-/// Why this process may not access a path, in the system's words; empty when it may.
+/// Returns the system's reason why this process may not access a path, or an empty string if it
+/// may.
 std::string access_problem(const fs::path& path, int how) {
   return ::faccessat(AT_FDCWD, path.c_str(), how, AT_EACCESS) == 0 ? "" : std::strerror(errno);
 }
 
-/// A URI that opens the file as it is: SQLite takes no lock, recovers nothing and creates no file
-/// beside it.
+/// Returns a URI that opens the file as it is: SQLite takes no lock, recovers nothing and creates
+/// no file beside it.
 std::string immutable_uri(const fs::path& file) {
   std::string uri = "file:";
   for (const char c : file.string()) {
@@ -76,7 +77,7 @@ bool is_busy(const SQLite::Exception& error) {
 Connection::Connection(const fs::path& file, TunedDb::Mode mode, ConnectionOptions options)
     : mode_(mode), options_(std::move(options)) {
   if (file.empty()) throw Error("the database needs a file name");
-  // SQLite puts its log beside the real file, and reads a meaning into names like ":memory:".
+  // SQLite puts its log beside the real file, and gives names like ":memory:" a special meaning.
   std::error_code error_code;
   file_ = fs::weakly_canonical(file, error_code);
   if (error_code || file_.is_relative()) file_ = fs::absolute(file);
@@ -125,7 +126,7 @@ void Connection::open_handle(const std::string& name, int flags) {
 void Connection::open_for_writing() {
   prepare_folder();
   if (check_file()) {
-    // SQLite would open a write-protected file all the same, and fail at the first write.
+    // SQLite would open a write-protected file anyway, and fail at the first write.
     const auto problem = access_problem(file_, R_OK | W_OK);
     if (!problem.empty()) fail(problem);
     peek();
@@ -144,8 +145,8 @@ void Connection::open_for_reading() {
   const auto problem = access_problem(file_, R_OK);
   if (!problem.empty()) fail(problem);
   peek();
-  // A handle that may write recovers what a killed writer left, and unlike a read-only one it
-  // leaves no files behind. query_only keeps it from changing anything.
+  // A writable handle recovers the changes of a killed writer. Unlike a read-only one, it leaves no
+  // files behind. query_only prevents it from changing anything.
   const bool writable =
       access_problem(file_, W_OK).empty() && access_problem(file_.parent_path(), W_OK).empty();
   try {
@@ -154,8 +155,8 @@ void Connection::open_for_reading() {
   } catch (const SQLite::Exception& error) {
     const int code = error.getErrorCode();
     if (writable || (code != SQLITE_READONLY && code != SQLITE_CANTOPEN)) throw;
-    // SQLite can't create its -shm file in this folder. Without a log or journal the file alone is
-    // the whole truth, and nobody is around who could change it.
+    // SQLite can't create its -shm file in this folder. Without a log or journal, the file alone is
+    // complete, and no other process can change it.
     if (fs::exists(beside(file_, "-wal")) || fs::exists(beside(file_, "-journal"))) {
       fail("its log can't be read in a folder that can't be written; copy both to one that can");
     }
@@ -186,32 +187,34 @@ void Connection::prepare_folder() const {
 
 /// Whether there is a file with content. Throws for anything that can't become a database.
 bool Connection::check_file() const {
-  // The log is looked at first: a file that another process is creating has content before its log.
+  // The log is checked first: a file that another process is creating has content before its log
+  // has.
   const bool log = has_content(beside(file_, "-wal"));
   std::error_code error;
   const auto status = fs::status(file_, error);
   if (status.type() == fs::file_type::none) fail(error.message());
   if (fs::exists(status) && !fs::is_regular_file(status)) fail("not a file");
   if (has_content(file_)) return true;
-  // SQLite would delete the log, and with it what may be the only copy of somebody's results.
+  // SQLite would delete the log, which may be the only copy of a user's results.
   if (log) {
     fail("missing or empty, but its log (-wal) has content: put the file back or remove the log");
   }
   return false;
 }
 
-/// Recognises a foreign file or a newer schema before anything that could touch it.
+/// Detects a foreign file or a newer schema before anything modifies the file.
 void Connection::peek() const {
   try {
     check_identity(
         SQLite::Database(immutable_uri(file_), SQLite::OPEN_READONLY | SQLite::OPEN_URI));
   } catch (const SQLite::Exception& error) {
-    // Other errors may come from a writer at work; the regular open, under locks, judges those.
+    // Other errors may be caused by a concurrent writer. The regular open, with locks, handles
+    // those.
     if (error.getErrorCode() == SQLITE_NOTADB) throw;
   }
 }
 
-/// Returns whether it is a shipped one.
+/// Returns whether this is a shipped database.
 bool Connection::check_identity(const SQLite::Database& database) const {
   const int id = get_int(database, "PRAGMA application_id");
   const bool is_shipped = id == shipped_application_id;
@@ -227,12 +230,12 @@ bool Connection::check_identity(const SQLite::Database& database) const {
     fail(fmt::format("written by a newer GRETA (schema {}; this one knows {})", schema,
                      newest_schema()));
   }
-  get_int(database, "SELECT count(*) FROM sqlite_schema");  // a damaged schema shows here
+  get_int(database, "SELECT count(*) FROM sqlite_schema");  // detects a damaged schema
   return is_shipped;
 }
 
-/// Runs the steps that the database lacks, each in one transaction. A new database is made by the
-/// same steps, in SQLite's rollback mode, so that its identity never stands in a log alone.
+/// Runs the missing migrations, each in one transaction. A new database is created by the same
+/// steps in SQLite's rollback mode, so that its identity is never only in a log.
 void Connection::migrate() {
   for (const auto& step : options_.migrations) {
     if (get_int(*database_, "PRAGMA user_version") >= step.version) continue;
@@ -256,16 +259,17 @@ void Connection::migrate() {
   }
 }
 
-/// Write-ahead log where the file system can share memory, else SQLite's rollback journal, which
-/// keeps the same promises with full syncing: slower, and readers wait for writers.
+/// Selects a write-ahead log where the file system can share memory. Elsewhere it selects SQLite's
+/// rollback journal with full syncing, which gives the same guarantees but is slower, and readers
+/// wait for writers.
 void Connection::choose_journal() {
   std::string mode;
   retry_while_busy([&] { mode = database_->execAndGet("PRAGMA journal_mode = WAL").getString(); });
   database_->exec(mode == "wal" ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL");
 }
 
-/// SQLite would go on writing to a deleted file, whose content nobody will see again. A shipped one
-/// is replaced by the next version of its application: what was opened stays whole.
+/// SQLite would continue to write to a deleted file, whose content is lost. A shipped file may be
+/// replaced by the next version of its application; the open one stays complete.
 void Connection::check_in_place() const {
   if (shipped_) return;
   int moved = 0;
@@ -309,7 +313,7 @@ void Connection::write(const Work& work) {
   }
 }
 
-/// A handle without the guards, whose views stand in the way of VACUUM, and whose temporary tables
+/// Opens a handle without the guards, whose views interfere with VACUUM, and whose temporary tables
 /// are in memory.
 SQLite::Database Connection::open_plainly() const {
   return SQLite::Database(file_.string(), SQLite::OPEN_READWRITE,
@@ -346,7 +350,7 @@ void Connection::transact(const Work& work) {
     work(*database_);
     database_->exec("COMMIT");
   } catch (...) {
-    database_->tryExec("ROLLBACK");  // fails where SQLite has already done so
+    database_->tryExec("ROLLBACK");  // fails if SQLite has already done so
     throw;
   }
 }

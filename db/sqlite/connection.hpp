@@ -15,33 +15,33 @@
 
 namespace greta::db {
 
-/// What TunedDb leaves at the defaults, and tests replace.
+/// Options that TunedDb leaves at the defaults, and tests replace.
 struct ConnectionOptions {
   std::vector<Migration> migrations = db::migrations();
-  std::chrono::milliseconds busy_timeout{10'000};  ///< how long SQLite waits for one lock
-  std::chrono::milliseconds give_up{30'000};       ///< how long a transaction tries to begin
+  std::chrono::milliseconds busy_timeout{10'000};  ///< SQLite's maximum wait for one lock
+  std::chrono::milliseconds give_up{30'000};       ///< maximum time to begin a transaction
   std::string vfs;                                 ///< SQLite's file system layer; empty: default
 };
 
-/// An open GRETA database: identity, schema, transactions, and errors as one line with the file's
-/// name. Knows nothing of the tables' meaning.
+/// An open GRETA database. It handles identity, schema and transactions, and reports errors as one
+/// line with the file's name. It is independent of the tables' meaning.
 class Connection {
  public:
-  /// As TunedDb::open.
+  /// Opens a database as TunedDb::open() does.
   Connection(const std::filesystem::path& file, TunedDb::Mode mode, ConnectionOptions options = {});
 
   const std::filesystem::path& file() const { return file_; }
-  /// Whether the file says of itself that it is only read.
+  /// Whether the file is marked as a shipped, read-only database.
   bool shipped() const { return shipped_; }
 
   using Work = std::function<void(SQLite::Database&)>;
-  /// Runs `work` in one transaction that sees one state of the database.
+  /// Runs `work` in one transaction, which sees one state of the database.
   void read(const Work& work) const;
-  /// Runs `work` in one transaction that is committed on return and rolled back on a throw.
+  /// Runs `work` in one transaction, which is committed on return and rolled back on an exception.
   void write(const Work& work);
-  /// Writes a copy that no process will write again, compact, to a file that must not exist.
+  /// Writes a compact copy that no process will modify to a file that must not exist.
   void write_shipped(const std::filesystem::path& file);
-  /// Rewrites the file without the room of removed rows.
+  /// Rewrites the file without the space of removed rows.
   void compact();
 
  private:

@@ -12,7 +12,7 @@
 namespace greta::db {
 namespace {
 
-/// SQL for a row's key in messages: "7", or "gemm …, 1, 1".
+/// Returns SQL for a row's key in messages: "7", or "gemm …, 1, 1".
 std::string shown_key(SQLite::Database& database, const std::string& table,
                       const std::string& row) {
   std::vector<std::string> parts;
@@ -23,7 +23,7 @@ std::string shown_key(SQLite::Database& database, const std::string& table,
   return fmt::format("{}", fmt::join(parts, " || ', ' || "));
 }
 
-/// SQL for a row's key as it tells rows apart.
+/// Returns SQL for a row's key in a form that identifies the row.
 std::string exact_key(SQLite::Database& database, const std::string& table,
                       const std::string& row) {
   std::vector<std::string> parts;
@@ -37,7 +37,7 @@ std::string named(SQLite::Database& database, const std::string& table, const st
   return fmt::format("{} ({})", key, fmt::join(key_columns(database, table), ", "));
 }
 
-/// SQL for the problem and the name of the device that a row is about; "NULL" where there is none.
+/// Returns SQL for a row's problem and device name, or "NULL" for each that it lacks.
 std::string subject(const std::string& table, const std::string& row) {
   const auto device_of = [&](const char* column) {
     return fmt::format("(SELECT d.name FROM main.devices d WHERE d.id = {}{})", row, column);
@@ -70,8 +70,9 @@ std::string subject(const std::string& table, const std::string& row) {
   return "NULL, NULL";
 }
 
-/// Those that have no checksums, where the schema is damaged, have no sound rows either. A table of
-/// somebody else that is called as the notes are needs no view: nothing here reads it.
+/// Returns the tables that need a view. Tables without checksums, as in a damaged schema, have no
+/// sound rows either. Other programs' tables with the names of the temporary tables need no view,
+/// because nothing here reads them.
 std::vector<std::string> all_tables(SQLite::Database& database) {
   std::vector<std::string> names;
   SQLite::Statement select(database, R"(
@@ -82,14 +83,14 @@ std::vector<std::string> all_tables(SQLite::Database& database) {
   return names;
 }
 
-/// The start of a trigger on a table; `event`: "INSERT".
+/// Returns the start of a trigger on a table. `event` is "INSERT", for example.
 std::string trigger(const std::string& table, const char* event) {
   return fmt::format("CREATE TEMP TRIGGER {} AFTER {} ON main.{} BEGIN\n",
                      identifier(fmt::format("{} after {}", table, event)), event,
                      identifier(table));
 }
 
-/// Ends the statement where `condition` holds.
+/// Returns SQL that aborts the statement if `condition` holds.
 std::string refuse(const std::string& table, const char* why, const std::string& condition) {
   return fmt::format("SELECT RAISE(ABORT, {}) WHERE {};\n",
                      text_literal(fmt::format("{}: {}", table, why)), condition);
@@ -136,7 +137,7 @@ DamagedRow damaged_row(SQLite::Database& database, const std::string& table,
           std::move(cause)};
 }
 
-/// Sound results whose circumstances or device are not.
+/// Adds sound results whose circumstances or device are not sound.
 void add_results_without_origin(SQLite::Database& database, std::vector<DamagedRow>& rows) {
   SQLite::Statement select(
       database, fmt::format(R"(
@@ -217,7 +218,7 @@ std::string sealed_update(SQLite::Database& database, const std::string& table,
 }
 
 std::int64_t next_id(SQLite::Database& database, const std::string& table) {
-  // Damage may have made an id of any number: nobody gets to those by counting.
+  // Damage may have changed an id to any number. Counting never reaches ids beyond this limit.
   constexpr std::int64_t most = std::int64_t{1} << 48;
   std::vector<std::string> sources{
       fmt::format("SELECT max(id) AS id FROM main.{} WHERE id < {}", identifier(table), most)};
@@ -308,7 +309,8 @@ WrittenRows written_rows(SQLite::Database& database) {
 
 namespace {
 
-/// The sound rows of a table from the first of `rows` on, where they are numbered; else all.
+/// Reads the sound rows of a table, from the first id of `rows` on if the table has numeric ids,
+/// otherwise all.
 std::map<std::string, std::int64_t> read_keys(SQLite::Database& database, const std::string& table,
                                               const std::map<std::string, WrittenRow>& rows) {
   std::string from;
@@ -327,8 +329,8 @@ std::map<std::string, std::int64_t> read_keys(SQLite::Database& database, const 
   return there;
 }
 
-/// Whether a sound row with a written one's key is no loss of it. Other processes refresh devices
-/// and replace results; what comes back is a row that was replaced before.
+/// Whether a sound row with the key of a written one means that nothing was lost. Other processes
+/// refresh devices and replace results. A row that was replaced before must not come back.
 bool stands_for(const std::string& table, const WrittenRow& written, std::int64_t checksum) {
   if (checksum == written.checksum || table == "devices") return true;
   const bool shared = table == "winners" || table == "ceilings" || table == "unsafe" ||

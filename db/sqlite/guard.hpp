@@ -12,66 +12,67 @@
 
 namespace greta::db {
 
-// Damaged rows never leave a database, and nothing makes them sound. On a guarded connection a
-// table's plain name is a view of its sound rows: "FROM winners" can't read a damaged one, and
-// can't write at all. "main.winners" is the table itself; triggers on it refuse every statement
-// that would leave a new row without its checksum, or give a damaged one a valid checksum. They
-// also note what was written, and which damaged rows went.
+// Damaged rows never leave a database, and no statement makes them sound. On a guarded connection,
+// a table's plain name is a view of its sound rows: "FROM winners" can't read a damaged one, and
+// can't write at all. "main.winners" is the table itself. Triggers on it reject every statement
+// that would insert a row without its checksum, or give a damaged one a valid checksum. They also
+// record the rows that were written, and the damaged rows that were removed.
 
-/// Makes the views, and for a connection that writes the triggers.
+/// Creates the views and, for a connection that writes, the triggers.
 void guard_tables(SQLite::Database& database, bool writes);
 
 enum class Existing { refused, replaced };
 
-/// An INSERT of sealed rows. Values are bound by the names of their columns; what is not bound is
-/// NULL.
+/// An INSERT of rows with checksums. Values are bound by the names of their columns; unbound
+/// columns are NULL.
 class SealedInsert {
  public:
   SealedInsert(SQLite::Database& database, const std::string& table, Existing existing,
                const std::vector<std::string>& columns);
-  /// Where to bind the next row's values.
+  /// Returns the statement to which the next row's values are bound.
   SQLite::Statement& row() { return statement_; }
-  /// Inserts the row and forgets its values.
+  /// Inserts the row and clears its values.
   void run();
 
  private:
   SQLite::Statement statement_;
 };
 
-/// SQL that changes columns of sound rows and seals them again; values and what `condition` needs
-/// are bound by name.
+/// Returns SQL that updates columns of sound rows and their checksums. Values, and parameters of
+/// `condition`, are bound by name.
 std::string sealed_update(SQLite::Database& database, const std::string& table,
                           const std::vector<std::string>& columns, const std::string& condition);
 
-/// An id that no row has and none refers to: rows whose parent was lost must not find a new one.
+/// Returns an id that no row has and no row refers to: rows that lost their parent must not get a
+/// new one.
 std::int64_t next_id(SQLite::Database& database, const std::string& table);
 
-/// Puts a damaged row out of the way of a new one that needs its unique value: the old row gets
-/// another value, and stays as damaged as it is. `condition` is about main.TABLE; values are bound
-/// as ?1, ?2, ….
+/// Gives a damaged row another unique value so that it does not conflict with a new row. The old
+/// row stays damaged. `condition` refers to main.TABLE; values are bound as ?1, ?2, ….
 void set_aside(SQLite::Database& database, const std::string& table, const std::string& column,
                const std::string& condition, const std::vector<std::string>& values);
 
-/// Removes the sound rows of a table of which `condition` holds, and names them: their cause is
-/// that they refer to a row that is damaged or not there.
+/// Removes and returns the sound rows of a table that satisfy `condition`. Their cause is a
+/// reference to a row that is damaged or missing.
 std::vector<DamagedRow> remove_sound(SQLite::Database& database, const std::string& table,
                                      const std::string& condition);
 
-/// All rows that are not sound, and results that refer to one.
+/// Returns all rows that are not sound, and results that refer to one.
 std::vector<DamagedRow> damaged_rows(SQLite::Database& database);
-/// Damaged rows that this connection replaced or removed.
+/// Returns the damaged rows that this connection has replaced or removed.
 std::vector<DamagedRow> discarded_rows(SQLite::Database& database);
 
 struct WrittenRow {
   std::int64_t checksum = 0;
-  std::set<std::int64_t> replaced;  ///< checksums of the sound rows that it replaced
+  std::set<std::int64_t> replaced;  ///< checksums of the sound rows it replaced
 };
-/// By table and key.
+/// Written rows by table and key.
 using WrittenRows = std::map<std::string, std::map<std::string, WrittenRow>>;
-/// What this connection has written and not removed again.
+/// Returns the rows that this connection has written and not removed again.
 WrittenRows written_rows(SQLite::Database& database);
-/// Those of `written` that are not in the database, a text each. A result, a ceiling and the like
-/// that another process has replaced meanwhile is no loss; one that is as it was before is.
+/// Returns a text for each row of `written` that is not in the database. A result, a ceiling or a
+/// similar row that another process has replaced is not missing. If it has its old content again,
+/// it is.
 std::vector<std::string> missing_rows(SQLite::Database& database, const WrittenRows& written);
 
 }  // namespace greta::db

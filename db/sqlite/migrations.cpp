@@ -12,7 +12,7 @@
 namespace greta::db {
 namespace {
 
-/// What each table and index is made by; nothing for those that SQLite makes itself.
+/// Returns the SQL of each table and index; empty for those that SQLite creates itself.
 std::map<std::string, std::string> schema_of(SQLite::Database& database) {
   std::map<std::string, std::string> entries;
   SQLite::Statement select(
@@ -23,7 +23,8 @@ std::map<std::string, std::string> schema_of(SQLite::Database& database) {
   return entries;
 }
 
-/// SQL: greta_today(text), of a problem's key; greta_today_dims(text), of its dimensions.
+/// Implements the SQL functions greta_today(text) for a problem's key and greta_today_dims(text)
+/// for its dimensions.
 template <std::string (*today)(std::string_view)>
 void today_function(sqlite3_context* context, int, sqlite3_value** arguments) {
   const auto* const text = sqlite3_value_text(arguments[0]);
@@ -32,8 +33,8 @@ void today_function(sqlite3_context* context, int, sqlite3_value** arguments) {
   sqlite3_result_text(context, result.c_str(), -1, SQLITE_TRANSIENT);
 }
 
-/// Rewrites sound rows of a table, with their checksums. `changes`: columns, and SQL for what they
-/// become.
+/// Updates sound rows of a table and their checksums. `changes` maps columns to SQL for their new
+/// values.
 void rewrite(SQLite::Database& database, const std::string& table, const std::string& where,
              const std::map<std::string, std::string>& changes) {
   const auto value = [&](const std::string& name) {
@@ -46,7 +47,7 @@ void rewrite(SQLite::Database& database, const std::string& table, const std::st
                             where, is_sound(database, table)));
 }
 
-/// Schema 5: what 0005_masks.sql says.
+/// Migrates to schema 5 as described in 0005_masks.sql.
 void rename_masks(SQLite::Database& database) {
   database.createFunction("greta_today", 1, true, nullptr, today_function<today_key>, nullptr,
                           nullptr, nullptr);
@@ -59,7 +60,7 @@ void rename_masks(SQLite::Database& database) {
           {{"key", "greta_today(key)"}, {"dims", "greta_today_dims(dims)"}});
   rewrite(database, "trials", renamed("stand_in"), {{"stand_in", "greta_today(stand_in)"}});
   rewrite(database, "peers", renamed("problem"), {{"problem", "greta_today(problem)"}});
-  // What a neighbour with another mask costs is no regret any more.
+  // The cost of a neighbour with another mask no longer counts as regret.
   const std::string same = "substr(neighbour, -1) IS substr(problem, -1)";
   const auto kept = [&](const char* column, const char* sql) {
     return fmt::format("CASE WHEN problem LIKE 'attention %' AND NOT {} THEN NULL ELSE {} END",

@@ -10,24 +10,24 @@
 
 namespace greta::db {
 
-/// One step of the schema. Step N takes a database of schema N - 1 to schema N.
+/// One step of the schema. Step N converts a database from schema N - 1 to schema N.
 struct Migration {
   int version = 0;
   std::string_view sql;
-  void (*then)(SQLite::Database& database) = nullptr;  ///< what SQL can't say, after it
+  void (*then)(SQLite::Database& database) = nullptr;  ///< runs after the SQL
 };
 
-/// The files of db/schema as they were built in, in the order of their names.
+/// Returns the files of db/schema that were built in, in the order of their names.
 const std::vector<EmbeddedFile>& schema_files();
 
-/// All steps, first to last. 0001_init.sql is step 1.
+/// Returns all steps, first to last. 0001_init.sql is step 1.
 const std::vector<Migration>& migrations();
 
-/// Shipped databases are without this one: its columns are in their winners' rows, which are short.
+/// An index that shipped databases lack: their winners' rows are short and contain its columns.
 constexpr std::string_view unshipped_index = "winners_by_circumstances";
 
-/// One line for each table or index of a database of the newest schema that is not as the steps
-/// make it: a name or a rule was changed, or it is not there.
+/// Returns one line for each table or index that differs from the migrations' result: a name or a
+/// constraint was changed, or it is missing.
 std::vector<std::string> check_schema(SQLite::Database& database, bool shipped);
 
 }  // namespace greta::db

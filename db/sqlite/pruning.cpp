@@ -47,12 +47,12 @@ std::int64_t remove_trials(SQLite::Database& database, const PruneRequest& reque
   return removed;
 }
 
-/// The references whose end gives a row its meaning.
+/// A reference without whose target a row has no meaning.
 struct Reference {
   const char* table;
-  const char* condition;  ///< of a row that refers to nothing sound
+  const char* condition;  ///< true for a row without a sound target
 };
-/// In this order: what goes for one of them leaves others without their meaning.
+/// The order matters: rows that are removed for one reference leave other rows without a target.
 constexpr std::array<Reference, 7> references{
     {{"circumstances", "device NOT IN (SELECT id FROM devices)"},
      {"ceilings", "device NOT IN (SELECT id FROM devices)"},
@@ -64,14 +64,14 @@ constexpr std::array<Reference, 7> references{
      {"comparisons",
       "(faster NOT IN (SELECT id FROM sessions) OR slower NOT IN (SELECT id FROM sessions))"}}};
 
-/// A result says all there is to know of it without its session.
+/// Removes references to lost sessions. A result is complete without its session.
 void forget_lost_sessions(SQLite::Database& database) {
   database.exec(
       sealed_update(database, "winners", {"session"}, "session NOT IN (SELECT id FROM sessions)"));
 }
 
-/// Removes what is damaged, and the sound rows that refer to it, whose meaning went with it. These
-/// go first, so that they can be named by what they are about.
+/// Removes damaged rows, and sound rows that refer to them and have lost their meaning. The latter
+/// are removed first, so that they can be described by what they refer to.
 void remove_damaged(SQLite::Database& database, Pruned& pruned) {
   database.exec("PRAGMA defer_foreign_keys = ON");
   for (const auto& [table, condition] : references) {
@@ -92,8 +92,8 @@ void remove_damaged(SQLite::Database& database, Pruned& pruned) {
 
 }  // namespace
 
-// A session without an outcome may be running: it stays. So do damaged rows, unless they are asked
-// for, and what they refer to.
+// Keeps sessions without an outcome, which may be running. It also keeps damaged rows, unless their
+// removal is requested, and the rows that they refer to.
 Pruned remove_rows(SQLite::Database& database, const PruneRequest& request) {
   Pruned pruned;
   if (request.damaged) remove_damaged(database, pruned);

@@ -6,7 +6,7 @@
 
 namespace greta::db {
 
-/// Removes what is asked for and then what nothing refers to any more.
+/// Removes the requested rows, and then rows without any remaining reference.
 Pruned remove_rows(SQLite::Database& database, const PruneRequest& request);
 
 }  // namespace greta::db

@@ -3,7 +3,7 @@
 namespace greta::db {
 namespace {
 
-/// As SQL has it: within quotes, a quote is written twice.
+/// Quotes a text for SQL: a quote within it is doubled.
 std::string quoted(std::string_view text, char quote) {
   std::string sql(1, quote);
   for (const char c : text) {

@@ -7,11 +7,11 @@
 
 namespace greta::db {
 
-/// SQL for the name of a table, a column or a trigger, whatever characters it has. Names that a
-/// file gives may have any.
+/// Returns SQL for the name of a table, a column or a trigger. Names that come from a file may
+/// contain any characters.
 std::string identifier(std::string_view name);
 
-/// SQL for a text.
+/// Returns SQL for a text.
 std::string text_literal(std::string_view text);
 
 }  // namespace greta::db

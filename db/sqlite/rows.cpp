@@ -16,7 +16,7 @@
 namespace greta::db {
 namespace {
 
-/// The id of the sound row that `select` finds by one text, if there is one.
+/// Returns the id of the sound row that `select` finds by one text, if there is one.
 std::optional<std::int64_t> find_id(SQLite::Database& database, const std::string& select,
                                     const std::string& value) {
   SQLite::Statement statement(database, select);

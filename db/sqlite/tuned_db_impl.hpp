@@ -5,7 +5,7 @@
 
 namespace greta::db {
 
-/// For the files that implement TunedDb.
+/// The state of TunedDb, for the files that implement it.
 struct TunedDb::Impl {
   Connection connection;
 };

@@ -34,7 +34,7 @@ std::vector<Tie> ties_from_json(const nlohmann::json& list, const ConfigForms& f
   return ties;
 }
 
-/// The id of a set of circumstances; nothing where there is none.
+/// Returns the id of a set of circumstances, or nothing if there is none.
 std::optional<std::int64_t> find_circumstances(SQLite::Database& database,
                                                const std::string& fingerprint,
                                                const Provenance& provenance) {
@@ -47,7 +47,7 @@ std::optional<std::int64_t> find_circumstances(SQLite::Database& database,
   return select.getColumn(0).getInt64();
 }
 
-/// The same, and adds it where it is new.
+/// Does the same, and adds the set if it is new.
 std::int64_t put_circumstances(SQLite::Database& database, const std::string& fingerprint,
                                const Provenance& provenance) {
   if (const auto known = find_circumstances(database, fingerprint, provenance)) return *known;
@@ -108,7 +108,7 @@ void bind_regret(SQLite::Statement& statement, const std::optional<Regret>& regr
   statement.bind(":regret_source", std::string(to_string(regret->source)));
 }
 
-/// Key, circumstances and origin of a result, and its regret where it has one.
+/// Binds a result's key, circumstances and origin, and its regret if it has one.
 void bind_result(SQLite::Database& database, SQLite::Statement& insert,
                  const StoredWinner& result) {
   insert.bind(":problem", result.problem.key());
@@ -130,7 +130,7 @@ std::string select_winners(const std::string& condition) {
     w.started_utc DESC, w.session DESC, w.median_us, c.driver, c.compiler, c.template_key)";
 }
 
-/// The session's own circumstances, and no regret.
+/// Returns a result with the session's own circumstances and without a regret.
 StoredWinner origin_of(SQLite::Database& database, std::int64_t session) {
   SQLite::Statement select(database, R"(
     SELECT s.*, p.key, d.info FROM sessions s JOIN problems p ON p.id = s.problem

@@ -15,16 +15,15 @@
 
 namespace greta::db {
 
-// Rows of the table winners, as in rows.hpp.
+// Functions for rows of the table winners. See rows.hpp for their conventions.
 
-/// Replaces the session's winner of the same circumstances.
+/// Writes the session's winner. Replaces one of the same circumstances.
 void put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner);
 
-/// Writes results of other databases: their devices must be there. Replaces those of the same
-/// circumstances.
+/// Writes results, whose devices must be in the database. Replaces those of the same circumstances.
 class ResultWriter {
  public:
-  /// `packed`: configurations are written in the form that ships.
+  /// With `packed`, configurations are written in the form of shipped databases.
   ResultWriter(SQLite::Database& database, bool packed);
   void write(const StoredWinner& result);
 
@@ -35,26 +34,26 @@ class ResultWriter {
   bool packed_;
 };
 
-// Of one problem and device the latest comes first.
-const std::string& select_winner();           ///< those of `:fingerprint`, `:key` and `:cold`
-const std::string& select_all_winners();      ///< by problem and device
-const std::string& select_problem_winners();  ///< those of `:key` and `:cold` on any device
+// For one problem and device, the latest winner comes first.
+const std::string& select_winner();           ///< winners of `:fingerprint`, `:key` and `:cold`
+const std::string& select_all_winners();      ///< all winners, by problem and device
+const std::string& select_problem_winners();  ///< winners of `:key` and `:cold` on any device
 
-/// Writes a result's regret; throws Error where there is no such result, or a damaged one.
+/// Writes a result's regret. Throws Error if the result does not exist or is damaged.
 void put_regret(SQLite::Database& database, const StoredWinner& result);
 
-/// A condition on trials t and sessions s, and its values: trials of `:config`, for a result's
-/// problem at full size, in its circumstances.
+/// Returns a query of trials t and sessions s, and binds its values. It selects trials of `:config`
+/// for a result's problem at full size in its circumstances.
 std::string select_trials_like(const std::string& columns, const std::string& order);
 void bind_trials_like(SQLite::Statement& select, const StoredWinner& result, const Config& config);
 
-/// Reads rows of these.
+/// Reads rows of these queries.
 class WinnerReader {
  public:
   explicit WinnerReader(SQLite::Database& database) : forms_(database) {}
-  /// Leaves out what can't be read.
+  /// Reads all rows except those that can't be read.
   std::vector<StoredWinner> read_all(SQLite::Statement& rows);
-  /// What was left out: a form that is damaged, or a value of no meaning.
+  /// Returns the rows that could not be read: a form is damaged, or a value has no meaning.
   const std::vector<DamagedRow>& unreadable() const { return unreadable_; }
 
  private:
@@ -64,12 +63,13 @@ class WinnerReader {
   std::map<std::int64_t, DeviceInfo> devices_;
 };
 
-/// The latest one, as TunedDb::find_winner.
+/// Returns the latest winner, as TunedDb::find_winner() does.
 std::optional<StoredWinner> read_winner(SQLite::Database& database,
                                         const std::string& device_fingerprint,
                                         const std::string& problem_key, bool cold);
 
-/// The first of each problem, device and cold/warm; they stand together.
+/// Returns the first winner of each problem, device and cold/warm. Winners of the same group must
+/// be adjacent.
 std::vector<StoredWinner> latest(std::vector<StoredWinner> winners);
 
 }  // namespace greta::db

@@ -11,17 +11,18 @@ struct Architecture {
   std::string_view name;
   MatrixCores cores = MatrixCores::none;
   std::uint32_t wave = 32;
-  std::uint32_t units = 0;             ///< of the largest device
-  std::uint32_t unit_registers = 0;    ///< 32-bit, all lanes of a compute unit
-  std::uint32_t unit_shared_kib = 64;  ///< of all workgroups on a compute unit
-  std::uint32_t shared_kib = 64;       ///< of one workgroup
+  std::uint32_t units = 0;             ///< of the largest device of this architecture
+  std::uint32_t unit_registers = 0;    ///< 32-bit, for all lanes of a compute unit
+  std::uint32_t unit_shared_kib = 64;  ///< shared by all workgroups on a compute unit
+  std::uint32_t shared_kib = 64;       ///< limit for one workgroup
   std::uint32_t unit_threads = 2048;
-  std::uint32_t cache_mib = 0;  ///< last level
+  std::uint32_t cache_mib = 0;  ///< last-level cache
 };
 
-// AMD: instruction set manuals and LLVM's AMDGPU usage guide. A compute unit of RDNA is half of a
-// workgroup processor, in the mode in which a workgroup stays within one. NVIDIA: CUDA C++
-// Programming Guide, table "Technical specifications per compute capability".
+// Sources for AMD: the instruction set manuals and LLVM's AMDGPU usage guide. A compute unit of
+// RDNA is half of a workgroup processor, in the mode in which a workgroup stays within one compute
+// unit. Source for NVIDIA: CUDA C++ Programming Guide, table "Technical specifications per compute
+// capability".
 constexpr std::array table{
     Architecture{"gfx906", MatrixCores::none, 64, 60, 65536, 64, 64, 2560, 4},
     Architecture{"gfx908", MatrixCores::mfma, 64, 120, 131072, 64, 64, 2560, 8},
@@ -49,7 +50,7 @@ constexpr std::array table{
     Architecture{"sm_120", MatrixCores::mma, 32, 170, 65536, 100, 99, 1536, 96},
 };
 
-// What any card of the table has, for judging workspaces.
+// Every card in the table has at least this much memory. Workspace sizes are checked against it.
 constexpr std::uint64_t assumed_memory_bytes = std::uint64_t{8} << 30;
 
 constexpr std::string_view host_prefix = "host-";
@@ -92,7 +93,7 @@ std::vector<MatrixOperation> hip_matrix_operations(std::string_view architecture
     case MatrixCores::none:
       return {};
     case MatrixCores::mfma:
-      // bf16 at these sizes came with gfx90a.
+      // bf16 instructions of these shapes were introduced with gfx90a.
       if (architecture.ends_with("gfx908")) {
         return {{"f32", "f32", 16, 16, 4}, {"f16", "f32", 16, 16, 16}, {"f16", "f32", 32, 32, 8}};
       }

@@ -16,65 +16,69 @@ namespace greta::device {
 struct ProbedDevice {
   DeviceInfo info;
   bool usable = false;
-  std::string reason;  ///< why it is not usable, or a remark ("runs on the CPU"); may be empty
-  bool compile_only = false;  ///< not usable, but OpenOptions::compile_only opens it
-  bool sanitizes = false;     ///< OpenOptions::sanitize opens it; elsewhere that is refused
+  std::string reason;         ///< why it is not usable, or a note ("runs on the CPU"); may be empty
+  bool compile_only = false;  ///< not usable, but can be opened with OpenOptions::compile_only
+  bool sanitizes = false;     ///< can be opened with OpenOptions::sanitize; other devices refuse it
 };
 
-/// What a backend found on this machine.
+/// The result of probing a backend on this machine.
 struct Probe {
   bool available = false;
   std::string reason;  ///< why the backend is absent; empty when available
   std::vector<ProbedDevice> devices;
-  std::vector<std::string> missing;  ///< platforms that are not there, and why: "amd: no libra…"
+  std::vector<std::string> missing;  ///< absent platforms, and why: "amd: no libra…"
 };
 
-/// How a device is opened. Nothing below the command line reads the environment; these do instead.
+/// Options for opening a device. Only the command line reads the environment; the layers below it
+/// get everything through these options.
 struct OpenOptions {
-  std::filesystem::path cache_directory;  ///< compiled kernels; empty: no disk cache
-  bool validation = false;                ///< API validation layers, where there are any
+  std::filesystem::path cache_directory;  ///< holds compiled kernels; empty: no disk cache
+  bool validation = false;                ///< enables API validation layers where available
   std::function<void(std::string_view)> on_validation_message;  ///< called for each message
-  Deadline transfer_deadline = std::chrono::seconds(60);        ///< of upload() and download()
-  Deadline compile_deadline = std::chrono::seconds(120);  ///< where compilers are own processes
-  bool compile_only = false;       ///< also opens devices that compile but execute nothing
-  bool sanitize = false;           ///< hip-host: kernels run under AddressSanitizer and UBSan
-  std::filesystem::path compiler;  ///< a clang that compiles HIP, or (hip-host) C++; empty: found
-  /// greta-compile-helper, which runs hiprtc and NVRTC; empty: found beside the running program
+  Deadline transfer_deadline = std::chrono::seconds(60);        ///< for upload() and download()
+  Deadline compile_deadline = std::chrono::seconds(120);  ///< for compilers that are processes
+  bool compile_only = false;  ///< also opens devices that compile but cannot execute
+  bool sanitize = false;      ///< hip-host: kernels run under AddressSanitizer and UBSan
+  /// A clang that compiles HIP or, for hip-host, C++. If it is empty, one is searched for.
+  std::filesystem::path compiler;
+  /// The path of greta-compile-helper, which runs hiprtc and NVRTC. If it is empty, the helper is
+  /// expected beside the running program.
   std::filesystem::path compile_helper;
 };
 
-/// One API through which devices are reached.
+/// One API that gives access to devices.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;  ///< "vulkan"
-  /// Lists devices. Never fails: a missing library or driver is a reason.
+  /// Lists devices. Never fails: a missing library or driver is reported as a reason.
   virtual Probe probe() = 0;
   virtual Result<std::unique_ptr<Device>> open(int index, const OpenOptions& options) = 0;
 };
 
-/// Every backend GRETA was built with: the explicit list, in the order of preference.
+/// Returns every backend that GRETA was built with, in order of preference.
 const std::vector<Backend*>& backends();
 
-/// Finds a device: "auto" (the best real GPU, else a CPU device), "vulkan:0", or a part of a
+/// Finds a device: "auto" (the best real GPU, otherwise a CPU device), "vulkan:0", or a part of a
 /// device's name or architecture, case-insensitive. Fails with `unavailable` and a message that
-/// names what there is. "auto" never picks a device that can't execute.
+/// lists the devices there are. "auto" never selects a device that can't execute kernels.
 Result<ProbedDevice> select_device(std::string_view wanted);
-/// The same among given backends.
+/// Finds a device in the same way among the given backends.
 Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Backend*>& among);
 
-/// select_device, then open.
+/// Selects a device with select_device() and opens it.
 Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenOptions& options);
 
-/// Opens Mesa's AMD driver for a GPU that is not there, to compile GLSL for it: "gfx1103_r1",
-/// "navi21", or another of that driver's names. The driver takes the GPU from the process's
-/// environment, RADV_FORCE_FAMILY, which must say the same. To be called before other threads run:
-/// a copy of the process tries it first. Fails with `unavailable` where the driver is missing, does
-/// not know the GPU, or was told another. Works with Mesa 22 to 25; later ones have no such GPUs.
+/// Opens Mesa's AMD driver for a GPU that is not installed, to compile GLSL for it. The GPU is
+/// named "gfx1103_r1", "navi21", or by another of that driver's names. The driver reads the GPU
+/// from the environment variable RADV_FORCE_FAMILY, which must be set to the same name. Call this
+/// function before other threads start: it first tries the driver in a fork of the process. Fails
+/// with `unavailable` where the driver is missing, does not support the GPU, or was given another
+/// name. Works with Mesa 22 to 25; later releases have no such GPUs.
 Result<std::unique_ptr<Device>> open_null_hardware(std::string_view gpu, OpenOptions options);
 
-/// The names that releases of Mesa have for a GPU, the given one first: Debian 12's "gfx1103_r1" is
-/// "phoenix" in later ones.
+/// Returns the names that releases of Mesa use for a GPU, the given one first: Debian 12's
+/// "gfx1103_r1" is "phoenix" in later ones.
 std::vector<std::string> null_hardware_names(std::string_view gpu);
 
 }  // namespace greta::device

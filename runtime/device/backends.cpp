@@ -12,7 +12,7 @@ namespace greta::device {
 
 namespace {
 
-/// Real GPUs before what merely acts as one.
+/// Ranks real GPUs above devices that merely act as a GPU.
 int rank(const ProbedDevice& device) {
   switch (device.info.kind) {
     case DeviceKind::discrete_gpu:
@@ -27,7 +27,8 @@ int rank(const ProbedDevice& device) {
   return 0;
 }
 
-/// "vulkan:0 (llvmpipe …), vulkan:1 (…, not usable: …)", and why backends are absent.
+/// Returns "vulkan:0 (llvmpipe …), vulkan:1 (…, not usable: …)", followed by the reasons why
+/// backends are absent.
 std::string describe(const std::vector<ProbedDevice>& devices,
                      const std::vector<std::string>& absent) {
   std::string text;
@@ -43,7 +44,7 @@ std::string describe(const std::vector<ProbedDevice>& devices,
 }  // namespace
 
 const std::vector<Backend*>& backends() {
-  // Never destroyed: drivers do not take kindly to being shut down while the process exits.
+  // The list is never destroyed: some drivers fail when they are shut down while the process exits.
   static const auto* const list =
       new std::vector<Backend*>{hip::create_backend().release(), vulkan::create_backend().release(),
                                 hip::create_host_backend().release()};

@@ -15,43 +15,44 @@
 
 namespace greta::device {
 
-using Deadline = std::chrono::nanoseconds;  ///< how long a call may wait
+using Deadline = std::chrono::nanoseconds;  ///< the longest time a call may wait
 
 /// Number of workgroups in each dimension.
 using Grid = std::array<std::uint32_t, 3>;
 
 enum class Memory {
-  device,   ///< fastest for kernels; host-visible as well where the device is integrated
+  device,   ///< fastest for kernels; also host-visible on integrated devices
   staging,  ///< host-visible, for transfers
 };
 
-/// Memory on a device. Destroying it returns the memory to the device's pool; it never throws.
-/// Must not be destroyed while work that uses it is in flight.
+/// Memory on a device. The destructor returns the memory to the device's pool and never throws. A
+/// buffer must not be destroyed while work that uses it is in flight.
 class Buffer {
  public:
   virtual ~Buffer() = default;
   virtual std::uint64_t address() const = 0;  ///< device address of byte 0, at least 256-aligned
-  virtual std::size_t size() const = 0;       ///< bytes asked for
+  virtual std::size_t size() const = 0;       ///< the requested size in bytes
   virtual std::byte* host() const = 0;        ///< mapped pointer, or nullptr
 };
 
-/// What the compiler or driver says about a kernel's code; fields that nobody reports are 0.
+/// Statistics that the compiler or driver reports about a kernel's code. Fields that are not
+/// reported are 0.
 struct KernelStatistics {
   std::uint32_t registers = 0;              ///< vector registers per thread
-  std::uint32_t accumulator_registers = 0;  ///< of a separate accumulator file (CDNA), per thread
+  std::uint32_t accumulator_registers = 0;  ///< in a separate accumulator file (CDNA), per thread
   std::uint32_t scalar_registers = 0;       ///< per subgroup
   std::uint32_t shared_memory_bytes = 0;    ///< per workgroup
   std::uint32_t scratch_bytes = 0;          ///< private memory per thread
-  std::uint32_t spilled_registers = 0;      ///< vector registers that live in scratch memory
+  std::uint32_t spilled_registers = 0;      ///< vector registers spilled to scratch memory
   std::uint32_t spilled_scalar_registers = 0;
   std::uint32_t code_bytes = 0;
-  std::uint32_t matrix_instructions = 0;  ///< in the code, not executed
-  std::uint32_t subgroups_per_simd = 0;   ///< resident at once, as the compiler reckons (RADV)
+  std::uint32_t matrix_instructions = 0;  ///< number in the code, not the number executed
+  std::uint32_t subgroups_per_simd = 0;   ///< resident at once, computed by the compiler (RADV)
   double latency = 0;                     ///< compiler's estimate, in its own unit (cycles)
-  double inverse_throughput = 0;          ///< likewise
+  double inverse_throughput = 0;          ///< compiler's estimate, in the same unit
 
-  /// Whether a thread's data lies in scratch memory: spilled registers, and arrays that are not
-  /// held in registers. The NVIDIA driver says only how much memory that is.
+  /// Whether a thread's data is placed in scratch memory: spilled registers, or arrays that are not
+  /// held in registers. The NVIDIA driver reports only the total size.
   bool spills() const { return spilled_registers > 0 || scratch_bytes > 0; }
   bool operator==(const KernelStatistics&) const = default;
 };
@@ -61,63 +62,67 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual const std::string& content_key() const = 0;
-  virtual bool from_cache() const = 0;  ///< true when the disk cache had it
+  virtual bool from_cache() const = 0;  ///< whether it was found in the disk cache
   virtual KernelStatistics statistics() const { return {}; }
-  /// The machine code as text, one instruction a line. May compile the kernel once more. Fails with
-  /// `unavailable` where the driver or compiler gives none.
+  /// Returns the machine code as text, one instruction per line. May compile the kernel a second
+  /// time. Fails with `unavailable` where the driver or compiler provides none.
   virtual Result<std::string> listing() const;
 };
 
-/// A point in a stream's order, with the device's clock at that point.
+/// A point in a stream's order, with the device's timestamp at that point.
 class Event {
  public:
   virtual ~Event() = default;
 };
 
-/// Work that was recorded once and can be replayed at little cost: a HIP graph, or a Vulkan command
-/// buffer. Keeps nothing alive: its kernels and buffers must outlive it. Must not be destroyed
-/// while a replay is in flight.
+/// Work that is recorded once and can be replayed at low cost: a HIP graph, or a Vulkan command
+/// buffer. A graph keeps nothing alive: its kernels and buffers must outlive it. It must not be
+/// destroyed while a replay is in flight.
 class Graph {
  public:
   virtual ~Graph() = default;
 };
 
 /// A queue of work that runs in order. Work starts when the stream is submitted (or synchronised).
-/// Every call that the device refuses, or that misses its deadline, is a Failure; after `timeout`
+/// A call that the device refuses, or that misses its deadline, returns a Failure. After `timeout`
 /// or `device_lost` the device is unusable and must be opened again.
 class Stream {
  public:
   virtual ~Stream() = default;
-  /// `arguments` is the kernel's argument block: values packed at their natural alignment.
+  /// Launches a kernel. `arguments` is the kernel's argument block: values packed at their natural
+  /// alignment.
   virtual Result<void> launch(const Kernel& kernel, Grid grid,
                               std::span<const std::byte> arguments) = 0;
   virtual Result<void> copy(Buffer& to, std::size_t to_offset, const Buffer& from,
                             std::size_t from_offset, std::size_t bytes) = 0;
-  /// Repeats a 32-bit pattern. Offset and size are multiples of 4.
+  /// Fills a range with a 32-bit pattern. The offset and the size are multiples of 4.
   virtual Result<void> fill(Buffer& to, std::size_t offset, std::size_t bytes,
                             std::uint32_t pattern) = 0;
   virtual Result<void> record(Event& event) = 0;
-  /// Runs a graph's work at this place of the order. A graph may be replayed any number of times.
+  /// Runs a graph's work at this point of the stream's order. A graph may be replayed any number of
+  /// times.
   virtual Result<void> replay(const Graph& graph) = 0;
-  /// Work recorded after this runs after `event`, which another stream has recorded and submitted.
+  /// Makes all work recorded later wait for `event`, which another stream has recorded and
+  /// submitted.
   virtual Result<void> wait(const Event& event) = 0;
-  /// Hands what was recorded to the device and returns at once.
+  /// Hands the recorded work to the device and returns immediately.
   virtual Result<void> submit() = 0;
-  /// Submits, and waits until everything is done or `deadline` has passed (`timeout`).
+  /// Submits, and waits until all work has finished or `deadline` has passed (`timeout`).
   virtual Result<void> synchronize(Deadline deadline) = 0;
-  /// Forgets what was recorded and not submitted. Events recorded there count as never recorded.
+  /// Discards work that was recorded but not submitted. Events recorded in it count as never
+  /// recorded.
   virtual void discard() = 0;
 };
 
 struct MemoryStatistics {
-  std::uint64_t in_use_bytes = 0;    ///< handed out
-  std::uint64_t reserved_bytes = 0;  ///< held from the driver
+  std::uint64_t in_use_bytes = 0;    ///< allocated to buffers
+  std::uint64_t reserved_bytes = 0;  ///< obtained from the driver
   std::uint64_t peak_bytes = 0;      ///< highest in_use_bytes so far
-  std::uint64_t allocations = 0;     ///< calls to allocate that succeeded
-  std::uint64_t reuses = 0;          ///< of these, served without asking the driver
+  std::uint64_t allocations = 0;     ///< successful calls of allocate()
+  std::uint64_t reuses = 0;          ///< allocations served without the driver
 };
 
-/// An open device. Thread-safe for compile(); everything else belongs to one thread at a time.
+/// An open device. compile() is thread-safe; everything else may be used by one thread at a time.
 class Device {
  public:
   virtual ~Device() = default;
@@ -126,30 +131,32 @@ class Device {
   virtual Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes,
                                                    Memory memory = Memory::device) = 0;
   virtual MemoryStatistics memory() const = 0;
-  /// Gives pooled memory that nobody uses back to the driver.
+  /// Returns unused pooled memory to the driver.
   virtual void trim() = 0;
 
-  /// Blocking copies, through staging memory where the host can't reach the buffer; offsets and
-  /// sizes are bytes, any alignment. Work that was submitted to streams is not waited for:
-  /// synchronise streams that write the buffer first, and before an upload those that read it.
+  /// Blocking copies, through staging memory where the host can't access the buffer. Offsets and
+  /// sizes are in bytes and may have any alignment. These calls do not wait for work that was
+  /// submitted to streams: synchronise the streams that write the buffer first, and before an
+  /// upload also those that read it.
   virtual Result<void> upload(Buffer& to, std::size_t offset, std::span<const std::byte> from) = 0;
   virtual Result<void> download(const Buffer& from, std::size_t offset,
                                 std::span<std::byte> to) = 0;
 
   virtual Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) = 0;
-  /// A kernel from a code object that was compiled elsewhere for this device's architecture. Of
-  /// `source`, name, entry, block and argument_bytes are used; its text is not. Fails with
-  /// `unavailable` where a backend takes none.
+  /// Loads a kernel from a code object that was compiled elsewhere for this device's architecture.
+  /// Only name, entry, block and argument_bytes of `source` are used, not its text. Fails with
+  /// `unavailable` where the backend accepts no code objects.
   virtual Result<std::unique_ptr<Kernel>> load(const KernelSource& source,
                                                std::span<const std::byte> code_object);
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
   virtual Result<std::unique_ptr<Event>> create_event() = 0;
-  /// Makes a graph of what `record_work` records in the stream it is given: launches, copies and
-  /// fills, which run in their order. Events, waits, replays, submit() and synchronize() are
-  /// refused there (`invalid_argument`), and a failure that `record_work` returns is passed on.
+  /// Creates a graph of the work that `record_work` records in the stream it is given: launches,
+  /// copies and fills, which run in the order of recording. Events, waits, replays, submit() and
+  /// synchronize() are refused there (`invalid_argument`). A failure that `record_work` returns is
+  /// passed on.
   virtual Result<std::unique_ptr<Graph>> create_graph(
       const std::function<Result<void>(Stream&)>& record_work) = 0;
-  /// Device time between two events of a synchronised stream, in microseconds.
+  /// Returns the device time between two events of a synchronised stream, in microseconds.
   virtual Result<double> elapsed_us(const Event& start, const Event& stop) = 0;
 };
 

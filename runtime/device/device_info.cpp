@@ -19,7 +19,8 @@ std::string_view to_string(DeviceKind kind) {
 }
 
 std::string DeviceInfo::fingerprint() const {
-  // Not the name: drivers put their own version into it ("llvmpipe (LLVM 15.0.6, 256 bits)").
+  // The name is left out because drivers put their own version into it ("llvmpipe (LLVM 15.0.6, 256
+  // bits)").
   Hash hash;
   hash.add(backend).add(vendor).add(architecture).add(uuid).add(std::uint64_t{compute_units});
   return hash.hex();

@@ -8,18 +8,20 @@
 
 namespace greta::device {
 
-/// A shared library that was opened at run time. Copies share it; it is closed with the last one.
+/// A shared library that is opened at run time. Copies share one handle; the library is closed with
+/// the last copy.
 class DynamicLibrary {
  public:
-  /// Opens the first of `names` that there is, each a path or a name for the system's search. Fails
-  /// with `unavailable` and the loader's message on each.
+  /// Opens the first of `names` that exists. Each is a path or a name for the system's library
+  /// search. Fails with `unavailable` and the loader's message for each name.
   static Result<DynamicLibrary> open(const std::vector<std::string>& names);
 
-  const std::string& name() const { return name_; }  ///< the one that was found
-  /// The address of a symbol, or nullptr.
+  const std::string& name() const { return name_; }  ///< the name that was found
+  /// Returns the address of a symbol, or nullptr.
   void* find(const std::string& symbol) const;
 
-  /// Fills a function pointer; fails with `unavailable`, naming library and symbol.
+  /// Sets a function pointer. Fails with `unavailable` and a message that names the library and the
+  /// symbol.
   template <typename Function>
   Result<void> load(Function*& function, const std::string& symbol) const {
     function = reinterpret_cast<Function*>(find(symbol));
@@ -27,7 +29,8 @@ class DynamicLibrary {
     return Failure{Status::unavailable, name_ + " has no function " + symbol, {}};
   }
 
-  /// Never closes the library: drivers do not survive that while their threads run.
+  /// Keeps the library open until the process ends: drivers do not survive being closed while their
+  /// threads run.
   void keep_open() const;
 
  private:

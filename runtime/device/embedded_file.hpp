@@ -8,7 +8,7 @@ namespace greta::device {
 
 /// A text file that was built into a library.
 struct EmbeddedFile {
-  std::string_view path;  ///< below the folder that was embedded, e.g. "gemm/tiled.comp"
+  std::string_view path;  ///< relative to the embedded folder, e.g. "gemm/tiled.comp"
   std::string_view text;
 };
 

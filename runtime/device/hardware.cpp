@@ -17,12 +17,12 @@ namespace greta::device {
 namespace {
 
 struct NamedArchitecture {
-  std::string_view part;  ///< of the device's name, in lower case
+  std::string_view part;  ///< part of the device's name, in lower case
   std::string_view architecture;
 };
 
-// The first part that matches counts, so longer names come first. The names in "radv ..." are
-// those that Mesa's driver appends to the marketing name.
+// The first matching entry is used, so longer names come first. The names that start with "radv"
+// are those that Mesa's driver appends to the marketing name.
 constexpr std::array architectures{
     NamedArchitecture{"radv navi31", "gfx1100"},
     NamedArchitecture{"radv navi32", "gfx1101"},
@@ -116,11 +116,12 @@ constexpr std::array architectures{
 };
 
 struct NamedCache {
-  std::string_view part;  ///< of the device's name or architecture, in lower case
+  std::string_view part;  ///< part of the device's name or architecture, in lower case
   std::uint64_t mebibytes;
 };
 
-// Makers' data sheets; what counts is the last level, e.g. AMD's Infinity Cache, not the L2.
+// Source: the manufacturers' data sheets. The values are those of the last level, e.g. AMD's
+// Infinity Cache, not the L2.
 constexpr std::array caches{
     NamedCache{"mi300", 256},     NamedCache{"mi325", 256},    NamedCache{"mi350", 256},
     NamedCache{"mi355", 256},     NamedCache{"mi210", 8},      NamedCache{"mi250", 8},
@@ -145,7 +146,7 @@ constexpr std::array caches{
 
 constexpr std::uint64_t unknown_cache_mebibytes = 256;
 
-/// "32768K" in bytes.
+/// Converts a size such as "32768K" to bytes.
 std::uint64_t parse_size(const std::string& text) {
   if (text.empty()) return 0;
   const std::uint64_t number = std::stoull(text);
@@ -155,7 +156,7 @@ std::uint64_t parse_size(const std::string& text) {
 std::uint64_t host_last_level_cache_bytes(std::uint32_t cores) {
   int level = 0;
   std::uint64_t total = 0;
-  std::set<std::string> seen;  // caches are shared: each is listed once for every core it serves
+  std::set<std::string> seen;  // a shared cache is listed under each of its cores
   for (std::uint32_t core = 0; core < cores; ++core) {
     const std::filesystem::path folder =
         "/sys/devices/system/cpu/cpu" + std::to_string(core) + "/cache";

@@ -8,23 +8,24 @@
 
 namespace greta::device {
 
-/// What APIs do not say about a device, from tables by its name.
+/// Properties of devices that APIs do not report. They come from tables that are indexed by the
+/// device's name.
 
-/// The architecture of a GPU: "gfx1100" or "sm_90"; for names not in the table, the name in lower
-/// case with underscores.
+/// Returns the architecture of a GPU: "gfx1100" or "sm_90". For names that are not in the table,
+/// returns the name in lower case with underscores.
 std::string gpu_architecture(std::string_view device_name);
 
-/// Size of the last-level cache of a GPU, which a cold measurement must flush. Unknown GPUs are
-/// taken to have the largest one known, 256 MiB: too much flushing ranks right, too little does
-/// not.
+/// Returns the size of a GPU's last-level cache, which must be flushed before a cold measurement.
+/// Unknown GPUs are assumed to have the largest known one, 256 MiB: flushing too much does not
+/// change the ranking of candidates, flushing too little does.
 std::uint64_t gpu_last_level_cache_bytes(std::string_view device_name,
                                          std::string_view architecture);
 
-/// The processor this program runs on.
+/// The processor that this program runs on.
 struct HostProcessor {
   std::string model;                         ///< "AMD EPYC 9654 96-Core Processor"; may be empty
   std::uint32_t cores = 1;                   ///< hardware threads
-  std::uint64_t last_level_cache_bytes = 0;  ///< all of them together
+  std::uint64_t last_level_cache_bytes = 0;  ///< sum over all caches of that level
 };
 HostProcessor host_processor();
 

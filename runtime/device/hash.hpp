@@ -8,16 +8,16 @@
 
 namespace greta::device {
 
-/// 128-bit FNV-1a over a sequence of fields. Each field is hashed with its length, so that
-/// ("ab", "c") and ("a", "bc") differ. Not meant against an adversary.
+/// 128-bit FNV-1a hash of a sequence of fields. Each field is hashed with its length, so that
+/// ("ab", "c") and ("a", "bc") differ. It does not resist deliberate collisions.
 /// Source: Fowler, Noll, Vo; http://www.isthe.com/chongo/tech/comp/fnv/
 class Hash {
  public:
   Hash& add(std::string_view field);
   Hash& add(std::uint64_t number);
-  /// 32 lower-case hexadecimal digits.
+  /// Returns 32 lower-case hexadecimal digits.
   std::string hex() const;
-  /// The low 64 bits, for seeds and hash tables.
+  /// Returns the low 64 bits, for seeds and hash tables.
   std::uint64_t low() const { return static_cast<std::uint64_t>(state_); }
 
  private:

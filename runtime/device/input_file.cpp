@@ -16,11 +16,11 @@
 namespace greta::device {
 namespace {
 
-/// /proc/cpuinfo has about 2 KiB for each processor, /proc/self/maps 100 bytes for each mapping.
+/// For scale: /proc/cpuinfo has about 2 KiB per processor, /proc/self/maps 100 bytes per mapping.
 constexpr std::uint64_t most_system_bytes = std::uint64_t{64} << 20;
 
-/// The bytes of a file from its start to its end, wherever that is by now, or until there are more
-/// than `most`.
+/// Returns the bytes of a file from its start to its current end, or stops when there are more than
+/// `most`.
 Result<std::string> read_from(const InputFile& file, std::uint64_t most) {
   std::string content;
   content.reserve(static_cast<std::size_t>(std::min(file.size(), most)));
@@ -43,7 +43,7 @@ Failure failure_of(const std::filesystem::path& path, const std::string& why) {
 }  // namespace
 
 Result<InputFile> InputFile::open(const std::filesystem::path& path) {
-  // O_NONBLOCK: a FIFO that nobody writes to would wait; regular files take no notice of it.
+  // O_NONBLOCK: opening a FIFO that has no writer would block. Regular files ignore the flag.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) {
     return failure_of(path, errno == ENXIO ? "is no regular file" : std::strerror(errno));

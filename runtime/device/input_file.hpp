@@ -8,23 +8,23 @@
 
 namespace greta::device {
 
-/// A regular file, open for reading. All files that GRETA reads are opened here, but for databases,
-/// which SQLite opens.
+/// A regular file, open for reading. GRETA opens all files that it reads with this class, except
+/// for databases, which SQLite opens.
 class InputFile {
  public:
-  /// Fails with `io`, "PATH: why" for people, where there is no such file, where it can't be read,
-  /// and where it is no regular file: a folder, a FIFO, a socket, a device. Never waits for
-  /// anybody.
+  /// Opens a file. Fails with `io` and the message "PATH: why" if the file does not exist, can't be
+  /// read, or is not a regular file: a folder, a FIFO, a socket, a device. Never blocks.
   static Result<InputFile> open(const std::filesystem::path& path);
   ~InputFile();
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
 
   int descriptor() const { return descriptor_; }
-  /// As it was when the file was opened; 0 for files of /proc, which have no size.
+  /// The size when the file was opened; 0 for files of /proc, which report no size.
   std::uint64_t size() const { return size_; }
 
-  /// Its bytes from the start. Fails where there are more than `most_bytes`, before they are read.
+  /// Returns the file's content from the start. Fails if there are more than `most_bytes`; if the
+  /// size is known, it fails before reading.
   Result<std::string> read(std::uint64_t most_bytes) const;
 
  private:
@@ -37,11 +37,11 @@ class InputFile {
   std::uint64_t size_;
 };
 
-/// The whole of a file of at most `most_bytes` bytes. Fails as InputFile does.
+/// Returns the whole content of a file of at most `most_bytes` bytes. Fails as InputFile does.
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t most_bytes);
 
-/// What the system says of itself in a file of /proc or /sys; empty where it says nothing. Of more
-/// than 64 MiB the rest is left out, with a warning.
+/// Returns the content of a file of /proc or /sys, or an empty string if it can't be read. Content
+/// after the first 64 MiB is left out, with a warning.
 std::string read_system_file(const std::filesystem::path& path);
 
 }  // namespace greta::device

@@ -17,7 +17,7 @@ namespace greta::device {
 
 namespace {
 
-/// The first bytes of every entry: the format's name, then a checksum over key and binary.
+/// Every entry begins with the format's name, followed by a checksum of key and binary.
 constexpr std::string_view magic = "GRETA kernel 1\n";
 constexpr std::size_t checksum_bytes = 32;
 constexpr std::size_t header_bytes = magic.size() + checksum_bytes;

@@ -12,19 +12,20 @@
 
 namespace greta::device {
 
-/// Compiled kernels on disk, one file for each content key. Losing the cache never fails a compile:
-/// what can't be read is a miss, what can't be written is logged once. Entries are published by an
+/// Compiled kernels on disk, one file per content key. A cache error never fails a compilation: an
+/// unreadable entry is a miss, and a failed write is logged once. Entries are published by an
 /// atomic rename, so processes may share a folder. Thread-safe.
 class KernelCache {
  public:
-  /// An empty folder name: no cache.
+  /// Creates a cache below a folder. An empty folder name disables the cache.
   explicit KernelCache(std::filesystem::path directory);
 
-  /// The stored binary; nothing when there is none, or when it is damaged or of another key.
+  /// Returns the stored binary, or nothing if there is none, or if it is damaged or belongs to
+  /// another key.
   std::optional<std::vector<std::byte>> load(const std::string& key) const;
   void store(const std::string& key, std::span<const std::byte> binary);
 
-  /// The file of a key, whether it exists or not.
+  /// Returns the path of a key's file, whether or not it exists.
   std::filesystem::path path(const std::string& key) const;
 
  private:

@@ -1,7 +1,8 @@
 #pragma once
 
-/// The layers of docs/architecture.md, lowest first. Each is a namespace, and sees the names of the
-/// layers below it. A name that two lower layers have must be qualified: the compiler says so.
+/// The layers of docs/architecture.md, lowest first. Each layer is a namespace and sees the names
+/// of the layers below it. A name that two lower layers define must be qualified; otherwise the
+/// compiler reports an ambiguity.
 namespace greta {
 
 namespace device {}

@@ -11,7 +11,8 @@ constexpr std::array<std::string_view, 10> matrix_mnemonics{
     "v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_", "HMMA.",
     "HGMMA.",  "QGMMA.",    "IMMA.",   "IGMMA.",    "DMMA."};
 
-/// Mnemonics follow addresses, labels, predicates and white space; operands are never like them.
+/// Whether a line contains a matrix mnemonic after a space, a tab or the line's start. Addresses,
+/// labels and predicates may precede it, and operands never look like one.
 bool has_matrix_instruction(std::string_view line) {
   return std::any_of(matrix_mnemonics.begin(), matrix_mnemonics.end(),
                      [line](std::string_view mnemonic) {

@@ -11,7 +11,7 @@ struct State {
   LogSink sink;
 };
 
-// Never destroyed: other static objects may log while the process exits.
+// The state is never destroyed: other static objects may log while the process exits.
 State& state() {
   static auto* const instance = new State;
   return *instance;

@@ -14,11 +14,11 @@ enum class LogLevel { debug, info, warning };
 
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
-/// Where log lines go; an empty function (the state at start) drops them. Thread-safe: the sink
-/// is never called by two threads at once, and must not log or set a sink itself.
+/// Sets the receiver of log lines. An empty function, the initial state, drops them. Thread-safe:
+/// the sink is never called by two threads at once. It must not log or set a sink itself.
 void set_log_sink(LogSink sink);
 
-/// Hands one line to the sink.
+/// Passes one line to the sink.
 void log_line(LogLevel level, std::string_view line);
 
 template <typename... Arguments>

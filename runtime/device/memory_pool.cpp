@@ -7,9 +7,9 @@
 
 namespace greta::device {
 
-/// A chunk and its free ranges, by offset, for merging with neighbours.
+/// A chunk and its free ranges, ordered by offset so that neighbours can be merged.
 struct MemoryPool::Slab {
-  std::uint64_t serial = 0;  ///< older chunks are preferred, so that younger ones can be trimmed
+  std::uint64_t serial = 0;  ///< older chunks are reused first, so that younger ones can be trimmed
   std::uint64_t size = 0;
   std::unique_ptr<MemoryChunk> chunk;
   std::map<std::uint64_t, std::uint64_t> free;

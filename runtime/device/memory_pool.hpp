@@ -12,30 +12,31 @@
 
 namespace greta::device {
 
-/// A large piece of memory taken from the driver; destroying it gives it back.
+/// A large piece of memory obtained from the driver. The destructor returns it.
 class MemoryChunk {
  public:
   virtual ~MemoryChunk() = default;
 };
 
-/// Where a pool takes its chunks from.
+/// The source of a pool's chunks.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
   virtual Result<std::unique_ptr<MemoryChunk>> allocate(std::uint64_t bytes) = 0;
 };
 
-/// Sub-allocates chunks of memory. Small requests share chunks, large ones get a chunk of their
-/// own; what is returned is merged with its free neighbours and used again, best fit first. Not
+/// Sub-allocates chunks of memory. Small requests share chunks, and large ones get a chunk of their
+/// own. A released block is merged with its free neighbours and reused, best fit first. Not
 /// thread-safe.
 class MemoryPool {
  public:
   struct Options {
     std::uint64_t chunk_bytes = 64ULL << 20;     ///< size of a shared chunk
-    std::uint64_t alignment = 256;               ///< of every block's offset and size
-    std::uint64_t limit_bytes = UINT64_MAX;      ///< all chunks together
-    std::uint64_t max_chunk_bytes = UINT64_MAX;  ///< the most the driver gives at once
-    /// Each block is a chunk of its own, of the very bytes asked for: checkers see its ends.
+    std::uint64_t alignment = 256;               ///< applies to every block's offset and size
+    std::uint64_t limit_bytes = UINT64_MAX;      ///< for all chunks together
+    std::uint64_t max_chunk_bytes = UINT64_MAX;  ///< the driver's limit for one allocation
+    /// Makes each block a chunk of its own of exactly the requested size, so that memory checkers
+    /// see its ends.
     bool exact = false;
   };
 
@@ -54,10 +55,11 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  /// Fails with `invalid_argument` for 0 bytes and with `out_of_memory`, which names both sizes.
+  /// Allocates a block. Fails with `invalid_argument` for 0 bytes, and with `out_of_memory` and a
+  /// message that gives the requested and the available size.
   Result<Block> allocate(std::uint64_t bytes);
   void release(const Block& block);
-  /// Gives chunks without any block in use back to the driver.
+  /// Returns chunks without any block in use to the driver.
   void trim();
   const MemoryStatistics& statistics() const { return statistics_; }
 
@@ -81,7 +83,7 @@ class MemoryPool {
   std::unique_ptr<MemorySource> source_;
   Options options_;
   std::list<Slab> slabs_;
-  std::set<FreeRange, Smaller> free_;  ///< by size, for best fit
+  std::set<FreeRange, Smaller> free_;  ///< ordered by size, for best fit
   std::uint64_t next_serial_ = 0;
   MemoryStatistics statistics_;
 };

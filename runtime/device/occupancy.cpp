@@ -9,22 +9,23 @@ namespace {
 
 constexpr std::uint32_t unlimited = 1U << 20;  // more waves than any unit holds
 
-/// What a unit has, and in which pieces it gives it away.
+/// The resources of a unit, and their allocation granularity.
 struct Unit {
   std::uint32_t simds = 4;
   std::uint32_t wave = 64;
-  std::uint32_t max_waves = 0;         ///< of a SIMD
-  std::uint32_t registers = 0;         ///< of a SIMD, per lane
-  std::uint32_t register_granule = 0;  ///< of a wave, per lane
+  std::uint32_t max_waves = 0;         ///< per SIMD
+  std::uint32_t registers = 0;         ///< per SIMD and lane
+  std::uint32_t register_granule = 0;  ///< per wave and lane
   bool two_files = false;              ///< half of the registers are accumulators
   bool limited_scalars = false;        ///< scalar registers are shared by a SIMD's waves
   std::uint32_t shared_memory_bytes = 0;
   std::uint32_t shared_memory_granule = 0;
-  std::uint32_t shared_memory_reserved = 0;  ///< for each workgroup, beside its own
+  std::uint32_t shared_memory_reserved = 0;  ///< per workgroup, in addition to its own
   std::uint32_t max_groups = 0;
 };
 
-/// AMD's units hold 16 workgroups that use barriers; on RDNA two of them are one.
+/// A compute unit of AMD holds 16 workgroups that use barriers. On RDNA, two compute units form a
+/// unit.
 Unit amd_unit(const DeviceInfo& device) {
   const std::string_view name = device.architecture;
   const bool rdna = device.subgroup_size == 32;
@@ -43,7 +44,7 @@ Unit amd_unit(const DeviceInfo& device) {
   return unit;
 }
 
-/// Workgroups on a multiprocessor at once.
+/// Returns the maximum number of resident workgroups per multiprocessor.
 std::uint32_t nvidia_max_groups(std::string_view architecture) {
   constexpr std::array<std::pair<std::string_view, std::uint32_t>, 4> fewer{
       {{"sm_75", 16}, {"sm_86", 16}, {"sm_89", 24}, {"sm_120", 24}}};
@@ -82,7 +83,7 @@ std::uint32_t register_waves(const Unit& unit, const KernelStatistics& kernel) {
   return std::min(unit.max_waves, there / round_up(used, unit.register_granule));
 }
 
-/// GFX8 and GFX9, as LLVM's GCNSubtarget counts; CDNA is of that family.
+/// Uses the limits of GFX8 and GFX9 as in LLVM's GCNSubtarget. CDNA belongs to that family.
 std::uint32_t scalar_register_waves(const Unit& unit, const KernelStatistics& kernel) {
   if (!unit.limited_scalars) return unit.max_waves;
   const std::uint32_t used = kernel.scalar_registers;
@@ -110,7 +111,8 @@ std::optional<Occupancy> occupancy(const DeviceInfo& device, const KernelStatist
   const Unit unit = amd ? amd_unit(device) : nvidia_unit(device);
   const std::uint32_t group_waves = ceil_div(threads, unit.wave);
   const std::uint32_t unit_waves = unit.max_waves * unit.simds;
-  // A workgroup of one wave has no use for a barrier, of which AMD's units have a limited number.
+  // The limit on workgroups per unit is AMD's number of barriers. A workgroup of one wave needs no
+  // barrier.
   const std::uint32_t most_groups = amd && group_waves == 1 ? unlimited : unit.max_groups;
 
   Occupancy result;
@@ -121,7 +123,8 @@ std::optional<Occupancy> occupancy(const DeviceInfo& device, const KernelStatist
   const std::uint32_t by_shared_memory = shared_memory_groups(unit, kernel);
   result.shared_memory_waves = std::min(
       unit.max_waves, ceil_div(std::min(by_shared_memory, by_threads) * group_waves, unit.simds));
-  // The first of equal limits is named: kernels that fill a unit are limited by nothing else.
+  // The first of equal limits is reported: "threads" comes first, because a kernel that fills a
+  // unit is limited by nothing else.
   const std::array<std::pair<std::uint32_t, std::string_view>, 4> limits{
       {{by_threads, "threads"},
        {result.register_waves * unit.simds / group_waves, "registers"},

@@ -9,26 +9,28 @@
 
 namespace greta::device {
 
-/// How much of a kernel fits on a compute unit at once. On RDNA the unit is a workgroup processor,
-/// both of whose compute units share in a workgroup unless a kernel is compiled otherwise; on
-/// NVIDIA a multiprocessor, and a SIMD is one of its four partitions.
+/// The number of workgroups and waves of a kernel that are resident on a compute unit. On RDNA,
+/// "unit" means a workgroup processor, whose two compute units share each workgroup unless a kernel
+/// is compiled otherwise. On NVIDIA, "unit" means a multiprocessor, and "SIMD" means one of its
+/// four partitions.
 struct Occupancy {
-  std::uint32_t groups = 0;     ///< workgroups on a unit; 0: not even one fits
-  double waves = 0;             ///< of them on each SIMD
-  std::uint32_t max_waves = 0;  ///< that a SIMD holds at most
-  /// What sets the number of groups: "registers", "scalar registers", "shared memory" or "threads"
-  /// (their number, or that of workgroups).
+  std::uint32_t groups = 0;     ///< resident workgroups per unit; 0: not even one fits
+  double waves = 0;             ///< resident waves per SIMD
+  std::uint32_t max_waves = 0;  ///< limit per SIMD
+  /// What limits the number of groups: "registers", "scalar registers", "shared memory" or
+  /// "threads" (the number of threads or of workgroups).
   std::string_view limit;
-  /// Waves on a SIMD that registers alone would allow, whole workgroups or not; scalar registers
-  /// and shared memory likewise. The least of the three is what LLVM calls occupancy.
+  /// The number of waves per SIMD that vector registers alone would allow, ignoring whole
+  /// workgroups. Scalar registers and shared memory have the same below. LLVM calls the least of
+  /// the three occupancy.
   std::uint32_t register_waves = 0;
   std::uint32_t scalar_register_waves = 0;
   std::uint32_t shared_memory_waves = 0;
 };
 
-/// The occupancy of a kernel with workgroups of `threads`. Nothing for devices whose unit_* limits
-/// are not known, and for architectures whose registers are not in the table.
-/// Sources: AMD's instruction set manuals and LLVM's AMDGPU backend (granules of allocation), CUDA
+/// Computes the occupancy of a kernel with workgroups of `threads` threads. Returns nothing for
+/// devices whose unit_* limits are unknown, and for architectures other than gfx* and sm_*.
+/// Sources: AMD's instruction set manuals and LLVM's AMDGPU backend (allocation granularity), CUDA
 /// C++ Programming Guide, "Technical specifications per compute capability", and CUDA's occupancy
 /// calculator.
 std::optional<Occupancy> occupancy(const DeviceInfo& device, const KernelStatistics& kernel,

@@ -13,7 +13,7 @@ unsigned byte_of(char c) {
   return static_cast<unsigned char>(c);
 }
 
-/// Whether a well-formed character of UTF-8 is one of C1.
+/// Whether a well-formed UTF-8 character is one of C1.
 bool is_c1(std::string_view character) {
   return character.size() == 2 && byte_of(character[0]) == 0xc2 && byte_of(character[1]) < 0xa0;
 }

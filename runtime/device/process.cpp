@@ -53,7 +53,8 @@ struct Pipes {
   Pipe input, output, errors, failed;
 };
 
-// In the child: only calls that are safe after a fork of a process with threads.
+// Runs in the child, which may only make calls that are safe after a fork of a multithreaded
+// process.
 [[noreturn]] void become(char* const* argv, const Pipes& pipes) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setpgid(0, 0);
@@ -67,7 +68,7 @@ struct Pipes {
   _exit(127);
 }
 
-/// Appends what can be read; false at the end.
+/// Appends the available bytes. Returns false at the end of the stream.
 bool drain(Descriptor& from, std::string& to) {
   std::array<char, 65536> block;
   const ssize_t n = read(from.get(), block.data(), block.size());
@@ -76,7 +77,7 @@ bool drain(Descriptor& from, std::string& to) {
   return n > 0;
 }
 
-/// Writes what is left of `input`; false when nothing more can or need be written.
+/// Writes the rest of `input`. Returns false when nothing more can or need be written.
 bool feed(Descriptor& to, const std::string& input, std::size_t& written) {
   const ssize_t n = write(to.get(), input.data() + written, input.size() - written);
   if (n < 0) return errno == EINTR || errno == EAGAIN;
@@ -84,7 +85,8 @@ bool feed(Descriptor& to, const std::string& input, std::size_t& written) {
   return written < input.size();
 }
 
-/// Talks to the child until it has closed its outputs; false when the deadline has passed.
+/// Feeds the child and reads from it until it has closed its outputs. Returns false when the
+/// deadline has passed.
 bool converse(Pipes& pipes, const std::string& input, Clock::time_point deadline,
               ProcessOutcome& outcome) {
   std::size_t written = 0;
@@ -95,7 +97,7 @@ bool converse(Pipes& pipes, const std::string& input, Clock::time_point deadline
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return false;
-    // poll ignores descriptors below zero.
+    // poll() ignores negative descriptors.
     std::array<pollfd, 3> waits{
         {{in.get(), POLLOUT, 0}, {out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}}};
     if (poll(waits.data(), waits.size(), static_cast<int>(std::min<long long>(left, 60000))) < 0) {
@@ -108,7 +110,8 @@ bool converse(Pipes& pipes, const std::string& input, Clock::time_point deadline
   return true;
 }
 
-/// Waits for a child that may run on after it closed its outputs; -1 when the deadline has passed.
+/// Waits for a child that may keep running after it has closed its outputs. Returns -1 when the
+/// deadline has passed.
 int wait_for(pid_t child, Clock::time_point deadline) {
   int status = 0;
   for (int pause_us = 50;; pause_us = std::min(2 * pause_us, 10000)) {
@@ -143,7 +146,7 @@ std::string ProcessOutcome::last_error_line() const {
 
 Result<ProcessOutcome> run_process(const std::vector<std::string>& command,
                                    const std::string& input, std::chrono::nanoseconds deadline) {
-  std::signal(SIGPIPE, SIG_IGN);  // a program that reads nothing is no reason to die
+  std::signal(SIGPIPE, SIG_IGN);  // a program that doesn't read its input must not end this process
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(deadline);
   const auto refuse = [&](int error) {
     return Failure{Status::unavailable,
@@ -161,7 +164,7 @@ Result<ProcessOutcome> run_process(const std::vector<std::string>& command,
   const pid_t child = fork();
   if (child < 0) return refuse(errno);
   if (child == 0) become(argv.data(), pipes);
-  setpgid(child, child);  // the child does it as well: whoever is first
+  setpgid(child, child);  // the child calls it as well; either may come first
   pipes.input.read.reset();
   for (Pipe* pipe : {&pipes.output, &pipes.errors, &pipes.failed}) pipe->write.reset();
 

@@ -11,7 +11,7 @@ Failure current_failure() {
     throw;
   } catch (const Refusal& refusal) {
     return refusal.failure();
-  } catch (const Error& error) {  // the value of a failed Result was read
+  } catch (const Error& error) {  // code read the value of a failed Result
     return {error.status(), error.what(), {}};
   } catch (const std::bad_alloc&) {
     return {Status::out_of_memory, "out of host memory", {}};

@@ -11,7 +11,8 @@
 
 namespace greta::device {
 
-/// Thrown inside backends only, and turned into its Failure at their interface by guarded().
+/// An exception that is thrown only inside backends. guarded() turns it into its Failure at their
+/// interface.
 class Refusal : public std::runtime_error {
  public:
   explicit Refusal(Failure failure)
@@ -23,12 +24,13 @@ class Refusal : public std::runtime_error {
   Failure failure_;
 };
 
-/// The Failure of the exception being handled. Call in a catch block only.
+/// Returns the exception being handled as a Failure. Call it only in a catch block.
 Failure current_failure();
 
-/// Runs a member of a backend's public interface: exceptions become Failures here and nowhere else,
-/// nothing is run on a lost device, a device whose work was lost or missed its deadline is marked
-/// as lost, and a call that does not return is noticed where the process watches for that.
+/// Runs the body of a function of a backend's public interface. Exceptions become Failures here and
+/// nowhere else. On a lost device, nothing is run. A device whose work was lost or missed its
+/// deadline is marked as lost. A call that does not return is detected if the process watches for
+/// stalls.
 template <typename Context, typename Body>
 auto guarded(Context& context, Body&& body) -> decltype(body()) {
   if (context.lost()) {
@@ -47,7 +49,7 @@ auto guarded(Context& context, Body&& body) -> decltype(body()) {
   }
 }
 
-/// Keeps a handle that can't be destroyed, as its device is lost, where leak checkers find it.
+/// Keeps a handle that can't be destroyed because its device is lost, where leak checkers find it.
 void abandon(std::uint64_t handle);
 
 }  // namespace greta::device

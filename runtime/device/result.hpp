@@ -11,50 +11,50 @@
 
 namespace greta::device {
 
-/// Why an operation of the device layer or of a candidate failed.
+/// The reason why an operation of the device layer or of a candidate failed.
 enum class Status {
-  constraints,       ///< a configuration that its template's constraints reject
-  compile,           ///< the kernel compiler refused the source
+  constraints,       ///< the template's constraints reject the configuration
+  compile,           ///< the kernel compiler rejected the source
   launch,            ///< the device refused or failed the launch
   correctness,       ///< the result is outside its error bound, or a guard zone was written
   timeout,           ///< not finished before its deadline
-  crash,             ///< the process that ran it died
+  crash,             ///< the process that ran it ended abnormally
   out_of_memory,     ///< no memory on the device or host
-  unavailable,       ///< a backend, device or feature that is not there
-  invalid_argument,  ///< the caller's request makes no sense
+  unavailable,       ///< a backend, device or feature is missing
+  invalid_argument,  ///< the caller's request is not valid
   device_lost,       ///< the device must be opened again
   io,                ///< a file could not be read or written
   interrupted,       ///< somebody asked for an orderly end; of runs, never of a candidate
 };
 
-/// The name of a status as it is written to databases and reports, e.g. "out_of_memory".
+/// Returns the name of a status as written to databases and reports, e.g. "out_of_memory".
 std::string_view to_string(Status status);
 
-/// What is wrong with one field of a request, as data: a command line, a C caller or a file say it
-/// in their own words.
+/// Describes what is wrong with one field of a request, as data: a command line, a C caller and a
+/// file each word the error in their own way.
 struct BadField {
-  std::string field;   ///< its name: a dimension, an attribute, "dtype", "out"
-  std::string value;   ///< as it was given; empty where it is missing
+  std::string field;   ///< name of a dimension, an attribute, "dtype", "out"
+  std::string value;   ///< the given value; empty if missing
   std::string reason;  ///< "must be …"
 };
 
-/// A failed operation: its kind, one line for people, and the whole log (compiler output) if any.
+/// A failed operation: its kind, a one-line message, and the full log (compiler output) if any.
 struct Failure {
   Status status = Status::invalid_argument;
   std::string message;  ///< one line, no trailing newline
-  std::string log;      ///< everything the compiler or driver said; may be empty
+  std::string log;      ///< full output of the compiler or driver; may be empty
   std::optional<BadField> field{};
 };
 
-/// An `invalid_argument` whose message is "FIELD VALUE: REASON".
+/// Returns an `invalid_argument` whose message is "FIELD VALUE: REASON".
 Failure bad_field(std::string field, std::string value, std::string reason);
 
-/// What cannot be as it was asked for, in one line.
+/// Returns an `invalid_argument` with a one-line message.
 inline Failure invalid_argument(std::string message) {
   return {Status::invalid_argument, std::move(message), {}};
 }
 
-/// Trouble that ends the run. Only thrown where no caller could go on.
+/// An error that ends the run. It is thrown only where no caller could continue.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message) {}

@@ -9,15 +9,15 @@
 
 namespace greta::device {
 
-/// Environment variables ("NAME=value") with which a program must be started so that a device can
-/// be opened in it with OpenOptions::sanitize: they load the sanitizers' runtime that belongs to
-/// the C++ compiler (empty: the one that hip-host finds by itself) ahead of everything else. A
-/// report then goes to standard error and ends the program with SIGABRT. Fails with `unavailable`
-/// where there is no such compiler, or no runtime beside it.
+/// Returns the environment variables ("NAME=value") that a program must be started with so that it
+/// can open a device with OpenOptions::sanitize. They load the sanitizer runtime of the C++
+/// compiler (empty: the compiler that hip-host finds) before everything else. A sanitizer report
+/// then goes to standard error and ends the program with SIGABRT. Fails with `unavailable` if there
+/// is no such compiler, or if it has no runtime.
 Result<std::vector<std::string>> sanitizer_environment(const std::filesystem::path& compiler);
 
-/// The one line of a sanitizer's report that says what is wrong and where; empty where there is no
-/// report in `output`.
+/// Returns the line of a sanitizer's report that describes the error and its location, or an empty
+/// string if `output` contains no report.
 std::string sanitizer_summary(std::string_view output);
 
 }  // namespace greta::device

@@ -19,15 +19,15 @@ std::int64_t now() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-/// When the innermost scope of a thread ends. A scope takes no lock: it costs two readings of the
-/// clock, and a load and two stores of its thread's own slot.
+/// The time at which the innermost scope of a thread ends. Scopes need no lock: each costs two
+/// readings of the clock, and a load and two stores of its thread's own slot.
 struct Slot {
   Slot();
   ~Slot();
   std::atomic<std::int64_t> end{none};
 };
 
-/// Never destroyed, since threads may outlive it.
+/// The state of all threads. It is never destroyed, since threads may outlive it.
 struct Threads {
   std::mutex mutex;
   std::vector<Slot*> slots;

@@ -8,12 +8,13 @@
 
 namespace greta::device {
 
-/// Receives what the runtime counts and times. Called from any thread, several at once.
+/// Receives the runtime's counters and timings. Functions are called from any thread, also
+/// concurrently.
 class TelemetrySink {
  public:
   using Clock = std::chrono::steady_clock;
   virtual ~TelemetrySink() = default;
-  /// `name` is a string literal, e.g. "device.launches".
+  /// Adds to a counter. `name` is a string literal, e.g. "device.launches".
   virtual void count(const char* name, std::uint64_t amount) = 0;
   virtual void span(const char* name, Clock::time_point start, Clock::duration duration) = 0;
 };
@@ -24,13 +25,14 @@ namespace detail {
 inline std::atomic<TelemetrySink*> current{nullptr};
 }
 
-/// Turns telemetry on, or off with nullptr. The sink must outlive every call that may still be
-/// reporting to it.
+/// Turns telemetry on, or off with nullptr. The sink must outlive every call that may still report
+/// to it.
 inline void set_sink(TelemetrySink* sink) {
   detail::current.store(sink, std::memory_order_release);
 }
 
-/// The sink, or nullptr when off: then a relaxed load is all that telemetry costs.
+/// Returns the sink, or nullptr when telemetry is off. In that case telemetry costs one relaxed
+/// load.
 inline TelemetrySink* sink() {
   TelemetrySink* const found = detail::current.load(std::memory_order_relaxed);
   if (found != nullptr) std::atomic_thread_fence(std::memory_order_acquire);
@@ -41,7 +43,7 @@ inline void count(const char* name, std::uint64_t amount = 1) {
   if (TelemetrySink* const to = sink()) to->count(name, amount);
 }
 
-/// Times its own life.
+/// Reports the time between its construction and its destruction.
 class Span {
  public:
   explicit Span(const char* name) : name_(name), sink_(sink()) {

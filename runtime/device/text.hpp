@@ -9,12 +9,12 @@
 
 namespace greta::device {
 
-/// A text up to its first newline.
+/// Returns the text up to its first newline.
 inline std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
-/// A text with small ASCII letters for capital ones.
+/// Returns the text with ASCII letters in lower case.
 inline std::string lowercase(std::string_view text) {
   std::string result(text);
   std::transform(result.begin(), result.end(), result.begin(),

@@ -6,7 +6,7 @@
 
 namespace greta::device {
 
-/// The time now as it is recorded with results: ISO 8601 in UTC.
+/// Returns the current time in ISO 8601 format in UTC, as recorded with results.
 std::string utc_now();  ///< "2026-11-20T12:00:00Z"
 
 }  // namespace greta::device

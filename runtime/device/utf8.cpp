@@ -9,8 +9,8 @@ Utf8Start first_character(std::string_view text) {
   if (first < 0x80) return {character, 1};
   if (first < 0xc2 || first > 0xf4) return {invalid, 1};
   const std::size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  // The second byte's range is narrower behind some: no overlong forms, surrogates, or numbers
-  // above U+10FFFF.
+  // After some first bytes, the range of the second byte is narrower: this excludes overlong forms,
+  // surrogates, and numbers above U+10FFFF.
   unsigned least = 0x80, most = 0xbf;
   if (first == 0xe0) least = 0xa0;
   if (first == 0xed) most = 0x9f;

@@ -8,22 +8,22 @@
 
 namespace greta::device {
 
-/// What a text begins with.
+/// The first character of a text, or the bytes that prevent one.
 struct Utf8Start {
   enum class Kind {
     character,   ///< one character, of `bytes` bytes
-    incomplete,  ///< all `bytes` bytes of the text, which may become a character
-    invalid,     ///< `bytes` bytes that are none and become none, to be shown as one U+FFFD
+    incomplete,  ///< all `bytes` bytes of the text, which more bytes could complete to a character
+    invalid,     ///< `bytes` bytes that can't begin a character, to be shown as one U+FFFD
   };
   Kind kind = Kind::character;
   std::size_t bytes = 0;
 };
 
-/// Looks at the first character of a text that isn't empty. Well-formed sequences and maximal
-/// subparts are those of the Unicode Standard, table 3-7.
+/// Classifies the first character of a non-empty text. Well-formed sequences and maximal subparts
+/// are those of the Unicode Standard, table 3-7.
 Utf8Start first_character(std::string_view text);
 
-/// Where a text stops being UTF-8.
+/// Returns the position of the first byte that is not UTF-8, or nothing if the whole text is UTF-8.
 std::optional<std::size_t> invalid_utf8(std::string_view text);
 
 constexpr std::string_view replacement_character = "\xef\xbf\xbd";  ///< U+FFFD

@@ -6,7 +6,7 @@
 
 namespace greta::device {
 
-/// GRETA's version as it is recorded beside every result, e.g. "0.1.0".
+/// Returns GRETA's version as recorded with every result, e.g. "0.1.0".
 std::string_view version();
 
 }  // namespace greta::device

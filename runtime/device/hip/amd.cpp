@@ -17,8 +17,8 @@ namespace greta::device::hip {
 
 namespace {
 
-// hipDeviceAttribute_t, whose numbers are the same from HIP 5 to 7. HIP 5 does not answer for
-// shared_per_block_optin, and later ones say 0: all shared memory is there for every kernel.
+// Numbers of hipDeviceAttribute_t, which are the same from HIP 5 to 7. HIP 5 does not support
+// shared_per_block_optin, and later versions return 0: every kernel may use all shared memory.
 constexpr AttributeNumbers attributes{.max_threads_per_block = 56,
                                       .max_block = {26, 27, 28},
                                       .max_grid = {29, 30, 31},
@@ -32,14 +32,14 @@ constexpr AttributeNumbers attributes{.max_threads_per_block = 56,
                                       .shared = 10002};
 constexpr int wall_clock_rate = 10017;  // kHz; since HIP 5.3
 
-// hipDeviceProp_t has a new form since HIP 6, with a function of its own. Of either one only the
-// architecture's name is read, which nothing else tells.
-constexpr std::size_t properties_bytes = 8192;  // several times either form
+// hipDeviceProp_t has a new layout since HIP 6, with a function of its own. Only the architecture's
+// name is read from it, because nothing else provides the name.
+constexpr std::size_t properties_bytes = 8192;  // several times the size of either layout
 constexpr std::size_t architecture_offset_6 = 1160;
 constexpr std::size_t architecture_offset_5 = 396;
 constexpr std::size_t architecture_bytes = 256;
 
-/// Functions that are called to learn what there is.
+/// Functions that query the runtime and its devices.
 struct Runtime {
   DynamicLibrary library;
   Functions functions;
@@ -52,9 +52,9 @@ struct Runtime {
   hipError_t (*hipDeviceGetName)(char* name, int bytes, int device) = nullptr;
   hipError_t (*hipDeviceTotalMem)(std::size_t* bytes, int device) = nullptr;
   hipError_t (*hipDeviceGetPCIBusId)(char* address, int bytes, int device) = nullptr;
-  hipError_t (*hipDeviceGetUuid)(char* bytes, int device) = nullptr;  ///< or none
+  hipError_t (*hipDeviceGetUuid)(char* bytes, int device) = nullptr;  ///< may be nullptr
   hipError_t (*hipGetDeviceProperties)(char* bytes, int device) = nullptr;
-  std::size_t architecture_offset = 0;  ///< in what hipGetDeviceProperties fills
+  std::size_t architecture_offset = 0;  ///< offset in the properties
 
   void check(hipError_t error, const char* what) const {
     if (error == hipSuccess) return;
@@ -63,7 +63,7 @@ struct Runtime {
   }
 };
 
-/// "HIP 6.2.41133".
+/// Returns text such as "HIP 6.2.41133".
 std::string version_text(int version) {
   return fmt::format("HIP {}.{}.{}", version / 10'000'000, version / 100'000 % 100,
                      version % 100'000);
@@ -100,7 +100,7 @@ void load_functions(const DynamicLibrary& library, Functions& hip) {
   load(hip.hipModuleLaunchKernel, "hipModuleLaunchKernel");
 }
 
-/// Functions whose place on NVIDIA is taken by more than one call.
+/// Loads the functions for which NVIDIA needs several calls or other arguments.
 void load_differing(const DynamicLibrary& library, Functions& hip) {
   hipError_t (*set_device)(int) = nullptr;
   hipError_t (*reset)() = nullptr;
@@ -142,8 +142,8 @@ void load_queries(Runtime& runtime) {
   library.load(runtime.hipGetDeviceProperties, "hipGetDeviceProperties").value();
 }
 
-/// "gfx90a" from "gfx90a:sramecc+:xnack-", and from tables by the device's name where the library
-/// does not say.
+/// Returns "gfx90a" for "gfx90a:sramecc+:xnack-". If the library does not report the architecture,
+/// it is looked up in tables by the device's name.
 std::string find_architecture(const Runtime& runtime, int device, const std::string& name) {
   std::vector<char> properties(properties_bytes);
   if (runtime.hipGetDeviceProperties(properties.data(), device) == hipSuccess) {
@@ -156,8 +156,8 @@ std::string find_architecture(const Runtime& runtime, int device, const std::str
   throw Refusal(Status::unavailable, "its architecture is not known");
 }
 
-/// The card's serial number, 16 hexadecimal digits as text. Cards without one get the UUID that
-/// Mesa's drivers make of the PCI address.
+/// Returns the card's serial number, which is 16 hexadecimal digits as text. Cards without one get
+/// the UUID that Mesa's drivers derive from the PCI address.
 std::string find_uuid(const Runtime& runtime, int device, const std::string& pci) {
   std::array<char, 16> bytes{};
   const bool serial = runtime.hipDeviceGetUuid != nullptr &&
@@ -206,7 +206,7 @@ ProbedDevice describe(const Runtime& runtime, int device) {
     runtime.check(runtime.hipDeviceTotalMem(&bytes, device), "hipDeviceTotalMem");
     info.memory_bytes = info.max_allocation_bytes = bytes;
     describe_gpu(info, attributes, read);
-    // From RDNA on HIP counts workgroup processors, each of which is two compute units.
+    // From RDNA on, HIP counts workgroup processors, each of which contains two compute units.
     if (info.subgroup_size == 32) info.compute_units *= 2;
     int kilohertz = 0;
     const bool told =

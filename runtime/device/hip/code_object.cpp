@@ -19,9 +19,9 @@ constexpr std::string_view bundle_magic = "__CLANG_OFFLOAD_BUNDLE__";
 constexpr std::string_view compressed_magic = "CCOB";
 constexpr std::string_view note_owner{"AMDGPU\0", 7};
 constexpr std::uint32_t metadata_note = 32;  // NT_AMDGPU_METADATA
-constexpr int deepest_metadata = 32;         // compilers nest it five deep
+constexpr int deepest_metadata = 32;         // compilers use five levels
 
-/// The metadata note in a segment of notes; empty where there is none.
+/// Returns the metadata note in a segment of notes, or nothing if there is none.
 Bytes find_metadata(Bytes notes) {
   const auto padded = [](std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; };
   std::uint64_t at = 0;
@@ -36,7 +36,8 @@ Bytes find_metadata(Bytes notes) {
   return {};
 }
 
-/// Refuses what is nested deeper than any metadata is: the parser calls itself for each level.
+/// Rejects input that is nested deeper than any metadata, because the parser recurses for each
+/// level.
 class NestingLimit final : public nlohmann::json_sax<json> {
  public:
   bool null() override { return true; }
@@ -59,7 +60,7 @@ class NestingLimit final : public nlohmann::json_sax<json> {
   int depth_ = 0;
 };
 
-/// Reads MessagePack; a discarded value where it is none.
+/// Parses MessagePack. Returns a discarded value if the input is not valid.
 json parse_metadata(Bytes bytes) {
   const auto* const begin = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const auto* const end = begin + bytes.size();
@@ -69,7 +70,7 @@ json parse_metadata(Bytes bytes) {
   return json::from_msgpack(begin, end, true, false);
 }
 
-/// The metadata of one kernel, or nullptr.
+/// Returns the metadata of one kernel, or nullptr.
 const json* find_kernel(const json& metadata, const std::string& entry) {
   const auto kernels = metadata.find("amdhsa.kernels");
   if (kernels == metadata.end() || !kernels->is_array()) return nullptr;
@@ -80,7 +81,7 @@ const json* find_kernel(const json& metadata, const std::string& entry) {
   return nullptr;
 }
 
-/// The metadata of a kernel of a code object.
+/// Returns the metadata of a kernel of a code object.
 Result<json> read_kernel(Bytes code_object, const std::string& entry) {
   const auto elf = elf_header(code_object, EM_AMDGPU);
   if (!elf) return invalid_argument("this is no AMD code object");
@@ -104,7 +105,7 @@ std::uint32_t number(const json& kernel, const char* key) {
   return static_cast<std::uint32_t>(std::min(found->get<std::uint64_t>(), most));
 }
 
-/// Bytes of a function's code; 0 where the symbol table does not say.
+/// Returns the size of a function's code in bytes, or 0 if the symbol table does not contain it.
 std::uint32_t code_bytes(Bytes file, const Elf64_Ehdr& elf, const std::string& entry) {
   const auto found = find_function_symbol(file, section_headers(file, elf), entry);
   return found ? static_cast<std::uint32_t>(found->symbol.st_size) : 0;

@@ -10,20 +10,22 @@
 
 namespace greta::device::hip {
 
-/// The code object of one architecture in what a compiler wrote: the whole of it, or the part of a
-/// clang offload bundle. Fails with `invalid_argument`, saying what it is instead.
+/// Returns the code object of one architecture from a compiler's output: the whole output, or the
+/// matching part of a clang offload bundle. Fails with `invalid_argument` and a message that
+/// describes what the output is instead.
 Result<std::vector<std::byte>> extract_code_object(std::vector<std::byte> binary,
                                                    const std::string& architecture);
 
-/// What the metadata of an AMD code object says about a kernel. `registers` is what a thread's wave
-/// allocates: from gfx90a on, where both files are one, the accumulator registers are part of it.
-/// Matrix instructions are not counted: see disassemble(). Fails with `invalid_argument` for
-/// anything but an AMD code object that holds the kernel; any bytes may be given.
+/// Reads a kernel's statistics from the metadata of an AMD code object. `registers` is the number
+/// that a wave allocates per thread: from gfx90a on, where there is one register file, it includes
+/// the accumulator registers. Matrix instructions are not counted: see disassemble(). Fails with
+/// `invalid_argument` for anything but an AMD code object that contains the kernel. The input may
+/// be arbitrary bytes.
 /// Source: LLVM, "User Guide for AMDGPU Backend", code object V3 to V6 metadata.
 Result<KernelStatistics> read_statistics(std::span<const std::byte> code_object,
                                          const std::string& entry);
 
-/// Bytes of the argument block that a kernel takes, as the metadata says. Fails as
+/// Returns the size of a kernel's argument block in bytes, from the metadata. Fails as
 /// read_statistics() does.
 Result<std::uint32_t> read_argument_bytes(std::span<const std::byte> code_object,
                                           const std::string& entry);

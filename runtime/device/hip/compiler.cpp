@@ -25,7 +25,7 @@ KernelSource empty_kernel() {
   return source;
 }
 
-/// Programs in the order of preference, of which the first that knows an architecture is used.
+/// Compiler programs in order of preference. The first that supports an architecture is used.
 class ProgramCompiler final : public Compiler {
  public:
   ProgramCompiler(std::vector<CompilerProgram> programs, Deadline deadline)
@@ -56,13 +56,14 @@ class ProgramCompiler final : public Compiler {
   using Choice = Result<const CompilerProgram*>;
 
   Choice choose(const std::string& architecture) {
-    // Held while compilers are asked: whoever comes meanwhile wants the same answer.
+    // The lock is held while compilers are tried, because concurrent callers need the same answer.
     const std::lock_guard lock(mutex_);
     const auto known = choices_.find(architecture);
     return known != choices_.end() ? known->second : ask(architecture);
   }
 
-  /// Remembers what compilers answer; where they could not be asked, they are asked again.
+  /// Tries the compilers and caches the answer. An answer is not cached if a compiler could not be
+  /// run or timed out.
   Choice ask(const std::string& architecture) {
     std::string why, whole_log;
     for (const auto& program : programs_) {

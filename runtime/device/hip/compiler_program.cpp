@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int helper_refusal = 10;  // greta-compile-helper's exit code for a source it refuses
+constexpr int helper_refusal = 10;  // greta-compile-helper's exit code for a rejected source
 
-/// The first line that reports an error, else the last one with anything in it.
+/// Returns the first line that reports an error, or else the last line that is not empty.
 std::string first_error(const std::string& log) {
   std::istringstream lines(log);
   std::string last;
@@ -36,7 +36,7 @@ std::vector<std::byte> bytes_of(const std::string& text) {
   return bytes;
 }
 
-/// What the compiler did instead of compiling.
+/// Converts the outcome of a failed compilation to a Failure.
 Failure judge(const CompilerProgram& program, ProcessOutcome outcome, Deadline deadline) {
   const std::string how = fmt::format("{} {}", program.version, outcome.how_it_ended(deadline));
   if (outcome.timed_out) return {Status::timeout, how, std::move(outcome.errors)};
@@ -47,14 +47,14 @@ Failure judge(const CompilerProgram& program, ProcessOutcome outcome, Deadline d
   return {Status::compile, std::move(message), std::move(outcome.errors)};
 }
 
-/// The folder of the running program.
+/// Returns the folder of the running program.
 fs::path program_folder() {
   std::error_code error;
   return fs::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-/// greta-compile-helper: beside the running program, or in libexec/greta of a folder above it, as
-/// installations and build trees have it.
+/// Finds greta-compile-helper beside the running program, or in libexec/greta of a parent folder,
+/// which is where installations and build trees have it.
 Result<std::string> find_helper(const fs::path& given) {
   constexpr std::string_view name = "greta-compile-helper";
   if (!given.empty()) return given.string();
@@ -70,7 +70,7 @@ Result<std::string> find_helper(const fs::path& given) {
                  {}};
 }
 
-/// What a program prints when it is asked for its version.
+/// Returns a program's output when it is asked for its version.
 Result<std::string> ask_version(const std::vector<std::string>& command, Deadline deadline) {
   auto outcome = run_process(command, {}, deadline);
   if (!outcome) return outcome.failure();
@@ -90,13 +90,13 @@ Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSour
     return Failure{Status::compile, fmt::format("the language {} is not hip", source.language), {}};
   }
   auto command = program.command;
-  // A kernel that needs what only "sm_90a" has names its architecture itself.
+  // A kernel that needs features of "sm_90a" specifies the architecture in its own options.
   const bool named = std::any_of(
       source.options.begin(), source.options.end(),
       [&](const auto& option) { return option.starts_with(program.architecture_option); });
   if (!named) command.push_back(program.architecture_option + architecture);
   command.insert(command.end(), source.options.begin(), source.options.end());
-  // Errors name the kernel instead of a temporary file.
+  // Errors should name the kernel instead of a temporary file.
   const std::string text = fmt::format("#line 1 \"{}\"\n{}", source.name, source.text);
   auto outcome = run_process(command, text, deadline);
   if (!outcome) return outcome.failure();
@@ -127,7 +127,7 @@ Result<CompilerProgram> clang_program(const std::string& name, Deadline deadline
         fmt::format("{} is {}, and {} or newer is needed", name, program.version, oldest_clang),
         {}};
   }
-  // Version 5 of the code object format is what drivers from ROCm 5.5 to the newest ones load.
+  // Drivers from ROCm 5.5 up to the newest load version 5 of the code object format.
   program.command = {name,
                      "-x",
                      "hip",

@@ -6,15 +6,16 @@ namespace greta::device::hip {
 
 namespace {
 
-/// After these a device does nothing more for this process until everything on it is destroyed.
+/// Whether an error is sticky: the process can't use the device again until everything on it is
+/// destroyed.
 bool sticks(hipError_t error) {
   switch (error) {
     case 214:  // uncorrectable ECC error
     case 220:  // uncorrectable NVLink error
     case hipErrorIllegalAddress:
-    case 702:  // the system's own time limit for launches
-    case 709:  // the context is destroyed
-    case 710:  // an assertion of a kernel
+    case 702:  // the system's time limit for launches
+    case 709:  // the context was destroyed
+    case 710:  // an assertion in a kernel failed
     case 714:  // hardware stack error
     case 715:  // illegal instruction
     case 716:  // misaligned address
@@ -35,7 +36,7 @@ Status status_of(hipError_t error) {
     case hipErrorNotInitialized:
     case hipErrorNoDevice:
     case hipErrorInvalidDevice:
-    case 46:  // another process has the device for itself
+    case 46:  // another process uses the device exclusively
     case hipErrorNotSupported:
       return Status::unavailable;
     default:
@@ -58,7 +59,7 @@ std::string describe_error(const Functions& hip, hipError_t error) {
 std::uint64_t Card::open() {
   const std::lock_guard lock(mutex_);
   const Functions& hip = platform_->functions;
-  // What resetting returns may be the very failure that it ends.
+  // The reset may return the very failure that it clears.
   if (poisoned_) static_cast<void>(hip.reset_device(device_));
   const hipError_t error = hip.set_device(device_);
   if (error != hipSuccess) refuse(hip, error, "hipSetDevice");
@@ -68,7 +69,7 @@ std::uint64_t Card::open() {
 
 void Card::poison(std::uint64_t generation) {
   const std::lock_guard lock(mutex_);
-  if (generation != generation_) return;  // of a Device that was lost before
+  if (generation != generation_) return;  // an older Device failed, which is already lost
   poisoned_ = true;
   ++generation_;
 }

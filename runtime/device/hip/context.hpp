@@ -12,8 +12,8 @@
 
 namespace greta::device::hip {
 
-/// A device of a platform as this process has it, shared by every Device that is open on it: a
-/// failure that sticks to it is that of all of them.
+/// A device of a platform, shared by every Device that this process has opened on it. A sticky
+/// failure affects all of them.
 class Card {
  public:
   Card(std::shared_ptr<const Platform> platform, int device)
@@ -22,8 +22,8 @@ class Card {
   const Platform& platform() const { return *platform_; }
   int device() const { return device_; }
 
-  /// Makes the card usable: after a failure that sticks to it everything on it is destroyed first.
-  /// Returns the generation that Devices opened now belong to. Throws Refusal.
+  /// Makes the card usable. After a sticky failure, it first destroys everything on the card.
+  /// Returns the generation of the Devices that are opened now. Throws Refusal.
   std::uint64_t open();
   /// Ends a generation: its Devices are lost.
   void poison(std::uint64_t generation);
@@ -37,8 +37,8 @@ class Card {
   std::atomic<std::uint64_t> generation_{0};
 };
 
-/// What the objects of one open Device share. Each holds it by shared_ptr, so that they may be
-/// destroyed in any order.
+/// The state that the objects of one open Device share. Each holds it by shared_ptr, so that they
+/// may be destroyed in any order.
 class Context {
  public:
   Context(std::shared_ptr<Card> card, DeviceInfo info, OpenOptions options);
@@ -48,14 +48,14 @@ class Context {
   const DeviceInfo& info() const { return info_; }
   const OpenOptions& options() const { return options_; }
 
-  /// Makes the device that of the calling thread. Throws Refusal.
+  /// Makes this device the calling thread's current one. Throws Refusal.
   void enter() const { check(set_device(), "hipSetDevice"); }
   hipError_t set_device() const { return functions().set_device(card_->device()); }
   /// Throws a Refusal that names the call, unless it succeeded.
   void check(hipError_t error, const char* what) const;
 
-  /// True once a deadline has passed or the card has failed: nothing of the device may be used or
-  /// destroyed any more, as the hardware may be busy with it forever.
+  /// Returns true once a deadline has passed or the card has failed. From then on none of the
+  /// device's objects may be used or destroyed, because the hardware may use them forever.
   bool lost() const {
     return lost_.load(std::memory_order_relaxed) || card_->generation() != generation_;
   }
@@ -69,7 +69,7 @@ class Context {
   std::atomic<bool> lost_{false};
 };
 
-/// As guarded(), on the device of the context.
+/// Does the same as guarded(), with the context's device as the current one.
 template <typename Body>
 auto entered(Context& context, Body&& body) -> decltype(body()) {
   return guarded(context, [&] {
@@ -78,7 +78,7 @@ auto entered(Context& context, Body&& body) -> decltype(body()) {
   });
 }
 
-/// Owns one object of a device. `destroy` is the function that ends it.
+/// Owns one object of a device. `destroy` is the function that destroys it.
 template <typename Type, hipError_t (*Functions::*destroy)(Type)>
 class Handle {
  public:

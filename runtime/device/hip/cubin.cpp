@@ -12,12 +12,13 @@ namespace {
 
 constexpr Elf64_Half cuda_machine = 190;  // EM_CUDA
 constexpr std::uint64_t instruction_bytes = 16;
-// From compute capability 9.0 on, the system's own part of a workgroup's shared memory is counted
-// in its section, and this one is there to say so.
+// From compute capability 9.0 on, the size of a workgroup's shared memory section includes the part
+// that the system reserves. The presence of this section indicates that.
 constexpr std::string_view reserved_section = ".nv.shared.reserved.0";
 constexpr std::uint64_t reserved_bytes = 1024;
 
-/// An entry of .nv.info. `size` bytes follow those of the format `words`; others hold all in it.
+/// An entry of .nv.info. In the format `words`, `size` bytes follow the header. Other formats have
+/// no data after it.
 struct InfoHeader {
   std::uint8_t format, attribute;
   std::uint16_t size;
@@ -25,12 +26,12 @@ struct InfoHeader {
 constexpr std::uint8_t words = 4;  // EIFMT_SVAL
 
 enum Attribute : std::uint8_t {
-  frame_size = 0x11,      // EIATTR_FRAME_SIZE: of the function alone
-  min_stack_size = 0x12,  // EIATTR_MIN_STACK_SIZE: with what it calls
+  frame_size = 0x11,      // EIATTR_FRAME_SIZE: for the function alone
+  min_stack_size = 0x12,  // EIATTR_MIN_STACK_SIZE: including callees
   register_count = 0x2f,  // EIATTR_REGCOUNT
 };
 
-/// What some attributes hold: a number for a function.
+/// The data of some attributes: a number for a function.
 struct FunctionNumber {
   std::uint32_t symbol, number;
 };
@@ -38,7 +39,7 @@ struct FunctionNumber {
 struct Cubin {
   Bytes file;
   std::vector<Elf64_Shdr> sections;
-  Bytes names;  ///< of sections
+  Bytes names;  ///< section names
 
   const Elf64_Shdr* section(std::string_view name) const {
     const auto found = std::find_if(
@@ -47,12 +48,12 @@ struct Cubin {
     return found == sections.end() ? nullptr : &*found;
   }
 
-  /// Empty for one without contents.
+  /// Returns a section's contents, which are empty for SHT_NOBITS.
   Bytes contents(const Elf64_Shdr& header) const {
     return header.sh_type == SHT_NOBITS ? Bytes() : slice(file, header.sh_offset, header.sh_size);
   }
 
-  /// What .nv.info has under an attribute for a function.
+  /// Returns the value of a function's attribute in .nv.info.
   std::optional<std::uint32_t> number(Attribute attribute, std::uint32_t symbol) const {
     const Elf64_Shdr* const info = section(".nv.info");
     if (info == nullptr) return std::nullopt;
@@ -69,8 +70,8 @@ struct Cubin {
   }
 };
 
-/// HMMA, IMMA, DMMA or HGMMA (of warpgroups), whatever its operands are. The opcode is in the first
-/// nine bits.
+/// Whether an instruction is HMMA, IMMA, DMMA or HGMMA (for warpgroups), whatever its operands. The
+/// opcode is in the first nine bits.
 bool is_matrix_instruction(std::uint16_t start) {
   constexpr unsigned hmma = 0x3c, imma = 0x37, dmma = 0x3f, hgmma = 0x1f0;
   const unsigned opcode = start & 0x1ffU;

@@ -8,16 +8,17 @@
 
 namespace greta::device::hip {
 
-/// What a cubin, NVIDIA's ELF file of compiled kernels, says about a kernel of sm_70 or newer,
-/// without a driver: registers and stack of a thread, static shared memory, bytes of code, and the
-/// instructions of `mma.sync` in it, which are counted by their opcodes. Registers that were
-/// spilled lie on the stack, which is `scratch_bytes`; how many they are it does not say. Fails
-/// with `invalid_argument` for anything but a cubin that holds the kernel; any bytes may be given.
+/// Reads a kernel's statistics from a cubin, NVIDIA's ELF file of compiled kernels, without a
+/// driver, for sm_70 or newer: registers and stack per thread, static shared memory, size of the
+/// code, and the number of matrix instructions, which are counted by opcode. Spilled registers are
+/// stored on the stack, whose size is `scratch_bytes`; a cubin does not contain their number. Fails
+/// with `invalid_argument` for anything but a cubin that contains the kernel. The input may be
+/// arbitrary bytes.
 ///
 /// Source: NVIDIA names the parts of the format ("CUDA Binary Utilities", and readelf shows the
-/// sections) but does not describe it. Numbers of attributes (EIATTR_…) are those that `cuobjdump
-/// -elf` prints, opcodes those that nvdisasm does; both were held against what `ptxas -v` says of
-/// the same kernels, with CUDA 13.0 for sm_80, sm_90 and sm_100.
+/// sections) but does not describe it. Attribute numbers (EIATTR_…) are those that `cuobjdump -elf`
+/// prints, and opcodes are those that nvdisasm prints. Both were compared with the output of `ptxas
+/// -v` for the same kernels, with CUDA 13.0 for sm_80, sm_90 and sm_100.
 Result<KernelStatistics> read_cubin_statistics(std::span<const std::byte> cubin,
                                                const std::string& entry);
 

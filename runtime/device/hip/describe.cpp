@@ -24,7 +24,7 @@ void describe_gpu(DeviceInfo& info, const AttributeNumbers& numbers, const ReadA
   info.shared_memory_bytes =
       std::max(number(numbers.shared_per_block), number(numbers.shared_per_block_optin));
   info.subgroup_size = info.min_subgroup_size = info.max_subgroup_size = number(numbers.warp_size);
-  info.subgroup_size_control = true;  // there is no other
+  info.subgroup_size_control = true;  // only one size exists
   info.max_argument_bytes = 4096;
   info.compute_units = number(numbers.multiprocessors);
   if (const auto known = architecture_info(info.architecture)) {

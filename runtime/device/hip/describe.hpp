@@ -8,8 +8,8 @@
 
 namespace greta::device::hip {
 
-/// The numbers of the attributes that GRETA reads, which each platform has its own enumeration for;
-/// 0 for those that it does not have.
+/// The numbers of the attributes that GRETA reads. Each platform has its own enumeration; 0 means
+/// that a platform lacks the attribute.
 struct AttributeNumbers {
   int max_threads_per_block = 0;
   std::array<int, 3> max_block{};
@@ -19,7 +19,7 @@ struct AttributeNumbers {
   int warp_size = 0;
   int multiprocessors = 0;
   int integrated = 0;
-  // Of one multiprocessor
+  // Limits of one multiprocessor
   int registers = 0;
   int threads = 0;
   int shared = 0;
@@ -28,14 +28,14 @@ struct AttributeNumbers {
 /// Reads an attribute of a device. Throws Refusal.
 using ReadAttribute = std::function<int(int number)>;
 
-/// Fills in what attributes and tables say of a GPU whose name and architecture are known. Throws
-/// Refusal.
+/// Fills in the properties that attributes and tables provide for a GPU whose name and architecture
+/// are known. Throws Refusal.
 void describe_gpu(DeviceInfo& info, const AttributeNumbers& numbers, const ReadAttribute& read);
 
-/// "0000:c1:00.0" from what a driver writes: lower case, and a domain of four digits.
+/// Returns a driver's PCI address as "0000:c1:00.0": in lower case, with a domain of four digits.
 std::string pci_address(std::string_view reported);
 
-/// The version of a kernel module, e.g. "nvidia"; empty where it does not say.
+/// Returns the version of a kernel module, e.g. "nvidia", or an empty string if it is not reported.
 std::string kernel_module_version(const std::string& name);
 
 }  // namespace greta::device::hip

@@ -14,7 +14,7 @@
 namespace greta::device::hip {
 namespace {
 
-/// Every llvm-objdump of this machine, newest first.
+/// Returns every llvm-objdump of this machine, newest first.
 const std::vector<std::string>& found_programs() {
   static const std::vector<std::string> found = [] {
     std::vector<std::string> names;
@@ -30,7 +30,7 @@ const std::vector<std::string>& found_programs() {
   return found;
 }
 
-/// Programs to try, in this order.
+/// Returns the programs to try, in this order.
 std::vector<std::string> disassemblers(const OpenOptions& options) {
   auto names = found_programs();
   if (options.compiler.empty()) return names;
@@ -40,8 +40,7 @@ std::vector<std::string> disassemblers(const OpenOptions& options) {
   return names;
 }
 
-/// Kernels are padded with instructions that stand for no code; a listing is the better for it
-/// without them.
+/// Removes the padding instructions after kernels, which are not part of their code.
 std::string without_padding(const std::string& listing) {
   std::string kept;
   for (std::size_t at = 0; at < listing.size();) {

@@ -8,9 +8,10 @@
 
 namespace greta::device::hip {
 
-/// The instructions of an AMD code object as text, one a line, by llvm-objdump: the one of
-/// OpenOptions::compiler, else the newest on PATH that knows the architecture. Fails with
-/// `unavailable` where there is none, and with what they said where none could read it.
+/// Returns the instructions of an AMD code object as text, one per line, from llvm-objdump: the one
+/// of OpenOptions::compiler, otherwise the newest on PATH that supports the architecture. Fails
+/// with `unavailable`; the log contains the output of each program that could not read the code
+/// object.
 Result<std::string> disassemble(std::span<const std::byte> code_object, const OpenOptions& options);
 
 }  // namespace greta::device::hip

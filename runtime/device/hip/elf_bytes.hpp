@@ -14,11 +14,11 @@
 
 namespace greta::device::hip {
 
-// Reading ELF files that may hold anything: nothing here reaches past their end.
+// Functions that read ELF files with arbitrary content. None of them reads past the end.
 
 using Bytes = std::span<const std::byte>;
 
-/// Part of `bytes`, empty where it would reach past their end.
+/// Returns a part of `bytes`, or nothing if it would reach past their end.
 inline Bytes slice(Bytes bytes, std::uint64_t offset, std::uint64_t size) {
   if (offset > bytes.size() || size > bytes.size() - offset) return {};
   return bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
@@ -37,7 +37,7 @@ inline std::string_view text(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// The string at an offset of a string table.
+/// Returns the string at an offset of a string table.
 inline std::string_view string_at(Bytes table, std::uint64_t offset) {
   const std::string_view all = text(table);
   if (offset >= all.size()) return {};
@@ -45,7 +45,7 @@ inline std::string_view string_at(Bytes table, std::uint64_t offset) {
   return rest.substr(0, rest.find('\0'));
 }
 
-/// The header of a little-endian 64-bit ELF file for a machine, or nothing.
+/// Returns the header of a little-endian 64-bit ELF file for a machine, or nothing.
 inline std::optional<Elf64_Ehdr> elf_header(Bytes file, Elf64_Half machine) {
   const auto elf = read<Elf64_Ehdr>(file, 0);
   if (!elf || !text(file).starts_with(ELFMAG) || elf->e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -55,7 +55,7 @@ inline std::optional<Elf64_Ehdr> elf_header(Bytes file, Elf64_Half machine) {
   return elf;
 }
 
-/// The entries of a header table; those that lie outside of the file are left out.
+/// Returns the entries of a header table without those that lie outside of the file.
 template <typename Header>
 std::vector<Header> headers(Bytes file, std::uint64_t offset, unsigned entry_size, unsigned count) {
   std::vector<Header> found;
@@ -72,8 +72,8 @@ inline std::vector<Elf64_Shdr> section_headers(Bytes file, const Elf64_Ehdr& elf
   return headers<Elf64_Shdr>(file, elf.e_shoff, elf.e_shentsize, elf.e_shnum);
 }
 
-/// Whether this is a 64-bit ELF file, for any machine, with all that its headers speak of: drivers
-/// trust them.
+/// Whether this is a 64-bit ELF file, for any machine, that contains everything that its headers
+/// refer to. Drivers do not check this themselves.
 inline bool is_whole_elf(Bytes file) {
   const auto elf = read<Elf64_Ehdr>(file, 0);
   if (!elf || !text(file).starts_with(ELFMAG) || elf->e_ident[EI_CLASS] != ELFCLASS64) return false;
@@ -93,13 +93,13 @@ inline bool is_whole_elf(Bytes file) {
   return true;
 }
 
-/// A symbol, and its number in its table.
+/// A symbol and its index in its table.
 struct FoundSymbol {
   Elf64_Sym symbol;
   std::uint32_t index;
 };
 
-/// A function by its name; nothing where no symbol table has it.
+/// Finds a function by its name. Returns nothing if no symbol table contains it.
 inline std::optional<FoundSymbol> find_function_symbol(Bytes file,
                                                        const std::vector<Elf64_Shdr>& sections,
                                                        std::string_view name) {

@@ -9,8 +9,8 @@ namespace greta::device::hip {
 
 using EventHandle = Handle<hipEvent_t, &Functions::hipEventDestroy>;
 
-/// Where an event was last recorded. The commands of its stream hold it too: to keep the handle,
-/// and to take the recording back when they are discarded.
+/// The place where an event was last recorded. The stream's commands hold it as well, to keep the
+/// handle alive and to reset the recording when they are discarded.
 struct Recording {
   enum class State { never, recorded, submitted };
 
@@ -25,7 +25,7 @@ class HipEvent final : public Event {
 
   const Context* context() const { return context_.get(); }
   const std::shared_ptr<Recording>& recording() const { return recording_; }
-  /// Whether the device has come to where the event was last recorded. Throws Refusal.
+  /// Whether the device has reached the event's last recording. Throws Refusal.
   bool reached() const;
 
  private:
@@ -33,11 +33,11 @@ class HipEvent final : public Event {
   std::shared_ptr<Recording> recording_;
 };
 
-/// The event as one of this device. Throws `invalid_argument` for another device's event.
+/// Returns the event as a HipEvent. Throws `invalid_argument` for another device's event.
 const HipEvent& checked_event(const Context& context, const Event& event);
 
-/// Device time between two events, in microseconds. Throws `invalid_argument` for events that were
-/// not recorded, submitted and reached.
+/// Returns the device time between two events, in microseconds. Throws `invalid_argument` for
+/// events that were not recorded, submitted and reached.
 double elapsed_us(const HipEvent& start, const HipEvent& stop);
 
 }  // namespace greta::device::hip

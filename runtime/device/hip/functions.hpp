@@ -8,8 +8,9 @@
 
 namespace greta::device::hip {
 
-// HIP's binary interface as far as GRETA uses it. No vendor's header is needed to build: objects
-// are opaque pointers and enumerations are their numbers, which HIP and the CUDA driver API share.
+// The part of HIP's binary interface that GRETA uses. No vendor's header is needed to build:
+// objects are opaque pointers and enumerations are their numbers, which HIP and the CUDA driver API
+// share.
 using hipError_t = int;
 using hipDeviceptr_t = void*;
 using hipStream_t = struct hipStream*;
@@ -48,21 +49,21 @@ constexpr int HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3;   ///< private memory per
 constexpr int HIP_FUNC_ATTRIBUTE_NUM_REGS = 4;           ///< per thread
 constexpr int HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
 
-// Values of hipModuleLaunchKernel's `extra`: the argument block as one buffer.
+// Values of hipModuleLaunchKernel's `extra`, which pass the argument block as one buffer.
 inline void* const HIP_LAUNCH_PARAM_BUFFER_POINTER = reinterpret_cast<void*>(1);
 inline void* const HIP_LAUNCH_PARAM_BUFFER_SIZE = reinterpret_cast<void*>(2);
 
-/// What a platform can do: HIP's functions under HIP's names. After each one is the function of the
-/// CUDA driver API that takes the same arguments and fills its place on NVIDIA. Functions work on
-/// the device that the calling thread has set. Memory begins at multiples of 256. Those in the
-/// second part differ between platforms.
+/// The functions of a platform, named after HIP's. The comment after each one names the function of
+/// the CUDA driver API that accepts the same arguments and takes its place on NVIDIA. Functions use
+/// the calling thread's current device. Memory is aligned to 256 bytes. The functions in the second
+/// part differ between platforms.
 struct Functions {
   hipError_t (*hipMalloc)(void** pointer, std::size_t bytes) = nullptr;  // cuMemAlloc_v2
   hipError_t (*hipFree)(void* pointer) = nullptr;                        // cuMemFree_v2
   hipError_t (*hipHostMalloc)(void** pointer, std::size_t bytes,
                               unsigned flags) = nullptr;  // cuMemHostAlloc
   hipError_t (*hipHostFree)(void* pointer) = nullptr;     // cuMemFreeHost
-  /// `count` 32-bit words.
+  /// Sets `count` 32-bit words.
   hipError_t (*hipMemsetD32Async)(hipDeviceptr_t to, int value, std::size_t count,
                                   hipStream_t stream) = nullptr;  // cuMemsetD32Async
 
@@ -105,31 +106,31 @@ struct Functions {
                                       hipStream_t stream, void** parameters,
                                       void** extra) = nullptr;  // cuLaunchKernel
 
-  // Different on each platform.
+  // The following differ between platforms.
 
-  /// Makes a device that of the calling thread: hipSetDevice; cuDevicePrimaryCtxRetain, once, and
-  /// cuCtxSetCurrent.
+  /// Makes a device the calling thread's current one. AMD: hipSetDevice. NVIDIA:
+  /// cuDevicePrimaryCtxRetain, once, and cuCtxSetCurrent.
   std::function<hipError_t(int device)> set_device;
-  /// Destroys everything that this process has on a device, and whatever failure sticks to it:
-  /// hipDeviceReset; cuDevicePrimaryCtxReset_v2.
+  /// Destroys everything that this process has on a device, and clears a sticky failure. AMD:
+  /// hipDeviceReset. NVIDIA: cuDevicePrimaryCtxReset_v2.
   std::function<hipError_t(int device)> reset_device;
-  /// Gives up what a stream runs and was to run: nobody waits for it any more. Empty where work
-  /// that was started can't be stopped.
+  /// Cancels a stream's current and pending work, for which nothing waits any more. Empty where
+  /// started work can't be stopped.
   std::function<void(hipStream_t stream)> abandon;
-  /// Copies between any two places that hipMalloc or hipHostMalloc gave: hipMemcpyAsync with
-  /// hipMemcpyDefault; cuMemcpyAsync.
+  /// Copies between any two places in memory from hipMalloc or hipHostMalloc. AMD: hipMemcpyAsync
+  /// with hipMemcpyDefault. NVIDIA: cuMemcpyAsync.
   std::function<hipError_t(void* to, const void* from, std::size_t bytes, hipStream_t stream)>
       copy_async;
-  /// Allows a kernel more dynamic shared memory than every kernel may have: cuFuncSetAttribute.
-  /// Empty where nothing needs to be allowed.
+  /// Allows a kernel more dynamic shared memory than the default limit. NVIDIA: cuFuncSetAttribute.
+  /// Empty where no permission is needed.
   std::function<hipError_t(hipFunction_t function, int bytes)> allow_dynamic_shared;
   std::function<std::string(hipError_t error)> error_name;    ///< "hipErrorIllegalAddress"
   std::function<std::string(hipError_t error)> error_string;  ///< "an illegal memory access …"
-  /// The last of `extra`: HIP_LAUNCH_PARAM_END is 3, CU_LAUNCH_PARAM_END 0.
+  /// The value that ends `extra`: HIP_LAUNCH_PARAM_END is 3, CU_LAUNCH_PARAM_END is 0.
   void* launch_param_end = nullptr;
 };
 
-/// "hipErrorIllegalAddress (an illegal memory access …)".
+/// Returns text such as "hipErrorIllegalAddress (an illegal memory access …)".
 std::string describe_error(const Functions& hip, hipError_t error);
 
 }  // namespace greta::device::hip

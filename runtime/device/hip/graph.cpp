@@ -10,7 +10,7 @@ namespace greta::device::hip {
 
 namespace {
 
-/// The stream that a graph's work is recorded in.
+/// The stream into which a graph's work is recorded.
 class GraphRecorder final : public Recorder {
  public:
   explicit GraphRecorder(const std::shared_ptr<Context>& context) : Recorder(context) {}
@@ -21,7 +21,7 @@ class GraphRecorder final : public Recorder {
   Result<void> submit() override { return refuse("work is submitted"); }
   Result<void> synchronize(Deadline) override { return refuse("work is waited for"); }
 
-  /// The work as an executable graph; nullptr for none.
+  /// Returns the work as an executable graph, or nullptr if there is none.
   std::shared_ptr<const GraphHandle> finish() {
     if (commands_.list.empty()) return nullptr;
     const Functions& hip = context_->functions();

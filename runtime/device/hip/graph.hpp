@@ -9,7 +9,7 @@ namespace greta::device::hip {
 
 class HipGraph final : public Graph {
  public:
-  /// `handle` is nullptr for a graph of nothing.
+  /// `handle` is nullptr for an empty graph.
   HipGraph(std::shared_ptr<const Context> context, std::shared_ptr<const GraphHandle> handle)
       : context_(std::move(context)), handle_(std::move(handle)) {}
 
@@ -21,7 +21,8 @@ class HipGraph final : public Graph {
   std::shared_ptr<const GraphHandle> handle_;
 };
 
-/// Makes a graph of what `record_work` records. Throws Refusal, also with its failure.
+/// Creates a graph of the work that `record_work` records. Throws Refusal, also if `record_work`
+/// fails.
 std::unique_ptr<HipGraph> record_graph(const std::shared_ptr<Context>& context,
                                        const std::function<Result<void>(Stream&)>& record_work);
 

@@ -19,7 +19,7 @@ struct PlatformEntry {
 
 using MadeCompiler = Result<std::unique_ptr<Compiler>>;
 
-/// A device that was found, and what compiles for it unless somebody wants another.
+/// A device that was found, and the compiler for it unless the caller chooses another.
 struct FoundCard {
   std::shared_ptr<Card> card;
   std::shared_ptr<const MadeCompiler> compiler;
@@ -103,7 +103,7 @@ class HipBackend final : public Backend {
   std::mutex mutex_;
   bool searched_ = false;
   std::vector<FoundCard> cards_;
-  std::vector<std::string> missing_;  ///< platforms that are not there, and why
+  std::vector<std::string> missing_;  ///< absent platforms, and why
 };
 
 }  // namespace

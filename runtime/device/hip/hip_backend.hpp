@@ -7,9 +7,10 @@
 
 namespace greta::device::hip {
 
-/// The backend "hip": AMD's devices, then NVIDIA's. It looks for libraries when it is first asked.
+/// Creates the backend "hip": AMD's devices, followed by NVIDIA's. It looks for libraries on first
+/// use.
 std::unique_ptr<Backend> create_backend(const Libraries& libraries = {});
-/// The backend "hip-host": devices that this project imitates on the CPU.
+/// Creates the backend "hip-host": devices that GRETA imitates on the CPU.
 std::unique_ptr<Backend> create_host_backend();
 
 }  // namespace greta::device::hip

@@ -11,7 +11,7 @@ namespace greta::device::hip {
 
 class HipDevice final : public Device {
  public:
-  /// `compiler` may be the reason why there is none: then compile() fails with it.
+  /// `compiler` may be a Failure, which compile() then returns.
   HipDevice(std::shared_ptr<Context> context, Result<std::unique_ptr<Compiler>> compiler,
             std::filesystem::path cache_directory);
 
@@ -31,9 +31,9 @@ class HipDevice final : public Device {
   Result<double> elapsed_us(const Event& start, const Event& stop) override;
 
  private:
-  /// The staging buffer of uploads and downloads.
+  /// Returns the staging buffer of uploads and downloads.
   HipBuffer& staging();
-  /// Copies on the device, and waits.
+  /// Copies on the device and waits for the copy.
   Result<void> transfer(Buffer& to, std::size_t to_offset, const Buffer& from,
                         std::size_t from_offset, std::size_t bytes);
 

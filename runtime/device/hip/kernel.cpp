@@ -27,7 +27,7 @@ std::uint32_t attribute(const Context& context, hipFunction_t function, int numb
 
 bool is_about_the_image(hipError_t error) {
   return error == hipErrorInvalidImage || error == hipErrorNoBinaryForGpu ||
-         error == hipErrorInvalidKernelFile || error == 222;  // PTX of a newer compiler
+         error == hipErrorInvalidKernelFile || error == 222;  // PTX from a newer compiler
 }
 
 /// Loads a code object and finds the kernel in it.
@@ -56,7 +56,8 @@ std::shared_ptr<Function> find_function(const std::shared_ptr<Context>& context,
   return function;
 }
 
-/// What the code object says of the kernel, before a driver relies on it.
+/// Reads the kernel's statistics from the code object. This also validates it before a driver uses
+/// it.
 KernelStatistics read_statistics(const Context& context, const KernelSource& source,
                                  std::span<const std::byte> code_object) {
   if (code_object.empty()) refuse(source, "an empty code object");
@@ -67,7 +68,7 @@ KernelStatistics read_statistics(const Context& context, const KernelSource& sou
   return *statistics;
 }
 
-/// Fills in what only the driver says, and what the launch gives.
+/// Adds the values that only the driver reports, and the dynamic shared memory of the launch.
 void complete_statistics(KernelStatistics& statistics, const Context& context,
                          const Function& function) {
   if (!context.platform().read_statistics) {
@@ -80,7 +81,7 @@ void complete_statistics(KernelStatistics& statistics, const Context& context,
   statistics.shared_memory_bytes += function.dynamic_shared_bytes;
 }
 
-/// Holds what the kernel needs against what the device has and the source promised.
+/// Compares the kernel's requirements with the device's limits and the source's declarations.
 void check_resources(const Context& context, const KernelSource& source, const Function& function,
                      const KernelStatistics& needs, std::optional<std::uint32_t> argument_bytes) {
   if (argument_bytes && *argument_bytes > source.argument_bytes) {
@@ -134,7 +135,7 @@ std::unique_ptr<HipKernel> compile(const std::shared_ptr<Context>& context, Comp
   const bool from_cache = binary.has_value();
   telemetry::count(from_cache ? "device.cache_hits" : "device.cache_misses");
   if (!from_cache) {
-    const StallWatch compiling(StallWatch::unlimited);  // compilers have a deadline of their own
+    const StallWatch compiling(StallWatch::unlimited);  // compilers have their own deadline
     auto compiled = compiler.compile(source, architecture);
     if (!compiled) throw Refusal(compiled.failure());
     binary = std::move(compiled->binary);

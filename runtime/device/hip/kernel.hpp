@@ -10,7 +10,8 @@
 
 namespace greta::device::hip {
 
-/// A function of a loaded code object, and how it is launched; kept alive by what runs it.
+/// A function of a loaded code object, and its launch parameters. Everything that runs it keeps it
+/// alive.
 struct Function {
   std::vector<std::byte> code_object;
   Handle<hipModule_t, &Functions::hipModuleUnload> owner;
@@ -46,11 +47,11 @@ class HipKernel final : public Kernel {
   KernelStatistics statistics_;
 };
 
-/// Compiles a kernel for the device, or takes it from the cache. Thread-safe. Throws Refusal.
+/// Compiles a kernel for the device, or loads it from the cache. Thread-safe. Throws Refusal.
 std::unique_ptr<HipKernel> compile(const std::shared_ptr<Context>& context, Compiler& compiler,
                                    KernelCache& cache, const KernelSource& source);
 
-/// A kernel from a ready code object. Thread-safe. Throws Refusal.
+/// Creates a kernel from an existing code object. Thread-safe. Throws Refusal.
 std::unique_ptr<HipKernel> load(const std::shared_ptr<Context>& context, const KernelSource& source,
                                 std::span<const std::byte> code_object);
 

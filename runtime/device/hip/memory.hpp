@@ -7,7 +7,7 @@
 
 namespace greta::device::hip {
 
-/// A kind of memory of an open device.
+/// One kind of memory of an open device.
 class MemoryHeap {
  public:
   MemoryHeap(const std::shared_ptr<Context>& context, Memory memory);
@@ -33,7 +33,7 @@ class HipBuffer final : public Buffer {
   std::size_t size() const override { return size_; }
   std::byte* host() const override { return heap_->host_visible() ? pointer_ : nullptr; }
 
-  std::byte* pointer() const { return pointer_; }  ///< as the device sees it
+  std::byte* pointer() const { return pointer_; }  ///< device address
   const Context* context() const { return context_.get(); }
 
  private:
@@ -48,8 +48,8 @@ class HipBuffer final : public Buffer {
 std::unique_ptr<HipBuffer> allocate(const std::shared_ptr<Context>& context,
                                     const std::shared_ptr<MemoryHeap>& heap, std::size_t bytes);
 
-/// The address of byte `offset` of a buffer of this device. Throws `invalid_argument` for another
-/// device's buffer, and when [offset, offset + bytes) is not inside it.
+/// Returns the address of byte `offset` of a buffer. Throws `invalid_argument` for another device's
+/// buffer, and when [offset, offset + bytes) is not inside it.
 std::byte* checked_range(const Context& context, const Buffer& buffer, std::size_t offset,
                          std::size_t bytes);
 

@@ -32,7 +32,7 @@ constexpr AttributeNumbers attributes{.max_threads_per_block = 1,
 constexpr int compute_capability_major = 75;
 constexpr int compute_capability_minor = 76;
 
-/// The CUDA driver: what is called to learn what there is, and the contexts of its devices.
+/// The CUDA driver: functions that query its devices, and their contexts.
 struct Driver {
   DynamicLibrary library;
   Functions functions;
@@ -50,12 +50,12 @@ struct Driver {
   hipError_t (*cuDevicePrimaryCtxRetain)(CUcontext* context, CUdevice device) = nullptr;
   hipError_t (*cuDevicePrimaryCtxReset)(CUdevice device) = nullptr;
   hipError_t (*cuCtxSetCurrent)(CUcontext context) = nullptr;
-  /// Since CUDA 12.4, or none.
+  /// Available since CUDA 12.4; nullptr in older drivers.
   hipError_t (*cuFuncGetParamInfo)(hipFunction_t function, std::size_t index, std::size_t* offset,
                                    std::size_t* bytes) = nullptr;
 
   std::mutex mutex;
-  std::map<int, CUcontext> primary;  ///< of devices that are in use
+  std::map<int, CUcontext> primary;  ///< contexts of devices that are in use
 
   void check(hipError_t error, const char* what) const {
     if (error == hipSuccess) return;
@@ -100,7 +100,7 @@ std::optional<std::uint32_t> Driver::argument_bytes(hipFunction_t function) cons
   return static_cast<std::uint32_t>(end);
 }
 
-/// "CUDA 13.0".
+/// Returns text such as "CUDA 13.0".
 std::string version_text(int version) {
   return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
 }
@@ -136,8 +136,7 @@ void load_functions(const DynamicLibrary& library, Functions& hip) {
   load(hip.hipModuleLaunchKernel, "cuLaunchKernel");
 }
 
-/// Functions that are more than one call here, or of another form. They hold the driver by a plain
-/// pointer: it owns them.
+/// Loads the functions that need several calls of the CUDA driver, or have other arguments there.
 void load_differing(const DynamicLibrary& library, Driver* driver) {
   hipError_t (*copy)(void*, const void*, std::size_t, hipStream_t) = nullptr;
   hipError_t (*set_attribute)(hipFunction_t, int, int) = nullptr;
@@ -215,7 +214,7 @@ ProbedDevice describe(const Driver& driver, int index) {
     driver.check(driver.cuDeviceTotalMem(&bytes, device), "cuDeviceTotalMem");
     info.memory_bytes = info.max_allocation_bytes = bytes;
     describe_gpu(info, attributes, read);
-    info.timestamp_period_ns = 500;  // the resolution that the CUDA driver promises
+    info.timestamp_period_ns = 500;  // the resolution that the CUDA driver guarantees
     probed.usable = true;
   } catch (const std::exception&) {
     probed.reason = current_failure().message;

@@ -10,7 +10,7 @@ namespace greta::device::hip {
 
 namespace {
 
-/// Hands one command to a stream.
+/// Issues one command to a stream.
 struct Issue {
   const Context& context;
   hipStream_t stream;
@@ -91,7 +91,7 @@ Result<void> Recorder::launch(const Kernel& kernel, Grid grid,
     auto& bytes = commands_.argument_bytes;
     commands_.list.emplace_back(Commands::Launch{function, grid, bytes.size()});
     bytes.insert(bytes.end(), arguments.begin(), arguments.end());
-    bytes.resize((bytes.size() + 15) / 16 * 16);  // each block as aligned as any of its values
+    bytes.resize((bytes.size() + 15) / 16 * 16);  // aligns the next block for any type of value
     telemetry::count("device.launches");
     return {};
   });

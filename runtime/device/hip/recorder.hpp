@@ -13,12 +13,13 @@ namespace greta::device::hip {
 
 using GraphHandle = Handle<hipGraphExec_t, &Functions::hipGraphExecDestroy>;
 
-/// Work that was recorded and not issued yet. Commands keep alive what they use, except buffers.
+/// Work that was recorded but not issued yet. Commands keep alive the objects they use, except
+/// buffers.
 struct Commands {
   struct Launch {
     std::shared_ptr<const Function> function;
     Grid grid{};
-    std::size_t arguments = 0;  ///< where the block begins in argument_bytes
+    std::size_t arguments = 0;  ///< offset of the block in argument_bytes
   };
   struct Copy {
     std::byte* to = nullptr;
@@ -41,13 +42,13 @@ struct Commands {
   std::vector<Command> list;
   std::vector<std::byte> argument_bytes;
 
-  /// Hands command `index` to a stream. Throws Refusal.
+  /// Issues command `index` to a stream. Throws Refusal.
   void issue(const Context& context, std::size_t index, hipStream_t stream);
-  /// Events recorded from command `first` on count as never recorded.
+  /// Marks events recorded by command `first` and later ones as never recorded.
   void forget_events(std::size_t first = 0);
 };
 
-/// What streams and graphs have in common: launches, copies and fills are recorded.
+/// The common part of streams and graphs, which records launches, copies and fills.
 class Recorder : public Stream {
  public:
   Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments) final;

@@ -34,7 +34,8 @@ HipStream::HipStream(std::shared_ptr<Context> context)
 HipStream::~HipStream() {
   discard();
   if (in_flight_.empty()) return;
-  // Work in flight uses what is destroyed next. If it does not end, everything is left to it.
+  // Work in flight uses the objects that are destroyed next. If it does not finish, the device is
+  // marked as lost and the objects are kept.
   static_cast<void>(entered(*context_, [&]() -> Result<void> {
     wait_until_done(context_->options().transfer_deadline);
     return {};
@@ -72,7 +73,7 @@ Result<void> HipStream::wait(const Event& event) {
   return entered(*context_, [&]() -> Result<void> {
     const Recording& known = *checked_event(*context_, event).recording();
     if (known.state != Recording::State::never && known.stream == number_) {
-      return {};  // in order anyway
+      return {};  // a stream runs in order
     }
     if (known.state != Recording::State::submitted) {
       throw Refusal(Status::invalid_argument,
@@ -95,7 +96,8 @@ void HipStream::submit_commands() {
   try {
     for (; issued < batch.list.size(); ++issued) batch.issue(*context_, issued, handle_.get());
   } catch (const Refusal& refusal) {
-    // The rest is not run. The caller may let go of what the first part uses when told so.
+    // The rest is not run. After the failure the caller may release the objects that the issued
+    // part uses, so this waits for it.
     batch.forget_events(issued);
     if (refusal.failure().status != Status::device_lost) {
       wait_until_done(context_->options().transfer_deadline);
@@ -126,9 +128,9 @@ bool HipStream::done() const {
   return true;
 }
 
-// HIP can't wait with a deadline, so this asks, ever less often: the wait is longer than the work
-// by a 64th of it, and by what the system takes to wake a thread. A token's work is waited for
-// before the next one's can be handed over, so that every bit of this is time of a model.
+// HIP can't wait with a deadline, so this polls with increasing intervals. The wait exceeds the
+// work by at most 1/64 of its duration plus the time the system takes to wake a thread. This delay
+// matters: a model waits for each token's work before it submits the next token's.
 void HipStream::wait_until_done(Deadline deadline) {
   using namespace std::chrono_literals;
   using Clock = std::chrono::steady_clock;

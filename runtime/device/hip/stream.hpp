@@ -13,7 +13,7 @@ using StreamHandle = Handle<hipStream_t, &Functions::hipStreamDestroy>;
 /// Creates a stream. Throws Refusal.
 StreamHandle make_stream(const std::shared_ptr<Context>& context);
 
-/// Records commands, and issues them when they are submitted.
+/// Records commands, and issues them to the device when they are submitted.
 class HipStream final : public Recorder {
  public:
   explicit HipStream(std::shared_ptr<Context> context);
@@ -29,9 +29,9 @@ class HipStream final : public Recorder {
 
  private:
   void submit_commands();
-  /// Waits until the device has done everything. Throws `timeout`.
+  /// Waits until all submitted work has finished. Throws `timeout`.
   void wait_until_done(Deadline deadline);
-  /// Whether the device has done everything. Throws Refusal.
+  /// Whether all submitted work has finished. Throws Refusal.
   bool done() const;
 
   StreamHandle handle_;

@@ -41,7 +41,7 @@ void Context::submit(const VkSubmitInfo2& batch) {
   try {
     check(vk_.vkQueueSubmit2(queue_, 1, &batch, VK_NULL_HANDLE), "vkQueueSubmit2");
   } catch (const Refusal& refusal) {
-    // Whatever the reason, what was recorded is gone, and later work would run without it.
+    // Whatever the reason, the recorded work is lost, and later work would run without it.
     throw Refusal(Status::device_lost, refusal.failure().message);
   }
 }

@@ -31,8 +31,8 @@ class Context {
   /// Submits to the queue; thread-safe.
   void submit(const VkSubmitInfo2& batch);
 
-  /// True once a deadline has passed or the driver has lost the device: nothing of it may be used
-  /// or destroyed any more, as the hardware may be busy with it forever.
+  /// Returns true once a deadline has passed or the driver has lost the device. From then on none
+  /// of its objects may be used or destroyed, because the hardware may use them forever.
   bool lost() const { return lost_.load(std::memory_order_relaxed); }
   void mark_lost();
 
@@ -85,7 +85,7 @@ class Handle {
   Type handle_ = VK_NULL_HANDLE;
 };
 
-/// Calls `create`, one of the device's vkCreate functions, and owns what it makes.
+/// Calls `create`, one of the device's vkCreate functions, and returns an owner of the new object.
 template <typename Owner, auto create, typename Info>
 Owner make(const std::shared_ptr<Context>& context, const Info& info, const char* what) {
   auto handle = decltype(std::declval<Owner>().get()){VK_NULL_HANDLE};
@@ -93,7 +93,7 @@ Owner make(const std::shared_ptr<Context>& context, const Info& info, const char
   return Owner(context, handle);
 }
 
-/// As guarded(), for what a device that only compiles can't do.
+/// Does the same as guarded(), for calls that a compile-only device can't execute.
 template <typename Body>
 auto executing(Context& context, Body&& body) -> decltype(body()) {
   return guarded(context, [&]() -> decltype(body()) {

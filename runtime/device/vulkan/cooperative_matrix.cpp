@@ -6,8 +6,9 @@ namespace greta::device::vulkan {
 
 namespace {
 
-/// What the device lists. The function must come from the device's own instance, and only when it
-/// has the extension: else the loader gives one that can't be called.
+/// Returns the properties that the device lists. The function must come from the device's own
+/// instance and may be called only if the device has the extension. Otherwise the loader returns a
+/// function that can't be called.
 template <typename Properties, typename Function>
 std::vector<Properties> list(VkInstance instance, VkPhysicalDevice device, VkStructureType type,
                              const char* name) {

@@ -8,8 +8,8 @@
 #include "runtime/device/device_info.hpp"
 #include "runtime/device/vulkan/vulkan.hpp"
 
-// What older headers of Vulkan lack (Debian 12 has 1.3.239): the parts that GRETA uses. Source: the
-// Vulkan specification's registry, vk.xml.
+// Definitions that older Vulkan headers lack (Debian 12 has 1.3.239), limited to those that GRETA
+// uses. Source: the Vulkan specification's registry, vk.xml.
 #ifndef VK_KHR_cooperative_matrix
 #define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
 constexpr auto VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR =
@@ -54,19 +54,20 @@ struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
 
 namespace greta::device::vulkan {
 
-/// The extension through which kernels reach a device's matrix cores.
+/// The extension that gives kernels access to a device's matrix cores.
 enum class CooperativeMatrix { none, nv, khr };
 
-/// The macro that tells kernels which one it is (common/cooperative_matrix.glsl); empty for none.
+/// Returns the macro that tells kernels which extension is used (common/cooperative_matrix.glsl).
+/// It is empty for `none`.
 std::string matrix_macro(CooperativeMatrix extension);
 
-/// The products of a subgroup with f32 sums among those that a device lists: of f16, and of bf16
-/// where `bf16`.
+/// Returns the usable ones of the operations that a device lists: those of subgroup scope with f32
+/// accumulators, and with f16 inputs, or bf16 inputs if `bf16` is set.
 std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropertiesNV>& listed);
 std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropertiesKHR>& listed,
                                     bool bf16);
 
-/// The same for a device and its extension. Throws Refusal.
+/// Does the same for a device and its extension. Throws Refusal.
 std::vector<MatrixOperation> matrix_operations(VkInstance instance, VkPhysicalDevice device,
                                                CooperativeMatrix extension, bool bf16);
 

@@ -59,7 +59,7 @@ std::shared_ptr<const QueryAllocator::Query> QueryAllocator::acquire() {
   const Query query = free_.back();
   auto owned = std::shared_ptr<const Query>(
       new Query(query), [self = shared_from_this()](const Query* released) {
-        self->free_.push_back(*released);  // there is room for every query: can't throw
+        self->free_.push_back(*released);  // can't throw: space is reserved
         delete released;
       });
   free_.pop_back();
@@ -81,7 +81,7 @@ std::uint64_t VulkanEvent::ticks() const {
   if (!recording_->submitted()) {
     throw Refusal(Status::invalid_argument, "the event was not recorded and submitted");
   }
-  // Asked for a result that is not there yet, lavapipe waits for the whole device.
+  // lavapipe waits for the whole device when a result that is not available yet is read.
   if (recording_->timeline->completed() < recording_->value) {
     throw Refusal(Status::invalid_argument, "the event has not been reached yet");
   }

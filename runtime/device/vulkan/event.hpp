@@ -8,18 +8,18 @@
 
 namespace greta::device::vulkan {
 
-/// A timeline semaphore: a stream signals one more than before with each submission.
+/// A timeline semaphore. With each submission, a stream signals the next higher value.
 class Timeline {
  public:
   explicit Timeline(const std::shared_ptr<Context>& context);
 
   VkSemaphore handle() const { return semaphore_.get(); }
   std::uint64_t submitted() const { return submitted_; }
-  /// The value that the next submission signals.
+  /// Returns the value that the next submission signals.
   std::uint64_t next() const { return submitted_ + 1; }
   void advance() { ++submitted_; }
   std::uint64_t completed() const;
-  /// Waits for a value. Throws `timeout`.
+  /// Waits until the semaphore reaches a value. Throws `timeout`.
   void wait(std::uint64_t value, Deadline deadline) const;
 
  private:
@@ -28,7 +28,7 @@ class Timeline {
   std::uint64_t submitted_ = 0;
 };
 
-/// Timestamp queries, handed out one by one from pools of many.
+/// Hands out timestamp queries, which are allocated in pools.
 class QueryAllocator : public std::enable_shared_from_this<QueryAllocator> {
  public:
   struct Query {
@@ -37,7 +37,7 @@ class QueryAllocator : public std::enable_shared_from_this<QueryAllocator> {
   };
 
   explicit QueryAllocator(std::shared_ptr<Context> context) : context_(std::move(context)) {}
-  /// The query returns to the allocator with its last owner.
+  /// Returns a query. It goes back to the allocator when its last owner releases it.
   std::shared_ptr<const Query> acquire();
 
  private:
@@ -48,12 +48,12 @@ class QueryAllocator : public std::enable_shared_from_this<QueryAllocator> {
   std::vector<Query> free_;
 };
 
-/// Where an event was last recorded. Its submission holds it too: to keep the query, and to take
-/// the recording back when it is discarded.
+/// The place where an event was last recorded. The submission holds it as well, to keep the query
+/// alive and to reset the recording when the submission is discarded.
 struct Recording {
   std::shared_ptr<const QueryAllocator::Query> query;
-  std::shared_ptr<Timeline> timeline;  ///< none before the event was recorded
-  std::uint64_t value = 0;             ///< of the timeline when the event has been reached
+  std::shared_ptr<Timeline> timeline;  ///< null until the event is recorded
+  std::uint64_t value = 0;             ///< timeline value that marks the event as reached
 
   bool submitted() const { return timeline && timeline->submitted() >= value; }
 };
@@ -67,9 +67,11 @@ class VulkanEvent final : public Event {
   const Context* context() const { return context_.get(); }
   const std::shared_ptr<Recording>& recording() const { return recording_; }
 
-  /// Readies the event for being recorded into the next submission of `timeline`.
+  /// Prepares the event for being recorded in the next submission of `timeline`. Throws
+  /// `invalid_argument` if an earlier recording has not completed.
   void restart(std::shared_ptr<Timeline> timeline);
-  /// The device's clock at the event, in ticks.
+  /// Returns the device's clock at the event, in ticks. Throws `invalid_argument` if the event has
+  /// not been reached.
   std::uint64_t ticks() const;
 
  private:
@@ -77,7 +79,7 @@ class VulkanEvent final : public Event {
   std::shared_ptr<Recording> recording_;
 };
 
-/// The event as one of this device. Throws `invalid_argument` for another device's event.
+/// Returns the event as a VulkanEvent. Throws `invalid_argument` for another device's event.
 const VulkanEvent& checked_event(const Context& context, const Event& event);
 
 }  // namespace greta::device::vulkan

@@ -29,8 +29,8 @@ double number(const Statistic& statistic) {
   }
 }
 
-/// The first statistic whose name starts with one of `names`, which differ between drivers; 0 when
-/// there is none.
+/// Returns the first statistic whose name starts with one of `names`, which differ between drivers,
+/// or 0 if there is none.
 double find(const std::vector<Statistic>& statistics,
             std::initializer_list<std::string_view> names) {
   for (const auto& statistic : statistics) {
@@ -57,7 +57,7 @@ KernelStatistics read_statistics(const Context& context, VkPipeline pipeline) {
   const auto whole = [&](std::initializer_list<std::string_view> names) {
     return static_cast<std::uint32_t>(std::max(0.0, find(all, names)));
   };
-  // The first name is RADV's; then NVIDIA's, then that of Mesa's driver for Intel.
+  // The names are those of RADV, then of NVIDIA, then of Mesa's driver for Intel.
   KernelStatistics result;
   result.registers = whole({"VGPRs", "Register Count", "Max live registers"});
   result.scalar_registers = whole({"SGPRs"});
@@ -81,7 +81,7 @@ Result<std::string> read_listing(const Context& context, VkPipeline pipeline) {
   std::vector<Representation> all(
       count, {.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR});
   check(read(context.handle(), &which, &count, all.data()), call);
-  // Drivers list them in the order of compiling: what the machine runs comes last.
+  // Drivers list the representations in the order of compilation; the machine code comes last.
   const auto last = std::find_if(all.rbegin(), all.rend(), [](const Representation& form) {
     return form.isText != VK_FALSE && form.dataSize > 1;
   });

@@ -6,13 +6,14 @@
 
 namespace greta::device::vulkan {
 
-/// What the driver says about a pipeline's code (VK_KHR_pipeline_executable_properties). The
-/// pipeline was made with VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR. Throws Refusal.
+/// Returns what the driver reports about a pipeline's code (VK_KHR_pipeline_executable_properties).
+/// The pipeline must have been created with VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR. Throws
+/// Refusal.
 KernelStatistics read_statistics(const Context& context, VkPipeline pipeline);
 
-/// The machine code of a pipeline as text. The pipeline was made with
+/// Returns a pipeline's machine code as text. The pipeline must have been created with
 /// VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR. Fails with `unavailable` where the
-/// driver gives none. Throws Refusal.
+/// driver provides none. Throws Refusal.
 Result<std::string> read_listing(const Context& context, VkPipeline pipeline);
 
 }  // namespace greta::device::vulkan

@@ -8,14 +8,14 @@ namespace greta::device::vulkan {
 
 namespace {
 
-/// Copies the listed members; all others stay off.
+/// Copies the listed members. All others stay off.
 template <typename Structure>
 void keep(Structure& to, const Structure& from,
           std::initializer_list<VkBool32 Structure::*> members) {
   for (const auto member : members) to.*member = from.*member;
 }
 
-/// The features of a device, as one chain; structures of absent extensions are left out.
+/// The features of a device, as one chain. Structures of absent extensions are left out.
 struct Query {
   VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
@@ -99,7 +99,7 @@ Features::Features(VkPhysicalDevice device, const std::set<std::string>& extensi
 }
 
 void Features::enable_matrices(bool nv, bool khr, bool bf16) {
-  // glslang gives modules with cooperative matrices Vulkan's memory model.
+  // glslang declares Vulkan's memory model in modules with cooperative matrices.
   if (v12_.vulkanMemoryModel == VK_FALSE || v12_.vulkanMemoryModelDeviceScope == VK_FALSE ||
       v12_.shaderFloat16 == VK_FALSE) {
     return;

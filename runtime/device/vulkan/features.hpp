@@ -8,19 +8,19 @@
 
 namespace greta::device::vulkan {
 
-/// The features of a device that GRETA uses, as the chain of structures that Vulkan wants.
+/// The features of a device that GRETA uses, as the chain of structures that Vulkan expects.
 class Features {
  public:
-  /// What the device has of the features GRETA knows.
+  /// Queries which of the features that GRETA uses the device supports.
   Features(VkPhysicalDevice device, const std::set<std::string>& extensions);
   Features(const Features&) = delete;
   Features& operator=(const Features&) = delete;
 
-  /// Names of features that GRETA can't do without and the device lacks, or an empty string.
+  /// Returns the names of required features that the device lacks, or an empty string.
   std::string missing() const;
-  /// The chain for VkDeviceCreateInfo::pNext.
+  /// Returns the chain for VkDeviceCreateInfo::pNext.
   const VkPhysicalDeviceFeatures2* chain() const { return &core_; }
-  /// Extensions to enable along with the chain.
+  /// Returns the extensions that must be enabled along with the chain.
   const std::vector<const char*>& extensions() const { return extensions_; }
 
   bool f16_arithmetic() const { return v12_.shaderFloat16 != VK_FALSE; }
@@ -35,7 +35,7 @@ class Features {
   /// Adds an extension's structure to the chain.
   template <typename Structure>
   void enable(const char* extension, Structure& structure);
-  /// One extension for cooperative matrices, of those that the device has.
+  /// Enables one of the device's extensions for cooperative matrices, if it has any.
   void enable_matrices(bool nv, bool khr, bool bf16);
 
   VkPhysicalDeviceFeatures2 core_{};

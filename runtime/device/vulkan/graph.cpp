@@ -8,7 +8,7 @@ namespace greta::device::vulkan {
 
 namespace {
 
-/// The stream that a graph's work is recorded in.
+/// The stream into which a graph's work is recorded.
 class GraphRecorder final : public Recorder {
  public:
   explicit GraphRecorder(const std::shared_ptr<Context>& context)

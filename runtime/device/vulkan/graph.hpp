@@ -10,18 +10,19 @@
 
 namespace greta::device::vulkan {
 
-/// A graph's work in two primary command buffers, which are submitted as they are: one that must
-/// not be in flight twice, which drivers may run with less ado, and one that may. Streams hold this
-/// while a run is in flight.
+/// A graph's work, recorded in two primary command buffers that are submitted unchanged. The first
+/// must not be in flight twice, which some drivers run with less overhead; the second may be.
+/// Streams hold this object while a replay is in flight.
 class GraphCommands {
  public:
   explicit GraphCommands(const std::shared_ptr<Context>& context);
 
   std::span<const VkCommandBuffer> all() const { return all_; }
-  /// What is submitted where none of it is in flight, and what otherwise.
+  /// The command buffer to submit while no replay of the graph is in flight, and the one to submit
+  /// otherwise.
   VkCommandBuffer alone() const { return all_[0]; }
   VkCommandBuffer overlapping() const { return all_[1]; }
-  /// Holds an object for as long as the commands exist.
+  /// Keeps an object alive as long as the command buffers exist.
   void keep(std::shared_ptr<const void> object) { kept_.push_back(std::move(object)); }
   void release() { kept_.clear(); }
 
@@ -38,7 +39,8 @@ class VulkanGraph final : public Graph {
 
   const Context* context() const { return context_; }
   const std::shared_ptr<const GraphCommands>& commands() const { return commands_; }
-  /// What a stream submits next. Any other owner of the commands is a run in flight.
+  /// Returns the command buffer that a stream submits next. Any other owner of the commands is a
+  /// replay in flight.
   VkCommandBuffer next() const {
     return commands_.use_count() == 1 ? commands_->alone() : commands_->overlapping();
   }
@@ -48,7 +50,8 @@ class VulkanGraph final : public Graph {
   std::shared_ptr<const GraphCommands> commands_;
 };
 
-/// Makes a graph of what `record_work` records. Throws Refusal, also with its failure.
+/// Creates a graph of the work that `record_work` records. Throws Refusal, also if `record_work`
+/// fails.
 std::unique_ptr<VulkanGraph> record_graph(const std::shared_ptr<Context>& context,
                                           const std::function<Result<void>(Stream&)>& record_work);
 

@@ -16,16 +16,16 @@ class Instance : public std::enable_shared_from_this<Instance> {
  public:
   using MessageHandler = std::function<void(std::string_view)>;
 
-  /// With validation, `on_message` gets each message of the validation layer. Throws `unavailable`
-  /// when there is no loader, or no validation layer.
+  /// Creates the instance. With validation, `on_message` receives each message of the validation
+  /// layer. Throws `unavailable` when there is no loader, or no validation layer.
   explicit Instance(bool validation = false, MessageHandler on_message = {});
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
   const std::vector<PhysicalDevice>& devices() const { return devices_; }
 
-  /// A device of this instance was lost. As the driver may be busy with it forever, the instance is
-  /// kept until the process ends; its messages go nowhere from now on.
+  /// Handles the loss of one of this instance's devices. As the driver may use it forever, the
+  /// instance is kept until the process ends. Later messages are dropped.
   void abandon();
   bool abandoned() const { return abandoned_; }
 

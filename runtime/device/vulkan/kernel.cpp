@@ -22,10 +22,10 @@ namespace {
 using ModuleHandle = Handle<VkShaderModule, &VolkDeviceTable::vkDestroyShaderModule>;
 using CacheHandle = Handle<VkPipelineCache, &VolkDeviceTable::vkDestroyPipelineCache>;
 
-/// What the disk cache keeps of a kernel.
+/// The part of a kernel that the disk cache stores.
 struct Binary {
   Spirv spirv;
-  std::vector<std::byte> driver_data;  ///< the driver's own cache of the pipeline
+  std::vector<std::byte> driver_data;  ///< content of the driver's pipeline cache
 };
 
 std::vector<std::byte> pack(const Spirv& spirv, const std::vector<std::byte>& driver_data) {
@@ -56,7 +56,7 @@ std::optional<Binary> unpack(const std::vector<std::byte>& packed) {
   throw Refusal(Status::compile, fmt::format("{}: {}", source.name, why));
 }
 
-/// Holds what the kernel needs against what the device has and the source promised.
+/// Compares the kernel's requirements with the device's limits and the source's declarations.
 void check_resources(const PhysicalDevice& device, const KernelSource& source,
                      const SpirvInfo& needs) {
   const DeviceInfo& info = device.info;
@@ -82,8 +82,9 @@ void check_resources(const PhysicalDevice& device, const KernelSource& source,
   }
 }
 
-/// Makes a pipeline; `driver_data` goes in and comes out as the driver's cache has it. With
-/// `listing` the driver compiles anew and keeps what it made.
+/// Creates a pipeline. `driver_data` is the initial content of the driver's pipeline cache and
+/// receives its final content. With `listing` the driver compiles again and keeps a listing of the
+/// machine code.
 std::shared_ptr<const Pipeline> build(const std::shared_ptr<Context>& context,
                                       const Translation& translation,
                                       std::vector<std::byte>& driver_data, bool listing) {
@@ -124,7 +125,8 @@ std::shared_ptr<const Pipeline> build(const std::shared_ptr<Context>& context,
                 .module = module.get(),
                 .pName = "main"},
       .layout = built->layout.get()};
-  // Vulkan allows full subgroups to be required only where the first dimension holds whole ones.
+  // Vulkan allows full subgroups to be required only if the first dimension is a multiple of the
+  // subgroup size.
   if (subgroup != 0 && source.block[0] % subgroup == 0 && context->physical().full_subgroups) {
     create.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
   }
@@ -163,7 +165,7 @@ KernelStatistics statistics_of(const Context& context, const Pipeline& pipeline,
   return statistics;
 }
 
-/// The kernel of a translation; `driver_data` as build() takes it.
+/// Creates the kernel of a translation. `driver_data` is passed to build().
 std::unique_ptr<VulkanKernel> make_kernel(const std::shared_ptr<Context>& context, std::string key,
                                           bool from_cache, Translation translation,
                                           std::vector<std::byte>& driver_data) {
@@ -171,17 +173,18 @@ std::unique_ptr<VulkanKernel> make_kernel(const std::shared_ptr<Context>& contex
   const SpirvInfo needs = inspect(translation.spirv);
   check_resources(device, translation.source, needs);
   translation.source.text.clear();
-  // Drivers compile anew for a listing, which they need not do where kernels are run.
+  // Drivers compile again for a listing, which is not worth the time on devices that run kernels.
   const auto pipeline = build(context, translation, driver_data, device.compile_only);
   auto kernel =
       std::make_unique<VulkanKernel>(context, std::move(key), from_cache, std::move(translation),
                                      pipeline, statistics_of(*context, *pipeline, needs));
-  // Lavapipe generates code when a kernel is first launched, be it over an empty grid.
+  // Lavapipe generates code at a kernel's first launch, even if the grid is empty.
   if (device.info.is_cpu()) VulkanStream(context).finish_compiling(*kernel);
   return kernel;
 }
 
-/// A code object as a module. What is none would be the driver's to crash on.
+/// Reads a code object as a SPIR-V module. It is validated because drivers may crash on an invalid
+/// one.
 Spirv read_module(const KernelSource& source, std::span<const std::byte> code_object) {
   Spirv spirv(code_object.size() / sizeof(std::uint32_t));
   std::memcpy(spirv.data(), code_object.data(), spirv.size() * sizeof(std::uint32_t));

@@ -11,16 +11,16 @@
 
 namespace greta::device::vulkan {
 
-/// A compute pipeline and its layout; kept alive by the submissions that run it.
+/// A compute pipeline and its layout. Submissions that run it keep it alive.
 struct Pipeline {
   Handle<VkPipelineLayout, &VolkDeviceTable::vkDestroyPipelineLayout> layout;
   Handle<VkPipeline, &VolkDeviceTable::vkDestroyPipeline> pipeline;
-  std::uint32_t argument_bytes = 0;  ///< as the kernel declares them
-  std::uint32_t push_bytes = 0;      ///< the same, rounded up to Vulkan's unit of 4
-  bool has_listing = false;          ///< the driver kept it
+  std::uint32_t argument_bytes = 0;  ///< as declared by the kernel
+  std::uint32_t push_bytes = 0;      ///< argument_bytes rounded up to Vulkan's unit of 4
+  bool has_listing = false;          ///< whether the driver kept a listing
 };
 
-/// What a pipeline is made of: a kernel's source without its text, which became SPIR-V.
+/// The input of a pipeline: a kernel's source without its text, which has been compiled to SPIR-V.
 struct Translation {
   KernelSource source;
   Spirv spirv;
@@ -56,14 +56,14 @@ class VulkanKernel final : public Kernel {
   KernelStatistics statistics_;
 };
 
-/// Tells a kernel's text by an option which cooperative matrices the device has.
+/// Adds an option that tells a kernel's text which cooperative matrices the device has.
 void add_matrix_macro(const PhysicalDevice& device, KernelSource& source);
 
-/// Compiles a kernel for the device, or takes it from the cache. Thread-safe. Throws Refusal.
+/// Compiles a kernel for the device, or loads it from the cache. Thread-safe. Throws Refusal.
 std::unique_ptr<VulkanKernel> compile(const std::shared_ptr<Context>& context, KernelCache& cache,
                                       KernelSource source);
 
-/// A kernel from SPIR-V that was compiled elsewhere. Throws Refusal.
+/// Creates a kernel from SPIR-V that was compiled elsewhere. Throws Refusal.
 std::unique_ptr<VulkanKernel> load(const std::shared_ptr<Context>& context,
                                    const KernelSource& source,
                                    std::span<const std::byte> code_object);

@@ -15,7 +15,7 @@ namespace {
 
 using Words = std::span<const std::uint32_t>;
 
-// What glslang's header of release 12 lacks.
+// Values that the SPIR-V header of glslang 12 lacks.
 enum Khr : std::uint32_t {
   op_type_matrix = 4456,
   op_load = 4457,
@@ -34,14 +34,14 @@ enum Khr : std::uint32_t {
 };
 
 constexpr std::size_t header_words = 5;
-constexpr std::size_t bound_at = 3;  // in the header: all ids are smaller
+constexpr std::size_t bound_at = 3;  // index in the header; all ids are smaller than this word
 constexpr std::string_view nv_extension = "SPV_NV_cooperative_matrix";
 
 std::string_view text_of(Words words) {
-  return reinterpret_cast<const char*>(words.data());  // ends with a zero
+  return reinterpret_cast<const char*>(words.data());  // the string is zero-terminated
 }
 
-/// Reads a module's instructions in order and writes those of the other.
+/// Reads a module's instructions in order and writes those of the converted module.
 class Translation {
  public:
   explicit Translation(const std::vector<std::uint32_t>& spirv)
@@ -80,7 +80,7 @@ class Translation {
 
   std::uint32_t new_id() { return out_[bound_at]++; }
 
-  /// Sets written_ where something takes an instruction's place.
+  /// Sets written_ if the instruction is replaced or dropped.
   Result<void> translate(spv::Op op, Words w) {
     written_ = false;
     switch (op) {
@@ -92,7 +92,7 @@ class Translation {
         return {};
       case spv::OpDecorate:
         if (w[1] == spv::DecorationSpecId) roles_[w[0]] = MatrixRole{w[2]};
-        written_ = w[1] == spv::DecorationSpecId;  // none is left
+        written_ = w[1] == spv::DecorationSpecId;  // no SpecId remains
         return {};
       case spv::OpTypeInt:
         if (w[1] == 32 && w[2] == 0) write_constants(w);
@@ -132,8 +132,8 @@ class Translation {
     }
   }
 
-  /// Roles are decorations, which come after capabilities and extensions: the module is searched
-  /// ahead.
+  /// Searches the module ahead, because roles are decorations, which come after capabilities and
+  /// extensions.
   bool find_bf16() const {
     for (std::size_t at = header_words; at < in_.size() && in_[at] >> 16U != 0;
          at += in_[at] >> 16U) {
@@ -156,7 +156,7 @@ class Translation {
     if (has_bf16_) write_extension("SPV_KHR_bfloat16");
   }
 
-  /// The type of unsigned numbers, and the ones that instructions name.
+  /// Writes the type of unsigned integers and the constants that the instructions use.
   void write_constants(Words u32) {
     write(spv::OpTypeInt, {u32.begin(), u32.end()});
     for (std::uint32_t value = 0; value < constants_.size(); ++value) {
@@ -204,10 +204,10 @@ class Translation {
   const bool has_bf16_ = find_bf16();
   std::vector<std::uint32_t> out_;
   bool written_ = false;
-  std::uint32_t f32_ = 0, f16_ = 0, bf16_ = 0;      // types
-  std::array<std::uint32_t, 3> constants_{};        // the numbers 0, 1 and 2
-  std::map<std::uint32_t, MatrixRole> roles_;       // of constants
-  std::map<std::uint32_t, std::uint32_t> layouts_;  // what a boolean says
+  std::uint32_t f32_ = 0, f16_ = 0, bf16_ = 0;      // ids of types
+  std::array<std::uint32_t, 3> constants_{};        // ids of the constants 0, 1 and 2
+  std::map<std::uint32_t, MatrixRole> roles_;       // by id of the constant
+  std::map<std::uint32_t, std::uint32_t> layouts_;  // layouts by id of the boolean constant
 };
 
 }  // namespace

@@ -19,16 +19,16 @@ constexpr std::uint64_t alignment = 256;
 constexpr VkMemoryPropertyFlags visible =
     VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 
-/// One VkDeviceMemory with one VkBuffer over all of it.
+/// One VkDeviceMemory with one VkBuffer that covers all of it.
 struct Chunk final : MemoryChunk {
   MemoryHandle memory;
   BufferHandle buffer;     // destroyed before its memory
-  std::uint64_t bias = 0;  ///< bytes skipped, so that the first address is aligned
+  std::uint64_t bias = 0;  ///< bytes skipped to align the first address
   std::uint64_t address = 0;
   std::byte* host = nullptr;
 };
 
-/// The first type that has all of `wanted` and none of `unwanted`.
+/// Returns the first memory type that has all of `wanted` and none of `unwanted`.
 std::optional<std::uint32_t> find_type(const VkPhysicalDeviceMemoryProperties& memory,
                                        VkMemoryPropertyFlags wanted,
                                        VkMemoryPropertyFlags unwanted) {
@@ -42,7 +42,8 @@ std::optional<std::uint32_t> find_type(const VkPhysicalDeviceMemoryProperties& m
   return std::nullopt;
 }
 
-/// The memory type for a kind of memory, from the best to the merely possible.
+/// Returns the best available memory type for a kind of memory. The choices are ordered from best
+/// to worst.
 std::uint32_t choose_type(const PhysicalDevice& device, Memory memory) {
   constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   constexpr VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
@@ -75,7 +76,8 @@ class ChunkSource final : public MemorySource {
   Result<std::unique_ptr<MemoryChunk>> allocate(std::uint64_t bytes) override {
     return guarded(*context_, [&]() -> Result<std::unique_ptr<MemoryChunk>> {
       auto chunk = create(bytes);
-      // A driver may align less than GRETA promises; then there must be room to skip to a boundary.
+      // A driver may align less than GRETA promises. In that case the chunk needs room to skip to a
+      // boundary.
       if (chunk->bias != 0) chunk = create(bytes + alignment);
       return std::unique_ptr<MemoryChunk>(std::move(chunk));
     });

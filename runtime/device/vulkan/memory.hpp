@@ -7,14 +7,14 @@
 
 namespace greta::device::vulkan {
 
-/// A kind of memory of an open device: the pool, and how it is reached from the host.
+/// One kind of memory of an open device: its pool, and how the host accesses it.
 class MemoryHeap {
  public:
   MemoryHeap(const std::shared_ptr<Context>& context, Memory memory);
 
   MemoryPool& pool() { return pool_; }
   const MemoryPool& pool() const { return pool_; }
-  /// True when this memory is mapped, and the host reads it at full speed.
+  /// Whether this memory is mapped and cached, so that the host reads it at full speed.
   bool host_cached() const { return host_cached_; }
 
  private:
@@ -37,7 +37,7 @@ class VulkanBuffer final : public Buffer {
   std::byte* host() const override { return host_; }
 
   VkBuffer handle() const { return handle_; }
-  VkDeviceSize offset() const { return offset_; }  ///< of byte 0 within handle()
+  VkDeviceSize offset() const { return offset_; }  ///< offset of byte 0 within handle()
   bool host_cached() const { return heap_->host_cached(); }
   const Context* context() const { return context_.get(); }
 
@@ -56,7 +56,7 @@ class VulkanBuffer final : public Buffer {
 std::unique_ptr<VulkanBuffer> allocate(const std::shared_ptr<Context>& context,
                                        const std::shared_ptr<MemoryHeap>& heap, std::size_t bytes);
 
-/// The buffer as one of this device. Throws `invalid_argument` for another device's buffer, and
+/// Returns the buffer as a VulkanBuffer. Throws `invalid_argument` for another device's buffer, and
 /// when [offset, offset + bytes) is not inside it.
 const VulkanBuffer& checked_range(const Context& context, const Buffer& buffer, std::size_t offset,
                                   std::size_t bytes);

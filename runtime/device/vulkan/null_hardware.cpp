@@ -15,8 +15,9 @@ namespace greta::device {
 
 namespace {
 
-/// Whether Vulkan's drivers start: Mesa's ends the process when it does not know the GPU that it is
-/// told. So a copy of the process asks, silently and for a limited time.
+/// Whether the Vulkan drivers start. Mesa's driver ends the process when it does not know the GPU
+/// that it is told to use. So a fork of the process tries it, without output and for a limited
+/// time.
 bool drivers_start() {
   constexpr unsigned patience_s = 20;
   const pid_t child = ::fork();
@@ -47,7 +48,7 @@ Failure unavailable(std::string_view gpu, std::string_view why) {
       Status::unavailable, fmt::format("{}: Mesa's Vulkan driver for AMD GPUs {}", gpu, why), {}};
 }
 
-/// Mesa's names until 22 and from 23 on.
+/// Mesa's names up to release 22, and from 23 on.
 constexpr std::array<std::array<std::string_view, 2>, 8> renamed{{
     {"gfx1036", "raphael_mendocino"},
     {"gfx1100", "navi31"},
@@ -73,7 +74,7 @@ std::vector<std::string> null_hardware_names(std::string_view gpu) {
 Result<std::unique_ptr<Device>> open_null_hardware(std::string_view gpu, OpenOptions options) {
   if (!drivers_start()) return unavailable(gpu, "does not know this GPU");
   options.compile_only = true;
-  // A backend of its own, as drivers read the environment when they are started.
+  // This uses a new backend because drivers read the environment when they start.
   const auto backend = vulkan::create_backend();
   const std::string wanted = fmt::format("(RADV {})", upper(gpu));
   std::string found;

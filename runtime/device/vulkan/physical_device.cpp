@@ -16,7 +16,7 @@ namespace greta::device::vulkan {
 
 namespace {
 
-/// All properties GRETA reads, as one chain; structures of absent extensions are left out.
+/// All properties that GRETA reads, as one chain. Structures of absent extensions are left out.
 struct Properties {
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV};
@@ -104,8 +104,8 @@ std::string vendor_of(std::uint32_t id) {
   }
 }
 
-/// The compute queue family with timestamps; one without graphics if there is one, as its work
-/// does not share a queue with a display's.
+/// Chooses a compute queue family with timestamps. A family without graphics is preferred, since
+/// its work does not share a queue with a display's.
 void choose_queue(PhysicalDevice& device) {
   std::uint32_t count = 0;
   vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, nullptr);
@@ -142,7 +142,8 @@ void describe_identity(DeviceInfo& info, const Properties& properties) {
   info.architecture = gpu_architecture(info.name);
   info.last_level_cache_bytes = gpu_last_level_cache_bytes(info.name, info.architecture);
   if (!info.is_cpu()) return;
-  // A CPU device's UUID is the driver's version: the processor identifies the hardware better.
+  // A CPU device's UUID is derived from the driver's version; the processor identifies the hardware
+  // better.
   const HostProcessor host = host_processor();
   const bool lavapipe = properties.v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
   if (lavapipe) info.architecture = "lavapipe";
@@ -159,7 +160,7 @@ void describe_limits(PhysicalDevice& device, const Properties& properties) {
   std::copy_n(limits.maxComputeWorkGroupCount, 3, info.max_grid.begin());
   info.shared_memory_bytes = limits.maxComputeSharedMemorySize;
   info.max_argument_bytes = std::min(limits.maxPushConstantsSize, most_push_bytes);
-  if (std::isfinite(limits.timestampPeriod)) {  // null hardware says infinity
+  if (std::isfinite(limits.timestampPeriod)) {  // null hardware reports infinity
     info.timestamp_period_ns = static_cast<double>(limits.timestampPeriod);
   }
   info.subgroup_size = properties.v11.subgroupSize;
@@ -192,15 +193,16 @@ void describe_features(PhysicalDevice& device, const Features& features,
   info.unified_memory = info.is_cpu() || info.kind == DeviceKind::integrated_gpu;
 }
 
-/// Mesa's AMD driver can pretend to have any GPU, to compile for it; nothing is ever executed.
+/// Whether this is null hardware: Mesa's AMD driver can pretend to have any GPU in order to compile
+/// for it, and executes nothing.
 bool is_null_hardware(const PhysicalDevice& device, const Properties& properties) {
   if (properties.v12.driverID != VK_DRIVER_ID_MESA_RADV) return false;
   return device.info.pci_address.empty() ||
          device.info.name.find("Null hardware") != std::string::npos;
 }
 
-/// What Vulkan does not say, and what hardware that is not there can't say: kernels for it are made
-/// as for the largest device of its architecture.
+/// Adds properties that Vulkan does not report, and those that null hardware can't report. Kernels
+/// for null hardware are compiled as for the largest device of its architecture.
 void describe_hidden(DeviceInfo& info, bool null_hardware) {
   constexpr std::uint64_t assumed_memory_bytes = std::uint64_t{8} << 30;
   const auto known = architecture_info(info.architecture);

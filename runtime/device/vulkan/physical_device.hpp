@@ -9,7 +9,7 @@
 
 namespace greta::device::vulkan {
 
-/// The most bytes of push constants that GRETA uses: what launches have room for.
+/// The maximum number of bytes of push constants that GRETA uses. Launches reserve this much room.
 constexpr std::uint32_t most_push_bytes = 256;
 
 /// A device as its driver describes it, before it is opened.
@@ -17,17 +17,17 @@ struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   DeviceInfo info;
   bool usable = false;
-  std::string reason;         ///< why it is not usable, or a remark
-  bool compile_only = false;  ///< not usable, but it compiles: Mesa's null hardware
+  std::string reason;         ///< why it is not usable, or a note
+  bool compile_only = false;  ///< not usable, but compiles: Mesa's null hardware
 
   std::set<std::string> extensions;
   VkPhysicalDeviceMemoryProperties memory{};
-  std::uint32_t queue_family = 0;             ///< of the compute queue
+  std::uint32_t queue_family = 0;             ///< family of the compute queue
   std::uint32_t timestamp_bits = 0;           ///< valid bits of a timestamp on that queue
-  std::uint32_t max_workgroup_subgroups = 0;  ///< with a required subgroup size
-  bool full_subgroups = false;                ///< can be required
-  bool statistics = false;                    ///< the driver tells what a kernel needs
-  std::string matrix_macro;                   ///< of CooperativeMatrix; empty without
+  std::uint32_t max_workgroup_subgroups = 0;  ///< limit with a required subgroup size
+  bool full_subgroups = false;                ///< whether full subgroups can be required
+  bool statistics = false;                    ///< whether the driver reports statistics of kernels
+  std::string matrix_macro;                   ///< see matrix_macro(); empty without matrix cores
 };
 
 PhysicalDevice describe(VkInstance instance, VkPhysicalDevice device, int index);

@@ -12,7 +12,7 @@ namespace greta::device::vulkan {
 
 namespace {
 
-/// What waits, or is waited for.
+/// One side of a barrier: the work that waits, or the work that is waited for.
 struct Scope {
   VkPipelineStageFlags2 stages;
   VkAccessFlags2 reads, writes;
@@ -24,8 +24,8 @@ constexpr Scope work{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_
                      VK_ACCESS_2_MEMORY_READ_BIT, VK_ACCESS_2_MEMORY_WRITE_BIT};
 constexpr Scope work_and_host{work.stages | VK_PIPELINE_STAGE_2_HOST_BIT, work.reads, work.writes};
 
-/// Makes what comes after it in a command buffer wait for what came before. One between launches is
-/// much cheaper for some drivers than one that transfers take part in.
+/// Makes later commands of a command buffer wait for earlier ones. For some drivers, a barrier
+/// between launches is much cheaper than one that includes transfers.
 void barrier(const Context& context, VkCommandBuffer commands, const Scope& from, const Scope& to) {
   const VkMemoryBarrier2 memory{.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
                                 .srcStageMask = from.stages,

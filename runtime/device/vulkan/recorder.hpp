@@ -10,14 +10,14 @@ namespace greta::device::vulkan {
 
 using CommandPool = Handle<VkCommandPool, &VolkDeviceTable::vkDestroyCommandPool>;
 
-/// A pool whose command buffers are reset one by one. Throws Refusal.
+/// Creates a pool whose command buffers can be reset individually. Throws Refusal.
 CommandPool make_command_pool(const std::shared_ptr<Context>& context);
-/// A primary command buffer that lives as long as its pool. Throws Refusal.
+/// Allocates a primary command buffer that lives as long as its pool. Throws Refusal.
 VkCommandBuffer allocate_commands(const Context& context, const CommandPool& pool);
 
-/// What streams and graphs have in common: launches, copies and fills are recorded into command
-/// buffers, and each waits for the one before it. What is submitted to the queue ends with a
-/// barrier, so that a command buffer begins when everything before it is done.
+/// The common part of streams and graphs. Launches, copies and fills are recorded into command
+/// buffers, and each command waits for the one before it. Everything that is submitted to the queue
+/// ends with a barrier, so a command buffer begins when all earlier work has finished.
 class Recorder : public Stream {
  public:
   Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments) final;
@@ -28,34 +28,34 @@ class Recorder : public Stream {
  protected:
   explicit Recorder(std::shared_ptr<Context> context) : context_(std::move(context)) {}
 
-  /// The command buffers that everything is recorded into alike, made ready if there are none.
-  /// Throws Refusal.
+  /// Returns the command buffers that each command is recorded into, and begins them if there are
+  /// none. Throws Refusal.
   virtual std::span<const VkCommandBuffer> begin() = 0;
-  /// Holds an object for as long as the command buffers may run.
+  /// Keeps an object alive as long as the command buffers may run.
   virtual void keep(std::shared_ptr<const void> object) = 0;
 
   void start(VkCommandBuffer commands, VkCommandBufferUsageFlags usage);
-  /// What comes after what no barrier follows, which is a launch: where it is a launch, too,
-  /// nothing else need be ordered.
+  /// The kind of command that follows a launch with no barrier after it. If it is also a launch,
+  /// the barrier need only order launches.
   enum class Next { launch, anything };
-  /// Orders everything that comes after everything before, if that was not done. Barriers cost
-  /// microseconds on a GPU, so they are placed where no pair of events has them between it: after a
-  /// transfer at once, after a launch when the next work comes, and after a timestamp.
+  /// Orders all later work after all earlier work, if that has not been done. Barriers cost
+  /// microseconds on a GPU, so they are placed where no pair of events encloses one: immediately
+  /// after a transfer, before the next command after a launch, and after a timestamp.
   void order(std::span<const VkCommandBuffer> all, Next next = Next::anything);
-  /// Orders all other work and the host after what was recorded, and ends the command buffers.
-  /// `more`: others follow in the same submission, so that the host need not be thought of here.
+  /// Orders all later work and the host after the recorded work, and ends the command buffers. With
+  /// `more`, other command buffers follow in the same submission, so the host is not included.
   void end(std::span<const VkCommandBuffer> all, bool more = false);
   void dispatch(const Pipeline& pipeline, Grid grid, std::span<const std::byte> arguments);
 
   const std::shared_ptr<Context> context_;
 
  private:
-  /// Makes the command buffers ready, and orders the command that comes next after everything
-  /// before.
+  /// Begins the command buffers if necessary, and orders the next command after everything before
+  /// it.
   std::span<const VkCommandBuffer> begin_command(Next next);
 
-  const Pipeline* bound_ = nullptr;  ///< in the command buffer
-  bool unordered_ = false;           ///< the command buffer ends with work that no barrier follows
+  const Pipeline* bound_ = nullptr;  ///< pipeline bound in the command buffer
+  bool unordered_ = false;  ///< whether the command buffer ends with work that no barrier follows
 };
 
 }  // namespace greta::device::vulkan

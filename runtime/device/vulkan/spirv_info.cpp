@@ -13,7 +13,7 @@ namespace {
 
 using Words = std::span<const std::uint32_t>;
 
-/// Sizes of a module's types, gathered while its instructions are read in order.
+/// The sizes of a module's types, collected while its instructions are read in order.
 class Types {
  public:
   void define(std::uint32_t id, std::uint64_t size) { sizes_[id] = size; }
@@ -32,8 +32,8 @@ class Types {
     const std::uint64_t stride = find(strides_, id);
     define(id, find(constants_, length) * (stride != 0 ? stride : size(element)));
   }
-  /// Members with explicit offsets, or packed as drivers pack shared memory: up to 4-byte
-  /// alignment more than the sum.
+  /// Computes the size from explicit offsets, or from packed members as in drivers' layout of
+  /// shared memory, which adds at most 4-byte alignment to the sum.
   void define_struct(std::uint32_t id, Words members) {
     std::uint64_t end = 0;
     for (std::uint32_t member = 0; member < members.size(); ++member) {
@@ -57,7 +57,8 @@ class Types {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> offsets_;
 };
 
-/// An instruction: its operands follow the word with opcode and length.
+/// Reads an instruction that defines a type, a constant or a decoration. Its operands follow the
+/// word with opcode and length.
 void read_type(Types& types, spv::Op opcode, Words operands) {
   switch (opcode) {
     case spv::OpTypeBool:
@@ -95,7 +96,7 @@ SpirvInfo inspect(Words spirv) {
   SpirvInfo info;
   Types types;
   std::unordered_map<std::uint32_t, std::uint32_t> pointees;
-  std::array<std::uint32_t, 3> local_size_ids{};  // constants, which are defined further on
+  std::array<std::uint32_t, 3> local_size_ids{};  // ids of constants that are defined later
   for (std::size_t at = header_words; at < spirv.size();) {
     const auto opcode = static_cast<spv::Op>(spirv[at] & spv::OpCodeMask);
     const std::size_t length = spirv[at] >> spv::WordCountShift;

@@ -13,7 +13,8 @@ VulkanStream::VulkanStream(std::shared_ptr<Context> context)
 VulkanStream::~VulkanStream() {
   discard();
   if (in_flight_.empty()) return;
-  // Work in flight uses what is destroyed next. If it does not end, everything is left to it.
+  // Work in flight uses the objects that are destroyed next. If it does not finish, the device is
+  // marked as lost and the objects are kept.
   static_cast<void>(guarded(*context_, [&]() -> Result<void> {
     timeline_->wait(timeline_->submitted(), context_->transfer_deadline());
     return {};
@@ -95,7 +96,7 @@ Result<void> VulkanStream::replay(const Graph& graph) {
 Result<void> VulkanStream::wait(const Event& event) {
   return guarded(*context_, [&]() -> Result<void> {
     const Recording& known = *checked_event(*context_, event).recording();
-    if (known.timeline == timeline_) return {};  // in order anyway
+    if (known.timeline == timeline_) return {};  // a stream runs in order
     if (!known.submitted()) {
       throw Refusal(Status::invalid_argument,
                     "waiting for an event that was not recorded and submitted");
@@ -155,7 +156,7 @@ Result<void> VulkanStream::synchronize(Deadline deadline) {
 
 void VulkanStream::discard() {
   if (!open_) return;
-  // A command buffer that can't be reset is left to its pool.
+  // A command buffer that can't be reset is not reused. It lives as long as its pool.
   std::erase_if(open_->own, [this](VkCommandBuffer commands) {
     return context_->lost() || context_->vk().vkResetCommandBuffer(commands, 0) != VK_SUCCESS;
   });

@@ -11,7 +11,7 @@
 
 namespace greta::device::vulkan {
 
-/// Records command buffers and submits them to the device's queue; each submission signals the
+/// Records command buffers and submits them to the device's queue. Each submission signals the
 /// stream's timeline.
 class VulkanStream final : public Recorder {
  public:
@@ -27,7 +27,7 @@ class VulkanStream final : public Recorder {
   Result<void> synchronize(Deadline deadline) override;
   void discard() override;
 
-  /// Launches a kernel over an empty grid and waits. Throws Refusal.
+  /// Launches a kernel with an empty grid and waits. Throws Refusal.
   void finish_compiling(const VulkanKernel& kernel);
 
  protected:
@@ -35,33 +35,33 @@ class VulkanStream final : public Recorder {
   void keep(std::shared_ptr<const void> object) override;
 
  private:
-  /// One submission and what it needs while in flight.
+  /// One submission and everything it needs while in flight.
   struct Batch {
-    std::vector<VkCommandBufferSubmitInfo> commands;  ///< the stream's own and graphs', in order
-    std::vector<VkCommandBuffer> own;                 ///< the former
-    std::uint64_t value = 0;                          ///< of the timeline when it is done
+    std::vector<VkCommandBufferSubmitInfo> commands;  ///< own buffers and graphs', in order
+    std::vector<VkCommandBuffer> own;                 ///< the stream's own buffers
+    std::uint64_t value = 0;                          ///< timeline value when it has finished
     std::vector<std::shared_ptr<const void>> keep;
     std::vector<std::shared_ptr<Recording>> events;
     std::vector<std::pair<std::shared_ptr<Timeline>, std::uint64_t>> waits;
   };
 
-  /// The batch that is recorded, made ready if there is none. Throws Refusal.
+  /// Returns the batch that is being recorded, and begins one if there is none. Throws Refusal.
   Batch& open();
   void append(VkCommandBuffer commands);
-  /// Ends the command buffer that is recorded. `more`: see end().
+  /// Ends the command buffer that is being recorded. For `more`, see end().
   void close(bool more);
   void submit_batch();
   void finish(Deadline deadline);
   void recycle();
-  /// Lets go of everything that a batch needed; its command buffers can be recorded again.
+  /// Releases everything that a batch needed. Its command buffers can be recorded again.
   void reuse(Batch batch);
 
   CommandPool pool_;
   std::shared_ptr<Timeline> timeline_;
   std::optional<Batch> open_;
-  VkCommandBuffer recorded_ = VK_NULL_HANDLE;  ///< of the open batch: takes what comes next
+  VkCommandBuffer recorded_ = VK_NULL_HANDLE;  ///< open batch's buffer for the next command
   std::deque<Batch> in_flight_;
-  std::vector<Batch> spare_;  ///< empty ones, for their memory
+  std::vector<Batch> spare_;  ///< empty batches, kept to reuse their memory
   std::vector<VkCommandBuffer> idle_;
 };
 

@@ -1,4 +1,4 @@
-// The one place that compiles volk, which opens libvulkan.so.1 at run time.
+// Only this file compiles volk, which opens libvulkan.so.1 at run time.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #define VOLK_IMPLEMENTATION

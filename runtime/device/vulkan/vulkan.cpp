@@ -74,7 +74,7 @@ void load_loader() {
 }
 
 void load_instance_functions(VkInstance instance) {
-  // The loader's functions of core Vulkan serve every instance; loading them again while other
+  // The loader's functions of core Vulkan work for every instance. Loading them again while other
   // threads call them would be a race.
   const std::lock_guard lock(loader_mutex());
   if (volkGetLoadedInstance() == VK_NULL_HANDLE) volkLoadInstanceOnly(instance);

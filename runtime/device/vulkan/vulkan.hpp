@@ -1,7 +1,7 @@
 #pragma once
 
-// Vulkan's types and functions. Global functions are those of the loader, loaded by load_loader();
-// functions of a device are in its VolkDeviceTable.
+// Vulkan's types and functions. Global functions are those of the loader, loaded by load_loader().
+// Functions of a device are in its VolkDeviceTable.
 #include <volk.h>
 
 #include "runtime/device/refusal.hpp"
@@ -14,7 +14,7 @@ void check(VkResult result, const char* what);
 /// Opens the Vulkan loader. Throws `unavailable` when there is none.
 void load_loader();
 
-/// Loads the functions that need an instance, once for the process.
+/// Loads the functions that need an instance. This is done once per process.
 void load_instance_functions(VkInstance instance);
 
 }  // namespace greta::device::vulkan

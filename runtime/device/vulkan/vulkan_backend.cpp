@@ -59,8 +59,8 @@ class VulkanBackend final : public Backend {
   }
 
  private:
-  /// The instance without validation. A lost device leaves its instance to itself: the next caller
-  /// gets a new one.
+  /// Returns the instance without validation. An instance with a lost device is abandoned; the next
+  /// caller gets a new one.
   std::shared_ptr<Instance> instance() {
     const std::lock_guard lock(mutex_);
     if (!instance_ || instance_->abandoned()) instance_ = std::make_shared<Instance>();

@@ -7,12 +7,12 @@
 
 namespace greta::device::vulkan {
 
-/// A Vulkan backend. It lists the drivers that are there when it is first asked.
+/// Creates a Vulkan backend. It loads the installed drivers when it is first used.
 std::unique_ptr<Backend> create_backend();
 
-/// A kernel as the SPIR-V that compiling it on vulkan:`index` hands to the driver, which is asked
-/// for nothing but its list of devices. Fails with `unavailable` where there is no such device, and
-/// as compile_glsl().
+/// Returns the SPIR-V that compiling a kernel on vulkan:`index` hands to the driver. The driver is
+/// only asked to list its devices. Fails with `unavailable` where there is no such device, and like
+/// compile_glsl().
 Result<Spirv> translate(int index, KernelSource source);
 
 }  // namespace greta::device::vulkan

@@ -13,7 +13,7 @@ namespace greta::device::vulkan {
 namespace {
 constexpr std::size_t staging_bytes = std::size_t{16} << 20;
 
-/// Nothing for a device that only compiles: it has no memory.
+/// Returns null for a compile-only device, which has no memory.
 std::shared_ptr<MemoryHeap> make_heap(const std::shared_ptr<Context>& context, Memory memory) {
   if (context->physical().compile_only) return nullptr;
   return std::make_shared<MemoryHeap>(context, memory);
@@ -86,7 +86,7 @@ Result<void> VulkanDevice::download(const Buffer& from, std::size_t offset,
     const VulkanBuffer& origin = checked_range(*context_, from, offset, to.size());
     const telemetry::Span span("device.download");
     telemetry::count("device.downloaded_bytes", to.size());
-    if (origin.host_cached()) {  // uncached memory is read faster by the device
+    if (origin.host_cached()) {  // for uncached memory, the copy on the device is faster
       std::copy_n(from.host() + offset, to.size(), to.begin());
       return {};
     }

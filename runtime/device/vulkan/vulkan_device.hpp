@@ -29,9 +29,9 @@ class VulkanDevice final : public Device {
   Result<double> elapsed_us(const Event& start, const Event& stop) override;
 
  private:
-  /// The staging buffer of uploads and downloads.
+  /// Returns the staging buffer of uploads and downloads.
   VulkanBuffer& staging();
-  /// Copies on the device, and waits.
+  /// Copies on the device and waits for the copy.
   Result<void> transfer(Buffer& to, std::size_t to_offset, const Buffer& from,
                         std::size_t from_offset, std::size_t bytes);
 
@@ -40,7 +40,7 @@ class VulkanDevice final : public Device {
   std::shared_ptr<MemoryHeap> staging_heap_;
   std::shared_ptr<QueryAllocator> queries_;
   KernelCache cache_;
-  // Made when they are first needed.
+  // These are created on first use.
   std::unique_ptr<VulkanBuffer> staging_;
   std::unique_ptr<VulkanStream> transfers_;
 };

@@ -9,7 +9,8 @@
 namespace greta::device::hip {
 namespace {
 
-/// "5.2.21153" of a library whose file is libamdhip64.so.5.2.21153; empty where its name says less.
+/// Returns "5.2.21153" for a library whose file is libamdhip64.so.5.2.21153, or an empty string if
+/// the file name contains no full version.
 std::string version_of_file(const void* function) {
   Dl_info info{};
   if (dladdr(function, &info) == 0) return {};
@@ -23,7 +24,7 @@ std::string version_of_file(const void* function) {
 }  // namespace
 
 const LibraryInterface& hiprtc_interface() {
-  // Until ROCm 5.2, and on Debian, libamdhip64 holds the functions of hiprtc as well.
+  // Up to ROCm 5.2, and on Debian, libamdhip64 also contains hiprtc's functions.
   static const LibraryInterface interface {
     "hiprtc", "hiprtc", "Code", {"libhiprtc.so.7",   "libhiprtc.so.6",
                                  "libhiprtc.so.5",   "/opt/rocm/lib/libhiprtc.so",
@@ -79,7 +80,7 @@ Result<void> CompilerLibrary::learn_version(const LibraryInterface& interface) {
                                interface.title, major, minor, interface.oldest),
                    {}};
   }
-  // hiprtc says 9.0 whichever it is.
+  // hiprtc returns 9.0 for every release.
   std::string file = version_of_file(reinterpret_cast<const void*>(functions_.version));
   version_ = fmt::format("{} {}", interface.title,
                          file.empty() ? fmt::format("{}.{}", major, minor) : file);

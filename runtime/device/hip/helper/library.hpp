@@ -10,30 +10,30 @@
 
 namespace greta::device::hip {
 
-/// One of the two libraries that compile kernels at run time. Function for function they are the
-/// same, and differ in their names.
+/// One of the two libraries that compile kernels at run time. They have the same functions under
+/// different names.
 /// Source: NVRTC's manual, https://docs.nvidia.com/cuda/nvrtc; HIP's hiprtc.h.
 struct LibraryInterface {
   std::string title;               ///< "NVRTC"
-  std::string prefix;              ///< of its functions: "nvrtc"
-  std::string code;                ///< what its code object is called in them: "CUBIN"
-  std::vector<std::string> files;  ///< names to look for, in the order of preference
-  int oldest = 0;                  ///< the first version that will do, as the library counts
+  std::string prefix;              ///< prefix of its functions: "nvrtc"
+  std::string code;                ///< name of the code object in its functions: "CUBIN"
+  std::vector<std::string> files;  ///< file names to try, in order of preference
+  int oldest = 0;                  ///< oldest supported version, in the library's numbering
 };
 const LibraryInterface& hiprtc_interface();
 const LibraryInterface& nvrtc_interface();
 
-/// An opened library of that kind.
+/// An open library of that kind.
 class CompilerLibrary {
  public:
-  /// Opens the first file that is there. Fails with `unavailable` and the reason: there is none, it
+  /// Opens the first file that exists. Fails with `unavailable` and the reason: there is none, it
   /// lacks a function, or it is too old.
   static Result<CompilerLibrary> open(const LibraryInterface& interface);
 
-  /// "hiprtc 5.2.21153", "NVRTC 12.9"
+  /// Returns text such as "hiprtc 5.2.21153" or "NVRTC 12.9".
   const std::string& version() const { return version_; }
 
-  /// The code object of a source. `log` receives what the compiler said.
+  /// Compiles a source and returns its code object. `log` receives the compiler's output.
   Result<std::string> compile(const std::string& source, const std::vector<std::string>& options,
                               std::string& log) const;
 

@@ -1,11 +1,12 @@
-// greta-compile-helper: compiles one kernel with a library that may end the process it runs in.
+// greta-compile-helper compiles one kernel with a library that may end the process it runs in.
 //
 //   greta-compile-helper hiprtc|nvrtc --version
 //   greta-compile-helper hiprtc|nvrtc OPTION…
 //
-// Reads the source from standard input and hands the options to the library. The code object goes
-// to standard output and the log to standard error. Exit codes: 0 compiled, 2 bad usage, 3 the
-// library is not there or not fit, 10 it does not accept the source.
+// It reads the source from standard input and passes the options to the library. It writes the code
+// object to standard output and the log to standard error. Exit codes: 0 compiled, 1 the output
+// can't be written, 2 wrong usage, 3 the library is missing or unsuitable, 10 the source was
+// rejected.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -73,11 +74,11 @@ int run(std::span<char* const> arguments, int output) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // What libraries print must not end up in the code object.
+  // The output of libraries must not end up in the code object.
   const int output = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   const int code = run(std::span(argv, static_cast<std::size_t>(argc)), output);
   std::fflush(nullptr);
-  // The destructors of compiler libraries have nothing to do that the end of the process does not.
+  // Skips the destructors of compiler libraries, which are not needed at the end of the process.
   _exit(code);
 }

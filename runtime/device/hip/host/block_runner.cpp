@@ -16,7 +16,8 @@ namespace greta::device::hip::host {
 
 namespace {
 
-// What a GPU calls private memory; sanitizers surround each variable.
+// Stack sizes, which limit a thread's private memory. Sanitizers need more, as they surround each
+// variable.
 constexpr std::size_t stack_bytes = std::size_t{128} << 10;
 constexpr std::size_t sanitized_stack_bytes = std::size_t{256} << 10;
 
@@ -28,13 +29,14 @@ std::string text(const greta_host::Site& site) {
   return fmt::format("{} at {}:{}", site.what, site.file, site.line);
 }
 
-/// Lanes after `lane`, then those from 0 on.
+/// Returns the first lane in `mask` after `lane`, wrapping around to lane 0.
 unsigned following(std::uint64_t mask, unsigned lane) {
   const std::uint64_t later = mask & ~((std::uint64_t{2} << lane) - 1);
   return static_cast<unsigned>(std::countr_zero(later != 0 ? later : mask));
 }
 
-/// memset(), unseen by sanitizers: the gaps between variables are poisoned.
+/// Does the work of memset() without sanitizer checks, because the gaps between variables are
+/// poisoned.
 __attribute__((no_sanitize("address"))) void fill_unchecked(unsigned char* from,
                                                             const unsigned char* to) {
   while (from != to && reinterpret_cast<std::uintptr_t>(from) % 8 != 0) *from++ = 0xFF;
@@ -46,7 +48,7 @@ __attribute__((no_sanitize("address"))) void fill_unchecked(unsigned char* from,
 
 }  // namespace
 
-/// An asynchronous copy whose bytes are not in shared memory yet.
+/// An asynchronous copy whose data has not been written to shared memory yet.
 struct BlockRunner::Copy {
   void* to;
   unsigned bytes;
@@ -59,20 +61,20 @@ struct BlockRunner::Thread : greta_host::Thread {
   Fiber* fiber;
   State state;
   greta_host::Site site;  ///< where it waits
-  unsigned groups;        ///< of copies that it has committed
+  unsigned groups;        ///< number of committed groups of copies
   std::vector<Copy> copies;
 };
 
 struct BlockRunner::Wave : greta_host::Wave {
   std::uint64_t live = 0;     ///< lanes that have not ended
-  std::uint64_t ready = 0;    ///< of these, lanes that can run
+  std::uint64_t ready = 0;    ///< live lanes that can run
   std::uint64_t waiting = 0;  ///< lanes in a wave operation
-  unsigned first = 0;         ///< thread of lane 0
-  greta_host::Site site{};    ///< the operation
+  unsigned first = 0;         ///< index of the thread of lane 0
+  greta_host::Site site{};    ///< the wave operation
   std::vector<greta_host::Slot> memory;
 };
 
-/// While a kernel's call is served; a signal must not cut that short.
+/// Marks the scope in which a kernel's call is served. A signal must not interrupt it.
 class BlockRunner::Outside {
  public:
   explicit Outside(BlockRunner& runner) : runner_(runner) {
@@ -119,7 +121,7 @@ void BlockRunner::set_launch(const greta_host::Entry& entry, const Launch& launc
                              entry.dynamic_bytes - launch.dynamic_bytes);
 }
 
-// What a kernel reads before it was written is NaN, or -1.
+// Uninitialised shared memory reads as NaN, or -1.
 void BlockRunner::clear_shared_memory() {
   const auto* const dynamic_end = entry_->dynamic + entry_->dynamic_bytes;
   fill_unchecked(entry_->shared, entry_->dynamic + launch_->dynamic_bytes);
@@ -164,7 +166,7 @@ std::optional<Fault> BlockRunner::run(greta_host::Index block) {
   Fiber::change(main_, *current_->fiber);
   in_kernel_ = 0;
   if (signal_ != 0) fault_ = interruption();
-  if (fault_) {  // fibers were left wherever they were
+  if (fault_) {  // fibers stopped at arbitrary points
     idle_.clear();
     for (Fiber& fiber : fibers_) {
       fiber.prepare(&fiber_body, this, static_cast<unsigned>(idle_.size()));
@@ -191,7 +193,7 @@ void BlockRunner::fiber_body(void* runner) {
   static_cast<BlockRunner*>(runner)->run_threads();
 }
 
-// A fiber for ever runs threads that have not started: in this block, and in the next ones.
+// A fiber runs unstarted threads in an endless loop, in this block and in later ones.
 void BlockRunner::run_threads() {
   for (;;) {
     Thread& thread = *current_;
@@ -336,7 +338,7 @@ void BlockRunner::fail(greta_host::Thread& thread, greta_host::Site site, const 
   const Outside outside(runner);
   Fault fault{false, fmt::format("{}: {}, by thread {} of block {}", text(site), why,
                                  text(thread.index), text(thread.block))};
-  runner.stop(std::move(fault));  // nothing on this stack is destroyed any more
+  runner.stop(std::move(fault));  // no destructors run on this stack
 }
 
 void BlockRunner::check_same(const Thread& thread, const char* group,

@@ -12,16 +12,16 @@
 
 namespace greta::device::hip::host {
 
-/// Why a block did not come to its end.
+/// The reason why a block did not finish.
 struct Fault {
-  bool illegal_access = false;  ///< the processor stopped it; else it broke a rule
+  bool illegal_access = false;  ///< the processor stopped it; otherwise it broke a rule
   std::string message;
 };
 
-/// Runs the threads of one block after the other on the calling OS thread. A thread runs until it
-/// must wait for others; only then it needs a fiber of its own. What threads wait for each other
-/// for is checked: all live lanes of a wave meet in the same operation, and all threads of the
-/// block at the same barrier.
+/// Runs the threads of one block at a time on the calling OS thread. A thread runs until it must
+/// wait for others; only then does it need a fiber of its own. The runner checks the points where
+/// threads wait for each other: all live lanes of a wave must meet in the same operation, and all
+/// threads of the block at the same barrier.
 class BlockRunner {
  public:
   BlockRunner();
@@ -35,14 +35,16 @@ class BlockRunner {
     const unsigned char* arguments = nullptr;
   };
 
-  /// The launch and the library must outlive the calls of run().
+  /// Sets the launch for the following calls of run(). The launch and the library must outlive
+  /// them.
   void set_launch(const greta_host::Entry& entry, const Launch& launch);
   std::optional<Fault> run(greta_host::Index block);
 
-  /// In a signal handler, on the OS thread of this runner. False: no kernel's code was running.
-  /// Otherwise run() returns a fault, and this does not.
+  /// Ends the running block. Call it only in a signal handler, on the OS thread of this runner.
+  /// Returns false if no kernel code was running. Otherwise it does not return, and run() returns a
+  /// fault.
   bool interrupt(int signal, const void* address);
-  /// In a signal handler: tells standard error who runs, if anybody does.
+  /// Writes the running thread, if any, to standard error. Call it only in a signal handler.
   void report() const;
 
  private:
@@ -66,12 +68,12 @@ class BlockRunner {
   void run_threads();
   void reset(greta_host::Index block);
   void clear_shared_memory();
-  /// Notes that a thread waits, and runs others until it may go on.
+  /// Marks a thread as waiting, and runs others until it can continue.
   void wait(Thread& thread, State state, greta_host::Site site);
   void end_thread(Thread& thread);
   void release_wave(Wave& wave);
   void release_block();
-  /// Who runs when `after` does not; nullptr when nobody can.
+  /// Returns the thread that runs after `after`, or nullptr if none can run.
   Thread* next(const Thread& after);
   void switch_to(Thread& from, Thread& to);
   Fiber& take_fiber();
@@ -84,11 +86,11 @@ class BlockRunner {
 
   const greta_host::Entry* entry_ = nullptr;
   const Launch* launch_ = nullptr;
-  unsigned dynamic_open_ = 0;  ///< bytes of the library's dynamic memory that are not poisoned
-  unsigned count_ = 0;         ///< threads of a block
+  unsigned dynamic_open_ = 0;  ///< unpoisoned bytes of the library's dynamic memory
+  unsigned count_ = 0;         ///< threads per block
   std::vector<Thread> threads_;
   std::vector<Wave> waves_;
-  std::uint64_t ready_waves_ = 0;  ///< with lanes that can run
+  std::uint64_t ready_waves_ = 0;  ///< waves with lanes that can run
   unsigned arrived_ = 0, ended_ = 0;
   greta_host::Site barrier_{};
 
@@ -98,7 +100,7 @@ class BlockRunner {
   Thread* current_ = nullptr;
   std::optional<Fault> fault_;
   volatile std::sig_atomic_t in_kernel_ = 0;
-  int signal_ = 0;  ///< that ended the block
+  int signal_ = 0;  ///< signal that ended the block
   const void* signal_address_ = nullptr;
 };
 

@@ -36,7 +36,7 @@ std::string_view text(const void* image, const Elf64_Shdr& strings, std::size_t 
   return static_cast<const char*>(image) + strings.sh_offset + offset;
 }
 
-/// Of the language header, not of the kernel's text.
+/// Whether a symbol belongs to the language header, not to the kernel's text.
 bool is_of_header(std::string_view name) {
   for (const char* prefix : {"greta_host_", "_ZN10greta_host", "__odr_asan", "__asan"}) {
     if (name.starts_with(prefix)) return true;
@@ -44,7 +44,7 @@ bool is_of_header(std::string_view name) {
   return false;
 }
 
-/// `where` is the section's name. Variables within functions are called _ZZ…
+/// Adds an object. `where` is the section's name. Variables within functions are named _ZZ…
 void add_object(ElfSummary& summary, std::string_view name, std::string_view where,
                 std::uint32_t bytes) {
   if (is_of_header(name) || (where != ".bss" && where != ".data")) return;

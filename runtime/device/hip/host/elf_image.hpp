@@ -10,19 +10,19 @@
 
 namespace greta::device::hip::host {
 
-/// What the symbols of a kernel's library say.
+/// A summary of the symbols of a kernel's library.
 struct ElfSummary {
-  std::uint32_t shared_bytes = 0;      ///< of its __shared__ variables
-  std::uint32_t code_bytes = 0;        ///< of functions
-  std::vector<std::string> variables;  ///< what else kernels could write to, as the linker names it
-  bool sanitized = false;              ///< needs the runtime of AddressSanitizer
+  std::uint32_t shared_bytes = 0;      ///< total size of its __shared__ variables
+  std::uint32_t code_bytes = 0;        ///< total size of its functions
+  std::vector<std::string> variables;  ///< other writable variables, by linker name
+  bool sanitized = false;              ///< whether it needs AddressSanitizer's runtime
 };
 
 /// Whether this is the start of a shared library for this machine.
 bool is_library(const void* image);
-/// Its size. For a library.
+/// Returns the size of a library.
 std::size_t library_bytes(const void* image);
-/// For a library.
+/// Returns the summary of a library.
 ElfSummary summarise(std::span<const std::byte> library);
 
 }  // namespace greta::device::hip::host

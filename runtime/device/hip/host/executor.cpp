@@ -20,8 +20,8 @@ struct Executor::Run {
   const Job& job;
   std::uint64_t blocks = 0;
   std::atomic<std::uint64_t> next{0};
-  unsigned working = 0;        ///< OS threads on it
-  std::optional<Fault> fault;  ///< the first
+  unsigned working = 0;        ///< number of OS threads that work on it
+  std::optional<Fault> fault;  ///< the first fault
 };
 
 Executor& Executor::instance() {
@@ -95,7 +95,7 @@ std::optional<Fault> Executor::run(const Job& job, const std::atomic<bool>& canc
   const auto finished = [&] {
     return run.working == 0 && std::find(runs_.begin(), runs_.end(), &run) == runs_.end();
   };
-  // A signal that comes while a kernel calls the executor does nothing, so it is sent again.
+  // A signal has no effect while a kernel's call is served, so it is sent repeatedly.
   while (!done_.wait_for(lock, std::chrono::milliseconds(20), finished)) {
     if (!cancelled) continue;
     run.next = run.blocks;

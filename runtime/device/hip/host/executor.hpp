@@ -16,7 +16,7 @@
 
 namespace greta::device::hip::host {
 
-/// A kernel's launch: its blocks run in parallel, in no order.
+/// A kernel launch, whose blocks run in parallel and in any order.
 struct Job {
   std::shared_ptr<Library> library;
   BlockRunner::Launch launch;
@@ -27,18 +27,18 @@ struct Job {
 /// Thread-safe.
 class Executor {
  public:
-  /// The one of this process; it is never destroyed.
+  /// Returns the process's executor, which is never destroyed.
   static Executor& instance();
 
   unsigned workers() const { return static_cast<unsigned>(workers_.size()); }
-  /// Runs a job to its end. Once `cancelled` is set it ends soon, whatever the kernel does.
+  /// Runs a job to completion. Once `cancelled` is set, it ends soon, whatever the kernel does.
   std::optional<Fault> run(const Job& job, const std::atomic<bool>& cancelled);
 
  private:
   struct Run;
   struct Worker {
     pthread_t thread{};
-    const Run* run = nullptr;  ///< what it works on
+    const Run* run = nullptr;  ///< the run it works on
   };
 
   Executor();
@@ -47,7 +47,7 @@ class Executor {
 
   std::mutex mutex_;
   std::condition_variable more_, done_;
-  std::deque<Run*> runs_;  ///< that have blocks nobody took
+  std::deque<Run*> runs_;  ///< runs with unassigned blocks
   std::vector<Worker> workers_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace greta::device::hip::host {
 
-// Ignored unless a handler is set, so nobody is hurt by one that comes late.
+// This signal is ignored unless a handler is set, so a late one does no harm.
 const int stop_signal = SIGURG;
 
 namespace {
@@ -25,7 +25,7 @@ struct sigaction& earlier(int signal) {
   return all[static_cast<std::size_t>(signal)];
 }
 
-/// Does what would have been done without this file.
+/// Passes a signal to the handler that was set before.
 void pass_on(int signal, siginfo_t* info, void* context) {
   const struct sigaction& before = earlier(signal);
   if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
@@ -33,8 +33,8 @@ void pass_on(int signal, siginfo_t* info, void* context) {
     return;
   }
   if (before.sa_handler != SIG_DFL) return before.sa_handler(signal);
-  // What raised it comes again, the instruction or the rest of abort(), and ends the process; what
-  // another process sent does not.
+  // The cause of the signal, the instruction or the rest of abort(), raises it again and ends the
+  // process. A signal from another process must be raised explicitly.
   ::signal(signal, SIG_DFL);
   if (info->si_code <= 0) raise(signal);
 }
@@ -44,7 +44,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   pass_on(signal, info, context);
 }
 
-/// Sanitizers end the process so, after they have said what is wrong.
+/// Sanitizers end the process with SIGABRT after they have reported the error.
 void handle_abort(int signal, siginfo_t* info, void* context) {
   if (running != nullptr) running->report();
   pass_on(signal, info, context);
@@ -53,7 +53,7 @@ void handle_abort(int signal, siginfo_t* info, void* context) {
 void install() {
   struct sigaction action {};
   action.sa_sigaction = &handle;
-  // A handler may leave for good, so its signal must not stay blocked.
+  // A handler may never return, so its signal must not stay blocked.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
   sigaction(stop_signal, &action, &earlier(stop_signal));
   if (address_sanitizer().loaded()) {

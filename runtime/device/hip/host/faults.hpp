@@ -9,10 +9,10 @@ namespace greta::device::hip::host {
 
 class BlockRunner;
 
-/// While it lives, what the processor refuses to do for a kernel on the calling OS thread (an
-/// access to an illegal address, a division by zero) ends the kernel's block instead of the
-/// process. Signals that no kernel caused go where they went before. With AddressSanitizer in the
-/// process they all do: it reports where the access is, and ends the process.
+/// While this object exists, a hardware exception in a kernel on the calling OS thread (an access
+/// to an illegal address, a division by zero) ends the kernel's block instead of the process.
+/// Signals that no kernel caused are passed to the earlier handlers. If AddressSanitizer is in the
+/// process, all of them are: it reports the location of the access and ends the process.
 class FaultGuard {
  public:
   explicit FaultGuard(BlockRunner& runner);
@@ -21,11 +21,11 @@ class FaultGuard {
   FaultGuard& operator=(const FaultGuard&) = delete;
 
  private:
-  std::unique_ptr<std::byte[]> stack_;  ///< handlers run here: a fiber's may be full
+  std::unique_ptr<std::byte[]> stack_;  ///< handlers run here, as a fiber's stack may be full
 };
 
-/// Sent to an OS thread (pthread_kill), ends the block that runs there unless the kernel is in the
-/// middle of a call; then it has no effect.
+/// A signal that ends the block that an OS thread runs when it is sent to that thread
+/// (pthread_kill). It has no effect while a kernel's call is served.
 extern const int stop_signal;
 
 }  // namespace greta::device::hip::host

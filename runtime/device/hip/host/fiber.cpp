@@ -57,7 +57,7 @@ Fiber::Fiber(Fiber&& other) noexcept
       fake_stack_(other.fake_stack_) {}
 
 void Fiber::prepare(void (*body)(void*), void* argument, unsigned color) {
-  // What ran here before may have been left in the middle of functions.
+  // The previous body may have been abandoned in the middle of functions.
   if (address_sanitizer().loaded()) address_sanitizer().unpoison(low_, bytes_);
   fake_stack_ = nullptr;
   stack_pointer_ = prepare_stack(low_ + bytes_ - color % 32 * 192, body, argument);

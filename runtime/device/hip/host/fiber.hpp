@@ -6,29 +6,29 @@
 
 namespace greta::device::hip::host {
 
-/// A flow of control with a stack of its own. One OS thread runs a fiber at a time, always the
-/// same. A fiber that was left may be abandoned: nothing on its stack is destroyed then.
+/// A flow of control with its own stack. A fiber runs on one OS thread, always the same one. A
+/// fiber may be abandoned while it is not running; in that case no destructors run for its stack.
 class Fiber {
  public:
-  /// The OS thread's own flow, which comes back when it is switched to.
+  /// Returns the OS thread's own flow of control, which continues when it is switched to.
   static Fiber of_this_thread();
-  /// Owns a stack of this many bytes, below which a guard page ends the process's luck. Throws
-  /// std::bad_alloc.
+  /// Allocates a stack of this many bytes with a guard page below it. Throws std::bad_alloc.
   explicit Fiber(std::size_t stack_bytes);
   ~Fiber();
   Fiber(Fiber&& other) noexcept;
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// The next switch to this fiber calls body(argument), which must not return. `color` shifts the
-  /// start of the stack, so that many fibers do not compete for the same lines of the cache.
+  /// Prepares the fiber so that the next switch to it calls body(argument), which must not return.
+  /// `color` shifts the start of the stack, so that many fibers do not compete for the same cache
+  /// lines.
   void prepare(void (*body)(void*), void* argument, unsigned color);
 
-  /// Leaves `from`, which runs, for `to`; returns when someone switches back.
+  /// Switches from `from`, which is running, to `to`. Returns when another fiber switches back.
   static void change(Fiber& from, Fiber& to);
-  /// To be called first in a body.
+  /// A body must call this first.
   static void arrived();
-  /// Leaves for `to` for good, from a signal handler as well.
+  /// Switches to `to` without a way back. It may be called in a signal handler.
   [[noreturn]] static void escape(Fiber& to);
 
   /// Whether an address is in the guard page.
@@ -37,11 +37,11 @@ class Fiber {
  private:
   Fiber() = default;
 
-  void* stack_pointer_ = nullptr;  ///< while it does not run
-  std::byte* memory_ = nullptr;  ///< of the guard page, and the stack above it; null: the thread's
-  std::byte* low_ = nullptr;     ///< end of the stack
-  std::size_t bytes_ = 0;        ///< of the stack
-  void* fake_stack_ = nullptr;   ///< AddressSanitizer's, while it does not run
+  void* stack_pointer_ = nullptr;  ///< while the fiber is not running
+  std::byte* memory_ = nullptr;    ///< guard page and the stack above it; null: the OS thread's
+  std::byte* low_ = nullptr;       ///< lowest address of the stack
+  std::size_t bytes_ = 0;          ///< size of the stack
+  void* fake_stack_ = nullptr;     ///< AddressSanitizer's, while not running
   bool sanitized_ = address_sanitizer().loaded();
 };
 

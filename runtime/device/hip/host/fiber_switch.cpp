@@ -1,4 +1,4 @@
-// How a processor changes from one stack to another.
+// Switches between stacks, in the assembly language of each processor.
 
 #include "runtime/device/hip/host/fiber_switch.hpp"
 
@@ -8,8 +8,8 @@ extern "C" void greta_fiber_start();
 
 #if defined(__x86_64__)
 
-// Registers that a function must preserve, by the System V ABI; the control words of floating point
-// are the same in all fibers. A fiber starts with the body in r13 and its argument in r12.
+// Saves the registers that a function must preserve by the System V ABI. The floating-point control
+// words are the same in all fibers. A fiber starts with the body in r13 and its argument in r12.
 asm(R"(
 .text
 .p2align 4
@@ -55,7 +55,8 @@ constexpr int argument_word = 3, body_word = 2, start_word = 6;
 
 #else
 
-// By AAPCS64: x19 to x30 and d8 to d15. A fiber starts with the body in x20, its argument in x19.
+// Saves x19 to x30 and d8 to d15, by AAPCS64. A fiber starts with the body in x20 and its argument
+// in x19.
 asm(R"(
 .text
 .p2align 4
@@ -115,7 +116,7 @@ constexpr int argument_word = 0, body_word = 1, start_word = 11;
 namespace greta::device::hip::host {
 
 void* prepare_stack(std::byte* top, void (*body)(void*), void* argument) {
-  void** const words = reinterpret_cast<void**>(top) - saved_words - 2;  // nobody is returned to
+  void** const words = reinterpret_cast<void**>(top) - saved_words - 2;  // null return address
   for (int i = 0; i < saved_words + 2; ++i) words[i] = nullptr;
   words[argument_word] = argument;
   words[body_word] = reinterpret_cast<void*>(body);
@@ -131,7 +132,8 @@ void* prepare_stack(std::byte* top, void (*body)(void*), void* argument) {
 
 #include <new>
 
-// The C library's way, which also asks the kernel to change the signal mask each time.
+// Uses the C library's functions, which also make a system call to change the signal mask each
+// time.
 extern "C" void greta_fiber_switch(void** save, void* load) {
   ucontext_t here;
   *save = &here;
@@ -156,7 +158,7 @@ void* prepare_stack(std::byte* top, void (*body)(void*), void* argument) {
   constexpr std::size_t room = (sizeof(ucontext_t) + 63) / 64 * 64;
   auto* const context = new (top - room) ucontext_t;
   getcontext(context);
-  constexpr std::size_t enough = 16384;  // the stack goes on below what is said here
+  constexpr std::size_t enough = 16384;  // the real stack extends below this
   context->uc_stack.ss_sp = top - room - enough;
   context->uc_stack.ss_size = enough;
   context->uc_link = nullptr;

@@ -70,7 +70,7 @@ hipError_t query_stream(hipStream_t stream) {
   return on_device([&](Device& device) {
     if (!device.streams.has(stream)) return hipErrorInvalidHandle;
     if (!stream->queue.idle()) return hipErrorNotReady;
-    return sticking(*device.failed);  // the last command may have failed meanwhile
+    return sticking(*device.failed);  // the last command may have failed in the meantime
   });
 }
 

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::string_view language_folder = "runtime/device/hip/host/language/";
 
-/// A header with all that it includes, each once.
+/// Appends a header with everything that it includes, each file once.
 void append_header(std::string& text, std::string_view name, std::set<std::string_view>& done) {
   constexpr std::string_view include = "#include \"";
   const auto& files = host_language_files();
@@ -63,7 +63,8 @@ const std::string& language() {
   return text;
 }
 
-/// `line` without `word`, if it starts with it and the next character ends it; else nothing.
+/// Returns the rest of `line` after `word` and white space, or nothing if it does not start with
+/// the whole word.
 std::optional<std::string_view> after_word(std::string_view line, std::string_view word) {
   if (!line.starts_with(word)) return std::nullopt;
   line.remove_prefix(word.size());
@@ -72,8 +73,8 @@ std::optional<std::string_view> after_word(std::string_view line, std::string_vi
   return line.substr(next);
 }
 
-/// `extern __shared__ float rest[];` declares the library's dynamic memory. The declaration is on
-/// one line.
+/// Maps declarations such as `extern __shared__ float rest[];` to the library's dynamic memory.
+/// Each declaration must be on one line.
 std::string name_dynamic_memory(std::string_view text) {
   constexpr std::string_view first = "extern";
   std::string result;
@@ -95,7 +96,7 @@ std::string name_dynamic_memory(std::string_view text) {
   }
 }
 
-/// A file in memory that the linker writes to.
+/// An in-memory file that the linker writes to.
 class OutputFile {
  public:
   OutputFile() : file_(memfd_create("hip-host", MFD_CLOEXEC)) {
@@ -117,7 +118,7 @@ class OutputFile {
   int file_;
 };
 
-/// What a kernel is told about the device it is built for.
+/// Returns the macros that describe the device for which a kernel is built.
 Result<std::vector<std::string>> device_defines(const std::string& architecture) {
   for (int device = 0; device < device_count; ++device) {
     const std::string_view name = imitated(device);
@@ -139,7 +140,7 @@ std::string first_error(const std::string& log) {
   return "the compiler gave no reason";
 }
 
-/// Instructions of the processor that make arithmetic on 16-bit numbers and a b + c fast.
+/// Enables the processor's instructions for fast 16-bit arithmetic and fused multiply-add.
 std::vector<std::string> processor_options() {
 #if defined(__x86_64__)
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -159,9 +160,9 @@ std::vector<std::string> sanitizer_options(bool clang) {
       "-g1", "-fno-omit-frame-pointer",
       undefined ? "-fsanitize=address,undefined" : "-fsanitize=address",
       "-fno-sanitize-recover=all"};
-  // AddressSanitizer finds what object-size does, and names the variable.
+  // AddressSanitizer finds the same errors as object-size, and also names the variable.
   if (undefined) options.emplace_back("-fno-sanitize=vptr,object-size");
-  // The runtime is in the process.
+  // The runtime is already in the process.
   if (clang) options.emplace_back("-fno-sanitize-link-runtime");
   return options;
 }
@@ -171,7 +172,7 @@ class HostCompiler final : public Compiler {
   HostCompiler(std::string program, const std::string& said, Deadline deadline)
       : deadline_(deadline) {
     const bool clang = said.find("clang") != std::string::npos;
-    // GPU code reads memory as what it likes, and divides by what it likes.
+    // Kernels access memory under different types, hence -fno-strict-aliasing.
     command_ = {std::move(program),
                 "-x",
                 "c++",
@@ -212,7 +213,7 @@ class HostCompiler final : public Compiler {
     if (!defines) return defines.failure();
     command.insert(command.end(), defines->begin(), defines->end());
     command.insert(command.end(), source.options.begin(), source.options.end());
-    // Reports name the kernel's text as it calls itself, and not as in a folder.
+    // Sanitizer reports should contain the kernel's own name for its text, without a folder.
     std::error_code no_folder;
     command.push_back(
         fmt::format("-fdebug-prefix-map={}=.", std::filesystem::current_path(no_folder).string()));

@@ -14,22 +14,23 @@ namespace greta::device::hip::host {
 /// A C++ compiler on this machine.
 struct FoundCompiler {
   std::string program;
-  std::string said;  ///< when it was asked for its version
+  std::string said;  ///< output of --version
 };
-/// The given one, or the first of c++, g++ and clang++ on PATH. Fails with `unavailable`.
+/// Returns the given compiler, or the first of c++, g++ and clang++ on PATH. Fails with
+/// `unavailable`.
 Result<FoundCompiler> find_compiler(const std::filesystem::path& given, Deadline deadline);
 
-/// Builds kernels with OpenOptions::compiler, or what find_compiler() finds, as libraries that the
-/// executor runs. With OpenOptions::sanitize, and always in a process that
-/// has AddressSanitizer's runtime, under AddressSanitizer and UndefinedBehaviorSanitizer. Fails
-/// with `unavailable` where there is no compiler, or the runtime that was asked for is not in the
-/// process.
+/// Creates a compiler that builds kernels as libraries for the executor, with OpenOptions::compiler
+/// or the result of find_compiler(). With OpenOptions::sanitize, and always in a process with
+/// AddressSanitizer's runtime, it uses AddressSanitizer and UndefinedBehaviorSanitizer. Fails with
+/// `unavailable` if there is no compiler, or if the requested runtime is not in the process.
 Result<std::unique_ptr<Compiler>> create_compiler(const OpenOptions& options);
 
-/// The text that is handed to the C++ compiler for a kernel: the language, then the kernel.
+/// Returns the text that is passed to the C++ compiler for a kernel: the language header, then the
+/// kernel.
 std::string compilation_text(const KernelSource& source);
 
-/// What the code object of a kernel says about it.
+/// Reads a kernel's statistics from its code object.
 Result<KernelStatistics> read_statistics(std::span<const std::byte> library,
                                          const std::string& entry);
 

@@ -33,7 +33,7 @@ ProbedDevice describe(int device) {
   info.driver = fmt::format("GRETA {}", version());
   info.kind = DeviceKind::cpu;
   info.watches_bounds = address_sanitizer().loaded();
-  // Times under sanitizers are those of another device.
+  // Times under sanitizers are not comparable, so they belong to a different device.
   info.uuid = Hash().add(info.watches_bounds ? "sanitized" : "hip-host").add(model).hex();
   info.max_workgroup_invocations = max_block_threads;
   info.compute_units = Executor::instance().workers();

@@ -6,7 +6,7 @@
 
 namespace greta::device {
 
-/// The files of runtime/device/hip/host/language.
+/// Returns the files of runtime/device/hip/host/language.
 const std::vector<EmbeddedFile>& host_language_files();
 
 }  // namespace greta::device

@@ -15,8 +15,9 @@
 namespace greta::device::hip::host {
 namespace {
 
-/// A path to an open file that no other call gives: the loader takes equal paths for one library,
-/// and descriptors are used again. The number is written in slashes and dots, which lead nowhere.
+/// Returns a path to an open file that no other call returns, because the loader identifies
+/// libraries by path and descriptors are reused. A serial number is encoded in slashes and dots,
+/// which do not change the target.
 std::string unique_path(int file) {
   static std::atomic<unsigned> serial{0};
   std::string path = "/proc/self";
@@ -55,7 +56,7 @@ Result<std::shared_ptr<Library>> Library::load(std::vector<std::byte> image) {
 
 Library::~Library() {
   for (const auto& copy : copies_) {
-    // Another library may be loaded to the same place.
+    // Another library may be loaded to the same address.
     if (copy.entry != nullptr && address_sanitizer().loaded()) {
       address_sanitizer().unpoison(copy.entry->dynamic, copy.entry->dynamic_bytes);
     }

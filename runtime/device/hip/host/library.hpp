@@ -13,25 +13,25 @@
 
 namespace greta::device::hip::host {
 
-/// A kernel's library, loaded once for each OS thread that runs blocks of it, so that what is
-/// __shared__ is a plain static variable of each copy.
+/// A kernel's library. It is loaded once for each OS thread that runs its blocks, so that
+/// __shared__ variables are plain static variables of each copy.
 class Library {
  public:
-  /// Fails with `unavailable` and the loader's message.
+  /// Loads a library. Fails with `unavailable` and the loader's message.
   static Result<std::shared_ptr<Library>> load(std::vector<std::byte> image);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
   const ElfSummary& summary() const { return summary_; }
-  /// The kernel's name and arguments.
+  /// Returns the kernel's name and arguments.
   const greta_host::Entry& entry() const { return *entry_; }
-  /// The copy of OS thread number `worker`. Thread-safe.
+  /// Returns the copy for OS thread number `worker`, and loads it on first use. Thread-safe.
   Result<const greta_host::Entry*> copy(unsigned worker);
 
  private:
   struct Copy {
-    int file = -1;  ///< sanitizers read it when they report
+    int file = -1;  ///< kept open for sanitizers' reports
     void* handle = nullptr;
     const greta_host::Entry* entry = nullptr;
   };
@@ -41,9 +41,9 @@ class Library {
 
   std::vector<std::byte> image_;
   ElfSummary summary_;
-  const greta_host::Entry* entry_ = nullptr;  ///< of the first copy
+  const greta_host::Entry* entry_ = nullptr;  ///< entry of the first copy
   std::mutex mutex_;
-  std::deque<Copy> copies_;  ///< by worker; what nobody used has no handle
+  std::deque<Copy> copies_;  ///< indexed by worker; unused ones have no handle
 };
 
 }  // namespace greta::device::hip::host

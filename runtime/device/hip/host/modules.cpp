@@ -16,7 +16,7 @@ namespace greta::device::hip::host {
 
 namespace {
 
-/// The argument block that `extra` names.
+/// Returns the argument block that `extra` refers to.
 std::vector<unsigned char> argument_block(void** extra) {
   const unsigned char* bytes = nullptr;
   std::size_t size = 0;

@@ -6,7 +6,7 @@
 
 namespace greta::device::hip::host {
 
-// HIP's functions for kernels, as in the function table.
+// HIP's functions for modules and kernels, with the signatures of the function table.
 
 hipError_t load_module(hipModule_t* loaded, const void* image);
 hipError_t get_function(hipFunction_t* function, hipModule_t loaded, const char* name);
@@ -15,7 +15,7 @@ hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsi
                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned dynamic_bytes,
                   hipStream_t stream, void** parameters, void** extra);
 
-/// Bytes of the argument block that a kernel takes.
+/// Returns the size in bytes of a kernel's argument block.
 std::uint32_t argument_bytes(hipFunction_t function);
 
 }  // namespace greta::device::hip::host

@@ -49,7 +49,7 @@ void Queue::work(const std::shared_ptr<State>& state) {
     state->running = true;
     lock.unlock();
     if (!state->execution.over()) command(state->execution);
-    command = nullptr;  // lets go of what it holds before anybody hears that it is done
+    command = nullptr;  // releases its objects before the queue is idle
     lock.lock();
     state->running = false;
     if (state->idle()) state->changed.notify_all();
@@ -101,7 +101,7 @@ std::uint64_t Marker::last() const {
 
 void Marker::wait(std::uint64_t number, const Execution& execution) const {
   std::unique_lock lock(mutex_);
-  // Whoever would reach it may be over instead, which nobody announces.
+  // The stream that should reach it may have failed or been cancelled, which sends no notification.
   while (reached_ < number && !execution.over()) {
     changed_.wait_for(lock, std::chrono::milliseconds(5));
   }

@@ -14,7 +14,7 @@
 
 namespace greta::device::hip::host {
 
-/// The first failure on a device, which sticks to it: no command does anything after it.
+/// The first failure on a device. It is sticky: no command does anything after it.
 class Failed {
  public:
   explicit operator bool() const { return failed_; }
@@ -27,31 +27,31 @@ class Failed {
   Fault fault_;
 };
 
-/// What a command may need to know of where it runs.
+/// The state of a command's stream and device that the command may check.
 struct Execution {
-  std::shared_ptr<Failed> failed;      ///< the device's
-  std::atomic<bool> cancelled{false};  ///< the stream is given up
+  std::shared_ptr<Failed> failed;      ///< the device's failure
+  std::atomic<bool> cancelled{false};  ///< whether the stream's work was cancelled
 
   bool over() const { return cancelled || *failed; }
 };
 
-/// Ends early and does nothing once the execution is over.
+/// A command does nothing once the execution is over, and returns early if it is running.
 using Command = std::function<void(Execution&)>;
 
-/// Runs commands in order on an OS thread of its own, which ends with the last of them.
+/// Runs commands in order on its own OS thread, which ends after the last command.
 class Queue {
  public:
   explicit Queue(std::shared_ptr<Failed> failed);
-  /// What was pushed is still done, unless it is cancelled.
+  /// Commands that were pushed still run, unless they are cancelled.
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
   void push(Command command);
   bool idle() const;
-  /// Ends the command that runs, and drops the others and all that come.
+  /// Ends the running command, and drops all others and all later ones.
   void cancel();
-  /// False when the deadline has passed.
+  /// Returns false if the deadline has passed.
   bool wait_idle(std::chrono::nanoseconds deadline) const;
 
  private:
@@ -64,10 +64,10 @@ class Queue {
 /// A point in the order of a queue.
 class Marker {
  public:
-  /// A new recording; its number.
+  /// Starts a new recording and returns its number.
   std::uint64_t start();
   void reach(std::uint64_t number);
-  /// Whether the last recording was reached; nothing when there was none.
+  /// Returns whether the last recording was reached, or nothing if there was none.
   std::optional<bool> reached() const;
   std::uint64_t last() const;
   /// Waits until recording `number` is reached or the execution is over.

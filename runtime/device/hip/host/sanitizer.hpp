@@ -6,7 +6,7 @@
 
 namespace greta::device::hip::host {
 
-/// AddressSanitizer's runtime, where the process has it: built in, or loaded ahead of everything.
+/// AddressSanitizer's runtime, if the process has it: built in, or preloaded.
 struct AddressSanitizer {
   void (*start_switch)(void** fake_stack, const void* bottom, std::size_t bytes) = nullptr;
   void (*finish_switch)(void* fake_stack, const void** bottom, std::size_t* bytes) = nullptr;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds deadline{60};
 
-/// The path of a compiler's library; empty where it has none.
+/// Returns the path of a compiler's library, or an empty string if there is none.
 std::string library_of(const std::string& compiler, const std::string& name) {
   const auto outcome = run_process({compiler, "-print-file-name=" + name}, {}, deadline);
   if (!outcome || !outcome->ok()) return {};
@@ -24,7 +24,8 @@ std::string library_of(const std::string& compiler, const std::string& name) {
   return path.find('/') == std::string::npos ? std::string() : path;
 }
 
-/// g++ has a library for each sanitizer, clang one for both.
+/// Returns the paths of the sanitizers' libraries. g++ has one for each sanitizer, clang one for
+/// both.
 std::string runtime_of(const std::string& compiler) {
   const std::string address = library_of(compiler, "libasan.so");
   if (!address.empty()) return address + " " + library_of(compiler, "libubsan.so");
@@ -35,8 +36,8 @@ std::string runtime_of(const std::string& compiler) {
 #endif
 }
 
-/// The innermost frame of a report's first stack that is neither the sanitizer's nor hip-host's:
-/// "gemm/tiled.hip:12 in tiled".
+/// Returns the innermost frame of a report's first stack that belongs neither to the sanitizer nor
+/// to hip-host: "gemm/tiled.hip:12 in tiled".
 std::string kernel_place(std::string_view report) {
   constexpr std::string_view number = "    #", in = " in ";
   while (!report.empty()) {
@@ -58,11 +59,11 @@ std::string kernel_place(std::string_view report) {
 }  // namespace
 
 Result<std::vector<std::string>> sanitizer_environment(const std::filesystem::path& compiler) {
-  // Leaks are the drivers', and memory that is refused is a failure of its own.
+  // Leaks are those of drivers, and an allocation that fails is reported as a Failure.
   std::vector<std::string> variables{
       "ASAN_OPTIONS=abort_on_error=1:detect_leaks=0:allocator_may_return_null=1",
       "UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1"};
-  // Programs that are built with sanitizers bring their runtime.
+  // Programs that are built with sanitizers contain their runtime.
   if (hip::host::address_sanitizer().loaded()) return variables;
   const auto program = hip::host::find_compiler(compiler, deadline);
   if (!program) return program.failure();
@@ -80,7 +81,7 @@ std::string sanitizer_summary(std::string_view output) {
   constexpr std::string_view address = "SUMMARY: ", undefined = "runtime error: ";
   auto found = output.find(address);
   if (found == std::string_view::npos) {
-    // UndefinedBehaviorSanitizer says where before it says what.
+    // UndefinedBehaviorSanitizer reports the location before the error.
     found = output.find(undefined);
     if (found == std::string_view::npos) return {};
     const auto start = output.rfind('\n', found) + 1;
@@ -88,7 +89,7 @@ std::string sanitizer_summary(std::string_view output) {
   }
   const auto start = found + address.size();
   const std::string summary(output.substr(start, output.find('\n', start) - start));
-  // It names the function that did it, which may be one that the kernel called.
+  // The summary names the failing function, which may be one that the kernel called.
   const std::string place = kernel_place(output);
   const auto kind_end = summary.find(' ', summary.find(' ') + 1);
   return place.empty() ? summary : summary.substr(0, kind_end) + " at " + place;

@@ -9,11 +9,11 @@ namespace greta::device::hip::host {
 
 namespace {
 
-/// All devices; never destroyed, as streams may be busy when the process ends.
+/// All devices. They are never destroyed, as streams may be busy when the process ends.
 struct Devices {
   std::mutex mutex;
   std::array<std::shared_ptr<Device>, device_count> open;
-  std::vector<std::shared_ptr<Device>> stuck;  ///< reset, but something of them runs on
+  std::vector<std::shared_ptr<Device>> stuck;  ///< reset while some of their work was still running
 };
 
 Devices& devices() {
@@ -23,7 +23,7 @@ Devices& devices() {
 
 thread_local int current = 0;
 
-/// What error_string() adds to the last error of this OS thread.
+/// The reason that error_string() returns for the OS thread's last error.
 struct Detail {
   hipError_t error = hipSuccess;
   std::string text;
@@ -52,7 +52,7 @@ hipError_t sticking(const Failed& failed) {
                  std::move(fault.message));
 }
 
-/// Hands a command to a stream.
+/// Passes a command to a stream.
 hipError_t push(hipStream_t stream, const std::function<Command()>& make) {
   return on_device([&](Device& device) {
     if (!device.streams.has(stream)) return hipErrorInvalidHandle;

@@ -14,7 +14,7 @@
 #include "runtime/device/hip/host/library.hpp"
 #include "runtime/device/hip/host/queue.hpp"
 
-// What HIP's handles point to on this platform, and what the process has on its devices.
+// The objects behind HIP's handles on this platform, and the process's state on its devices.
 
 namespace greta::device::hip {
 
@@ -30,7 +30,7 @@ struct hipStream {
   }
 
   host::Queue queue;
-  std::unique_ptr<std::vector<host::Command>> captured;  ///< while a graph is made
+  std::unique_ptr<std::vector<host::Command>> captured;  ///< commands of the graph being captured
 };
 
 struct hipEvent {
@@ -55,7 +55,7 @@ struct hipGraphExec {
 
 namespace host {
 
-/// Things that handles point to.
+/// Owns objects that handles point to.
 template <typename T>
 class Objects {
  public:
@@ -78,7 +78,7 @@ struct Free {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-/// What the process has on a device.
+/// The process's objects on a device.
 struct Device {
   explicit Device(int its_number) : number(its_number) {}
 
@@ -93,14 +93,15 @@ struct Device {
   Objects<hipStream> streams;
 };
 
-/// The device of the calling thread.
+/// Returns the calling thread's current device.
 std::shared_ptr<Device> current_device();
-/// The failure that sticks to a device; hipSuccess for none.
+/// Returns a device's sticky failure, or hipSuccess if there is none.
 hipError_t sticking(const Failed& failed);
-/// Has error_string() say why, when it is next asked for this error.
+/// Makes error_string() return the reason for this error. Returns the error.
 hipError_t explain(hipError_t error, std::string why);
 
-/// Runs the body of a function on the calling thread's device, unless a failure sticks to that.
+/// Runs the body of a function on the calling thread's device, unless the device has a sticky
+/// failure.
 template <typename Body>
 hipError_t on_device(Body&& body) {
   const auto device = current_device();
@@ -113,7 +114,7 @@ hipError_t on_device(Body&& body) {
   }
 }
 
-/// Hands a command to a stream.
+/// Passes a command to a stream.
 hipError_t push(hipStream_t stream, const std::function<Command()>& make);
 
 hipError_t set_device(int number);
