@@ -233,7 +233,8 @@ TEST(Random, IsUniformOverTheWholeSpace) {
   const auto strategy = find_strategy("random")->create({&space, {}, 1});
   constexpr int draws = 10000;
   std::vector<int> seen(10);
-  for (int i = 0; i < draws; ++i) ++seen[static_cast<std::size_t>(space.config(*strategy->ask())["P0"])];
+  for (int i = 0; i < draws; ++i)
+    ++seen[static_cast<std::size_t>(space.config(*strategy->ask())["P0"])];
   double chi_square = 0;
   for (const int count : seen) chi_square += std::pow(count - draws / 10, 2) / (draws / 10.0);
   EXPECT_LT(chi_square, 27.9);  // 0.1 % of 9 degrees of freedom
