@@ -58,7 +58,7 @@ Result<void> check_names(const Operation& operation, const ProblemRequest& reque
           name, value,
           fmt::format("{} has no such field; it has {}", operation.name, fmt::join(known, ", ")));
     }
-    if (!given.insert(name).second) return bad_field(name, value, "it is given twice");
+    if (!given.insert(name).second) return bad_field(name, "", "is given twice");
   }
   return {};
 }

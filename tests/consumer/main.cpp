@@ -9,7 +9,7 @@
 namespace gr = greta::runtime;
 
 int main(int, char** arguments) {
-  fmt::print("GRETA {}, {} operations\n", gr::version(), gr::catalog().size());
+  fmt::print("GRETA {}, {} operations\n", gr::version(), gr::Catalog::built_in().size());
   for (gr::Backend* backend : gr::backends()) {
     for (const gr::ProbedDevice& device : backend->probe().devices) {
       fmt::print("{} {}\n", device.info.id(), device.info.name);

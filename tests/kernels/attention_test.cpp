@@ -288,16 +288,16 @@ TEST(Attention, NamesTheConstraintOfBadShapes) {
     return checked ? "good" : checked.failure().message;
   };
   EXPECT_EQ(why({1, 32, 8, 1, 100, 128, false}), "good");
-  EXPECT_EQ(why({1, 32, 5, 1, 100, 128, false}), "--kv_heads 5: must divide the 32 heads");
-  EXPECT_EQ(why({1, 4, 4, 1, 100, 100, false}), "--dim 100: must be a multiple of 8");
+  EXPECT_EQ(why({1, 32, 5, 1, 100, 128, false}), "kv_heads 5: must divide the 32 heads");
+  EXPECT_EQ(why({1, 4, 4, 1, 100, 100, false}), "dim 100: must be a multiple of 8");
   EXPECT_EQ(why({1, 4, 4, 100, 99, 64, true}),
-            "--kv 99: causal attention needs at least the 100 keys of its queries");
+            "kv 99: causal attention needs at least the 100 keys of its queries");
   EXPECT_EQ(why({1, 4, 4, 100, 99, 64, false}), "good");
   constexpr std::int64_t large = 2147483647;
   EXPECT_EQ(why({large, large, 1, large, 1, 64, false}),
-            "--q 2147483647: batch x heads x q must not exceed 2147483647");
+            "q 2147483647: batch x heads x q must not exceed 2147483647");
   EXPECT_EQ(why({1 << 22, 1, 1, 1, 1 << 21, 64, false}),
-            "--kv 2097152: batch x kv_heads x kv must not exceed 2147483647");
+            "kv 2097152: batch x kv_heads x kv must not exceed 2147483647");
   EXPECT_EQ(why({1, 1, 1, large, large, 64, false}), "good");
 }
 
@@ -314,7 +314,7 @@ TEST(Attention, NamesEveryConstraintInTheWayOfAHeadAndWhichWouldRun) {
     EXPECT_NE(message.find("vector: lanes: 4 x LANES must divide dim, 72"), message.npos)
         << message;
     EXPECT_NE(message.find("or code_size: "), message.npos) << message;
-    EXPECT_NE(message.find("; --dim 64 or 80 would"), message.npos) << message;
+    EXPECT_NE(message.find("; dim 64 or 80 would"), message.npos) << message;
   }
 }
 

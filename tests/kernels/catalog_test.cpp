@@ -18,7 +18,7 @@ std::optional<std::string> even_digit(const std::string& text) {
 
 Result<void> accept(const Problem& problem) {
   if (problem.dim("n") != 13) return {};
-  return Failure{Status::invalid_argument, "--n 13: brings bad luck", {}};
+  return bad_field("n", "13", "brings bad luck");
 }
 
 Operation toy() {
@@ -149,27 +149,27 @@ TEST(MakeProblem, NamesOptionValueAndWhatIsAllowed) {
   for (const std::string bad : {"0", "-1", "1e20", "2147483648", "99999999999999999999", "abc",
                                 "4096.0", " 1", "1 ", "+1", "0x10"}) {
     EXPECT_EQ(message({{{"m", bad}, {"n", "1"}}, "", ""}),
-              "--m " + bad + ": must be a whole number between 1 and 2147483647");
+              "m " + bad + ": must be a whole number between 1 and 2147483647");
   }
   EXPECT_EQ(message({{{"m", ""}, {"n", "1"}}, "", ""}),
-            "--m \"\": must be a whole number between 1 and 2147483647");
-  EXPECT_EQ(message({{{"m", "1"}}, "", ""}), "--n is missing");
-  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"m", "2"}}, "", ""}), "--m is given twice");
+            "m \"\": must be a whole number between 1 and 2147483647");
+  EXPECT_EQ(message({{{"m", "1"}}, "", ""}), "n is missing");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"m", "2"}}, "", ""}), "m is given twice");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"k", "7"}}, "", ""}),
-            "--k 7: toy has no such option; it has --m, --n, --layout, --beta");
-  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}}, "f8", ""}), "--dtype f8: must be f32 or f16");
-  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}}, "bf16", ""}), "--dtype bf16: must be f32 or f16");
+            "k 7: toy has no such field; it has m, n, layout, beta");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}}, "f8", ""}), "dtype f8: must be f32 or f16");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}}, "bf16", ""}), "dtype bf16: must be f32 or f16");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}}, "f32", "f16"}),
-            "--out-dtype f16: must be f32 for f32 inputs");
+            "out f16: must be f32 for f32 inputs");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}}, "f16", "f64"}),
-            "--out-dtype f64: must be f16 or f32 for f16 inputs");
+            "out f64: must be f16 or f32 for f16 inputs");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"layout", "tt"}}, "", ""}),
-            "--layout tt: must be nn, nt or tn");
+            "layout tt: must be nn, nt or tn");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "2"}, {"beta", "2.0"}}, "", ""}),
             "made toy dtype=f32 out=f32 beta=\"2\" m=1 n=2");
   EXPECT_EQ(message({{{"m", "1"}, {"n", "1"}, {"beta", "1"}}, "", ""}),
-            "--beta 1: must be an even digit");
-  EXPECT_EQ(message({{{"m", "1"}, {"n", "13"}}, "", ""}), "--n 13: brings bad luck");
+            "beta 1: must be an even digit");
+  EXPECT_EQ(message({{{"m", "1"}, {"n", "13"}}, "", ""}), "n 13: brings bad luck");
 }
 
 TEST(CheckProblem, JudgesWhatNoOptionMade) {
@@ -186,12 +186,12 @@ TEST(CheckProblem, JudgesWhatNoOptionMade) {
   EXPECT_EQ(why({"toy", f32, f32, {{"colour", "red"}}, {{"m", 1}, {"n", 2}}}),
             "toy dtype=f32 out=f32 colour=red m=1 n=2: toy has no attribute colour");
   EXPECT_EQ(why({"toy", f32, f32, {{"beta", "1"}}, {{"m", 1}, {"n", 2}}}),
-            "--beta 1: must be an even digit");
+            "beta 1: must be an even digit");
   EXPECT_EQ(why({"toy", f32, f16, {}, {{"m", 1}, {"n", 2}}}),
-            "--out-dtype f16: must be f32 for f32 inputs");
+            "out f16: must be f32 for f32 inputs");
   EXPECT_EQ(why({"toy", f32, f32, {}, {{"m", 0}, {"n", 2}}}),
-            "--m 0: must be a whole number between 1 and 2147483647");
-  EXPECT_EQ(why({"toy", f32, f32, {}, {{"m", 1}, {"n", 13}}}), "--n 13: brings bad luck");
+            "m 0: must be a whole number between 1 and 2147483647");
+  EXPECT_EQ(why({"toy", f32, f32, {}, {{"m", 1}, {"n", 13}}}), "n 13: brings bad luck");
 }
 
 }  // namespace

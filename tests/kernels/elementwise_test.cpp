@@ -138,18 +138,18 @@ std::string refusal(const std::string& op,
 
 TEST(ElementwiseProblem, SaysWhatIsWrongWithIt) {
   EXPECT_EQ(refusal("rope", {{"tokens", 1}, {"heads", 2}, {"dim", 5}}),
-            "--dim 5: must be even, for pairs");
+            "dim 5: must be even, for pairs");
   EXPECT_EQ(refusal("rope", {{"tokens", 65536}, {"heads", 32768}, {"dim", 2}}),
-            "--heads 32768: tokens x heads must not exceed 2147483647");
+            "heads 32768: tokens x heads must not exceed 2147483647");
   EXPECT_EQ(refusal("rope", {{"tokens", 1}, {"heads", 2}, {"dim", 4}}),
             "made rope dtype=f16 out=f16 tokens=1 heads=2 dim=4 positions=4096");
   EXPECT_EQ(refusal("kv_update", {{"tokens", 9}, {"kv_heads", 1}, {"dim", 4}, {"capacity", 8}}),
-            "--capacity 8: must be at least the 9 tokens");
+            "capacity 8: must be at least the 9 tokens");
   EXPECT_EQ(
       refusal("kv_update", {{"tokens", 1}, {"kv_heads", 65536}, {"dim", 4}, {"capacity", 1 << 30}}),
-      "--capacity 1073741824: capacity x kv_heads must not exceed 2147483647");
+      "capacity 1073741824: capacity x kv_heads must not exceed 2147483647");
   EXPECT_EQ(refusal("add", {{"rows", 0}, {"cols", 1}}),
-            "--rows 0: must be a whole number between 1 and 2147483647");
+            "rows 0: must be a whole number between 1 and 2147483647");
 }
 
 // More than 2^31 elements, and than the grid's first dimension: folded, and still all of them.

@@ -146,26 +146,26 @@ TEST(StrideOptions, RefusedInOneLineThatNamesTheOption) {
   const std::string range = ": must be a whole number from cols to 2147483647";
   for (const char* bad : {"", "0", "-96", "96.5", "2147483648", "99999999999999999999", "cols"}) {
     EXPECT_EQ(made("softmax", {{"y_stride", bad}}),
-              "--y_stride " + std::string(*bad == 0 ? "\"\"" : bad) + range);
+              "y_stride " + std::string(*bad == 0 ? "\"\"" : bad) + range);
   }
-  EXPECT_EQ(made("argmax", {{"x_stride", "95"}}), "--x_stride 95: must be at least cols, 96");
-  EXPECT_EQ(made("add_rmsnorm", {{"y_stride", "8"}}), "--y_stride 8: must be at least cols, 96");
+  EXPECT_EQ(made("argmax", {{"x_stride", "95"}}), "x_stride 95: must be at least cols, 96");
+  EXPECT_EQ(made("add_rmsnorm", {{"y_stride", "8"}}), "y_stride 8: must be at least cols, 96");
   const auto other = [](const char* key) {
     const Problem problem = Problem::parse(key).value();
     return check_problem(built_in(problem.op), problem).failure().message;
   };
   EXPECT_EQ(other("rope dtype=f32 out=f32 x_stride=\"23\" tokens=2 heads=3 dim=8 positions=9"),
-            "--x_stride 23: must be at least heads x dim, 24");
+            "x_stride 23: must be at least heads x dim, 24");
   EXPECT_EQ(
       other("kv_update dtype=f32 out=f32 kv_stride=\"8\" tokens=2 kv_heads=3 dim=8 capacity=9"),
-      "--kv_stride 8: must be at least kv_heads x dim, 24");
+      "kv_stride 8: must be at least kv_heads x dim, 24");
   EXPECT_EQ(other("attention dtype=f32 out=f32 q_stride=\"36\" batch=1 heads=4 kv_heads=1 q=3 kv=5 "
                   "dim=8"),
-            "--q_stride 36: must be a multiple of 8");
+            "q_stride 36: must be a multiple of 8");
   EXPECT_EQ(made("softmax", {{"place", "in"}, {"x_stride", "104"}}),
-            "--y_stride 96: with --place in, must be x_stride, 104");
+            "y_stride 96: must be x_stride, 104, where place is in");
   EXPECT_EQ(made("softmax", {{"place", "in"}, {"x_stride", "104"}, {"y_stride", "112"}}),
-            "--y_stride 112: with --place in, must be x_stride, 104");
+            "y_stride 112: must be x_stride, 104, where place is in");
 }
 
 TEST(StrideOptions, RowsLongerThanAnyStrideArePacked) {
@@ -179,7 +179,7 @@ TEST(StrideOptions, RowsLongerThanAnyStrideArePacked) {
   EXPECT_EQ(made("2560000000"), key);
   const std::string only = ": must be heads x dim, 2560000000: rows this long are always packed";
   for (const char* bad : {"2560000008", "2147483640", "0", "many"}) {
-    EXPECT_EQ(made(bad), "--x_stride " + std::string(bad) + only);
+    EXPECT_EQ(made(bad), "x_stride " + std::string(bad) + only);
   }
 }
 

@@ -52,7 +52,7 @@ TEST(Budget, RejectsWhatMakesNoSense) {
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.failure().status, Status::invalid_argument);
     EXPECT_EQ(parsed.failure().message,
-              "--budget " + (text.empty() ? std::string("\"\"") : text) +
+              "budget " + (text.empty() ? std::string("\"\"") : text) +
                   ": must be a time like 60s, 10m or 1h, a number of trials like 500, or a share "
                   "of the space like 5%; more than 0, at most 100%");
   }

@@ -9,6 +9,7 @@
 #include "db/values.hpp"
 #include "runtime/device/input_file.hpp"
 #include "runtime/device/sanitizing.hpp"
+#include "tuner/cli/terminal.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/format.hpp"
@@ -17,7 +18,7 @@
 namespace greta::tuner::cli {
 Budget read_budget(const std::string& text) {
   auto budget = Budget::parse(text);
-  if (!budget) throw CommandError(exit_usage, budget.failure().message);
+  if (!budget) throw command_error(budget.failure());
   return *std::move(budget);
 }
 

@@ -48,11 +48,9 @@ Result<Budget> Budget::parse(std::string_view text) {
     budget.text_ = text;
     return budget;
   }
-  return Failure{Status::invalid_argument,
-                 fmt::format("--budget {}: must be a time like 60s, 10m or 1h, a number of trials "
-                             "like 500, or a share of the space like 5%; more than 0, at most 100%",
-                             text.empty() ? "\"\"" : text),
-                 {}};
+  return bad_field("budget", text.empty() ? "\"\"" : std::string(text),
+                   "must be a time like 60s, 10m or 1h, a number of trials like 500, or a share of "
+                   "the space like 5%; more than 0, at most 100%");
 }
 
 Budget Budget::seconds(double seconds) {

@@ -43,7 +43,9 @@ std::int64_t registers_of(const Config& c, const MatrixOperation& o) {
   const std::int64_t lanes = c["SUBGROUP"];
   const std::int64_t sums = std::int64_t{c["WM"]} * c["WN"] / lanes;
   const std::int64_t fragments = (std::int64_t{c["WM"]} + 2 * o.n) * o.k / 2 / lanes;
-  const std::int64_t chunks = std::int64_t{c["BM"] + c["BN"]} * c["BK"] / chunk / threads_of(c);
+  // None where a constraint is asked about a WM above BM or a WN above BN, which others reject.
+  const std::int64_t threads = std::max(1, threads_of(c));
+  const std::int64_t chunks = std::int64_t{c["BM"] + c["BN"]} * c["BK"] / chunk / threads;
   return sums + fragments + 4 * chunks + 40;
 }
 

@@ -80,7 +80,7 @@ TEST(LookupProperty, AnswersByTheRules) {
   std::mt19937_64 random(11);
   const auto configs = random_configs(cards[0], random);
   std::array<int, 4> seen{};
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 30; ++round) {
     test::Databases databases;
     std::vector<StoredWinner> shipped;
     const auto random_winner = [&] {

@@ -128,7 +128,7 @@ std::vector<Case> rope_cases(const DTypes& types) {
   };
   return {with("interleaved", "interleaved", "out", 1, {1.7, 0, 0, 1.1, 1.1}),
           with("half, in place", "half", "in", 1, {1.8, 0, 0, 1.1, 1.1}),
-          with("tiny", "half", "new", tiny(types), {2.1, 0, 0, 1.1, 2.2})};
+          with("tiny", "half", "out", tiny(types), {2.1, 0, 0, 1.1, 2.2})};
 }
 
 /// An element on its way from one type to another, which passes through f32 where it is rounded.

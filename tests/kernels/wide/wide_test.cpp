@@ -77,7 +77,7 @@ SampledProblem large_table() {
 SampledProblem long_sequence() {
   const char* key =
       "attention dtype=f16 out=f16 scale=\"20000\" batch=1 heads=1 kv_heads=1 q=1 kv=16777400 "
-      "dim=128 ";
+      "dim=128";
   SampledProblem problem = sampled(key, "kv", 128);
   problem.translate = [](std::vector<HostTensor>& inputs) {
     change_indices(inputs[3], [](std::int64_t) { return std::int64_t{16777400}; });

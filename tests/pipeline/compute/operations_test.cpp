@@ -114,7 +114,7 @@ TEST(Operations, TakeQueriesKeysAndValuesFromOneProduct) {
   EXPECT_EQ(
       key(ops.attention(all.slice(2, 0, heads), caches, caches, tensor(DType::i32, {2}),
                         tensor(DType::f32, {2, 5, heads, dim}))),
-      "attention dtype=f32 out=f32 q_stride=\"64\" batch=2 heads=4 kv_heads=2 q=5 kv=16 dim=8 ");
+      "attention dtype=f32 out=f32 q_stride=\"64\" batch=2 heads=4 kv_heads=2 q=5 kv=16 dim=8");
 }
 
 TEST(Operations, WhatCantBeMeantIsOneLine) {

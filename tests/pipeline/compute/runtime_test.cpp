@@ -56,7 +56,7 @@ TEST(Runtime, KernelsAreCompiledOnceForAllProblemsThatShareThem) {
   EXPECT_FALSE(outcome[1].failure);
   ASSERT_TRUE(outcome[2].failure);
   EXPECT_EQ(outcome[2].failure->message,
-            "add: --rows 0: must be a whole number between 1 and 2147483647");
+            "add: rows 0: must be a whole number between 1 and 2147483647");
   static_cast<void>(runtime->prepare(other).value());
   EXPECT_EQ(compiled, 2);
 }
@@ -241,8 +241,9 @@ TEST_F(CaptureFile, EveryLineIsChecked) {
   EXPECT_EQ(error_of(R"({"greta_capture":2})"),
             ", line 1: version 2 of the form, this GRETA reads 1");
   EXPECT_EQ(error_of(head + "\n"), ", line 2: not a JSON object");
-  EXPECT_EQ(error_of(line("fft dtype=f32 out=f32 n=2", counts)), ", line 2: no operation fft");
-  EXPECT_NE(error_of(line("add dtype=f32 out=f32 rows=0 cols=2", counts)).find("--rows 0"),
+  EXPECT_EQ(error_of(line("fft dtype=f32 out=f32 n=2", counts)),
+            ", line 2: op fft: there is no such operation");
+  EXPECT_NE(error_of(line("add dtype=f32 out=f32 rows=0 cols=2", counts)).find("rows 0"),
             std::string::npos);
   EXPECT_EQ(error_of(line(good, R"("count":-1,"device_us":2)")), ", line 2: no valid \"count\"");
   EXPECT_EQ(error_of(line(good, R"("count":0,"device_us":2)")),
