@@ -1,5 +1,5 @@
-# What `cmake --install` puts in place besides the tools: the libraries of greta::runtime with their
-# headers below include/greta, and the CMake package. The tuner's libraries are not installed.
+# What `cmake --install` puts in place besides the tools: the libraries of greta::runtime and greta::tuner with their
+# headers below include/greta, and the CMake package.
 include(CMakePackageConfigHelpers)
 
 # greta::runtime: what a production user links.
@@ -8,13 +8,14 @@ add_library(greta::runtime ALIAS greta_runtime)
 set_target_properties(greta_runtime PROPERTIES EXPORT_NAME runtime)
 target_link_libraries(greta_runtime INTERFACE greta::pipeline)
 
-install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime EXPORT greta ARCHIVE)
+install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime greta_tuner EXPORT greta ARCHIVE)
 # libgreta.so and its header, for C.
 install(TARGETS greta_c EXPORT greta LIBRARY)
 install(FILES runtime/pipeline/c/greta.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Public headers lie directly in these folders; deeper ones are the implementation's.
 foreach(folder runtime/device kernels kernels/model kernels/launch db db/lookup
-        runtime/pipeline/compute runtime/pipeline/models runtime/pipeline/llama)
+        runtime/pipeline/compute runtime/pipeline/models runtime/pipeline/llama
+        tuner/evaluate tuner/measure tuner/search tuner/session tuner/tuning)
   file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta/${folder})
 endforeach()

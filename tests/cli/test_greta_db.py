@@ -311,17 +311,6 @@ class DatabaseRenewal(Tuned):
         listed = self.load("list", "--op", "gemm")
         self.assertEqual([entry["regret"] for entry in listed],
                          [entry["regret"] for entry in found])
-        before = self.db.read_bytes()
-        compared = json.loads(self.run_db("regret", "--distances", "--op", "gemm", "--json").stdout)
-        self.assertEqual(compared["problems"], 2)
-        names = [choice["name"] for choice in compared["choices"]]
-        self.assertEqual(names[0], "euclidean")
-        self.assertIn("within_1", names)
-        self.assertEqual([c["known"] for c in compared["choices"] if c["name"] == "default"], [2])
-        table = self.run_db("regret", "--distances").stdout
-        self.assertIn("euclidean", table)
-        self.assertIn("2 problems of other shapes", table)
-        self.assertEqual(self.db.read_bytes(), before)
         alone = json.loads(self.run_db("regret", "--op", "softmax", "--json").stdout)
         self.assertIsNone(alone[0]["regret"])
         self.assertIn("no other shape", alone[0]["unknown"])

@@ -57,7 +57,7 @@ class BadInput(Case):
     def test_unknown_option_and_command(self):
         self.check([*SMALL, "--speed", "9", "--height", "8"], "greta-tune: --speed: gemm has no")
         self.check([*SMALL, "--out_dtype=f16"], "--out_dtype: gemm has no", "it has --out-dtype")
-        self.check(["attention", "--kv-heads", "8"], "--kv-heads", "it has --kv_heads")
+        self.check(["attention", "--out_dtype", "f16"], "--out_dtype", "it has --out-dtype")
         self.check([*SMALL, "more", "words"], "greta-tune: more: ")
         self.refused(self.run_tune("gemmm"), 2, "gemmm")
         self.refused(self.run_tune(), 2)

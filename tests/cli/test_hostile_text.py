@@ -141,7 +141,7 @@ class HostileText(Tuned):
 
     def test_databases(self):
         looks = [["info"], ["list"], ["list", "--csv"], ["list", "--json"], ["list", "--stale"], ["show"],
-                 ["show", "--json"], ["regret"], ["regret", "--json"], ["regret", "--distances"],
+                 ["show", "--json"], ["regret"], ["regret", "--json"],
                  ["verify"], ["info", "--json"], ["prune", "--failed", "--trials", "--dry-run"],
                  ["requalify", "--device", "none"], ["upgrade"],
                  ["export", "--format", "csv", "--out", "o.csv"],

@@ -34,11 +34,11 @@ class Operations(Case):
 
     def test_strides_that_cant_be_are_one_line(self):
         for options, message in [
-                (("--x_stride", "63"), "--x_stride 63: must be at least cols, 64"),
+                (("--x_stride", "63"), "--x-stride 63: must be at least cols, 64"),
                 (("--y_stride", "2147483648"),
-                 "--y_stride 2147483648: must be a whole number from cols to 2147483647"),
+                 "--y-stride 2147483648: must be a whole number from cols to 2147483647"),
                 (("--place", "in", "--y_stride", "72"),
-                 "--y_stride 72: with --place in, must be x_stride, 64")]:
+                 "--y-stride 72: must be x_stride, 64, where place is in")]:
             told = self.run_tune("softmax", "--rows", "4", "--cols", "64", *options)
             self.assertEqual(told.returncode, 2, told.stderr)
             self.assertEqual(told.stderr.strip(), "greta-tune: " + message)

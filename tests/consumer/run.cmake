@@ -34,4 +34,5 @@ run(${CMAKE_COMMAND} --build ${WORK}/build)
 # Under AddressSanitizer, leaks are for GRETA's own programs to find: drivers have some.
 set(ENV{ASAN_OPTIONS} detect_leaks=0)
 run(${WORK}/build/consumer ${WORK}/consumer.db)
+run(${WORK}/build/consumer_tuner ${WORK})
 run(${WORK}/build/consumer_c vulkan:0)
