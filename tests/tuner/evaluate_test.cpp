@@ -10,6 +10,7 @@
 
 #include "runtime/device/backend.hpp"
 #include "runtime/device/log.hpp"
+#include "runtime/device/version.hpp"
 #include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/tiny_kernel.hpp"
@@ -343,6 +344,61 @@ TEST(WorkerEvaluator, ADriverThatDiesOfItsCacheIsStartedWithout) {
   WorkerEvaluator worker({"/bin/sh", "-c", script}, {});
   const auto problem = small_problem();
   expect_right(worker.evaluate(problem, default_of(worker, problem), {}));
+}
+
+std::string error_of(const std::vector<std::string>& command) {
+  try {
+    const WorkerEvaluator worker(command, {});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// A worker of another build would misread requests, or evaluate other kernels than it is told.
+TEST(WorkerEvaluator, AWorkerThatSpeaksAnotherProtocolIsAnErrorInOneLine) {
+  const auto answering = [](const std::string& result) {
+    return std::vector<std::string>{
+        "/bin/sh", "-c", "read line <&3; echo '{\"result\":" + result + "}' >&3; cat <&3"};
+  };
+  EXPECT_EQ(
+      error_of(answering("{}")),
+      fmt::format("this process speaks version 1 of the worker protocol (GRETA {}), the other "
+                  "one 0 (none that it tells): a worker must be of the same build as the "
+                  "program that starts it",
+                  version()));
+  EXPECT_NE(error_of(answering("{\"greeting\":{\"protocol\":7,\"greta\":\"9.1\"}}"))
+                .find("the other one 7 (GRETA 9.1)"),
+            std::string::npos);
+}
+
+TEST(WorkerEvaluator, BothEndsHaveTheSameOperations) {
+  auto theirs = greeting(test::catalog());
+  EXPECT_TRUE(check_greeting(test::catalog(), theirs));
+  theirs["operations"]["gemm"] = "0123";
+  EXPECT_EQ(check_greeting(test::catalog(), theirs).failure().message,
+            "two processes have different kernels of operation gemm: a worker must be of the same "
+            "build as the program that starts it");
+  theirs["operations"].erase("gemm");
+  EXPECT_EQ(check_greeting(test::catalog(), theirs).failure().message,
+            "only one of two processes knows operation gemm: a worker must be of the same build as "
+            "the program that starts it");
+}
+
+// The worker's own side refuses, too: its catalog is what tune's worker command serves.
+TEST(WorkerEvaluator, AWorkerWithoutAnOperationOfTheSessionRefuses) {
+  Operation own = built_in("gelu");
+  own.name = "own";
+  EvaluatorOptions options;
+  options.catalog = Catalog({own});
+  try {
+    const WorkerEvaluator worker(worker_command(), options);
+    FAIL() << "it started";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("only one of two processes knows operation "),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(WorkerEvaluator, AWorkerThatCannotStartIsAnError) {

@@ -329,7 +329,7 @@ TEST_F(SessionTest, ASlowDeviceIsSearchedOnAStandInAndConfirmedAtFullSize) {
 
 TEST_F(SessionTest, CandidatesAreCompiledAhead) {
   tune_problem("20");
-  EXPECT_GE(evaluator_.prepared_, 20U);
+  EXPECT_EQ(evaluator_.prepared_, 19U);  // all but the default, which is timed before the search
 }
 
 TEST_F(SessionTest, ABudgetOfOneTrialStillGivesAnAnswer) {

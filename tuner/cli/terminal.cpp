@@ -56,6 +56,7 @@ CommandError command_error(const Failure& failure) {
   if (failure.field) return bad_option(failure);
   switch (failure.status) {
     case Status::invalid_argument:
+    case Status::constraints:
       return {exit_usage, failure.message};
     case Status::unavailable:
       return {exit_no_device, failure.message};

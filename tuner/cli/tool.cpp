@@ -250,7 +250,7 @@ void add_worker_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("worker", "Serve a tuning session (internal)");
   command->group("");  // hidden
   add_templates_option(*command);
-  command->callback([&action] { action = serve_as_worker; });
+  command->callback([&action] { action = [] { return serve_as_worker(); }; });
 }
 
 }  // namespace greta::tuner::cli

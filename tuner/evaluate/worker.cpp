@@ -81,7 +81,7 @@ class Warnings {
 
 }  // namespace
 
-int serve_as_worker() {
+int serve_as_worker(const Catalog& catalog) {
   const auto warnings = std::make_shared<Warnings>();
   set_log_sink([warnings](LogLevel level, std::string_view line) {
     if (level == LogLevel::warning) warnings->add(line);
@@ -94,13 +94,16 @@ int serve_as_worker() {
   if (channel.receive(request, -1) != LineChannel::Received::message) return 0;
   std::unique_ptr<LocalEvaluator> evaluator;
   try {
+    check_greeting(catalog, request.value("greeting", json())).value();
     auto options = evaluator_options_from_json(request.at("options"));
+    options.catalog = catalog;
     options.reopen = false;
     end_when_stalled(request.at("stall_s").get<double>());
     evaluator = std::make_unique<LocalEvaluator>(options);
-    channel.send(
-        {{"result",
-          {{"device", to_json(evaluator->device())}, {"lookahead", evaluator->lookahead()}}}});
+    channel.send({{"result",
+                   {{"greeting", greeting(catalog)},
+                    {"device", to_json(evaluator->device())},
+                    {"lookahead", evaluator->lookahead()}}}});
   } catch (const Error& error) {
     channel.send(error_answer(error));
     return 1;

@@ -83,8 +83,12 @@ void WorkerEvaluator::start() {
     spawn();
     Result<json> opened = json();
     try {
-      opened =
-          call({{"call", "open"}, {"options", to_json(options_)}, {"stall_s", stall_s_}}, open_s);
+      opened = call({{"call", "open"},
+                     {"greeting", greeting(catalog())},
+                     {"options", to_json(options_)},
+                     {"stall_s", stall_s_}},
+                    open_s);
+      if (opened) check_greeting(catalog(), opened->value("greeting", json())).value();
     } catch (const Error&) {
       stop_worker(true);
       throw;

@@ -1,5 +1,6 @@
 #include "tuner/evaluate/worker_protocol.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <cerrno>
 
 #include "db/json.hpp"
+#include "runtime/device/version.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta::tuner {
@@ -45,6 +47,37 @@ LineChannel::Received LineChannel::receive(json& message, double seconds) {
     if (n <= 0) return Received::closed;
     buffer_.append(chunk, static_cast<std::size_t>(n));
   }
+}
+
+json greeting(const Catalog& catalog) {
+  json operations = json::object();
+  for (const Operation& operation : catalog) operations[operation.name] = operation.key();
+  return {{"protocol", worker_protocol}, {"greta", version()}, {"operations", operations}};
+}
+
+Result<void> check_greeting(const Catalog& catalog, const json& theirs) {
+  const auto differs = [](const std::string& how) {
+    return Failure{Status::unavailable,
+                   how + ": a worker must be of the same build as the program that starts it",
+                   {}};
+  };
+  const int protocol = theirs.is_object() ? theirs.value("protocol", 0) : 0;
+  if (protocol != worker_protocol) {
+    return differs(fmt::format(
+        "this process speaks version {} of the worker protocol (GRETA {}), the other one {} ({})",
+        worker_protocol, version(), protocol,
+        protocol > 0 ? "GRETA " + theirs.value("greta", "?") : "none that it tells"));
+  }
+  const json ours = greeting(catalog);
+  for (const auto& [name, key] : ours.at("operations").items()) {
+    if (!theirs.at("operations").contains(name)) {
+      return differs(fmt::format("only one of two processes knows operation {}", name));
+    }
+    if (theirs.at("operations").at(name) != key) {
+      return differs(fmt::format("two processes have different kernels of operation {}", name));
+    }
+  }
+  return {};
 }
 
 json to_json(const EvaluatorOptions& options) {

@@ -15,6 +15,9 @@ using db::to_json;  // of configurations, trials and devices
 // Messages between a session and its worker process: one JSON object per line, requests with a
 // "call", answers with a "result" or an "error".
 
+/// The version of these messages; it changes with each of them.
+inline constexpr int worker_protocol = 1;
+
 /// The descriptor on which a worker finds its end of the connection.
 inline constexpr int worker_descriptor = 3;
 
@@ -34,6 +37,13 @@ class LineChannel {
   int descriptor_;
   std::string buffer_;  // received beyond the last line
 };
+
+/// What both ends tell each other first: the protocol's version, GRETA's, and the key of each
+/// operation.
+nlohmann::json greeting(const Catalog& catalog);
+/// Whether the two ends understand each other. `theirs` is a greeting, or null where the other end
+/// sent none. A failure is one line.
+Result<void> check_greeting(const Catalog& catalog, const nlohmann::json& theirs);
 
 nlohmann::json to_json(const EvaluatorOptions& options);
 EvaluatorOptions evaluator_options_from_json(const nlohmann::json& json);

@@ -53,6 +53,7 @@ Result<Recording> Recording::load(const std::filesystem::path& file, std::uint64
   try {
     const auto json = nlohmann::json::parse(read_file(file, most_recording_bytes).value());
     alternative = read_parameters(json);
+    recording.device_name_ = json.value("device_name", "");
     for (const auto& [key, entry] : json.at("cache").items()) {
       const auto& time = entry.at("time");
       times[read_key(alternative, key)] =

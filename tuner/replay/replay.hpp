@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <unordered_map>
 
 #include "db/trial.hpp"
@@ -20,7 +21,9 @@ class Recording {
   /// of the file.
   static Result<Recording> load(const std::filesystem::path& file, std::uint64_t shuffle_seed = 0);
 
-  /// One variant; its valid configurations are the recorded ones.
+  /// The device that it was made on, in the file's words.
+  const std::string& device_name() const { return device_name_; }
+  /// One variant, named as the kernel; its valid configurations are the recorded ones.
   const Space& space() const { return *space_; }
   /// What a run of this configuration gave: its time, or a failure.
   Trial trial(const Config& config) const;
@@ -31,6 +34,7 @@ class Recording {
   /// Microseconds; infinity where the configuration failed.
   using Times = std::unordered_map<Config, double, ConfigHash>;
 
+  std::string device_name_;
   std::unique_ptr<Space> space_;
   std::shared_ptr<Times> times_ = std::make_shared<Times>();
   double optimum_us_ = 0;

@@ -102,4 +102,9 @@ double Budget::remaining_s(Clock::time_point now) const {
   return std::max(0.0, amount_ - elapsed_s(now));
 }
 
+std::uint64_t Budget::remaining_trials() const {
+  if (kind_ == Kind::seconds) return std::numeric_limits<std::uint64_t>::max();
+  return trial_limit_ > trials_ ? trial_limit_ - trials_ : 0;
+}
+
 }  // namespace greta::tuner

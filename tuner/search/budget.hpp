@@ -43,6 +43,8 @@ class Budget {
   double elapsed_s(Clock::time_point now = Clock::now()) const;
   /// Seconds left; infinity for a budget of trials.
   double remaining_s(Clock::time_point now = Clock::now()) const;
+  /// Trials left; the largest number for a budget of time.
+  std::uint64_t remaining_trials() const;
   std::uint64_t trials() const { return trials_; }
 
  private:

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <functional>
 
 #include "runtime/device/log.hpp"
@@ -26,33 +25,19 @@ constexpr double longest_launch = 1.0 / 200;
 constexpr double stand_in_launch = 1.0 / 1000;
 constexpr double budget_without_time_s = 120;  // what planning assumes for a budget of trials
 
-/// What rejects most of the Cartesian product, by 2000 samples of it.
-std::vector<Rejection> rejections(const Space& space) {
-  constexpr std::size_t most = 5;
-  auto rates = space.rejection_rates(1, 2000);
-  std::stable_sort(rates.begin(), rates.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::vector<Rejection> list;
-  for (const auto& [name, share] : rates) {
-    if (list.size() == most || share <= 0) break;
-    list.push_back({name, space.reason_of(name), share});
-  }
-  return list;
-}
-
 class Session {
  public:
-  Session(Evaluator& evaluator, TunedDb& db, const Problem& problem, const SessionOptions& options,
+  Session(EvaluatorPool& pool, TunedDb& db, const Problem& problem, const SessionOptions& options,
           SessionObserver& observer, const std::atomic<bool>& stop)
-      : evaluator_(evaluator),
+      : pool_(pool),
         db_(db),
         options_(options),
         observer_(observer),
         stop_(stop),
-        operation_(evaluator.catalog().at(problem.op)),
+        operation_(pool.catalog().at(problem.op)),
         budget_(options.budget) {
     result_.problem = problem;
-    result_.device = evaluator.device();
+    result_.device = pool.device();
     result_.work = operation_.work(problem);
     result_.default_config = operation_.default_config(problem, result_.device);
   }
@@ -75,14 +60,18 @@ class Session {
   void store(const std::function<void()>& write);
   void conclude();
   bool stopped() const { return stop_ || !result_.not_stored.empty(); }
+  void ask(Strategy& strategy, const Space& space, std::uint64_t most);
+  void tell(Strategy& strategy, const Space& space, Evaluated evaluated);
+  TrialLimits limits_of(const Config& config) const;
   const Trial& evaluate(const Problem& problem, const Config& config);
-  const Trial& record(Trial trial);
+  /// `at_once`: trials that were made at the same time as this one, itself included.
+  const Trial& record(Trial trial, double at_once = 1);
   double full_launch_s() const;
   const Problem& search_problem() const {
     return result_.stand_in ? result_.stand_in->problem : result_.problem;
   }
 
-  Evaluator& evaluator_;
+  EvaluatorPool& pool_;
   TunedDb& db_;
   const SessionOptions& options_;
   SessionObserver& observer_;
@@ -99,7 +88,7 @@ SessionResult Session::run() {
   const Space space = operation_.space(result_.problem, result_.device);
   result_.space_count = space.count();
   result_.cartesian_size = space.cartesian_size();
-  result_.rejections = rejections(space);
+  result_.rejections = most_frequent_rejections(space);
   const auto known =
       db_.find_winner(result_.device.fingerprint(), result_.problem.key(), options_.cold);
   if (known && space.valid(known->winner.config)) result_.known_winner = known->winner.config;
@@ -113,7 +102,7 @@ SessionResult Session::run() {
     end_as_failed();
     throw;
   }
-  store([&] { store_lost(evaluator_, db_, result_); });
+  store([&] { store_lost(pool_.lead().take_lost(), db_, result_); });
   result_.interrupted = stop_;
   if (result_.interrupted) result_.winner.reset();
   conclude();
@@ -128,7 +117,7 @@ void Session::search_and_certify() {
   search();
   if (!stopped()) {
     if (options_.compare_naive) time_naive();
-    Finals finals(evaluator_, result_, budget_, options_, stop_);
+    Finals finals(pool_.lead(), result_, budget_, options_, stop_);
     finals.run([this](Trial trial) { record(std::move(trial)); },
                [this](const std::string& what) { observer_.on_phase(what); });
   }
@@ -136,7 +125,7 @@ void Session::search_and_certify() {
 
 // The error that ends the run says what happened; the database says which candidate was under way.
 void Session::end_as_failed() {
-  store([&] { store_lost(evaluator_, db_, result_); });
+  store([&] { store_lost(pool_.lead().take_lost(), db_, result_); });
   store([&] { db_.end_session(result_.id, "failed"); });
   if (!result_.not_stored.empty()) log(LogLevel::warning, "{}", result_.not_stored);
 }
@@ -172,7 +161,7 @@ void Session::learn_ceilings() {
   observer_.on_phase("measuring the device's ceilings");
   const Lap lap(result_.time.measure);
   try {
-    result_.ceilings = evaluator_.measure_ceilings();
+    result_.ceilings = pool_.lead().measure_ceilings();
     db_.set_ceilings(result_.device, result_.ceilings);
   } catch (const Error& error) {
     result_.ceilings.clear();
@@ -256,24 +245,45 @@ void Session::search() {
   for (const Config& config : seeds(space)) first.push_back(*space.choice(config));
   const auto strategy =
       find_strategy(options_.strategy)->create({&space, std::move(first), options_.seed});
-  std::deque<std::pair<Choice, Config>> pending;
   // However small the budget, the default and what the user asked for are tried.
   const std::size_t least = 1 + options_.try_first.size();
-  while (!stopped() && (result_.trials.size() < least || (!budget_.spent() && time_for_finals()))) {
-    std::vector<Config> asked;
-    while (static_cast<int>(pending.size()) < evaluator_.lookahead()) {
-      const auto choice = strategy->ask();
-      if (!choice) break;
-      asked.push_back(space.config(*choice));
-      pending.emplace_back(*choice, asked.back());
-    }
-    evaluator_.prepare(search_problem(), asked);
-    if (pending.empty()) break;
-    const auto [choice, config] = std::move(pending.front());
-    pending.pop_front();
-    const Trial* known = find_trial(result_.trials, config, search_problem().key());
-    strategy->tell(choice, known != nullptr ? *known : evaluate(search_problem(), config));
+  const auto more = [&] {
+    return !stopped() && (result_.trials.size() < least || (!budget_.spent() && time_for_finals()));
+  };
+  while (more()) {
+    const auto tried = result_.trials.size();
+    ask(*strategy, space, std::max(budget_.remaining_trials(), least - std::min(least, tried)));
+    if (pool_.in_flight() == 0) break;
+    tell(*strategy, space, pool_.next());
   }
+  pool_.cancel();
+  while (pool_.in_flight() > 0) tell(*strategy, space, pool_.next());
+}
+
+// Gives the pool as many candidates as it takes now, and not more than `most` in all.
+void Session::ask(Strategy& strategy, const Space& space, std::uint64_t most) {
+  for (int free = pool_.free(); free > 0 && pool_.in_flight() < most;) {
+    const auto choice = strategy.ask();
+    if (!choice) return;
+    const Config config = space.config(*choice);
+    if (const Trial* known = find_trial(result_.trials, config, search_problem().key())) {
+      strategy.tell(*choice, *known);
+    } else {
+      pool_.evaluate(search_problem(), config, limits_of(config));
+      --free;
+    }
+  }
+}
+
+void Session::tell(Strategy& strategy, const Space& space, Evaluated evaluated) {
+  if (!evaluated.retired.empty()) {
+    result_.notes.push_back(evaluated.retired + "; the search went on without it");
+  }
+  store([&] { store_lost(std::move(evaluated.lost), db_, result_); });
+  const auto choice = space.choice(evaluated.trial.config);
+  const Trial& trial = record(std::move(evaluated.trial), static_cast<double>(pool_.size()));
+  if (choice) strategy.tell(*choice, trial);
+  pool_.set_limits(limits());
 }
 
 // A candidate that is far slower than the best is not worth waiting for; the first one has no such
@@ -322,18 +332,22 @@ bool Session::time_for_finals() {
   return budget_.remaining_s() > std::clamp(needed, 0.1 * budget_s, 0.6 * budget_s);
 }
 
-const Trial& Session::evaluate(const Problem& problem, const Config& config) {
+TrialLimits Session::limits_of(const Config& config) const {
   TrialLimits allowed = limits();
   allowed.reject_spills = options_.reject_spills && config != result_.default_config;
-  return record(evaluator_.evaluate(problem, config, allowed));
+  return allowed;
 }
 
-const Trial& Session::record(Trial trial) {
-  result_.time.compile += trial.compile_s;
-  result_.time.verify += trial.verify_s;
-  result_.time.measure += trial.measure_s;
+const Trial& Session::evaluate(const Problem& problem, const Config& config) {
+  return record(pool_.lead().evaluate(problem, config, limits_of(config)));
+}
+
+const Trial& Session::record(Trial trial, double at_once) {
+  result_.time.compile += trial.compile_s / at_once;
+  result_.time.verify += trial.verify_s / at_once;
+  result_.time.measure += trial.measure_s / at_once;
   store([&] {
-    store_lost(evaluator_, db_, result_);
+    store_lost(pool_.lead().take_lost(), db_, result_);
     db_.add_trial(result_.id, trial);
   });
   result_.trials.push_back(std::move(trial));
@@ -352,7 +366,7 @@ void Session::time_naive() {
   const bool measured = known != nullptr && !known->measurement.raced;
   result_.naive =
       measured ? *known
-               : record(evaluator_.evaluate(search_problem(), *operation_.naive, naive_limits));
+               : record(pool_.lead().evaluate(search_problem(), *operation_.naive, naive_limits));
 }
 
 }  // namespace
@@ -376,40 +390,17 @@ SessionRecord session_record(const Operation& operation, const DeviceInfo& devic
   return about;
 }
 
+SessionResult tune(EvaluatorPool& pool, TunedDb& db, const Problem& problem,
+                   const SessionOptions& options, SessionObserver& observer,
+                   const std::atomic<bool>& stop) {
+  return Session(pool, db, problem, options, observer, stop).run();
+}
+
 SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,
                    const std::atomic<bool>& stop) {
-  return Session(evaluator, db, problem, options, observer, stop).run();
-}
-
-// They are no trials of the search: what was begun again has one of its own.
-void store_lost(Evaluator& evaluator, TunedDb& db, SessionResult& result) {
-  for (Trial& trial : evaluator.take_lost()) {
-    if (trial.problem_key.empty()) trial.problem_key = result.problem.key();
-    const bool named = !trial.config.variant.empty();
-    result.notes.push_back(named ? trial.config.text() + ": " + trial.message : trial.message);
-    if (!named) trial.config = result.default_config;
-    db.add_trial(result.id, trial);
-  }
-}
-
-const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,
-                        const std::string& problem_key) {
-  const auto found = std::find_if(trials.begin(), trials.end(), [&](const Trial& trial) {
-    return trial.config == config && trial.problem_key == problem_key;
-  });
-  return found != trials.end() ? &*found : nullptr;
-}
-
-const Trial* best_trial(const std::vector<Trial>& trials, const std::string& problem_key) {
-  const Trial* best = nullptr;
-  for (const auto& trial : trials) {
-    if (!trial.ok() || trial.problem_key != problem_key) continue;
-    if (best == nullptr || trial.measurement.median_us < best->measurement.median_us) {
-      best = &trial;
-    }
-  }
-  return best;
+  EvaluatorPool pool({&evaluator});
+  return tune(pool, db, problem, options, observer, stop);
 }
 
 }  // namespace greta::tuner

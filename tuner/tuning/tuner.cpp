@@ -159,14 +159,31 @@ Result<void> Tuner::open_evaluators(const std::vector<ProbedDevice>& devices) {
       evaluators_.push_back(std::make_unique<WorkerEvaluator>(options_.worker, evaluator));
     }
   }
+  make_pools();
   return {};
+}
+
+void Tuner::make_pools() {
+  std::vector<std::vector<Evaluator*>> models;
+  for (const auto& evaluator : evaluators_) {
+    const std::string model = evaluator->device().fingerprint();
+    const auto same = std::find_if(models.begin(), models.end(), [&](const auto& members) {
+      return members.front()->device().fingerprint() == model;
+    });
+    if (same != models.end()) {
+      same->push_back(evaluator.get());
+    } else {
+      models.push_back({evaluator.get()});
+    }
+  }
+  for (auto& members : models) pools_.push_back(std::make_unique<EvaluatorPool>(members));
 }
 
 SessionOptions Tuner::session_options() const {
   SessionOptions session;
   session.budget = options_.budget;
-  if (evaluators_.size() > 1) {
-    const auto parts = static_cast<double>(evaluators_.size());
+  if (pools_.size() > 1) {
+    const auto parts = static_cast<double>(pools_.size());
     session.budget = options_.budget.part((1 - contest_share) / parts);
   }
   session.strategy = options_.strategy;
@@ -214,15 +231,15 @@ TaskResult Tuner::tune_on_each(const TuningTask& task) {
   options.command = options_.name + " " + task.problem.key();
   if (task.share < 1) options.budget = options.budget.part(task.share);
   TaskResult result;
-  for (const auto& evaluator : evaluators_) {
+  for (const auto& pool : pools_) {
     if (stop_) break;
-    const DeviceInfo& device = evaluator->device();
-    observer_.on_session(task.problem, device, evaluators_.size());
+    const DeviceInfo& device = pool->device();
+    observer_.on_session(task.problem, device, pools_.size());
     const Operation& operation = options_.catalog.at(task.problem.op);
     options.try_first = configs_to_try(operation, task, device).value();
     options.suggested = suggestions(task.problem, device);
     result.sessions.push_back(
-        greta::tuner::tune(*evaluator, db_, task.problem, options, observer_, stop_));
+        greta::tuner::tune(*pool, db_, task.problem, options, observer_, stop_));
     if (!result.sessions.back().not_stored.empty()) return result;
   }
   compare(result, options);
@@ -232,7 +249,7 @@ TaskResult Tuner::tune_on_each(const TuningTask& task) {
 void Tuner::compare(TaskResult& result, const SessionOptions& options) {
   std::vector<Entrant> entrants;
   for (std::size_t i = 0; i < result.sessions.size(); ++i) {
-    if (result.sessions[i].winner) entrants.push_back({*evaluators_[i], result.sessions[i]});
+    if (result.sessions[i].winner) entrants.push_back({pools_[i]->lead(), result.sessions[i]});
   }
   if (entrants.size() < 2 || stop_) return;
   observer_.on_phase("comparing the winners in alternating turns");
@@ -240,7 +257,7 @@ void Tuner::compare(TaskResult& result, const SessionOptions& options) {
   result.contest = hold_contest(
       entrants, options, timed ? contest_share * options_.budget.amount() : contest_s, stop_);
   for (std::size_t i = 0; i < result.sessions.size(); ++i) {
-    store_lost(*evaluators_[i], db_, result.sessions[i]);
+    store_lost(pools_[i]->lead().take_lost(), db_, result.sessions[i]);
   }
   for (const auto& other : result.contest->others) {
     if (other.comparison.measured()) db_.set_comparison(other.comparison);

@@ -12,7 +12,7 @@
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
 #include "tuner/evaluate/card_lock.hpp"
-#include "tuner/evaluate/evaluator.hpp"
+#include "tuner/evaluate/evaluator_pool.hpp"
 #include "tuner/session/contest.hpp"
 #include "tuner/session/session.hpp"
 #include "tuner/tuning/observer.hpp"
@@ -23,10 +23,11 @@ namespace greta::tuner {
 /// this process, once `database` and `cache_directory` are set.
 struct TunerOptions {
   Catalog catalog = Catalog::built_in();
-  std::vector<std::string> devices{"auto"};  ///< ids or parts of names; several are compared
-  std::filesystem::path database;            ///< of trials and winners; made where there is none
-  std::filesystem::path shipped;             ///< one below it, whose winners are tried early
-  std::filesystem::path cache_directory;     ///< of compiled kernels, and of locks
+  /// Ids or parts of names. Cards of one model tune together; several models are compared.
+  std::vector<std::string> devices{"auto"};
+  std::filesystem::path database;         ///< of trials and winners; made where there is none
+  std::filesystem::path shipped;          ///< one below it, whose winners are tried early
+  std::filesystem::path cache_directory;  ///< of compiled kernels, and of locks
   /// The command that starts this program as its own worker, in which kernels run, as in
   /// {"/proc/self/exe", "worker"}: that command calls serve_as_worker(). Empty: kernels run in this
   /// process, and a crash or a hang of a driver ends it.
@@ -53,7 +54,7 @@ struct TuningTask {
 
 /// What a task gave.
 struct TaskResult {
-  std::vector<SessionResult> sessions;   ///< one for each device, in the order of the options
+  std::vector<SessionResult> sessions;   ///< one for each device model, in the options' order
   std::optional<ContestResult> contest;  ///< between entrants(), where there are several
 
   /// Whether every device has a winner.
@@ -79,8 +80,8 @@ class Tuner {
                                              TunerObserver& observer,
                                              const std::atomic<bool>& stop);
 
-  /// Tunes a task on each device in turn, then compares the winners. What ends a session early is
-  /// in its result; other trouble is a Failure, after which the tuner is of no more use.
+  /// Tunes a task on each device model in turn, then compares the winners. What ends a session
+  /// early is in its result; other trouble is a Failure, after which the tuner is of no more use.
   Result<TaskResult> tune(const TuningTask& task);
 
   const TunedDb& database() const { return db_; }
@@ -89,6 +90,7 @@ class Tuner {
   Tuner(TunerOptions options, TunerObserver& observer, const std::atomic<bool>& stop,
         std::vector<CardLock> locks, TunedDb db);
   Result<void> open_evaluators(const std::vector<ProbedDevice>& devices);
+  void make_pools();
   SessionOptions session_options() const;
   TaskResult tune_on_each(const TuningTask& task);
   std::vector<Config> suggestions(const Problem& problem, const DeviceInfo& device) const;
@@ -101,7 +103,8 @@ class Tuner {
   std::string date_;
   std::vector<CardLock> locks_;
   TunedDb db_;
-  std::vector<std::unique_ptr<Evaluator>> evaluators_;  // one for each device
+  std::vector<std::unique_ptr<Evaluator>> evaluators_;  // one for each card
+  std::vector<std::unique_ptr<EvaluatorPool>> pools_;   // one for each device model
 };
 
 /// Opens a database. A failure is on the field "db".

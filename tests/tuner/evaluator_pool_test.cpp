@@ -1,0 +1,198 @@
+// Protects: what a pool promises with any number of members: every candidate comes back once, cards
+// work at the same time, what a lost card was given is neither lost nor tried twice, and a session
+// on several cards records what one on a single card would.
+
+#include "tuner/evaluate/evaluator_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <latch>
+#include <set>
+
+#include "tests/temporary_folder.hpp"
+#include "tests/tuner/fake_evaluator.hpp"
+#include "tests/tuner/silent_observer.hpp"
+#include "tuner/replay/replay_evaluator.hpp"
+#include "tuner/session/session.hpp"
+
+namespace greta::test::evaluator_pool_test {
+namespace {
+
+const Problem problem = Problem::parse("gemm dtype=f32 out=f32 m=512 n=512 k=512").value();
+
+class EvaluatorPoolTest : public ::testing::TestWithParam<std::size_t> {
+ protected:
+  EvaluatorPoolTest() : fakes_(GetParam()) {
+    for (FakeEvaluator& fake : fakes_) {
+      fake.info_.index = static_cast<int>(members_.size());
+      members_.push_back(&fake);
+    }
+    const Space space = built_in("gemm").space(problem, fakes_.front().device());
+    std::mt19937_64 random(5);
+    while (configs_.size() < 60) configs_.insert(space.sample(random));
+  }
+  /// Gives the pool all configurations and returns what came back.
+  std::vector<Evaluated> evaluate_all(EvaluatorPool& pool) {
+    std::vector<Evaluated> all;
+    auto config = configs_.begin();
+    while (config != configs_.end() || pool.in_flight() > 0) {
+      while (config != configs_.end() && pool.free() > 0) pool.evaluate(problem, *config++, {});
+      all.push_back(pool.next());
+    }
+    return all;
+  }
+
+  std::vector<FakeEvaluator> fakes_;
+  std::vector<Evaluator*> members_;
+  std::set<Config> configs_;
+};
+
+TEST_P(EvaluatorPoolTest, EachCandidateComesBackOnce) {
+  EvaluatorPool pool(members_);
+  std::multiset<Config> seen;
+  for (const Evaluated& evaluated : evaluate_all(pool)) {
+    EXPECT_TRUE(evaluated.trial.ok());
+    seen.insert(evaluated.trial.config);
+  }
+  EXPECT_EQ(seen, std::multiset<Config>(configs_.begin(), configs_.end()));
+  std::size_t prepared = 0;
+  for (const FakeEvaluator& fake : fakes_) {
+    EXPECT_FALSE(fake.evaluated_.empty());
+    prepared += fake.prepared_;
+  }
+  EXPECT_EQ(prepared, configs_.size());
+}
+
+TEST_P(EvaluatorPoolTest, MembersWorkAtTheSameTime) {
+  std::barrier all(static_cast<std::ptrdiff_t>(members_.size()));
+  for (FakeEvaluator& fake : fakes_) {
+    fake.lookahead_ = 1;
+    fake.fails = [&all, first = true](const Config&) mutable {
+      if (std::exchange(first, false)) all.arrive_and_wait();  // hangs where one works at a time
+      return std::optional<Status>{};
+    };
+  }
+  EvaluatorPool pool(members_);
+  EXPECT_EQ(pool.free(), static_cast<int>(members_.size()));
+  EXPECT_EQ(evaluate_all(pool).size(), configs_.size());
+}
+
+TEST_P(EvaluatorPoolTest, ALostMemberLeavesTheRestToOthers) {
+  if (members_.size() == 1) return;
+  fakes_.front().dies = [](const Config&) { return true; };
+  EvaluatorPool pool(members_);
+  std::multiset<Config> seen;
+  std::vector<Evaluated> retired;
+  for (Evaluated& evaluated : evaluate_all(pool)) {
+    seen.insert(evaluated.trial.config);
+    EXPECT_EQ(evaluated.trial.ok(), evaluated.retired.empty());
+    if (!evaluated.retired.empty()) retired.push_back(std::move(evaluated));
+  }
+  EXPECT_EQ(seen, std::multiset<Config>(configs_.begin(), configs_.end()));
+  ASSERT_EQ(retired.size(), 1U);
+  EXPECT_EQ(retired[0].trial.failure, Status::timeout);
+  EXPECT_EQ(retired[0].trial.message, "evaluating: planted");
+  EXPECT_EQ(retired[0].retired, "vulkan:0: the device does not answer");
+  EXPECT_EQ(pool.size(), members_.size() - 1);
+  EXPECT_EQ(&pool.lead(), members_[1]);
+}
+
+TEST_P(EvaluatorPoolTest, TheLastMemberThatIsLostEndsIt) {
+  for (FakeEvaluator& fake : fakes_) fake.dies = [](const Config&) { return true; };
+  EvaluatorPool pool(members_);
+  try {
+    evaluate_all(pool);
+    FAIL() << "it went on without a device";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::timeout);
+  }
+}
+
+TEST_P(EvaluatorPoolTest, WhatIsCancelledIsNotEvaluated) {
+  EvaluatorPool pool(members_);
+  auto config = configs_.begin();
+  while (pool.free() > 0) pool.evaluate(problem, *config++, {});
+  pool.cancel();
+  std::size_t ended = 0;
+  for (; pool.in_flight() > 0; ++ended) pool.next();
+  std::size_t evaluated = 0;
+  for (const FakeEvaluator& fake : fakes_) evaluated += fake.evaluated_.size();
+  EXPECT_EQ(ended, evaluated);
+  EXPECT_TRUE(members_.size() > 1 || ended == 0);  // a single member begins in next()
+}
+
+TEST_P(EvaluatorPoolTest, ASessionKeepsItsBudgetAndFindsAWinner) {
+  const TemporaryFolder folder;
+  TunedDb db = TunedDb::open(folder / "tuned.db", TunedDb::Mode::read_write);
+  SilentObserver observer;
+  SessionOptions options;
+  options.budget = Budget::trials_of(80);
+  EvaluatorPool pool(members_);
+  const SessionResult result = tune(pool, db, problem, options, observer, observer.stop_);
+  ASSERT_TRUE(result.winner);
+  EXPECT_GT(result.winner->speedup_low, 1);
+  EXPECT_EQ(db.counts().trials, static_cast<std::int64_t>(result.trials.size()));
+  int evaluated = 0;
+  for (const FakeEvaluator& fake : fakes_) {
+    for (const auto& [config, times] : fake.evaluated_) evaluated += times;
+  }
+  EXPECT_EQ(evaluated, 80);
+}
+
+TEST_P(EvaluatorPoolTest, ASessionGoesOnWithoutALostCard) {
+  if (members_.size() == 1) return;
+  std::latch died(1);  // others wait for it
+  for (FakeEvaluator& fake : fakes_) {
+    fake.fails = [&died, tried = 0](const Config&) mutable {
+      if (++tried > 1) died.wait();
+      return std::optional<Status>{};
+    };
+  }
+  fakes_.back().dies = [&died](const Config&) {
+    died.count_down();
+    return true;
+  };
+  const TemporaryFolder folder;
+  TunedDb db = TunedDb::open(folder / "tuned.db", TunedDb::Mode::read_write);
+  SilentObserver observer;
+  SessionOptions options;
+  options.budget = Budget::trials_of(80);
+  EvaluatorPool pool(members_);
+  const SessionResult result = tune(pool, db, problem, options, observer, observer.stop_);
+  ASSERT_TRUE(result.winner);
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_EQ(result.notes.front(),
+            members_.back()->device().id() +
+                ": the device does not answer; the search went on without it");
+  EXPECT_EQ(db.counts().trials, static_cast<std::int64_t>(result.trials.size()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Members, EvaluatorPoolTest, ::testing::Values(1, 2, 8),
+                         [](const auto& members) { return std::to_string(members.param); });
+
+// The same search, live or replayed: a recording stands where a device does.
+TEST(ReplayEvaluator, ASessionRunsOnARecording) {
+  const auto load = [] {
+    return Recording::load(GRETA_TEST_DATA "/replay/convolution__mi50.json").value();
+  };
+  ReplayEvaluator first(load()), second(load());
+  for (const std::vector<Evaluator*>& members :
+       {std::vector<Evaluator*>{&first}, std::vector<Evaluator*>{&first, &second}}) {
+    const TemporaryFolder folder;
+    TunedDb db = TunedDb::open(folder / "tuned.db", TunedDb::Mode::read_write);
+    SilentObserver observer;
+    SessionOptions options;
+    options.budget = Budget::trials_of(200);
+    EvaluatorPool pool(members);
+    const SessionResult result = tune(pool, db, first.problem(), options, observer, observer.stop_);
+    ASSERT_TRUE(result.winner);
+    EXPECT_LT(result.winner->measurement.median_us, 1.1 * first.recording().optimum_us());
+    EXPECT_EQ(result.winner->measurement.median_us,
+              first.recording().trial(result.winner->config).measurement.median_us);
+    EXPECT_EQ(result.space_count, first.recording().space().count());
+  }
+}
+
+}  // namespace
+}  // namespace greta::test::evaluator_pool_test

@@ -1,0 +1,210 @@
+#include "tuner/evaluate/evaluator_pool.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace greta::tuner {
+
+EvaluatorPool::EvaluatorPool(std::vector<Evaluator*> members) {
+  for (Evaluator* evaluator : members) {
+    members_.push_back(std::make_unique<Member>(
+        Member{.evaluator = evaluator, .lookahead = std::max(1, evaluator->lookahead())}));
+  }
+  if (members_.size() < 2) return;
+  for (auto& member : members_) {
+    member->thread = std::thread([this, &member = *member] { serve(member); });
+  }
+}
+
+EvaluatorPool::~EvaluatorPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  work_.notify_all();
+  for (auto& member : members_) {
+    if (member->thread.joinable()) member->thread.join();
+  }
+}
+
+Evaluator& EvaluatorPool::lead() const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& member : members_) {
+    if (!member->retired) return *member->evaluator;
+  }
+  return *members_.front()->evaluator;
+}
+
+std::size_t EvaluatorPool::size() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::count_if(
+      members_.begin(), members_.end(), [](const auto& member) { return !member->retired; }));
+}
+
+int EvaluatorPool::free() const {
+  const std::lock_guard lock(mutex_);
+  int total = 0;
+  bool any = !ended_.empty();
+  for (const auto& member : members_) {
+    any = any || !member->retired;
+    total += std::max(0, member->room());
+  }
+  if (!any) std::rethrow_exception(error_);
+  return total;
+}
+
+std::size_t EvaluatorPool::in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return in_flight_locked();
+}
+
+std::size_t EvaluatorPool::in_flight_locked() const {
+  std::size_t count = ended_.size();
+  for (const auto& member : members_) count += member->queue.size() + (member->busy ? 1 : 0);
+  return count;
+}
+
+int EvaluatorPool::Member::room() const {
+  return retired ? 0 : lookahead - static_cast<int>(queue.size()) - (busy ? 1 : 0);
+}
+
+EvaluatorPool::Member* EvaluatorPool::least_loaded() {
+  Member* best = nullptr;
+  for (const auto& member : members_) {
+    if (member->retired) continue;
+    if (best == nullptr || member->room() > best->room()) best = member.get();
+  }
+  return best;
+}
+
+void EvaluatorPool::evaluate(const Problem& problem, const Config& config,
+                             const TrialLimits& limits) {
+  {
+    const std::lock_guard lock(mutex_);
+    Member* member = least_loaded();
+    if (member == nullptr) std::rethrow_exception(error_);
+    member->queue.push_back({problem, config, limits});
+  }
+  work_.notify_all();
+}
+
+void EvaluatorPool::set_limits(const TrialLimits& limits) {
+  const std::lock_guard lock(mutex_);
+  for (auto& member : members_) {
+    for (Request& request : member->queue) {
+      const bool reject_spills = request.limits.reject_spills;
+      request.limits = limits;
+      request.limits.reject_spills = reject_spills;
+    }
+  }
+}
+
+void EvaluatorPool::cancel() {
+  const std::lock_guard lock(mutex_);
+  for (auto& member : members_) {
+    member->queue.clear();
+    member->prepared = 0;
+  }
+}
+
+void EvaluatorPool::begin(Member& member, Request& request, std::unique_lock<std::mutex>& lock) {
+  member.busy = true;
+  std::vector<Config> upcoming;
+  for (std::size_t i = member.prepared; i < member.queue.size(); ++i) {
+    upcoming.push_back(member.queue[i].config);
+  }
+  request = std::move(member.queue.front());
+  member.queue.pop_front();
+  member.prepared = member.queue.size();
+  lock.unlock();
+  member.evaluator->prepare(request.problem, upcoming);
+}
+
+Evaluated EvaluatorPool::next() {
+  std::unique_lock lock(mutex_);
+  if (members_.size() > 1) {
+    done_.wait(lock, [this] { return !ended_.empty(); });
+    Evaluated first = std::move(ended_.front());
+    ended_.pop_front();
+    return first;
+  }
+  Member& member = *members_.front();
+  const auto finish = [&] {
+    if (!lock.owns_lock()) lock.lock();
+    member.busy = false;
+  };
+  try {
+    Request request;
+    Evaluated evaluated;
+    begin(member, request, lock);
+    evaluated.trial = member.evaluator->evaluate(request.problem, request.config, request.limits);
+    evaluated.lost = member.evaluator->take_lost();
+    finish();
+    return evaluated;
+  } catch (...) {
+    finish();
+    throw;
+  }
+}
+
+void EvaluatorPool::serve(Member& member) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [&] { return closing_ || !member.queue.empty(); });
+    if (closing_) return;
+    Request request;
+    Evaluated evaluated;
+    try {
+      begin(member, request, lock);
+      evaluated.trial = member.evaluator->evaluate(request.problem, request.config, request.limits);
+      evaluated.lost = member.evaluator->take_lost();
+      lock.lock();
+    } catch (...) {
+      if (!lock.owns_lock()) lock.lock();
+      retire(member, request, evaluated);
+    }
+    member.busy = false;
+    const bool retired = member.retired;
+    ended_.push_back(std::move(evaluated));
+    done_.notify_one();
+    if (retired) return;
+  }
+}
+
+// Called with the mutex locked.
+void EvaluatorPool::retire(Member& member, const Request& request, Evaluated& evaluated) {
+  member.retired = true;
+  error_ = std::current_exception();
+  Failure why{Status::crash, "unknown error", {}};
+  try {
+    throw;
+  } catch (const Error& error) {
+    why = {error.status(), error.what(), {}};
+  } catch (const std::exception& error) {
+    why.message = error.what();
+  } catch (...) {
+  }
+  evaluated.lost = member.evaluator->take_lost();
+  evaluated.retired = member.evaluator->device().id() + ": " + why.message;
+  Trial& trial = evaluated.trial;
+  const auto told = std::find_if(
+      evaluated.lost.begin(), evaluated.lost.end(),
+      [&](const Trial& lost) { return lost.config == request.config && lost.failure; });
+  if (told != evaluated.lost.end()) {
+    trial = std::move(*told);
+    evaluated.lost.erase(told);
+  } else {
+    trial.config = request.config;
+    trial.problem_key = request.problem.key();
+    trial.failure = Status::crash;
+    trial.message = why.message;
+  }
+  std::deque<Request> orphans = std::exchange(member.queue, {});
+  Member* const heir = least_loaded();
+  if (heir != nullptr) {
+    for (Request& orphan : orphans) heir->queue.push_back(std::move(orphan));
+    work_.notify_all();
+  }
+}
+
+}  // namespace greta::tuner

@@ -1,0 +1,51 @@
+#include "tuner/session/session_result.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace greta::tuner {
+
+std::vector<Rejection> most_frequent_rejections(const Space& space) {
+  constexpr std::size_t most = 5;
+  auto rates = space.rejection_rates(1, 2000);
+  std::stable_sort(rates.begin(), rates.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<Rejection> list;
+  for (const auto& [name, share] : rates) {
+    if (list.size() == most || share <= 0) break;
+    list.push_back({name, space.reason_of(name), share});
+  }
+  return list;
+}
+
+// They are no trials of the search: what was begun again has one of its own.
+void store_lost(std::vector<Trial> lost, TunedDb& db, SessionResult& result) {
+  for (Trial& trial : lost) {
+    if (trial.problem_key.empty()) trial.problem_key = result.problem.key();
+    const bool named = !trial.config.variant.empty();
+    result.notes.push_back(named ? trial.config.text() + ": " + trial.message : trial.message);
+    if (!named) trial.config = result.default_config;
+    db.add_trial(result.id, trial);
+  }
+}
+
+const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,
+                        const std::string& problem_key) {
+  const auto found = std::find_if(trials.begin(), trials.end(), [&](const Trial& trial) {
+    return trial.config == config && trial.problem_key == problem_key;
+  });
+  return found != trials.end() ? &*found : nullptr;
+}
+
+const Trial* best_trial(const std::vector<Trial>& trials, const std::string& problem_key) {
+  const Trial* best = nullptr;
+  for (const auto& trial : trials) {
+    if (!trial.ok() || trial.problem_key != problem_key) continue;
+    if (best == nullptr || trial.measurement.median_us < best->measurement.median_us) {
+      best = &trial;
+    }
+  }
+  return best;
+}
+
+}  // namespace greta::tuner
