@@ -16,9 +16,9 @@ namespace {
 
 Benchmark benchmark_named(const std::string& op) {
   Benchmark benchmark;
-  benchmark.kind = "runtime";
-  benchmark.row.op = op;
-  benchmark.row.origin = "measured";
+  benchmark.kind = Benchmark::Kind::runtime;
+  benchmark.subject.problem.op = op;
+  benchmark.subject.typed = false;
   return benchmark;
 }
 

@@ -39,27 +39,26 @@ Blocks noisy(double us, std::mt19937_64& random) {
   return taken;
 }
 
-CsvRow measured_row(const char* op, const char* origin) {
-  CsvRow row;
-  row.op = op;
-  row.origin = origin;
-  row.status = "ok";
-  return row;
+MeasuredResult result_of(const char* op, ResultOrigin origin) {
+  MeasuredResult result;
+  result.subject.problem.op = op;
+  result.subject.typed = false;
+  result.subject.origin = origin;
+  return result;
 }
 
-std::vector<CsvRow> noisy_run(std::mt19937_64& random) {
-  std::vector<CsvRow> run;
+std::vector<MeasuredResult> noisy_run(std::mt19937_64& random) {
+  std::vector<MeasuredResult> run;
   for (int i = 0; i < rows; ++i) {
-    CsvRow row = measured_row("gemm", "winner");
-    row.problem = "m=" + std::to_string(i);
-    row.blocks_us = noisy(100 * (i + 1), random);
-    run.push_back(row);
+    run.push_back(result_of("gemm", ResultOrigin::winner));
+    run.back().subject.problem.dims = {{"m", i}};
+    run.back().samples.blocks_us = noisy(100 * (i + 1), random);
   }
   return run;
 }
 
-void slow_down(CsvRow& row, double factor) {
-  for (auto& block : row.blocks_us) {
+void slow_down(MeasuredResult& result, double factor) {
+  for (auto& block : result.samples.blocks_us) {
     for (double& us : block) us *= factor;
   }
 }
@@ -69,20 +68,20 @@ TEST(BenchCompare, HonestRunsReportNothing) {
   int reports = 0;
   for (int attempt = 0; attempt < 200; ++attempt) {
     const auto comparison = compare_baselines(noisy_run(random), noisy_run(random), 0.05);
-    ASSERT_EQ(comparison.rows.size(), static_cast<std::size_t>(rows));
+    ASSERT_EQ(comparison.changes.size(), static_cast<std::size_t>(rows));
     if (comparison.regressions() > 0) ++reports;
   }
   EXPECT_LE(reports, 10);
 }
 
 /// Blocks that are slower or faster as a whole, each beside a control.
-CsvRow scattered_row(int count, double scatter, std::mt19937_64& random) {
+MeasuredResult scattered_row(int count, double scatter, std::mt19937_64& random) {
   std::normal_distribution<double> normal(0, 1);
-  CsvRow row = measured_row("gemm", "winner");
+  MeasuredResult row = result_of("gemm", ResultOrigin::winner);
   for (int b = 0; b < count; ++b) {
     const double block = 100 * std::exp(scatter * normal(random));
-    row.blocks_us.push_back({block, block * std::exp(0.01 * std::abs(normal(random)))});
-    row.control_us.push_back(50 * std::exp(0.01 * normal(random)));
+    row.samples.blocks_us.push_back({block, block * std::exp(0.01 * std::abs(normal(random)))});
+    row.samples.control_us.push_back(50 * std::exp(0.01 * normal(random)));
   }
   return row;
 }
@@ -94,7 +93,7 @@ TEST(BenchCompare, RunsWithMoreSamplesAreNotFaster) {
   for (int attempt = 0; attempt < 200; ++attempt) {
     const double scatter = attempt % 2 == 0 ? 0.08 : 0.15;
     const auto few = scattered_row(36, scatter, random), many = scattered_row(144, scatter, random);
-    const auto change = compare_baselines({few}, {many}, 0.05).rows[0];
+    const auto change = compare_baselines({few}, {many}, 0.05).changes[0];
     reports += change.finding == Finding::faster || change.finding == Finding::slower ? 1 : 0;
   }
   EXPECT_LE(reports, 10);
@@ -108,7 +107,9 @@ TEST(BenchCompare, ATenthSlowerIsFoundInOneRow) {
     auto fresh = noisy_run(random);
     slow_down(fresh[7], 1.1);
     const auto comparison = compare_baselines(base, fresh, 0.05);
-    if (comparison.regressions() == 1 && comparison.rows.front().fresh.problem == "m=7") ++found;
+    if (comparison.regressions() == 1 &&
+        comparison.changes.front().fresh.subject.problem.dim("m") == 7)
+      ++found;
   }
   EXPECT_GE(found, 90);
 }
@@ -120,10 +121,10 @@ TEST(BenchCompare, SlowAndFastAreTold) {
   slow_down(fresh[3], 1.5);
   slow_down(fresh[4], 0.5);
   const auto comparison = compare_baselines(base, fresh, 0.05);
-  EXPECT_EQ(comparison.rows[0].finding, Finding::slower);
-  EXPECT_NEAR(comparison.rows[0].change.estimate, 1.5, 1e-9);
-  EXPECT_EQ(comparison.rows[1].finding, Finding::faster);
-  EXPECT_NEAR(comparison.rows[1].change.estimate, 0.5, 1e-9);
+  EXPECT_EQ(comparison.changes[0].finding, Finding::slower);
+  EXPECT_NEAR(comparison.changes[0].change.estimate, 1.5, 1e-9);
+  EXPECT_EQ(comparison.changes[1].finding, Finding::faster);
+  EXPECT_NEAR(comparison.changes[1].change.estimate, 0.5, 1e-9);
   EXPECT_EQ(comparison.regressions(), 1);
 }
 
@@ -195,12 +196,12 @@ TEST(BenchCompare, ControlsOfOneSideTellNothing) {
 // few nanoseconds anything, unless both runs have samples of enough processes.
 TEST(BenchCompare, AnotherProcessExplainsAQuarterOfCalls) {
   const auto finding = [](double us, double factor, std::size_t processes) {
-    CsvRow base = measured_row("dispatch", "measured");
-    base.blocks_us = Blocks(10, std::vector<double>(20, us));
+    MeasuredResult base = result_of("dispatch", ResultOrigin::measured);
+    base.samples.blocks_us = Blocks(10, std::vector<double>(20, us));
     base.processes = processes;
-    CsvRow fresh = base;
+    MeasuredResult fresh = base;
     slow_down(fresh, factor);
-    return compare_baselines({base}, {fresh}, 0.05).rows[0].finding;
+    return compare_baselines({base}, {fresh}, 0.05).changes[0].finding;
   };
   EXPECT_EQ(finding(50, 1, 0), Finding::same);
   EXPECT_EQ(finding(50, 1.2, 0), Finding::unsure);
@@ -217,11 +218,11 @@ TEST(BenchCompare, AnotherProcessExplainsAQuarterOfCalls) {
 // A launch of some µs takes 0.3 µs longer in some processes.
 TEST(BenchCompare, AnotherProcessExplainsAPartOfALaunch) {
   const auto finding = [](double us, double longer_us) {
-    CsvRow base = measured_row("add", "default");
-    base.blocks_us = Blocks(10, std::vector<double>(20, us));
-    CsvRow fresh = base;
+    MeasuredResult base = result_of("add", ResultOrigin::untuned);
+    base.samples.blocks_us = Blocks(10, std::vector<double>(20, us));
+    MeasuredResult fresh = base;
     slow_down(fresh, 1 + longer_us / us);
-    return compare_baselines({base}, {fresh}, 0.05).rows[0].finding;
+    return compare_baselines({base}, {fresh}, 0.05).changes[0].finding;
   };
   EXPECT_EQ(finding(4.2, 0.3), Finding::unsure);
   EXPECT_EQ(finding(4.2, -0.3), Finding::unsure);
@@ -232,26 +233,26 @@ TEST(BenchCompare, AnotherProcessExplainsAPartOfALaunch) {
 
 // In a process of its own a call is measured in another way, on one core for example.
 TEST(BenchCompare, ProcessesOfOneSideTellNothing) {
-  CsvRow before = measured_row("dispatch", "measured");
-  before.blocks_us = Blocks(10, std::vector<double>(20, 50.0));
-  CsvRow after = before;
+  MeasuredResult before = result_of("dispatch", ResultOrigin::measured);
+  before.samples.blocks_us = Blocks(10, std::vector<double>(20, 50.0));
+  MeasuredResult after = before;
   after.processes = 10;
   slow_down(after, 0.02);
-  EXPECT_EQ(compare_baselines({before}, {after}, 0.05).rows[0].finding, Finding::unsure);
-  EXPECT_EQ(compare_baselines({after}, {before}, 0.05).rows[0].finding, Finding::unsure);
+  EXPECT_EQ(compare_baselines({before}, {after}, 0.05).changes[0].finding, Finding::unsure);
+  EXPECT_EQ(compare_baselines({after}, {before}, 0.05).changes[0].finding, Finding::unsure);
 }
 
 // Several exports to one file are of as many processes, where they were counted.
 TEST(BenchCompare, ProcessesOfOneFileAddUp) {
-  CsvRow row = measured_row("dispatch", "measured");
-  row.blocks_us = Blocks(3, std::vector<double>(20, 50.0));
+  MeasuredResult row = result_of("dispatch", ResultOrigin::measured);
+  row.samples.blocks_us = Blocks(3, std::vector<double>(20, 50.0));
   const auto finding = [&](std::size_t first, std::size_t second) {
-    std::vector<CsvRow> base(2, row);
+    std::vector<MeasuredResult> base(2, row);
     base[0].processes = first;
     base[1].processes = second;
     auto fresh = base;
     for (auto& each : fresh) slow_down(each, 1.1);
-    return compare_baselines(base, fresh, 0.05).rows[0].finding;
+    return compare_baselines(base, fresh, 0.05).changes[0].finding;
   };
   EXPECT_EQ(finding(3, 3), Finding::slower);
   EXPECT_EQ(finding(3, 0), Finding::unsure);
@@ -261,9 +262,9 @@ TEST(BenchCompare, ProcessesOfOneFileAddUp) {
 /// A run on a CPU that others use as well: how long samples wait changes from block to block. The
 /// time that threads run scatters a little, and changes with the machine, somewhat more than that
 /// of the steady work beside it.
-CsvRow busy_row(double factor, double machine, std::mt19937_64& random) {
+MeasuredResult busy_row(double factor, double machine, std::mt19937_64& random) {
   std::normal_distribution<double> scatter(0, 1);
-  CsvRow row = measured_row("gemm", "winner");
+  MeasuredResult row = result_of("gemm", ResultOrigin::winner);
   for (int b = 0; b < 90; ++b) {
     const double waits = std::exp(0.5 * scatter(random));
     std::vector<double> us, cpu;
@@ -271,10 +272,10 @@ CsvRow busy_row(double factor, double machine, std::mt19937_64& random) {
       cpu.push_back(700 * factor * std::pow(machine, 1.4) * std::exp(0.06 * scatter(random)));
       us.push_back(cpu.back() * (1 + waits));
     }
-    row.blocks_us.push_back(us);
-    row.control_us.push_back(300 * std::pow(machine, 1.4) * (1 + waits));
-    row.cpu_us.push_back(cpu);
-    row.cpu_control_us.push_back(500 * machine * std::exp(0.04 * scatter(random)));
+    row.samples.blocks_us.push_back(us);
+    row.samples.control_us.push_back(300 * std::pow(machine, 1.4) * (1 + waits));
+    row.samples.cpu_us.push_back(cpu);
+    row.samples.cpu_control_us.push_back(500 * machine * std::exp(0.04 * scatter(random)));
   }
   return row;
 }
@@ -290,16 +291,16 @@ TEST(BenchCompare, ProcessorTimesTellWhatWaitingHides) {
     }
     const auto slower = compare_baselines({base}, {busy_row(1.1, 1, random)}, 0.05);
     found += slower.regressions();
-    by_processor += slower.rows[0].by_processor ? 1 : 0;
+    by_processor += slower.changes[0].by_processor ? 1 : 0;
   }
   EXPECT_LE(reports, 4);
   EXPECT_GE(found, 36);
   EXPECT_GE(by_processor, 20);
   // Files that lack them are compared by times alone.
   auto older = busy_row(1, 1, random);
-  older.cpu_us.clear();
+  older.samples.cpu_us.clear();
   const auto mixed = compare_baselines({older}, {busy_row(1.1, 1, random)}, 0.05);
-  EXPECT_FALSE(mixed.rows[0].by_processor);
+  EXPECT_FALSE(mixed.changes[0].by_processor);
 }
 
 TEST(BenchCompare, SettledIsWhatHasANarrowInterval) {
@@ -319,9 +320,9 @@ TEST(BenchCompare, WhatWasInterruptedDidNotFail) {
   std::mt19937_64 random(6);
   const auto base = noisy_run(random);
   auto fresh = base;
-  fresh[2].status = "unavailable";
+  fresh[2].failure = Failure{Status::unavailable, "interrupted", {}};
   EXPECT_EQ(compare_baselines(base, fresh, 0.05).regressions(), 0);
-  fresh[2].blocks_us.clear();
+  fresh[2].samples.blocks_us.clear();
   EXPECT_EQ(compare_baselines(base, fresh, 0.05).regressions(), 1);
 }
 
@@ -329,15 +330,15 @@ TEST(BenchCompare, RowsThatFailAndRowsOfOneSideAreTold) {
   std::mt19937_64 random(4);
   const auto base = noisy_run(random);
   auto fresh = base;
-  fresh[5].status = "correctness";
-  fresh[6].problem = "m=new";
-  fresh[8].origin = "trial";
+  fresh[5].failure = Failure{Status::correctness, "wrong", {}};
+  fresh[6].subject.problem.dims = {{"m", 1000}};
+  fresh[8].subject.origin = ResultOrigin::trial;
   const auto comparison = compare_baselines(base, fresh, 0.05);
-  EXPECT_TRUE(comparison.rows.front().broke);
+  EXPECT_TRUE(comparison.changes.front().broke);
   EXPECT_EQ(comparison.regressions(), 1);
   ASSERT_EQ(comparison.only_base.size(), 2U);
   ASSERT_EQ(comparison.only_fresh.size(), 1U);
-  EXPECT_EQ(row_name(comparison.only_fresh.front()), "gemm m=new, winner");
+  EXPECT_EQ(subject_text(comparison.only_fresh.front().subject), "gemm m=1000, winner");
 }
 
 }  // namespace

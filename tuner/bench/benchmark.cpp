@@ -7,8 +7,14 @@
 namespace greta::tuner {
 namespace {
 
+std::string_view kind_text(Benchmark::Kind kind) {
+  if (kind == Benchmark::Kind::kernel) return "kernel";
+  return kind == Benchmark::Kind::platform ? "platform" : "runtime";
+}
+
 // Spaces replaced.
-std::string with(std::string text, char character) {
+std::string with(std::string_view words, char character) {
+  std::string text(words);
   std::replace(text.begin(), text.end(), ' ', character);
   return text;
 }
@@ -16,41 +22,37 @@ std::string with(std::string text, char character) {
 }  // namespace
 
 std::string Benchmark::name() const {
-  std::string text = kind + "/" + row.op;
-  if (!row.dtype.empty()) text += "/" + row.dtype;
-  if (row.out_dtype != row.dtype) text += "-" + row.out_dtype;
-  if (!row.problem.empty()) text += "/" + with(row.problem, ',');
-  if (!row.attributes.empty()) text += "/" + with(row.attributes, ',');
-  if (row.origin != "measured") text += "/" + with(row.origin, '-');
+  const ProblemWords words = subject.words();
+  std::string text = std::string(kind_text(kind)) + "/" + words.op;
+  if (!words.dtype.empty()) text += "/" + words.dtype;
+  if (words.out_dtype != words.dtype) text += "-" + words.out_dtype;
+  if (!words.dims.empty()) text += "/" + with(words.dims, ',');
+  if (!words.attributes.empty()) text += "/" + with(words.attributes, ',');
+  if (subject.origin != ResultOrigin::measured) text += "/" + with(to_string(subject.origin), '-');
   return text;
 }
 
-void BenchmarkOutcome::fail(const Failure& why) {
-  failure = why.message;
-  status = to_string(why.status);
+bool check_benchmark(const Benchmark& benchmark, int run, MeasuredResult& result) {
+  const Trial trial = benchmark.check(run);
+  result.add_verdict(trial.verdict);
+  if (!trial.ok()) result.failure = Failure{*trial.failure, trial.message, trial.log};
+  return trial.ok();
 }
 
-CsvRow finished_row(const Benchmark& benchmark, const BenchmarkOutcome& outcome,
-                    const std::string& date, const std::string& clocks) {
-  Measurement measurement;
-  for (const auto& block : outcome.blocks_us) {
-    measurement.samples_us.insert(measurement.samples_us.end(), block.begin(), block.end());
+MeasuredResult finished_result(const Benchmark& benchmark, MeasuredResult result) {
+  result.subject = benchmark.subject;
+  result.work = benchmark.work;
+  Measurement all;
+  for (const auto& block : result.samples.blocks_us) {
+    all.samples_us.insert(all.samples_us.end(), block.begin(), block.end());
   }
-  measurement.cold = benchmark.row.cache == "cold";
-  measurement.clocks = clocks;
-  if (!measurement.samples_us.empty()) summarise(measurement);
-  CsvRow row = benchmark.row;
-  row.set_measurement(measurement);
-  row.blocks_us = outcome.blocks_us;
-  row.control_us = outcome.control_us;
-  row.cpu_us = outcome.cpu_us;
-  row.cpu_control_us = outcome.cpu_control_us;
-  if (benchmark.apart) row.processes = outcome.blocks_us.size();
-  row.set_work(benchmark.work);
-  if (row.us > 0) row.roofline = benchmark.roofline_us / row.us;
-  row.status = outcome.status;
-  row.date = date;
-  return row;
+  if (all.samples_us.empty()) return result;
+  summarise(all);
+  result.us = summary_of(all);
+  result.count = all.samples_us.size();
+  if (benchmark.apart) result.processes = result.samples.blocks_us.size();
+  if (all.median_us > 0) result.roofline = benchmark.roofline_us / all.median_us;
+  return result;
 }
 
 }  // namespace greta::tuner

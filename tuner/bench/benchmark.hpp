@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/model/operation.hpp"
-#include "runtime/device/result.hpp"
-#include "tuner/report/csv.hpp"
+#include "db/trial.hpp"
+#include "tuner/measure/measured_result.hpp"
 
 namespace greta::tuner {
 
@@ -19,12 +18,14 @@ struct ProcessorTime {
 /// Something that can be timed over and over: what it is, and how to take samples of it. The
 /// functions hold what they need, and may be called in any order.
 struct Benchmark {
-  std::string kind;  ///< "kernel", "platform" or "runtime"
-  CsvRow row;        ///< its identity: operation, types, problem, config, origin, device, cache
-  Work work;         ///< of one sample
-  /// Checks that it does what it should, on inputs of this run's own, and fills in what the row
-  /// says of that; null where there is nothing to check.
-  std::function<Result<void>(CsvRow& row, int run)> check{};
+  enum class Kind { kernel, platform, runtime };
+
+  Kind kind = Kind::kernel;
+  Subject subject;
+  Work work;  ///< of one sample
+  /// Checks that it computes what it should, on inputs of this run's own: a trial that is not
+  /// timed. Null where there is nothing to check.
+  std::function<Trial(int run)> check{};
   /// Takes so many samples, µs. The first call gets everything ready.
   std::function<Result<std::vector<double>>(int count)> take{};
   /// Time of steady work beside a block, µs: what became of the machine. Null: none.
@@ -41,21 +42,12 @@ struct Benchmark {
   std::string name() const;
 };
 
-/// What became of a benchmark.
-struct BenchmarkOutcome {
-  std::vector<std::vector<double>> blocks_us;  ///< each taken at another time
-  std::vector<double> control_us;              ///< beside each block; empty: none
-  std::vector<std::vector<double>> cpu_us;     ///< ProcessorTime's, of each block
-  std::vector<double> cpu_control_us;
-  std::string failure;        ///< one line; empty: none
-  std::string status = "ok";  ///< the failure's kind, as CsvRow::status
-  int clean_runs = 0;         ///< runs that were checked and found right
+/// Checks a benchmark that can be checked. Its result keeps the verdict, and the failure if there
+/// is one. Returns whether it is right.
+bool check_benchmark(const Benchmark& benchmark, int run, MeasuredResult& result);
 
-  void fail(const Failure& why);
-};
-
-/// The row of a benchmark with its figures.
-CsvRow finished_row(const Benchmark& benchmark, const BenchmarkOutcome& outcome,
-                    const std::string& date, const std::string& clocks);
+/// The result of a benchmark whose samples, or why there are none, and verdict are known: adds what
+/// follows from them.
+MeasuredResult finished_result(const Benchmark& benchmark, MeasuredResult result);
 
 }  // namespace greta::tuner

@@ -15,7 +15,6 @@
 #include "runtime/device/process.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/bench/names.hpp"
-#include "tuner/bench/printed_result.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner {

@@ -1,11 +1,13 @@
 #include "tuner/bench/compare.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace greta::tuner {
 namespace {
@@ -200,31 +202,40 @@ Interval fastest_change(const Timed& base, const Timed& fresh, double confidence
 }
 
 // What was interrupted has fewer samples, and is right as far as it got.
-bool failed(const CsvRow& row) {
-  return row.status != "ok" && (row.status != "unavailable" || row.blocks_us.empty());
+bool failed(const MeasuredResult& result) {
+  return result.failure &&
+         (result.failure->status != Status::unavailable || result.samples.blocks_us.empty());
 }
 
-using Key = std::array<std::string, 8>;
+// What both baselines must share, in the order in which they list it.
+using Key = std::tuple<ProblemWords, std::string, std::string_view, CacheState>;
 
-std::map<Key, CsvRow> by_key(const std::vector<CsvRow>& rows) {
-  std::map<Key, CsvRow> found;
-  for (const auto& row : rows) {
-    if (row.origin == "trial" || row.origin == "stand_in") continue;
-    const std::string origin = row.from_database() ? "winner" : row.origin;
-    const Key key{row.op,         row.dtype,   row.out_dtype, row.problem,
-                  row.attributes, row.backend, origin,        row.cache};
-    const auto [entry, fresh] = found.try_emplace(key, row);
+Key key_of(const Subject& subject) {
+  const auto origin = subject.from_database() ? ResultOrigin::winner : subject.origin;
+  return {subject.words(), subject.backend, to_string(origin), subject.cache};
+}
+
+void append(Samples& samples, const Samples& more) {
+  for (const auto member : {&Samples::blocks_us, &Samples::cpu_us}) {
+    (samples.*member).insert((samples.*member).end(), (more.*member).begin(), (more.*member).end());
+  }
+  for (const auto member : {&Samples::control_us, &Samples::cpu_control_us}) {
+    (samples.*member).insert((samples.*member).end(), (more.*member).begin(), (more.*member).end());
+  }
+}
+
+std::map<Key, MeasuredResult> by_key(const std::vector<MeasuredResult>& results) {
+  std::map<Key, MeasuredResult> found;
+  for (const auto& result : results) {
+    const ResultOrigin origin = result.subject.origin;
+    if (origin == ResultOrigin::trial || origin == ResultOrigin::stand_in) continue;
+    const auto [entry, fresh] = found.try_emplace(key_of(result.subject), result);
     if (fresh) continue;
-    const auto append = [](auto& to, const auto& from) {
-      to.insert(to.end(), from.begin(), from.end());
-    };
-    append(entry->second.blocks_us, row.blocks_us);
-    append(entry->second.control_us, row.control_us);
-    append(entry->second.cpu_us, row.cpu_us);
-    append(entry->second.cpu_control_us, row.cpu_control_us);
-    auto& processes = entry->second.processes;
-    processes = processes > 0 && row.processes > 0 ? processes + row.processes : 0;
-    if (failed(row)) entry->second.status = row.status;
+    MeasuredResult& all = entry->second;
+    append(all.samples, result.samples);
+    const bool counted = all.processes > 0 && result.processes > 0;
+    all.processes = counted ? all.processes + result.processes : 0;
+    if (failed(result)) all.failure = result.failure;
   }
   return found;
 }
@@ -233,8 +244,8 @@ bool told(Finding finding) {
   return finding == Finding::slower || finding == Finding::faster;
 }
 
-void decide(RowChange& row, double confidence, double margin) {
-  const Samples base = samples_of(row.base), fresh = samples_of(row.fresh);
+void decide(ResultChange& row, double confidence, double margin) {
+  const Samples &base = row.base.samples, &fresh = row.fresh.samples;
   row.change = change_of(base, fresh, confidence);
   if (row.broke) return;
   row.finding = judge(row.change, margin);
@@ -245,9 +256,9 @@ void decide(RowChange& row, double confidence, double margin) {
   }
   const bool of_few = std::min(row.base.processes, row.fresh.processes) < enough_processes;
   if (told(row.finding) && of_few) {
-    const double slower = row.base.origin == "measured"
+    const double slower = row.base.subject.origin == ResultOrigin::measured
                               ? between_processes
-                              : 1 + launch_us / median_of_all(row.base.blocks_us);
+                              : 1 + launch_us / median_of_all(base.blocks_us);
     Interval rest = row.change;
     explain(rest, slower, 1 / slower);
     row.finding = judge(rest, margin);
@@ -261,7 +272,7 @@ void decide(RowChange& row, double confidence, double margin) {
     row.finding = judge(*change, margin);
     row.by_processor = true;
   }
-  const double us = median_of_all(row.fresh.blocks_us) - median_of_all(row.base.blocks_us);
+  const double us = median_of_all(fresh.blocks_us) - median_of_all(base.blocks_us);
   const double least = of_few ? least_us : least_us_of_many;
   if (told(row.finding) && !row.by_processor && std::abs(us) < least) {
     row.finding = Finding::same;
@@ -269,7 +280,7 @@ void decide(RowChange& row, double confidence, double margin) {
 }
 
 // Regressions first, the worst of them first of all; then what is faster, unsure and unchanged.
-bool matters_more(const RowChange& a, const RowChange& b) {
+bool matters_more(const ResultChange& a, const ResultChange& b) {
   if (a.broke != b.broke) return a.broke;
   if (a.finding != b.finding) return a.finding < b.finding;
   return std::abs(std::log(a.change.estimate)) > std::abs(std::log(b.change.estimate));
@@ -337,13 +348,13 @@ Finding judge(const Interval& change, double margin) {
 }
 
 int BaselineComparison::regressions() const {
-  return static_cast<int>(std::count_if(rows.begin(), rows.end(), [](const RowChange& row) {
-    return row.broke || row.finding == Finding::slower;
-  }));
+  return static_cast<int>(std::count_if(
+      changes.begin(), changes.end(),
+      [](const ResultChange& row) { return row.broke || row.finding == Finding::slower; }));
 }
 
-BaselineComparison compare_baselines(const std::vector<CsvRow>& base,
-                                     const std::vector<CsvRow>& fresh, double margin) {
+BaselineComparison compare_baselines(const std::vector<MeasuredResult>& base,
+                                     const std::vector<MeasuredResult>& fresh, double margin) {
   const auto before = by_key(base), after = by_key(fresh);
   BaselineComparison result;
   for (const auto& [key, row] : before) {
@@ -352,39 +363,37 @@ BaselineComparison compare_baselines(const std::vector<CsvRow>& base,
       result.only_base.push_back(row);
       continue;
     }
-    RowChange change{row, found->second, {}};
+    ResultChange change{row, found->second, {}};
     change.broke = !failed(row) && failed(found->second);
-    result.rows.push_back(change);
+    result.changes.push_back(change);
   }
   for (const auto& [key, row] : after) {
     if (before.count(key) == 0) result.only_fresh.push_back(row);
   }
   std::size_t tests = 0;
-  for (const auto& row : result.rows) {
-    tests += row.base.cpu_us.empty() || row.fresh.cpu_us.empty() ? 1 : 3;
+  for (const auto& row : result.changes) {
+    tests += row.base.samples.cpu_us.empty() || row.fresh.samples.cpu_us.empty() ? 1 : 3;
   }
   result.confidence =
       1 - (1 - confidence_of_all) / static_cast<double>(std::max<std::size_t>(1, tests));
-  for (auto& row : result.rows) decide(row, result.confidence, margin);
-  std::stable_sort(result.rows.begin(), result.rows.end(), matters_more);
+  for (auto& row : result.changes) decide(row, result.confidence, margin);
+  std::stable_sort(result.changes.begin(), result.changes.end(), matters_more);
   return result;
 }
 
-Samples samples_of(const CsvRow& row) {
-  return {row.blocks_us, row.control_us, row.cpu_us, row.cpu_control_us};
-}
-
-std::string row_name(const CsvRow& row) {
-  std::string name = row.op;
+std::string subject_text(const Subject& subject) {
+  const ProblemWords words = subject.words();
+  std::string text = words.op;
   const auto add = [&](const std::string& part) {
-    if (!part.empty()) name += " " + part;
+    if (!part.empty()) text += " " + part;
   };
-  add(row.dtype);
-  if (!row.out_dtype.empty() && row.out_dtype != row.dtype) add("to " + row.out_dtype);
-  add(row.problem);
-  add(row.attributes);
-  if (row.origin != "measured") name += ", " + row.origin;
-  return name;
+  add(words.dtype);
+  if (words.out_dtype != words.dtype) add("to " + words.out_dtype);
+  add(words.dims);
+  add(words.attributes);
+  if (subject.origin != ResultOrigin::measured)
+    text += fmt::format(", {}", to_string(subject.origin));
+  return text;
 }
 
 }  // namespace greta::tuner

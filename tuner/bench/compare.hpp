@@ -4,20 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tuner/measure/statistics.hpp"
-#include "tuner/report/csv.hpp"
+#include "tuner/measure/measured_result.hpp"
 
 namespace greta::tuner {
-
-/// Samples in blocks that were taken apart in time, µs, and beside each block the time of work that
-/// stays the same, if there is any.
-struct Samples {
-  std::vector<std::vector<double>> blocks_us;
-  std::vector<double> control_us{};
-  std::vector<std::vector<double>> cpu_us{};  ///< CsvRow's
-  std::vector<double> cpu_control_us{};
-};
-Samples samples_of(const CsvRow& row);
 
 /// Whether samples tell the time, or the processor time where there is, to 1 % or better: the 95 %
 /// interval from all groups as change_of(), or blocks as processor_change_of() takes them. False
@@ -58,9 +47,9 @@ std::optional<Interval> processor_change_of(const Samples& base, const Samples& 
 /// more than half of it for sure.
 Finding judge(const Interval& change, double margin);
 
-/// A row that both baselines have.
-struct RowChange {
-  CsvRow base, fresh;
+/// A subject that both baselines have.
+struct ResultChange {
+  MeasuredResult base, fresh;
   Interval change;
   Finding finding = Finding::unsure;
   bool by_processor = false;  ///< change and finding are of processor time
@@ -68,23 +57,23 @@ struct RowChange {
 };
 
 struct BaselineComparison {
-  std::vector<RowChange> rows;  ///< what matters first
-  std::vector<CsvRow> only_base, only_fresh;
+  std::vector<ResultChange> changes;  ///< what matters first
+  std::vector<MeasuredResult> only_base, only_fresh;
   double confidence = 0;    ///< of each single interval
-  int regressions() const;  ///< rows that are slower, or broke
+  int regressions() const;  ///< number of results that are slower, or broke
 };
 
-/// Compares rows of the same operation, types, problem, attributes, backend, origin and cache. What
-/// came from a database is one origin, as it becomes a winner where it is tuned.
-/// Rows of a search (origins trial, stand_in) don't count; rows that are there twice are taken
-/// together. Where times can't tell, processor times decide. Each interval has 95 % over the number
-/// of tests (Bonferroni): one of a row, three where there are processor times. Of what is measured
-/// of the machine and the runtime, a quarter is allowed for, which another process may explain.
-/// What changed by less than 20 ns is the same.
-BaselineComparison compare_baselines(const std::vector<CsvRow>& base,
-                                     const std::vector<CsvRow>& fresh, double margin);
+/// Compares results of the same problem, backend, origin and caches. What came from a database is
+/// one origin, as it becomes a winner where it is tuned. Results of a search (origins trial,
+/// stand_in) don't count; several results of a subject are taken together. Where times can't tell,
+/// processor times decide. Each interval has 95 % over the number of tests (Bonferroni): one of a
+/// result, three where there are processor times. Of what is measured of the machine and the
+/// runtime, a quarter is allowed for, which another process may explain. What changed by less than
+/// 20 ns is the same.
+BaselineComparison compare_baselines(const std::vector<MeasuredResult>& base,
+                                     const std::vector<MeasuredResult>& fresh, double margin);
 
-/// "gemm f16 m=1 n=2 k=3 layout=nt, winner": what a row is about.
-std::string row_name(const CsvRow& row);
+/// "gemm f16 m=1 n=2 k=3 layout=nt, winner": what is measured, for people.
+std::string subject_text(const Subject& subject);
 
 }  // namespace greta::tuner

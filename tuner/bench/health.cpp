@@ -16,7 +16,6 @@
 #include "runtime/device/log.hpp"
 #include "runtime/device/process.hpp"
 #include "tuner/bench/kernel_benchmarks.hpp"
-#include "tuner/bench/printed_result.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"

@@ -52,37 +52,26 @@ KernelBenchmarks::KernelBenchmarks(Device& device, Evaluator& checker, const Opt
 KernelBenchmarks::~KernelBenchmarks() = default;
 
 Benchmark KernelBenchmarks::make(const Problem& problem, const Config& config,
-                                 const std::string& origin) {
+                                 ResultOrigin origin) {
   Benchmark benchmark;
-  benchmark.kind = "kernel";
-  benchmark.row.set_problem(problem);
-  benchmark.row.set_device(checker_.device());
-  benchmark.row.config = config.text();
-  benchmark.row.origin = origin;
-  benchmark.row.cache = options_.cold ? "cold" : "warm";
+  benchmark.subject = {.problem = problem,
+                       .config = config,
+                       .origin = origin,
+                       .cache = options_.cold ? CacheState::cold : CacheState::warm};
+  benchmark.subject.set_device(checker_.device());
   benchmark.work = checker_.catalog().at(problem.op).work(problem);
   benchmark.roofline_us = roofline_us(problem.dtype, benchmark.work, options_.ceilings);
   benchmark.device_bytes = operand_bytes(checker_.catalog().at(problem.op), problem);
-  benchmark.check = [this, problem, config](CsvRow& row, int run) {
-    return check(problem, config, row, run);
+  benchmark.check = [this, problem, config](int run) {
+    TrialLimits limits;
+    limits.run_s = options_.timeout_s;
+    return checker_.verify(problem, config, options_.seed + static_cast<std::uint64_t>(run),
+                           limits);
   };
   benchmark.take = [this, problem, config](int count) { return take(problem, config, count); };
   benchmark.control = [this] { return control(); };
   if (steady_) benchmark.processor = [this] { return processor_; };
   return benchmark;
-}
-
-// Of several runs the row keeps the result that came closest to its bound.
-Result<void> KernelBenchmarks::check(const Problem& problem, const Config& config, CsvRow& row,
-                                     int run) {
-  TrialLimits limits;
-  limits.run_s = options_.timeout_s;
-  const auto seed = options_.seed + static_cast<std::uint64_t>(run);
-  const Trial trial = checker_.verify(problem, config, seed, limits);
-  const double known = row.bound > 0 ? row.error / row.bound : -1;
-  if (trial.verdict.bound > 0 && trial.verdict.ratio() > known) row.set_verdict(trial.verdict);
-  if (!trial.ok()) return Failure{*trial.failure, trial.message, trial.log};
-  return {};
 }
 
 Result<KernelBenchmarks::Loaded*> KernelBenchmarks::load(const Problem& problem) {

@@ -38,15 +38,14 @@ class KernelBenchmarks {
   KernelBenchmarks(const KernelBenchmarks&) = delete;
   KernelBenchmarks& operator=(const KernelBenchmarks&) = delete;
 
-  /// `origin`: CsvRow's. Operands stay on the device between calls while half of its memory holds
-  /// them; those that were used last.
-  Benchmark make(const Problem& problem, const Config& config, const std::string& origin);
+  /// Operands stay on the device between calls while half of its memory holds them; those that were
+  /// used last.
+  Benchmark make(const Problem& problem, const Config& config, ResultOrigin origin);
 
  private:
   struct Loaded;  // a problem's operands, and plans that run on them
   struct Plan;
 
-  Result<void> check(const Problem& problem, const Config& config, CsvRow& row, int run);
   Result<Loaded*> load(const Problem& problem);
   Result<Plan*> prepare(Loaded& loaded, const Config& config);
   Result<std::vector<double>> take(const Problem& problem, const Config& config, int count);

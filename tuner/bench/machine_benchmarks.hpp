@@ -16,9 +16,11 @@ std::vector<Benchmark> platform_benchmarks(Device& device, const std::vector<std
 /// them.
 std::vector<Benchmark> runtime_benchmarks(Device& device, const std::vector<std::string>& names);
 
-/// A benchmark without a kernel from the catalog: the operation's name, "bytes=4096" or nothing,
-/// and the bytes that a sample moves.
-Benchmark machine_benchmark(const Device& device, const std::string& kind, const std::string& op,
-                            const std::string& problem, double bytes);
+/// Sizes of what is measured, as {{"bytes", 4096}}.
+using Sizes = decltype(Problem::dims);
+
+/// A benchmark without a kernel from the catalog. `bytes`: moved by a sample.
+Benchmark machine_benchmark(const Device& device, Benchmark::Kind kind, const std::string& name,
+                            Sizes sizes, double bytes);
 
 }  // namespace greta::tuner

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <cstring>
 #include <functional>
 #include <map>
@@ -55,9 +53,8 @@ struct HostCopy {
 };
 
 Benchmarks cpu_copy(Device& device) {
-  auto benchmark =
-      machine_benchmark(device, "platform", "cpu_copy", fmt::format("bytes={}", host_copy_bytes),
-                        2.0 * host_copy_bytes);
+  auto benchmark = machine_benchmark(device, Benchmark::Kind::platform, "cpu_copy",
+                                     {{"bytes", host_copy_bytes}}, 2.0 * host_copy_bytes);
   auto state = std::make_shared<std::unique_ptr<HostCopy>>();
   benchmark.take = [state](int count) {
     if (!*state) *state = std::make_unique<HostCopy>();
@@ -76,8 +73,8 @@ struct HostChase {
 };
 
 Benchmarks cpu_latency(Device& device) {
-  auto benchmark = machine_benchmark(device, "platform", "cpu_latency",
-                                     fmt::format("bytes={}", host_chase_bytes), 0);
+  auto benchmark = machine_benchmark(device, Benchmark::Kind::platform, "cpu_latency",
+                                     {{"bytes", host_chase_bytes}}, 0);
   auto state = std::make_shared<std::unique_ptr<HostChase>>();
   benchmark.take = [state](int count) {
     if (!*state) *state = std::make_unique<HostChase>();
@@ -136,9 +133,9 @@ Result<std::vector<double>> take_on_device(Device& device, DeviceWork& work, int
   return samples;
 }
 
-Benchmark device_benchmark(Device& device, const std::string& op, const std::string& problem,
-                           double bytes, const MakeWork& make) {
-  auto benchmark = machine_benchmark(device, "platform", op, problem, bytes);
+Benchmark device_benchmark(Device& device, const std::string& op, const Sizes& sizes, double bytes,
+                           const MakeWork& make) {
+  auto benchmark = machine_benchmark(device, Benchmark::Kind::platform, op, sizes, bytes);
   auto work = std::make_shared<DeviceWork>();
   benchmark.take = [&device, work, make](int count) {
     return take_on_device(device, *work, count, make);
@@ -182,7 +179,7 @@ std::uint64_t copy_bytes(const DeviceInfo& info) {
 Benchmark device_copy(Device& device, const std::string& op, bool by_kernel) {
   const std::uint64_t bytes = copy_bytes(device.info());
   auto benchmark = device_benchmark(
-      device, op, fmt::format("n={}", bytes / sizeof(float)), 2.0 * static_cast<double>(bytes),
+      device, op, {{"n", bytes / sizeof(float)}}, 2.0 * static_cast<double>(bytes),
       [bytes, by_kernel](Device& on, DeviceWork& work) -> Result<void> {
         const auto from = add_buffer(on, work, bytes), to = add_buffer(on, work, bytes);
         if (!from) return from.failure();
@@ -202,33 +199,31 @@ Benchmark device_copy(Device& device, const std::string& op, bool by_kernel) {
         };
         return {};
       });
-  benchmark.row.dtype = benchmark.row.out_dtype = "f32";
+  benchmark.subject.typed = true;  // f32
   return benchmark;
 }
 
 Benchmark device_chase(Device& device, const std::string& op, std::uint64_t bytes) {
-  return device_benchmark(device, op, fmt::format("bytes={}", bytes), 0,
-                          [bytes](Device& on, DeviceWork& work) -> Result<void> {
-                            const auto memory = add_buffer(on, work, bytes);
-                            if (!memory) return memory.failure();
-                            const auto cycle = random_cycle(bytes);
-                            if (auto up = on.upload(**memory, 0, std::as_bytes(std::span(cycle)));
-                                !up)
-                              return up;
-                            const auto kernel = add_kernel(on, work, chase_kernel(on.info()));
-                            if (!kernel) return kernel.failure();
-                            set_arguments(work, (*memory)->address(), chase_steps);
-                            work.parts = chase_steps;
-                            work.record = [&work, k = *kernel](Stream& stream) {
-                              return stream.launch(*k, {1, 1, 1}, work.arguments);
-                            };
-                            return {};
-                          });
+  return device_benchmark(
+      device, op, {{"bytes", bytes}}, 0, [bytes](Device& on, DeviceWork& work) -> Result<void> {
+        const auto memory = add_buffer(on, work, bytes);
+        if (!memory) return memory.failure();
+        const auto cycle = random_cycle(bytes);
+        if (auto up = on.upload(**memory, 0, std::as_bytes(std::span(cycle))); !up) return up;
+        const auto kernel = add_kernel(on, work, chase_kernel(on.info()));
+        if (!kernel) return kernel.failure();
+        set_arguments(work, (*memory)->address(), chase_steps);
+        work.parts = chase_steps;
+        work.record = [&work, k = *kernel](Stream& stream) {
+          return stream.launch(*k, {1, 1, 1}, work.arguments);
+        };
+        return {};
+      });
 }
 
 Benchmarks empty_launch(Device& device) {
   auto benchmark = device_benchmark(
-      device, "empty_launch", "", 0, [](Device& on, DeviceWork& work) -> Result<void> {
+      device, "empty_launch", {}, 0, [](Device& on, DeviceWork& work) -> Result<void> {
         const auto kernel = add_kernel(on, work, empty_kernel(on.info()));
         if (!kernel) return kernel.failure();
         work.record = [k = *kernel](Stream& stream) { return stream.launch(*k, {1, 1, 1}, {}); };
@@ -249,7 +244,7 @@ struct HostWork {
 };
 
 Benchmarks synchronise(Device& device) {
-  auto benchmark = machine_benchmark(device, "platform", "synchronise", "", 0);
+  auto benchmark = machine_benchmark(device, Benchmark::Kind::platform, "synchronise", {}, 0);
   benchmark.calls = true;
   benchmark.control = [] { return Result<double>(wake_us()); };
   auto work = std::make_shared<HostWork>();
@@ -272,7 +267,7 @@ Benchmarks synchronise(Device& device) {
 Benchmarks transfers(Device& device, const std::string& op) {
   Benchmarks list;
   for (const std::size_t bytes : {std::size_t{4}, std::size_t{64} << 10, std::size_t{16} << 20}) {
-    auto benchmark = machine_benchmark(device, "platform", op, fmt::format("bytes={}", bytes),
+    auto benchmark = machine_benchmark(device, Benchmark::Kind::platform, op, {{"bytes", bytes}},
                                        static_cast<double>(bytes));
     benchmark.calls = true;
     auto work = std::make_shared<HostWork>();
@@ -299,15 +294,14 @@ Benchmarks transfers(Device& device, const std::string& op) {
 
 }  // namespace
 
-Benchmark machine_benchmark(const Device& device, const std::string& kind, const std::string& op,
-                            const std::string& problem, double bytes) {
+Benchmark machine_benchmark(const Device& device, Benchmark::Kind kind, const std::string& name,
+                            Sizes sizes, double bytes) {
   Benchmark benchmark;
   benchmark.kind = kind;
-  benchmark.row.set_device(device.info());
-  benchmark.row.op = op;
-  benchmark.row.problem = problem;
-  benchmark.row.origin = "measured";
-  benchmark.row.cache = "warm";
+  benchmark.subject = {.problem = {.op = name, .attributes = {}, .dims = std::move(sizes)},
+                       .typed = false,
+                       .cache = CacheState::warm};
+  benchmark.subject.set_device(device.info());
   benchmark.work.bytes = bytes;
   benchmark.control = [] { return Result<double>(spin_us()); };
   return benchmark;

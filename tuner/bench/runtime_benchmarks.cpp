@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <atomic>
 #include <functional>
 #include <map>
@@ -24,9 +22,8 @@ using Samples = Result<std::vector<double>>;
 constexpr int launches = 256;  // of one submission or graph
 constexpr double stream_patience_s = 30;
 
-Benchmark runtime_benchmark(const Device& device, const std::string& op,
-                            const std::string& problem = {}) {
-  auto benchmark = machine_benchmark(device, "runtime", op, problem, 0);
+Benchmark runtime_benchmark(const Device& device, const std::string& op, const Sizes& sizes = {}) {
+  auto benchmark = machine_benchmark(device, Benchmark::Kind::runtime, op, sizes, 0);
   benchmark.calls = true;
   return benchmark;
 }
@@ -34,7 +31,7 @@ Benchmark runtime_benchmark(const Device& device, const std::string& op,
 Benchmarks allocate(Device& device) {
   Benchmarks list;
   for (const std::size_t bytes : {std::size_t{256}, std::size_t{1} << 20}) {
-    auto benchmark = runtime_benchmark(device, "allocate", fmt::format("bytes={}", bytes));
+    auto benchmark = runtime_benchmark(device, "allocate", {{"bytes", bytes}});
     auto timer = std::make_shared<HostTimer>();
     benchmark.take = [&device, bytes, timer](int count) -> Samples {
       // The chunk of memory that both come from stays.
@@ -54,7 +51,7 @@ Benchmarks allocate(Device& device) {
 
 Benchmarks allocate_new(Device& device) {
   constexpr std::size_t bytes = 96ULL << 20;  // more than the pool takes at once
-  auto benchmark = runtime_benchmark(device, "allocate_new", fmt::format("bytes={}", bytes));
+  auto benchmark = runtime_benchmark(device, "allocate_new", {{"bytes", bytes}});
   auto timer = std::make_shared<HostTimer>(64);
   benchmark.take = [&device, timer](int count) -> Samples {
     return timer->take(count, [&](int calls) -> Result<void> {
@@ -99,7 +96,7 @@ struct EmptyLaunches {
 
 // Time for one launch: of recording it, or of a submission with all of them until it is done.
 Benchmarks dispatch(Device& device, const std::string& op) {
-  auto benchmark = runtime_benchmark(device, op, fmt::format("launches={}", launches));
+  auto benchmark = runtime_benchmark(device, op, {{"launches", launches}});
   benchmark.control = [] { return Result<double>(wake_us()); };
   auto work = std::make_shared<EmptyLaunches>();
   benchmark.take = [&device, op, work](int count) -> Samples {

@@ -24,4 +24,9 @@ class SteadyWork {
   std::unique_ptr<Buffer> from_, to_;
 };
 
+/// The same on the host, the fastest of a few, µs: dependent arithmetic on one core.
+double spin_us();
+/// A thread wakes another and is woken by it: there and back.
+double wake_us();
+
 }  // namespace greta::tuner

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "kernels/problems.hpp"
-#include "tuner/cli/numbers.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/problem_options.hpp"
 #include "tuner/cli/tool.hpp"
 

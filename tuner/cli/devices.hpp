@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "db/tuned_db.hpp"
@@ -26,5 +28,7 @@ std::vector<CardLock> lock_cards(const std::vector<ProbedDevice>& devices, const
 void check_sanitizes(const ProbedDevice& device);
 /// "hip:0,vulkan:0" as a list.
 std::vector<std::string> names_of_devices(const std::string& wanted);
+/// What an API found on this machine, as docs/json.md has it.
+nlohmann::json probe_json(std::string_view backend, const Probe& probe);
 
 }  // namespace greta::tuner::cli

@@ -11,7 +11,7 @@
 #include "runtime/device/stall_watch.hpp"
 #include "tuner/cli/databases.hpp"
 #include "tuner/cli/devices.hpp"
-#include "tuner/cli/numbers.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/report/print.hpp"

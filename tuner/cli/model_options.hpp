@@ -9,7 +9,7 @@
 
 #include "runtime/pipeline/compute/runtime.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
-#include "tuner/cli/checks.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/model_timer.hpp"
 
 namespace greta::tuner::cli {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include "runtime/device/utc.hpp"
-#include "tuner/cli/checks.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"
-#include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/terminal.hpp"
+#include "tuner/report/csv.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 void write_csv(const TuningOptions& options, const TaskResult& result, const std::string& date) {
   if (options.csv.empty()) return;
   for (const auto& session : result.sessions) {
-    const auto written = append_csv(options.csv, csv_rows(session, !options.warm, date));
+    const auto written = append_csv(options.csv, measured_results(session, !options.warm, date));
     if (written) continue;
     throw CommandError(exit_failed, fmt::format("--csv {}; the trials are in {}",
                                                 written.failure().message, options.db.string()));

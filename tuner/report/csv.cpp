@@ -13,8 +13,8 @@
 #include <system_error>
 
 #include "db/earlier_keys.hpp"
+#include "db/values.hpp"
 #include "runtime/device/input_file.hpp"
-#include "runtime/device/version.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -22,12 +22,11 @@ namespace {
 // Samples are kept as they are needed for statistics: 1e-5 is far below their noise.
 constexpr int sample_digits = 5;
 
-std::string number_text(double value) {
-  return value != 0 ? fmt::format("{:.6g}", value) : "";
-}
+using Blocks = std::vector<std::vector<double>>;
 
-double read_number(std::string_view text) {
-  double value = 0;
+template <typename Number>
+Number read_number(std::string_view text) {
+  Number value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size()) {
     throw Error(fmt::format("{} is no number", text));
@@ -45,8 +44,32 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
+// How a field of each type is written, and read into an empty result.
+
+// Words of GRETA's own: in quotes only where a damaged database has made something else of one.
+std::string to_field(const std::string& word) {
+  return word.find_first_of(",\"\r\n") == std::string::npos ? word : quoted(word);
+}
+void read_field(const std::string& text, std::string& word) {
+  word = text;
+}
+
+std::string to_field(double value) {
+  return value != 0 ? fmt::format("{:.6g}", value) : "";
+}
+void read_field(const std::string& text, double& value) {
+  if (!text.empty()) value = read_number<double>(text);
+}
+
+std::string to_field(std::size_t count) {
+  return count > 0 ? std::to_string(count) : "";
+}
+void read_field(const std::string& text, std::size_t& count) {
+  if (!text.empty()) count = read_number<std::size_t>(text);
+}
+
 // "1.5 1.6|1.4 1.5": blocks of samples.
-std::string blocks_text(const std::vector<std::vector<double>>& blocks) {
+std::string to_field(const Blocks& blocks) {
   std::string text;
   for (const auto& block : blocks) {
     if (block.empty()) continue;
@@ -57,113 +80,202 @@ std::string blocks_text(const std::vector<std::vector<double>>& blocks) {
   }
   return text;
 }
-
-std::vector<std::vector<double>> read_blocks(std::string_view text) {
-  std::vector<std::vector<double>> blocks;
+void read_field(std::string_view text, Blocks& blocks) {
   while (!text.empty()) {
     if (blocks.empty()) blocks.emplace_back();
     const auto end = text.find_first_of(" |");
-    blocks.back().push_back(read_number(text.substr(0, end)));
+    blocks.back().push_back(read_number<double>(text.substr(0, end)));
     if (end == std::string_view::npos) break;
     if (text[end] == '|') blocks.emplace_back();
     text.remove_prefix(end + 1);
   }
-  return blocks;
+}
+
+std::string to_field(const std::vector<double>& numbers) {
+  return to_field(Blocks{numbers});
+}
+void read_field(const std::string& text, std::vector<double>& numbers) {
+  Blocks blocks;
+  read_field(text, blocks);
+  if (!blocks.empty()) numbers = blocks.front();
+}
+
+std::string to_field(const std::optional<Config>& config) {
+  return quoted(config ? config->text() : "");
+}
+void read_field(const std::string& text, std::optional<Config>& config) {
+  if (!text.empty()) config = config_from_text(text);
+}
+
+std::string to_field(const std::optional<Failure>& failure) {
+  return std::string(failure ? to_string(failure->status) : "ok");
+}
+void read_field(const std::string& text, std::optional<Failure>& failure) {
+  if (const auto status = status_from_text(text)) failure = Failure{*status, text, {}};
+}
+
+template <typename Enum, std::size_t count>
+void read_word(const std::string& text, const std::array<std::string_view, count>& words,
+               Enum& value) {
+  const auto found = std::find(words.begin(), words.end(), text);
+  if (found == words.end()) throw Error(text + " is not known");
+  value = static_cast<Enum>(found - words.begin());
+}
+
+std::string to_field(ResultOrigin origin) {
+  return std::string(to_string(origin));
+}
+void read_field(const std::string& text, ResultOrigin& origin) {
+  read_word(text, result_origins, origin);
+}
+
+constexpr std::array<std::string_view, 3> cache_states{"", "cold", "warm"};
+
+std::string to_field(CacheState cache) {
+  return std::string(cache_states[static_cast<std::size_t>(cache)]);
+}
+void read_field(const std::string& text, CacheState& cache) {
+  read_word(text, cache_states, cache);
+}
+
+// "layout=nt epilogue=bias": names and values. A word that has no name belongs to the value before.
+std::vector<std::pair<std::string, std::string>> read_pairs(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  while (!text.empty()) {
+    const auto word = text.substr(0, text.find(' '));
+    const auto equals = word.find('=');
+    if (equals != std::string_view::npos) {
+      pairs.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+    } else if (!pairs.empty()) {
+      pairs.back().second += " " + std::string(word);
+    } else {
+      throw Error(fmt::format("{} is no NAME=VALUE", word));
+    }
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+  }
+  return pairs;
+}
+
+DType dtype_from_field(const std::string& text) {
+  const auto dtype = dtype_from_string(text);
+  if (!dtype) throw Error(text + " is no element type");
+  return *dtype;
+}
+
+void read_dtype(const std::string& text, Subject& subject) {
+  subject.typed = !text.empty();
+  if (!text.empty()) subject.problem.dtype = subject.problem.out_dtype = dtype_from_field(text);
+}
+
+void read_out_dtype(const std::string& text, Subject& subject) {
+  if (!text.empty()) subject.problem.out_dtype = dtype_from_field(text);
+}
+
+void read_dims(const std::string& text, Subject& subject) {
+  for (const auto& [name, value] : read_pairs(text)) {
+    subject.problem.dims.emplace_back(name, read_number<std::int64_t>(value));
+  }
+}
+
+void read_attributes(const std::string& text, Subject& subject) {
+  subject.problem.attributes = read_pairs(text);
 }
 
 constexpr std::size_t later_columns = 3;  // that files of older versions may lack
 
 struct Column {
   const char* name;
-  std::function<std::string(const CsvRow&)> write;
-  std::function<void(CsvRow&, const std::string&)> read;
+  std::function<std::string(const MeasuredResult&)> write;
+  std::function<void(MeasuredResult&, const std::string&)> read;
 };
 
-// Words of GRETA's own: in quotes only where a damaged database has made something else of one.
-Column plain(const char* name, std::string CsvRow::*member) {
-  return {name,
-          [member](const CsvRow& row) {
-            const std::string& word = row.*member;
-            return word.find_first_of(",\"\r\n") == std::string::npos ? word : quoted(word);
-          },
-          [member](CsvRow& row, const std::string& text) { row.*member = text; }};
+template <typename Value>
+Value& member(Value& value) {
+  return value;
+}
+template <typename Owner, typename First, typename... Rest>
+auto& member(Owner& owner, First first, Rest... rest) {
+  return member(owner.*first, rest...);
 }
 
-Column text(const char* name, std::string CsvRow::*member) {
-  Column column = plain(name, member);
-  column.write = [member](const CsvRow& row) { return quoted(row.*member); };
-  return column;
-}
-
-Column number(const char* name, double CsvRow::*member) {
-  return {name, [member](const CsvRow& row) { return number_text(row.*member); },
-          [member](CsvRow& row, const std::string& text) {
-            row.*member = text.empty() ? 0 : read_number(text);
+// `path`: to the member that has the value.
+template <typename... Path>
+Column column(const char* name, Path... path) {
+  return {name, [=](const MeasuredResult& result) { return to_field(member(result, path...)); },
+          [=](MeasuredResult& result, const std::string& text) {
+            read_field(text, member(result, path...));
           }};
 }
 
-Column count(const char* name, std::size_t CsvRow::*member) {
+// Always in quotes.
+template <typename... Path>
+Column text(const char* name, Path... path) {
+  Column made = column(name, path...);
+  made.write = [=](const MeasuredResult& result) { return quoted(member(result, path...)); };
+  return made;
+}
+
+// A word of what is computed.
+Column problem_column(const char* name, std::string ProblemWords::*word,
+                      std::string (*format)(const std::string&),
+                      void (*read)(const std::string&, Subject&)) {
+  return {name, [=](const MeasuredResult& result) { return format(result.subject.words().*word); },
+          [=](MeasuredResult& result, const std::string& text) { read(text, result.subject); }};
+}
+
+// Work per microsecond, in units of `unit`.
+Column rate(const char* name, double unit, double Work::*amount) {
   return {name,
-          [member](const CsvRow& row) {
-            return row.*member > 0 ? std::to_string(row.*member) : std::string();
+          [=](const MeasuredResult& result) {
+            const double us = result.us.median;
+            return to_field(us > 0 ? result.work.*amount / us / unit : 0);
           },
-          [member](CsvRow& row, const std::string& text) {
-            constexpr double most = 1e15;
-            const double value = text.empty() ? 0 : read_number(text);
-            row.*member = value > 0 ? static_cast<std::size_t>(std::min(value, most)) : 0;
-          }};
-}
-
-Column blocks(const char* name, std::vector<std::vector<double>> CsvRow::*member) {
-  return {name, [member](const CsvRow& row) { return blocks_text(row.*member); },
-          [member](CsvRow& row, const std::string& text) { row.*member = read_blocks(text); }};
-}
-
-Column numbers(const char* name, std::vector<double> CsvRow::*member) {
-  return {name, [member](const CsvRow& row) { return blocks_text({row.*member}); },
-          [member](CsvRow& row, const std::string& text) {
-            const auto read = read_blocks(text);
-            if (!read.empty()) row.*member = read.front();
+          [=](MeasuredResult& result, const std::string& text) {
+            if (!text.empty())
+              result.work.*amount = read_number<double>(text) * result.us.median * unit;
           }};
 }
 
 const std::vector<Column>& columns() {
+  using R = MeasuredResult;
+  using S = Subject;
+  using T = TimeSummary;
   static const std::vector<Column> list{
-      plain("op", &CsvRow::op),
-      plain("dtype", &CsvRow::dtype),
-      plain("out_dtype", &CsvRow::out_dtype),
-      plain("problem", &CsvRow::problem),
-      text("attributes", &CsvRow::attributes),
-      plain("backend", &CsvRow::backend),
-      text("device", &CsvRow::device),
-      text("config", &CsvRow::config),
-      plain("origin", &CsvRow::origin),
-      plain("status", &CsvRow::status),
-      number("us", &CsvRow::us),
-      number("low_us", &CsvRow::low_us),
-      number("high_us", &CsvRow::high_us),
-      number("p99_us", &CsvRow::p99_us),
-      number("spread_pct", &CsvRow::spread_pct),
-      number("tflops", &CsvRow::tflops),
-      number("gbps", &CsvRow::gbps),
-      number("roofline", &CsvRow::roofline),
-      number("error", &CsvRow::error),
-      number("bound", &CsvRow::bound),
-      number("speedup", &CsvRow::speedup),
-      number("speedup_low", &CsvRow::speedup_low),
-      number("speedup_high", &CsvRow::speedup_high),
-      plain("cache", &CsvRow::cache),
-      count("samples", &CsvRow::samples),
-      text("driver", &CsvRow::driver),
-      text("compiler", &CsvRow::compiler),
-      plain("greta_version", &CsvRow::greta_version),
-      plain("date", &CsvRow::date),
-      text("clocks", &CsvRow::clocks),
-      blocks("samples_us", &CsvRow::blocks_us),
-      numbers("control_us", &CsvRow::control_us),
-      blocks("cpu_us", &CsvRow::cpu_us),
-      numbers("cpu_control_us", &CsvRow::cpu_control_us),
-      count("processes", &CsvRow::processes),
+      column("op", &R::subject, &S::problem, &Problem::op),
+      problem_column("dtype", &ProblemWords::dtype, to_field, read_dtype),
+      problem_column("out_dtype", &ProblemWords::out_dtype, to_field, read_out_dtype),
+      problem_column("problem", &ProblemWords::dims, to_field, read_dims),
+      problem_column("attributes", &ProblemWords::attributes, quoted, read_attributes),
+      column("backend", &R::subject, &S::backend),
+      text("device", &R::subject, &S::device),
+      column("config", &R::subject, &S::config),
+      column("origin", &R::subject, &S::origin),
+      column("status", &R::failure),
+      column("us", &R::us, &T::median),
+      column("low_us", &R::us, &T::low),
+      column("high_us", &R::us, &T::high),
+      column("p99_us", &R::us, &T::p99),
+      column("spread_pct", &R::us, &T::spread_percent),
+      rate("tflops", 1e6, &Work::flops),
+      rate("gbps", 1e3, &Work::bytes),
+      column("roofline", &R::roofline),
+      column("error", &R::verdict, &Verdict::error),
+      column("bound", &R::verdict, &Verdict::bound),
+      column("speedup", &R::speedup, &Interval::estimate),
+      column("speedup_low", &R::speedup, &Interval::low),
+      column("speedup_high", &R::speedup, &Interval::high),
+      column("cache", &R::subject, &S::cache),
+      column("samples", &R::count),
+      text("driver", &R::subject, &S::driver),
+      text("compiler", &R::subject, &S::compiler),
+      column("greta_version", &R::subject, &S::greta_version),
+      column("date", &R::date),
+      text("clocks", &R::clocks),
+      column("samples_us", &R::samples, &Samples::blocks_us),
+      column("control_us", &R::samples, &Samples::control_us),
+      column("cpu_us", &R::samples, &Samples::cpu_us),
+      column("cpu_control_us", &R::samples, &Samples::cpu_control_us),
+      column("processes", &R::processes),
   };
   return list;
 }
@@ -209,93 +321,44 @@ std::optional<std::size_t> columns_of(const std::string& header) {
 }
 
 // A problem that was spelt otherwise when the row was written.
-void rename_problem(CsvRow& row) {
-  const std::string types = fmt::format("{} dtype={} out={}", row.op, row.dtype, row.out_dtype);
-  const auto word = [](const std::string& text) { return text.empty() ? "" : " " + text; };
-  const std::string key = today_key(types + word(row.attributes) + word(row.problem));
-  row.problem = today_dims(row.problem);
-  row.attributes = key.substr(types.size(), key.size() - types.size() - word(row.problem).size());
-  if (!row.attributes.empty()) row.attributes.erase(0, 1);
+void rename_problem(Problem& problem) {
+  const std::string earlier = problem.key(), today = today_key(earlier);
+  if (today != earlier) problem = Problem::parse(today).value();
 }
 
-CsvRow read_row(const std::string& line, std::size_t count) {
+MeasuredResult read_row(const std::string& line, std::size_t count) {
   const auto fields = split(line);
   if (fields.size() != count) {
     throw Error(fmt::format("has {} fields, not {}", fields.size(), count));
   }
-  CsvRow row;
+  MeasuredResult result;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     try {
-      columns()[i].read(row, fields[i]);
+      columns()[i].read(result, fields[i]);
     } catch (const Error& error) {
       throw Error(fmt::format("{}: {}", columns()[i].name, error.what()));
     }
   }
-  rename_problem(row);
-  return row;
+  rename_problem(result.subject.problem);
+  return result;
 }
 
 }  // namespace
-
-bool CsvRow::from_database() const {
-  return origin == "winner" || origin == "nearest shape" || origin == "same architecture";
-}
-
-void CsvRow::set_problem(const Problem& what) {
-  op = what.op;
-  dtype = to_string(what.dtype);
-  out_dtype = to_string(what.out_dtype);
-  problem = what.dims_text();
-  attributes.clear();
-  for (const auto& [name, value] : what.attributes) {
-    attributes += (attributes.empty() ? "" : " ") + name + "=" + value;
-  }
-}
-
-void CsvRow::set_device(const DeviceInfo& where) {
-  backend = where.backend;
-  device = where.name;
-  driver = where.driver;
-  compiler = where.compiler;
-  greta_version = version();
-}
-
-void CsvRow::set_measurement(const Measurement& measurement) {
-  us = measurement.median_us;
-  low_us = measurement.low_us;
-  high_us = measurement.high_us;
-  p99_us = measurement.p99_us;
-  spread_pct = measurement.spread_percent();
-  cache = measurement.cold ? "cold" : "warm";
-  clocks = measurement.clocks;
-  samples = measurement.samples_us.size();
-  if (samples > 0) blocks_us = {measurement.samples_us};
-}
-
-void CsvRow::set_verdict(const Verdict& verdict) {
-  error = verdict.error;
-  bound = verdict.bound;
-}
-
-void CsvRow::set_work(const Work& work) {
-  tflops = us > 0 ? work.flops / us / 1e6 : 0;
-  gbps = us > 0 ? work.bytes / us / 1e3 : 0;
-}
 
 std::string csv_header() {
   return header_of(columns().size()) + "\n";
 }
 
-std::string csv_line(const CsvRow& row) {
+std::string csv_line(const MeasuredResult& result) {
   std::string line;
   for (const auto& column : columns()) {
     if (&column != &columns().front()) line += ',';
-    line += column.write(row);
+    line += column.write(result);
   }
   return line + "\n";
 }
 
-Result<std::vector<CsvRow>> read_csv(const std::filesystem::path& file) {
+Result<std::vector<MeasuredResult>> read_csv(const std::filesystem::path& file) {
   const auto refuse = [&](const std::string& why) {
     return Failure{Status::io, fmt::format("{}: {}", file.string(), why), {}};
   };
@@ -308,7 +371,7 @@ Result<std::vector<CsvRow>> read_csv(const std::filesystem::path& file) {
   if (!count) {
     return refuse("is not a CSV file of this version of GRETA: it has other columns");
   }
-  std::vector<CsvRow> rows;
+  std::vector<MeasuredResult> rows;
   for (int at = 2; std::getline(in, line); ++at) {
     if (line.empty()) continue;
     try {
@@ -320,13 +383,14 @@ Result<std::vector<CsvRow>> read_csv(const std::filesystem::path& file) {
   return rows;
 }
 
-Result<void> append_csv(const std::filesystem::path& file, const std::vector<CsvRow>& rows) {
+Result<void> append_csv(const std::filesystem::path& file,
+                        const std::vector<MeasuredResult>& results) {
   std::error_code ignored;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
   const bool fresh = std::filesystem::file_size(file, ignored) == 0 || ignored;
   std::ofstream out(file, std::ios::app);
   if (fresh) out << csv_header();
-  for (const auto& row : rows) out << csv_line(row);
+  for (const auto& result : results) out << csv_line(result);
   out.close();
   if (!out) return Failure{Status::io, file.string() + ": can't be written", {}};
   return {};

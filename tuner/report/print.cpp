@@ -34,6 +34,14 @@ void print_json(const nlohmann::ordered_json& json, int indent) {
   print_any(json, indent);
 }
 
+nlohmann::json printed_result(const std::string& output, const std::string& key) {
+  const auto start = output.rfind("{\"" + key + "\":");
+  if (start == std::string::npos) return nlohmann::json::object();
+  const auto line = output.substr(start, output.find('\n', start) - start);
+  auto object = nlohmann::json::parse(line, nullptr, false);
+  return object.is_object() ? object : nlohmann::json::object();
+}
+
 void clear_line(std::FILE* stream) {
   static_cast<void>(std::fputs("\r\033[K", stream));
 }

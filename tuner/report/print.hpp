@@ -33,6 +33,10 @@ void tell(std::string_view line);
 void print_json(const nlohmann::json& json, int indent = 2);
 void print_json(const nlohmann::ordered_json& json, int indent = 2);
 
+/// What a process of GRETA's own printed as its result: the last line that is a JSON object whose
+/// first key is `key`, as drivers may have written something as well. Empty where there is none.
+nlohmann::json printed_result(const std::string& output, const std::string& key);
+
 /// On a terminal: empties the line that the cursor is in.
 void clear_line(std::FILE* stream);
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/report/csv.hpp"
+#include "tuner/measure/measured_result.hpp"
 #include "tuner/session/contest.hpp"
 #include "tuner/session/session.hpp"
 
@@ -39,12 +39,14 @@ std::string contest_text(const std::vector<const SessionResult*>& sessions,
 nlohmann::json contest_json(const std::vector<const SessionResult*>& sessions,
                             const ContestResult& contest);
 
-/// A row for each trial, then the default and the winner as certified.
-std::vector<CsvRow> csv_rows(const SessionResult& result, bool cold, const std::string& date);
-/// A row for each trial of a stored session.
-std::vector<CsvRow> csv_rows(const Catalog& catalog, const StoredSession& session,
-                             const DeviceInfo& device, const std::vector<Trial>& trials);
+/// Each trial, then the default and the winner as certified.
+std::vector<MeasuredResult> measured_results(const SessionResult& result, bool cold,
+                                             const std::string& date);
+/// Each trial of a stored session.
+std::vector<MeasuredResult> measured_results(const Catalog& catalog, const StoredSession& session,
+                                             const DeviceInfo& device,
+                                             const std::vector<Trial>& trials);
 /// The default, whose configuration is not stored where it is not the winner, and the winner.
-std::vector<CsvRow> csv_rows(const Catalog& catalog, const StoredWinner& stored);
+std::vector<MeasuredResult> measured_results(const Catalog& catalog, const StoredWinner& stored);
 
 }  // namespace greta::tuner

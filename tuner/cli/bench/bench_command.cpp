@@ -15,16 +15,15 @@
 #include "tuner/cli/bench/parts.hpp"
 #include "tuner/cli/bench/table.hpp"
 #include "tuner/cli/bench/verify_run.hpp"
-#include "tuner/cli/checks.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/damage.hpp"
 #include "tuner/cli/databases.hpp"
 #include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"
-#include "tuner/cli/numbers.hpp"
 #include "tuner/cli/paths.hpp"
-#include "tuner/cli/presets.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/stopwatch.hpp"
+#include "tuner/report/csv.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 
@@ -61,13 +60,13 @@ class Bench {
   void add_entries();
   void leave_out_known();
   int measure();
-  std::vector<TableRow> measure_group(std::vector<GoogleRun::Entry> entries);
+  std::vector<NamedResult> measure_group(std::vector<GoogleRun::Entry> entries);
   int verify();
-  std::vector<TableRow> finished() const;
-  void add_speedups(std::vector<TableRow>& rows) const;
-  void write(const std::vector<TableRow>& rows) const;
+  std::vector<NamedResult> finished() const;
+  void add_speedups(std::vector<NamedResult>& rows) const;
+  void write(const std::vector<NamedResult>& rows) const;
   void write_trace() const;
-  int conclude(const std::vector<TableRow>& rows) const;
+  int conclude(const std::vector<NamedResult>& rows) const;
 
   BenchOptions options_;
   Preset preset_;
@@ -222,7 +221,7 @@ int Bench::measure() {
   auto groups =
       in_groups(std::exchange(google_.entries, {}), options_.limit_s > 0 ? group_size : left + 1);
   telemetry::set_sink(trace_ ? &*trace_ : nullptr);
-  std::vector<TableRow> rows;
+  std::vector<NamedResult> rows;
   double longest_s = 0;
   for (auto& group : groups) {
     const double begun = watch_.seconds();
@@ -244,7 +243,7 @@ int Bench::measure() {
                                               format_count(left, "benchmark"), watch_.seconds()));
 }
 
-std::vector<TableRow> Bench::measure_group(std::vector<GoogleRun::Entry> entries) {
+std::vector<NamedResult> Bench::measure_group(std::vector<GoogleRun::Entry> entries) {
   google_.entries = std::move(entries);
   google_.interleave = true;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
@@ -280,7 +279,7 @@ int Bench::verify() {
   checks.seed = seed_;
   checks.random = preset_.random;
   checks.timeout_s = timeout_s_;
-  std::vector<TableRow> rows;
+  std::vector<NamedResult> rows;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     for (auto& entry : google_.entries) {
       if (entry.device != i) continue;
@@ -288,46 +287,44 @@ int Bench::verify() {
     }
     checks.check_random(devices_[i]->checker(), rows, stop_requested());
   }
-  for (auto& row : rows) row.row.date = date_;
+  for (auto& row : rows) row.result.date = date_;
   print_text(verify_table(rows));
   if (options_.exporting && !rows.empty()) write(rows);
   return conclude(rows);
 }
 
-std::vector<TableRow> Bench::finished() const {
-  std::vector<TableRow> rows;
+std::vector<NamedResult> Bench::finished() const {
+  std::vector<NamedResult> rows;
   for (const auto& entry : google_.entries) {
-    // Left out by the filter.
-    if (entry.blocks == 0 && entry.outcome.failure.empty()) continue;
-    const auto clocks = read_clocks(devices_[entry.device]->info().pci_address);
-    rows.push_back({entry.name, finished_row(entry.benchmark, entry.outcome, date_, clocks),
-                    entry.outcome.failure});
+    if (entry.blocks == 0 && !entry.result.failure) continue;  // left out by the filter
+    rows.push_back({entry.name, finished_result(entry.benchmark, entry.result)});
+    rows.back().result.date = date_;
+    rows.back().result.clocks = read_clocks(devices_[entry.device]->info().pci_address);
   }
   return rows;
 }
 
 // Winner and default of a problem stand beside each other.
-void Bench::add_speedups(std::vector<TableRow>& rows) const {
+void Bench::add_speedups(std::vector<NamedResult>& rows) const {
   for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
-    CsvRow& winner = rows[i].row;
-    const CsvRow& fallback = rows[i + 1].row;
-    if (!winner.from_database() || fallback.origin != "default" || winner.us <= 0 ||
-        fallback.us <= 0) {
-      continue;
-    }
-    const auto speedup = change_of(samples_of(winner), samples_of(fallback), confidence);
-    winner.speedup = speedup.estimate;
-    winner.speedup_low = speedup.low;
-    if (std::isfinite(speedup.high)) winner.speedup_high = speedup.high;
+    MeasuredResult& winner = rows[i].result;
+    const MeasuredResult& fallback = rows[i + 1].result;
+    const bool pair = winner.subject.from_database() &&
+                      fallback.subject.origin == ResultOrigin::untuned && winner.us.median > 0 &&
+                      fallback.us.median > 0;
+    if (!pair) continue;
+    winner.speedup = change_of(winner.samples, fallback.samples, confidence);
+    if (!std::isfinite(winner.speedup.high)) winner.speedup.high = 0;  // unknown
   }
 }
 
-void Bench::write(const std::vector<TableRow>& rows) const {
+void Bench::write(const std::vector<NamedResult>& rows) const {
   for (const auto& device : devices_) {
-    std::vector<CsvRow> own;
-    for (const auto& row : rows) {
-      if (row.row.backend == device->info().backend && row.row.device == device->info().name) {
-        own.push_back(row.row);
+    std::vector<MeasuredResult> own;
+    for (const auto& [name, result] : rows) {
+      const Subject& subject = result.subject;
+      if (subject.backend == device->info().backend && subject.device == device->info().name) {
+        own.push_back(result);
       }
     }
     const auto file = export_file(device->info());
@@ -338,9 +335,9 @@ void Bench::write(const std::vector<TableRow>& rows) const {
   }
 }
 
-int Bench::conclude(const std::vector<TableRow>& rows) const {
+int Bench::conclude(const std::vector<NamedResult>& rows) const {
   const auto failed = static_cast<std::size_t>(std::count_if(
-      rows.begin(), rows.end(), [](const auto& row) { return !row.failure.empty(); }));
+      rows.begin(), rows.end(), [](const auto& row) { return row.result.failure.has_value(); }));
   if (stop_requested()) throw CommandError(exit_failed, "interrupted");
   if (failed > 0) {
     throw CommandError(exit_failed, fmt::format("{} of {} failed", failed, rows.size()));

@@ -18,7 +18,6 @@
 #include "runtime/device/utc.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/bench/names.hpp"
-#include "tuner/bench/printed_result.hpp"
 #include "tuner/bundle/machine.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/tool.hpp"

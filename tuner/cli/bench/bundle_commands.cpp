@@ -7,7 +7,7 @@
 #include "tuner/bundle/failed_choice.hpp"
 #include "tuner/bundle/machine.hpp"
 #include "tuner/cli/bench/commands.hpp"
-#include "tuner/cli/probe_json.hpp"
+#include "tuner/cli/devices.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {

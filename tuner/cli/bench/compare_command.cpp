@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 
 #include "tuner/bench/compare.hpp"
 #include "tuner/cli/bench/commands.hpp"
+#include "tuner/report/csv.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
@@ -38,27 +40,23 @@ double read_threshold(const std::string& text) {
   return percent / 100;
 }
 
-std::vector<CsvRow> read_baseline(const std::filesystem::path& file) {
+std::vector<MeasuredResult> read_baseline(const std::filesystem::path& file) {
   auto rows = read_csv(file);
   if (!rows) throw CommandError(exit_usage, rows.failure().message);
   if (rows->empty()) throw CommandError(exit_usage, file.string() + ": has no rows");
   return *std::move(rows);
 }
 
-// Distinct values of a column, in a row of text.
-std::string values_of(const std::vector<CsvRow>& rows,
-                      const std::function<std::string(const CsvRow&)>& of) {
+// Distinct values of a member, as a list.
+std::string values_of(const std::vector<MeasuredResult>& results, std::string Subject::*member) {
   std::set<std::string> values;
-  for (const auto& row : rows) values.insert(of(row));
-  std::string text;
-  for (const auto& value : values) text += (text.empty() ? "" : ", ") + value;
-  return text;
+  for (const auto& result : results) values.insert(result.subject.*member);
+  return fmt::format("{}", fmt::join(values, ", "));
 }
 
-void check_devices(const std::vector<CsvRow>& base, const std::vector<CsvRow>& fresh,
-                   bool any_device) {
-  const auto device = [](const CsvRow& row) { return row.device; };
-  const auto before = values_of(base, device), after = values_of(fresh, device);
+void check_devices(const std::vector<MeasuredResult>& base,
+                   const std::vector<MeasuredResult>& fresh, bool any_device) {
+  const auto before = values_of(base, &Subject::device), after = values_of(fresh, &Subject::device);
   if (before == after) return;
   if (!any_device) {
     throw CommandError(exit_usage,
@@ -69,22 +67,22 @@ void check_devices(const std::vector<CsvRow>& base, const std::vector<CsvRow>& f
   print("different devices: {} and {}\n", before, after);
 }
 
-void print_circumstances(const std::vector<CsvRow>& base, const std::vector<CsvRow>& fresh) {
-  const auto say = [&](const char* what, const std::function<std::string(const CsvRow&)>& of) {
-    const auto before = values_of(base, of), after = values_of(fresh, of);
+void print_circumstances(const std::vector<MeasuredResult>& base,
+                         const std::vector<MeasuredResult>& fresh) {
+  for (const auto& [what, member] : {std::pair{"driver", &Subject::driver},
+                                     {"compiler", &Subject::compiler},
+                                     {"GRETA", &Subject::greta_version}}) {
+    const auto before = values_of(base, member), after = values_of(fresh, member);
     if (before != after) print("{} changed: {} → {}\n", what, before, after);
-  };
-  say("driver", [](const CsvRow& row) { return row.driver; });
-  say("compiler", [](const CsvRow& row) { return row.compiler; });
-  say("GRETA", [](const CsvRow& row) { return row.greta_version; });
+  }
 }
 
 std::string percent(double ratio) {
   return std::isfinite(ratio) && ratio > 0 ? fmt::format("{:+.1f} %", 100 * (ratio - 1)) : "?";
 }
 
-std::string interval_text(const RowChange& row) {
-  if (row.broke) return std::string(row.fresh.status);
+std::string interval_text(const ResultChange& row) {
+  if (row.broke) return std::string(to_string(row.fresh.failure->status));
   if (row.change.low <= 0) return "too few samples";
   return fmt::format("{} to {}", percent(row.change.low), percent(row.change.high));
 }
@@ -97,38 +95,38 @@ void print_rows(const BaselineComparison& comparison) {
                {"change", right},
                {"interval"},
                {"benchmark"}});
-  for (const auto& row : comparison.rows) {
-    const bool other = row.base.config != row.fresh.config;
-    table.add({row.broke ? "fails" : std::string(to_string(row.finding)), format_time(row.base.us),
-               format_time(row.fresh.us), row.broke ? "" : percent(row.change.estimate),
-               interval_text(row),
-               row_name(row.fresh) + (row.by_processor ? " (processor time)" : "") +
+  for (const auto& row : comparison.changes) {
+    const bool other = row.base.subject.config != row.fresh.subject.config;
+    table.add({row.broke ? "fails" : std::string(to_string(row.finding)),
+               format_time(row.base.us.median), format_time(row.fresh.us.median),
+               row.broke ? "" : percent(row.change.estimate), interval_text(row),
+               subject_text(row.fresh.subject) + (row.by_processor ? " (processor time)" : "") +
                    (other ? " (another configuration)" : "")});
   }
   for (const auto& row : comparison.only_base) {
-    table.add({"only before", format_time(row.us), "", "", "", row_name(row)});
+    table.add({"only before", format_time(row.us.median), "", "", "", subject_text(row.subject)});
   }
   for (const auto& row : comparison.only_fresh) {
-    table.add({"only now", "", format_time(row.us), "", "", row_name(row)});
+    table.add({"only now", "", format_time(row.us.median), "", "", subject_text(row.subject)});
   }
   print_text(table.text());
 }
 
 void print_summary(const BaselineComparison& comparison, double margin) {
   const auto count = [&](Finding finding) {
-    return std::count_if(comparison.rows.begin(), comparison.rows.end(), [&](const RowChange& row) {
-      return !row.broke && row.finding == finding;
-    });
+    return std::count_if(
+        comparison.changes.begin(), comparison.changes.end(),
+        [&](const ResultChange& row) { return !row.broke && row.finding == finding; });
   };
-  const auto broke = std::count_if(comparison.rows.begin(), comparison.rows.end(),
-                                   [](const RowChange& row) { return row.broke; });
+  const auto broke = std::count_if(comparison.changes.begin(), comparison.changes.end(),
+                                   [](const ResultChange& row) { return row.broke; });
   print(
       "\n{}: {} slower by more than {:.3g} %, {} failing, {} faster, {} the same, {} can't be "
       "told\n",
-      format_count(comparison.rows.size(), "row"), count(Finding::slower), 100 * margin, broke,
+      format_count(comparison.changes.size(), "row"), count(Finding::slower), 100 * margin, broke,
       count(Finding::faster), count(Finding::same), count(Finding::unsure));
-  const bool blind = std::any_of(comparison.rows.begin(), comparison.rows.end(),
-                                 [](const RowChange& row) { return row.change.low <= 0; });
+  const bool blind = std::any_of(comparison.changes.begin(), comparison.changes.end(),
+                                 [](const ResultChange& row) { return row.change.low <= 0; });
   if (blind) print("some rows have too few blocks of samples to tell; --repeat takes more\n");
 }
 
@@ -137,7 +135,7 @@ int compare(const CompareOptions& options) {
   const auto base = read_baseline(options.base), fresh = read_baseline(options.fresh);
   check_devices(base, fresh, options.any_device);
   const auto comparison = compare_baselines(base, fresh, margin);
-  if (comparison.rows.empty()) {
+  if (comparison.changes.empty()) {
     throw CommandError(exit_usage, fmt::format("{} and {} have no row in common",
                                                options.base.string(), options.fresh.string()));
   }

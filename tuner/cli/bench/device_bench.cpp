@@ -4,7 +4,7 @@
 
 #include "kernels/catalog.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
-#include "tuner/cli/checks.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/devices.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/terminal.hpp"
@@ -66,18 +66,21 @@ const Answer* DeviceBench::look_up(const Problem& problem) {
 
 void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark>& list) {
   const Problem& problem = listed.problem;
+  const auto origin_of = [](const Answer& answer) {
+    if (answer.origin == LookupOrigin::exact) return ResultOrigin::winner;
+    return answer.origin == LookupOrigin::nearest_shape ? ResultOrigin::nearest_shape
+                                                        : ResultOrigin::same_architecture;
+  };
   try {
     const Operation& operation = checker().catalog().at(problem.op);
     value_of(check_fits(operation, problem, info()));
     const Config fallback = operation.default_config(problem, info());
     const Answer* known = look_up(problem);
     if (known != nullptr) {
-      const bool exact = known->origin == LookupOrigin::exact;
-      const std::string origin(exact ? "winner" : to_string(known->origin));
-      list.push_back(kernels_->make(problem, known->config, origin));
+      list.push_back(kernels_->make(problem, known->config, origin_of(*known)));
     }
     if (known == nullptr || options_.defaults) {
-      list.push_back(kernels_->make(problem, fallback, "default"));
+      list.push_back(kernels_->make(problem, fallback, ResultOrigin::untuned));
     }
   } catch (const CommandError& error) {  // too large
     notes_.push_back(

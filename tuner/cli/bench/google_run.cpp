@@ -77,30 +77,26 @@ auto caught(const Body& body) -> decltype(body()) {
 // once.
 void check(GoogleRun& run, const GoogleRun::Entry& first, int index) {
   for (auto& entry : run.entries) {
-    if (!entry.benchmark.check || entry.checked > index || !entry.outcome.failure.empty() ||
+    if (!entry.benchmark.check || entry.checked > index || entry.result.failure ||
         !same_computation(entry, first) || !matches(run.filter, entry.name)) {
       continue;
     }
     entry.checked = index + 1;
-    const auto right =
-        caught([&]() -> Result<void> { return entry.benchmark.check(entry.benchmark.row, index); });
-    if (right) {
-      ++entry.outcome.clean_runs;
-    } else {
-      entry.outcome.fail(right.failure());
-    }
+    const auto checked = caught(
+        [&]() -> Result<bool> { return check_benchmark(entry.benchmark, index, entry.result); });
+    if (!checked) entry.result.failure = checked.failure();
   }
 }
 
 void keep(GoogleRun::Entry& entry, const std::vector<double>& samples) {
-  auto& outcome = entry.outcome;
+  Samples& taken = entry.result.samples;
   const auto& processor = entry.benchmark.processor;
-  outcome.blocks_us.push_back(samples);
-  if (processor) outcome.cpu_us.push_back(processor().samples_us);
+  taken.blocks_us.push_back(samples);
+  if (processor) taken.cpu_us.push_back(processor().samples_us);
   if (!entry.benchmark.control) return;
   const auto steady = caught([&] { return entry.benchmark.control(); });
-  if (steady) outcome.control_us.push_back(*steady);
-  if (steady && processor) outcome.cpu_control_us.push_back(processor().control_us);
+  if (steady) taken.control_us.push_back(*steady);
+  if (steady && processor) taken.cpu_control_us.push_back(processor().control_us);
 }
 
 // More blocks of kernels that still scatter.
@@ -112,13 +108,13 @@ void settle(GoogleRun& run, double seconds) {
   std::mt19937 random(1);
   std::vector<GoogleRun::Entry*> open;
   for (auto& entry : run.entries) {
-    if (entry.benchmark.kind == "kernel") open.push_back(&entry);
+    if (entry.benchmark.kind == Benchmark::Kind::kernel) open.push_back(&entry);
   }
   while (!open.empty()) {
     std::erase_if(open, [&](const GoogleRun::Entry* entry) {
-      const auto& blocks = entry->outcome.blocks_us;
-      return blocks.empty() || !entry->outcome.failure.empty() || blocks.size() >= most * planned ||
-             settled({blocks, {}, entry->outcome.cpu_us, entry->outcome.cpu_control_us});
+      const Samples& taken = entry->result.samples;
+      const auto blocks = taken.blocks_us.size();
+      return blocks == 0 || entry->result.failure || blocks >= most * planned || settled(taken);
     });
     std::shuffle(open.begin(), open.end(), random);
     for (auto* entry : open) {
@@ -128,13 +124,13 @@ void settle(GoogleRun& run, double seconds) {
       if (samples) {
         keep(*entry, *samples);
       } else {
-        entry->outcome.fail(samples.failure());
+        entry->result.failure = samples.failure();
       }
     }
   }
 }
 
-void set_counters(benchmark::State& state, const Benchmark& benchmark,
+void set_counters(benchmark::State& state, const Benchmark& benchmark, const Verdict& verdict,
                   const std::vector<double>& samples) {
   double us = 0;
   for (const double sample : samples) us += sample / static_cast<double>(samples.size());
@@ -142,9 +138,9 @@ void set_counters(benchmark::State& state, const Benchmark& benchmark,
   if (benchmark.work.flops > 0) state.counters["TFLOPS"] = benchmark.work.flops / us / 1e6;
   if (benchmark.work.bytes > 0) state.counters["GBps"] = benchmark.work.bytes / us / 1e3;
   if (benchmark.roofline_us > 0) state.counters["roofline"] = benchmark.roofline_us / us;
-  if (benchmark.row.bound > 0) {
-    state.counters["error"] = benchmark.row.error;
-    state.counters["bound"] = benchmark.row.bound;
+  if (verdict.bound > 0) {
+    state.counters["error"] = verdict.error;
+    state.counters["bound"] = verdict.bound;
   }
 }
 
@@ -157,30 +153,25 @@ void skip(benchmark::State& state, const std::string& why) {
 void run_block(benchmark::State& state, GoogleRun& run, GoogleRun::Entry& entry,
                BlockProgress& progress) {
   progress.next(entry.name);
-  if (entry.outcome.failure.empty() && *run.stop) {
-    entry.outcome.fail({Status::unavailable, "interrupted", {}});
-  }
-  if (!entry.outcome.failure.empty()) {
-    skip(state, entry.outcome.failure);
-    return;
-  }
-  check(run, entry, entry.blocks++ / run.iterations);
-  if (!entry.outcome.failure.empty()) {
-    skip(state, entry.outcome.failure);
+  auto& failure = entry.result.failure;
+  if (!failure && *run.stop) failure = Failure{Status::unavailable, "interrupted", {}};
+  if (!failure) check(run, entry, entry.blocks++ / run.iterations);
+  if (failure) {
+    skip(state, failure->message);
     return;
   }
   const int count = static_cast<int>(std::min<std::int64_t>(state.max_iterations, 1'000));
   auto samples =
       caught([&]() -> Result<std::vector<double>> { return entry.benchmark.take(count); });
   if (!samples) {
-    entry.outcome.fail(samples.failure());
-    skip(state, entry.outcome.failure);
+    failure = samples.failure();
+    skip(state, failure->message);
     return;
   }
   keep(entry, *samples);
   std::size_t at = 0;
   for (auto _ : state) state.SetIterationTime((*samples)[at++ % samples->size()] * 1e-6);
-  set_counters(state, entry.benchmark, *samples);
+  set_counters(state, entry.benchmark, entry.result.verdict, *samples);
 }
 
 void register_entries(GoogleRun& run, BlockProgress& progress) {
@@ -231,9 +222,9 @@ bool GoogleRun::run() {
   static bool described = false;  // the context belongs to the process
   if (!std::exchange(described, true) && !entries.empty()) {
     benchmark::AddCustomContext("greta_version", std::string(version()));
-    const CsvRow& row = entries.front().benchmark.row;
-    benchmark::AddCustomContext("device", row.backend + " " + row.device);
-    benchmark::AddCustomContext("driver", row.driver);
+    const Subject& subject = entries.front().benchmark.subject;
+    benchmark::AddCustomContext("device", subject.backend + " " + subject.device);
+    benchmark::AddCustomContext("driver", subject.driver);
   }
   const bool own_output =
       given(flags, "--benchmark_format") || given(flags, "--benchmark_list_tests");

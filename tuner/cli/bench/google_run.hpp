@@ -14,10 +14,10 @@ struct GoogleRun {
   struct Entry {
     std::string name;
     Benchmark benchmark;
-    BenchmarkOutcome outcome;
-    std::size_t device = 0;  ///< position among those that are benchmarked
-    int blocks = 0;          ///< that were asked for so far
-    int checked = 0;         ///< runs
+    MeasuredResult result{};  ///< samples, verdict and failure of what is done
+    std::size_t device = 0;   ///< position among those that are benchmarked
+    int blocks = 0;           ///< that were asked for so far
+    int checked = 0;          ///< runs
   };
 
   std::vector<Entry> entries;
@@ -32,7 +32,7 @@ struct GoogleRun {
 
   /// Runs all. Then kernels that have not settled have more blocks, in rounds through these in
   /// random order, up to four times as many: at most for `settle_s`, and for 1.75 times as long as
-  /// the rest took. These are in outcomes, but not in what Google Benchmark reports. Outcomes of
+  /// the rest took. These are in results, but not in what Google Benchmark reports. Results of
   /// those that the filter leaves out have no blocks and no failure. Returns false where Google
   /// Benchmark's flags asked for other output on stdout (its console format, JSON or a list of
   /// names). Throws CommandError for flags it does not know, and where the filter leaves nothing.

@@ -9,19 +9,6 @@
 #include "tuner/cli/tool.hpp"
 
 namespace greta::tuner::cli {
-namespace {
-
-auto computation(const CsvRow& row) {
-  return std::tie(row.op, row.dtype, row.out_dtype, row.problem, row.attributes, row.backend,
-                  row.device);
-}
-
-auto circumstances(const CsvRow& row) {
-  return std::tie(row.config, row.origin, row.cache, row.driver, row.compiler, row.greta_version);
-}
-
-}  // namespace
-
 bool matches(const std::string& filter, const std::string& name) {
   const bool other = filter.starts_with('-');
   if (filter.empty()) return true;
@@ -34,15 +21,17 @@ bool matches(const std::string& filter, const std::string& name) {
 }
 
 bool same_computation(const GoogleRun::Entry& a, const GoogleRun::Entry& b) {
-  return computation(a.benchmark.row) == computation(b.benchmark.row);
+  const auto computation = [](const Subject& subject) {
+    return std::tie(subject.problem, subject.typed, subject.backend, subject.device);
+  };
+  return computation(a.benchmark.subject) == computation(b.benchmark.subject);
 }
 
-std::size_t leave_out(const std::vector<CsvRow>& rows, std::vector<GoogleRun::Entry>& entries) {
+std::size_t leave_out(const std::vector<MeasuredResult>& known,
+                      std::vector<GoogleRun::Entry>& entries) {
   return std::erase_if(entries, [&](const GoogleRun::Entry& entry) {
-    return std::any_of(rows.begin(), rows.end(), [&](const CsvRow& row) {
-      return row.status == "ok" && row.us > 0 &&
-             computation(row) == computation(entry.benchmark.row) &&
-             circumstances(row) == circumstances(entry.benchmark.row);
+    return std::any_of(known.begin(), known.end(), [&](const MeasuredResult& result) {
+      return !result.failure && result.us.median > 0 && result.subject == entry.benchmark.subject;
     });
   });
 }

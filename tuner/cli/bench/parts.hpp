@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "tuner/cli/bench/google_run.hpp"
-#include "tuner/report/csv.hpp"
 
 namespace greta::tuner::cli {
 
@@ -15,10 +14,10 @@ bool matches(const std::string& filter, const std::string& name);
 /// Whether two entries compute the same on the same device, if perhaps in other ways.
 bool same_computation(const GoogleRun::Entry& a, const GoogleRun::Entry& b);
 
-/// Leaves out what `rows` have: the same benchmark with the same configuration, in the same
-/// circumstances (device, driver, compiler, GRETA's version, cold or warm), timed and right.
-/// Returns how many were left out.
-std::size_t leave_out(const std::vector<CsvRow>& rows, std::vector<GoogleRun::Entry>& entries);
+/// Leaves out benchmarks whose subject `known` has, timed and right. Returns how many were left
+/// out.
+std::size_t leave_out(const std::vector<MeasuredResult>& known,
+                      std::vector<GoogleRun::Entry>& entries);
 
 /// Entries in groups of about so many, in their order; what computes the same stays together.
 std::vector<std::vector<GoogleRun::Entry>> in_groups(std::vector<GoogleRun::Entry> entries,

@@ -8,18 +8,18 @@
 namespace greta::tuner::cli {
 namespace {
 
-std::string rate_text(const CsvRow& row) {
-  const Work work{row.tflops * row.us * 1e6, row.gbps * row.us * 1e3};
-  return work.bytes > 0 ? format_rate(work, row.us) : "";
+std::string failure_text(const Failure& failure) {
+  return fmt::format("{}: {}", to_string(failure.status), failure.message);
 }
 
-std::string error_text(const CsvRow& row) {
-  return row.bound > 0 ? fmt::format("{} of bound", format_share(row.error / row.bound)) : "";
+std::string error_text(const Verdict& verdict) {
+  return verdict.bound > 0 ? fmt::format("{} of bound", format_share(verdict.error / verdict.bound))
+                           : "";
 }
 
 }  // namespace
 
-std::string bench_table(const std::vector<TableRow>& rows) {
+std::string bench_table(const std::vector<NamedResult>& results) {
   using enum Table::Align;
   Table table({{"benchmark"},
                {"median", right},
@@ -28,14 +28,27 @@ std::string bench_table(const std::vector<TableRow>& rows) {
                {"rate", right},
                {"roofline", right},
                {"error"}});
-  for (const auto& [name, row, failure] : rows) {
-    if (!failure.empty()) {
-      table.add({name, "", "", "", "", "", fmt::format("{}: {}", row.status, failure)});
+  for (const auto& [name, result] : results) {
+    if (result.failure) {
+      table.add({name, "", "", "", "", "", failure_text(*result.failure)});
       continue;
     }
-    table.add({name, format_time(row.us), format_time(row.p99_us),
-               fmt::format("{:.1f} %", row.spread_pct), rate_text(row),
-               row.roofline > 0 ? format_share(row.roofline) : "", error_text(row)});
+    const auto& us = result.us;
+    const bool has_rate = result.work.bytes > 0 && us.median > 0;
+    table.add({name, format_time(us.median), format_time(us.p99),
+               fmt::format("{:.1f} %", us.spread_percent),
+               has_rate ? format_rate(result.work, us.median) : "",
+               result.roofline > 0 ? format_share(result.roofline) : "",
+               error_text(result.verdict)});
+  }
+  return table.text();
+}
+
+std::string verify_table(const std::vector<NamedResult>& results) {
+  Table table({{"benchmark"}, {"right", Table::Align::right}, {"error"}});
+  for (const auto& [name, result] : results) {
+    table.add({name, std::to_string(result.count),
+               result.failure ? failure_text(*result.failure) : error_text(result.verdict)});
   }
   return table.text();
 }

@@ -3,18 +3,20 @@
 #include <string>
 #include <vector>
 
-#include "tuner/report/csv.hpp"
+#include "tuner/measure/measured_result.hpp"
 
 namespace greta::tuner::cli {
 
-/// A row of the table, and what it is called there.
-struct TableRow {
+/// A result, and what it is called in a table.
+struct NamedResult {
   std::string name;
-  CsvRow row;
-  std::string failure;  ///< empty: none
+  MeasuredResult result;
 };
 
 /// Figures of benchmarks for people, a line each.
-std::string bench_table(const std::vector<TableRow>& rows);
+std::string bench_table(const std::vector<NamedResult>& results);
+
+/// The same for benchmarks that were checked and not timed.
+std::string verify_table(const std::vector<NamedResult>& results);
 
 }  // namespace greta::tuner::cli

@@ -10,8 +10,8 @@
 
 namespace greta::tuner::cli {
 
-/// Benchmarks that are checked and not timed. Each adds a row, whose samples are how many checks
-/// were right.
+/// Benchmarks that are checked and not timed. Each adds a result, whose count is the number of
+/// correct checks.
 struct VerifyRun {
   std::string filter;  ///< a regular expression on names; empty: all
   int runs = 1;
@@ -20,14 +20,11 @@ struct VerifyRun {
   double timeout_s = 30;
 
   /// What a benchmark runs, on new inputs in each run.
-  void check(const std::string& name, Benchmark& benchmark, std::vector<TableRow>& rows,
+  void check(const std::string& name, const Benchmark& benchmark, std::vector<NamedResult>& results,
              const std::atomic<bool>& stop) const;
   /// Random configurations of random small problems of each operation.
-  void check_random(Evaluator& evaluator, std::vector<TableRow>& rows,
+  void check_random(Evaluator& evaluator, std::vector<NamedResult>& results,
                     const std::atomic<bool>& stop) const;
 };
-
-/// Rows of checks for people, a line each.
-std::string verify_table(const std::vector<TableRow>& rows);
 
 }  // namespace greta::tuner::cli

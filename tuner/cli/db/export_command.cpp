@@ -11,6 +11,7 @@
 #include "tuner/cli/result_options.hpp"
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"
+#include "tuner/report/csv.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
@@ -63,11 +64,13 @@ void export_csv(const TunedDb& db, const ExportOptions& options, const ResultFil
   StalenessJudge judge(Catalog::built_in());
   std::string text = csv_header();
   for (const auto& [session, device] : select_sessions(db, filter)) {
-    for (const auto& row : csv_rows(Catalog::built_in(), session, device, db.trials(session.id)))
-      text += csv_line(row);
+    for (const auto& measured :
+         measured_results(Catalog::built_in(), session, device, db.trials(session.id)))
+      text += csv_line(measured);
   }
   for (const auto& result : select_results(db, filter, judge)) {
-    for (const auto& row : csv_rows(Catalog::built_in(), result)) text += csv_line(row);
+    for (const auto& measured : measured_results(Catalog::built_in(), result))
+      text += csv_line(measured);
   }
   write_file(options.out, text);
 }

@@ -7,6 +7,7 @@
 #include "tuner/cli/databases.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/result_options.hpp"
+#include "tuner/report/csv.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
@@ -78,7 +79,8 @@ int list(const ListOptions& options) {
       objects.push_back(result_json(result));
       objects.back()["stale"] = stale;
     } else if (options.csv) {
-      for (const auto& row : csv_rows(Catalog::built_in(), result)) csv += csv_line(row);
+      for (const auto& measured : measured_results(Catalog::built_in(), result))
+        csv += csv_line(measured);
     } else {
       add_row(table, result, stale);
     }

@@ -10,7 +10,7 @@
 #include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/interrupt.hpp"
-#include "tuner/cli/numbers.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/result_options.hpp"
 #include "tuner/cli/terminal.hpp"

@@ -6,13 +6,11 @@
 #include <optional>
 
 #include "runtime/device/utc.hpp"
-#include "runtime/device/version.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
-#include "tuner/cli/checks.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/model_options.hpp"
-#include "tuner/cli/numbers.hpp"
 #include "tuner/cli/run/commands.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/measure/clocks.hpp"
@@ -37,7 +35,7 @@ struct BenchOptions {
 
 /// One way to run the model.
 struct Way {
-  std::string origin;  ///< "winner" or "default"
+  ResultOrigin origin;  ///< winner or untuned
   bool graph = true;
   std::unique_ptr<ModelTimer> timer;
 };
@@ -50,11 +48,12 @@ class ModelBench {
   std::string text();
   /// What runs in a prompt's last pass and for a token, with graphs.
   std::string explanation();
-  std::vector<CsvRow> rows();
+  std::vector<MeasuredResult> results();
 
  private:
-  void add_ways(Runtime& runtime, const LlamaDeviceWeights& weights, const std::string& origin);
-  CsvRow row(const Way& way, const std::string& op, const std::vector<double>& samples) const;
+  void add_ways(Runtime& runtime, const LlamaDeviceWeights& weights, ResultOrigin origin);
+  MeasuredResult result(const Way& way, const std::string& name,
+                        const std::vector<double>& samples) const;
 
   BenchOptions options_;
   LlamaConfig config_;
@@ -80,13 +79,13 @@ ModelBench::ModelBench(const BenchOptions& options, LlamaConfig config)
   weights_ = random_weights(*untuned_, config_, dtype, options.seed);
   if (!options.runtime.untuned) {
     tuned_ = open_beside(*untuned_, lookup_files(options.runtime), options.runtime);
-    add_ways(*tuned_, *weights_, "winner");
+    add_ways(*tuned_, *weights_, ResultOrigin::winner);
   }
-  add_ways(*untuned_, *weights_, "default");
+  add_ways(*untuned_, *weights_, ResultOrigin::untuned);
 }
 
 void ModelBench::add_ways(Runtime& runtime, const LlamaDeviceWeights& weights,
-                          const std::string& origin) {
+                          ResultOrigin origin) {
   for (const bool graph : {true, false}) {
     LlamaOptions llama = llama_;
     llama.graph = graph;
@@ -107,44 +106,47 @@ void ModelBench::measure() {
   if (stop_requested()) throw CommandError(exit_failed, "interrupted");
 }
 
-CsvRow ModelBench::row(const Way& way, const std::string& op,
-                       const std::vector<double>& samples) const {
-  CsvRow row;
-  row.op = op;
-  row.dtype = row.out_dtype = to_string(weights_->dtype);
-  row.problem = fmt::format("layers={} batch={} prompt={} generated={}", config_.layers,
-                            options_.model.load.batch, options_.model.load.prompt_tokens,
-                            options_.model.load.generated_tokens);
-  row.attributes = fmt::format("model={} graph={}",
-                               std::filesystem::path(options_.model.config).filename().string(),
-                               way.graph ? "on" : "off");
-  row.set_device(untuned_->device().info());
-  row.origin = way.origin;
-  row.status = "ok";
-  row.us = median(samples);
+MeasuredResult ModelBench::result(const Way& way, const std::string& name,
+                                  const std::vector<double>& samples) const {
+  const ModelLoad& load = options_.model.load;
+  const std::string model = std::filesystem::path(options_.model.config).filename().string();
+  MeasuredResult result;
+  result.subject = {
+      .problem = {.op = name,
+                  .dtype = weights_->dtype,
+                  .out_dtype = weights_->dtype,
+                  .attributes = {{"model", model}, {"graph", way.graph ? "on" : "off"}},
+                  .dims = {{"layers", config_.layers},
+                           {"batch", load.batch},
+                           {"prompt", load.prompt_tokens},
+                           {"generated", load.generated_tokens}}},
+      .origin = way.origin,
+      .cache = CacheState::warm};
+  const DeviceInfo& device = untuned_->device().info();
+  result.subject.set_device(device);
   const Interval interval = median_interval(samples, 0.95);
-  row.low_us = interval.low;
-  row.high_us = interval.high;
-  row.p99_us = quantile(samples, 0.99);
-  row.spread_pct = 100 * (quantile(samples, 0.9) - quantile(samples, 0.1)) / row.us;
-  row.cache = "warm";
-  row.samples = samples.size();
-  row.greta_version = version();
-  row.date = date_;
-  row.clocks = read_clocks(untuned_->device().info().pci_address);
-  row.blocks_us = {samples};
-  return row;
+  const double typical = median(samples);
+  result.us = {.median = typical,
+               .low = interval.low,
+               .high = interval.high,
+               .p99 = quantile(samples, 0.99),
+               .spread_percent = 100 * (quantile(samples, 0.9) - quantile(samples, 0.1)) / typical};
+  result.count = samples.size();
+  result.date = date_;
+  result.clocks = read_clocks(device.pci_address);
+  result.samples.blocks_us = {samples};
+  return result;
 }
 
-std::vector<CsvRow> ModelBench::rows() {
-  std::vector<CsvRow> all;
+std::vector<MeasuredResult> ModelBench::results() {
+  std::vector<MeasuredResult> all;
   for (const Way& way : ways_) {
     const ModelTimes& times = way.timer->times();
-    all.push_back(row(way, "model_prefill", times.prefill_us));
-    all.push_back(row(way, "model_decode", times.decode_us));
-    all.push_back(row(way, "model_prefill_device", times.prefill_device_us));
-    all.push_back(row(way, "model_decode_device", times.decode_device_us));
-    all.push_back(row(way, "model_replay_host", times.replay_host_us));
+    all.push_back(result(way, "model_prefill", times.prefill_us));
+    all.push_back(result(way, "model_decode", times.decode_us));
+    all.push_back(result(way, "model_prefill_device", times.prefill_device_us));
+    all.push_back(result(way, "model_decode_device", times.decode_device_us));
+    all.push_back(result(way, "model_replay_host", times.replay_host_us));
   }
   return all;
 }
@@ -164,7 +166,7 @@ std::string ModelBench::text() {
   for (const Way& way : ways_) {
     const ModelTimes& times = way.timer->times();
     const double prefill = median(times.prefill_us), decode = median(times.decode_us);
-    table.add({way.origin == "winner" ? "tuned" : "default", way.graph ? "on" : "off",
+    table.add({way.origin == ResultOrigin::winner ? "tuned" : "default", way.graph ? "on" : "off",
                format_time(prefill),
                fmt::format(
                    "{:.0f}",
@@ -191,8 +193,8 @@ std::string ModelBench::explanation() {
     LlamaRunner& runner = way.timer->runner();
     const auto add = [&](std::int64_t tokens, const PipelineGraph& pass) {
       const auto times = pass.time(runner.queue()).value();
-      text += fmt::format("\n{}, pass of {}:\n{}", way.origin, format_count(tokens, "token"),
-                          explain_text(pass, times));
+      text += fmt::format("\n{}, pass of {}:\n{}", to_string(way.origin),
+                          format_count(tokens, "token"), explain_text(pass, times));
     };
     visit_passes(runner, way.timer->prompt(), add);
   }
@@ -214,7 +216,7 @@ int bench(BenchOptions options) {
   print_text(model.text());
   if (options.explain) print_text(model.explanation());
   if (options.export_file.empty()) return exit_done;
-  const auto written = append_csv(options.export_file, model.rows());
+  const auto written = append_csv(options.export_file, model.results());
   if (!written) throw CommandError(exit_failed, "--export " + written.failure().message);
   return exit_done;
 }

@@ -8,7 +8,7 @@
 
 #include "db/merge.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
-#include "tuner/cli/checks.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/databases.hpp"
 #include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"

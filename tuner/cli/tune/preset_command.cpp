@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tuner/cli/presets.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/task_list.hpp"
 #include "tuner/cli/tuning_options.hpp"

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "runtime/device/backend.hpp"
-#include "tuner/cli/checks.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/terminal.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/compile/case_files.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tuner/cli/checks.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/tuning_options.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"

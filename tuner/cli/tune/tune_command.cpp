@@ -4,7 +4,7 @@
 
 #include "kernels/catalog.hpp"
 #include "kernels/problems.hpp"
-#include "tuner/cli/checks.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/problem_options.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tuning_options.hpp"

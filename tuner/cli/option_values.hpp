@@ -2,14 +2,19 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <vector>
 
-#include "runtime/device/layers.hpp"
+#include "kernels/model/config.hpp"
+#include "tuner/bench/preset.hpp"
+#include "tuner/search/budget.hpp"
 
 namespace greta::tuner::cli {
 
-// Numbers on command lines. Each throws CommandError with one line that names the option, the value
-// and what is allowed: nothing wraps around or is cut to what fits.
+// Values of options, read before anything is opened or written. Each function throws CommandError
+// with one line that names the option, the value and what is allowed: no number wraps around or is
+// cut to what fits.
 
 /// The value of --seed; random where it is empty.
 std::uint64_t read_seed(const std::string& text);
@@ -49,5 +54,22 @@ inline CLI::Option* add_number(CLI::App& command, const std::string& option, dou
   };
   return command.add_option(option, value, help)->check(check);
 }
+
+Budget read_budget(const std::string& text);
+/// MiB as bytes; 0 when the text is empty.
+std::uint64_t read_flush(const std::string& text);
+/// "local, random, …"
+std::string names_of_strategies();
+
+/// An existing file must be one of ours: rows are appended to it, never written over. `option`:
+/// that names it.
+void check_csv(const std::string& option, const std::filesystem::path& file);
+
+/// Configurations that a user wants to be tried, as text in which any white space separates.
+std::vector<Config> read_configs(const std::vector<std::string>& texts);
+
+/// The preset of a file, or of a name: an installed one, or one of a source tree that is the
+/// current folder.
+Preset load_preset(const std::string& wanted);
 
 }  // namespace greta::tuner::cli

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "db/measurement.hpp"
+#include "kernels/model/config.hpp"
+#include "kernels/model/operation.hpp"
+#include "runtime/device/device_info.hpp"
+#include "runtime/device/result.hpp"
+#include "tuner/measure/statistics.hpp"
+
+namespace greta::tuner {
+
+/// How the configuration of a result was chosen.
+enum class ResultOrigin {
+  trial,              ///< a candidate of a search
+  stand_in,           ///< the same on a smaller problem
+  untuned,            ///< the operation's default
+  winner,             ///< the winner for this problem on this device
+  nearest_shape,      ///< a look-up's answer: the winner of another problem
+  same_architecture,  ///< a look-up's answer: the winner on another device
+  measured,           ///< no configuration: machine and runtime
+  random,             ///< drawn at random, to be checked
+};
+inline constexpr std::array<std::string_view, 8> result_origins{
+    "trial",         "stand_in",          "default",  "winner",
+    "nearest shape", "same architecture", "measured", "random"};
+constexpr std::string_view to_string(ResultOrigin origin) {
+  return result_origins[static_cast<std::size_t>(origin)];
+}
+
+/// The state of the caches before each sample.
+enum class CacheState { not_timed, cold, warm };
+
+/// What is computed, as the words that names and files contain. Empty where it does not apply.
+struct ProblemWords {
+  std::string op{}, dtype{}, out_dtype{}, dims{}, attributes{};
+  auto operator<=>(const ProblemWords&) const = default;
+};
+
+/// What is measured, with which configuration, on which device and with which software.
+struct Subject {
+  /// A problem of an operation. Benchmarks of machine, runtime and models have the same form: `op`
+  /// is their name, which no catalog contains, and `dims` are their sizes.
+  Problem problem;
+  bool typed = true;                ///< whether it has element types
+  std::string backend{}, device{};  ///< DeviceInfo::backend and name
+  std::optional<Config> config{};
+  ResultOrigin origin = ResultOrigin::measured;
+  CacheState cache = CacheState::not_timed;
+  std::string driver{}, compiler{}, greta_version{};
+
+  bool operator==(const Subject&) const = default;
+  /// Sets the device, its driver and compiler, and this version of GRETA.
+  void set_device(const DeviceInfo& info);
+  ProblemWords words() const;
+  /// Whether the configuration came from a database, as this problem's winner or as another's.
+  bool from_database() const;
+};
+
+/// Samples in blocks that were taken at different times, µs.
+struct Samples {
+  std::vector<std::vector<double>> blocks_us;  ///< in the order taken
+  /// For each block, the time of work that stays the same, taken beside it. Empty if there is none.
+  std::vector<double> control_us{};
+  /// On a device that computes on the CPU: the processor time of its threads for each launch of a
+  /// block, and for the work beside the block.
+  std::vector<std::vector<double>> cpu_us{};
+  std::vector<double> cpu_control_us{};
+};
+
+/// A summary of all samples, µs.
+struct TimeSummary {
+  double median = 0;
+  double low = 0, high = 0;  ///< 95 % confidence interval of the median
+  double p99 = 0;
+  double spread_percent = 0;  ///< Measurement::spread_percent()
+};
+TimeSummary summary_of(const Measurement& measurement);
+
+/// A subject with what was found: the result of a trial, of a certified configuration or of a
+/// benchmark. CSV files contain one in each row (tuner/report/csv.hpp).
+struct MeasuredResult {
+  Subject subject;
+  std::optional<Failure> failure{};  ///< nothing: correct, and timed if it was to be timed
+  TimeSummary us{};
+  Work work{};            ///< the least work of the problem
+  double roofline = 0;    ///< share of the roofline, 0 to 1; 0: unknown
+  Verdict verdict{};      ///< of the check that came closest to its bound
+  Interval speedup{};     ///< time of the default divided by this time; 0: unknown
+  std::size_t count = 0;  ///< number of timed samples, or of correct checks where nothing is timed
+  Samples samples{};
+  /// Number of processes that the samples were taken in, if each block had its own.
+  std::size_t processes = 0;
+  std::string date{};    ///< of the start, UTC
+  std::string clocks{};  ///< of the GPU; empty where not readable
+
+  /// Sets times, caches and clocks, with the samples as one block.
+  void set_measurement(const Measurement& measurement);
+  /// Keeps a verdict if it is closer to its bound than the one that is known.
+  void add_verdict(const Verdict& fresh);
+};
+
+}  // namespace greta::tuner
