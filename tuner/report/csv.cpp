@@ -253,7 +253,7 @@ void CsvRow::set_problem(const Problem& what) {
 }
 
 void CsvRow::set_device(const DeviceInfo& where) {
-  backend = where.backend;
+  backend = to_string(where.backend);
   device = where.name;
   driver = where.driver;
   compiler = where.compiler;

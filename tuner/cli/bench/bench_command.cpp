@@ -326,7 +326,8 @@ void Bench::write(const std::vector<TableRow>& rows) const {
   for (const auto& device : devices_) {
     std::vector<CsvRow> own;
     for (const auto& row : rows) {
-      if (row.row.backend == device->info().backend && row.row.device == device->info().name) {
+      if (row.row.backend == to_string(device->info().backend) &&
+          row.row.device == device->info().name) {
         own.push_back(row.row);
       }
     }
