@@ -78,6 +78,15 @@ class Reader {
   std::string_view what_;
 };
 
+/// The value that a function finds for a field's text.
+template <typename Value>
+Value named(const Reader& reader, const char* name,
+            std::optional<Value> (*from_string)(std::string_view)) {
+  const auto value = from_string(reader.text(name));
+  if (!value) throw reader.wrong(name, "is unknown");
+  return *value;
+}
+
 DeviceKind kind_from_text(const Reader& reader) {
   const auto text = reader.text("kind");
   for (const auto kind : {DeviceKind::discrete_gpu, DeviceKind::integrated_gpu,
@@ -144,8 +153,8 @@ void for_each_field(Device& device, const Field& field) {
 Json matrix_operations_json(const std::vector<MatrixOperation>& operations) {
   Json list = Json::array();
   for (const auto& operation : operations) {
-    list.push_back({{"input", operation.input},
-                    {"accumulator", operation.accumulator},
+    list.push_back({{"input", to_string(operation.input)},
+                    {"accumulator", to_string(operation.accumulator)},
                     {"m", operation.m},
                     {"n", operation.n},
                     {"k", operation.k}});
@@ -157,7 +166,8 @@ std::vector<MatrixOperation> matrix_operations_from_json(const Json& list) {
   std::vector<MatrixOperation> operations;
   for (const auto& json : list) {
     const Reader reader(json, "device: matrix_operations");
-    operations.push_back({reader.text("input"), reader.text("accumulator"),
+    operations.push_back({named(reader, "input", dtype_from_string),
+                          named(reader, "accumulator", dtype_from_string),
                           reader.integer<std::uint32_t>("m"), reader.integer<std::uint32_t>("n"),
                           reader.integer<std::uint32_t>("k")});
   }
@@ -169,7 +179,7 @@ template <typename Value>
 Json form(const Value& value) {
   if constexpr (std::is_same_v<Value, std::string>) {
     return from_text(value);
-  } else if constexpr (std::is_same_v<Value, DeviceKind>) {
+  } else if constexpr (std::is_enum_v<Value>) {
     return to_string(value);
   } else if constexpr (std::is_same_v<Value, double>) {
     return json_number(value);
@@ -187,6 +197,10 @@ void read(const Reader& reader, const char* name, Value& value) {
     value = reader.text(name);
   } else if constexpr (std::is_same_v<Value, DeviceKind>) {
     value = kind_from_text(reader);
+  } else if constexpr (std::is_same_v<Value, Api>) {
+    value = named(reader, name, api_from_string);
+  } else if constexpr (std::is_same_v<Value, Language>) {
+    value = named(reader, name, language_from_string);
   } else if constexpr (std::is_same_v<Value, double>) {
     value = reader.number(name);
   } else if constexpr (std::is_same_v<Value, bool>) {

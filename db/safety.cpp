@@ -23,7 +23,7 @@ DeviceInfo without(DeviceInfo device, const Avoided& parts) {
   if (parts.f16) {
     device.f16_arithmetic = device.f16_storage = false;
     std::erase_if(device.matrix_operations,
-                  [](const MatrixOperation& operation) { return operation.input != "f32"; });
+                  [](const MatrixOperation& operation) { return operation.input != DType::f32; });
   }
   return device;
 }

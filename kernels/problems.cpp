@@ -9,17 +9,13 @@
 #include <map>
 #include <set>
 
+#include "runtime/device/text.hpp"
+
 namespace greta::kernels {
 namespace {
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// "nn, nt or tn"
-std::string one_of(const std::vector<std::string>& names) {
-  if (names.size() < 2) return fmt::format("{}", fmt::join(names, ""));
-  return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
 Failure bad_value(std::string_view field, std::string_view value, std::string_view allowed) {

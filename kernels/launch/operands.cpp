@@ -94,9 +94,8 @@ Result<std::optional<std::string>> Operands::broken_guard(Device& device,
 Result<std::optional<std::int64_t>> Operands::broken_gap(Device& device, std::size_t tensor,
                                                          std::size_t part_bytes) const {
   const TensorSpec& spec = specs_[tensor];
-  const std::size_t element = size_of(spec.dtype);
-  const std::size_t row = static_cast<std::size_t>(spec.row_stride()) * element;
-  const std::size_t used = static_cast<std::size_t>(spec.cols) * element;
+  const std::size_t row = bytes_of(spec.dtype, static_cast<std::size_t>(spec.row_stride()));
+  const std::size_t used = bytes_of(spec.dtype, static_cast<std::size_t>(spec.cols));
   const std::size_t end = static_cast<std::size_t>(spec.rows - 1) * row;
   if (row == used) return std::optional<std::int64_t>{};
   std::vector<std::byte> part;

@@ -93,14 +93,7 @@ class Row {
 }  // namespace
 
 Magnitudes magnitudes_of(DType type) {
-  switch (type) {
-    case DType::f16:
-      return {0x1p-24, 65504};
-    case DType::bf16:
-      return {0x1p-133, 0x1.FEp127};
-    default:
-      return {0x1p-149, std::numeric_limits<float>::max()};
-  }
+  return {smallest_positive(type), largest_finite(type)};
 }
 
 Magnitudes normal_within(DType type, Magnitudes range) {

@@ -63,9 +63,11 @@ Dimension run_time_tokens(std::string help) {
 }
 
 std::vector<DTypes> converted_dtypes() {
-  return {{DType::f32, DType::f32}, {DType::f16, DType::f16},  {DType::bf16, DType::bf16},
-          {DType::f16, DType::f32}, {DType::bf16, DType::f32}, {DType::f32, DType::f16},
-          {DType::f32, DType::bf16}};
+  std::vector<DTypes> pairs;
+  for (const DType type : converted_types()) pairs.push_back({type, type});
+  for (const DType type : narrow_types()) pairs.push_back({type, DType::f32});
+  for (const DType type : narrow_types()) pairs.push_back({DType::f32, type});
+  return pairs;
 }
 
 const Verdict& worse(const Verdict& a, const Verdict& b) {

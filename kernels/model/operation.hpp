@@ -84,7 +84,7 @@ struct DTypes {
   DType out;
 };
 
-/// Types that elements are converted between: all seven pairs with f32 on a side, or equal ones.
+/// Types that elements are converted between: all pairs with f32 on a side, or equal ones.
 std::vector<DTypes> converted_dtypes();
 
 /// Division::may_exceed of parts that never do.

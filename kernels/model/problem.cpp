@@ -53,7 +53,7 @@ std::string name_and_type(Problem& problem, std::string_view& rest) {
                           ? dtype_from_string(word.substr(name.size() + 1))
                           : std::nullopt;
     if (!type) {
-      return fmt::format("\"{}\" must be {}= and f32, f16 or bf16", word, name);
+      return fmt::format("\"{}\" must be {}= and {}", word, name, converted_types_text());
     }
     (name == "dtype" ? problem.dtype : problem.out_dtype) = *type;
   }

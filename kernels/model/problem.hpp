@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/model/dtype.hpp"
+#include "runtime/device/dtype.hpp"
 #include "runtime/device/result.hpp"
 
 namespace greta::kernels {

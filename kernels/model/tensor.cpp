@@ -28,7 +28,7 @@ HostTensor moved_apart(HostTensor tensor, std::int64_t stride) {
   if (spec.row_stride() == tensor.spec.row_stride()) return tensor;
   HostTensor moved{spec, std::vector<std::byte>(spec.bytes(), nan)};
   const auto bytes = [&](std::int64_t elements) {
-    return static_cast<std::ptrdiff_t>(elements) * static_cast<std::ptrdiff_t>(size_of(spec.dtype));
+    return bytes_of(spec.dtype, static_cast<std::ptrdiff_t>(elements));
   };
   for (std::int64_t row = 0; row < spec.rows; ++row) {
     std::copy_n(tensor.data.begin() + bytes(row * tensor.spec.row_stride()), bytes(spec.cols),

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/model/dtype.hpp"
+#include "runtime/device/dtype.hpp"
 
 namespace greta::kernels {
 
@@ -16,7 +16,8 @@ enum class Role {
   input_output,  ///< read and written (beta != 0); restored before a checked launch
 };
 
-/// One operand of an operation: a row-major matrix.
+/// One operand of an operation: a row-major matrix. Rows begin at whole bytes: the strides of types
+/// of fewer than 8 bits are chosen so.
 struct TensorSpec {
   std::string name;  ///< "A"
   Role role = Role::input;
@@ -32,7 +33,7 @@ struct TensorSpec {
   }
   /// From the first element to the last, with what lies between rows.
   std::size_t bytes() const {
-    return static_cast<std::size_t>((rows - 1) * row_stride() + cols) * size_of(dtype);
+    return bytes_of(dtype, static_cast<std::size_t>((rows - 1) * row_stride() + cols));
   }
 
   bool operator==(const TensorSpec&) const = default;

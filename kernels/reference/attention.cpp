@@ -160,7 +160,7 @@ class Group {
     Row e = std::abs(a_.scale) * dot_product_error(a_.dim) * errors_.row(i).head(n).array().sqrt();
     e += 3 * u * (s.abs() + std::abs(most));
     e += 4 * u * (3 + 2 * std::log2(std::exp(1.0)) * (most - s)) + 16 * u;
-    if (a_.in == DType::f16) e += (p < 0x1p-14).cast<double>();
+    if (traits(a_.in).keeps_subnormals) e += (p < smallest_normal(a_.in)).cast<double>();
     const double sum = p.sum();
     weights_.row(i).head(n) = p / sum;
     errors_.row(i).head(n) = e * p / sum;
@@ -184,10 +184,9 @@ class Group {
     const double o = values_(i, d), size = std::abs(o), norm = std::sqrt(squares_(i, d));
     double error = spread_(i, d) + size * errors_of_rows_(i);
     error += dot_product_error(visible(i)) * (size + norm) + 4 * u * size;
-    if (size_of(a_.in) == 2) error += unit_roundoff(a_.in) * (size + 6 * norm);
+    if (bits_of(a_.in) < 32) error += unit_roundoff(a_.in) * (size + 6 * norm);
     error *= slack;
-    const double least = a_.out == DType::f16 ? 0x1p-25 : smallest_normal(a_.out);
-    return {o, error + unit_roundoff(a_.out) * (size + error) + least};
+    return {o, error + unit_roundoff(a_.out) * (size + error) + underflow_error(a_.out)};
   }
 
   const Attention& a_;

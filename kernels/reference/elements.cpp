@@ -18,8 +18,8 @@ constexpr std::size_t most_listed = std::size_t{1} << 24;
 
 /// The least value that rounds to infinity.
 double overflow(DType type) {
-  if (type == DType::f16) return 65520;
-  return type == DType::bf16 ? 0x1.FFp127 : 0x1.FFFFFFp127;
+  const double power = std::exp2(std::ilogb(largest_finite(type)));
+  return largest_finite(type) + unit_roundoff(type) * power;
 }
 
 const HostTensor& find(const std::vector<HostTensor>& tensors, std::string_view name) {
@@ -124,8 +124,9 @@ Expected rounded(DType type, double value, double error) {
   constexpr std::uint64_t exponent = 0x7ffULL << 52;
   const auto power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(size + error) & exponent);
   const double rounding = unit_roundoff(type) * power;
-  if (type == DType::f16) return {value, error + std::max(rounding, 0x1p-25)};
-  return {value, error + rounding + smallest_normal(type)};
+  const double underflow = underflow_error(type);
+  if (traits(type).keeps_subnormals) return {value, error + std::max(rounding, underflow)};
+  return {value, error + rounding + underflow};
 }
 
 Expected converted(DType from, DType to, double value) {

@@ -54,7 +54,7 @@ double GemmErrorModel::value_factor() const {
 }
 
 double GemmErrorModel::least() const {
-  return flushed_ + (out_ == DType::f16 ? 0x1p-25 : smallest_normal(out_));
+  return flushed_ + underflow_error(out_);
 }
 
 Expected GemmErrorModel::expect(const GemmTerms& terms) const {

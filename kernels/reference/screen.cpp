@@ -27,8 +27,9 @@ float rounded_down(double value) {
 
 /// An element's exact error is at most |element - kept value| + s, s = |exact value - kept value|.
 /// That is at most `ratio` times the bound where |element - kept value| <= ratio (bound - s /
-/// least) and least <= ratio. 16-bit types: the value is a float, and least 1/4, which the worst of
-/// many rounded numbers comes to. Others: it is a double, s is 0, and so may `ratio` be.
+/// least) and least <= ratio. Types of 16 bits or fewer: the value is a float, and least 1/4, which
+/// the worst of many rounded numbers comes to. Others: it is a double, s is 0, and so may `ratio`
+/// be.
 template <DType type>
 class TypedScreen : public Screen {
  public:
@@ -69,7 +70,7 @@ class TypedScreen : public Screen {
   }
 
  private:
-  using Value = std::conditional_t<type == DType::f16 || type == DType::bf16, float, double>;
+  using Value = std::conditional_t<is_floating(type) && bits_of(type) <= 16, float, double>;
   static constexpr double least = std::is_same_v<Value, float> ? 0.25 : 0;
 
   void keep(std::size_t i, const Expected& want) {
@@ -95,17 +96,8 @@ std::unique_ptr<Screen> make_typed(const ExpectedOutput& expected) {
 }  // namespace
 
 std::unique_ptr<Screen> make_screen(const ExpectedOutput& expected) {
-  switch (expected.spec.dtype) {
-    case DType::f32:
-      return make_typed<DType::f32>(expected);
-    case DType::f16:
-      return make_typed<DType::f16>(expected);
-    case DType::bf16:
-      return make_typed<DType::bf16>(expected);
-    case DType::i32:
-      return make_typed<DType::i32>(expected);
-  }
-  return nullptr;
+  return with_dtype(expected.spec.dtype,
+                    [&](auto type) { return make_typed<decltype(type)::value>(expected); });
 }
 
 }  // namespace greta::kernels

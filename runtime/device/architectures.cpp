@@ -95,24 +95,26 @@ std::vector<MatrixOperation> hip_matrix_operations(std::string_view architecture
     case MatrixCores::mfma:
       // bf16 instructions of these shapes were introduced with gfx90a.
       if (architecture.ends_with("gfx908")) {
-        return {{"f32", "f32", 16, 16, 4}, {"f16", "f32", 16, 16, 16}, {"f16", "f32", 32, 32, 8}};
+        return {{DType::f32, DType::f32, 16, 16, 4},
+                {DType::f16, DType::f32, 16, 16, 16},
+                {DType::f16, DType::f32, 32, 32, 8}};
       }
-      return {{"f32", "f32", 16, 16, 4},
-              {"f16", "f32", 16, 16, 16},
-              {"f16", "f32", 32, 32, 8},
-              {"bf16", "f32", 16, 16, 16},
-              {"bf16", "f32", 32, 32, 8}};
+      return {{DType::f32, DType::f32, 16, 16, 4},
+              {DType::f16, DType::f32, 16, 16, 16},
+              {DType::f16, DType::f32, 32, 32, 8},
+              {DType::bf16, DType::f32, 16, 16, 16},
+              {DType::bf16, DType::f32, 32, 32, 8}};
     case MatrixCores::wmma11:
     case MatrixCores::wmma12:
-      return {{"f16", "f32", 16, 16, 16}, {"bf16", "f32", 16, 16, 16}};
+      return {{DType::f16, DType::f32, 16, 16, 16}, {DType::bf16, DType::f32, 16, 16, 16}};
     case MatrixCores::mma:
       if (has_warpgroup_products(architecture)) {
-        return {{"f16", "f32", 16, 8, 16},
-                {"bf16", "f32", 16, 8, 16},
-                {"f16", "f32", 64, 256, 16},
-                {"bf16", "f32", 64, 256, 16}};
+        return {{DType::f16, DType::f32, 16, 8, 16},
+                {DType::bf16, DType::f32, 16, 8, 16},
+                {DType::f16, DType::f32, 64, 256, 16},
+                {DType::bf16, DType::f32, 64, 256, 16}};
       }
-      return {{"f16", "f32", 16, 8, 16}, {"bf16", "f32", 16, 8, 16}};
+      return {{DType::f16, DType::f32, 16, 8, 16}, {DType::bf16, DType::f32, 16, 8, 16}};
   }
   return {};
 }
@@ -122,8 +124,8 @@ std::optional<DeviceInfo> architecture_info(std::string_view architecture) {
   if (known == nullptr || known->name != architecture) return std::nullopt;
   const bool amd = architecture.starts_with("gfx");
   DeviceInfo info;
-  info.backend = "hip";
-  info.language = "hip";
+  info.backend = Api::hip;
+  info.language = Language::hip;
   info.name = architecture;
   info.vendor = amd ? "AMD" : "NVIDIA";
   info.architecture = architecture;

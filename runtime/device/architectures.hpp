@@ -34,7 +34,7 @@ bool has_warpgroup_products(std::string_view architecture);
 std::vector<std::string> known_architectures();
 
 /// Returns a device of this architecture as HIP would describe it, for compiling on machines
-/// without one. The backend and the language are "hip". Limits and features come from the
+/// without one. The API is HIP, as is the language. Limits and features come from the
 /// manufacturers' manuals; the memory size is one that every card has. Returns nothing for
 /// architectures that are not in the table.
 std::optional<DeviceInfo> architecture_info(std::string_view architecture);

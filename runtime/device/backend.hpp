@@ -50,7 +50,7 @@ struct OpenOptions {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string_view name() const = 0;  ///< "vulkan"
+  virtual Api api() const = 0;
   /// Lists devices. Never fails: a missing library or driver is reported as a reason.
   virtual Probe probe() = 0;
   virtual Result<std::unique_ptr<Device>> open(int index, const OpenOptions& options) = 0;

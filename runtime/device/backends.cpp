@@ -56,7 +56,8 @@ Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Ba
   std::vector<std::string> absent;
   for (Backend* const backend : among) {
     Probe probe = backend->probe();
-    if (!probe.available) absent.push_back(fmt::format("{}: {}", backend->name(), probe.reason));
+    if (!probe.available)
+      absent.push_back(fmt::format("{}: {}", to_string(backend->api()), probe.reason));
     std::move(probe.devices.begin(), probe.devices.end(), std::back_inserter(devices));
   }
   const ProbedDevice* chosen = nullptr;
@@ -93,9 +94,10 @@ Result<std::unique_ptr<Device>> open_device(std::string_view wanted, const OpenO
                    {}};
   }
   for (Backend* const backend : backends()) {
-    if (backend->name() == device->info.backend) return backend->open(device->info.index, options);
+    if (backend->api() == device->info.backend) return backend->open(device->info.index, options);
   }
-  return Failure{Status::unavailable, "no backend " + device->info.backend, {}};
+  return Failure{
+      Status::unavailable, fmt::format("no backend {}", to_string(device->info.backend)), {}};
 }
 
 }  // namespace greta::device

@@ -43,14 +43,14 @@ void check_subgroup_size(const DeviceInfo& info, const KernelSource& source) {
 
 void check_source(const DeviceInfo& info, const KernelSource& source) {
   if (source.language != info.language) {
-    refuse(source,
-           fmt::format("written in {}, the device takes {}", source.language, info.language));
+    refuse(source, fmt::format("written in {}, the device takes {}", to_string(source.language),
+                               to_string(info.language)));
   }
   if (source.argument_bytes > info.max_argument_bytes) {
     refuse(source, fmt::format("{} bytes of arguments, the device takes {}", source.argument_bytes,
                                info.max_argument_bytes));
   }
-  if (source.dynamic_shared_bytes != 0 && source.language != "hip") {
+  if (source.dynamic_shared_bytes != 0 && source.language != Language::hip) {
     refuse(source, "its launches can't give it shared memory: that is for HIP kernels");
   }
   if (source.dynamic_shared_bytes > info.shared_memory_bytes) {

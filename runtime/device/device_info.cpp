@@ -22,7 +22,11 @@ std::string DeviceInfo::fingerprint() const {
   // The name is left out because drivers put their own version into it ("llvmpipe (LLVM 15.0.6, 256
   // bits)").
   Hash hash;
-  hash.add(backend).add(vendor).add(architecture).add(uuid).add(std::uint64_t{compute_units});
+  hash.add(to_string(backend))
+      .add(vendor)
+      .add(architecture)
+      .add(uuid)
+      .add(std::uint64_t{compute_units});
   return hash.hex();
 }
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/device/api.hpp"
+#include "runtime/device/dtype.hpp"
 #include "runtime/device/layers.hpp"
 
 namespace greta::device {
@@ -19,8 +21,8 @@ std::string_view to_string(DeviceKind kind);
 /// An operation D = A B + C of a device's matrix cores, executed by a subgroup. A has the shape
 /// m x k, B has the shape k x n.
 struct MatrixOperation {
-  std::string input;        ///< element type of A and B: "f32", "f16" or "bf16"
-  std::string accumulator;  ///< element type of C and D: "f32"
+  DType input = DType::f32;        ///< element type of A and B
+  DType accumulator = DType::f32;  ///< element type of C and D
   std::uint32_t m = 0, n = 0, k = 0;
 
   bool operator==(const MatrixOperation&) const = default;
@@ -29,11 +31,11 @@ struct MatrixOperation {
 /// Everything that GRETA records about a device before running on it.
 struct DeviceInfo {
   // Identity
-  std::string backend;            ///< "vulkan", "hip", "hip-host"
-  std::string language = "glsl";  ///< kernel language: "glsl" or "hip"
-  int index = 0;                  ///< index within its backend; the device is called "vulkan:0"
-  std::string name;               ///< as reported by the driver
-  std::string vendor;             ///< "NVIDIA", "AMD", "Intel", "Mesa"
+  Api backend = Api::vulkan;
+  Language language = Language::glsl;  ///< of kernels
+  int index = 0;             ///< index within its backend; the device is called "vulkan:0"
+  std::string name;          ///< as reported by the driver
+  std::string vendor;        ///< "NVIDIA", "AMD", "Intel", "Mesa"
   std::string architecture;  ///< "gfx1103", "sm_90", "lavapipe"; best effort where an API hides it
   std::string driver;        ///< driver name and version
   std::string compiler;  ///< kernel compiler and version, e.g. "glslang 12.0.0, SPIRV-Tools …"
@@ -71,7 +73,7 @@ struct DeviceInfo {
   bool watches_bounds = false;
 
   /// Returns an id such as "vulkan:0".
-  std::string id() const { return backend + ":" + std::to_string(index); }
+  std::string id() const { return std::string(to_string(backend)) + ":" + std::to_string(index); }
   bool is_cpu() const { return kind == DeviceKind::cpu; }
   /// Returns a hash that identifies the hardware as seen through this backend. It excludes driver
   /// and compiler versions, which are recorded and judged with each result, so that an update does

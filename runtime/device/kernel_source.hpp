@@ -6,15 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/device/api.hpp"
 #include "runtime/device/layers.hpp"
 
 namespace greta::device {
 
 /// A kernel's rendered text and everything else that affects its binary.
 struct KernelSource {
-  std::string name;      ///< for messages: "gemm/tiled"
-  std::string language;  ///< "glsl" or "hip"
-  std::string text;      ///< complete: includes are expanded, parameters are #defines
+  std::string name;  ///< for messages: "gemm/tiled"
+  Language language = Language::glsl;
+  std::string text;  ///< complete: includes are expanded, parameters are #defines
   std::string entry = "main";
   std::vector<std::string> options;             ///< compiler options
   std::uint32_t required_subgroup_size = 0;     ///< 0: the driver's choice

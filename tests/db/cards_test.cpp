@@ -14,7 +14,7 @@ namespace {
 /// The sample device as HIP shows it.
 DeviceInfo through_hip() {
   DeviceInfo device = sample_device();
-  device.backend = "hip";
+  device.backend = Api::hip;
   device.index = 0;
   device.name = "Example GPU 9000 (another driver's words)";
   device.uuid = "ffffffffffffffffffffffffffffffff";  // not every driver makes it alike

@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 
 DeviceInfo sample_device() {
   DeviceInfo device;
-  device.backend = "vulkan";
-  device.language = "hip";
+  device.backend = Api::vulkan;
+  device.language = Language::hip;
   device.index = 2;
   device.name = "Example GPU 9000";
   device.vendor = "Example";
@@ -52,7 +52,8 @@ DeviceInfo sample_device() {
   device.f16_arithmetic = true;
   device.f16_storage = false;
   device.subgroup_size_control = true;
-  device.matrix_operations = {{"f16", "f32", 16, 16, 8}, {"bf16", "f32", 32, 32, 8}};
+  device.matrix_operations = {{DType::f16, DType::f32, 16, 16, 8},
+                              {DType::bf16, DType::f32, 32, 32, 8}};
   device.unified_memory = false;
   return device;
 }

@@ -16,7 +16,7 @@ Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
 
 DeviceInfo device() {
   auto info = sample_device();
-  info.language = "glsl";
+  info.language = Language::glsl;
   return info;
 }
 

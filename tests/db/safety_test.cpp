@@ -57,11 +57,12 @@ TEST(Safety, ChecksForbidWhatTheyStandFor) {
 TEST(Safety, FeaturesAreMaskedAndTheIdentityStays) {
   DeviceInfo device = sample_device();
   device.f16_arithmetic = device.f16_storage = true;
-  device.matrix_operations = {{"f16", "f32", 16, 16, 16}, {"f32", "f32", 16, 16, 4}};
+  device.matrix_operations = {{DType::f16, DType::f32, 16, 16, 16},
+                              {DType::f32, DType::f32, 16, 16, 4}};
   const DeviceInfo no_f16 = without(device, {false, true, false});
   EXPECT_FALSE(no_f16.f16_arithmetic || no_f16.f16_storage);
   ASSERT_EQ(no_f16.matrix_operations.size(), 1U);
-  EXPECT_EQ(no_f16.matrix_operations[0].input, "f32");
+  EXPECT_EQ(no_f16.matrix_operations[0].input, DType::f32);
   EXPECT_TRUE(without(device, {false, false, true}).matrix_operations.empty());
   EXPECT_EQ(no_f16.fingerprint(), device.fingerprint());
 }

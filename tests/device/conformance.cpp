@@ -31,7 +31,7 @@ std::vector<std::string> usable_devices() {
 
 std::vector<std::string> validated_devices() {
   return ids_of([](const ProbedDevice& device) {
-    return device.info.is_cpu() && device.info.backend == "vulkan";
+    return device.info.is_cpu() && device.info.backend == Api::vulkan;
   });
 }
 
@@ -84,7 +84,7 @@ KernelSource source_of(const DeviceInfo& device, const KernelText& text,
   KernelSource source;
   source.name = "test/kernel";
   source.language = device.language;
-  const bool hip = device.language == "hip";
+  const bool hip = device.language == Language::hip;
   source.text = hip ? render("common/types.hip", {}) + text.hip : glsl(text.glsl);
   source.entry = hip ? "work" : "main";
   source.block = block;

@@ -31,10 +31,11 @@ VkCooperativeMatrixPropertiesKHR khr(std::uint32_t n, VkComponentTypeKHR in,
 // What an H200 lists, among other things.
 TEST(CooperativeMatrixTest, ProductsOfASubgroupWithF32SumsAreUsedNv) {
   const auto f16 = VK_COMPONENT_TYPE_FLOAT16_NV, f32 = VK_COMPONENT_TYPE_FLOAT32_NV;
-  EXPECT_EQ(usable({nv(16, f16, f16), nv(16, f16, f32), nv(8, f16, f32), nv(8, f16, f32),
-                    nv(32, f16, f32, VK_SCOPE_WORKGROUP_NV),
-                    nv(16, VK_COMPONENT_TYPE_SINT8_NV, VK_COMPONENT_TYPE_SINT32_NV)}),
-            (Operations{{"f16", "f32", 16, 16, 16}, {"f16", "f32", 16, 8, 16}}));
+  EXPECT_EQ(
+      usable({nv(16, f16, f16), nv(16, f16, f32), nv(8, f16, f32), nv(8, f16, f32),
+              nv(32, f16, f32, VK_SCOPE_WORKGROUP_NV),
+              nv(16, VK_COMPONENT_TYPE_SINT8_NV, VK_COMPONENT_TYPE_SINT32_NV)}),
+      (Operations{{DType::f16, DType::f32, 16, 16, 16}, {DType::f16, DType::f32, 16, 8, 16}}));
 }
 
 TEST(CooperativeMatrixTest, ProductsOfASubgroupWithF32SumsAreUsedKhr) {
@@ -52,7 +53,8 @@ TEST(CooperativeMatrixTest, ProductsOfASubgroupWithF32SumsAreUsedKhr) {
                            saturating,
                            device_wide,
                            mixed};
-  const MatrixOperation of_f16{"f16", "f32", 16, 16, 16}, of_bf16{"bf16", "f32", 16, 16, 16};
+  const MatrixOperation of_f16{DType::f16, DType::f32, 16, 16, 16},
+      of_bf16{DType::bf16, DType::f32, 16, 16, 16};
   EXPECT_EQ(usable(listed, false), Operations{of_f16});
   EXPECT_EQ(usable(listed, true), (Operations{of_f16, of_bf16}));
 }
@@ -83,7 +85,7 @@ Result<Spirv> compiled(const std::string& text, std::vector<std::string> options
   KernelSource source;
   source.name = "product";
   source.text = text;
-  source.language = "glsl";
+  source.language = Language::glsl;
   source.entry = "main";
   source.options = std::move(options);
   return compile_glsl(source);

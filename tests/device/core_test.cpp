@@ -64,7 +64,7 @@ TEST(Result, EveryStatusHasAName) {
 
 TEST(KernelSource, EverythingThatReachesTheBinaryIsInTheKey) {
   KernelSource source;
-  source.language = "glsl";
+  source.language = Language::glsl;
   source.text = "text";
   std::set<std::string> keys{source.content_key("compiler", "architecture")};
   const auto add = [&](auto change) {
@@ -72,7 +72,7 @@ TEST(KernelSource, EverythingThatReachesTheBinaryIsInTheKey) {
     change(other);
     keys.insert(other.content_key("compiler", "architecture"));
   };
-  add([](KernelSource& other) { other.language = "hip"; });
+  add([](KernelSource& other) { other.language = Language::hip; });
   add([](KernelSource& other) { other.text = "Text"; });
   add([](KernelSource& other) { other.entry = "start"; });
   add([](KernelSource& other) { other.options = {"-DA"}; });

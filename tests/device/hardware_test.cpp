@@ -54,7 +54,7 @@ TEST(Hardware, TheHostIsKnown) {
 
 TEST(DeviceInfo, TheFingerprintIsOfTheHardwareOnly) {
   DeviceInfo info;
-  info.backend = "vulkan";
+  info.backend = Api::vulkan;
   info.name = "llvmpipe (LLVM 15.0.6, 256 bits)";
   info.architecture = "lavapipe";
   info.uuid = "0123";
@@ -68,7 +68,7 @@ TEST(DeviceInfo, TheFingerprintIsOfTheHardwareOnly) {
   EXPECT_NE(info.fingerprint(), before);
 }
 
-DeviceInfo seen(const std::string& backend, const std::string& pci, const std::string& uuid) {
+DeviceInfo seen(Api backend, const std::string& pci, const std::string& uuid) {
   DeviceInfo info;
   info.backend = backend;
   info.kind = DeviceKind::discrete_gpu;
@@ -79,22 +79,22 @@ DeviceInfo seen(const std::string& backend, const std::string& pci, const std::s
 
 TEST(SameCard, IsTheOneInTheSamePlace) {
   // AMD: HIP tells the card's serial number, Vulkan drivers make a UUID of the PCI address.
-  const auto hip = seen("hip", "0000:c1:00.0", "3031");
-  EXPECT_TRUE(same_card(hip, seen("vulkan", "0000:c1:00.0", "c100")));
-  EXPECT_FALSE(same_card(hip, seen("vulkan", "0000:c2:00.0", "3031")));
+  const auto hip = seen(Api::hip, "0000:c1:00.0", "3031");
+  EXPECT_TRUE(same_card(hip, seen(Api::vulkan, "0000:c1:00.0", "c100")));
+  EXPECT_FALSE(same_card(hip, seen(Api::vulkan, "0000:c2:00.0", "3031")));
 }
 
 TEST(SameCard, IsTheOneWithTheSameUuidWhereNobodyTellsThePlace) {
-  const auto hip = seen("hip", "0000:c1:00.0", "3031");
-  EXPECT_TRUE(same_card(hip, seen("vulkan", "", "3031")));
-  EXPECT_FALSE(same_card(hip, seen("vulkan", "", "3032")));
-  EXPECT_FALSE(same_card(seen("hip", "", ""), seen("vulkan", "", "")));
-  EXPECT_TRUE(same_card(seen("hip", "", ""), seen("hip", "", "")));
+  const auto hip = seen(Api::hip, "0000:c1:00.0", "3031");
+  EXPECT_TRUE(same_card(hip, seen(Api::vulkan, "", "3031")));
+  EXPECT_FALSE(same_card(hip, seen(Api::vulkan, "", "3032")));
+  EXPECT_FALSE(same_card(seen(Api::hip, "", ""), seen(Api::vulkan, "", "")));
+  EXPECT_TRUE(same_card(seen(Api::hip, "", ""), seen(Api::hip, "", "")));
 }
 
 TEST(SameCard, WhatActsOnTheCpuIsNoCard) {
-  auto lavapipe = seen("vulkan", "", "99");
-  auto host = seen("hip-host", "", "99");
+  auto lavapipe = seen(Api::vulkan, "", "99");
+  auto host = seen(Api::hip_host, "", "99");
   auto sister = host;
   sister.index = 1;
   for (auto* const info : {&lavapipe, &host, &sister}) info->kind = DeviceKind::cpu;

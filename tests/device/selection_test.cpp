@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <set>
+#include <string_view>
+
 #include "runtime/device/backend.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
 #include "tests/layers.hpp"
@@ -10,14 +13,14 @@ namespace greta::test::selection_test {
 namespace {
 
 struct FakeBackend final : Backend {
-  std::string_view name() const override { return "fake"; }
+  Api api() const override { return Api::vulkan; }
   Probe probe() override { return found; }
   Result<std::unique_ptr<Device>> open(int, const OpenOptions&) override {
     return Failure{Status::unavailable, "a fake", {}};
   }
   void add(const std::string& device, DeviceKind kind, bool usable = true) {
     ProbedDevice probed;
-    probed.info.backend = "fake";
+    probed.info.backend = api();
     probed.info.index = static_cast<int>(found.devices.size());
     probed.info.name = device;
     probed.info.kind = kind;
@@ -45,25 +48,25 @@ class Selection : public ::testing::Test {
 };
 
 TEST_F(Selection, AutoTakesTheBestRealGpu) {
-  EXPECT_EQ(select("auto")->info.id(), "fake:3");
+  EXPECT_EQ(select("auto")->info.id(), "vulkan:3");
 }
 
 TEST_F(Selection, AutoFallsBackToTheCpu) {
   FakeBackend backend;
   backend.add("Broken", DeviceKind::discrete_gpu, false);
   backend.add("Software", DeviceKind::cpu);
-  EXPECT_EQ(select_device("auto", {&backend})->info.id(), "fake:1");
+  EXPECT_EQ(select_device("auto", {&backend})->info.id(), "vulkan:1");
 }
 
 TEST_F(Selection, ByIdAndByPartOfTheName) {
-  EXPECT_EQ(select("fake:0")->info.id(), "fake:0");
-  EXPECT_EQ(select("FAKE:4")->info.id(), "fake:4");
-  EXPECT_EQ(select("small")->info.id(), "fake:2");
-  EXPECT_EQ(select("GRAPHICS")->info.id(), "fake:3") << "the better one of two";
+  EXPECT_EQ(select("vulkan:0")->info.id(), "vulkan:0");
+  EXPECT_EQ(select("VULKAN:4")->info.id(), "vulkan:4");
+  EXPECT_EQ(select("small")->info.id(), "vulkan:2");
+  EXPECT_EQ(select("GRAPHICS")->info.id(), "vulkan:3") << "the better one of two";
 }
 
 TEST_F(Selection, AnUnknownNameSaysWhatThereIs) {
-  for (const std::string wanted : {"nonsense", "fake:9", ""}) {
+  for (const std::string wanted : {"nonsense", "vulkan:9", ""}) {
     const auto failure = select(wanted).failure();
     EXPECT_EQ(failure.status, Status::unavailable);
     for (const auto& device : backend_.found.devices) {
@@ -75,7 +78,7 @@ TEST_F(Selection, AnUnknownNameSaysWhatThereIs) {
 }
 
 TEST_F(Selection, ABrokenDeviceIsRefusedWithItsReason) {
-  EXPECT_NE(select("fake:1").failure().message.find("it is broken"), std::string::npos);
+  EXPECT_NE(select("vulkan:1").failure().message.find("it is broken"), std::string::npos);
   EXPECT_EQ(select("monster").failure().status, Status::unavailable);
 }
 
@@ -83,14 +86,15 @@ TEST_F(Selection, AnAbsentBackendSaysWhy) {
   FakeBackend absent;
   absent.found.reason = "its library was not found";
   const auto failure = select_device("auto", {&absent}).failure();
-  EXPECT_NE(failure.message.find("fake: its library was not found"), std::string::npos)
+  EXPECT_NE(failure.message.find("vulkan: its library was not found"), std::string::npos)
       << failure.message;
 }
 
 TEST(Backends, HaveDistinctNamesAndSayWhyTheyAreAbsent) {
   ASSERT_FALSE(backends().empty());
+  std::set<std::string_view> names;
   for (Backend* const backend : backends()) {
-    EXPECT_FALSE(backend->name().empty());
+    EXPECT_TRUE(names.insert(to_string(backend->api())).second);
     const Probe probe = backend->probe();
     EXPECT_EQ(probe.available, probe.reason.empty());
     for (const auto& device : probe.devices) {

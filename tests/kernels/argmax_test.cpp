@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Argmax, ::testing::ValuesIn(test::usable_devic
 
 TEST(ArgmaxDefault, SplitsFewLongRowsAndSharesWorkgroupsAmongShortOnes) {
   DeviceInfo device;
-  device.language = "hip";
+  device.language = Language::hip;
   device.kind = DeviceKind::discrete_gpu;
   device.max_workgroup_invocations = 1024;
   device.max_workgroup_size = {1024, 1024, 1024};

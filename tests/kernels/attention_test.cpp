@@ -81,8 +81,8 @@ void expect_right(Device& device, const Problem& problem, const Config& config,
       for (std::size_t row = 0; row < static_cast<std::size_t>(t.spec.rows); ++row) {
         const bool mine = row / kv / static_cast<std::size_t>(problem.dim("kv_heads")) == b;
         if (!mine || row % kv < length) continue;
-        std::memset(t.data.data() + row * dim * size_of(t.spec.dtype), 0xff,
-                    dim * size_of(t.spec.dtype));
+        std::memset(t.data.data() + bytes_of(t.spec.dtype, row * dim), 0xff,
+                    bytes_of(t.spec.dtype, dim));
       }
     }
   }
@@ -155,9 +155,9 @@ class AttentionKernel : public ::testing::TestWithParam<std::string> {
     std::vector<Config> configs;
     for (const Variant& variant : built_in("attention").variants) {
       const auto config = default_of(variant, problem);
-      const bool multiplies = std::any_of(
-          info_.matrix_operations.begin(), info_.matrix_operations.end(),
-          [&](const MatrixOperation& o) { return o.input == to_string(problem.dtype); });
+      const bool multiplies =
+          std::any_of(info_.matrix_operations.begin(), info_.matrix_operations.end(),
+                      [&](const MatrixOperation& o) { return o.input == problem.dtype; });
       const bool few = problem.dim("q") <= 8;
       EXPECT_EQ(config.has_value(), variant.name == "decode" ? few
                                     : variant.name == "matrix"

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <random>
 
-#include "kernels/model/dtype.hpp"
 #include "kernels/templates/common/render.hpp"
+#include "runtime/device/dtype.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/layers.hpp"
 
@@ -29,7 +29,7 @@ KernelSource source_of(const DeviceInfo& device, const std::string& hip, const s
   source.language = device.language;
   source.argument_bytes = 20;
   source.block = {threads, 1, 1};
-  if (device.language == "hip") {
+  if (device.language == Language::hip) {
     source.entry = "convert";
     source.text = render("common/types.hip", {}) +
                   "GRETA_KERNEL(64) convert(const u32* in, u32* out, u32 n) {\n"
@@ -76,7 +76,7 @@ class Conversion : public ::testing::TestWithParam<std::string> {
     return out;
   }
 
-  bool hip() const { return device_.info().language == "hip"; }
+  bool hip() const { return device_.info().language == Language::hip; }
 
   Device& device_ = test::device(GetParam());
 };

@@ -31,7 +31,7 @@ bool tools_know(const std::string& capability) {
 
 DeviceInfo cooperative_gpu(std::vector<MatrixOperation> operations) {
   DeviceInfo info;
-  info.backend = "vulkan";
+  info.backend = Api::vulkan;
   info.name = "made up";
   info.kind = DeviceKind::discrete_gpu;
   info.max_workgroup_invocations = 1024;
@@ -49,12 +49,12 @@ DeviceInfo cooperative_gpu(std::vector<MatrixOperation> operations) {
   return info;
 }
 
-const std::vector<MatrixOperation> nvidia_products{{"f16", "f32", 16, 8, 8},
-                                                   {"f16", "f32", 16, 8, 16},
-                                                   {"f16", "f32", 16, 16, 16},
-                                                   {"bf16", "f32", 16, 16, 16}};
-const std::vector<MatrixOperation> intel_products{{"f16", "f32", 8, 16, 16},
-                                                  {"bf16", "f32", 8, 16, 16}};
+const std::vector<MatrixOperation> nvidia_products{{DType::f16, DType::f32, 16, 8, 8},
+                                                   {DType::f16, DType::f32, 16, 8, 16},
+                                                   {DType::f16, DType::f32, 16, 16, 16},
+                                                   {DType::bf16, DType::f32, 16, 16, 16}};
+const std::vector<MatrixOperation> intel_products{{DType::f16, DType::f32, 8, 16, 16},
+                                                  {DType::bf16, DType::f32, 8, 16, 16}};
 
 void expect_valid(const DeviceInfo& info, const LaunchPlan& plan, const std::string& macro) {
   for (KernelSource source : plan.sources) {

@@ -64,13 +64,13 @@ class GemmVariant : public ::testing::TestWithParam<std::tuple<std::string, std:
   /// layout, those that its place among hip-host's devices gives it, since a kernel takes a C++
   /// compiler's second there.
   bool takes(std::size_t number) const {
-    return info_.backend != "hip-host" || number % 4 == static_cast<std::size_t>(info_.index);
+    return info_.backend != Api::hip_host || number % 4 == static_cast<std::size_t>(info_.index);
   }
 
   /// Whether the device has matrix operations on a type.
   bool multiplies(DType type) const {
     return std::any_of(info_.matrix_operations.begin(), info_.matrix_operations.end(),
-                       [&](const MatrixOperation& o) { return o.input == to_string(type); });
+                       [&](const MatrixOperation& o) { return o.input == type; });
   }
 
   Device& device_ = test::device(std::get<0>(GetParam()));
@@ -117,7 +117,7 @@ class GemmKernel : public ::testing::TestWithParam<std::string> {
   Space space(const Problem& problem) const { return built_in("gemm").space(problem, info_); }
 
   /// What a configuration's text has behind the parameters of every language.
-  std::string rest() const { return info_.language == "glsl" ? " SUBGROUP=0" : ""; }
+  std::string rest() const { return info_.language == Language::glsl ? " SUBGROUP=0" : ""; }
 
   Device& device_ = test::device(GetParam());
   const DeviceInfo& info_ = device_.info();

@@ -91,7 +91,7 @@ std::vector<Operand> operands_of(const Problem& problem, const DeviceInfo& devic
     o.tile_along_k = along_k || o.turned;
     o.span = value(is_a ? "BM" : "BN");
     o.vec = value(is_a ? "VA" : "VB");
-    o.chunk = 16 / static_cast<unsigned>(size_of(problem.dtype));
+    o.chunk = 16 / bytes_of(problem.dtype, 1U);
     o.product = value("INSTR");
     o.depth = static_cast<unsigned>(kernel.depth(config["INSTR"]));
     o.bk = value("BK");
@@ -170,7 +170,7 @@ Layout layout_of(const Family& family, const std::set<Shape>& shapes) {
   Device& device = test::device(fmt::format("hip-host:{}", family.imitated));
   KernelSource source;
   source.name = "test/layout";
-  source.language = "hip";
+  source.language = Language::hip;
   source.text = text_of(shapes, family.banks);
   source.entry = "layout";
   source.argument_bytes = 8;

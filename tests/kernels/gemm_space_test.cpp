@@ -78,7 +78,7 @@ std::vector<Problem> problems(const DeviceInfo& device) {
                                    {7, 13, 4095},   {17, 31, 61},       {127, 509, 251},
                                    {512, 512, 512}, {1009, 1013, 997},  {16, 4096, 4096},
                                    {128, 4096, 64}, {4096, 4096, 4096}, {100000, 4, 3}};
-  const std::size_t step = device.language == "hip" ? 7 : 1;
+  const std::size_t step = device.language == Language::hip ? 7 : 1;
   std::vector<Problem> chosen;
   std::size_t number = 0;
   for (const auto& [m, n, k] : sizes) {
@@ -164,7 +164,7 @@ TEST(GemmSpace, SampledConfigurationsRenderWithinTheDevicesLimits) {
       const Space space = built_in("gemm").space(problem, device);
       const auto plan = built_in("gemm").plan(problem, device, space.sample(random));
       ASSERT_TRUE(plan) << plan.failure().message;
-      const std::string first = device.language == "glsl" ? "#version 460\n" : "";
+      const std::string first = device.language == Language::glsl ? "#version 460\n" : "";
       for (const KernelSource& source : plan->sources) {
         EXPECT_EQ(source.language, device.language);
         EXPECT_TRUE(source.text.starts_with(first + "#define IN_F16 ")) << source.name;

@@ -27,7 +27,7 @@ layout(buffer_reference, std430, buffer_reference_align = 2) buffer Half { uint1
 LaunchPlan writer(std::int64_t index, Argument target, std::uint64_t workspace_bytes = 0) {
   KernelSource source;
   source.name = "test/writer";
-  source.language = "glsl";
+  source.language = Language::glsl;
   source.text = std::string(one_thread) +
                 R"(layout(push_constant) uniform Arguments { uint64_t at; uint64_t offset; } args;
 void main() { Half(args.at + args.offset).v = uint16_t(0x3c00); })";
@@ -93,7 +93,7 @@ void main() {
 TEST(GuardedBuffer, IsNanOfEveryTypeAndNoIndexForThoseWhoReadBesideTheTensor) {
   for (const DType type : {DType::f16, DType::bf16, DType::f32, DType::i32}) {
     for (const std::int64_t elements : {1, 2, 3, 8}) {
-      const auto size = static_cast<std::int64_t>(size_of(type));
+      const auto size = bytes_of(type, std::int64_t{1});
       const std::vector<TensorSpec> tensors{{"in", Role::input, type, 1, elements},
                                             {"out", Role::output, type, 1, 4 / size}};
       for (const std::int64_t element : {-4 / size, elements, elements + 1}) {
@@ -112,7 +112,7 @@ TEST(GuardedBuffer, IsNanOfEveryTypeAndNoIndexForThoseWhoReadBesideTheTensor) {
 // A row that a table does not have gives NaN: one that is read all the same must not.
 TEST(GuardedBuffer, IsFiniteForThoseWhoReadBesideATable) {
   for (const DType type : {DType::f16, DType::bf16, DType::f32}) {
-    const auto size = static_cast<std::int64_t>(size_of(type));
+    const auto size = bytes_of(type, std::int64_t{1});
     const std::vector<TensorSpec> tensors{{"lines", Role::input, type, 1, 3, 0, true},
                                           {"out", Role::output, type, 1, 4 / size}};
     for (const std::int64_t element : {-4 / size, std::int64_t{3}}) {

@@ -1,13 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
 
-#include "kernels/model/dtype.hpp"
 #include "kernels/model/embedded.hpp"
 #include "kernels/model/tensor.hpp"
+#include "runtime/device/dtype.hpp"
 #include "runtime/device/hash.hpp"
 #include "runtime/device/result.hpp"
 #include "tests/layers.hpp"
@@ -93,12 +94,79 @@ TEST(DType, KnownValues) {
 }
 
 TEST(DType, NamesAndSizes) {
-  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
-    EXPECT_EQ(dtype_from_string(to_string(type)), type);
+  for (const DTypeTraits& known : dtype_table) {
+    EXPECT_EQ(dtype_from_string(known.name), known.type);
   }
   EXPECT_EQ(dtype_from_string("f64"), std::nullopt);
-  EXPECT_EQ(size_of(DType::f32), 4U);
-  EXPECT_EQ(size_of(DType::bf16), 2U);
+  EXPECT_EQ(dtype_from_string(""), std::nullopt);
+  EXPECT_EQ(bytes_of(DType::f32, 3), 12);
+  EXPECT_EQ(bytes_of(DType::bf16, std::size_t{3}), 6U);
+  EXPECT_EQ(converted_types_text(), "f32, f16 or bf16");
+}
+
+// Limits that references, adversarial inputs and screens derive from the widths of the formats.
+TEST(DType, LimitsAreThoseOfIeeeFormats) {
+  EXPECT_EQ(unit_roundoff(DType::f32), 0x1p-24);
+  EXPECT_EQ(unit_roundoff(DType::f16), 0x1p-11);
+  EXPECT_EQ(unit_roundoff(DType::bf16), 0x1p-8);
+  EXPECT_EQ(smallest_normal(DType::f32), 0x1p-126);
+  EXPECT_EQ(smallest_normal(DType::f16), 0x1p-14);
+  EXPECT_EQ(smallest_normal(DType::bf16), 0x1p-126);
+  EXPECT_EQ(smallest_positive(DType::f32), 0x1p-149);
+  EXPECT_EQ(smallest_positive(DType::f16), 0x1p-24);
+  EXPECT_EQ(smallest_positive(DType::bf16), 0x1p-133);
+  EXPECT_EQ(largest_finite(DType::f32), std::numeric_limits<float>::max());
+  EXPECT_EQ(largest_finite(DType::f16), 65504);
+  EXPECT_EQ(largest_finite(DType::bf16), 0x1.FEp127);
+  EXPECT_EQ(underflow_error(DType::f16), 0x1p-25);
+  EXPECT_EQ(underflow_error(DType::f32), 0x1p-126);
+  EXPECT_EQ(largest_finite(DType::i32), 2147483647);
+}
+
+// Every floating type of the table keeps its numbers: limits, NaN and infinities, of both signs.
+TEST(DType, EveryFloatingTypeStoresItsLimits) {
+  for (const DTypeTraits& known : dtype_table) {
+    if (!is_floating(known.type)) continue;
+    const DType type = known.type;
+    std::array<std::byte, 16> memory{};
+    const auto stored = [&](double value) {
+      store_element(type, memory.data(), 1, value);
+      return load_element(type, memory.data(), 1);
+    };
+    for (const double value :
+         {0.0, 1.0, smallest_positive(type), smallest_normal(type), largest_finite(type),
+          smallest_normal(type) - smallest_positive(type), 1 + 2 * unit_roundoff(type)}) {
+      EXPECT_EQ(stored(value), value) << known.name;
+      EXPECT_EQ(stored(-value), -value) << known.name;
+    }
+    const double infinity = std::numeric_limits<double>::infinity();
+    EXPECT_EQ(stored(infinity), infinity) << known.name;
+    EXPECT_EQ(stored(-infinity), -infinity) << known.name;
+    EXPECT_EQ(stored(4 * largest_finite(type)), infinity) << known.name;
+    EXPECT_TRUE(std::isnan(stored(std::nan("")))) << known.name;
+    EXPECT_EQ(load_element(type, memory.data(), 0), 0) << "the element before it is not touched";
+    EXPECT_EQ(load_element(type, memory.data(), 2), 0) << "nor the one after it";
+  }
+}
+
+// Elements of fewer than 8 bits share bytes; those of 8 and 16 bits are stored little-endian.
+TEST(DType, PackedBitsAreWrittenAndReadApart) {
+  for (const int bits : {1, 2, 4, 8, 16}) {
+    std::array<std::byte, 32> memory{};
+    const std::uint32_t mask = (1U << bits) - 1;
+    const auto value_of = [&](std::size_t i) {
+      return static_cast<std::uint32_t>(0x9E3779B9U * (i + 1) >> 11) & mask;
+    };
+    for (std::size_t i = 0; i < 16; ++i) write_bits(memory.data(), i, bits, mask);
+    for (std::size_t i = 0; i < 16; ++i) write_bits(memory.data(), i, bits, value_of(i));
+    for (std::size_t i = 0; i < 16; ++i) {
+      EXPECT_EQ(read_bits(memory.data(), i, bits), value_of(i)) << bits << " bits, " << i;
+    }
+    EXPECT_EQ(memory[static_cast<std::size_t>(2 * bits)], std::byte{0}) << bits;
+  }
+  std::array<std::byte, 2> nibbles{};
+  write_bits(nibbles.data(), 1, 4, 0xA);
+  EXPECT_EQ(nibbles[0], std::byte{0xA0}) << "the lowest bits of a byte come first";
 }
 
 TEST(RandomTensor, IsUniformNeverZeroAndRepeatable) {

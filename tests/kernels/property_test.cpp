@@ -36,7 +36,7 @@ class RandomProblems {
     for (const DTypes& types : kernel_.dtypes) inputs.insert(types.in);
     return inputs.size();
   }
-  bool is_hip_host() const { return device_.info().backend == "hip-host"; }
+  bool is_hip_host() const { return device_.info().backend == Api::hip_host; }
   std::uint64_t own_seed() const { return 1 + static_cast<std::uint64_t>(device_.info().index); }
 
  private:

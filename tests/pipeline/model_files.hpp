@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/model/dtype.hpp"
 #include "kernels/model/random.hpp"
+#include "runtime/device/dtype.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "tests/layers.hpp"
@@ -75,7 +75,7 @@ inline std::string safetensors_of(const std::vector<FileTensor>& tensors) {
 
 /// Random numbers around 0, about as large as a model's weights, as bytes of a type.
 inline std::string random_weights(DType type, std::int64_t count, double size, std::uint64_t seed) {
-  std::string bytes(static_cast<std::size_t>(count) * size_of(type), '\0');
+  std::string bytes(bytes_of(type, static_cast<std::size_t>(count)), '\0');
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     const double unit = static_cast<double>(mix64(seed + i) >> 11) * 0x1p-53;
     store_element(type, reinterpret_cast<std::byte*>(bytes.data()), i, (2 * unit - 1) * size);

@@ -202,7 +202,7 @@ TEST_P(FailedChoice, RunsAgainFromItsFolder) {
                                              choice_of(device->info(), problem), {}, folder.path());
     ASSERT_TRUE(written) << written.failure().message;
     EXPECT_EQ(fs::exists(folder / "case/A.bin"), whole);
-    const bool glsl = device->info().language == "glsl";
+    const bool glsl = device->info().language == Language::glsl;
     EXPECT_TRUE(fs::exists(folder / (glsl ? "kernel-0.comp" : "kernel-0.hip")));
     auto read = read_case(folder / "case");
     ASSERT_TRUE(read) << read.failure().message;
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, FailedChoice, ::testing::Values("vulkan:0", "h
 TEST(FailedChoiceCase, IsMadeForAGpuThatIsNotOpened) {
   // The device may be what hangs: all that is asked of it is what was known when it was listed.
   DeviceInfo device = architecture_info("gfx942").value();
-  device.backend = "hip";
+  device.backend = Api::hip;
   device.index = 7;
   const test::TemporaryFolder folder;
   const auto choice = choice_of(device, "gemm dtype=f16 out=f16 m=64 n=48 k=32");

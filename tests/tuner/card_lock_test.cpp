@@ -155,15 +155,15 @@ TEST(CardLock, IsNoSpecialFile) {
 
 TEST(CardLock, DevicesOfOneCardAndOfTheCpuShareAKey) {
   DeviceInfo hip;
-  hip.backend = "hip";
+  hip.backend = Api::hip;
   hip.kind = DeviceKind::discrete_gpu;
   hip.pci_address = "0000:01:00.0";
   DeviceInfo vulkan = hip;
-  vulkan.backend = "vulkan";
+  vulkan.backend = Api::vulkan;
   EXPECT_EQ(CardLock::key(hip), CardLock::key(vulkan));
   DeviceInfo host, lavapipe;
-  host.backend = "hip-host";
-  lavapipe.backend = "vulkan";
+  host.backend = Api::hip_host;
+  lavapipe.backend = Api::vulkan;
   EXPECT_EQ(CardLock::key(host), CardLock::key(lavapipe));
   EXPECT_NE(CardLock::key(host), CardLock::key(hip));
 }

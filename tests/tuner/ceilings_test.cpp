@@ -62,8 +62,8 @@ TEST_P(CeilingKernels, CompileWithoutSpillsForGpusThatAreNotHere) {
   EXPECT_FALSE(info.matrix_operations.empty());
   for (const auto& operation : info.matrix_operations) {
     const auto figures = statistics(matrix_kernel(info, operation));
-    EXPECT_GE(figures.matrix_instructions, matrix_chains) << operation.input;
-    EXPECT_FALSE(figures.spills()) << operation.input;
+    EXPECT_GE(figures.matrix_instructions, matrix_chains) << to_string(operation.input);
+    EXPECT_FALSE(figures.spills()) << to_string(operation.input);
   }
 }
 
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Nvidia, CeilingKernels, ::testing::Values("sm_80", "sm_
 TEST(CeilingKernels, CooperativeMatricesOfEitherKindAndEmulated) {
   const auto device = open_device("vulkan:0", {}).value();
   DeviceInfo info = device->info();
-  info.matrix_operations = {{"f16", "f32", 16, 8, 16}};
+  info.matrix_operations = {{DType::f16, DType::f32, 16, 8, 16}};
   const auto with = [&](const char* define) {
     KernelSource source = matrix_kernel(info, info.matrix_operations[0]);
     source.text.insert(source.text.find('\n') + 1, fmt::format("#define {}\n", define));
@@ -86,13 +86,13 @@ TEST(CeilingKernels, CooperativeMatricesOfEitherKindAndEmulated) {
   };
   const auto nv = vulkan::compile_glsl(with("GRETA_MATRIX_NV"));
   EXPECT_TRUE(nv) << nv.failure().log;
-  for (const char* type : {"f16", "bf16"}) {
+  for (const DType type : {DType::f16, DType::bf16}) {
     info.matrix_operations[0].input = type;
     KernelSource khr = matrix_kernel(info, info.matrix_operations[0]);
     khr.options = {"-DGRETA_MATRIX_KHR"};
-    EXPECT_TRUE(vulkan::compile_glsl(khr)) << type;
+    EXPECT_TRUE(vulkan::compile_glsl(khr)) << to_string(type);
   }
-  info.matrix_operations[0].input = "f16";
+  info.matrix_operations[0].input = DType::f16;
   // It writes what it has added up only where that is -12345.678: here always.
   auto emulated = with("GRETA_MATRIX_EMULATED");
   const std::string never = "if (sum == -12345.678) ";
@@ -105,14 +105,15 @@ TEST(CeilingKernels, CooperativeMatricesOfEitherKindAndEmulated) {
   const auto stream = device->create_stream().value();
   std::array<std::byte, 16> arguments{};
   const std::uint64_t address = sink->address();
-  const std::uint32_t values[] = {64, 0x13601360};
+  const std::uint32_t values[] = {64, matrix_input(DType::f16)};
   std::memcpy(arguments.data(), &address, sizeof address);
   std::memcpy(arguments.data() + 8, values, sizeof values);
   stream->launch(**compiled, {1, 1, 1}, arguments).value();
   stream->synchronize(std::chrono::seconds(60)).value();
   std::array<float, 256> sums{};
   device->download(*sink, 0, std::as_writable_bytes(std::span(sums))).value();
-  const double factor = decode_f16(0x1360), want = matrix_chains * 64 * factor * factor;
+  const double factor = decode<DType::f16>(values[1] & 0xffff),
+               want = matrix_chains * 64 * factor * factor;
   for (const float sum : sums) EXPECT_NEAR(sum, want, 0.01 * want);
 }
 
@@ -135,7 +136,7 @@ TEST(Roofline, OfHalfPrecisionIsThatOfMatrixCores) {
 TEST(Ceilings, WhatNoDeviceHasWasNotMeasured) {
   DeviceInfo device;
   device.driver = "1.2";
-  device.matrix_operations = {{"f16", "f32", 16, 16, 16}};
+  device.matrix_operations = {{DType::f16, DType::f32, 16, 16, 16}};
   std::vector<Ceiling> ceilings{{"copy_gbps", 1000, 1, "1.2", ""},
                                 {"fma_f32_gflops", 10'000, 1, "1.2", ""},
                                 {"matrix_f16_gflops", 100'000, 1, "1.2", ""}};

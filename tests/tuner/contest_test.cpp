@@ -16,7 +16,7 @@ namespace {
 class ContestTest : public ::testing::Test {
  protected:
   ContestTest() {
-    hip_.info_.backend = "hip";
+    hip_.info_.backend = Api::hip;
     for (auto* evaluator : {&vulkan_, &hip_}) evaluator->info_.pci_address = "0000:01:00.0";
     options_.budget = Budget::parse("20").value();
     options_.seed = 3;
@@ -63,7 +63,7 @@ TEST_F(ContestTest, TheFasterApiIsFoundAndRemembered) {
 
   const auto stored = known();
   ASSERT_EQ(stored.winners.size(), 2U);
-  EXPECT_EQ(stored.winners[0].device.backend, "hip");
+  EXPECT_EQ(stored.winners[0].device.backend, Api::hip);
   EXPECT_TRUE(stored.sure());
   EXPECT_EQ(stored.comparisons[0].faster_us, comparison.faster_us);
 }
@@ -82,9 +82,9 @@ TEST_F(ContestTest, TurnsAreBelievedMoreThanSessions) {
   const auto result =
       hold_contest({{vulkan_, sessions_[0]}, {hip_, sessions_[1]}}, options_, 60, observer_.stop_);
   EXPECT_EQ(result.fastest, 0U);
-  EXPECT_EQ(known().winners[0].device.backend, "hip");
+  EXPECT_EQ(known().winners[0].device.backend, Api::hip);
   db_.set_comparison(result.others[0].comparison);
-  EXPECT_EQ(known().winners[0].device.backend, "vulkan");
+  EXPECT_EQ(known().winners[0].device.backend, Api::vulkan);
 }
 
 TEST_F(ContestTest, WithoutTurnsTheCertifiedIntervalsDecideAndTheReasonIsTold) {
@@ -110,7 +110,7 @@ TEST_F(ContestTest, AStopEndsTheTurns) {
 
 TEST_F(ContestTest, TheFastestOfThreeIsComparedWithBothOthers) {
   FakeEvaluator third;
-  third.info_.backend = "hip-host";
+  third.info_.backend = Api::hip_host;
   third.speed = 0.2;
   hip_.speed = 1.5;
   sessions_ = {tune_on(vulkan_), tune_on(hip_), tune_on(third)};

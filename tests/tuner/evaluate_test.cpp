@@ -130,7 +130,7 @@ TEST(WorkerEvaluator, RunsHipHostAsWell) {
   EvaluatorOptions options;
   options.device = "hip-host:1";
   WorkerEvaluator worker(worker_command(), options);
-  EXPECT_EQ(worker.device().language, "hip");
+  EXPECT_EQ(worker.device().language, Language::hip);
   EXPECT_FALSE(worker.device().matrix_operations.empty());
   const auto problem = small_problem();
   expect_right(worker.verify(problem, default_of(worker, problem), 3, {}));

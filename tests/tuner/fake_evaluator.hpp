@@ -18,7 +18,7 @@ namespace greta::test {
 class FakeEvaluator : public Evaluator {
  public:
   FakeEvaluator() {
-    info_.backend = "vulkan";
+    info_.backend = Api::vulkan;
     info_.name = "Fake GPU";
     info_.vendor = "NVIDIA";
     info_.architecture = "sm_90";

@@ -58,7 +58,7 @@ LaunchPlan two_launches(const std::string& text = two_kernels) {
   for (const char* entry : {"product", "finish"}) {
     KernelSource source;
     source.name = source.entry = entry;
-    source.language = "hip";
+    source.language = Language::hip;
     source.text = text;
     source.block = {64, 1, 1};
     source.argument_bytes = 6 * 8 + 4 * 4;

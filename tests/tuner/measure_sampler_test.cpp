@@ -170,7 +170,7 @@ TEST(WakeUp, KeepsTheHostAheadWhereCommandsAreIssuedOneByOne) {
   const auto few = wake_up_iterations(gpu, 1);
   EXPECT_GT(few, 0U);
   EXPECT_EQ(wake_up_iterations(gpu, 2000), few);  // a Vulkan submission is handed over as a whole
-  gpu.language = "hip";
+  gpu.language = Language::hip;
   EXPECT_EQ(wake_up_iterations(gpu, 1), few);
   EXPECT_GT(wake_up_iterations(gpu, 2000), few);
   EXPECT_EQ(wake_up_iterations({}, 2000), 0U);  // a CPU

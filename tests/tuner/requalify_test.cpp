@@ -42,7 +42,7 @@ class Requalify : public ::testing::Test {
 };
 
 TEST_F(Requalify, UnchangedKernelsStand) {
-  evaluator_.info_.language = "hip";
+  evaluator_.info_.language = Language::hip;
   const auto before = tuned(problem_);
   evaluator_.info_.driver = "fake 2.0";
   const auto trials = db_.counts().trials;
@@ -86,7 +86,7 @@ TEST_F(Requalify, ChangedKernelsAreTimedAnew) {
 }
 
 TEST_F(Requalify, AWinnerThatIsWrongNowDoesNotStand) {
-  evaluator_.info_.language = "hip";
+  evaluator_.info_.language = Language::hip;
   const auto before = tuned(problem_);
   evaluator_.info_.driver = "fake 2.0";
   evaluator_.fails = [&](const Config& config) -> std::optional<Status> {

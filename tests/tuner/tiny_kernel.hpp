@@ -16,7 +16,7 @@ inline LaunchPlan tiny_plan(const DeviceInfo& device, const std::string& body, s
   source.name = "tiny";
   source.language = device.language;
   source.argument_bytes = 12;
-  if (device.language == "glsl") {
+  if (device.language == Language::glsl) {
     source.text = R"(#version 460
 #extension GL_EXT_buffer_reference : require
 layout(local_size_x = 1) in;

@@ -153,9 +153,11 @@ Health check_matrix(const EvaluatorOptions& options, const Tell& tell) {
   const DeviceInfo& device = evaluator.device();
   const Operation& gemm = options.catalog.at("gemm");
   std::vector<Candidate> choices;
-  for (const char* type : {"f32", "f16", "bf16"}) {
+  for (const DType type : converted_types()) {
     const auto problem =
-        make_problem(gemm, {{{"m", "128"}, {"n", "128"}, {"k", "128"}}, type, ""}).value();
+        make_problem(gemm,
+                     {{{"m", "128"}, {"n", "128"}, {"k", "128"}}, std::string(to_string(type)), ""})
+            .value();
     if (gemm.space(problem, device).count() == 0) continue;
     for (auto& choice : sample_candidates(gemm, problem, device, "matrix", matrix_configs, 1)) {
       choices.push_back(std::move(choice));
@@ -169,7 +171,7 @@ Health run_check(const std::string& check, const EvaluatorOptions& options, cons
   if (check == "fill") return check_fill(options);
   if (check == "ultrasafe") return check_ultrasafe(options, tell);
   if (check == "default") return check_defaults(options, {DType::f32}, tell);
-  if (check == "f16") return check_defaults(options, {DType::f16, DType::bf16}, tell);
+  if (check == "f16") return check_defaults(options, narrow_types(), tell);
   if (check == "matrix") return check_matrix(options, tell);
   throw Error("no health check " + check);
 }

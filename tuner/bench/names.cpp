@@ -44,7 +44,8 @@ const std::vector<Named>& check_names() {
       {"fill", "memory can be allocated, filled, copied and read back"},
       {"ultrasafe", "the plainest kernel, one thread per output, gives right results"},
       {"default", "every operation's default configuration gives right results in f32"},
-      {"f16", "every operation's default configuration gives right results in f16 and bf16"},
+      {"f16",
+       "every operation's default configuration gives right results in types shorter than f32"},
       {"matrix", "GEMM on each of the device's matrix operations gives right results"},
   };
   return list;

@@ -19,7 +19,7 @@ constexpr std::size_t whole_case_bytes = std::size_t{4} << 20;
 void write_sources(const LaunchPlan& plan, const fs::path& folder) {
   for (std::size_t i = 0; i < plan.sources.size(); ++i) {
     const KernelSource& source = plan.sources[i];
-    const auto extension = source.language == "glsl" ? "comp" : "hip";
+    const auto extension = source.language == Language::glsl ? "comp" : "hip";
     std::string text = fmt::format("// {}, entry {}, workgroup {}x{}x{}, subgroup size {}, options",
                                    source.name, source.entry, source.block[0], source.block[1],
                                    source.block[2], source.required_subgroup_size);
@@ -32,7 +32,7 @@ void write_sources(const LaunchPlan& plan, const fs::path& folder) {
 void write_code_objects(const CompiledChoice& compiled, const fs::path& folder) {
   for (std::size_t i = 0; i < compiled.kernels.size(); ++i) {
     const auto& binary = compiled.kernels[i].code_object;
-    const bool spirv = compiled.plan.sources[i].language == "glsl";
+    const bool spirv = compiled.plan.sources[i].language == Language::glsl;
     write_bytes(folder / fmt::format("kernel-{}.{}", i, spirv ? "spv" : "co"), binary.data(),
                 binary.size());
   }

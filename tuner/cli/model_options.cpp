@@ -20,7 +20,7 @@ namespace greta::tuner::cli {
 namespace {
 
 bool stores(const DeviceInfo& device, DType type) {
-  return size_of(type) == 4 || device.f16_storage;
+  return bits_of(type) == 32 || device.f16_storage;
 }
 
 }  // namespace
@@ -32,8 +32,9 @@ void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
                      fmt::format("Database whose winners run [{}]", default_database().string()));
   command.add_option("--shipped", choice.shipped,
                      "A database that came with an application, below your own");
-  command.add_option("--dtype", choice.dtype,
-                     "f32, f16 or bf16: of weights, activations and the cache [the model's]");
+  command.add_option(
+      "--dtype", choice.dtype,
+      converted_types_text() + ": of weights, activations and the cache [the model's]");
   command.add_flag("--untuned", choice.untuned, "Run default configurations, not winners");
   command.add_flag("--allow-unsafe", choice.allow_unsafe,
                    "Also use what failed its health check (greta-bench doctor)");
@@ -105,9 +106,9 @@ DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& devi
     return DType::f32;
   }
   const auto type = dtype_from_string(choice.dtype);
-  if (!type || *type == DType::i32) {
+  if (!type || !kernels_convert(*type)) {
     throw CommandError(exit_usage,
-                       fmt::format("--dtype {}: must be f32, f16 or bf16", choice.dtype));
+                       fmt::format("--dtype {}: must be {}", choice.dtype, converted_types_text()));
   }
   if (!stores(device, *type)) {
     throw CommandError(exit_usage,

@@ -24,7 +24,7 @@ namespace {
 std::optional<DType> read_dtype(const std::string& option, const std::string& text) {
   if (text.empty()) return std::nullopt;
   const auto dtype = dtype_from_string(text);
-  if (!dtype) refuse_value(option, text, "must be f32, f16 or bf16");
+  if (!dtype) refuse_value(option, text, "must be " + converted_types_text());
   return dtype;
 }
 
@@ -52,7 +52,7 @@ void add_result_options(CLI::App& command, ResultOptions& options) {
     command.add_option(name, value, help)->group("Which results");
   };
   add("--op", options.op, "Only this operation");
-  add("--dtype", options.dtype, "Only inputs of this type: f32, f16 or bf16");
+  add("--dtype", options.dtype, "Only inputs of this type: " + converted_types_text());
   add("--out-dtype", options.out_dtype, "Only outputs of this type");
   add("--dims", options.dims, "Only problems with these dimensions: \"m=4096 n=4096\"");
   add("--variant", options.variant, "Only winners of this variant");

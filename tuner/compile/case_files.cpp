@@ -34,7 +34,7 @@ std::vector<std::byte> read_bytes(const fs::path& file) {
 }
 
 std::string code_object_name(const KernelCase& written, std::size_t index) {
-  return fmt::format("kernel-{}.{}", index, written.language == "glsl" ? "spv" : "co");
+  return fmt::format("kernel-{}.{}", index, written.language == Language::glsl ? "spv" : "co");
 }
 
 void write_doubles(const fs::path& file, const std::vector<Expected>& elements,
@@ -118,7 +118,7 @@ void write(const KernelCase& written, const fs::path& folder, CaseForm form) {
                     {"problem", written.problem},
                     {"config", written.config},
                     {"arch", written.architecture},
-                    {"language", written.language},
+                    {"language", to_string(written.language)},
                     {"buffers", ordered_json::object()},
                     {"launches", ordered_json::array()}};
   if (form == CaseForm::seed) json["seed"] = written.seed;
@@ -240,10 +240,10 @@ KernelCase read(const fs::path& folder) {
   read.problem = field(json, "problem", std::string());
   read.config = field(json, "config", std::string());
   read.architecture = field<std::string>(json, "arch");
-  read.language = field(json, "language", read.language);
-  if (read.language != "hip" && read.language != "glsl") {
-    throw bad_case(fmt::format("\"language\" is {}, not hip or glsl", read.language));
-  }
+  const auto named = field(json, "language", std::string(to_string(read.language)));
+  const auto language = language_from_string(named);
+  if (!language) throw bad_case(fmt::format("\"language\" is {}, not hip or glsl", named));
+  read.language = *language;
   for (const auto& [name, buffer] : collection(json, "buffers", "object").items()) {
     read.buffers.push_back(read_buffer(name, buffer, folder));
   }

@@ -7,7 +7,7 @@
 
 namespace greta::tuner {
 
-// Element types as cases name them: those of tensors, and f64, i32, u32, i8, u8.
+// Element types as cases name them: those of tensors, and f64, u32, i8, u8.
 
 /// Bytes of one element; 0 for a name that is none.
 std::size_t element_bytes(std::string_view dtype);

@@ -54,8 +54,7 @@ struct KernelCase {
   std::string problem;  ///< its key
   std::string config;   ///< its text
   std::string architecture;
-  std::string language =
-      "hip";  ///< of the kernels: "hip", or "glsl", whose code objects are SPIR-V
+  Language language = Language::hip;  ///< of the kernels; code objects of GLSL are SPIR-V
   std::vector<std::vector<std::byte>> code_objects;
   std::vector<CaseBuffer> buffers;
   std::vector<CaseLaunch> launches;

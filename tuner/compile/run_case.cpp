@@ -82,7 +82,7 @@ KernelSource source_of(const KernelCase& run, const CaseLaunch& launch,
 Result<std::string> run_case(Device& device, const KernelCase& run, Deadline deadline) {
   const std::string& there = device.info().architecture;
   const bool same_language = device.info().language == run.language;
-  if (!same_language || (run.language == "hip" && there != run.architecture)) {
+  if (!same_language || (run.language == Language::hip && there != run.architecture)) {
     return Failure{Status::invalid_argument,
                    fmt::format("compiled for {}, but {} is {}", run.architecture,
                                device.info().id(), there.empty() ? "of another kind" : there),

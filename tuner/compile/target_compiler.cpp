@@ -142,7 +142,7 @@ Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& arc
 
 Result<std::unique_ptr<TargetCompiler>> create_probed_target(const DeviceInfo& device,
                                                              const OpenOptions& options) {
-  if (device.language == "hip") return create_hip_target(device, options);
+  if (device.language == Language::hip) return create_hip_target(device, options);
   return std::unique_ptr<TargetCompiler>(std::make_unique<GlslTarget>(device));
 }
 

@@ -16,13 +16,6 @@
 namespace greta::tuner {
 namespace {
 
-struct TypeName {
-  std::string_view name;
-  DType dtype;
-};
-constexpr std::array<TypeName, 3> types{
-    {{"float", DType::f32}, {"Half", DType::f16}, {"BFloat16", DType::bf16}}};
-
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::istringstream in(text);
@@ -64,9 +57,9 @@ Result<Operation> read_operation(const std::string& text) {
     return untranslatable(fmt::format("\"{}\" can't be read", text));
   }
   bool known = false;
-  for (const auto& type : types) {
-    if (parts[1] != type.name) continue;
-    operation.dtype = type.dtype;
+  for (const DTypeTraits& type : dtype_table) {
+    if (type.torch.empty() || parts[1] != type.torch) continue;
+    operation.dtype = type.type;
     known = true;
   }
   if (!known) return untranslatable(fmt::format("no type {} here", parts[1]));
@@ -196,10 +189,7 @@ Result<std::pair<std::string, std::string>> tunableop_fields(const Problem& prob
     }
   }
   const auto letter = [](bool transposed) { return transposed ? 'T' : 'N'; };
-  std::string type;
-  for (const auto& entry : types) {
-    if (entry.dtype == problem.dtype) type = entry.name;
-  }
+  const std::string_view type = traits(problem.dtype).torch;
   const auto m = problem.dim("m"), n = problem.dim("n"), k = problem.dim("k");
   const auto lines = packed_lines(operation, m, n, k);
   const char first = letter(operation.b_transposed), second = letter(operation.a_transposed);

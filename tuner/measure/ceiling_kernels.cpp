@@ -256,7 +256,7 @@ std::string matrix_text_glsl(const DeviceInfo& device, const MatrixOperation& op
   const Defines defines{{"INSTR_M", std::to_string(operation.m)},
                         {"INSTR_N", std::to_string(operation.n)},
                         {"INSTR_K", std::to_string(operation.k)},
-                        {"IN_BF16", operation.input == "bf16" ? "1" : "0"},
+                        {"IN_BF16", operation.input == DType::bf16 ? "1" : "0"},
                         {"SUBGROUP", std::to_string(device.subgroup_size)},
                         {"PLACE", std::to_string(place)},
                         {"MATRIX_CHUNKS", std::to_string(std::max(subgroups * place, operands))},
@@ -267,7 +267,7 @@ std::string matrix_text_glsl(const DeviceInfo& device, const MatrixOperation& op
 
 // NVIDIA's operations have 8 columns; the templates use them in pairs.
 std::string matrix_text_hip(const MatrixOperation& operation) {
-  const Defines defines{{"INPUT", operation.input == "f32" ? "float" : operation.input},
+  const Defines defines{{"INPUT", std::string(traits(operation.input).hip)},
                         {"SPAN", std::to_string(operation.m)},
                         {"CHAINS", std::to_string(matrix_chains)}};
   if (of_warpgroup(operation)) {
@@ -281,7 +281,7 @@ KernelSource make_source(const DeviceInfo& device, const std::string& name, std:
   source.name = "ceiling/" + name;
   source.language = device.language;
   source.text = std::move(text);
-  source.entry = device.language == "glsl" ? "main" : "greta_" + name;
+  source.entry = device.language == Language::glsl ? "main" : "greta_" + name;
   source.argument_bytes = 16;
   source.block = {ceiling_threads, 1, 1};
   return source;
@@ -291,8 +291,9 @@ KernelSource make_source(const DeviceInfo& device, const std::string& name, std:
 KernelSource plain_source(const DeviceInfo& device, const std::string& name, std::string_view glsl,
                           std::string_view hip) {
   return make_source(device, name,
-                     device.language == "glsl" ? std::string(glsl)
-                                               : render("common/types.hip", {}) + std::string(hip));
+                     device.language == Language::glsl
+                         ? std::string(glsl)
+                         : render("common/types.hip", {}) + std::string(hip));
 }
 
 }  // namespace
@@ -300,7 +301,7 @@ KernelSource plain_source(const DeviceInfo& device, const std::string& name, std
 // hip-host's threads run one after the other.
 std::uint32_t ceiling_groups(const DeviceInfo& device) {
   if (!device.is_cpu()) return std::max(device.compute_units, 64U) * 16;
-  return device.language == "hip" ? 8 : 64;
+  return device.language == Language::hip ? 8 : 64;
 }
 
 KernelSource fma_kernel(const DeviceInfo& device) {
@@ -328,7 +329,7 @@ KernelSource empty_kernel(const DeviceInfo& device) {
 }
 
 KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& operation) {
-  const bool glsl = device.language == "glsl";
+  const bool glsl = device.language == Language::glsl;
   auto source = make_source(
       device, "matrix", glsl ? matrix_text_glsl(device, operation) : matrix_text_hip(operation));
   if (!glsl && of_warpgroup(operation)) {
@@ -338,9 +339,18 @@ KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& oper
   return source;
 }
 
+std::uint32_t matrix_input(DType type) {
+  constexpr double small = 0.0009;  // a normal number of every type, and nothing special
+  std::uint32_t word = 0;
+  for (int i = 0; i < 32 / bits_of(type); ++i) {
+    store_element(type, reinterpret_cast<std::byte*>(&word), static_cast<std::size_t>(i), small);
+  }
+  return word;
+}
+
 double matrix_flops(const DeviceInfo& device, const MatrixOperation& operation) {
   if (of_warpgroup(operation)) return 2.0 * operation.m * operation.n / 4;  // of one of four waves
-  const std::uint32_t columns = device.language == "glsl" ? operation.n : operation.m;
+  const std::uint32_t columns = device.language == Language::glsl ? operation.n : operation.m;
   return 2.0 * operation.m * columns * matrix_chains;
 }
 

@@ -38,6 +38,8 @@ KernelSource empty_kernel(const DeviceInfo& device);
 /// value.
 KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& operation);
 inline constexpr std::uint32_t matrix_chains = 8;
+/// Its last argument: a small number of this type, in both halves of the word where it has 16 bits.
+std::uint32_t matrix_input(DType type);
 /// FLOPs of a subgroup for each unit of that length.
 double matrix_flops(const DeviceInfo& device, const MatrixOperation& operation);
 

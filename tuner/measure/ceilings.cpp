@@ -56,8 +56,7 @@ Result<double> matrix_us(Device& device, LaunchTimer& timer, const MatrixOperati
   if (!kernel) return kernel.failure();
   auto sink = device.allocate(ceiling_threads * 16);
   if (!sink) return sink.failure();
-  // f16 pairs of 0.0009, bf16 pairs of 0.03, or an f32 of the same: small, and nothing special.
-  const std::uint32_t inputs[] = {length, operation.input == "f16" ? 0x13601360U : 0x3CF63CF6U};
+  const std::uint32_t inputs[] = {length, matrix_input(operation.input)};
   std::array<std::byte, 16> arguments{};
   const std::uint64_t address = (*sink)->address();
   std::memcpy(arguments.data(), &address, sizeof address);
@@ -71,7 +70,7 @@ Result<double> matrix_us(Device& device, LaunchTimer& timer, const MatrixOperati
 
 // The fastest of the operations on this type of input; 0: none could be measured. hip-host does
 // them lane by lane. Fails where the device can't go on.
-Result<Ceiling> matrix_ceiling(Device& device, LaunchTimer& timer, const std::string& input) {
+Result<Ceiling> matrix_ceiling(Device& device, LaunchTimer& timer, DType input) {
   const DeviceInfo& info = device.info();
   const std::uint32_t groups = ceiling_groups(info);
   const std::uint32_t length = info.is_cpu() ? 128 : 32768;
@@ -83,8 +82,8 @@ Result<Ceiling> matrix_ceiling(Device& device, LaunchTimer& timer, const std::st
     if (!us) {
       const Status status = us.failure().status;
       if (status == Status::timeout || status == Status::device_lost) return us.failure();
-      log(LogLevel::warning, "the rate of matrix operations on {} was not measured: {}", input,
-          us.failure().message);
+      log(LogLevel::warning, "the rate of matrix operations on {} was not measured: {}",
+          to_string(input), us.failure().message);
       continue;
     }
     best = std::max(best, matrix_flops(info, operation) * length * subgroups / *us / 1e3);
@@ -101,8 +100,8 @@ bool measured(const Ceiling& ceiling) {
   return std::isfinite(ceiling.value) && ceiling.value > 0;
 }
 
-std::vector<std::string> matrix_inputs(const DeviceInfo& device) {
-  std::vector<std::string> inputs;
+std::vector<DType> matrix_inputs(const DeviceInfo& device) {
+  std::vector<DType> inputs;
   for (const MatrixOperation& operation : device.matrix_operations) {
     if (std::find(inputs.begin(), inputs.end(), operation.input) == inputs.end()) {
       inputs.push_back(operation.input);
@@ -158,7 +157,7 @@ Result<std::vector<Ceiling>> measure_ceilings(Device& device) {
     if (!ceiling) return ceiling.failure();
     ceilings.push_back(*std::move(ceiling));
   }
-  for (const auto& input : matrix_inputs(device.info())) {
+  for (const DType input : matrix_inputs(device.info())) {
     auto matrix = matrix_ceiling(device, *timer, input);
     if (!matrix) return matrix.failure();
     if (measured(*matrix)) ceilings.push_back(*std::move(matrix));
@@ -167,13 +166,13 @@ Result<std::vector<Ceiling>> measure_ceilings(Device& device) {
   return ceilings;
 }
 
-std::string ceiling_matrix(std::string_view input) {
-  return fmt::format("matrix_{}_gflops", input);
+std::string ceiling_matrix(DType input) {
+  return fmt::format("matrix_{}_gflops", to_string(input));
 }
 
 std::vector<std::string> ceiling_kinds(const DeviceInfo& device) {
   std::vector<std::string> kinds{std::string(ceiling_copy), std::string(ceiling_fma_f32)};
-  for (const auto& input : matrix_inputs(device)) kinds.push_back(ceiling_matrix(input));
+  for (const DType input : matrix_inputs(device)) kinds.push_back(ceiling_matrix(input));
   return kinds;
 }
 
@@ -193,8 +192,7 @@ double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind) {
 }
 
 double arithmetic_gflops(DType input, const std::vector<Ceiling>& ceilings) {
-  return std::max(ceiling(ceilings, ceiling_fma_f32),
-                  ceiling(ceilings, ceiling_matrix(to_string(input))));
+  return std::max(ceiling(ceilings, ceiling_fma_f32), ceiling(ceilings, ceiling_matrix(input)));
 }
 
 double roofline_us(DType input, const Work& work, const std::vector<Ceiling>& ceilings) {

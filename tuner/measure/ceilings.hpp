@@ -15,7 +15,7 @@ inline constexpr std::string_view ceiling_copy = "copy_gbps";  ///< read plus wr
 inline constexpr std::string_view ceiling_fma_f32 = "fma_f32_gflops";  ///< 2 per FMA
 
 /// Of a device's matrix cores for inputs of a type, with f32 sums: "matrix_f16_gflops".
-std::string ceiling_matrix(std::string_view input);
+std::string ceiling_matrix(DType input);
 
 /// The kinds that measure_ceilings() gives for a device.
 std::vector<std::string> ceiling_kinds(const DeviceInfo& device);

@@ -14,7 +14,7 @@ int batch_for(double kernel_us, double timestamp_period_ns) {
 
 std::uint32_t wake_up_iterations(const DeviceInfo& info, std::size_t records) {
   if (info.is_cpu()) return 0;
-  if (info.language != "hip") return ReferenceKernel::wake_up;
+  if (info.language != Language::hip) return ReferenceKernel::wake_up;
   constexpr std::size_t per_record = 3;  // about 15 µs, for four commands
   return static_cast<std::uint32_t>(
       std::max<std::size_t>(ReferenceKernel::wake_up, per_record * records));

@@ -5,7 +5,7 @@
 namespace greta::tuner {
 
 void Subject::set_device(const DeviceInfo& info) {
-  backend = info.backend;
+  backend = to_string(info.backend);
   device = info.name;
   driver = info.driver;
   compiler = info.compiler;

@@ -41,7 +41,7 @@ void keep(const Operation& operation, TunedDb& db, const StoredWinner& result,
 }  // namespace
 
 bool keys_outlive_drivers(const DeviceInfo& device) {
-  return device.language != "glsl";
+  return device.language != Language::glsl;
 }
 
 Requalification requalify(Evaluator& evaluator, TunedDb& db, const StoredWinner& result,

@@ -28,7 +28,7 @@ std::optional<UnsafePart> fatal_part(const DeviceInfo& device, const TunedDb& db
 class SafeOnly final : public Backend {
  public:
   SafeOnly(Backend& backend, const TunedDb& db) : backend_(backend), db_(db) {}
-  std::string_view name() const override { return backend_.name(); }
+  Api api() const override { return backend_.api(); }
   Probe probe() override {
     Probe found = backend_.probe();
     for (auto& device : found.devices) {
@@ -64,17 +64,17 @@ struct Needs {
 Needs needs_of(const Operation& operation, const Problem& problem, ResultsFor use) {
   Needs needs;
   for (const auto& spec : operation.tensors(problem)) {
-    const double bytes =
-        (static_cast<double>(spec.rows - 1) * static_cast<double>(spec.row_stride()) +
-         static_cast<double>(spec.cols)) *
-        static_cast<double>(size_of(spec.dtype));
+    const double in_memory =
+        static_cast<double>(spec.rows - 1) * static_cast<double>(spec.row_stride()) +
+        static_cast<double>(spec.cols);
+    const double bytes = bytes_of(spec.dtype, in_memory);
     needs.operands += bytes;
     needs.largest = std::max(needs.largest, bytes);
     // Drawn as it is and converted for the reference; outputs are read back.
     needs.host += bytes + 20.0 * static_cast<double>(spec.elements());
     // An expected number and its bound for every element of memory, once more as they are found.
     const bool written = use == ResultsFor::a_case && spec.role != Role::input;
-    if (written) needs.host += 32.0 * bytes / static_cast<double>(size_of(spec.dtype));
+    if (written) needs.host += 32.0 * in_memory;
   }
   return needs;
 }

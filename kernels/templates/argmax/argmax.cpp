@@ -75,7 +75,7 @@ std::vector<Constraint> common_constraints(const ArgmaxShape& shape, const Devic
            shape.cols % p["VEC"] == 0},
           {"register_file",
            fmt::format("the threads of a workgroup need more than {} registers together", file),
-           (ceil_div(p["VEC"] * p["ITEMS"] * size_of(shape.in), 4) + 2 * p["VEC"] + 28) *
+           (ceil_div(p["VEC"] * p["ITEMS"] * bits_of(shape.in), 32) + 2 * p["VEC"] + 28) *
                    p["THREADS"] <=
                file}};
 }
@@ -182,8 +182,8 @@ int subgroup_of(const DeviceInfo& device, const Config& config) {
 }
 
 LaunchPlan plan(const ArgmaxShape& shape, const DeviceInfo& device, const Config& config) {
-  const bool split = config.has("SPLIT"), glsl = device.language == "glsl";
-  Defines defines = type_defines(shape.in, DType::i32);
+  const bool split = config.has("SPLIT"), glsl = device.language == Language::glsl;
+  Defines defines = type_defines({{"IN", shape.in}, {"OUT", DType::i32}});
   add_parameters(defines, config);
   defines.push_back(stride_define(shape.strides, "x_stride", shape.cols));
   add_pack(defines, device, "X", shape.in, config["VEC"]);
@@ -256,7 +256,7 @@ Operation make_argmax() {
                    .at_run_time = RunTimeExtent{.rounded = RunTimeExtent::Rounded::down}},
                   {.name = "cols", .help = "columns of x"}};
   t.attributes = {x_stride_attribute("elements from one row of x to the next")};
-  t.dtypes = {{DType::f32, DType::i32}, {DType::f16, DType::i32}, {DType::bf16, DType::i32}};
+  for (const DType type : converted_types()) t.dtypes.push_back({type, DType::i32});
   t.sizes = {{{1, 128256}}, {{64, 32000}}, {{4096, 40}}, {{3, 1001}}};
   t.shape = [](const Problem& problem) { return ProblemShape(ArgmaxShape(problem)); };
   t.variants = {

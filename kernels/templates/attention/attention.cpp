@@ -172,11 +172,9 @@ Operation make_attention() {
       stride_attribute("q_stride", "elements from one token of Q to the next, a multiple of 8",
                        "heads x dim", packed_stride)};
   t.renamed = {{"causal", "1", "mask", "causal"}, {"causal", "0", "mask", "none"}};
-  t.dtypes = {{DType::f16, DType::f16},
-              {DType::bf16, DType::bf16},
-              {DType::f32, DType::f32},
-              {DType::f16, DType::f32},
-              {DType::bf16, DType::f32}};
+  for (const DType type : narrow_types()) t.dtypes.push_back({type, type});
+  t.dtypes.push_back({DType::f32, DType::f32});
+  for (const DType type : narrow_types()) t.dtypes.push_back({type, DType::f32});
   const std::vector<std::pair<std::string, std::string>> causal{{"mask", "causal"}};
   t.sizes = {{{4, 32, 32, 4096, 4096, 128}, causal}, {{1, 32, 32, 2048, 2048, 128}, causal},
              {{32, 32, 32, 1, 2048, 128}},           {{1, 32, 8, 1, 8192, 128}},

@@ -20,10 +20,10 @@ class Kernel {
         cores_(matrix_cores(device.architecture)),
         file_(register_file(device)),
         wave_(static_cast<int>(device.subgroup_size)) {
-    offered_ = size_of(shape.in) == 2 &&
+    offered_ = bits_of(shape.in) == 16 &&
                std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(),
                            [&](const MatrixOperation& operation) {
-                             return operation.input == to_string(shape.in) && operation.m == 16;
+                             return operation.input == shape.in && operation.m == 16;
                            });
   }
 
@@ -119,7 +119,7 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
-  if (device.language == "glsl") return cooperative_space(shape, device);
+  if (device.language == Language::glsl) return cooperative_space(shape, device);
   const Kernel kernel(shape, device);
   Alternative a{"matrix", {}, {}};
   // BK        keys in shared memory at a time: fewer barriers against more registers
@@ -141,7 +141,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (device.language == "glsl") return cooperative_defaults(shape, device);
+  if (device.language == Language::glsl) return cooperative_defaults(shape, device);
   const Kernel kernel(shape, device);
   std::vector<Config> configs;
   if (!kernel.offered()) return configs;
@@ -186,7 +186,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  if (device.language == "glsl") return cooperative_plan(shape, device, config);
+  if (device.language == Language::glsl) return cooperative_plan(shape, device, config);
   const Kernel kernel(shape, device);
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);

@@ -28,7 +28,7 @@ Shape shape_of(const Problem& problem) {
 }
 
 Defines problem_defines(const Shape& shape) {
-  Defines defines = type_defines(shape.in, shape.out);
+  Defines defines = type_defines({{"IN", shape.in}, {"OUT", shape.out}});
   defines.emplace_back("DIM", std::to_string(shape.dim));
   defines.emplace_back("Q_STRIDE", std::to_string(shape.q_stride));
   defines.emplace_back("CAUSAL", shape.causal ? "1" : "0");
@@ -54,7 +54,7 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool wor
 void roomy_first(std::vector<Config>& configs, const DeviceInfo& device,
                  const std::function<std::int64_t(const Config&)>& registers) {
   // Vulkan's drivers move more loads ahead of where they are used.
-  const std::int64_t room = device.language == "glsl" ? 128 : 192;
+  const std::int64_t room = device.language == Language::glsl ? 128 : 192;
   std::stable_partition(configs.begin(), configs.end(),
                         [&](const Config& config) { return registers(config) <= room; });
 }

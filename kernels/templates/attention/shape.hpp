@@ -22,7 +22,7 @@ struct Shape {
   std::int64_t group() const { return heads / kv_heads; }
   /// 32-bit registers of a load of `count` inputs.
   auto load_registers(const auto& count) const {
-    return max(1, count * static_cast<std::int64_t>(size_of(in)) / 4);
+    return max(1, count * static_cast<std::int64_t>(bits_of(in)) / 32);
   }
 };
 

@@ -135,7 +135,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   add_pack(defines, device, "IN", shape.in, config["VEC"]);
   LaunchPlan plan =
       prefill_plan(shape, device, "attention/vector", defines, config["BQ"], threads_of(config));
-  if (device.language == "hip") {
+  if (device.language == Language::hip) {
     plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
   }
   return plan;

@@ -14,8 +14,7 @@ namespace {
 
 /// 32-bit registers of a thread: what it has loaded, a vector in f32 before and after, addresses.
 Expression registers_of(DType in, int loads) {
-  const Expression bytes = p["VEC"] * size_of(in);
-  return loads * p["ITEMS"] * ceil_div(bytes, 4) + 4 * p["VEC"] + 24;
+  return loads * p["ITEMS"] * ceil_div(p["VEC"] * bits_of(in), 32) + 4 * p["VEC"] + 24;
 }
 
 /// Only those that reject anything.
@@ -86,10 +85,10 @@ std::vector<Config> defaults(const std::string& variant, const ElementwiseShape&
 
 LaunchPlan plan(const std::string& path, const ElementwiseShape& shape, const DeviceInfo& device,
                 const Config& config) {
-  Defines defines = type_defines(shape.in, shape.out);
+  Defines defines = type_defines({{"IN", shape.in}, {"OUT", shape.out}});
   add_parameters(defines, config);
   add_pack(defines, device, "X", shape.in, config["VEC"]);
-  if (device.language == "glsl") {
+  if (device.language == Language::glsl) {
     defines.emplace_back("F16_ARITHMETIC", device.f16_arithmetic ? "1" : "0");
   }
   defines.insert(defines.end(), shape.defines.begin(), shape.defines.end());

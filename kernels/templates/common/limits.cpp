@@ -9,7 +9,7 @@
 namespace greta::kernels {
 
 bool vectorising_cpu(const DeviceInfo& device) {
-  return device.is_cpu() && device.language == "glsl";
+  return device.is_cpu() && device.language == Language::glsl;
 }
 
 std::int64_t busy_workgroups(const DeviceInfo& device) {
@@ -30,7 +30,10 @@ std::int64_t most_workgroups(const DeviceInfo& device) {
 }
 
 std::vector<int> vector_widths(DType type) {
-  return size_of(type) == 4 ? std::vector<int>{1, 2, 4} : std::vector<int>{1, 2, 4, 8};
+  std::vector<int> widths;
+  for (int width = 1; width <= 8 && width * bits_of(type) <= 128; width *= 2)
+    widths.push_back(width);
+  return widths;
 }
 
 int widest_vector(DType type, std::int64_t stride, std::int64_t elements) {
@@ -44,8 +47,8 @@ void append(std::vector<Constraint>& constraints, std::vector<Constraint> more) 
 }
 
 Constraint storage_constraint(DType in, DType out, const DeviceInfo& device) {
-  const DType small = size_of(in) == 2 ? in : out;
-  const bool good = device.f16_storage || size_of(small) == 4;
+  const DType small = bits_of(in) < 32 ? in : out;
+  const bool good = device.f16_storage || bits_of(small) == 32;
   return {"storage", fmt::format("the device can't load and store {}", to_string(small)), good};
 }
 

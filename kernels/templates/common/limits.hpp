@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/model/dtype.hpp"
 #include "kernels/model/problem.hpp"
 #include "kernels/model/space.hpp"
 #include "runtime/device/device_info.hpp"
+#include "runtime/device/dtype.hpp"
 
 /// What bounds the spaces of every operation: the device's limits, and what its loads can do.
 namespace greta::kernels {

@@ -11,18 +11,18 @@ namespace greta::kernels {
 namespace {
 
 struct Pack {
-  const char* memory;     ///< type in memory.glsl
-  const char* registers;  ///< what one load gives
+  std::string memory;     ///< type in memory.glsl
+  std::string registers;  ///< what one load gives
 };
 
+/// Vectors of f32 are loaded as such, those of smaller types as words.
 Pack pack(DType type, int width) {
-  if (type == DType::f32) {
-    if (width == 1) return {"F32", "float"};
-    return width == 2 ? Pack{"F32x2", "vec2"} : Pack{"F32x4", "vec4"};
-  }
-  if (width == 1) return type == DType::f16 ? Pack{"F16", "float"} : Pack{"BF16", "uint"};
-  if (width == 2) return {"U32", "uint"};
-  return width == 4 ? Pack{"U32x2", "uvec2"} : Pack{"U32x4", "uvec4"};
+  const DTypeTraits& t = traits(type);
+  if (width == 1) return {std::string(t.glsl), std::string(t.glsl_register)};
+  if (t.bits == 32) return {fmt::format("{}x{}", t.glsl, width), fmt::format("vec{}", width)};
+  const int words = width * t.bits / 32;
+  if (words == 1) return {"U32", "uint"};
+  return {fmt::format("U32x{}", words), fmt::format("uvec{}", words)};
 }
 
 /// Bytes of the block that these make.
@@ -47,12 +47,15 @@ std::uint32_t block_bytes(const std::vector<Argument>& arguments) {
 
 }  // namespace
 
-Defines type_defines(DType in, DType out) {
-  const auto is = [](bool yes) { return std::string(yes ? "1" : "0"); };
-  return {{"IN_F16", is(in == DType::f16)},
-          {"IN_BF16", is(in == DType::bf16)},
-          {"OUT_F16", is(out == DType::f16)},
-          {"OUT_BF16", is(out == DType::bf16)}};
+Defines type_defines(const std::vector<TypedName>& operands) {
+  Defines defines;
+  for (const auto& [name, type] : operands) {
+    for (const DType known : narrow_types()) {
+      defines.emplace_back(fmt::format("{}_{}", name, traits(known).glsl),
+                           type == known ? "1" : "0");
+    }
+  }
+  return defines;
 }
 
 void add_parameters(Defines& defines, const Config& config) {
@@ -61,7 +64,7 @@ void add_parameters(Defines& defines, const Config& config) {
 
 void add_pack(Defines& defines, const DeviceInfo& device, std::string_view name, DType type,
               int width) {
-  if (device.language != "glsl") return;
+  if (device.language != Language::glsl) return;
   const Pack types = pack(type, width);
   defines.emplace_back(fmt::format("{}_PACK", name), types.memory);
   defines.emplace_back(fmt::format("{}_RAW", name), types.registers);
@@ -69,7 +72,7 @@ void add_pack(Defines& defines, const DeviceInfo& device, std::string_view name,
 
 KernelSource kernel_source(const DeviceInfo& device, std::string_view path, const Defines& defines,
                            std::int64_t threads, const std::vector<Argument>& arguments) {
-  const bool glsl = device.language == "glsl";
+  const bool glsl = device.language == Language::glsl;
   KernelSource kernel;
   kernel.name = path;
   kernel.language = device.language;

@@ -11,8 +11,15 @@
 /// What the launch plans of every operation share.
 namespace greta::kernels {
 
-/// IN_F16, IN_BF16, OUT_F16 and OUT_BF16, as the sources in common/ ask for them.
-Defines type_defines(DType in, DType out);
+/// An operand's name in the sources, and its element type.
+struct TypedName {
+  std::string_view name;
+  DType type;
+};
+
+/// NAME_F16, NAME_BF16 and so on of each operand: 1 for its element type, 0 for others. f32 is the
+/// type for which all of them are 0.
+Defines type_defines(const std::vector<TypedName>& operands);
 /// The configuration's values under their names.
 void add_parameters(Defines& defines, const Config& config);
 /// GLSL's types for loads of `width` elements, as NAME_PACK in memory and NAME_RAW in registers;

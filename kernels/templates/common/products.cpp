@@ -8,7 +8,7 @@ std::vector<MatrixOperation> cooperative_products(DType in, const DeviceInfo& de
   std::vector<MatrixOperation> list;
   const auto volume = [](const MatrixOperation& o) { return o.m * o.k; };
   for (const MatrixOperation& operation : device.matrix_operations) {
-    if (operation.input != to_string(in) || size_of(in) != 2) continue;
+    if (operation.input != in || bits_of(in) != 16) continue;
     const auto same = std::find_if(list.begin(), list.end(),
                                    [&](const auto& known) { return known.n == operation.n; });
     if (same == list.end()) {
@@ -24,7 +24,7 @@ MatrixOperation product_of(const std::vector<MatrixOperation>& products, int n) 
   for (const MatrixOperation& operation : products) {
     if (static_cast<int>(operation.n) == n) return operation;
   }
-  return {"", "", 1U << 30, 1U << 30, 1U << 30};
+  return {.m = 1U << 30, .n = 1U << 30, .k = 1U << 30};
 }
 
 std::vector<int> product_names(const std::vector<MatrixOperation>& products) {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "kernels/model/dtype.hpp"
 #include "runtime/device/device_info.hpp"
+#include "runtime/device/dtype.hpp"
 
 /// Products of cooperative matrices that kernels in GLSL choose from.
 namespace greta::kernels {

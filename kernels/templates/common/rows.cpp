@@ -64,7 +64,7 @@ std::vector<Argument> arguments(const Shape& s, std::int64_t step, bool workspac
 }
 
 KernelSource source(const Shape& s, const DeviceInfo& device, const Walk& walk) {
-  Defines defines = type_defines(s.in, s.out);
+  Defines defines = type_defines({{"IN", s.in}, {"OUT", s.out}});
   const auto add = [&defines](const char* name, int value) {
     defines.emplace_back(name, std::to_string(value));
   };
@@ -77,7 +77,7 @@ KernelSource source(const Shape& s, const DeviceInfo& device, const Walk& walk) 
   add("WHOLE", walk.whole ? 1 : 0);
   add("STAY", walk.stay > 0 ? 1 : 0);
   add("SPLIT", walk.split);
-  if (device.language == "glsl") add("SUBGROUP", walk.subgroup);
+  if (device.language == Language::glsl) add("SUBGROUP", walk.subgroup);
   add_pack(defines, device, "X", s.in, walk.vec);
   add("WEIGHT", has(s.tensors, "weight") ? 1 : 0);
   add("BIAS", has(s.tensors, "bias") ? 1 : 0);

@@ -38,7 +38,7 @@ std::vector<int> subgroup_sizes(const DeviceInfo& device) {
 
 /// Reductions run over whole waves or subgroups.
 Constraint whole_waves(const DeviceInfo& device) {
-  if (device.language == "hip") {
+  if (device.language == Language::hip) {
     const int wave = static_cast<int>(device.subgroup_size);
     return {"whole_waves", fmt::format("THREADS must be a multiple of the wave's {}", wave),
             p["THREADS"] % wave == 0};
@@ -103,11 +103,12 @@ const std::vector<int> thread_counts{32, 64, 128, 256, 512, 1024};
 const std::vector<int> row_counts{1, 2, 4, 8, 16, 32, 64, 128};
 
 void add_subgroup(Alternative& space, const DeviceInfo& device) {
-  if (device.language == "glsl") space.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
+  if (device.language == Language::glsl)
+    space.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
 }
 
 void add_subgroup(Config& config, const DeviceInfo& device) {
-  if (device.language != "glsl") return;
+  if (device.language != Language::glsl) return;
   const auto size = static_cast<int>(device.subgroup_size);
   const bool whole = device.subgroup_size_control && config["THREADS"] % size == 0 &&
                      config["THREADS"] / size <= 32;
@@ -159,7 +160,7 @@ Alternative held_space(const Shape& s, const DeviceInfo& device) {
   const std::int64_t cols = s.cols, most = most_held(device);
   const std::int64_t file = register_file(device);
   const Expression held = vectors_of(cols, p["THREADS"] / p["ROWS"]) * p["VEC"];
-  const Expression ahead = select(p["STAY"] > 0, ceil_div(held * size_of(s.in), 4), 0);
+  const Expression ahead = select(p["STAY"] > 0, ceil_div(held * bits_of(s.in), 32), 0);
   a.constraints.push_back(
       {"held",
        fmt::format("THREADS / ROWS threads must hold a row of {} with at most {} elements each",

@@ -5,7 +5,7 @@ namespace greta::kernels {
 double operand_bytes(const std::vector<TensorSpec>& tensors) {
   double bytes = 0;
   for (const TensorSpec& tensor : tensors) {
-    const auto own = static_cast<double>(tensor.elements() * size_of(tensor.dtype));
+    const auto own = static_cast<double>(bytes_of(tensor.dtype, tensor.elements()));
     bytes += own * (tensor.role == Role::input_output ? 2 : 1);
   }
   return bytes;

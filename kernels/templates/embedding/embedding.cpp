@@ -28,11 +28,10 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 /// As many rows of the table are read as the tokens can name; nothing is computed.
 Work work(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), dim = problem.dim("dim");
-  const auto read = static_cast<double>(std::min(tokens, problem.dim("vocabulary")) * dim);
-  const auto written = static_cast<double>(tokens * dim);
-  return {0, read * static_cast<double>(size_of(problem.dtype)) +
-                 written * static_cast<double>(size_of(problem.out_dtype)) +
-                 4 * static_cast<double>(tokens)};
+  const std::int64_t read = std::min(tokens, problem.dim("vocabulary")) * dim;
+  return {0, static_cast<double>(bytes_of(problem.dtype, read) +
+                                 bytes_of(problem.out_dtype, tokens * dim) +
+                                 bytes_of(DType::i32, tokens))};
 }
 
 ElementwiseShape shape(const Problem& problem) {

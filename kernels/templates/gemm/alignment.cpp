@@ -12,7 +12,7 @@ namespace {
 
 /// Elements of 16 bytes.
 std::int64_t chunk_of(const Shape& shape) {
-  return 16 / static_cast<std::int64_t>(size_of(shape.in));
+  return 128 / bits_of(shape.in);
 }
 
 /// Bytes of a copy, up to where the next one starts.

@@ -98,11 +98,10 @@ Operation make_gemm() {
       number_attribute("alpha", "factor of the product", "1", {"1", "-0.5"}),
       number_attribute("beta", "factor of C's old value", "0", {"0", "2"}),
   };
-  t.dtypes = {{DType::f32, DType::f32},
-              {DType::f16, DType::f16},
-              {DType::f16, DType::f32},
-              {DType::bf16, DType::bf16},
-              {DType::bf16, DType::f32}};
+  t.dtypes = {{DType::f32, DType::f32}};
+  for (const DType type : narrow_types()) {
+    t.dtypes.insert(t.dtypes.end(), {{type, type}, {type, DType::f32}});
+  }
   t.sizes = {{{4096, 4096, 4096}},
              {{1, 4096, 4096}},
              {{16, 4096, 4096}},

@@ -19,7 +19,7 @@ auto width_of(const Shape& shape, const auto& c) {
 /// its PARTS groups of lanes.
 Expression shared_bytes(const Shape& shape, const DeviceInfo& device) {
   const Expression lanes = p["THREADS"] / p["COLS"];
-  if (device.language == "hip") {
+  if (device.language == Language::hip) {
     const std::int64_t wave = device.min_subgroup_size;
     const Expression of_wave = shape.b_along_k ? min(lanes, wave) : wave / p["COLS"];
     return 4 * width_of(shape, p) * lanes / of_wave;
@@ -31,7 +31,7 @@ Expression shared_bytes(const Shape& shape, const DeviceInfo& device) {
 
 /// 32-bit registers of a load of `count` elements.
 auto load_registers(const Shape& shape, const auto& count) {
-  return max(1, count * static_cast<std::int64_t>(size_of(shape.in)) / 4);
+  return max(1, count * static_cast<std::int64_t>(bits_of(shape.in)) / 32);
 }
 
 /// 32-bit registers that a thread of gemv.hip needs: sums, loads of B in flight, A for the next of
@@ -113,7 +113,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, workgroup_constraints(shape, device));
-  if (device.language == "hip") a.constraints.push_back(register_constraint(shape, device));
+  if (device.language == Language::hip) a.constraints.push_back(register_constraint(shape, device));
   if (vectorising_cpu(device)) {
     a.constraints.push_back(
         {"code_size", "m x VB x TN x UNROLL above 128 multiplications compiles slowly for a CPU",
@@ -128,7 +128,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (shape.m > most_gemv_rows) return {};
   const bool gpu = !vectorising_cpu(device);
-  const bool fours = shape.b_along_k && device.language == "hip" && shape.n % 4 == 0 &&
+  const bool fours = shape.b_along_k && device.language == Language::hip && shape.n % 4 == 0 &&
                      shape.n / 4 >= busy_workgroups(device);
   const int tn = fours ? 4 : 1;
   const int unroll = !gpu || fours ? 2 : shape.b_along_k ? 1 : 8;

@@ -128,7 +128,7 @@ double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int 
 
 /// Elements of a load that leaves no thread idle, where there is such a width.
 int load_width(const Shape& shape, bool turned, std::int64_t stride, std::int64_t of_thread) {
-  const std::int64_t lines = turned ? 16 / static_cast<std::int64_t>(size_of(shape.in)) : 1;
+  const std::int64_t lines = turned ? 128 / bits_of(shape.in) : 1;
   return widest_vector(shape.in, stride, std::max<std::int64_t>(1, of_thread / lines));
 }
 
@@ -139,7 +139,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"BN", tile.bn},
                  {"WM", tile.wm},
                  {"WN", tile.wn},
-                 {"BK", size_of(shape.in) == 4 ? tile.bk / 2 : tile.bk},
+                 {"BK", bits_of(shape.in) == 32 ? tile.bk / 2 : tile.bk},
                  {"INSTR", tile.instr},
                  {"VA", 1},
                  {"VB", 1},
@@ -203,7 +203,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 bool cooperative(const DeviceInfo& device) {
-  return device.language == "glsl";
+  return device.language == Language::glsl;
 }
 
 }  // namespace

@@ -23,10 +23,10 @@ MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
       cores_(matrix_cores(device.architecture)),
       unit_registers_(register_file(device)),
       wave_(static_cast<int>(device.subgroup_size)),
-      element_bytes_(static_cast<int>(size_of(shape.in))),
+      element_bytes_(bytes_of(shape.in, 1)),
       chunk_(16 / element_bytes_) {
   for (const MatrixOperation& operation : device.matrix_operations) {
-    if (operation.input != to_string(shape.in)) continue;
+    if (operation.input != shape.in) continue;
     products_.push_back(static_cast<int>(operation.m));
   }
   std::sort(products_.begin(), products_.end());

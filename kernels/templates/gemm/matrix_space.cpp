@@ -16,9 +16,8 @@ const Expression by_warpgroups = p["INSTR"] == warpgroup_rows;  // as MatrixKern
 
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device,
                                             const MatrixKernel& kernel) {
-  const bool lines_fit =
-      std::max(shape.a_stride(), shape.b_stride()) * static_cast<std::int64_t>(size_of(shape.in)) <
-      (std::int64_t{1} << 31) / 256;
+  const bool lines_fit = bytes_of(shape.in, std::max(shape.a_stride(), shape.b_stride())) <
+                         (std::int64_t{1} << 31) / 256;
   return {
       {"matrix_cores",
        fmt::format("the device has no matrix operations on {}", to_string(shape.in)),

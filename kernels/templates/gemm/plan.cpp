@@ -17,7 +17,7 @@ std::string number(std::int64_t value) {
 
 Defines problem_defines(const Shape& shape) {
   const auto is = [](bool yes) { return std::string(yes ? "1" : "0"); };
-  Defines defines = type_defines(shape.in, shape.out);
+  Defines defines = type_defines({{"IN", shape.in}, {"OUT", shape.out}});
   const Defines own{
       {"A_ALONG_K", is(shape.a_along_k)},
       {"B_ALONG_K", is(shape.b_along_k)},

@@ -56,7 +56,8 @@ std::vector<Constraint> thread_constraints(const DeviceInfo& device) {
 /// Where sums live in a GPU's registers, spilling is never worth a trial.
 std::vector<Constraint> register_constraints(const DeviceInfo& device) {
   const std::int64_t file = register_file(device);
-  const int ahead = device.language == "hip" ? 2 : 1;  // tiled.hip reads the next K explicitly
+  const int ahead =
+      device.language == Language::hip ? 2 : 1;  // tiled.hip reads the next K explicitly
   return {
       {"registers", "TM x TN sums and what goes with them need more than 256 registers of a thread",
        registers_of(ahead) <= 256},
@@ -140,7 +141,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
       {"SWIZZLE", {1, 2, 4, 8, 16}},
   };
   // SUBGROUP threads that run in lockstep; 0 leaves it to the driver
-  if (device.language == "glsl") a.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
+  if (device.language == Language::glsl)
+    a.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
   if (split) a.parameters.push_back({"SPLIT", {2, 4, 8, 16, 32}});
   const bool cpu = vectorising_cpu(device);
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
@@ -187,7 +189,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
   const int vb = widest_vector(shape.in, shape.b_stride(), tile.bn * tile.bk / threads);
   // Mesa's AMD driver keeps an address for each load: those of many narrow ones leave no registers
   // for the next step's elements.
-  const bool ahead = gpu && (va * vb > 1 || device.vendor != "AMD" || device.language != "glsl");
+  const bool ahead =
+      gpu && (va * vb > 1 || device.vendor != "AMD" || device.language != Language::glsl);
   Config config{split > 1 ? "split_k" : "tiled",
                 {{"BM", tile.bm},
                  {"BN", tile.bn},
@@ -201,7 +204,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
                  {"VB", vb},
                  {"UNROLL", gpu ? tile.bk : 1},
                  {"SWIZZLE", gpu ? 8 : 1}}};
-  if (device.language == "glsl") config.values.emplace_back("SUBGROUP", 0);
+  if (device.language == Language::glsl) config.values.emplace_back("SUBGROUP", 0);
   if (split > 1) config.values.emplace_back("SPLIT", split);
   return config;
 }
@@ -222,7 +225,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   KernelSource kernel = kernel_source(device, "tiled", defines, threads_of(config));
   kernel.required_subgroup_size =
       config.has("SUBGROUP") ? static_cast<std::uint32_t>(config["SUBGROUP"]) : 0;
-  if (device.language == "hip") {
+  if (device.language == Language::hip) {
     kernel.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(config));
   }
   return plan_of_tiles(shape, device, config, std::move(kernel));

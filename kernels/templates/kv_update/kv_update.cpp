@@ -65,8 +65,8 @@ Result<void> check(const Problem& problem) {
 Work work(const Problem& problem) {
   const auto rows = static_cast<double>(problem.dim("tokens") * problem.dim("kv_heads"));
   const double elements = 2 * rows * static_cast<double>(problem.dim("dim"));
-  const auto bytes = static_cast<double>(size_of(problem.dtype) + size_of(problem.out_dtype));
-  return {0, elements * bytes + 4};
+  return {0, bytes_of(problem.dtype, elements) + bytes_of(problem.out_dtype, elements) +
+                 bytes_of(DType::i32, 1.0)};
 }
 
 ElementwiseShape shape(const Problem& problem) {

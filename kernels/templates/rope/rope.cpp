@@ -65,8 +65,9 @@ Work work(const Problem& problem) {
   const auto tokens = problem.dim("tokens"), dim = problem.dim("dim");
   const auto elements = static_cast<double>(tokens * problem.dim("heads") * dim);
   const auto angles = static_cast<double>(std::min(tokens, problem.dim("positions")) * dim);
-  const auto bytes = static_cast<double>(size_of(problem.dtype) + size_of(problem.out_dtype));
-  return {3 * elements, elements * bytes + 4 * angles + 4 * static_cast<double>(tokens)};
+  return {3 * elements, bytes_of(problem.dtype, elements) + bytes_of(problem.out_dtype, elements) +
+                            bytes_of(DType::f32, angles) +
+                            bytes_of(DType::i32, static_cast<double>(tokens))};
 }
 
 /// A thread's ITEMS are vectors of as many heads.
@@ -127,7 +128,8 @@ Operation make_rope() {
                        packed_stride),
   };
   t.renamed = {{"output", "in_place", "place", "in"}, {"output", "new", "place", "out"}};
-  t.dtypes = {{DType::f16, DType::f16}, {DType::bf16, DType::bf16}, {DType::f32, DType::f32}};
+  for (const DType type : narrow_types()) t.dtypes.push_back({type, type});
+  t.dtypes.push_back({DType::f32, DType::f32});
   t.sizes = {
       {{4096, 32, 128, 4096}}, {{1, 32, 128, 131072}}, {{100, 6, 80, 4096}}, {{7, 3, 6, 100}}};
   set_elementwise(

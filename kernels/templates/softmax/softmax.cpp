@@ -70,8 +70,7 @@ Work work(const Problem& problem) {
   const double squares = static_cast<double>(problem.dim("rows") / problem.dim("cols"));
   const double rest = rows - squares * cols;
   const double seen = (squares * cols * (cols + 1) + rest * (rest + 1)) / 2;
-  const auto size = static_cast<double>(size_of(problem.dtype));
-  least.bytes -= (rows * cols - seen) * size;
+  least.bytes -= bytes_of(problem.dtype, rows * cols - seen);
   least.flops = flops * seen;
   return least;
 }

@@ -177,7 +177,7 @@ std::string find_uuid(const Runtime& runtime, int device, const std::string& pci
 ProbedDevice describe(const Runtime& runtime, int device) {
   ProbedDevice probed;
   DeviceInfo& info = probed.info;
-  info.language = "hip";
+  info.language = Language::hip;
   info.vendor = "AMD";
   info.driver = version_text(runtime.version);
   if (const auto module_version = kernel_module_version("amdgpu"); !module_version.empty()) {

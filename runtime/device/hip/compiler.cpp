@@ -15,7 +15,7 @@ namespace {
 KernelSource empty_kernel() {
   KernelSource source;
   source.name = "empty";
-  source.language = "hip";
+  source.language = Language::hip;
   source.text =
       "#if !defined(__HIPCC_RTC__) && !defined(__CUDACC_RTC__)\n"
       "#define __global__ __attribute__((global))\n"

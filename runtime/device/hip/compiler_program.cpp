@@ -86,8 +86,9 @@ Result<std::string> ask_version(const std::vector<std::string>& command, Deadlin
 
 Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSource& source,
                                 const std::string& architecture, Deadline deadline) {
-  if (source.language != "hip") {
-    return Failure{Status::compile, fmt::format("the language {} is not hip", source.language), {}};
+  if (source.language != Language::hip) {
+    return Failure{
+        Status::compile, fmt::format("the language {} is not hip", to_string(source.language)), {}};
   }
   auto command = program.command;
   // A kernel that needs features of "sm_90a" specifies the architecture in its own options.

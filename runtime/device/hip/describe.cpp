@@ -13,7 +13,7 @@ void describe_gpu(DeviceInfo& info, const AttributeNumbers& numbers, const ReadA
   const auto number = [&](int attribute) {
     return attribute == 0 ? 0U : static_cast<std::uint32_t>(std::max(0, read(attribute)));
   };
-  info.language = "hip";
+  info.language = Language::hip;
   info.kind =
       number(numbers.integrated) != 0 ? DeviceKind::integrated_gpu : DeviceKind::discrete_gpu;
   info.max_workgroup_invocations = number(numbers.max_threads_per_block);

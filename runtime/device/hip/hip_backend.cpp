@@ -27,10 +27,10 @@ struct FoundCard {
 
 class HipBackend final : public Backend {
  public:
-  HipBackend(std::string name, std::vector<PlatformEntry> platforms)
-      : name_(std::move(name)), platforms_(std::move(platforms)) {}
+  HipBackend(Api api, std::vector<PlatformEntry> platforms)
+      : api_(api), platforms_(std::move(platforms)) {}
 
-  std::string_view name() const override { return name_; }
+  Api api() const override { return api_; }
 
   Probe probe() override {
     const std::lock_guard lock(mutex_);
@@ -55,7 +55,8 @@ class HipBackend final : public Backend {
     try {
       find_cards();
       if (index < 0 || static_cast<std::size_t>(index) >= cards_.size()) {
-        throw Refusal(Status::unavailable, fmt::format("there is no device {}:{}", name_, index));
+        throw Refusal(Status::unavailable,
+                      fmt::format("there is no device {}:{}", to_string(api_), index));
       }
       const auto& card = cards_[static_cast<std::size_t>(index)].card;
       auto compiler = card->platform().create_compiler(options);
@@ -92,13 +93,13 @@ class HipBackend final : public Backend {
 
   ProbedDevice describe(const Card& card, int index, const MadeCompiler& compiler) const {
     ProbedDevice probed = card.platform().describe(card.device());
-    probed.info.backend = name_;
+    probed.info.backend = api_;
     probed.info.index = index;
     if (compiler) probed.info.compiler = (*compiler)->version();
     return probed;
   }
 
-  std::string name_;
+  Api api_;
   std::vector<PlatformEntry> platforms_;
   std::mutex mutex_;
   bool searched_ = false;
@@ -110,13 +111,13 @@ class HipBackend final : public Backend {
 
 std::unique_ptr<Backend> create_backend(const Libraries& libraries) {
   return std::make_unique<HipBackend>(
-      "hip",
+      Api::hip,
       std::vector<PlatformEntry>{{"amd", [=] { return amd_platform(libraries.amd); }},
                                  {"nvidia", [=] { return nvidia_platform(libraries.nvidia); }}});
 }
 
 std::unique_ptr<Backend> create_host_backend() {
-  return std::make_unique<HipBackend>("hip-host",
+  return std::make_unique<HipBackend>(Api::hip_host,
                                       std::vector<PlatformEntry>{{"host", host_platform}});
 }
 

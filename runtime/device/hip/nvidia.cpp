@@ -183,7 +183,7 @@ void load_queries(Driver& driver) {
 ProbedDevice describe(const Driver& driver, int index) {
   ProbedDevice probed;
   DeviceInfo& info = probed.info;
-  info.language = "hip";
+  info.language = Language::hip;
   info.vendor = "NVIDIA";
   info.driver = version_text(driver.version);
   if (const auto module_version = kernel_module_version("nvidia"); !module_version.empty()) {

@@ -36,7 +36,7 @@ std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropert
     if (p.scope != VK_SCOPE_SUBGROUP_NV) continue;
     if (p.AType != VK_COMPONENT_TYPE_FLOAT16_NV || p.BType != p.AType) continue;
     if (p.CType != VK_COMPONENT_TYPE_FLOAT32_NV || p.DType != p.CType) continue;
-    add(operations, {"f16", "f32", p.MSize, p.NSize, p.KSize});
+    add(operations, {DType::f16, DType::f32, p.MSize, p.NSize, p.KSize});
   }
   return operations;
 }
@@ -49,9 +49,9 @@ std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropert
     if (p.CType != VK_COMPONENT_TYPE_FLOAT32_KHR || p.ResultType != p.CType) continue;
     if (p.BType != p.AType) continue;
     if (p.AType == VK_COMPONENT_TYPE_FLOAT16_KHR) {
-      add(operations, {"f16", "f32", p.MSize, p.NSize, p.KSize});
+      add(operations, {DType::f16, DType::f32, p.MSize, p.NSize, p.KSize});
     } else if (p.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR && bf16) {
-      add(operations, {"bf16", "f32", p.MSize, p.NSize, p.KSize});
+      add(operations, {DType::bf16, DType::f32, p.MSize, p.NSize, p.KSize});
     }
   }
   return operations;

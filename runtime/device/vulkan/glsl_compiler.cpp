@@ -175,8 +175,9 @@ const std::string& glsl_compiler_version() {
 }
 
 Result<Spirv> compile_glsl(const KernelSource& source) {
-  if (source.language != "glsl") {
-    return refused(source, fmt::format("ERROR: the language {} is not glsl", source.language));
+  if (source.language != Language::glsl) {
+    return refused(source,
+                   fmt::format("ERROR: the language {} is not glsl", to_string(source.language)));
   }
   if (source.entry != "main") {
     return refused(source, fmt::format("ERROR: the entry {} is not main", source.entry));

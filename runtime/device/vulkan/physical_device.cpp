@@ -126,7 +126,7 @@ void choose_queue(PhysicalDevice& device) {
 
 void describe_identity(DeviceInfo& info, const Properties& properties) {
   const auto& core = properties.core.properties;
-  info.backend = "vulkan";
+  info.backend = Api::vulkan;
   info.name = core.deviceName;
   info.vendor = vendor_of(core.vendorID);
   info.kind = kind_of(core.deviceType);
@@ -224,7 +224,7 @@ PhysicalDevice describe(VkInstance instance, VkPhysicalDevice handle, int index)
   device.info.index = index;
   VkPhysicalDeviceProperties basic{};
   vkGetPhysicalDeviceProperties(handle, &basic);
-  device.info.backend = "vulkan";
+  device.info.backend = Api::vulkan;
   device.info.name = basic.deviceName;
   device.info.vendor = vendor_of(basic.vendorID);
   device.info.kind = kind_of(basic.deviceType);

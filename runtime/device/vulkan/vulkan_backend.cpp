@@ -22,7 +22,7 @@ const PhysicalDevice& device_of(const Instance& instance, int index) {
 
 class VulkanBackend final : public Backend {
  public:
-  std::string_view name() const override { return "vulkan"; }
+  Api api() const override { return Api::vulkan; }
 
   Probe probe() override {
     Probe probe;

@@ -53,7 +53,12 @@ void refuse(std::string message) {
 }
 
 DType dtype_of(greta_dtype dtype) {
-  return choose(dtype, {DType::f32, DType::f16, DType::bf16, DType::i32}, "dtype");
+  static_assert(DType{GRETA_F32} == DType::f32 && DType{GRETA_F16} == DType::f16 &&
+                DType{GRETA_BF16} == DType::bf16 && DType{GRETA_I32} == DType::i32);
+  if (dtype < 0 || static_cast<std::size_t>(dtype) >= dtype_table.size()) {
+    refuse(fmt::format("dtype is {}, which it can't be", dtype));
+  }
+  return dtype_table[static_cast<std::size_t>(dtype)].type;
 }
 
 Shape shape_of(const std::int64_t* shape, std::size_t rank) {

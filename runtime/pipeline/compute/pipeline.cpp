@@ -23,7 +23,7 @@ Pipeline::Pipeline(Runtime& runtime) : runtime_(runtime), number_(next_recording
 
 Tensor Pipeline::temporary(DType dtype, const Shape& shape) {
   auto storage = std::make_shared<Storage>();
-  storage->bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  storage->bytes = bytes_of(dtype, static_cast<std::size_t>(shape.elements()));
   storage->pipeline = number_;
   temporaries_.push_back(storage);
   return {std::move(storage), dtype, shape};

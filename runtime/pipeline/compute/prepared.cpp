@@ -15,7 +15,7 @@ namespace {
 
 /// What makes two kernels one: what reaches the binary, and what their launches are given.
 std::string identity(const KernelSource& source) {
-  return fmt::format("{} {} {}x{}x{} {}", source.content_key({}, {}), source.language,
+  return fmt::format("{} {} {}x{}x{} {}", source.content_key({}, {}), to_string(source.language),
                      source.block[0], source.block[1], source.block[2],
                      source.dynamic_shared_bytes);
 }

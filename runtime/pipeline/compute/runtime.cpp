@@ -95,7 +95,7 @@ Result<std::unique_ptr<Runtime>> Runtime::make(std::shared_ptr<Device> device,
 
 Result<Tensor> Runtime::allocate(DType dtype, const Shape& shape, Memory memory) {
   auto storage = std::make_shared<Storage>();
-  storage->bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  storage->bytes = bytes_of(dtype, static_cast<std::size_t>(shape.elements()));
   auto buffer = device_->allocate(storage->bytes, memory);
   if (!buffer) return buffer.failure();
   storage->buffer = *std::move(buffer);

@@ -61,7 +61,7 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape
   }
   if (!storage_) refuse("a tensor without memory");
   if (offset > storage_->bytes ||
-      static_cast<std::size_t>(step) > (storage_->bytes - offset) / size_of(dtype)) {
+      bytes_of(dtype, static_cast<std::size_t>(step)) > storage_->bytes - offset) {
     refuse(fmt::format("{} from byte {} on does not fit memory of {} bytes", text(), offset,
                        storage_->bytes));
   }
@@ -69,12 +69,12 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape
 
 Tensor Tensor::placeholder(DType dtype, const Shape& shape) {
   auto storage = std::make_shared<Storage>();
-  storage->bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  storage->bytes = bytes_of(dtype, static_cast<std::size_t>(shape.elements()));
   return {std::move(storage), dtype, shape};
 }
 
 std::size_t Tensor::bytes() const {
-  return static_cast<std::size_t>(shape_.elements()) * size_of(dtype_);
+  return bytes_of(dtype_, static_cast<std::size_t>(shape_.elements()));
 }
 
 bool Tensor::contiguous() const {
@@ -111,7 +111,7 @@ Tensor Tensor::slice(std::size_t dim, std::int64_t first, std::int64_t count) co
   extents[dim] = count;
   Tensor part = *this;
   part.shape_ = Shape(std::span<const std::int64_t>(extents.data(), shape_.rank()));
-  part.offset_ += static_cast<std::size_t>(first * strides_[dim]) * size_of(dtype_);
+  part.offset_ += bytes_of(dtype_, static_cast<std::size_t>(first * strides_[dim]));
   return part;
 }
 
@@ -149,7 +149,7 @@ bool Tensor::overlaps(const Tensor& other) const {
     for (std::size_t i = 0; i < tensor.shape_.rank(); ++i) {
       last += (tensor.shape_[i] - 1) * tensor.strides_[i];
     }
-    return tensor.offset_ + static_cast<std::size_t>(last + 1) * size_of(tensor.dtype_);
+    return tensor.offset_ + bytes_of(tensor.dtype_, static_cast<std::size_t>(last + 1));
   };
   if (offset_ >= end(other) || other.offset_ >= end(*this)) return false;
   // Of columns of one matrix, each row has its own. In bytes; a contiguous view is a single row,
@@ -159,10 +159,10 @@ bool Tensor::overlaps(const Tensor& other) const {
   };
   const auto rows = [](const Tensor& tensor) -> Rows {
     if (tensor.contiguous()) return {0, tensor.bytes()};
-    auto width = static_cast<std::size_t>(tensor.shape_.last()) * size_of(tensor.dtype_);
+    auto width = bytes_of(tensor.dtype_, static_cast<std::size_t>(tensor.shape_.last()));
     for (std::size_t dims = tensor.shape_.rank(); dims-- > 1;) {
       const auto stride = static_cast<std::size_t>(tensor.row_stride(dims));
-      if (stride > 0) return {stride * size_of(tensor.dtype_), width};
+      if (stride > 0) return {bytes_of(tensor.dtype_, stride), width};
       width *= static_cast<std::size_t>(tensor.shape_[dims - 1]);
     }
     return {};
@@ -203,7 +203,7 @@ std::string why_not(const Tensor& tensor, const TensorSpec& operand) {
     return takes(fmt::format(", its rows {} apart", wanted));
   }
   if (stride != (rows > 1 ? wanted : cols)) return takes(", contiguous");
-  const std::size_t alignment = operand.dtype == DType::i32 ? 4 : element_alignment;
+  const std::size_t alignment = is_floating(operand.dtype) ? element_alignment : 4;
   const std::size_t base = tensor.storage()->buffer ? tensor.storage()->offset : 0;
   if ((base + tensor.offset()) % alignment != 0) {
     return fmt::format("{} begins at byte {} of its memory, but it must be at a multiple of {}",

@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 
-#include "kernels/model/dtype.hpp"
 #include "kernels/model/tensor.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/device/dtype.hpp"
 
 namespace greta::runtime {
 

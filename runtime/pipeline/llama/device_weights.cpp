@@ -25,9 +25,9 @@ void upload_matrix(Runtime& runtime, const WeightView& from, const Tensor& to) {
   std::vector<std::byte> converted;
   for (std::size_t first = 0; first < from.elements(); first += piece_elements) {
     const std::size_t count = std::min(piece_elements, from.elements() - first);
-    const std::byte* source = from.data + first * size_of(from.dtype);
+    const std::byte* source = from.data + bytes_of(from.dtype, first);
     if (from.dtype != type) {
-      converted.resize(count * size_of(type));
+      converted.resize(bytes_of(type, count));
       for (std::size_t i = 0; i < count; ++i) {
         store_element(type, converted.data(), i, load_element(from.dtype, source, i));
       }
@@ -35,7 +35,7 @@ void upload_matrix(Runtime& runtime, const WeightView& from, const Tensor& to) {
     }
     const Tensor target =
         part(to, static_cast<std::int64_t>(first), static_cast<std::int64_t>(count));
-    runtime.upload(target, {source, count * size_of(type)}).value();
+    runtime.upload(target, {source, bytes_of(type, count)}).value();
   }
 }
 
@@ -53,7 +53,7 @@ void upload_rows(Runtime& runtime, std::initializer_list<const WeightView*> from
 class Filler {
  public:
   Filler(DType dtype, double largest, std::uint64_t seed)
-      : random_(seed), block_(piece_elements * size_of(dtype)) {
+      : random_(seed), block_(bytes_of(dtype, piece_elements)) {
     for (std::size_t i = 0; i < piece_elements; ++i) {
       const auto draw = static_cast<double>(uniform_below(random_, 1U << 24U)) * 0x1p-23 - 1;
       store_element(dtype, block_.data(), i, largest * draw);
@@ -61,14 +61,15 @@ class Filler {
   }
 
   void fill(Runtime& runtime, const Tensor& to) {
-    const std::size_t size = size_of(to.dtype());
     const auto all = static_cast<std::size_t>(to.shape().elements());
     for (std::size_t first = 0; first < all;) {
       const std::size_t from = uniform_below(random_, piece_elements / 2);
       const std::size_t count = std::min(piece_elements - from, all - first);
       const Tensor target =
           part(to, static_cast<std::int64_t>(first), static_cast<std::int64_t>(count));
-      runtime.upload(target, {block_.data() + from * size, count * size}).value();
+      runtime
+          .upload(target, {block_.data() + bytes_of(to.dtype(), from), bytes_of(to.dtype(), count)})
+          .value();
       first += count;
     }
   }
@@ -108,7 +109,7 @@ LlamaDeviceWeights make_weights(const LlamaConfig& config, DType dtype, const Te
 }
 
 std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype) {
-  return static_cast<std::uint64_t>(config.parameters()) * size_of(dtype);
+  return bytes_of(dtype, static_cast<std::uint64_t>(config.parameters()));
 }
 
 LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DType dtype) {

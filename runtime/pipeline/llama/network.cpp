@@ -198,7 +198,7 @@ std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t b
                           std::int64_t capacity) {
   const double elements = 2 * static_cast<double>(config.layers) * static_cast<double>(batch) *
                           static_cast<double>(capacity) * static_cast<double>(config.kv_dim());
-  const double bytes = elements * static_cast<double>(size_of(dtype));
+  const double bytes = bytes_of(dtype, elements);
   // Whole numbers up to 2^53 are exact; what is more fits no device.
   return bytes < 0x1p63 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{1} << 63U;
 }

@@ -9,11 +9,6 @@
 namespace greta::runtime::stages {
 namespace {
 
-template <DType type>
-void decode(const std::byte* data, std::vector<double>& to) {
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<double>(load<type>(data, i));
-}
-
 double rounded_to(DType type, double value) {
   std::array<std::byte, 8> stored{};
   store_element(type, stored.data(), 0, value);
@@ -35,17 +30,12 @@ void for_each(std::int64_t count, std::int64_t work, const Body& body) {
 std::vector<double> Weights::row(const WeightView& weights, std::int64_t row) const {
   std::vector<double> values(static_cast<std::size_t>(weights.cols));
   const std::byte* data =
-      weights.data + static_cast<std::size_t>(row) * values.size() * size_of(weights.dtype);
-  switch (weights.dtype) {
-    case DType::f16:
-      decode<DType::f16>(data, values);
-      break;
-    case DType::bf16:
-      decode<DType::bf16>(data, values);
-      break;
-    default:
-      decode<DType::f32>(data, values);
-  }
+      weights.data + bytes_of(weights.dtype, static_cast<std::size_t>(row) * values.size());
+  with_dtype(weights.dtype, [&](auto type) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<double>(load<decltype(type)::value>(data, i));
+    }
+  });
   const bool exact = !rounding_ || *rounding_ == weights.dtype || *rounding_ == DType::f32;
   if (exact) return values;
   for (double& value : values) value = rounded_to(*rounding_, value);

@@ -66,19 +66,19 @@ class Bounds {
   Expected product(DType type, std::int64_t length, double value, double norm,
                    std::optional<double> residual = std::nullopt) const {
     double error = slack * dot_product_error(length) * (norm + std::abs(value)) + smallest;
-    if (!residual) return rounded(type, value, error);
+    if (!residual) return kernels::rounded(type, value, error);
     // The product may have been stored before the addition.
     error += slack * (unit_roundoff(types_.activations) + u) * std::abs(value);
     error += slack * u * std::abs(*residual);
-    if (types_.activations == DType::f16) error += 0x1p-25;
-    return rounded(type, value + *residual, error);
+    if (traits(types_.activations).keeps_subnormals) error += underflow_error(types_.activations);
+    return kernels::rounded(type, value + *residual, error);
   }
 
   /// rows::RmsNorm's; epsilon is an f32 number besides.
   Expected norm(double value, double factor, double gain, std::int64_t length) const {
     const double relative = 0.5 * (rows::sum_error(length) + 6 * u) + 6 * u;
     const double error = std::abs(value) * relative + (factor * std::abs(gain) + 2) * smallest;
-    return rounded(types_.activations, value, slack * error);
+    return kernels::rounded(types_.activations, value, slack * error);
   }
 
   /// attention_reference()'s.
@@ -92,7 +92,10 @@ class Bounds {
       double e = dot_product_error(dim) * (a.norms[j] + std::abs(s));
       e += 3 * u * (std::abs(s) + std::abs(most));
       e += 4 * u * (3 + 2 * log2_e * (most - s)) + 16 * u;
-      if (types_.cache == DType::f16 && std::exp(s - most) < 0x1p-14) e += 1;
+      if (traits(types_.cache).keeps_subnormals &&
+          std::exp(s - most) < smallest_normal(types_.cache)) {
+        e += 1;
+      }
       const double v = values[static_cast<std::int64_t>(j) * stride + col];
       spread += e * w * std::abs(v);
       errors += e * w;
@@ -102,8 +105,8 @@ class Bounds {
     const double size = std::abs(value), norm = std::sqrt(squares);
     const auto count = static_cast<std::int64_t>(a.weights.size());
     double error = spread + size * errors + dot_product_error(count) * (size + norm) + 4 * u * size;
-    if (size_of(types_.cache) == 2) error += unit_roundoff(types_.cache) * (size + 6 * norm);
-    return rounded(types_.activations, value, slack * error + smallest);
+    if (bits_of(types_.cache) < 32) error += unit_roundoff(types_.cache) * (size + 6 * norm);
+    return kernels::rounded(types_.activations, value, slack * error + smallest);
   }
 
  private:
@@ -210,7 +213,7 @@ class LayerCheck {
     const TraceMatrix want = stages::rope(c_, rope_frequencies(c_), x, first_, &sizes);
     add(stage, x.rows, x.cols, [&](std::int64_t row, std::int64_t col) {
       const double error = slack * 3 * u * sizes.row(row)[col] + 3 * smallest;
-      return rounded(types_.activations, want.row(row)[col], error);
+      return kernels::rounded(types_.activations, want.row(row)[col], error);
     });
   }
 
@@ -262,7 +265,7 @@ class LayerCheck {
       const double gate = gates.row(row)[col], up = ups.row(row)[col];
       const double value = stages::silu_mul(gate, up);
       const double error = activation_error(ActivationFunction::silu, gate) * std::abs(up);
-      return rounded(types_.activations, value, error + u * std::abs(value) + smallest);
+      return kernels::rounded(types_.activations, value, error + u * std::abs(value) + smallest);
     });
   }
 

@@ -24,7 +24,7 @@ void refuse_extras(const JsonFields& fields) {
     if (fields.flag(bias, false)) fields.refuse(fmt::format("{} is true; allowed: false", bias));
   }
   if (fields.has("quantization_config")) {
-    fields.refuse("has a quantization_config; allowed: weights in f32, f16 or bf16");
+    fields.refuse("has a quantization_config; allowed: weights in " + converted_types_text());
   }
   if (fields.number("partial_rotary_factor", 1) != 1) {
     fields.refuse("partial_rotary_factor isn't 1: heads that are rotated in part");

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/model/dtype.hpp"
+#include "runtime/device/dtype.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 
@@ -15,7 +15,7 @@ namespace greta::runtime {
 /// A matrix of weights in a mapped file: row-major [rows, cols], rows being outputs. A norm's
 /// weights are one row. `data` may be aligned to nothing: read it by load_element() or copy it.
 struct WeightView {
-  DType dtype = DType::f32;  ///< f32, f16 or bf16
+  DType dtype = DType::f32;  ///< floating
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   const std::byte* data = nullptr;
@@ -23,7 +23,7 @@ struct WeightView {
   std::size_t elements() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
   }
-  std::size_t bytes() const { return elements() * size_of(dtype); }
+  std::size_t bytes() const { return bytes_of(dtype, elements()); }
 };
 
 struct LlamaLayer {

@@ -120,8 +120,8 @@ TEST(Bucket, TokensAreNotRoundedBeyondTheirCache) {
 
 TEST(Bucket, WhatIsValidForItHasOneSetOfKernelsInAllOfIt) {
   auto vulkan = card("sm_90", "aa");
-  vulkan.backend = "vulkan";
-  vulkan.language = "glsl";
+  vulkan.backend = Api::vulkan;
+  vulkan.language = Language::glsl;
   std::mt19937_64 random(5);
   for (const auto& device : {card("gfx942", "aa"), card("sm_90", "aa"), vulkan}) {
     for (const Operation& kernel : catalog()) {

@@ -65,8 +65,8 @@ TEST_F(LookupOrder, ThenOtherDevicesOfTheArchitecture) {
   databases_.add(winner(asked, other, plain_config(1)));
   EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
   auto vulkan = beside_;  // what it runs is no HIP kernel
-  vulkan.backend = "vulkan";
-  vulkan.language = "glsl";
+  vulkan.backend = Api::vulkan;
+  vulkan.language = Language::glsl;
   databases_.add(winner(asked, vulkan, plain_config(1)));
   EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
   databases_.add(winner(gemm(64, 64, 32), beside_, plain_config(2)));

@@ -113,7 +113,7 @@ TEST(AmdCompiler, OptionsOfTheKernelArePassedOn) {
 
 TEST(AmdCompiler, OtherLanguagesAreRefused) {
   auto source = hip_source(store_one);
-  source.language = "glsl";
+  source.language = Language::glsl;
   const auto compiled = amd_compiler().compile(source, "gfx90a");
   ASSERT_FALSE(compiled);
   EXPECT_EQ(compiled.failure().message, "test/kernel: the language glsl is not hip");

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 KernelSource source(const std::string& wish) {
   KernelSource kernel;
   kernel.name = "test/kernel";
-  kernel.language = "hip";
+  kernel.language = Language::hip;
   kernel.text = wish + "\n";
   return kernel;
 }

@@ -48,7 +48,7 @@ const std::string& clang_name() {
 KernelSource hip_source(const std::string& body) {
   KernelSource source;
   source.name = "test/kernel";
-  source.language = "hip";
+  source.language = Language::hip;
   source.entry = "kernel";
   source.text =
       "#ifndef __HIPCC_RTC__\n"

@@ -79,7 +79,7 @@ const std::vector<std::byte>& code_object_of(Fake fake) {
 KernelSource work_source() {
   KernelSource source;
   source.name = "test/work";
-  source.language = "hip";
+  source.language = Language::hip;
   source.entry = "work";
   source.block = {64, 1, 1};
   source.argument_bytes = 16;

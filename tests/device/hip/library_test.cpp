@@ -80,7 +80,7 @@ TEST(HipLibrary, DescribesAnAmdDevice) {
   }();
   EXPECT_TRUE(usable) << reason;
   EXPECT_EQ(info.id(), "hip:0");
-  EXPECT_EQ(info.language, "hip");
+  EXPECT_EQ(info.language, Language::hip);
   EXPECT_EQ(info.name, "Fake Instinct");
   EXPECT_EQ(info.vendor, "AMD");
   EXPECT_EQ(info.architecture, "gfx90a") << "without the features after it";
@@ -172,10 +172,11 @@ TEST(HipLibrary, DescribesAnNvidiaDevice) {
   EXPECT_EQ(info.subgroup_size, 32U);
   EXPECT_EQ(info.compute_units, 132U);
   EXPECT_EQ(info.max_workgroup_size[2], 64U);
-  EXPECT_EQ(info.matrix_operations, (std::vector<MatrixOperation>{{"f16", "f32", 16, 8, 16},
-                                                                  {"bf16", "f32", 16, 8, 16},
-                                                                  {"f16", "f32", 64, 256, 16},
-                                                                  {"bf16", "f32", 64, 256, 16}}));
+  EXPECT_EQ(info.matrix_operations,
+            (std::vector<MatrixOperation>{{DType::f16, DType::f32, 16, 8, 16},
+                                          {DType::bf16, DType::f32, 16, 8, 16},
+                                          {DType::f16, DType::f32, 64, 256, 16},
+                                          {DType::bf16, DType::f32, 64, 256, 16}}));
 }
 
 // Stand-ins for NVRTC come first, whatever this machine has.

@@ -192,7 +192,7 @@ TEST(HipHostCompile, DevicesSayWhatTheyAre) {
     EXPECT_TRUE(probe.devices[i].usable);
     EXPECT_EQ(info.id(), "hip-host:" + std::to_string(i));
     EXPECT_EQ(info.architecture, names[i]);
-    EXPECT_EQ(info.language, "hip");
+    EXPECT_EQ(info.language, Language::hip);
     EXPECT_TRUE(info.is_cpu());
     EXPECT_EQ(info.subgroup_size, i == 1 ? 64U : 32U);
     EXPECT_GE(info.shared_memory_bytes, 64U << 10);

@@ -34,7 +34,7 @@ KernelSource HostDevice::source(const std::string& text, std::array<unsigned, 3>
                                 std::size_t dynamic_shared_bytes) {
   KernelSource source;
   source.name = "test.hip";
-  source.language = "hip";
+  source.language = Language::hip;
   source.text = text;
   source.entry = "test";
   source.block = block;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "kernels/model/dtype.hpp"
+#include "runtime/device/dtype.hpp"
 #include "tests/layers.hpp"
 
 /// f32 arithmetic as kernels have it, written without a line of the kernels or their references.

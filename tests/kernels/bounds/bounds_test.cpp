@@ -195,7 +195,7 @@ TEST_P(Bounds, AreAsFarFromTheWorstErrorAsIsStated) {
 
 /// The next number of an element's type, away from zero.
 void next_number(HostTensor& tensor, std::size_t element) {
-  const std::size_t size = size_of(tensor.spec.dtype);
+  const auto size = bytes_of(tensor.spec.dtype, std::size_t{1});
   std::uint32_t raw = 0;
   std::memcpy(&raw, tensor.data.data() + element * size, size);
   ++raw;
@@ -237,7 +237,7 @@ TEST_P(Bounds, RoundingThatIsAFewTimesTooCoarseFails) {
     if (factor == 0 || trial.tiny())
       return;  // nothing is rounded, or numbers are below their bound
     Arithmetic coarse = arithmetics()[1];
-    const bool stored = size_of(trial.problem().out_dtype) == 2;
+    const bool stored = bits_of(trial.problem().out_dtype) < 32;
     const int bits = static_cast<int>(std::ceil(std::log2((stored ? 6 : 12) * factor)));
     if (!stored) coarse.dropped = bits;
     EXPECT_FALSE(trial.reference().check(trial.compute(coarse, stored ? bits : 0)).passed) << bits;

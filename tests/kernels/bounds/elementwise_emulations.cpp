@@ -133,7 +133,7 @@ std::vector<Case> rope_cases(const DTypes& types) {
 
 /// An element on its way from one type to another, which passes through f32 where it is rounded.
 float copied(const Problem& problem, float value) {
-  const bool shorter = size_of(problem.out_dtype) < size_of(problem.dtype);
+  const bool shorter = bits_of(problem.out_dtype) < bits_of(problem.dtype);
   return shorter ? Float(value).value() : value;
 }
 

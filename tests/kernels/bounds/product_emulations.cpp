@@ -67,7 +67,7 @@ std::vector<Case> gemm_cases(const DTypes& types) {
 
 /// A weight as matrix cores take it: of the inputs' type where that has 16 bits.
 float stored_weight(DType type, Float weight) {
-  if (size_of(type) != 2) return weight.value();
+  if (bits_of(type) == 32) return weight.value();
   if (arithmetic().least_precise && weight < Float(static_cast<float>(smallest_normal(type)))) {
     return 0;
   }

@@ -23,7 +23,7 @@ void each_run(const TensorSpec& whole, const TensorSpec& part,
   const bool all = whole.stride > 0;
   const auto rows = places(whole.rows, all ? whole.rows : part.rows, samples);
   const auto cols = places(whole.cols, all ? whole.cols : part.cols, samples);
-  const auto size = static_cast<std::int64_t>(size_of(whole.dtype));
+  const auto size = bytes_of(whole.dtype, std::int64_t{1});
   const auto extent = static_cast<std::int64_t>(cols.size());
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (std::int64_t first = 0, end = 0; first < extent; first = end) {
@@ -40,7 +40,7 @@ void each_run(const TensorSpec& whole, const TensorSpec& part,
 /// is, and takes no room until it is written.
 Result<void> clear(Device& device, Operands& operands, std::size_t tensor) {
   const bool gaps = operands.specs()[tensor].stride > 0;
-  if (device.info().backend == "hip-host" && !gaps) return {};
+  if (device.info().backend == Api::hip_host && !gaps) return {};
   const std::vector<std::byte> values(64 << 20, std::byte(gaps ? 0xFF : 0));
   const std::size_t bytes = operands.specs()[tensor].bytes();
   for (std::size_t first = 0; first < bytes; first += values.size()) {

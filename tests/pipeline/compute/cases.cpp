@@ -135,7 +135,7 @@ const std::vector<OperationCase>& operation_cases() {
 
 std::vector<std::string> compute_devices() {
   std::vector<std::string> ids;
-  std::set<std::string> backends_seen;
+  std::set<Api> backends_seen;
   for (Backend* const backend : backends()) {
     for (const ProbedDevice& device : backend->probe().devices) {
       if (device.usable && backends_seen.insert(device.info.backend).second) {

@@ -29,7 +29,7 @@ class Recorder final : public Operations {
 
 Tensor tensor(DType dtype, const Shape& shape) {
   auto storage = std::make_shared<Storage>();
-  storage->bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  storage->bytes = bytes_of(dtype, static_cast<std::size_t>(shape.elements()));
   return {std::move(storage), dtype, shape};
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 Tensor tensor(DType dtype, const Shape& shape, std::size_t offset = 0) {
   auto storage = std::make_shared<Storage>();
-  storage->bytes = offset + static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+  storage->bytes = offset + bytes_of(dtype, static_cast<std::size_t>(shape.elements()));
   return {std::move(storage), dtype, shape, offset};
 }
 

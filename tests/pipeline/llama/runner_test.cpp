@@ -35,8 +35,8 @@ std::vector<std::string> devices() {
   std::vector<std::string> kinds;
   for (Backend* backend : backends()) {
     for (const ProbedDevice& device : backend->probe().devices) {
-      const std::string kind =
-          device.info.language + std::to_string(device.info.subgroup_size) + device.info.name;
+      const std::string kind = std::string(to_string(device.info.language)) +
+                               std::to_string(device.info.subgroup_size) + device.info.name;
       const bool known = std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
       if (!device.usable || known) continue;
       kinds.push_back(kind);

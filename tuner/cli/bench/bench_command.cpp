@@ -323,7 +323,7 @@ void Bench::write(const std::vector<NamedResult>& rows) const {
     std::vector<MeasuredResult> own;
     for (const auto& [name, result] : rows) {
       const Subject& subject = result.subject;
-      if (subject.backend == device->info().backend && subject.device == device->info().name) {
+      if (subject.backend == to_string(device->info().backend) && subject.device == device->info().name) {
         own.push_back(result);
       }
     }

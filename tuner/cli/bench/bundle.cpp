@@ -126,7 +126,7 @@ std::vector<std::string> own_words() {
       for (const auto& value : attribute.allowed) add(value);
     }
   }
-  for (const Backend* const backend : backends()) add(backend->name());
+  for (const Backend* const backend : backends()) add(to_string(backend->api()));
   add("an as at be by do go he if in is it me my no of on or so to up us we");
   add("amd nvidia intel mesa lavapipe llvmpipe radv radeon rocm cuda clang linux debian gpu cpu");
   return words;
@@ -150,7 +150,7 @@ std::string last_bytes(const std::string& text) {
 
 /// "vulkan:0" as a part of a path.
 std::string path_of(const DeviceInfo& device) {
-  return fmt::format("{}-{}", device.backend, device.index);
+  return fmt::format("{}-{}", to_string(device.backend), device.index);
 }
 
 /// A folder of its own in the system's place for temporary files, which goes with it.
@@ -190,7 +190,7 @@ std::string Bundle::probe() {
   std::string died;
   Json all = Json::array();
   for (Backend* const backend : backends()) {
-    const std::string name(backend->name());
+    const std::string name(to_string(backend->api()));
     const auto ended = run_process({"/proc/self/exe", "probe", name}, {}, deadline_);
     if (!ended) throw Error(ended.failure());
     auto found = Json(printed_result(ended->output, "backend"));

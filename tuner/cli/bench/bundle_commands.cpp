@@ -17,7 +17,7 @@ namespace {
 int print_probe(const std::string& name) {
   set_log_sink([](LogLevel, std::string_view line) { print(stderr, "{}\n", line); });
   for (Backend* const backend : backends()) {
-    if (backend->name() != name) continue;
+    if (to_string(backend->api()) != name) continue;
     const auto probed = probe_json(name, backend->probe());
     nlohmann::ordered_json found{{"backend", name}};  // first, as it is looked for
     for (const auto& [key, value] : probed.items()) found[key] = value;

@@ -22,9 +22,9 @@ std::string matrix_text(const std::vector<MatrixOperation>& operations) {
   for (const auto& operation : operations) {
     const auto size = fmt::format("{}x{}x{}", operation.m, operation.n, operation.k);
     if (sizes.empty() || sizes.back().first != size) {
-      sizes.emplace_back(size, operation.input);
+      sizes.emplace_back(size, to_string(operation.input));
     } else {
-      sizes.back().second += " and " + operation.input;
+      sizes.back().second += fmt::format(" and {}", to_string(operation.input));
     }
   }
   std::string text;
@@ -100,7 +100,7 @@ int list_devices(bool as_json) {
   std::string text;
   std::vector<DeviceInfo> devices;
   for (Backend* backend : backends()) {
-    const Found found{std::string(backend->name()), backend->probe()};
+    const Found found{std::string(to_string(backend->api())), backend->probe()};
     all.push_back(probe_json(found.backend, found.probe));
     text += backend_rows(found);
     for (const auto& device : found.probe.devices) {

@@ -11,7 +11,7 @@ void add_model_command(CLI::App& app, Action& action) {
   command->add_option("model", options->path,
                       "A folder as Hugging Face keeps Llamas, or a checkpoint of llama2.c");
   add_architecture_options(*command, options->model);
-  command->add_option("--dtype", options->dtype, "f32, f16 or bf16 [the model's, or f16]");
+  command->add_option("--dtype", options->dtype, converted_types_text() + " [the model's, or f16]");
   add_tuning_options(*command, options->tuning, "10m");
   command->callback(
       [&action, options] { action = [options] { return ModelTuning(*options).run(); }; });

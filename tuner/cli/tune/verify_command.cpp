@@ -189,7 +189,8 @@ void write_sources(const Operation& operation, const DeviceInfo& device,
   for (const auto& [number, choice] : choices) {
     const auto plan = operation.plan(choice.problem, device, choice.config).value();
     for (std::size_t i = 0; i < plan.sources.size(); ++i) {
-      const auto file = folder / fmt::format("{}-{}.{}", number, i, plan.sources[i].language);
+      const auto file =
+          folder / fmt::format("{}-{}.{}", number, i, to_string(plan.sources[i].language));
       if (!(std::ofstream(file, std::ios::binary) << plan.sources[i].text).flush()) {
         throw CommandError(exit_failed,
                            fmt::format("--sources {}: can't be written", file.string()));

@@ -44,9 +44,11 @@ class SafetensorsWeights {
       throw Error(fmt::format("{}: has no tensor '{}'", folder_.string(), name));
     }
     const SafeTensor& tensor = found->second;
-    if (!tensor.dtype) {
-      throw Error(fmt::format("{}: tensor '{}' is of type {}; allowed: F32, F16, BF16",
-                              folder_.string(), name, tensor.type));
+    if (!tensor.dtype || !kernels_convert(*tensor.dtype)) {
+      std::vector<std::string_view> allowed;
+      for (const DType type : converted_types()) allowed.push_back(traits(type).safetensors);
+      throw Error(fmt::format("{}: tensor '{}' is of type {}; allowed: {}", folder_.string(), name,
+                              tensor.type, fmt::join(allowed, ", ")));
     }
     if (tensor.shape != shape) {
       throw Error(fmt::format("{}: tensor '{}' is [{}]; by its config it must be [{}]",

@@ -14,22 +14,22 @@ namespace {
 constexpr std::uint64_t longest_header = 100'000'000;
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
-/// Bytes of an element.
-std::optional<std::int64_t> size_of_type(const std::string& type) {
-  static const std::map<std::string, std::int64_t> sizes{
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
-      {"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},
-      {"I32", 4},  {"F32", 4}, {"U64", 8}, {"I64", 8},     {"F64", 8}};
-  const auto found = sizes.find(type);
-  if (found == sizes.end()) return std::nullopt;
-  return found->second;
+std::optional<DType> dtype_of(const std::string& type) {
+  for (const DTypeTraits& known : dtype_table) {
+    if (!type.empty() && type == known.safetensors) return known.type;
+  }
+  return std::nullopt;
 }
 
-std::optional<DType> dtype_of(const std::string& type) {
-  if (type == "F32") return DType::f32;
-  if (type == "F16") return DType::f16;
-  if (type == "BF16") return DType::bf16;
-  return std::nullopt;
+/// Bits of an element, also of types that no tensor of GRETA has.
+std::optional<std::int64_t> bits_of_type(const std::string& type) {
+  if (const auto known = dtype_of(type)) return bits_of(*known);
+  static const std::map<std::string, std::int64_t> others{
+      {"BOOL", 8}, {"U8", 8},   {"I8", 8},   {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"U16", 16},
+      {"I16", 16}, {"U32", 32}, {"U64", 64}, {"I64", 64},    {"F64", 64}};
+  const auto found = others.find(type);
+  if (found == others.end()) return std::nullopt;
+  return found->second;
 }
 
 /// A list of whole numbers of 0 and more.
@@ -52,8 +52,8 @@ SafeTensor tensor_of(const JsonFields& fields, std::span<const std::byte> data) 
   SafeTensor tensor;
   tensor.type = fields.text("dtype");
   tensor.dtype = dtype_of(tensor.type);
-  const auto size = size_of_type(tensor.type);
-  if (!size) fields.refuse(fmt::format("dtype '{}' isn't known", tensor.type.substr(0, 40)));
+  const auto bits = bits_of_type(tensor.type);
+  if (!bits) fields.refuse(fmt::format("dtype '{}' isn't known", tensor.type.substr(0, 40)));
   tensor.shape = numbers(fields, "shape");
   const std::vector<std::int64_t> offsets = numbers(fields, "data_offsets");
   if (offsets.size() != 2 || offsets[0] > offsets[1] ||
@@ -61,10 +61,11 @@ SafeTensor tensor_of(const JsonFields& fields, std::span<const std::byte> data) 
     fields.refuse(fmt::format("data_offsets aren't two offsets of the {} bytes that the file has",
                               data.size()));
   }
-  std::int64_t bytes = *size;
+  std::int64_t total = *bits;
   for (const std::int64_t extent : tensor.shape) {
-    if (__builtin_mul_overflow(bytes, extent, &bytes)) fields.refuse("its shape is too large");
+    if (__builtin_mul_overflow(total, extent, &total)) fields.refuse("its shape is too large");
   }
+  const std::int64_t bytes = total / 8 + (total % 8 != 0);
   if (bytes != offsets[1] - offsets[0]) {
     fields.refuse(fmt::format("its shape takes {} bytes, its data_offsets {}", bytes,
                               offsets[1] - offsets[0]));

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/model/dtype.hpp"
+#include "runtime/device/dtype.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 
 namespace greta::runtime {
@@ -18,7 +18,7 @@ namespace greta::runtime {
 /// One tensor of a safetensors file.
 struct SafeTensor {
   std::string type;            ///< as the file names it: "F16"
-  std::optional<DType> dtype;  ///< of F32, F16 and BF16
+  std::optional<DType> dtype;  ///< nothing for a type that is not in the table
   std::vector<std::int64_t> shape;
   std::span<const std::byte> data;
 };
