@@ -299,7 +299,7 @@ std::vector<TableRow> Bench::finished() const {
   for (const auto& entry : google_.entries) {
     // Left out by the filter.
     if (entry.blocks == 0 && entry.outcome.failure.empty()) continue;
-    const auto clocks = read_clocks(devices_[entry.device]->info().pci_address);
+    const auto clocks = read_clocks(devices_[entry.device]->info().card.pci_address);
     rows.push_back({entry.name, finished_row(entry.benchmark, entry.outcome, date_, clocks),
                     entry.outcome.failure});
   }

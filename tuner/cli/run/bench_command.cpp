@@ -131,7 +131,7 @@ CsvRow ModelBench::row(const Way& way, const std::string& op,
   row.samples = samples.size();
   row.greta_version = version();
   row.date = date_;
-  row.clocks = read_clocks(untuned_->device().info().pci_address);
+  row.clocks = read_clocks(untuned_->device().info().card.pci_address);
   row.blocks_us = {samples};
   return row;
 }
