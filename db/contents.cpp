@@ -6,6 +6,7 @@
 #include "db/merge.hpp"
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/connection.hpp"
+#include "db/sqlite/device_rows.hpp"
 #include "db/sqlite/migrations.hpp"
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/tuned_db_impl.hpp"
@@ -17,10 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 std::int64_t device_id(SQLite::Database& database, const std::string& fingerprint) {
-  SQLite::Statement find(database, "SELECT id FROM devices WHERE fingerprint = ?");
-  find.bind(1, fingerprint);
-  if (!find.executeStep()) throw Error("there is no device " + fingerprint);
-  return find.getColumn(0).getInt64();
+  const auto id = find_device(database, fingerprint);
+  if (!id) throw Error("there is no device " + fingerprint);
+  return *id;
 }
 
 /// Writes contents; `packed` selects the form of shipped databases.
@@ -42,8 +42,7 @@ void write_contents(SQLite::Database& database, const Contents& contents, bool p
 
 Contents read_contents(SQLite::Database& database) {
   Contents contents;
-  SQLite::Statement devices(database, select_devices);
-  while (devices.executeStep()) contents.devices.push_back(read_device(devices));
+  contents.devices = read_devices(database);
   SQLite::Statement results(database, select_all_winners());
   contents.results = WinnerReader(database).read_all(results);
   for (const auto& device : contents.devices) {
@@ -53,7 +52,6 @@ Contents read_contents(SQLite::Database& database) {
     while (ceilings.executeStep()) {
       contents.ceilings.push_back({fingerprint, read_ceiling(ceilings)});
     }
-    if (!database.tableExists("unsafe")) continue;  // shipped before this table existed
     for (auto& part : read_unsafe_parts(database, fingerprint)) {
       contents.unsafe.push_back({fingerprint, std::move(part)});
     }

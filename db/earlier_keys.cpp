@@ -45,11 +45,4 @@ std::string today_key(std::string_view earlier) {
   return key;
 }
 
-std::string earlier_key(std::string_view today) {
-  std::string key(today);
-  if (key.starts_with("attention ")) key += replace(key, mask, "") ? causal : not_causal;
-  if (key.starts_with("rope ")) replace(key, " place=in", " output=in_place");
-  return key;
-}
-
 }  // namespace greta::db

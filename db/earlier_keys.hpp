@@ -16,7 +16,5 @@ constexpr int last_schema_of_earlier_keys = 4;
 /// unchanged.
 std::string today_key(std::string_view earlier);
 std::string today_dims(std::string_view earlier);
-/// Converts a key to the form of that schema.
-std::string earlier_key(std::string_view today);
 
 }  // namespace greta::db

@@ -125,8 +125,8 @@ void for_each_field(Device& device, const Field& field) {
   field("driver", device.driver);
   field("compiler", device.compiler);
   field("kind", device.kind);
-  field("uuid", device.uuid);
-  field("pci_address", device.pci_address);
+  field("uuid", device.card.uuid);
+  field("pci_address", device.card.pci_address);
   field("max_workgroup_invocations", device.max_workgroup_invocations);
   field("max_workgroup_size", device.max_workgroup_size);
   field("max_grid", device.max_grid);
@@ -312,6 +312,7 @@ Json to_json(const Trial& trial) {
           {"measurement", to_json(trial.measurement)},
           {"problem", trial.problem_key},
           {"content_keys", trial.content_keys},
+          {"card", from_text(trial.card)},
           {"kernels", to_json(trial.kernels)},
           {"compile_s", json_number(trial.compile_s)},
           {"verify_s", json_number(trial.verify_s)},
@@ -329,6 +330,7 @@ Trial trial_from_json(const Json& json) {
   trial.measurement = measurement_from_json(reader.at("measurement"));
   trial.problem_key = reader.text("problem");
   trial.content_keys = reader.text("content_keys");
+  if (json.contains("card")) trial.card = reader.text("card");
   trial.kernels = kernels_from_json(reader.at("kernels"));
   trial.compile_s = reader.number("compile_s");
   trial.verify_s = reader.number("verify_s");
@@ -359,7 +361,8 @@ Json to_json(const Winner& winner) {
           {"verdict", to_json(winner.verdict)},
           {"kernels", to_json(winner.kernels)},
           {"cold", winner.cold},
-          {"ties", ties}};
+          {"ties", ties},
+          {"card", from_text(winner.card)}};
 }
 
 Json to_json(const DeviceInfo& device) {

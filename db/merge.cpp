@@ -39,6 +39,15 @@ std::string content(const StoredWinner& result) {
                   result.provenance.started_utc, regret});
 }
 
+/// Returns all of a device as text.
+std::string text_of(const StoredDevice& device) {
+  nlohmann::json cards = nlohmann::json::array();
+  for (const auto& [card, first_seen, last_seen] : device.cards) {
+    cards.push_back({card.uuid, card.pci_address, first_seen, last_seen});
+  }
+  return text_of({to_json(device.info), device.first_seen_utc, device.last_seen_utc, cards});
+}
+
 double median_of(const StoredWinner& result) {
   const double us = result.winner.measurement.median_us;
   return std::isnan(us) ? HUGE_VAL : us;
@@ -79,26 +88,46 @@ void join_results(const std::vector<StoredWinner>& mine, const std::vector<Store
   }
 }
 
-/// Merges the devices: each as last seen, with the earlier of both first-seen times.
+/// Adds a card, as last seen and with the earlier of both first-seen times.
+void join_card(std::vector<StoredCard>& cards, const StoredCard& card) {
+  const auto age = [](const StoredCard& one) {
+    return std::pair(one.last_seen_utc, one.card.pci_address);
+  };
+  const auto known = std::find_if(cards.begin(), cards.end(), [&](const StoredCard& one) {
+    return one.card.uuid == card.card.uuid;
+  });
+  if (known == cards.end()) return cards.push_back(card);
+  const auto first_seen = std::min(known->first_seen_utc, card.first_seen_utc);
+  if (age(*known) < age(card)) *known = card;
+  known->first_seen_utc = first_seen;
+}
+
+/// Merges a device of both databases: as last seen, with the earlier of both first-seen times, and
+/// with the cards of both.
+StoredDevice joined(const StoredDevice& a, const StoredDevice& b) {
+  const auto age = [](const StoredDevice& device) {
+    return std::pair(device.last_seen_utc, text_of(to_json(device.info)));
+  };
+  StoredDevice device = age(a) < age(b) ? b : a;
+  device.first_seen_utc = std::min(a.first_seen_utc, b.first_seen_utc);
+  device.cards = a.cards;
+  for (const auto& card : b.cards) join_card(device.cards, card);
+  return device;
+}
+
+/// Merges the devices. Those that need not change are not written.
 void join_devices(const std::vector<StoredDevice>& mine, const std::vector<StoredDevice>& theirs,
                   Merge& merge) {
   std::map<std::string, const StoredDevice*> known;
   for (const auto& device : mine) known.emplace(device.info.fingerprint(), &device);
-  const auto age = [](const StoredDevice& device) {
-    return std::pair(device.last_seen_utc, text_of(to_json(device.info)));
-  };
   for (const auto& device : theirs) {
     const auto found = known.find(device.info.fingerprint());
     if (found == known.end()) {
       merge.write.devices.push_back(device);
       continue;
     }
-    const StoredDevice& own = *found->second;
-    const bool newer = age(own) < age(device);
-    if (!newer && own.first_seen_utc <= device.first_seen_utc) continue;
-    StoredDevice joined = newer ? device : own;
-    joined.first_seen_utc = std::min(own.first_seen_utc, device.first_seen_utc);
-    merge.write.devices.push_back(std::move(joined));
+    auto both = joined(*found->second, device);
+    if (text_of(both) != text_of(*found->second)) merge.write.devices.push_back(std::move(both));
   }
 }
 
@@ -138,7 +167,9 @@ Merge merge(const Contents& mine, const Contents& theirs) {
   using DeviceCeiling = Contents::DeviceCeiling;
   join_latest(
       mine.ceilings, theirs.ceilings,
-      [](const DeviceCeiling& entry) { return std::pair(entry.device, entry.ceiling.kind); },
+      [](const DeviceCeiling& entry) {
+        return std::tuple(entry.device, entry.ceiling.kind, entry.ceiling.card);
+      },
       [](const DeviceCeiling& entry) {
         const Ceiling& ceiling = entry.ceiling;
         return std::tuple(ceiling.measured_utc, ceiling.driver, ordered(ceiling.value),
@@ -158,7 +189,7 @@ Merge merge(const Contents& mine, const Contents& theirs) {
   join_latest(
       mine.unsafe, theirs.unsafe,
       [](const DeviceUnsafe& entry) {
-        return std::tuple(entry.device, entry.part.driver, entry.part.check);
+        return std::tuple(entry.device, entry.part.driver, entry.part.check, entry.part.card);
       },
       [](const DeviceUnsafe& entry) {
         return std::tuple(entry.part.recorded_utc, entry.part.status, entry.part.message);

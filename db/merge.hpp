@@ -41,8 +41,9 @@ bool is_certified(const Winner& winner);
 bool is_better(const StoredWinner& a, const StoredWinner& b);
 
 /// Merges two databases. Of results with the same problem, cold/warm, device, driver, compiler and
-/// template key, the better one is kept. Others are kept side by side. Devices are as last seen.
-/// Ceilings, peers and failed health checks are the latest. A check that passes leaves no record,
+/// template key, the better one is kept. Others are kept side by side. Devices are as last
+/// seen, with the cards of both. Of each card's ceilings and failed health checks the latest are
+/// kept, and the latest peers. A check that passes leaves no record,
 /// so a failure in either database remains until the check runs again. The merge is idempotent,
 /// commutative and associative (docs/decisions/0012-a-winner-for-each-set-of-circumstances.md).
 Merge merge(const Contents& mine, const Contents& theirs);

@@ -7,13 +7,14 @@
 
 namespace greta::db {
 
-/// A health check that a device failed with a driver.
+/// A health check that a card failed with a driver.
 struct UnsafePart {
   std::string check;    ///< "fill", "ultrasafe", "default", "f16" or "matrix"
   std::string status;   ///< kind of failure: "correctness", "timeout", "crash", …
   std::string message;  ///< one line
   std::string driver;
   std::string recorded_utc;
+  std::string card{};  ///< UUID
 };
 
 /// The parts of a device that must not be used because they failed their health checks.

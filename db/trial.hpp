@@ -36,6 +36,7 @@ struct Trial {
   double verify_s = 0;
   double measure_s = 0;
   std::string recorded_utc;  ///< when it was stored; empty before
+  std::string card;          ///< UUID of the card that it ran on; empty: unknown
 
   bool ok() const { return !failure.has_value(); }
 };

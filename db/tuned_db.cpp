@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "db/cards.hpp"
+#include "db/hardware.hpp"
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/columns.hpp"
+#include "db/sqlite/device_rows.hpp"
 #include "db/sqlite/guard.hpp"
 #include "db/sqlite/pruning.hpp"
 #include "db/sqlite/rows.hpp"
@@ -32,6 +33,23 @@ std::vector<Comparison> read_comparisons(SQLite::Database& database,
   }
   return comparisons;
 }
+
+/// Configurations of a device and problem, best first. A configuration's place is its rank among
+/// those that were timed on the same problem: the session's own (stand_in is NULL) or a stand-in.
+constexpr const char* select_fastest_configs = R"(
+    SELECT config FROM (
+      SELECT config, stand_in IS NULL AS full_size,
+        rank() OVER (PARTITION BY stand_in ORDER BY us) AS place
+      FROM (
+        SELECT t.config, t.stand_in, min(t.median_us) AS us
+        FROM trials t JOIN sessions s ON s.id = t.session
+          JOIN devices d ON d.id = s.device JOIN problems p ON p.id = s.problem
+        WHERE d.fingerprint = :fingerprint AND p.key = :key AND s.cold = :cold
+          AND t.status = 'ok' AND t.raced = 0 AND t.median_us > 0
+        GROUP BY t.config, t.stand_in))
+    GROUP BY config
+    ORDER BY max(full_size) DESC, min(CASE WHEN full_size THEN place END), min(place), config
+    LIMIT :most)";
 
 /// Returns all damaged rows, and results that can't be read.
 std::vector<DamagedRow> find_damage(SQLite::Database& database) {
@@ -93,19 +111,9 @@ std::vector<Config> TunedDb::fastest_configs(const std::string& device_fingerpri
                                              int most) const {
   std::vector<Config> configs;
   impl_->connection.read([&](SQLite::Database& database) {
-    SQLite::Statement select(database,
-                             "SELECT trials.config FROM trials"
-                             " JOIN sessions ON sessions.id = trials.session"
-                             " JOIN devices ON devices.id = sessions.device"
-                             " JOIN problems ON problems.id = sessions.problem"
-                             " WHERE devices.fingerprint = :fingerprint AND problems.key = :key"
-                             " AND sessions.cold = :cold AND trials.status = 'ok'"
-                             " AND trials.raced = 0 AND trials.median_us > 0"
-                             " GROUP BY trials.config"
-                             " ORDER BY max(trials.stand_in IS NULL) DESC, min(trials.median_us)"
-                             " LIMIT :most");
+    SQLite::Statement select(database, select_fastest_configs);
     select.bind(":fingerprint", device_fingerprint);
-    select.bind(":key", stored_key(database, problem_key));
+    select.bind(":key", problem_key);
     select.bind(":cold", cold);
     select.bind(":most", most);
     while (select.executeStep()) configs.push_back(config_from_text(select.getColumn(0).getText()));
@@ -140,32 +148,36 @@ void TunedDb::set_comparison(const Comparison& comparison) {
       [&](SQLite::Database& database) { put_comparison(database, comparison); });
 }
 
-CardWinners TunedDb::find_winners_of_card(const DeviceInfo& device, const std::string& problem_key,
-                                          bool cold) const {
-  CardWinners found;
+HardwareWinners TunedDb::find_winners_of_hardware(const DeviceInfo& device,
+                                                  const std::string& problem_key, bool cold) const {
+  HardwareWinners found;
   impl_->connection.read([&](SQLite::Database& database) {
     SQLite::Statement select(database, select_problem_winners());
-    select.bind(":key", stored_key(database, problem_key));
+    select.bind(":key", problem_key);
     select.bind(":cold", cold);
     auto winners = latest(WinnerReader(database).read_all(select));
-    std::erase_if(winners,
-                  [&](const StoredWinner& winner) { return !of_one_card(winner.device, device); });
+    auto devices = read_devices(database);
+    devices.push_back({device, {}, {}, {{device.card, {}, {}}}});
+    const HardwareGroups hardware(devices);
+    std::erase_if(
+        winners, [&](const StoredWinner& winner) { return !hardware.same(winner.device, device); });
     const auto comparisons = read_comparisons(database, winners);
     found = rank_winners(std::move(winners), comparisons);
   });
   return found;
 }
 
-std::vector<CardWinners> TunedDb::winners_by_card() const {
+std::vector<HardwareWinners> TunedDb::winners_by_hardware() const {
   std::vector<std::vector<StoredWinner>> groups;
-  std::vector<CardWinners> all;
+  std::vector<HardwareWinners> all;
   impl_->connection.read([&](SQLite::Database& database) {
+    const HardwareGroups hardware(read_devices(database));
     SQLite::Statement select(database, select_all_winners());
     for (auto& winner : latest(WinnerReader(database).read_all(select))) {
       const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& members) {
         const StoredWinner& one = members.front();
         return one.problem == winner.problem && one.winner.cold == winner.winner.cold &&
-               of_one_card(one.device, winner.device);
+               hardware.same(one.device, winner.device);
       });
       if (group != groups.end()) {
         group->push_back(std::move(winner));
@@ -184,7 +196,10 @@ std::vector<CardWinners> TunedDb::winners_by_card() const {
 void TunedDb::set_ceilings(const DeviceInfo& device, const std::vector<Ceiling>& ceilings) {
   impl_->connection.write([&](SQLite::Database& database) {
     const auto id = put_device(database, device);
-    for (const auto& ceiling : ceilings) put_ceiling(database, id, ceiling);
+    for (Ceiling ceiling : ceilings) {
+      ceiling.card = device.card.uuid;
+      put_ceiling(database, id, ceiling);
+    }
   });
 }
 
@@ -192,6 +207,7 @@ void TunedDb::set_unsafe(const DeviceInfo& device, const UnsafePart& part) {
   impl_->connection.write([&](SQLite::Database& database) {
     UnsafePart stored = part;
     stored.driver = device.driver;
+    stored.card = device.card.uuid;
     put_unsafe(database, put_device(database, device), stored);
   });
 }
@@ -199,10 +215,11 @@ void TunedDb::set_unsafe(const DeviceInfo& device, const UnsafePart& part) {
 void TunedDb::clear_unsafe(const DeviceInfo& device, const std::string& check) {
   impl_->connection.write([&](SQLite::Database& database) {
     SQLite::Statement remove(database, R"(
-      DELETE FROM main.unsafe WHERE driver = :driver AND health_check = :check
+      DELETE FROM main.unsafe WHERE driver = :driver AND health_check = :check AND card = :card
         AND device IN (SELECT id FROM devices WHERE fingerprint = :fingerprint))");
     remove.bind(":driver", device.driver);
     remove.bind(":check", check);
+    remove.bind(":card", device.card.uuid);
     remove.bind(":fingerprint", device.fingerprint());
     remove.exec();
   });
@@ -220,7 +237,10 @@ std::vector<Ceiling> TunedDb::ceilings(const std::string& device_fingerprint) co
   impl_->connection.read([&](SQLite::Database& database) {
     SQLite::Statement select(database, select_ceilings);
     select.bind(":fingerprint", device_fingerprint);
-    while (select.executeStep()) all.push_back(read_ceiling(select));
+    while (select.executeStep()) {
+      auto ceiling = read_ceiling(select);  // the latest of a kind comes first
+      if (all.empty() || all.back().kind != ceiling.kind) all.push_back(std::move(ceiling));
+    }
   });
   return all;
 }
@@ -261,10 +281,7 @@ std::vector<StoredSession> TunedDb::sessions() const {
 
 std::vector<StoredDevice> TunedDb::devices() const {
   std::vector<StoredDevice> all;
-  impl_->connection.read([&](SQLite::Database& database) {
-    SQLite::Statement select(database, select_devices);
-    while (select.executeStep()) all.push_back(read_device(select));
-  });
+  impl_->connection.read([&](SQLite::Database& database) { all = read_devices(database); });
   return all;
 }
 
@@ -275,11 +292,11 @@ TunedDb::Counts TunedDb::counts() const {
       SELECT (SELECT count(*) FROM devices),
         (SELECT count(*) FROM (SELECT key FROM problems UNION SELECT problem FROM winners)),
         (SELECT count(*) FROM sessions), (SELECT count(*) FROM trials),
-        (SELECT count(*) FROM winners))");
+        (SELECT count(*) FROM winners), (SELECT count(*) FROM cards))");
     select.executeStep();
     counts = {select.getColumn(0).getInt64(), select.getColumn(1).getInt64(),
               select.getColumn(2).getInt64(), select.getColumn(3).getInt64(),
-              select.getColumn(4).getInt64()};
+              select.getColumn(4).getInt64(), select.getColumn(5).getInt64()};
   });
   return counts;
 }

@@ -62,6 +62,7 @@ struct Winner {
   std::vector<KernelFigures> kernels;  ///< statistics of its kernels
   bool cold = true;
   std::vector<Tie> ties;
+  std::string card;  ///< UUID of the card that certified it; empty: unknown
 };
 
 /// The cost of using the winner of the nearest other shape for a problem.
@@ -80,7 +81,7 @@ struct Regret {
 /// A stored winner with its circumstances.
 struct StoredWinner {
   Problem problem;
-  DeviceInfo device;         ///< as last seen
+  DeviceInfo device;         ///< model, as last seen on any of its cards
   std::string device_id;     ///< id at that time, e.g. "vulkan:0"
   std::int64_t session = 0;  ///< 0: it comes from another database
   Provenance provenance;
@@ -88,11 +89,19 @@ struct StoredWinner {
   std::optional<Regret> regret;  ///< nothing if it was not determined
 };
 
-/// A device as it was last seen.
-struct StoredDevice {
-  DeviceInfo info;
+/// A card of a device model, as it was last seen.
+struct StoredCard {
+  Card card;
   std::string first_seen_utc;
   std::string last_seen_utc;
+};
+
+/// A device model as it was last seen.
+struct StoredDevice {
+  DeviceInfo info;  ///< with the card that was seen last
+  std::string first_seen_utc;
+  std::string last_seen_utc;
+  std::vector<StoredCard> cards{};  ///< by UUID; a card without one is not stored
 };
 
 /// One run of the tuner.
@@ -109,8 +118,8 @@ struct StoredSession {
   std::int64_t trials = 0;
 };
 
-/// The results of a problem on one card: its winner through each API that was tuned.
-struct CardWinners {
+/// The results of a problem on one hardware model: its winner through each API that was tuned.
+struct HardwareWinners {
   std::vector<StoredWinner> winners;    ///< fastest first
   std::vector<Comparison> comparisons;  ///< the first compared with each other one, in their order
 
@@ -118,13 +127,14 @@ struct CardWinners {
   bool sure() const;
 };
 
-/// A measured ceiling of a device: "copy_gbps" (read plus written bytes), "fma_f32_gflops".
+/// A measured ceiling of a card: "copy_gbps" (read plus written bytes), "fma_f32_gflops".
 struct Ceiling {
   std::string kind;
   double value = 0;
   double spread_percent = 0;
   std::string driver;
   std::string measured_utc;
+  std::string card{};  ///< UUID; empty: unknown
 };
 
 /// The time that another library needs for a problem.
@@ -212,26 +222,30 @@ class TunedDb {
   /// Stores the comparison of two sessions' winners. The sessions must have the same problem, and
   /// both must be cold or both warm. Replaces an earlier comparison of the same two.
   void set_comparison(const Comparison& comparison);
-  /// Returns the winners of a problem on the card of `device`, for all APIs. They are compared in
-  /// alternating turns where that was measured, otherwise by their certified intervals.
-  CardWinners find_winners_of_card(const DeviceInfo& device, const std::string& problem_key,
-                                   bool cold) const;
-  /// Returns all winners, grouped by problem, cold/warm, and card.
-  std::vector<CardWinners> winners_by_card() const;
+  /// Returns the winners of a problem on the hardware of `device`, for all APIs. They are compared
+  /// in alternating turns where that was measured, otherwise by their certified intervals.
+  HardwareWinners find_winners_of_hardware(const DeviceInfo& device, const std::string& problem_key,
+                                           bool cold) const;
+  /// Returns all winners, grouped by problem, cold/warm, and hardware.
+  std::vector<HardwareWinners> winners_by_hardware() const;
 
+  /// Stores ceilings that were measured on the card of `device`. Replaces its earlier ones.
   void set_ceilings(const DeviceInfo& device, const std::vector<Ceiling>& ceilings);
+  /// Returns the latest ceiling of each kind, of all cards of the device model.
   std::vector<Ceiling> ceilings(const std::string& device_fingerprint) const;
 
-  /// Stores a health check that a device fails with its current driver. Replaces the earlier record
-  /// of the same check.
+  /// Stores a health check that the card of `device` fails with its current driver. Replaces the
+  /// earlier record of the same check. Other cards of the model are not affected.
   void set_unsafe(const DeviceInfo& device, const UnsafePart& part);
-  /// Records that the device passes this check with its current driver.
+  /// Records that the card of `device` passes this check with its current driver.
   void clear_unsafe(const DeviceInfo& device, const std::string& check);
-  /// Returns the checks that this device fails with its current driver.
+  /// Returns the checks that the card of `device` fails with its current driver.
   std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
 
   /// Returns the fastest configurations of all sessions for a device, problem and cold/warm, best
   /// first. Configurations that ran at full size come before those that only ran on a stand-in.
+  /// Only times of the same problem are compared; configurations of different stand-ins are ordered
+  /// by their ranks.
   std::vector<Config> fastest_configs(const std::string& device_fingerprint,
                                       const std::string& problem_key, bool cold, int most) const;
 
@@ -267,7 +281,7 @@ class TunedDb {
   std::vector<StoredDevice> devices() const;
 
   struct Counts {
-    std::int64_t devices = 0, problems = 0, sessions = 0, trials = 0, winners = 0;
+    std::int64_t devices = 0, problems = 0, sessions = 0, trials = 0, winners = 0, cards = 0;
   };
   Counts counts() const;
   /// Returns the rows that are ignored because they are damaged or refer to a damaged row.

@@ -2,7 +2,6 @@
 
 #include <unordered_map>
 
-#include "db/earlier_keys.hpp"
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/connection.hpp"
@@ -24,7 +23,7 @@ std::shared_ptr<const DeviceInfo> read_info(SQLite::Statement& row) {
   }
 }
 
-Devices read_devices(SQLite::Database& database) {
+Devices read_devices_of_circumstances(SQLite::Database& database) {
   std::unordered_map<std::int64_t, std::shared_ptr<const DeviceInfo>> by_id;
   Devices devices;
   SQLite::Statement select(database, R"(
@@ -55,11 +54,10 @@ bool WinnerSource::shipped() const {
 
 void WinnerSource::for_each(bool cold, const std::function<void(const WinnerPlace&)>& visit) const {
   connection_->read([&](SQLite::Database& database) {
-    const Devices devices = read_devices(database);
+    const Devices devices = read_devices_of_circumstances(database);
     SQLite::Statement select(database,
                              "SELECT circumstances, problem FROM main.winners WHERE cold = ?");
     select.bind(1, cold);
-    const bool earlier = has_earlier_keys(database);
     std::optional<std::int64_t> last;
     const DeviceInfo* device = nullptr;
     while (select.executeStep()) {
@@ -71,11 +69,7 @@ void WinnerSource::for_each(bool cold, const std::function<void(const WinnerPlac
       }
       const auto problem = select.getColumn(1);
       const std::string_view key(problem.getText(), static_cast<std::size_t>(problem.getBytes()));
-      if (earlier) {
-        visit({today_key(key), device});
-      } else {
-        visit({key, device});
-      }
+      visit({key, device});
     }
   });
 }
@@ -104,7 +98,7 @@ std::vector<RecordedCost> WinnerSource::recorded_costs(const std::string& device
     select.bind(":op", op);
     while (select.executeStep()) {
       RecordedCost cost;
-      cost.problem = today_key(text(select, "problem"));
+      cost.problem = text(select, "problem");
       if (!select.getColumn("regret").isNull()) cost.neighbour = real(select, "regret");
       cost.fallback = boolean(select, "is_default") ? 1 : real(select, "speedup");
       costs.push_back(std::move(cost));
@@ -115,7 +109,6 @@ std::vector<RecordedCost> WinnerSource::recorded_costs(const std::string& device
 
 std::vector<UnsafePart> WinnerSource::unsafe(const DeviceInfo& device) const {
   std::vector<UnsafePart> parts;
-  if (shipped()) return parts;  // older ones lack the table
   connection_->read(
       [&](SQLite::Database& database) { parts = read_unsafe_parts(database, device); });
   return parts;

@@ -51,7 +51,7 @@ class WinnerSource {
   /// a device.
   std::vector<RecordedCost> recorded_costs(const std::string& device_fingerprint,
                                            const std::string& op, bool cold) const;
-  /// Does the same as TunedDb::unsafe(). A shipped database has no failed checks.
+  /// Does the same as TunedDb::unsafe().
   std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
 
  private:

@@ -63,8 +63,8 @@ std::vector<std::string> sealed_tables(SQLite::Database& database) {
   return read_texts(database, R"(
     SELECT m.name FROM main.sqlite_schema m JOIN pragma_table_info(m.name, 'main') c
     WHERE m.type = 'table' AND c.name = 'checksum' AND m.name IN (
-      'ceilings', 'circumstances', 'comparisons', 'config_forms', 'devices', 'peers', 'problems',
-      'sessions', 'trials', 'unsafe', 'winners') ORDER BY m.name)");
+      'cards', 'ceilings', 'circumstances', 'comparisons', 'config_forms', 'devices', 'peers',
+      'problems', 'sessions', 'trials', 'unsafe', 'winners') ORDER BY m.name)");
 }
 
 std::vector<std::string> key_columns(SQLite::Database& database, const std::string& table) {
@@ -90,6 +90,18 @@ std::string checksum_of(SQLite::Database& database, const std::string& table,
 std::string is_sound(SQLite::Database& database, const std::string& table, const std::string& row) {
   const auto stored = [&](const std::string& name) { return row + identifier(name); };
   return fmt::format("({} IS {})", stored("checksum"), checksum_of(database, table, stored));
+}
+
+void rewrite_sound(SQLite::Database& database, const std::string& table, const std::string& where,
+                   const std::map<std::string, std::string>& changes) {
+  const auto value = [&](const std::string& name) {
+    const auto change = changes.find(name);
+    return change != changes.end() ? change->second : identifier(name);
+  };
+  std::string set = "checksum = " + checksum_of(database, table, value);
+  for (const auto& [name, sql] : changes) set += fmt::format(", {} = {}", identifier(name), sql);
+  database.exec(fmt::format("UPDATE main.{} SET {} WHERE ({}) AND {}", identifier(table), set,
+                            where, is_sound(database, table)));
 }
 
 void seal_for_the_first_time(SQLite::Database& database) {
@@ -122,8 +134,8 @@ TableSum sum_of(SQLite::Database& database, const std::string& table) {
 }  // namespace
 
 void write_manifest(SQLite::Database& database) {
-  SQLite::Statement insert(database,
-                           "INSERT INTO manifest (name, row_count, sum) VALUES (?, ?, ?)");
+  SQLite::Statement insert(
+      database, "INSERT OR IGNORE INTO manifest (name, row_count, sum) VALUES (?, ?, ?)");
   for (const auto& table : sealed_tables(database)) {
     const TableSum found = sum_of(database, table);
     insert.bind(1, table);
@@ -131,6 +143,19 @@ void write_manifest(SQLite::Database& database) {
     insert.bind(3, found.sum);
     insert.exec();
     insert.reset();
+  }
+}
+
+void remove_correct_lines_of_manifest(SQLite::Database& database) {
+  SQLite::Statement remove(
+      database, "DELETE FROM main.manifest WHERE name = ? AND row_count = ? AND sum = ?");
+  for (const auto& table : sealed_tables(database)) {
+    const TableSum found = sum_of(database, table);
+    remove.bind(1, table);
+    remove.bind(2, found.rows);
+    remove.bind(3, found.sum);
+    remove.exec();
+    remove.reset();
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,12 +35,21 @@ std::string checksum_of(SQLite::Database& database, const std::string& table,
 std::string is_sound(SQLite::Database& database, const std::string& table,
                      const std::string& row = "");
 
+/// Updates the sound rows for which `where` holds, and their checksums. `changes` maps columns to
+/// SQL for their new values. It is for migrations, which run without the triggers of guard.hpp.
+void rewrite_sound(SQLite::Database& database, const std::string& table, const std::string& where,
+                   const std::map<std::string, std::string>& changes);
+
 /// Sets every row's first checksum. It is only for the migration that adds checksums: every row
 /// counts as sound at that time.
 void seal_for_the_first_time(SQLite::Database& database);
 
-/// Stores the tables' row counts and sums of checksums, once a shipped database is complete.
+/// Stores row counts and sums of checksums of the tables that the manifest does not list, once a
+/// shipped database is complete.
 void write_manifest(SQLite::Database& database);
+/// Removes the manifest's lines that are correct. Before a migration, so that write_manifest() can
+/// write them again after it; lines that are wrong stay wrong.
+void remove_correct_lines_of_manifest(SQLite::Database& database);
 /// Returns one line for each table that does not match the manifest; none if there is no manifest.
 std::vector<std::string> check_manifest(SQLite::Database& database);
 

@@ -4,7 +4,6 @@
 
 #include <limits>
 
-#include "db/earlier_keys.hpp"
 #include "db/values.hpp"
 
 namespace greta::db {
@@ -74,14 +73,6 @@ void refuse_session(std::int64_t session) {
 void execute_for_session(SQLite::Statement& statement, std::int64_t session) {
   statement.bind(":session", session);
   if (statement.exec() == 0) refuse_session(session);
-}
-
-bool has_earlier_keys(SQLite::Database& database) {
-  return database.execAndGet("PRAGMA user_version").getInt() <= last_schema_of_earlier_keys;
-}
-
-std::string stored_key(SQLite::Database& database, const std::string& key) {
-  return has_earlier_keys(database) ? earlier_key(key) : key;
 }
 
 }  // namespace greta::db

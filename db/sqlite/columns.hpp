@@ -21,12 +21,6 @@ bool boolean(SQLite::Statement& row, const char* name);
 /// Throws Error for text that is not JSON.
 nlohmann::json json(SQLite::Statement& row, const char* name);
 
-/// Whether a database's keys have the form of db/earlier_keys.hpp. This is true only for a shipped
-/// one, which is never rewritten.
-bool has_earlier_keys(SQLite::Database& database);
-/// Returns a problem's key in the form that this database uses.
-std::string stored_key(SQLite::Database& database, const std::string& key);
-
 /// Binds passed, error, bound, method and detail.
 void bind_verdict(SQLite::Statement& insert, const Verdict& verdict);
 Verdict read_verdict(SQLite::Statement& row);

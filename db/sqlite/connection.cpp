@@ -1,5 +1,6 @@
 #include "db/sqlite/connection.hpp"
 
+#include <SQLiteCpp/Backup.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -25,8 +26,7 @@ namespace fs = std::filesystem;
 constexpr int application_id = 0x47524554;
 /// "GRES", the application id of a shipped database.
 constexpr int shipped_application_id = 0x47524553;
-/// Shipped databases are not migrated, so they are read as they are. This works from this schema
-/// on: later steps have only added tables that shipped databases do not use.
+/// The first schema that was shipped.
 constexpr int oldest_shipped_schema = 2;
 /// Rows of older schemas are trusted when this step adds their checksums. After it, a row without a
 /// checksum is damaged.
@@ -170,6 +170,7 @@ void Connection::open_for_reading() {
                     "to schema {}",
                     schema, newest_schema()));
   }
+  if (schema < newest_schema()) migrate_copy();
   guard_tables(*database_, false);
   database_->exec("PRAGMA query_only = ON");
 }
@@ -257,6 +258,18 @@ void Connection::migrate() {
       }
     });
   }
+}
+
+/// Continues with a copy in memory that has the newest schema. A shipped file is never written, and
+/// it is small.
+void Connection::migrate_copy() {
+  const auto file = std::move(database_);
+  open_handle(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  SQLite::Backup(*database_, *file).executeStep();
+  remove_correct_lines_of_manifest(*database_);
+  migrate();
+  write_manifest(*database_);
+  database_->exec(fmt::format("DROP INDEX IF EXISTS {}", unshipped_index));
 }
 
 /// Selects a write-ahead log where the file system can share memory. Elsewhere it selects SQLite's

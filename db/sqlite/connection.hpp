@@ -58,6 +58,7 @@ class Connection {
   void peek() const;
   bool check_identity(const SQLite::Database& database) const;
   void migrate();
+  void migrate_copy();
   void transact(const Work& work);
   void choose_journal();
   void check_in_place() const;

@@ -52,7 +52,7 @@ std::string subject(const std::string& table, const std::string& row) {
   if (table == "devices") return fmt::format("NULL, {}name", row);
   if (table == "problems") return fmt::format("{}key, NULL", row);
   if (table == "peers") return fmt::format("{}problem, NULL", row);
-  if (table == "circumstances" || table == "ceilings" || table == "unsafe") {
+  if (table == "cards" || table == "circumstances" || table == "ceilings" || table == "unsafe") {
     return "NULL, " + device_of("device");
   }
   if (table == "sessions") {
@@ -330,9 +330,10 @@ std::map<std::string, std::int64_t> read_keys(SQLite::Database& database, const 
 }
 
 /// Whether a sound row with the key of a written one means that nothing was lost. Other processes
-/// refresh devices and replace results. A row that was replaced before must not come back.
+/// refresh devices and cards, and replace results. A row that was replaced before must not come
+/// back.
 bool stands_for(const std::string& table, const WrittenRow& written, std::int64_t checksum) {
-  if (checksum == written.checksum || table == "devices") return true;
+  if (checksum == written.checksum || table == "devices" || table == "cards") return true;
   const bool shared = table == "winners" || table == "ceilings" || table == "unsafe" ||
                       table == "comparisons" || table == "peers";
   return shared && written.replaced.count(checksum) == 0;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "db/earlier_keys.hpp"
+#include "db/sqlite/card_migration.hpp"
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/quoting.hpp"
 
@@ -33,20 +34,6 @@ void today_function(sqlite3_context* context, int, sqlite3_value** arguments) {
   sqlite3_result_text(context, result.c_str(), -1, SQLITE_TRANSIENT);
 }
 
-/// Updates sound rows of a table and their checksums. `changes` maps columns to SQL for their new
-/// values.
-void rewrite(SQLite::Database& database, const std::string& table, const std::string& where,
-             const std::map<std::string, std::string>& changes) {
-  const auto value = [&](const std::string& name) {
-    const auto change = changes.find(name);
-    return change != changes.end() ? change->second : identifier(name);
-  };
-  std::string set = "checksum = " + checksum_of(database, table, value);
-  for (const auto& [name, sql] : changes) set += fmt::format(", {} = {}", identifier(name), sql);
-  database.exec(fmt::format("UPDATE main.{} SET {} WHERE ({}) AND {}", identifier(table), set,
-                            where, is_sound(database, table)));
-}
-
 /// Migrates to schema 5 as described in 0005_masks.sql.
 void rename_masks(SQLite::Database& database) {
   database.createFunction("greta_today", 1, true, nullptr, today_function<today_key>, nullptr,
@@ -56,21 +43,21 @@ void rename_masks(SQLite::Database& database) {
   const auto renamed = [](const char* column) {
     return fmt::format("{0} LIKE 'attention %' OR {0} LIKE 'rope %'", column);
   };
-  rewrite(database, "problems", renamed("key"),
-          {{"key", "greta_today(key)"}, {"dims", "greta_today_dims(dims)"}});
-  rewrite(database, "trials", renamed("stand_in"), {{"stand_in", "greta_today(stand_in)"}});
-  rewrite(database, "peers", renamed("problem"), {{"problem", "greta_today(problem)"}});
+  rewrite_sound(database, "problems", renamed("key"),
+                {{"key", "greta_today(key)"}, {"dims", "greta_today_dims(dims)"}});
+  rewrite_sound(database, "trials", renamed("stand_in"), {{"stand_in", "greta_today(stand_in)"}});
+  rewrite_sound(database, "peers", renamed("problem"), {{"problem", "greta_today(problem)"}});
   // The cost of a neighbour with another mask no longer counts as regret.
   const std::string same = "substr(neighbour, -1) IS substr(problem, -1)";
   const auto kept = [&](const char* column, const char* sql) {
     return fmt::format("CASE WHEN problem LIKE 'attention %' AND NOT {} THEN NULL ELSE {} END",
                        same, fmt::format(fmt::runtime(sql), column));
   };
-  rewrite(database, "winners", renamed("problem"),
-          {{"problem", "greta_today(problem)"},
-           {"neighbour", kept("neighbour", "greta_today_dims({})")},
-           {"regret", kept("regret", "{}")},
-           {"regret_source", kept("regret_source", "{}")}});
+  rewrite_sound(database, "winners", renamed("problem"),
+                {{"problem", "greta_today(problem)"},
+                 {"neighbour", kept("neighbour", "greta_today_dims({})")},
+                 {"regret", kept("regret", "{}")},
+                 {"regret_source", kept("regret_source", "{}")}});
 }
 
 }  // namespace
@@ -82,6 +69,7 @@ const std::vector<Migration>& migrations() {
       steps.push_back({static_cast<int>(steps.size()) + 1, file.text});
     }
     steps.at(last_schema_of_earlier_keys).then = rename_masks;
+    steps.at(last_schema_of_single_cards).then = merge_cards;
     return steps;
   }();
   return list;
@@ -89,9 +77,12 @@ const std::vector<Migration>& migrations() {
 
 std::vector<std::string> check_schema(SQLite::Database& database, bool shipped) {
   SQLite::Database fresh(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  add_checksum_function(fresh);
   const int schema = database.execAndGet("PRAGMA user_version").getInt();
   for (const auto& step : migrations()) {
-    if (step.version <= schema) fresh.exec(std::string(step.sql));
+    if (step.version > schema) break;
+    fresh.exec(std::string(step.sql));
+    if (step.then != nullptr) step.then(fresh);
   }
   if (shipped) fresh.exec(fmt::format("DROP INDEX IF EXISTS {}", unshipped_index));
   const auto expected = schema_of(fresh);

@@ -53,8 +53,9 @@ struct Reference {
   const char* condition;  ///< true for a row without a sound target
 };
 /// The order matters: rows that are removed for one reference leave other rows without a target.
-constexpr std::array<Reference, 7> references{
-    {{"circumstances", "device NOT IN (SELECT id FROM devices)"},
+constexpr std::array<Reference, 8> references{
+    {{"cards", "device NOT IN (SELECT id FROM devices)"},
+     {"circumstances", "device NOT IN (SELECT id FROM devices)"},
      {"ceilings", "device NOT IN (SELECT id FROM devices)"},
      {"unsafe", "device NOT IN (SELECT id FROM devices)"},
      {"sessions",
@@ -90,6 +91,24 @@ void remove_damaged(SQLite::Database& database, Pruned& pruned) {
   }
 }
 
+/// Removes devices that nothing refers to but their cards. Damaged rows of cards keep their device.
+void remove_unused_devices(SQLite::Database& database, Pruned& pruned) {
+  constexpr std::string_view unused = R"( IN (SELECT id FROM devices)
+      AND {0} NOT IN (SELECT device FROM main.sessions)
+      AND {0} NOT IN (SELECT device FROM main.circumstances)
+      AND {0} NOT IN (SELECT device FROM main.ceilings)
+      AND {0} NOT IN (SELECT device FROM main.unsafe))";
+  const auto where = [&](const char* column) {
+    return column + fmt::format(fmt::runtime(unused), column);
+  };
+  database.exec(fmt::format("DELETE FROM main.cards WHERE {} AND {}", where("device"),
+                            is_sound(database, "cards")));
+  pruned.devices =
+      database.exec(fmt::format("DELETE FROM main.devices WHERE {} AND id NOT IN "
+                                "(SELECT device FROM main.cards)",
+                                where("id")));
+}
+
 }  // namespace
 
 // Keeps sessions without an outcome, which may be running. It also keeps damaged rows, unless their
@@ -116,12 +135,7 @@ Pruned remove_rows(SQLite::Database& database, const PruneRequest& request) {
   database.exec(R"(
     DELETE FROM main.problems WHERE id IN (SELECT id FROM problems)
       AND id NOT IN (SELECT problem FROM main.sessions))");
-  pruned.devices = database.exec(R"(
-    DELETE FROM main.devices WHERE id IN (SELECT id FROM devices)
-      AND id NOT IN (SELECT device FROM main.sessions)
-      AND id NOT IN (SELECT device FROM main.circumstances)
-      AND id NOT IN (SELECT device FROM main.ceilings)
-      AND id NOT IN (SELECT device FROM main.unsafe))");
+  remove_unused_devices(database, pruned);
   return pruned;
 }
 

@@ -2,87 +2,35 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "db/earlier_keys.hpp"
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
+#include "db/sqlite/device_rows.hpp"
 #include "db/sqlite/guard.hpp"
 #include "db/values.hpp"
 #include "runtime/device/utc.hpp"
 
 namespace greta::db {
-namespace {
-
-/// Returns the id of the sound row that `select` finds by one text, if there is one.
-std::optional<std::int64_t> find_id(SQLite::Database& database, const std::string& select,
-                                    const std::string& value) {
-  SQLite::Statement statement(database, select);
-  statement.bind(1, value);
-  if (!statement.executeStep()) return std::nullopt;
-  return statement.getColumn(0).getInt64();
-}
-
-void bind_device(SQLite::Statement& row, const StoredDevice& device) {
-  row.bind(":fingerprint", device.info.fingerprint());
-  row.bind(":name", device.info.name);
-  row.bind(":driver", device.info.driver);
-  row.bind(":info", to_json(device.info).dump());
-  row.bind(":first_seen_utc", device.first_seen_utc);
-  row.bind(":last_seen_utc", device.last_seen_utc);
-}
-
-}  // namespace
-
-std::int64_t put_device(SQLite::Database& database, const DeviceInfo& device) {
-  SQLite::Statement select(database, "SELECT first_seen_utc FROM devices WHERE fingerprint = ?");
-  select.bind(1, device.fingerprint());
-  const auto now = utc_now();
-  const auto first_seen = select.executeStep() ? select.getColumn(0).getString() : now;
-  return put_device(database, StoredDevice{device, first_seen, now});
-}
-
-std::int64_t put_device(SQLite::Database& database, const StoredDevice& device) {
-  const std::vector<std::string> columns{"name", "driver", "info", "first_seen_utc",
-                                         "last_seen_utc"};
-  const auto fingerprint = device.info.fingerprint();
-  auto id = find_id(database, "SELECT id FROM devices WHERE fingerprint = ?", fingerprint);
-  if (id) {
-    SQLite::Statement update(
-        database, sealed_update(database, "devices", columns, "fingerprint = :fingerprint"));
-    bind_device(update, device);
-    update.exec();
-    return *id;
-  }
-  set_aside(database, "devices", "fingerprint", "fingerprint = ?1", {fingerprint});
-  id = next_id(database, "devices");
-  SealedInsert insert(
-      database, "devices", Existing::refused,
-      {"id", "fingerprint", "name", "driver", "info", "first_seen_utc", "last_seen_utc"});
-  insert.row().bind(":id", *id);
-  bind_device(insert.row(), device);
-  insert.run();
-  return *id;
-}
 
 std::int64_t put_problem(SQLite::Database& database, const Problem& problem) {
   const auto key = problem.key();
-  auto id = find_id(database, "SELECT id FROM problems WHERE key = ?", key);
-  if (id) return *id;
+  SQLite::Statement find(database, "SELECT id FROM problems WHERE key = ?");
+  find.bind(1, key);
+  if (find.executeStep()) return find.getColumn(0).getInt64();
   set_aside(database, "problems", "key", "key = ?1", {key});
-  id = next_id(database, "problems");
+  const auto id = next_id(database, "problems");
   SealedInsert insert(database, "problems", Existing::refused,
                       {"id", "key", "op", "dtype", "out_dtype", "dims"});
-  insert.row().bind(":id", *id);
+  insert.row().bind(":id", id);
   insert.row().bind(":key", key);
   insert.row().bind(":op", problem.op);
   insert.row().bind(":dtype", std::string(to_string(problem.dtype)));
   insert.row().bind(":out_dtype", std::string(to_string(problem.out_dtype)));
   insert.row().bind(":dims", problem.dims_text());
   insert.run();
-  return *id;
+  return id;
 }
 
 std::int64_t insert_session(SQLite::Database& database, const SessionRecord& session) {
@@ -132,7 +80,8 @@ void insert_trial(SQLite::Database& database, std::int64_t session, const Trial&
        "message",      "log",        "passed",    "error",    "bound",       "method",
        "detail",       "samples_us", "median_us", "low_us",   "high_us",     "p99_us",
        "cold",         "raced",      "batch",     "dropped",  "flush_bytes", "clocks",
-       "content_keys", "kernels",    "compile_s", "verify_s", "measure_s",   "recorded_utc"});
+       "content_keys", "kernels",    "compile_s", "verify_s", "measure_s",   "recorded_utc",
+       "card"});
   auto& row = insert.row();
   row.bind(":id", next_id(database, "trials"));
   row.bind(":session", session);
@@ -152,6 +101,7 @@ void insert_trial(SQLite::Database& database, std::int64_t session, const Trial&
   row.bind(":verify_s", trial.verify_s);
   row.bind(":measure_s", trial.measure_s);
   row.bind(":recorded_utc", utc_now());
+  if (!trial.card.empty()) row.bind(":card", trial.card);
   insert.run();
 }
 
@@ -177,6 +127,7 @@ Trial read_trial(SQLite::Statement& row) {
   trial.verify_s = real(row, "verify_s");
   trial.measure_s = real(row, "measure_s");
   trial.recorded_utc = text(row, "recorded_utc");
+  trial.card = text(row, "card");
   return trial;
 }
 
@@ -224,10 +175,12 @@ Comparison read_comparison(SQLite::Statement& row) {
 }
 
 void put_ceiling(SQLite::Database& database, std::int64_t device, const Ceiling& ceiling) {
-  SealedInsert insert(database, "ceilings", Existing::replaced,
-                      {"device", "kind", "value", "spread_percent", "driver", "measured_utc"});
+  SealedInsert insert(
+      database, "ceilings", Existing::replaced,
+      {"device", "kind", "card", "value", "spread_percent", "driver", "measured_utc"});
   insert.row().bind(":device", device);
   insert.row().bind(":kind", ceiling.kind);
+  insert.row().bind(":card", ceiling.card);
   insert.row().bind(":value", ceiling.value);
   insert.row().bind(":spread_percent", ceiling.spread_percent);
   insert.row().bind(":driver", ceiling.driver);
@@ -237,19 +190,21 @@ void put_ceiling(SQLite::Database& database, std::int64_t device, const Ceiling&
 
 const char* const select_ceilings = R"(
     SELECT c.* FROM ceilings c JOIN devices d ON d.id = c.device
-    WHERE d.fingerprint = :fingerprint ORDER BY c.kind)";
+    WHERE d.fingerprint = :fingerprint ORDER BY c.kind, c.measured_utc DESC, c.card)";
 
 Ceiling read_ceiling(SQLite::Statement& row) {
-  return {text(row, "kind"), real(row, "value"), real(row, "spread_percent"), text(row, "driver"),
-          text(row, "measured_utc")};
+  return {text(row, "kind"),   real(row, "value"),        real(row, "spread_percent"),
+          text(row, "driver"), text(row, "measured_utc"), text(row, "card")};
 }
 
 void put_unsafe(SQLite::Database& database, std::int64_t device, const UnsafePart& part) {
-  SealedInsert insert(database, "unsafe", Existing::replaced,
-                      {"device", "driver", "health_check", "status", "message", "recorded_utc"});
+  SealedInsert insert(
+      database, "unsafe", Existing::replaced,
+      {"device", "driver", "health_check", "card", "status", "message", "recorded_utc"});
   insert.row().bind(":device", device);
   insert.row().bind(":driver", part.driver);
   insert.row().bind(":health_check", part.check);
+  insert.row().bind(":card", part.card);
   insert.row().bind(":status", part.status);
   insert.row().bind(":message", part.message);
   insert.row().bind(":recorded_utc", part.recorded_utc);
@@ -260,19 +215,21 @@ std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database,
                                           const std::string& fingerprint) {
   SQLite::Statement select(database, R"(
     SELECT u.* FROM unsafe u JOIN devices d ON d.id = u.device
-    WHERE d.fingerprint = :fingerprint ORDER BY u.driver, u.health_check)");
+    WHERE d.fingerprint = :fingerprint ORDER BY u.driver, u.health_check, u.card)");
   select.bind(":fingerprint", fingerprint);
   std::vector<UnsafePart> parts;
   while (select.executeStep()) {
     parts.push_back({text(select, "health_check"), text(select, "status"), text(select, "message"),
-                     text(select, "driver"), text(select, "recorded_utc")});
+                     text(select, "driver"), text(select, "recorded_utc"), text(select, "card")});
   }
   return parts;
 }
 
 std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database, const DeviceInfo& device) {
   auto parts = read_unsafe_parts(database, device.fingerprint());
-  std::erase_if(parts, [&](const UnsafePart& part) { return part.driver != device.driver; });
+  std::erase_if(parts, [&](const UnsafePart& part) {
+    return part.driver != device.driver || part.card != device.card.uuid;
+  });
   return parts;
 }
 
@@ -285,7 +242,7 @@ const char* const select_sessions = R"(
 StoredSession read_session(SQLite::Statement& row) {
   StoredSession session;
   session.id = row.getColumn("id").getInt64();
-  session.problem = Problem::parse(today_key(text(row, "key"))).value();
+  session.problem = Problem::parse(text(row, "key")).value();
   session.device_fingerprint = text(row, "fingerprint");
   session.device_id = text(row, "opened_as");
   session.provenance = {text(row, "greta_version"), text(row, "template_key"), text(row, "driver"),
@@ -313,19 +270,12 @@ void put_peer(SQLite::Database& database, const Peer& peer) {
 const char* const select_peers = "SELECT * FROM peers ORDER BY problem, library, circumstances";
 
 Peer read_peer(SQLite::Statement& row) {
-  return {Problem::parse(today_key(text(row, "problem"))).value(),
+  return {Problem::parse(text(row, "problem")).value(),
           text(row, "library"),
           text(row, "circumstances"),
           text(row, "solution"),
           real(row, "us"),
           text(row, "imported_utc")};
-}
-
-const char* const select_devices = "SELECT * FROM devices ORDER BY name, id";
-
-StoredDevice read_device(SQLite::Statement& row) {
-  return {device_from_json(json(row, "info")), text(row, "first_seen_utc"),
-          text(row, "last_seen_utc")};
 }
 
 }  // namespace greta::db

@@ -12,10 +12,6 @@ namespace greta::db {
 // Functions that write and read rows. They run inside the caller's transaction and throw Error for
 // a stored value that can't be read, and for a session that does not exist.
 
-/// Inserts or updates a device that is present now. Returns the row's id.
-std::int64_t put_device(SQLite::Database& database, const DeviceInfo& device);
-/// Inserts or updates a device as another database saw it.
-std::int64_t put_device(SQLite::Database& database, const StoredDevice& device);
 std::int64_t put_problem(SQLite::Database& database, const Problem& problem);
 
 std::int64_t insert_session(SQLite::Database& database, const SessionRecord& session);
@@ -34,11 +30,12 @@ extern const char* const select_peers;  ///< all peers, by problem
 Peer read_peer(SQLite::Statement& row);
 
 void put_ceiling(SQLite::Database& database, std::int64_t device, const Ceiling& ceiling);
-extern const char* const select_ceilings;  ///< ceilings of the device `:fingerprint`
+/// Ceilings of all cards of the device `:fingerprint`, by kind. The latest of a kind comes first.
+extern const char* const select_ceilings;
 Ceiling read_ceiling(SQLite::Statement& row);
 
 void put_unsafe(SQLite::Database& database, std::int64_t device, const UnsafePart& part);
-/// Returns a device's failed health checks for all drivers.
+/// Returns the failed health checks of all cards of a device, for all drivers.
 std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database,
                                           const std::string& fingerprint);
 /// Does the same as TunedDb::unsafe().
@@ -46,7 +43,5 @@ std::vector<UnsafePart> read_unsafe_parts(SQLite::Database& database, const Devi
 
 extern const char* const select_sessions;  ///< all sessions, in order
 StoredSession read_session(SQLite::Statement& row);
-extern const char* const select_devices;  ///< all devices, by name
-StoredDevice read_device(SQLite::Statement& row);
 
 }  // namespace greta::db

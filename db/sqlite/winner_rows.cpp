@@ -3,9 +3,9 @@
 #include <SQLiteCpp/VariadicBind.h>
 #include <fmt/format.h>
 
-#include "db/earlier_keys.hpp"
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
+#include "db/sqlite/device_rows.hpp"
 #include "db/values.hpp"
 
 namespace greta::db {
@@ -51,19 +51,17 @@ std::optional<std::int64_t> find_circumstances(SQLite::Database& database,
 std::int64_t put_circumstances(SQLite::Database& database, const std::string& fingerprint,
                                const Provenance& provenance) {
   if (const auto known = find_circumstances(database, fingerprint, provenance)) return *known;
-  SQLite::Statement device(database, "SELECT id FROM devices WHERE fingerprint = ?");
-  device.bind(1, fingerprint);
-  if (!device.executeStep()) throw Error(fmt::format("there is no device {}", fingerprint));
-  const auto device_id = device.getColumn(0).getInt64();
+  const auto device = find_device(database, fingerprint);
+  if (!device) throw Error(fmt::format("there is no device {}", fingerprint));
   set_aside(
       database, "circumstances", "driver",
       "device = CAST(?1 AS INTEGER) AND driver = ?2 AND compiler = ?3 AND template_key = ?4",
-      {std::to_string(device_id), provenance.driver, provenance.compiler, provenance.template_key});
+      {std::to_string(*device), provenance.driver, provenance.compiler, provenance.template_key});
   const auto id = next_id(database, "circumstances");
   SealedInsert insert(database, "circumstances", Existing::refused,
                       {"id", "device", "driver", "compiler", "template_key"});
   insert.row().bind(":id", id);
-  insert.row().bind(":device", device_id);
+  insert.row().bind(":device", *device);
   insert.row().bind(":driver", provenance.driver);
   insert.row().bind(":compiler", provenance.compiler);
   insert.row().bind(":template_key", provenance.template_key);
@@ -78,7 +76,8 @@ const std::vector<std::string> winner_columns{
     "clocks",      "default_us",    "speedup",    "speedup_low",   "speedup_high",
     "confidence",  "rounds",        "roofline",   "passed",        "error",
     "bound",       "method",        "detail",     "ties",          "samples_us",
-    "kernels",     "neighbour",     "regret",     "regret_source", "default_samples_us"};
+    "kernels",     "neighbour",     "regret",     "regret_source", "default_samples_us",
+    "card"};
 
 void bind_winner(SQLite::Statement& insert, const Winner& winner, ConfigForms* pack) {
   insert.bind(":cold", winner.cold);
@@ -96,6 +95,9 @@ void bind_winner(SQLite::Statement& insert, const Winner& winner, ConfigForms* p
   insert.bind(":ties", ties_json(winner, pack));
   insert.bind(":default_samples_us", json_numbers(winner.default_samples_us).dump());
   insert.bind(":kernels", to_json(winner.kernels).dump());
+  if (!winner.card.empty()) {
+    insert.bind(":card", pack != nullptr ? pack->share(winner.card) : winner.card);
+  }
   if (pack == nullptr) return;
   insert.bind(":clocks", pack->share(winner.measurement.clocks));
   insert.bind(":method", pack->share(winner.verdict.method));
@@ -139,7 +141,7 @@ StoredWinner origin_of(SQLite::Database& database, std::int64_t session) {
   if (!select.executeStep()) throw Error(fmt::format("there is no session {}", session));
   StoredWinner origin;
   origin.session = session;
-  origin.problem = Problem::parse(today_key(text(select, "key"))).value();
+  origin.problem = Problem::parse(text(select, "key")).value();
   origin.device = device_from_json(json(select, "info"));
   origin.provenance = {text(select, "greta_version"), text(select, "template_key"),
                        text(select, "driver"), text(select, "compiler"),
@@ -220,7 +222,7 @@ const std::string& select_problem_winners() {
 
 StoredWinner WinnerReader::read(SQLite::Statement& row) {
   StoredWinner stored;
-  stored.problem = Problem::parse(today_key(text(row, "problem"))).value();
+  stored.problem = Problem::parse(text(row, "problem")).value();
   const auto device = row.getColumn("device").getInt64();
   auto known = devices_.find(device);
   if (known == devices_.end()) {
@@ -248,7 +250,9 @@ StoredWinner WinnerReader::read(SQLite::Statement& row) {
       numbers_from_json(json(row, "default_samples_us"), "default_samples_us");
   winner.roofline = real(row, "roofline");
   winner.verdict = read_verdict(row);
+  winner.card = text(row, "card");
   if (packed) {
+    if (winner.card.starts_with('#')) winner.card = forms_.expand(winner.card);
     winner.verdict.method = forms_.expand(winner.verdict.method);
     winner.measurement.clocks = forms_.expand(winner.measurement.clocks);
   }
@@ -281,7 +285,7 @@ std::optional<StoredWinner> read_winner(SQLite::Database& database,
                                         const std::string& problem_key, bool cold) {
   SQLite::Statement select(database, select_winner());
   select.bind(":fingerprint", device_fingerprint);
-  select.bind(":key", stored_key(database, problem_key));
+  select.bind(":key", problem_key);
   select.bind(":cold", cold);
   auto found = WinnerReader(database).read_all(select);
   if (found.empty()) return std::nullopt;

@@ -18,22 +18,49 @@ std::string_view to_string(DeviceKind kind) {
   return "unknown";
 }
 
+namespace {
+
+/// Returns the nominal size of a GPU's own memory in GiB. Drivers report it without what they
+/// reserve, whose size differs between versions and APIs.
+std::uint64_t nominal_memory_gib(std::uint64_t bytes) {
+  constexpr std::uint64_t most_of_fine_steps = 32, coarse_step = 8;
+  const std::uint64_t gib = (bytes >> 30) + ((bytes & ((std::uint64_t{1} << 30) - 1)) != 0);
+  if (gib <= most_of_fine_steps) return gib;
+  return (gib + coarse_step - 1) / coarse_step * coarse_step;
+}
+
+}  // namespace
+
+std::string_view product_name(std::string_view name) {
+  while (name.ends_with(')')) {
+    const auto open = name.rfind(" (");
+    if (open == std::string_view::npos || open == 0) break;
+    name = name.substr(0, open);
+  }
+  return name;
+}
+
 std::string DeviceInfo::fingerprint() const {
-  // The name is left out because drivers put their own version into it ("llvmpipe (LLVM 15.0.6, 256
-  // bits)").
   Hash hash;
-  hash.add(to_string(backend))
-      .add(vendor)
-      .add(architecture)
-      .add(uuid)
-      .add(std::uint64_t{compute_units});
+  hash.add(to_string(backend)).add(vendor).add(architecture).add(std::uint64_t{compute_units});
+  std::string product(product_name(name));
+  // A database stores a text that is not UTF-8 in another form.
+  std::erase_if(product, [](unsigned char c) { return c >= 0x80; });
+  hash.add(product);
+  if (is_cpu()) {
+    // Its UUID is a hash of the processor's model, and its name is that of the driver.
+    hash.add(card.uuid);
+  } else if (kind != DeviceKind::integrated_gpu) {
+    hash.add(nominal_memory_gib(memory_bytes));
+  }
   return hash.hex();
 }
 
 bool same_card(const DeviceInfo& a, const DeviceInfo& b) {
   if (a.is_cpu() || b.is_cpu()) return a.id() == b.id();
-  if (!a.pci_address.empty() && !b.pci_address.empty()) return a.pci_address == b.pci_address;
-  if (!a.uuid.empty() && !b.uuid.empty()) return a.uuid == b.uuid;
+  if (!a.card.pci_address.empty() && !b.card.pci_address.empty())
+    return a.card.pci_address == b.card.pci_address;
+  if (!a.card.uuid.empty() && !b.card.uuid.empty()) return a.card.uuid == b.card.uuid;
   return a.id() == b.id();
 }
 

@@ -28,6 +28,14 @@ struct MatrixOperation {
   bool operator==(const MatrixOperation&) const = default;
 };
 
+/// One instance of a device model.
+struct Card {
+  std::string uuid;         ///< 32 hex digits; most drivers report the same one in every API
+  std::string pci_address;  ///< "0000:01:00.0"; empty where there is none
+
+  bool operator==(const Card&) const = default;
+};
+
 /// Everything that GRETA records about a device before running on it.
 struct DeviceInfo {
   // Identity
@@ -40,8 +48,7 @@ struct DeviceInfo {
   std::string driver;        ///< driver name and version
   std::string compiler;  ///< kernel compiler and version, e.g. "glslang 12.0.0, SPIRV-Tools …"
   DeviceKind kind = DeviceKind::cpu;
-  std::string uuid;         ///< 32 hex digits; a card has the same UUID in every API
-  std::string pci_address;  ///< "0000:01:00.0"; empty where there is none
+  Card card;
 
   // Limits
   std::uint32_t max_workgroup_invocations = 0;
@@ -75,11 +82,16 @@ struct DeviceInfo {
   /// Returns an id such as "vulkan:0".
   std::string id() const { return std::string(to_string(backend)) + ":" + std::to_string(index); }
   bool is_cpu() const { return kind == DeviceKind::cpu; }
-  /// Returns a hash that identifies the hardware as seen through this backend. It excludes driver
+  /// Returns a hash that identifies the device model as seen through this backend, equal for all
+  /// cards of the model (docs/decisions/0019-a-device-model-is-not-a-card.md). It excludes driver
   /// and compiler versions, which are recorded and judged with each result, so that an update does
   /// not orphan a database.
   std::string fingerprint() const;
 };
+
+/// Returns a device's name without a driver's additions in parentheses at its end: "llvmpipe" for
+/// "llvmpipe (LLVM 15.0.6, 256 bits)".
+std::string_view product_name(std::string_view name);
 
 /// Whether two devices of this machine are the same card, possibly seen through two APIs. Cards are
 /// compared by PCI address, or by UUID where one of them has no address. A device that acts as a

@@ -26,7 +26,7 @@ constexpr int winners = 10'000;
 
 DeviceInfo device() {
   DeviceInfo info = architecture_info("sm_90").value();
-  info.uuid = "aa";
+  info.card.uuid = "aa";
   return info;
 }
 

@@ -31,8 +31,8 @@ DeviceInfo sample_device() {
   device.driver = "example 1.2.3";
   device.compiler = "glslang 12.0.0";
   device.kind = DeviceKind::discrete_gpu;
-  device.uuid = "00112233445566778899aabbccddeeff";
-  device.pci_address = "0000:01:00.0";
+  device.card.uuid = "00112233445566778899aabbccddeeff";
+  device.card.pci_address = "0000:01:00.0";
   device.max_workgroup_invocations = 1024;
   device.max_workgroup_size = {1024, 1023, 64};
   device.max_grid = {2147483647, 65535, 65534};
@@ -93,6 +93,7 @@ Trial sample_trial(const std::string& id) {
   trial.measurement.high_us = 11;
   trial.problem_key = sample_problem().key();
   trial.content_keys = id;
+  trial.card = sample_device().card.uuid;
   trial.kernels = {{"gemm/tiled", sample_statistics()}};
   return trial;
 }
@@ -164,6 +165,7 @@ Trial random_trial(std::mt19937_64& random) {
   trial.measurement = random_measurement(random);
   trial.problem_key = random() % 2 ? sample_problem().key() : random_text(random);
   trial.content_keys = random_text(random);
+  trial.card = random_text(random);
   for (auto left = random() % 3; left > 0; --left) {
     auto& kernel = trial.kernels.emplace_back();
     kernel.name = random_text(random);
@@ -202,6 +204,7 @@ Winner sample_winner() {
   winner.verdict = {true, 1e-6, 2e-6, "16 rows in full", ""};
   winner.ties = {{{"split_k", {{"BM", 32}, {"SPLIT", 8}}}, 1.001},
                  {{"tiled", {{"BM", 64}}}, std::numeric_limits<double>::infinity()}};
+  winner.card = sample_device().card.uuid;
   return winner;
 }
 
@@ -264,6 +267,7 @@ void expect_equal(const Trial& actual, const Trial& expected) {
   expect_equal(actual.measurement, expected.measurement);
   EXPECT_EQ(actual.problem_key, expected.problem_key);
   EXPECT_EQ(actual.content_keys, expected.content_keys);
+  EXPECT_EQ(actual.card, expected.card);
   expect_equal(actual.kernels, expected.kernels);
   expect_same(actual.compile_s, expected.compile_s);
   expect_same(actual.verify_s, expected.verify_s);
@@ -280,8 +284,8 @@ void expect_equal(const DeviceInfo& actual, const DeviceInfo& expected) {
   EXPECT_EQ(actual.driver, expected.driver);
   EXPECT_EQ(actual.compiler, expected.compiler);
   EXPECT_EQ(actual.kind, expected.kind);
-  EXPECT_EQ(actual.uuid, expected.uuid);
-  EXPECT_EQ(actual.pci_address, expected.pci_address);
+  EXPECT_EQ(actual.card.uuid, expected.card.uuid);
+  EXPECT_EQ(actual.card.pci_address, expected.card.pci_address);
   EXPECT_EQ(actual.max_workgroup_invocations, expected.max_workgroup_invocations);
   EXPECT_EQ(actual.max_workgroup_size, expected.max_workgroup_size);
   EXPECT_EQ(actual.max_grid, expected.max_grid);
@@ -320,6 +324,7 @@ void expect_equal(const Winner& actual, const Winner& expected) {
   expect_equal(actual.verdict, expected.verdict);
   expect_equal(actual.kernels, expected.kernels);
   EXPECT_EQ(actual.cold, expected.cold);
+  EXPECT_EQ(actual.card, expected.card);
   ASSERT_EQ(actual.ties.size(), expected.ties.size());
   for (std::size_t i = 0; i < actual.ties.size(); ++i) {
     EXPECT_EQ(actual.ties[i].config, expected.ties[i].config);

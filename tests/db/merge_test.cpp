@@ -122,11 +122,42 @@ TEST_F(Merging, WhatFailedItsHealthCheckInEitherIsNotUsed) {
   const DeviceInfo device = sample_device();
   Contents other = holding({});
   other.unsafe.push_back(
-      {device.fingerprint(), {"matrix", "crash", "killed", device.driver, "2026-11-20T12:00:00Z"}});
+      {device.fingerprint(),
+       {"matrix", "crash", "killed", device.driver, "2026-11-20T12:00:00Z", device.card.uuid}});
   EXPECT_EQ(db.merge(other).report.unsafe, 1U);
   EXPECT_EQ(db.merge(other).report.unsafe, 0U);
   ASSERT_EQ(db.unsafe(device).size(), 1U);
   EXPECT_EQ(db.unsafe(device)[0].status, "crash");
+  EXPECT_TRUE(db.check().empty());
+}
+
+TEST_F(Merging, TwoCardsOfAModelHaveOneWinnerAndTheirHistory) {
+  auto theirs = result_of(9);
+  theirs.device.card = {"ffffffffffffffffffffffffffffffff", "0000:41:00.0"};
+  theirs.winner.card = theirs.device.card.uuid;
+  Contents other = holding({theirs});
+  other.devices = {{theirs.device,
+                    "2025-01-01T00:00:00Z",
+                    "2025-02-01T00:00:00Z",
+                    {{theirs.device.card, "2025-01-01T00:00:00Z", "2025-02-01T00:00:00Z"}}}};
+  other.ceilings = {{theirs.device.fingerprint(),
+                     {"copy_gbps", 3000, 1, "1", "2025-01-01T00:00:00Z", theirs.winner.card}}};
+  auto db = TunedDb::open(folder_ / "mine.db", Mode::read_write);
+  const auto session = db.begin_session(sample_session());
+  db.add_trial(session, sample_trial("x"));
+  db.set_winner(session, sample_winner());
+  db.set_ceilings(sample_device(), {{"copy_gbps", 4000, 1, "1", "2026-01-01T00:00:00Z"}});
+  EXPECT_EQ(db.merge(other).report.replaced, 1U);
+  ASSERT_EQ(db.results().size(), 1U);
+  EXPECT_EQ(db.results()[0].winner.card, theirs.winner.card);
+  EXPECT_EQ(db.results()[0].device.card, sample_device().card) << "seen last";
+  EXPECT_EQ(db.trials(session)[0].card, sample_device().card.uuid);
+  const auto devices = db.devices();
+  ASSERT_EQ(devices.size(), 1U);
+  EXPECT_EQ(devices[0].first_seen_utc, "2025-01-01T00:00:00Z");
+  EXPECT_EQ(devices[0].cards.size(), 2U);
+  EXPECT_EQ(db.contents().ceilings.size(), 2U);
+  EXPECT_EQ(db.ceilings(sample_device().fingerprint())[0].value, 4000);
   EXPECT_TRUE(db.check().empty());
 }
 

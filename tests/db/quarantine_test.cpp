@@ -105,7 +105,7 @@ void command(TunedDb& db, const fs::path& folder, std::mt19937_64& random, int n
       db.set_comparison({2, 1, 1.0 + number, 1, 2, 0.95, {1}, {2}});
       return;
     default:
-      db.winners_by_card();
+      db.winners_by_hardware();
       return db.compact();
   }
 }
@@ -236,7 +236,7 @@ TEST(Quarantine, RowsThatLostTheirDeviceFindNoNewOne) {
   Plain(folder / "t.db")->exec("DELETE FROM devices");
   auto db = TunedDb::open(folder / "t.db", Mode::read_write);
   auto other = sample_device();
-  other.uuid = "another";
+  other.card.uuid = "another";
   db.set_unsafe(other, {"f32", "crash", "it crashed", "", "now"});
   EXPECT_TRUE(db.ceilings(other.fingerprint()).empty());
   EXPECT_EQ(db.unsafe(other).size(), 1U);

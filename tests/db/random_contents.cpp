@@ -18,9 +18,22 @@ std::string date(std::mt19937_64& random) {
 
 DeviceInfo random_device(std::mt19937_64& random) {
   auto device = sample_device();
-  device.uuid = random() % 2 ? "a" : "b";
+  device.name = random() % 2 ? "one model" : "another model";
+  device.card.uuid = random() % 2 ? "a" : "b";
   device.driver = random() % 2 ? "driver 1" : "driver 2";
   return device;
+}
+
+std::vector<StoredCard> random_cards(std::mt19937_64& random) {
+  std::vector<StoredCard> cards;
+  for (const char* uuid : {"a", "b"}) {
+    if (random() % 3 == 0) continue;
+    const auto first = date(random), last = date(random);
+    cards.push_back({{uuid, random() % 2 ? "0000:01:00.0" : "0000:41:00.0"},
+                     std::min(first, last),
+                     std::max(first, last)});
+  }
+  return cards;
 }
 
 StoredWinner random_result(std::mt19937_64& random, const DeviceInfo& device) {
@@ -31,6 +44,7 @@ StoredWinner random_result(std::mt19937_64& random, const DeviceInfo& device) {
   result.provenance = {random() % 2 ? "0.1.0" : "0.2.0", random() % 2 ? "templates" : "others",
                        random() % 2 ? "driver 1" : "driver 2", "compiler", date(random)};
   result.winner = sample_winner();
+  result.winner.card = random() % 3 ? device.card.uuid : "";
   result.winner.cold = result.winner.measurement.cold = random() % 2;
   result.winner.config.values[0].second = static_cast<int>(random() % 2);
   result.winner.measurement.median_us = 10.0 + static_cast<double>(random() % 3);
@@ -52,10 +66,14 @@ Contents random_contents(std::mt19937_64& random) {
     const auto device = random_device(random);
     if (!devices.emplace(device.fingerprint(), device).second) continue;
     const auto first = date(random), last = date(random);
-    contents.devices.push_back({device, std::min(first, last), std::max(first, last)});
-    contents.ceilings.push_back({device.fingerprint(),
-                                 {"copy_gbps", static_cast<double>(random() % 3), 1,
-                                  random() % 2 ? "driver 1" : "driver 2", date(random)}});
+    contents.devices.push_back(
+        {device, std::min(first, last), std::max(first, last), random_cards(random)});
+    for (const auto& card : contents.devices.back().cards) {
+      contents.ceilings.push_back(
+          {device.fingerprint(),
+           {"copy_gbps", static_cast<double>(random() % 3), 1,
+            random() % 2 ? "driver 1" : "driver 2", date(random), card.card.uuid}});
+    }
   }
   std::map<std::string, StoredWinner> results;  // one of each key, as in a database
   for (auto left = random() % 12; left > 0; --left) {
@@ -75,8 +93,9 @@ Contents random_contents(std::mt19937_64& random) {
   for (const char* check : {"f16", "matrix"}) {
     if (random() % 2) continue;
     const std::string driver = random() % 2 ? "old" : "new";
+    const std::string card = random() % 2 ? "a" : "b";
     contents.unsafe.push_back(
-        {devices.begin()->first, {check, "timeout", "killed", driver, date(random)}});
+        {devices.begin()->first, {check, "timeout", "killed", driver, date(random), card}});
   }
   return contents;
 }
@@ -90,6 +109,10 @@ std::vector<std::string> canonical(const Contents& contents) {
   for (const auto& device : contents.devices) {
     lines.push_back("device " + dump(to_json(device.info)) + device.first_seen_utc +
                     device.last_seen_utc);
+    for (const auto& [card, first_seen, last_seen] : device.cards) {
+      lines.push_back("card " + device.info.fingerprint() + card.uuid + card.pci_address +
+                      first_seen + last_seen);
+    }
   }
   for (const auto& result : contents.results) {
     const auto& origin = result.provenance;
@@ -103,7 +126,7 @@ std::vector<std::string> canonical(const Contents& contents) {
   }
   for (const auto& [device, ceiling] : contents.ceilings) {
     lines.push_back("ceiling " + device + ceiling.kind + std::to_string(ceiling.value) +
-                    ceiling.driver + ceiling.measured_utc);
+                    ceiling.driver + ceiling.measured_utc + ceiling.card);
   }
   for (const auto& peer : contents.peers) {
     lines.push_back("peer " + peer.problem.key() + peer.library + peer.circumstances +
@@ -111,7 +134,7 @@ std::vector<std::string> canonical(const Contents& contents) {
   }
   for (const auto& [device, part] : contents.unsafe) {
     lines.push_back("unsafe " + device + part.check + part.status + part.message + part.driver +
-                    part.recorded_utc);
+                    part.recorded_utc + part.card);
   }
   std::sort(lines.begin(), lines.end());
   return lines;

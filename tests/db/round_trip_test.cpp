@@ -229,6 +229,98 @@ TEST(RoundTrip, FastestConfigurationsComeBestFirst) {
       db.fastest_configs(sample_device().fingerprint(), sample_problem().key(), false, 3).empty());
 }
 
+// A time on a small problem says nothing about one on a larger problem.
+TEST(RoundTrip, TimesOfDifferentStandInsAreNotCompared) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  const auto session = db.begin_session(sample_session());
+  const auto add = [&](int bm, double us, const std::string& problem) {
+    Trial trial = sample_trial("x");
+    trial.config = {"tiled", {{"BM", bm}}};
+    trial.measurement.median_us = us;
+    trial.problem_key = problem;
+    db.add_trial(session, trial);
+  };
+  const std::string full = sample_problem().key();
+  const std::string small = "gemm dtype=f16 out=f32 layout=nt m=1 n=1 k=1";
+  const std::string medium = "gemm dtype=f16 out=f32 layout=nt m=8 n=8 k=8";
+  add(1, 100, full);
+  add(2, 90, full);
+  add(1, 1, small);  // faster than 2 on the stand-in only
+  add(2, 2, small);
+  add(3, 3, small);
+  add(4, 50, medium);  // the best of its stand-in: before the third of the other one
+  add(5, 60, medium);
+  std::vector<int> order;
+  for (const auto& config : db.fastest_configs(sample_device().fingerprint(), full, true, 9)) {
+    order.push_back(config["BM"]);
+  }
+  EXPECT_EQ(order, (std::vector<int>{2, 1, 4, 5, 3}));
+}
+
+TEST(RoundTrip, CardsOfAModelAreOneDevice) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  auto session = sample_session();
+  const auto first = session.device.card;
+  db.begin_session(session);
+  session.device.card = {"ffffffffffffffffffffffffffffffff", "0000:41:00.0"};
+  const auto id = db.begin_session(session);
+  auto trial = sample_trial("x");
+  trial.card = session.device.card.uuid;
+  db.add_trial(id, trial);
+  trial.card = "";
+  db.add_trial(id, trial);
+  const auto devices = db.devices();
+  ASSERT_EQ(devices.size(), 1U);
+  EXPECT_EQ(devices[0].info.card, session.device.card) << "the card that was seen last";
+  ASSERT_EQ(devices[0].cards.size(), 2U);
+  EXPECT_EQ(devices[0].cards[0].card, first);
+  EXPECT_EQ(devices[0].cards[1].card, session.device.card);
+  EXPECT_EQ(db.trials(id)[0].card, session.device.card.uuid);
+  EXPECT_EQ(db.trials(id)[1].card, "");
+  session.device.card.pci_address = "0000:42:00.0";
+  db.begin_session(session);
+  EXPECT_EQ(db.devices()[0].cards[1].card, session.device.card) << "it was moved";
+  EXPECT_TRUE(db.check().empty());
+}
+
+// A card may be faulty while the others of its model are not.
+TEST(RoundTrip, AFailedHealthCheckIsOfOneCard) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  const auto faulty = sample_device();
+  auto sound = faulty;
+  sound.card.uuid = "ffffffffffffffffffffffffffffffff";
+  db.set_unsafe(faulty, {"matrix", "correctness", "wrong", "", "2026-11-20T12:00:00Z"});
+  EXPECT_EQ(db.unsafe(faulty).size(), 1U);
+  EXPECT_TRUE(db.unsafe(sound).empty());
+  db.clear_unsafe(sound, "matrix");
+  EXPECT_EQ(db.unsafe(faulty).size(), 1U);
+  db.set_unsafe(sound, {"matrix", "crash", "", "", "2026-11-20T12:00:00Z"});
+  db.clear_unsafe(faulty, "matrix");
+  EXPECT_TRUE(db.unsafe(faulty).empty());
+  EXPECT_EQ(db.unsafe(sound).size(), 1U);
+}
+
+TEST(RoundTrip, TheLatestCeilingOfAnyCardIsTheModels) {
+  const TemporaryFolder folder;
+  auto db = open(folder / "t.db");
+  auto device = sample_device();
+  db.set_ceilings(device, {{"copy_gbps", 4000, 1, "1", "2026-11-22T00:00:00Z"},
+                           {"fma_f32_gflops", 60000, 1, "1", "2026-11-20T00:00:00Z"}});
+  device.card.uuid = "ffffffffffffffffffffffffffffffff";
+  db.set_ceilings(device, {{"copy_gbps", 3900, 1, "1", "2026-11-21T00:00:00Z"},
+                           {"fma_f32_gflops", 59000, 1, "1", "2026-11-21T00:00:00Z"}});
+  const auto ceilings = db.ceilings(device.fingerprint());
+  ASSERT_EQ(ceilings.size(), 2U);
+  EXPECT_EQ(ceilings[0].value, 4000);
+  EXPECT_EQ(ceilings[0].card, sample_device().card.uuid);
+  EXPECT_EQ(ceilings[1].value, 59000);
+  EXPECT_EQ(ceilings[1].card, device.card.uuid);
+  EXPECT_EQ(db.contents().ceilings.size(), 4U) << "none is lost";
+}
+
 TEST(RoundTrip, UnknownSessionIsAnError) {
   const TemporaryFolder folder;
   auto db = open(folder / "t.db");

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <vector>
+
 #include "runtime/device/device_info.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 #include "runtime/device/vulkan/spirv_info.hpp"
@@ -57,23 +60,93 @@ TEST(DeviceInfo, TheFingerprintIsOfTheHardwareOnly) {
   info.backend = Api::vulkan;
   info.name = "llvmpipe (LLVM 15.0.6, 256 bits)";
   info.architecture = "lavapipe";
-  info.uuid = "0123";
+  info.card.uuid = "0123";
   const std::string before = info.fingerprint();
   info.name = "llvmpipe (LLVM 19.1.0, 256 bits)";
   info.driver = "newer";
   info.compiler = "newer";
   info.index = 3;
   EXPECT_EQ(info.fingerprint(), before);
-  info.uuid = "0124";
+  info.card.uuid = "0124";
   EXPECT_NE(info.fingerprint(), before);
+}
+
+DeviceInfo first_of_eight() {
+  DeviceInfo info;
+  info.backend = Api::hip;
+  info.name = "AMD Instinct MI300X";
+  info.vendor = "AMD";
+  info.architecture = "gfx942";
+  info.kind = DeviceKind::discrete_gpu;
+  info.card = {"3031", "0000:c1:00.0"};
+  info.compute_units = 304;
+  info.memory_bytes = 206'141'652'992;
+  return info;
+}
+
+TEST(DeviceInfo, CardsOfOneModelHaveOneFingerprint) {
+  const DeviceInfo one = first_of_eight();
+  DeviceInfo other = one;
+  other.card = {"3032", "0000:c2:00.0"};
+  other.memory_bytes -= 100 << 20;  // another driver keeps more for itself
+  other.unified_memory = !one.unified_memory;
+  EXPECT_EQ(other.fingerprint(), one.fingerprint());
+}
+
+TEST(DeviceInfo, ModelsDifferInEachPartOfTheKey) {
+  const DeviceInfo one = first_of_eight();
+  const std::vector<std::function<void(DeviceInfo&)>> changes{
+      [](DeviceInfo& info) { info.backend = Api::vulkan; },
+      [](DeviceInfo& info) { info.vendor = "Another"; },
+      [](DeviceInfo& info) { info.architecture = "gfx950"; },
+      [](DeviceInfo& info) { info.name = "AMD Instinct MI300X VF"; },
+      [](DeviceInfo& info) { info.compute_units = 38; },
+      [](DeviceInfo& info) { info.memory_bytes = 256ULL << 30; }};
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    DeviceInfo other = one;
+    changes[i](other);
+    EXPECT_NE(other.fingerprint(), one.fingerprint()) << i;
+  }
+}
+
+TEST(DeviceInfo, MemoryIsCountedInNominalSizes) {
+  const auto fingerprint = [](std::uint64_t bytes, DeviceKind kind = DeviceKind::discrete_gpu) {
+    DeviceInfo info = first_of_eight();
+    info.memory_bytes = bytes;
+    info.kind = kind;
+    return info.fingerprint();
+  };
+  const std::uint64_t gib = 1ULL << 30;
+  EXPECT_EQ(fingerprint(8 * gib), fingerprint(8 * gib - (200 << 20)));
+  EXPECT_NE(fingerprint(8 * gib), fingerprint(8 * gib + 1));
+  EXPECT_NE(fingerprint(8 * gib), fingerprint(12 * gib));
+  EXPECT_EQ(fingerprint(150'754'820'096), fingerprint(150'109'880'320));  // an H200, by two APIs
+  EXPECT_NE(fingerprint(40 * gib), fingerprint(80 * gib));
+  // System memory does not belong to the device.
+  EXPECT_EQ(fingerprint(8 * gib, DeviceKind::integrated_gpu),
+            fingerprint(12 * gib, DeviceKind::integrated_gpu));
+  EXPECT_EQ(fingerprint(8 * gib, DeviceKind::cpu), fingerprint(12 * gib, DeviceKind::cpu));
+}
+
+TEST(DeviceInfo, TheProductNameIsWithoutADriversAdditions) {
+  EXPECT_EQ(product_name("llvmpipe (LLVM 15.0.6, 256 bits)"), "llvmpipe");
+  EXPECT_EQ(product_name("AMD Radeon RX 7900 XTX (RADV NAVI31)"), "AMD Radeon RX 7900 XTX");
+  EXPECT_EQ(product_name("Intel(R) Arc(tm) A770 Graphics (DG2)"), "Intel(R) Arc(tm) A770 Graphics");
+  EXPECT_EQ(product_name("Intel(R) Arc(tm) A770"), "Intel(R) Arc(tm) A770");
+  EXPECT_EQ(product_name("GPU (one) (two)"), "GPU");
+  EXPECT_EQ(product_name("Intel(R) UHD Graphics 620 (WHL GT2) rev 3"),
+            "Intel(R) UHD Graphics 620 (WHL GT2) rev 3");
+  EXPECT_EQ(product_name(" (nothing else)"), " (nothing else)");
+  EXPECT_EQ(product_name(")"), ")");
+  EXPECT_EQ(product_name(""), "");
 }
 
 DeviceInfo seen(Api backend, const std::string& pci, const std::string& uuid) {
   DeviceInfo info;
   info.backend = backend;
   info.kind = DeviceKind::discrete_gpu;
-  info.pci_address = pci;
-  info.uuid = uuid;
+  info.card.pci_address = pci;
+  info.card.uuid = uuid;
   return info;
 }
 

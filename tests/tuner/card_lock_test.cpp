@@ -157,7 +157,7 @@ TEST(CardLock, DevicesOfOneCardAndOfTheCpuShareAKey) {
   DeviceInfo hip;
   hip.backend = Api::hip;
   hip.kind = DeviceKind::discrete_gpu;
-  hip.pci_address = "0000:01:00.0";
+  hip.card.pci_address = "0000:01:00.0";
   DeviceInfo vulkan = hip;
   vulkan.backend = Api::vulkan;
   EXPECT_EQ(CardLock::key(hip), CardLock::key(vulkan));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "db/cards.hpp"
+#include "db/hardware.hpp"
 #include "tuner/cli/damage.hpp"
 #include "tuner/cli/databases.hpp"
 #include "tuner/cli/result_options.hpp"
@@ -20,35 +20,36 @@ struct ShowOptions {
   bool json = false;
 };
 
-/// A card and what is known of it: for each problem, the winner through each API.
-struct Card {
+/// A hardware model and what is known of it: for each problem, the winner through each API.
+struct Hardware {
   std::vector<DeviceInfo> devices;
-  std::vector<CardWinners> problems;
+  std::vector<HardwareWinners> problems;
 };
 
-std::vector<Card> by_card(std::vector<CardWinners> all) {
-  std::vector<Card> cards;
+std::vector<Hardware> by_hardware(std::vector<HardwareWinners> all, const HardwareGroups& groups) {
+  std::vector<Hardware> models;
   for (auto& problem : all) {
     const DeviceInfo& device = problem.winners.front().device;
-    auto card = std::find_if(cards.begin(), cards.end(), [&](const Card& one) {
-      return of_one_card(one.devices.front(), device);
+    auto model = std::find_if(models.begin(), models.end(), [&](const Hardware& one) {
+      return groups.same(one.devices.front(), device);
     });
-    if (card == cards.end()) card = cards.insert(cards.end(), Card{});
+    if (model == models.end()) model = models.insert(models.end(), Hardware{});
     for (const auto& winner : problem.winners) {
       const bool known = std::any_of(
-          card->devices.begin(), card->devices.end(),
+          model->devices.begin(), model->devices.end(),
           [&](const DeviceInfo& one) { return one.fingerprint() == winner.device.fingerprint(); });
-      if (!known) card->devices.push_back(winner.device);
+      if (!known) model->devices.push_back(winner.device);
     }
-    card->problems.push_back(std::move(problem));
+    model->problems.push_back(std::move(problem));
   }
-  return cards;
+  return models;
 }
 
-nlohmann::json winner_json(const Card& card, const CardWinners& problem, std::size_t i) {
+nlohmann::json winner_json(const Hardware& hardware, const HardwareWinners& problem,
+                           std::size_t i) {
   auto object = result_json(problem.winners[i]);
   object["card"] = nlohmann::json::array();
-  for (const auto& device : card.devices) object["card"].push_back(device.fingerprint());
+  for (const auto& device : hardware.devices) object["card"].push_back(device.fingerprint());
   object["best_of_card"] = nullptr;  // can't tell
   if (i > 0 && problem.comparisons[i - 1].sure()) object["best_of_card"] = false;
   if (i == 0 && problem.sure()) object["best_of_card"] = true;
@@ -87,9 +88,9 @@ std::string peer_rows(const std::vector<Peer>& peers, const Problem& problem) {
   return text;
 }
 
-std::string card_text(const Card& card, const std::vector<Peer>& peers) {
-  std::string text = one_line(card.devices.front().name) + "\n";
-  for (const auto& problem : card.problems) {
+std::string hardware_text(const Hardware& hardware, const std::vector<Peer>& peers) {
+  std::string text = one_line(hardware.devices.front().name) + "\n";
+  for (const auto& problem : hardware.problems) {
     const StoredWinner& first = problem.winners.front();
     text +=
         fmt::format("  {}{}\n", one_line(first.problem.key()), first.winner.cold ? "" : " (warm)");
@@ -107,20 +108,20 @@ int show(const ShowOptions& options) {
   const ResultFilter filter = read_filter(options.results);
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
   check_device_is_known(db, filter);
-  auto all = db.winners_by_card();
+  auto all = db.winners_by_hardware();
   StalenessJudge judge(Catalog::built_in());
-  std::erase_if(all, [&](const CardWinners& problem) {
+  std::erase_if(all, [&](const HardwareWinners& problem) {
     return std::none_of(problem.winners.begin(), problem.winners.end(),
                         [&](const StoredWinner& winner) { return filter.matches(winner, judge); });
   });
   nlohmann::json list = nlohmann::json::array();
   std::string text;
   const auto peers = db.contents().peers;
-  for (const auto& card : by_card(std::move(all))) {
-    text += card_text(card, peers);
-    for (const auto& problem : card.problems) {
+  for (const auto& hardware : by_hardware(std::move(all), HardwareGroups(db.devices()))) {
+    text += hardware_text(hardware, peers);
+    for (const auto& problem : hardware.problems) {
       for (std::size_t i = 0; i < problem.winners.size(); ++i) {
-        list.push_back(winner_json(card, problem, i));
+        list.push_back(winner_json(hardware, problem, i));
       }
     }
   }
@@ -140,7 +141,7 @@ int show(const ShowOptions& options) {
 }  // namespace
 
 void add_show_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("show", "Show the winners that are known, by card");
+  auto* command = app.add_subcommand("show", "Show the winners that are known, by hardware");
   auto options = std::make_shared<ShowOptions>();
   add_result_options(*command, options->results);
   command->add_flag("--json", options->json, "Print JSON");

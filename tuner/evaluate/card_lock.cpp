@@ -71,8 +71,8 @@ int open_lock(const std::filesystem::path& folder, const std::string& name) {
 
 std::string CardLock::key(const DeviceInfo& device) {
   if (device.is_cpu()) return "cpu";
-  if (!device.pci_address.empty()) return device.pci_address;
-  return device.uuid.empty() ? device.fingerprint() : device.uuid;
+  if (!device.card.pci_address.empty()) return device.card.pci_address;
+  return device.card.uuid.empty() ? device.fingerprint() : device.card.uuid;
 }
 
 CardLock::CardLock(const std::filesystem::path& folder, const std::string& key,

@@ -227,7 +227,7 @@ Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
     measurement->cold = limits.cold;
     measurement->batch = batch;
     measurement->flush_bytes = timer.flush_bytes();
-    measurement->clocks = read_clocks(info_.pci_address);
+    measurement->clocks = read_clocks(info_.card.pci_address);
   }
   return measurement;
 }
@@ -237,6 +237,7 @@ Trial LocalEvaluator::run_trial(const Problem& problem, const Config& config,
   Trial trial;
   trial.config = config;
   trial.problem_key = problem.key();
+  trial.card = info_.card.uuid;
   ensure_open();
   const auto outcome = steps(trial);
   if (outcome) return trial;

@@ -119,7 +119,7 @@ Rounds RoundTimer::run(LaunchTimer& timer, int rounds, double seconds, std::uint
   }
   result.batch = batches_;
   result.flush_bytes = timer.flush_bytes();
-  result.clocks = read_clocks(info_.pci_address);
+  result.clocks = read_clocks(info_.card.pci_address);
   return result;
 }
 

@@ -243,6 +243,7 @@ Trial WorkerEvaluator::trial_call(json request, const Problem& problem, const Co
   Trial trial;
   trial.config = config;
   trial.problem_key = problem.key();
+  trial.card = info_.card.uuid;
   trial.message = request.at("call").get<std::string>() == "verify" ? "verifying" : "evaluating";
   const auto reply = call_again(
       request, [&] { return deadline(problem, seed, limits); }, trial);

@@ -38,8 +38,8 @@ ReplayEvaluator::ReplayEvaluator(Recording recording)
     : recording_(std::make_shared<const Recording>(std::move(recording))),
       catalog_({recorded_operation(recording_)}) {
   problem_.op = "recorded";
-  device_.backend = "hip";
-  device_.language = "hip";
+  device_.backend = Api::hip;
+  device_.language = Language::hip;
   device_.name = device_.architecture = recording_->device_name();
   device_.driver = device_.compiler = "recorded";
   device_.kind = DeviceKind::discrete_gpu;

@@ -198,8 +198,8 @@ ProbedDevice describe(const Runtime& runtime, int device) {
     runtime.check(
         runtime.hipDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()) - 1, device),
         "hipDeviceGetPCIBusId");
-    info.pci_address = pci_address(text.data());
-    info.uuid = find_uuid(runtime, device, info.pci_address);
+    info.card.pci_address = pci_address(text.data());
+    info.card.uuid = find_uuid(runtime, device, info.card.pci_address);
     info.architecture = find_architecture(runtime, device, info.name);
     if (info.name.empty()) info.name = "AMD " + info.architecture;
     std::size_t bytes = 0;

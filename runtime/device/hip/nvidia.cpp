@@ -204,10 +204,10 @@ ProbedDevice describe(const Driver& driver, int index) {
     text = {};
     driver.check(driver.cuDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()) - 1, device),
                  "cuDeviceGetPCIBusId");
-    info.pci_address = pci_address(text.data());
+    info.card.pci_address = pci_address(text.data());
     std::array<unsigned char, 16> uuid{};
     driver.check(driver.cuDeviceGetUuid(uuid.data(), device), "cuDeviceGetUuid");
-    info.uuid = fmt::format("{:02x}", fmt::join(uuid, ""));
+    info.card.uuid = fmt::format("{:02x}", fmt::join(uuid, ""));
     info.architecture =
         fmt::format("sm_{}{}", read(compute_capability_major), read(compute_capability_minor));
     std::size_t bytes = 0;

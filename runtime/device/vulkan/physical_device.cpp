@@ -132,9 +132,9 @@ void describe_identity(DeviceInfo& info, const Properties& properties) {
   info.kind = kind_of(core.deviceType);
   info.driver = fmt::format("{} {}", properties.v12.driverName, properties.v12.driverInfo);
   info.compiler = glsl_compiler_version();
-  for (const auto byte : properties.v11.deviceUUID) info.uuid += fmt::format("{:02x}", byte);
+  for (const auto byte : properties.v11.deviceUUID) info.card.uuid += fmt::format("{:02x}", byte);
   if (properties.pci.pciBus != 0 || properties.pci.pciDevice != 0) {
-    info.pci_address =
+    info.card.pci_address =
         fmt::format("{:04x}:{:02x}:{:02x}.{:x}", properties.pci.pciDomain, properties.pci.pciBus,
                     properties.pci.pciDevice, properties.pci.pciFunction);
   }
@@ -147,7 +147,7 @@ void describe_identity(DeviceInfo& info, const Properties& properties) {
   const HostProcessor host = host_processor();
   const bool lavapipe = properties.v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
   if (lavapipe) info.architecture = "lavapipe";
-  info.uuid = Hash().add(host.model).add(std::uint64_t{host.cores}).hex();
+  info.card.uuid = Hash().add(host.model).add(std::uint64_t{host.cores}).hex();
   info.compute_units = host.cores;
   info.last_level_cache_bytes = host.last_level_cache_bytes;
 }
@@ -197,7 +197,7 @@ void describe_features(PhysicalDevice& device, const Features& features,
 /// for it, and executes nothing.
 bool is_null_hardware(const PhysicalDevice& device, const Properties& properties) {
   if (properties.v12.driverID != VK_DRIVER_ID_MESA_RADV) return false;
-  return device.info.pci_address.empty() ||
+  return device.info.card.pci_address.empty() ||
          device.info.name.find("Null hardware") != std::string::npos;
 }
 

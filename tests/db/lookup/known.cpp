@@ -31,7 +31,7 @@ DeviceInfo card(const std::string& architecture, const std::string& uuid) {
   device.name = architecture + " " + uuid;
   device.driver = "driver 1";
   device.compiler = "compiler 1";
-  device.uuid = uuid;
+  device.card.uuid = uuid;
   return device;
 }
 

@@ -87,8 +87,8 @@ TEST(HipLibrary, DescribesAnAmdDevice) {
   EXPECT_TRUE(has(info.driver, "HIP 6.2.41133")) << info.driver;
   EXPECT_FALSE(info.compiler.empty());
   EXPECT_EQ(info.kind, DeviceKind::discrete_gpu);
-  EXPECT_EQ(info.uuid, "30313233343536373839616263646566") << "the serial number's characters";
-  EXPECT_EQ(info.pci_address, "0000:c1:00.0");
+  EXPECT_EQ(info.card.uuid, "30313233343536373839616263646566") << "the serial number's characters";
+  EXPECT_EQ(info.card.pci_address, "0000:c1:00.0");
   EXPECT_EQ(info.max_workgroup_invocations, 1024U);
   EXPECT_EQ(info.max_workgroup_size, (std::array<std::uint32_t, 3>{1024, 1024, 1024}));
   EXPECT_EQ(info.max_grid, (std::array<std::uint32_t, 3>{2147483647, 65536, 65536}));
@@ -116,7 +116,7 @@ TEST(HipLibrary, DescribesTheSameDeviceThroughHip5) {
   EXPECT_EQ(older.max_grid, newer.max_grid);
   EXPECT_EQ(older.timestamp_period_ns, 10) << "which HIP 5.2 does not say";
   // HIP 5 does not tell serial numbers: the UUID is what Mesa's driver makes of the PCI address.
-  EXPECT_EQ(older.uuid, "00000000c10000000000000000000000");
+  EXPECT_EQ(older.card.uuid, "00000000c10000000000000000000000");
   EXPECT_TRUE(same_card(older, newer));
 }
 
@@ -124,7 +124,7 @@ TEST(HipLibrary, ACardWithoutSerialNumberHasTheUuidOfItsPlace) {
   auto& fake = open_fake(Fake::hip6);
   fake.serial = "XX";
   fake.pci = "0001:03:02.1";
-  EXPECT_EQ(describe(Fake::hip6).info.uuid, "01000000030000000200000001000000");
+  EXPECT_EQ(describe(Fake::hip6).info.card.uuid, "01000000030000000200000001000000");
 }
 
 TEST(HipLibrary, CountsComputeUnitsNotWorkgroupProcessors) {
@@ -165,8 +165,8 @@ TEST(HipLibrary, DescribesAnNvidiaDevice) {
   EXPECT_EQ(info.vendor, "NVIDIA");
   EXPECT_EQ(info.architecture, "sm_90");
   EXPECT_TRUE(has(info.driver, "CUDA 13.0")) << info.driver;
-  EXPECT_EQ(info.uuid, "30313233343536373839616263646566");
-  EXPECT_EQ(info.pci_address, "0000:c1:00.0");
+  EXPECT_EQ(info.card.uuid, "30313233343536373839616263646566");
+  EXPECT_EQ(info.card.pci_address, "0000:c1:00.0");
   EXPECT_EQ(info.shared_memory_bytes, 232448U) << "what a kernel may have at most, not at once";
   EXPECT_EQ(info.unit_shared_memory_bytes, 233472U);
   EXPECT_EQ(info.subgroup_size, 32U);

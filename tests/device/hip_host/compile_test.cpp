@@ -197,7 +197,7 @@ TEST(HipHostCompile, DevicesSayWhatTheyAre) {
     EXPECT_EQ(info.subgroup_size, i == 1 ? 64U : 32U);
     EXPECT_GE(info.shared_memory_bytes, 64U << 10);
     EXPECT_FALSE(info.matrix_operations.empty());
-    EXPECT_EQ(info.uuid.size(), 32U);
+    EXPECT_EQ(info.card.uuid.size(), 32U);
     EXPECT_FALSE(info.compiler.empty());
   }
   EXPECT_NE(probe.devices[0].info.fingerprint(), probe.devices[1].info.fingerprint());

@@ -299,7 +299,7 @@ std::vector<NamedResult> Bench::finished() const {
     if (entry.blocks == 0 && !entry.result.failure) continue;  // left out by the filter
     rows.push_back({entry.name, finished_result(entry.benchmark, entry.result)});
     rows.back().result.date = date_;
-    rows.back().result.clocks = read_clocks(devices_[entry.device]->info().pci_address);
+    rows.back().result.clocks = read_clocks(devices_[entry.device]->info().card.pci_address);
   }
   return rows;
 }

@@ -20,7 +20,7 @@ struct InfoOptions {
   bool json = false;
 };
 
-/// A device with what the database holds of it.
+/// A device model with what the database holds of it.
 struct DeviceSummary {
   StoredDevice device;
   std::size_t results = 0;
@@ -71,6 +71,13 @@ nlohmann::json info_json(const TunedDb& db, const std::vector<DeviceSummary>& de
       {"damaged", damage_json(db.damaged())}};
   for (const auto& summary : devices) {
     const DeviceInfo& info = summary.device.info;
+    auto cards = nlohmann::json::array();
+    for (const StoredCard& card : summary.device.cards) {
+      cards.push_back({{"uuid", card.card.uuid},
+                       {"pci_address", card.card.pci_address},
+                       {"first_seen", card.first_seen_utc},
+                       {"last_seen", card.last_seen_utc}});
+    }
     object["devices"].push_back({{"id", info.id()},
                                  {"name", info.name},
                                  {"architecture", info.architecture},
@@ -82,7 +89,8 @@ nlohmann::json info_json(const TunedDb& db, const std::vector<DeviceSummary>& de
                                  {"results", summary.results},
                                  {"stale", summary.stale},
                                  {"sessions", summary.sessions},
-                                 {"ceilings", summary.ceilings}});
+                                 {"ceilings", summary.ceilings},
+                                 {"cards", cards}});
   }
   return object;
 }
@@ -107,6 +115,7 @@ std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devic
   Table table({{"device"},
                {"architecture"},
                {"driver"},
+               {"cards", Align::right},
                {"results", Align::right},
                {"stale", Align::right},
                {"sessions", Align::right},
@@ -114,8 +123,9 @@ std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devic
   for (const auto& summary : devices) {
     const DeviceInfo& info = summary.device.info;
     table.add({info.id() + " " + info.name, info.architecture, info.driver,
-               std::to_string(summary.results), std::to_string(summary.stale),
-               std::to_string(summary.sessions), summary.device.last_seen_utc.substr(0, 10)});
+               std::to_string(summary.device.cards.size()), std::to_string(summary.results),
+               std::to_string(summary.stale), std::to_string(summary.sessions),
+               summary.device.last_seen_utc.substr(0, 10)});
   }
   return text + "\n" + table.text();
 }

@@ -34,7 +34,7 @@ std::vector<std::string> find_damage(const std::filesystem::path& file, Content&
     if (!findings.empty()) content.damaged = db.damaged();
     if (!findings.empty()) return findings;
     db.contents();
-    db.winners_by_card();
+    db.winners_by_hardware();
     for (const auto& session : db.sessions()) db.trials(session.id);
     return findings;
   } catch (const Error& error) {

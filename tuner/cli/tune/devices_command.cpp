@@ -56,7 +56,7 @@ std::string device_rows(const ProbedDevice& device) {
     add(device.reason);
   }
   add(fmt::format("{}, {}{}", to_string(info.kind), info.architecture,
-                  info.pci_address.empty() ? "" : ", at " + info.pci_address));
+                  info.card.pci_address.empty() ? "" : ", at " + info.card.pci_address));
   add(limits_text(info));
   add(fmt::format("{} memory, {} last-level cache",
                   format_bytes(static_cast<double>(info.memory_bytes)),

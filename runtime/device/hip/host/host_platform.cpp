@@ -34,7 +34,7 @@ ProbedDevice describe(int device) {
   info.kind = DeviceKind::cpu;
   info.watches_bounds = address_sanitizer().loaded();
   // Times under sanitizers are not comparable, so they belong to a different device.
-  info.uuid = Hash().add(info.watches_bounds ? "sanitized" : "hip-host").add(model).hex();
+  info.card.uuid = Hash().add(info.watches_bounds ? "sanitized" : "hip-host").add(model).hex();
   info.max_workgroup_invocations = max_block_threads;
   info.compute_units = Executor::instance().workers();
   info.unit_registers = info.unit_shared_memory_bytes = info.unit_threads = 0;

@@ -1,14 +1,13 @@
-// Protects: winners of one card are found through whatever API they were stored, and the answer to
-// "which API is faster" is as sure as what was measured, never surer.
-
-#include "db/cards.hpp"
+// Protects: winners of one hardware model are found through whatever API they were stored, and the
+// answer to "which API is faster" is as sure as what was measured, never surer.
 
 #include <gtest/gtest.h>
 
+#include "db/hardware.hpp"
 #include "tests/db/fixture.hpp"
 #include "tests/layers.hpp"
 
-namespace greta::test::cards_test {
+namespace greta::test::hardware_winners_test {
 namespace {
 
 /// The sample device as HIP shows it.
@@ -17,19 +16,34 @@ DeviceInfo through_hip() {
   device.backend = Api::hip;
   device.index = 0;
   device.name = "Example GPU 9000 (another driver's words)";
-  device.uuid = "ffffffffffffffffffffffffffffffff";  // not every driver makes it alike
+  device.card.uuid = "ffffffffffffffffffffffffffffffff";  // not every driver makes it alike
   return device;
 }
 
-DeviceInfo another_card() {
+DeviceInfo another_model() {
   DeviceInfo device = through_hip();
   device.index = 1;
-  device.pci_address = "0000:41:00.0";
-  device.uuid = "0123456789abcdef0123456789abcdef";
+  device.name = "Example GPU 9000 SE";
+  device.card.pci_address = "0000:41:00.0";
+  device.card.uuid = "0123456789abcdef0123456789abcdef";
   return device;
 }
 
-class Cards : public ::testing::Test {
+/// Another card of the model that HIP shows.
+DeviceInfo sister() {
+  DeviceInfo device = through_hip();
+  device.index = 1;
+  device.card = {"99999999999999999999999999999999", "0000:42:00.0"};
+  return device;
+}
+
+StoredDevice with_cards(const DeviceInfo& device, const std::vector<Card>& cards) {
+  StoredDevice stored{device, "", "", {}};
+  for (const auto& card : cards) stored.cards.push_back({card, "", ""});
+  return stored;
+}
+
+class HardwareWinnersTest : public ::testing::Test {
  protected:
   /// A session on this device and its winner; returns the session.
   std::int64_t add(const DeviceInfo& device, double low_us, double median_us, double high_us,
@@ -46,30 +60,59 @@ class Cards : public ::testing::Test {
     db_.set_winner(session, winner);
     return session;
   }
-  CardWinners find(const DeviceInfo& device) {
-    return db_.find_winners_of_card(device, sample_problem().key(), true);
+  HardwareWinners find(const DeviceInfo& device) {
+    return db_.find_winners_of_hardware(device, sample_problem().key(), true);
   }
 
   TemporaryFolder folder_;
   TunedDb db_ = TunedDb::open(folder_ / "t.db", TunedDb::Mode::read_write);
 };
 
-TEST(OneCard, IsMatchedByAddressAcrossApisAndByFingerprintWithinOne) {
-  EXPECT_TRUE(of_one_card(sample_device(), through_hip()));
-  EXPECT_FALSE(of_one_card(sample_device(), another_card()));
-  EXPECT_FALSE(of_one_card(through_hip(), another_card()));
-  auto elsewhere = through_hip();  // the same place in another machine
-  elsewhere.uuid = "0123456789abcdef0123456789abcdef";
-  EXPECT_FALSE(of_one_card(through_hip(), elsewhere));
-  auto foreign = through_hip();
-  foreign.vendor = "Another";
-  EXPECT_FALSE(of_one_card(sample_device(), foreign));
+TEST(HardwareGroups, AreOfDevicesThatShareACard) {
+  const auto vulkan = sample_device(), hip = through_hip(), other = another_model();
+  const HardwareGroups groups({with_cards(vulkan, {vulkan.card}),
+                               with_cards(hip, {sister().card, hip.card}),
+                               with_cards(other, {other.card})});
+  EXPECT_TRUE(groups.same(vulkan, hip));
+  EXPECT_TRUE(groups.same(hip, sister()));
+  EXPECT_TRUE(groups.same(vulkan, sister()));
+  EXPECT_FALSE(groups.same(vulkan, other));
+  EXPECT_FALSE(groups.same(hip, other));
+  auto unknown = hip;
+  unknown.name = "unknown";
+  EXPECT_FALSE(groups.same(unknown, hip));
+  EXPECT_TRUE(groups.same(unknown, unknown));
 }
 
-TEST_F(Cards, WinnersOfBothApisAreFoundThroughEither) {
+TEST(HardwareGroups, NeedMoreThanAPlaceInAMachine) {
+  const auto vulkan = sample_device();
+  const auto same = [&](DeviceInfo hip) {
+    return HardwareGroups({with_cards(vulkan, {vulkan.card}), with_cards(hip, {hip.card})})
+        .same(vulkan, hip);
+  };
+  EXPECT_TRUE(same(through_hip()));
+  auto hip = through_hip();
+  hip.vendor = "Another";
+  EXPECT_FALSE(same(hip));
+  hip = through_hip();
+  hip.compute_units = 60;
+  EXPECT_FALSE(same(hip));
+  hip.compute_units = 0;  // not every API reports it
+  EXPECT_TRUE(same(hip));
+  hip = through_hip();
+  hip.kind = DeviceKind::cpu;
+  EXPECT_FALSE(same(hip));
+  hip = through_hip();
+  hip.card.pci_address = "";
+  EXPECT_FALSE(same(hip));
+  hip.card.uuid = vulkan.card.uuid;
+  EXPECT_TRUE(same(hip));
+}
+
+TEST_F(HardwareWinnersTest, WinnersOfBothApisAreFoundThroughEither) {
   const auto vulkan = add(sample_device(), 19, 20, 21);
   const auto hip = add(through_hip(), 9, 10, 11);
-  add(another_card(), 1, 2, 3);
+  add(another_model(), 1, 2, 3);
   add(sample_device(), 4, 5, 6, false);
   for (const auto& device : {sample_device(), through_hip()}) {
     const auto found = find(device);
@@ -84,11 +127,26 @@ TEST_F(Cards, WinnersOfBothApisAreFoundThroughEither) {
     EXPECT_DOUBLE_EQ(found.comparisons[0].low, 19.0 / 11);
     EXPECT_DOUBLE_EQ(found.comparisons[0].high, 21.0 / 9);
   }
-  EXPECT_EQ(find(another_card()).winners.size(), 1U);
+  EXPECT_EQ(find(another_model()).winners.size(), 1U);
   EXPECT_TRUE(db_.find_winners_of_card(sample_device(), "another problem", true).winners.empty());
 }
 
-TEST_F(Cards, OverlappingIntervalsAreNotSure) {
+TEST_F(HardwareWinnersTest, CardsOfAModelHaveOneWinner) {
+  add(through_hip(), 19, 20, 21);
+  const auto later = add(sister(), 29, 30, 31);
+  add(sample_device(), 9, 10, 11);
+  for (const auto& device : {through_hip(), sister(), sample_device()}) {
+    const auto found = find(device);
+    ASSERT_EQ(found.winners.size(), 2U);
+    EXPECT_EQ(found.winners[1].session, later);
+    EXPECT_EQ(found.winners[1].device.card, sister().card);
+  }
+  EXPECT_EQ(db_.counts().devices, 2);
+  EXPECT_EQ(db_.counts().cards, 3);
+  EXPECT_EQ(db_.sessions().size(), 3U);
+}
+
+TEST_F(HardwareWinnersTest, OverlappingIntervalsAreNotSure) {
   add(sample_device(), 9.5, 10.1, 10.5);
   const auto hip = add(through_hip(), 9.8, 10, 10.2);
   const auto found = find(sample_device());
@@ -96,7 +154,7 @@ TEST_F(Cards, OverlappingIntervalsAreNotSure) {
   EXPECT_FALSE(found.sure());
 }
 
-TEST_F(Cards, AlternatingTurnsDecideWhereTheyWereTaken) {
+TEST_F(HardwareWinnersTest, AlternatingTurnsDecideWhereTheyWereTaken) {
   const auto vulkan = add(sample_device(), 9.5, 10.1, 10.5);
   const auto hip = add(through_hip(), 9.8, 10, 10.2);
   Comparison turns{vulkan, hip, 1.02, 1.01, 1.03, 0.95, {10, 10.1}, {10.2, 10.3}};
@@ -118,7 +176,7 @@ TEST_F(Cards, AlternatingTurnsDecideWhereTheyWereTaken) {
   EXPECT_EQ(found.winners[0].device_id, "vulkan:2");
 }
 
-TEST_F(Cards, OnlySessionsOfOneProblemCompare) {
+TEST_F(HardwareWinnersTest, OnlySessionsOfOneProblemCompare) {
   const auto cold = add(sample_device(), 9, 10, 11);
   const auto warm = add(through_hip(), 9, 10, 11, false);
   Comparison comparison{cold, warm, 1, 1, 1, 0.95, {1}, {1}};
@@ -128,12 +186,12 @@ TEST_F(Cards, OnlySessionsOfOneProblemCompare) {
   EXPECT_THROW(db_.set_comparison(comparison), Error);
 }
 
-TEST_F(Cards, AllWinnersComeByProblemAndCard) {
+TEST_F(HardwareWinnersTest, AllWinnersComeByProblemAndHardware) {
   add(sample_device(), 19, 20, 21);
-  add(another_card(), 1, 2, 3);
+  add(another_model(), 1, 2, 3);
   add(through_hip(), 9, 10, 11);
   add(through_hip(), 4, 5, 6, false);
-  const auto all = db_.winners_by_card();
+  const auto all = db_.winners_by_hardware();
   ASSERT_EQ(all.size(), 3U);
   std::size_t largest = 0;
   for (const auto& card : all) largest = std::max(largest, card.winners.size());
@@ -154,4 +212,4 @@ TEST(CompareCertified, HasTheFasterOneFirstWhicheverComesFirst) {
 }
 
 }  // namespace
-}  // namespace greta::test::cards_test
+}  // namespace greta::test::hardware_winners_test

@@ -1,4 +1,4 @@
-#include "db/cards.hpp"
+#include "db/hardware.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -18,21 +18,52 @@ const Comparison* find(const StoredWinner& a, const StoredWinner& b,
   return nullptr;
 }
 
+bool is_same(const Card& a, const Card& b) {
+  if (!a.pci_address.empty() && !b.pci_address.empty()) return a.pci_address == b.pci_address;
+  return a.uuid == b.uuid;
+}
+
+/// Whether two devices are views of one hardware model through two APIs.
+bool share_a_card(const StoredDevice& a, const StoredDevice& b) {
+  if (a.info.backend == b.info.backend || a.info.vendor != b.info.vendor) return false;
+  if (a.info.is_cpu() || b.info.is_cpu()) return false;
+  const auto units = std::pair(a.info.compute_units, b.info.compute_units);
+  if (units.first != 0 && units.second != 0 && units.first != units.second) return false;
+  return std::any_of(a.cards.begin(), a.cards.end(), [&](const StoredCard& one) {
+    return std::any_of(b.cards.begin(), b.cards.end(),
+                       [&](const StoredCard& other) { return is_same(one.card, other.card); });
+  });
+}
+
 }  // namespace
 
-bool CardWinners::sure() const {
+bool HardwareWinners::sure() const {
   return std::all_of(comparisons.begin(), comparisons.end(),
                      [](const Comparison& comparison) { return comparison.sure(); });
 }
 
-bool of_one_card(const DeviceInfo& a, const DeviceInfo& b) {
-  if (a.backend == b.backend) return a.fingerprint() == b.fingerprint();
-  return a.vendor == b.vendor && same_card(a, b);
+HardwareGroups::HardwareGroups(const std::vector<StoredDevice>& devices) {
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    std::size_t group = i;
+    for (std::size_t earlier = 0; earlier < i && group == i; ++earlier) {
+      if (share_a_card(devices[earlier], devices[i])) {
+        group = groups_.at(devices[earlier].info.fingerprint());
+      }
+    }
+    groups_.emplace(devices[i].info.fingerprint(), group);
+  }
 }
 
-CardWinners rank_winners(std::vector<StoredWinner> winners,
-                         const std::vector<Comparison>& measured) {
-  CardWinners ranked;
+bool HardwareGroups::same(const DeviceInfo& a, const DeviceInfo& b) const {
+  const auto key_a = a.fingerprint(), key_b = b.fingerprint();
+  if (key_a == key_b) return true;
+  const auto found_a = groups_.find(key_a), found_b = groups_.find(key_b);
+  return found_a != groups_.end() && found_b != groups_.end() && found_a->second == found_b->second;
+}
+
+HardwareWinners rank_winners(std::vector<StoredWinner> winners,
+                             const std::vector<Comparison>& measured) {
+  HardwareWinners ranked;
   if (winners.empty()) return ranked;
   std::stable_sort(winners.begin(), winners.end(), [](const auto& a, const auto& b) {
     return a.winner.measurement.median_us < b.winner.measurement.median_us;
