@@ -34,6 +34,23 @@ if(CMAKE_UNITY_BUILD)
   endif()
 endif()
 
+# greta_precompile(TARGET HEADERS…): these headers of libraries are parsed once for all sources of the target, or were
+# for another target that is compiled with the same options (REUSE_FROM TARGET). Preset single does without, as each
+# source includes what it uses; so does a build with ccache, which does not cache such objects by default.
+function(greta_precompile target)
+  if(NOT CMAKE_UNITY_BUILD OR CMAKE_CXX_COMPILER_LAUNCHER)
+    return()
+  endif()
+  if(ARGV1 STREQUAL REUSE_FROM)
+    target_precompile_headers(${target} ${ARGN})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARGN} ${GRETA_STANDARD_HEADERS})
+  endif()
+endfunction()
+set(GRETA_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <functional> <map>
+    <memory> <mutex> <optional> <random> <set> <span> <sstream> <string> <thread> <utility> <vector> <fmt/format.h>
+    <fmt/ranges.h>)
+
 function(greta_layer name)
   cmake_parse_arguments(arg "HOT" "" "PUBLIC;PRIVATE;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)

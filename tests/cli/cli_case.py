@@ -1,5 +1,6 @@
 """What the tests of the tools share: a folder of their own, running the tool, and judging refusals."""
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ BENCH = os.environ["GRETA_BENCH"]
 SOURCE = pathlib.Path(os.environ["GRETA_SOURCE"])
 SMALL = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
 PATIENCE = float(os.environ.get("GRETA_PATIENCE", "1"))  # more for builds with sanitizers
+WHOLE = "GRETA_WHOLE" in os.environ  # also what repeats the rest: scripts/test.sh --all
 
 
 def patient(seconds):
@@ -33,20 +35,34 @@ def quick(words, lock):
 CACHE = pathlib.Path(tempfile.gettempdir(), "greta_cli_cache")
 
 
-def database_of_ceilings(devices, env):
-    """A database that knows the ceilings of these devices and nothing else, made once for a build."""
-    file = CACHE / f"ceilings-{os.stat(BENCH).st_mtime_ns}-{devices}.db"
-    if not file.exists():
-        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-            preset = pathlib.Path(folder, "tiny.json")
-            preset.write_text(json.dumps({"iterations": 1, "batch": 1, "problems": [
-                {"op": "gemm", "m": 1, "n": 1, "k": 1}]}))
-            for device in devices.split(","):
-                subprocess.run([BENCH, "--preset", preset, "--untuned", "--no-lock", "--device", device,
-                                "--db", f"{folder}/tuned.db"], env=env, check=True,
-                               capture_output=True, timeout=patient(120))
-            os.replace(f"{folder}/tuned.db", file)
+def made_once(name, make):
+    """The file of this name, made once for a build by make(path), whichever process needs it first."""
+    CACHE.mkdir(exist_ok=True)
+    file = CACHE / f"{os.stat(BENCH).st_mtime_ns}-{name}"
+    with open(f"{file}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+                made = pathlib.Path(folder, "made.db")
+                make(made)
+                os.replace(made, file)
     return file
+
+
+def database_of_ceilings(devices, env):
+    """A database that knows the ceilings of these devices and nothing else. Measuring them takes 10 s of both
+    cores for each device."""
+    known, _, device = devices.rpartition(",")
+
+    def make(file):
+        if known:
+            shutil.copy(database_of_ceilings(known, env), file)
+        preset = file.with_name("tiny.json")
+        preset.write_text(json.dumps({"iterations": 1, "batch": 1, "problems": [
+            {"op": "gemm", "m": 1, "n": 1, "k": 1}]}))
+        subprocess.run([BENCH, "--preset", preset, "--untuned", "--no-lock", "--device", device, "--db", file],
+                       env=env, check=True, capture_output=True, timeout=patient(120))
+    return made_once(f"ceilings-{devices}.db", make)
 
 
 class Case(unittest.TestCase):
@@ -62,10 +78,16 @@ class Case(unittest.TestCase):
         CACHE.mkdir(exist_ok=True)
         self.env["XDG_CACHE_HOME"] = str(CACHE)
         if self.known_devices:
-            shutil.copy(database_of_ceilings(self.known_devices, self.env), self.db)
+            self.know_ceilings(self.known_devices)
 
     def tearDown(self):
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def know_ceilings(self, devices="auto", file=None):
+        """A database, the test's own or another file, that knows the ceilings of these devices already."""
+        file = file or self.db
+        shutil.copy(database_of_ceilings(devices, self.env), file)
+        return file
 
     def command(self, arguments, lock):
         """Tests run beside each other and measure nothing that matters: they don't wait, and flush

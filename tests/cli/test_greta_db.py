@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import unittest
 
-from cli_case import SOURCE, Case
+from cli_case import SOURCE, Case, made_once
 from sealed_database import damage, rewrite
 
 GEMM = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
@@ -14,27 +14,19 @@ SOFTMAX = ["softmax", "--rows", "8", "--cols", "64"]
 
 
 class Tuned(Case):
-    """A database of two problems, tuned once for each class."""
-    known_devices = "auto"
-
-    template = None
-
-    @classmethod
-    def tearDownClass(cls):
-        if cls.template:
-            cls.template.unlink()
-        cls.template = None
+    """A database of two problems, tuned once for a build."""
 
     def setUp(self):
         super().setUp()
-        if type(self).template is None:
-            for problem in (GEMM, SOFTMAX):
-                result = self.run_tune(*problem, "--budget", "3", "--db", self.db, "--no-lock",
-                                       "--device", "vulkan:0", "--seed", "1")
-                self.assertEqual(result.returncode, 0, result.stderr)
-            type(self).template = self.folder.parent / f"{self.folder.name}.template.db"
-            shutil.copy(self.db, self.template)
+        self.template = made_once("tuned.db", self.tune)
         shutil.copy(self.template, self.db)
+
+    def tune(self, file):
+        self.know_ceilings(file=file)
+        for problem in (GEMM, SOFTMAX):
+            result = self.run_tune(*problem, "--budget", "3", "--db", file, "--no-lock",
+                                   "--device", "vulkan:0", "--seed", "1")
+            self.assertEqual(result.returncode, 0, result.stderr)
 
     def change(self, sql):
         """As if GRETA had written it."""

@@ -106,6 +106,7 @@ class Run(RunCase):
             self.assertIn(word, result.stdout)
 
     def test_what_is_tuned_is_found_and_explained(self):
+        self.know_ceilings()
         tuned = self.run_tune("gemm", "--m", 1, "--n", 128, "--k", 64, "--layout", "nt", "--device",
                               "lavapipe", "--budget", 8, "--db", self.db)
         self.assertEqual(tuned.returncode, 0, tuned.stderr)
@@ -154,6 +155,7 @@ class Run(RunCase):
         self.assertEqual(lines[0]["greta_capture"], 1)
         self.assertTrue(all(line["count"] > 0 for line in lines[1:]))
         # One of them is enough here.
+        self.know_ceilings()
         file.write_text("\n".join(map(json.dumps, lines[:2])) + "\n")
         tuned = self.run_tune("from-capture", file, "--device", "lavapipe", "--budget", 5, "--db",
                               self.db, "--no-lock")
@@ -276,6 +278,7 @@ class RunBench(RunCase):
         self.assertTrue(all("layers=2 batch=1 prompt=20 generated=4" in row for row in rows[1:]))
 
     def test_a_model_is_tuned_in_one_command(self):
+        self.know_ceilings()
         result = self.run_tune("model", "--config", self.config(), "--prompt-len", 20, "--gen-len", 8,
                                "--budget", "8s", "--device", "lavapipe", "--dtype", "f32", "--db",
                                self.db, "--no-lock", timeout=240)

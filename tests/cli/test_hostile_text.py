@@ -148,7 +148,7 @@ class HostileText(Tuned):
                  ["export", "--ship", "--out", "shipped.db"]]
         shown = {}
         for everything in (False, True):
-            shutil.copy(type(self).template, self.db)
+            shutil.copy(self.template, self.db)
             self.assertGreater(infect(self.db, everything), 20)
             if not everything:
                 self.assertIn(b"is sound", self.said(DB, "verify", "--db", self.db))
@@ -284,7 +284,7 @@ exec {shutil.which("c++")} "$@"
                           [RUN, "--model", file], [RUN, "bench", "--config", file],
                           [TUNE, *TINY_TUNE, "--db", file]):
                 self.assertIn(ESCAPED, self.said(*words), words)
-        shutil.copy(type(self).template, there)
+        shutil.copy(self.template, there)
         self.assertIn(ESCAPED, self.said(DB, "list", "--db", there))
         env = {os.fsencode(key): os.fsencode(value) for key, value in self.env.items()}
         env[b"XDG_DATA_HOME"] = b"/tmp/" + name.replace(b"\n", b"")

@@ -1,4 +1,5 @@
-"""The commands of docs/tutorial.md and docs/llama.md run as they are written. Those of docs/first-amd-run.md,
+"""The commands of docs/tutorial.md and docs/llama.md run as they are written, but in the fast suite with smaller
+budgets. Those of docs/first-amd-run.md,
 which need a GPU, name what the tools have."""
 import itertools
 import os
@@ -9,7 +10,7 @@ import shutil
 import subprocess
 import unittest
 
-from cli_case import SOURCE, TUNE, Case, database_of_ceilings, patient
+from cli_case import SOURCE, TUNE, WHOLE, Case, database_of_ceilings, patient
 
 
 class Walk(Case):
@@ -25,6 +26,9 @@ class Walk(Case):
         path = f"{pathlib.Path(TUNE).parent}:{os.environ['PATH']}"
         for command in commands:
             self.assertTrue(command.startswith("greta-"), command)
+            if not WHOLE:
+                command = re.sub(r"--budget \S+", "--budget 2", command)
+                command = re.sub(r"--repeat \d+", "--repeat 2", command)
             run = subprocess.run(command, shell=True, cwd=self.folder, env=dict(self.env, PATH=path),
                                  capture_output=True, text=True, timeout=patient(200))
             # On a machine that is busy with other tests one of two equal runs may be slower.

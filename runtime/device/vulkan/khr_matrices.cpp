@@ -42,9 +42,9 @@ std::string_view text_of(Words words) {
 }
 
 /// Reads a module's instructions in order and writes those of the converted module.
-class Translation {
+class MatrixTranslation {
  public:
-  explicit Translation(const std::vector<std::uint32_t>& spirv)
+  explicit MatrixTranslation(const std::vector<std::uint32_t>& spirv)
       : in_(spirv), out_(spirv.begin(), spirv.begin() + header_words) {}
 
   Result<std::vector<std::uint32_t>> run() {
@@ -213,7 +213,7 @@ class Translation {
 }  // namespace
 
 Result<std::vector<std::uint32_t>> to_khr_matrices(const std::vector<std::uint32_t>& spirv) {
-  return Translation(spirv).run();
+  return MatrixTranslation(spirv).run();
 }
 
 }  // namespace greta::device::vulkan

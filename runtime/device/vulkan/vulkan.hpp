@@ -6,6 +6,9 @@
 
 #include "runtime/device/refusal.hpp"
 
+// Vulkan's structures are made to be named in part: what is not named is zero.
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
 namespace greta::device::vulkan {
 
 /// Throws a Refusal that names the call, unless the result is VK_SUCCESS.

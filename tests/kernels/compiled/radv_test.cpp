@@ -75,6 +75,11 @@ TEST_P(CompiledByRadv, DefaultsSpillNothing) {
 }
 
 TEST_P(CompiledByRadv, SomeSamples) {
+  sample(2);
+}
+
+/// scripts/test.sh --all.
+TEST_P(CompiledByRadv, MostSamples) {
   sample(5);
 }
 
