@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "db/json.hpp"
+#include "db/merge.hpp"
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/quoting.hpp"
 #include "db/winner_source.hpp"
@@ -55,7 +56,7 @@ class Schema5 {
 
   std::int64_t add(const DeviceInfo& device, const std::string& seen = "2026-11-20T12:00:00Z") {
     const auto key = Hash()
-                         .add(device.backend)
+                         .add(to_string(device.backend))
                          .add(device.vendor)
                          .add(device.architecture)
                          .add(device.card.uuid)

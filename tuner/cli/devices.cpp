@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "db/json.hpp"
 #include "runtime/device/sanitizing.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/paths.hpp"

@@ -16,6 +16,7 @@
 #include "runtime/device/text.hpp"
 #include "runtime/device/vulkan/cooperative_matrix.hpp"
 #include "runtime/device/vulkan/khr_matrices.hpp"
+#include "runtime/device/vulkan/spirv_info.hpp"
 
 namespace greta::device::vulkan {
 
@@ -114,13 +115,13 @@ void register_passes(spvtools::Optimizer& optimizer) {
       .RegisterPass(spvtools::CreateBlockMergePass());
 }
 
-constexpr std::size_t header_words = 5;
 constexpr std::uint32_t cooperative_matrix_nv = 5357, cooperative_matrix_khr = 6022;
 
 bool has_capability(const Spirv& spirv, std::uint32_t wanted) {
   constexpr std::uint32_t capability = 2U << 16 | 17U;  // OpCapability: two words, opcode 17
   // Capabilities come first in a module.
-  for (std::size_t at = header_words; at + 1 < spirv.size() && spirv[at] == capability; at += 2) {
+  for (std::size_t at = spirv_header_words; at + 1 < spirv.size() && spirv[at] == capability;
+       at += 2) {
     if (spirv[at + 1] == wanted) return true;
   }
   return false;
@@ -129,8 +130,8 @@ bool has_capability(const Spirv& spirv, std::uint32_t wanted) {
 /// Whether the words consist of a header and complete instructions.
 bool has_form(const Spirv& spirv) {
   constexpr std::uint32_t magic = 0x07230203;
-  if (spirv.size() < header_words || spirv[0] != magic) return false;
-  std::size_t at = header_words;
+  if (spirv.size() < spirv_header_words || spirv[0] != magic) return false;
+  std::size_t at = spirv_header_words;
   while (at < spirv.size() && spirv[at] >> 16 != 0) at += spirv[at] >> 16;
   return at == spirv.size();
 }

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/device/vulkan/spirv_info.hpp"
+
 namespace greta::device::vulkan {
 
 namespace {
@@ -33,7 +35,6 @@ enum Khr : std::uint32_t {
   column_major = 1,
 };
 
-constexpr std::size_t header_words = 5;
 constexpr std::size_t bound_at = 3;  // index in the header; all ids are smaller than this word
 constexpr std::string_view nv_extension = "SPV_NV_cooperative_matrix";
 
@@ -45,10 +46,10 @@ std::string_view text_of(Words words) {
 class MatrixTranslation {
  public:
   explicit MatrixTranslation(const std::vector<std::uint32_t>& spirv)
-      : in_(spirv), out_(spirv.begin(), spirv.begin() + header_words) {}
+      : in_(spirv), out_(spirv.begin(), spirv.begin() + spirv_header_words) {}
 
   Result<std::vector<std::uint32_t>> run() {
-    for (std::size_t at = header_words; at < in_.size();) {
+    for (std::size_t at = spirv_header_words; at < in_.size();) {
       const std::uint32_t length = in_[at] >> 16U;
       if (length == 0 || at + length > in_.size()) return refuse("a broken instruction");
       const Words instruction = Words(in_).subspan(at, length);
@@ -135,7 +136,7 @@ class MatrixTranslation {
   /// Searches the module ahead, because roles are decorations, which come after capabilities and
   /// extensions.
   bool find_bf16() const {
-    for (std::size_t at = header_words; at < in_.size() && in_[at] >> 16U != 0;
+    for (std::size_t at = spirv_header_words; at < in_.size() && in_[at] >> 16U != 0;
          at += in_[at] >> 16U) {
       if (in_[at] == (4U << 16U | spv::OpDecorate) && in_[at + 2] == spv::DecorationSpecId &&
           in_[at + 3] >= static_cast<std::uint32_t>(MatrixRole::a_bf16)) {

@@ -91,13 +91,12 @@ void read_type(Types& types, spv::Op opcode, Words operands) {
 }  // namespace
 
 SpirvInfo inspect(Words spirv) {
-  constexpr std::size_t header_words = 5;
   constexpr std::uint64_t pointer_bytes = 8;
   SpirvInfo info;
   Types types;
   std::unordered_map<std::uint32_t, std::uint32_t> pointees;
   std::array<std::uint32_t, 3> local_size_ids{};  // ids of constants that are defined later
-  for (std::size_t at = header_words; at < spirv.size();) {
+  for (std::size_t at = spirv_header_words; at < spirv.size();) {
     const auto opcode = static_cast<spv::Op>(spirv[at] & spv::OpCodeMask);
     const std::size_t length = spirv[at] >> spv::WordCountShift;
     if (length == 0 || at + length > spirv.size()) break;

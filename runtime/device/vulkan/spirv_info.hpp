@@ -1,12 +1,16 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "runtime/device/layers.hpp"
 
 namespace greta::device::vulkan {
+
+/// The length of a SPIR-V module's header; instructions follow.
+constexpr std::size_t spirv_header_words = 5;
 
 /// The resources that a compute shader needs according to its SPIR-V.
 struct SpirvInfo {
