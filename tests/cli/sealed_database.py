@@ -1,5 +1,6 @@
 """Databases that tests change: as GRETA itself would have written it, or behind its back."""
 import contextlib
+import re
 import shutil
 import sqlite3
 import struct
@@ -18,6 +19,16 @@ def number_bytes(number):
 
 def field_bytes(data):
     return number_bytes(len(data)) + data
+
+
+def fingerprint(device):
+    """DeviceInfo::fingerprint() of a device on the CPU: 128-bit FNV-1a over fields with their lengths."""
+    assert device["kind"] == "cpu", device["kind"]
+    fields = [device[name].encode() for name in ("backend", "vendor", "architecture")]
+    product = re.sub(r"(?<=.)( \(.*\))+$", "", device["name"])
+    product = bytes(byte for byte in product.encode() if byte < 0x80)
+    data = b"".join(map(field_bytes, fields)) + number_bytes(device["compute_units"])
+    return f"{fnv1a_128(data + field_bytes(product) + field_bytes(device['uuid'].encode())):032x}"
 
 
 def checksum(*arguments):

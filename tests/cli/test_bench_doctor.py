@@ -68,8 +68,9 @@ class BenchDoctor(BenchCase):
         self.run_tune("gemm", "--m", 8, "--n", 8, "--k", 8, "--device", "vulkan:0", "--budget", 1,
                       "--db", self.db)
         rewrite(self.db,
-                "INSERT INTO unsafe (device, driver, health_check, status, message, recorded_utc)"
-                " SELECT id, driver, ?, 'crash', 'planted', '2026-11-20T12:00:00Z' FROM devices"
+                "INSERT INTO unsafe (device, driver, health_check, card, status, message, recorded_utc)"
+                " SELECT id, driver, ?, uuid, 'crash', 'planted', '2026-11-20T12:00:00Z'"
+                " FROM devices JOIN cards ON cards.device = devices.id"
                 " WHERE json_extract(info, '$.backend') = 'vulkan'",
                 [check])
 

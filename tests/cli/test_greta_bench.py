@@ -7,14 +7,7 @@ import unittest
 
 from bench_case import GEMM, BenchCase
 from cli_case import SOURCE, patient
-from sealed_database import field_bytes, fnv1a_128, number_bytes, rewrite
-
-
-def fingerprint(device):
-    """As DeviceInfo::fingerprint: 128-bit FNV-1a over fields with their lengths."""
-    data = b"".join(field_bytes(device[field].encode())
-                    for field in ("backend", "vendor", "architecture", "uuid"))
-    return f"{fnv1a_128(data + number_bytes(device['compute_units'])):032x}"
+from sealed_database import fingerprint, rewrite
 
 
 class BenchRun(BenchCase):

@@ -11,6 +11,7 @@ import subprocess
 import unittest
 
 from cli_case import BENCH, DB, SMALL, SOURCE, TUNE, database_of_ceilings, patient
+from sealed_database import fingerprint
 from test_bench_compare import BenchCompare
 from test_greta_db import Tuned
 from test_greta_run import RUN, TINY
@@ -93,7 +94,8 @@ def infect(file, everything):
         for name in ("name", "driver", "compiler"):
             if isinstance(info.get(name), str):
                 info[name] += EVIL_TEXT
-        connection.execute("UPDATE devices SET info = ? WHERE id = ?", (json.dumps(info), number))
+        connection.execute("UPDATE devices SET info = ?, fingerprint = ? WHERE id = ?",
+                           (json.dumps(info), fingerprint(info), number))
     # In SQL, a text of broken UTF-8 can't be an argument of a function here.
     for table in tables:
         names = [row[1].decode() for row in connection.execute(f"PRAGMA table_info({table})")]

@@ -31,7 +31,7 @@ class Damage(Case):
 
     def test_full_disk(self):
         def limit():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (96 * 1024, 96 * 1024))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (160 * 1024, 160 * 1024))
         self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
         self.db.unlink()
         result = self.run_tune(*SMALL, "--budget", "300", "--db", self.db, preexec_fn=limit)

@@ -128,7 +128,8 @@ TEST_F(HardwareWinnersTest, WinnersOfBothApisAreFoundThroughEither) {
     EXPECT_DOUBLE_EQ(found.comparisons[0].high, 21.0 / 9);
   }
   EXPECT_EQ(find(another_model()).winners.size(), 1U);
-  EXPECT_TRUE(db_.find_winners_of_hardware(sample_device(), "another problem", true).winners.empty());
+  EXPECT_TRUE(
+      db_.find_winners_of_hardware(sample_device(), "another problem", true).winners.empty());
 }
 
 TEST_F(HardwareWinnersTest, CardsOfAModelHaveOneWinner) {

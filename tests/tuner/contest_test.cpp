@@ -17,7 +17,7 @@ class ContestTest : public ::testing::Test {
  protected:
   ContestTest() {
     hip_.info_.backend = Api::hip;
-    for (auto* evaluator : {&vulkan_, &hip_}) evaluator->info_.card.pci_address = "0000:01:00.0";
+    for (auto* evaluator : {&vulkan_, &hip_}) evaluator->info_.card = {"3031", "0000:01:00.0"};
     options_.budget = Budget::parse("20").value();
     options_.seed = 3;
     options_.started_utc = "2026-01-01T00:00:00Z";
@@ -37,7 +37,9 @@ class ContestTest : public ::testing::Test {
     }
     return result;
   }
-  HardwareWinners known() { return db_.find_winners_of_hardware(vulkan_.info_, problem_.key(), true); }
+  HardwareWinners known() {
+    return db_.find_winners_of_hardware(vulkan_.info_, problem_.key(), true);
+  }
 
   test::TemporaryFolder folder_;
   Problem problem_ = Problem::parse("gemm dtype=f32 out=f32 m=512 n=512 k=512").value();

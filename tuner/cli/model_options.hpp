@@ -9,8 +9,8 @@
 
 #include "runtime/pipeline/compute/runtime.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
-#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/model_timer.hpp"
+#include "tuner/cli/option_values.hpp"
 
 namespace greta::tuner::cli {
 

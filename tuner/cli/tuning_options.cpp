@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "runtime/device/utc.hpp"
-#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/terminal.hpp"
 #include "tuner/report/csv.hpp"

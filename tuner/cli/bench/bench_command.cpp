@@ -15,11 +15,11 @@
 #include "tuner/cli/bench/parts.hpp"
 #include "tuner/cli/bench/table.hpp"
 #include "tuner/cli/bench/verify_run.hpp"
-#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/damage.hpp"
 #include "tuner/cli/databases.hpp"
 #include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/stopwatch.hpp"
@@ -323,7 +323,8 @@ void Bench::write(const std::vector<NamedResult>& rows) const {
     std::vector<MeasuredResult> own;
     for (const auto& [name, result] : rows) {
       const Subject& subject = result.subject;
-      if (subject.backend == to_string(device->info().backend) && subject.device == device->info().name) {
+      if (subject.backend == to_string(device->info().backend) &&
+          subject.device == device->info().name) {
         own.push_back(result);
       }
     }

@@ -4,8 +4,8 @@
 
 #include "kernels/catalog.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
-#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/devices.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/terminal.hpp"
 #include "tuner/cli/tool.hpp"

@@ -7,10 +7,10 @@
 
 #include "runtime/device/utc.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
-#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"
 #include "tuner/cli/model_options.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/run/commands.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/measure/clocks.hpp"

@@ -7,8 +7,8 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
-#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/choice_options.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/compile_report.hpp"

@@ -8,10 +8,10 @@
 
 #include "db/merge.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
-#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/databases.hpp"
 #include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/tool.hpp"
 #include "tuner/cli/tuning_options.hpp"
 #include "tuner/report/format.hpp"

@@ -11,10 +11,10 @@
 
 #include "db/json.hpp"
 #include "kernels/coverage.hpp"
-#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/choice_options.hpp"
 #include "tuner/cli/devices.hpp"
 #include "tuner/cli/interrupt.hpp"
+#include "tuner/cli/option_values.hpp"
 #include "tuner/cli/paths.hpp"
 #include "tuner/cli/terminal.hpp"
 #include "tuner/cli/tune/commands.hpp"
