@@ -23,7 +23,7 @@ def field_bytes(data):
 
 def fingerprint(device):
     """DeviceInfo::fingerprint() of a device on the CPU: 128-bit FNV-1a over fields with their lengths."""
-    assert device["kind"] == "cpu", device["kind"]
+    assert device["kind"] == "CPU", device["kind"]
     fields = [device[name].encode() for name in ("backend", "vendor", "architecture")]
     product = re.sub(r"(?<=.)( \(.*\))+$", "", device["name"])
     product = bytes(byte for byte in product.encode() if byte < 0x80)
