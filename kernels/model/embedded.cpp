@@ -12,11 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t most_bytes = 1 << 20;  // of a source
+constexpr std::uint64_t most_bytes = 1 << 20;  // of one source file
 
 struct Templates {
   fs::path folder;
-  std::deque<std::string> texts;  // of the folder's files; what views point to stays where it is
+  std::deque<std::string>
+      texts;  // texts of the folder's files; a deque keeps views into them valid
   std::vector<EmbeddedFile> files = built_in_files();
 };
 
