@@ -16,8 +16,7 @@ constexpr std::uint64_t most_bytes = 1 << 20;  // of one source file
 
 struct Templates {
   fs::path folder;
-  std::deque<std::string>
-      texts;  // texts of the folder's files; a deque keeps views into them valid
+  std::deque<std::string> texts;  // of the folder's files; a deque keeps views valid
   std::vector<EmbeddedFile> files = built_in_files();
 };
 

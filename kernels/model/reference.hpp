@@ -11,8 +11,7 @@ namespace greta::kernels {
 /// The outcome of checking one result against an independent FP64 reference.
 struct Verdict {
   bool passed = false;
-  double error =
-      0;  ///< |result - reference| of the element closest to (or furthest past) its bound
+  double error = 0;    ///< |result - reference| of the element with the largest ratio to its bound
   double bound = 0;    ///< the error bound of that element
   std::string method;  ///< e.g. "full", or "16 rows in full, Freivalds over all columns"
   std::string detail;  ///< what failed and where; empty if passed

@@ -256,8 +256,7 @@ class SpaceTable::Builder {
   SpaceTable& table_;
   Positions choice_;
   std::vector<Rule> rules_;
-  std::vector<std::vector<Rule*>>
-      completed_;  ///< by depth: the rules whose last parameter is assigned there
+  std::vector<std::vector<Rule*>> completed_;   ///< by depth: rules whose last parameter it is
   std::vector<std::vector<std::size_t>> live_;  ///< by depth: the parameters that rules still read
   std::vector<Memo> memo_;                      ///< by depth
 };
