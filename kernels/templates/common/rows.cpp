@@ -134,7 +134,7 @@ LaunchPlan plan_split(const Shape& s, const DeviceInfo& device, const Config& co
 }
 
 /// A part of a row is processed by the threads that share it, ITEMS loads at a time. In the held
-/// variant, each thread holds its share of the row.
+/// variant, a round is one load of each thread.
 std::vector<Division> divisions(const Shape& s, const Config& config) {
   const Walk walk = walk_of(config);
   const std::int64_t cols = s.cols;
