@@ -21,7 +21,7 @@ namespace {
 std::optional<std::string> canonical_scale(const std::string& text) {
   if (text == "auto") return text;
   const auto value = finite_number(text);
-  if (!value || *value <= 0 || *value > 1e30f) return std::nullopt;  // finite after scaling by log2(e)
+  if (!value || *value <= 0 || *value > 1e30f) return std::nullopt;  // stays finite times log2(e)
   return fmt::format("{}", *value);
 }
 
