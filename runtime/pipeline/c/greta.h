@@ -131,8 +131,8 @@ typedef struct greta_operations greta_operations;
 
 GRETA_API greta_status greta_queue_open(greta_runtime* runtime, greta_queue** queue);
 GRETA_API void greta_queue_close(greta_queue* queue); /* waits for its work; NULL is ignored */
-/* Returns the queue's operations, which are valid as long as the queue and must not be released.
- * Returns NULL for NULL. */
+/* Returns the queue's operations, or NULL for NULL. Like a pipeline's, they are valid as long as
+ * their owner and must not be released. */
 GRETA_API greta_operations* greta_queue_operations(greta_queue* queue);
 GRETA_API greta_status greta_queue_submit(greta_queue* queue);
 /* Waits until all work has finished, or `seconds` have passed: above 0, at most a day. */

@@ -57,7 +57,7 @@ LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaOptio
 LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
                             const LlamaOptions& options);
 
-/// Is called with the result of each stage as it is recorded; layer -1: the whole model. Stages
+/// A callback for the result of each stage as it is recorded; layer -1: the whole model. Stages
 /// whose results are columns of one matrix cause one call with the first stage: `gate` for gate and
 /// up, `q` for q, k and v, and `q_rope` for q_rope, k_rope and v. There are no calls for k_cache
 /// and v_cache, which are in LlamaMemory.
