@@ -171,7 +171,7 @@ class Dealer {
     }
     for (const Division& division : divisions) {
       if (division.parameter.empty() && unmet(cases(variant, division, division.part)) > 0) {
-        // candidates for the length of whole parts
+        // Candidates for the length of whole parts.
         rarest.push_back({"", 32 << uniform_below(random_, 7)});
       }
     }

@@ -47,7 +47,7 @@ class SmallProblems {
   const DeviceInfo device_;
   const Problem problem_;
   const std::uint64_t seed_;
-  /// drawn for the first configuration, which determines what can be changed
+  /// Drawn for the first configuration, which determines what can be changed.
   std::vector<Problem> drawn_;
 };
 

@@ -23,7 +23,7 @@ struct Score {
 /// The maximum and the sum of a row.
 struct RowSum {
   Score largest{-infinity, 0};
-  /// of e^(value - largest); if the largest is inf, the number of infinite elements
+  /// Sum of e^(value - largest). If the largest is inf: the number of infinite elements.
   double sum = 0;
   double error = 0;  ///< relative error of the sum
 };

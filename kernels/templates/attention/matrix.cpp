@@ -174,7 +174,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                           {"TOGETHER", default_heads_together(shape)}}});
     }
   }
-  // configurations with more registers spill, so other variants are better defaults
+  // Configurations with more registers spill, so other variants are better defaults.
   if (few_keys) {
     const std::int64_t room = shape.in == DType::bf16 ? 176 : 192;  // conversions need some
     std::erase_if(configs, [=](const Config& c) { return kernel.registers(c) > room; });

@@ -10,7 +10,7 @@
 namespace greta::kernels::gemm {
 namespace {
 
-// fraction of C's range for the product and for each other term
+// Fraction of C's range for the product and for each other term.
 constexpr double share_of_range = 0x1p-3;
 
 /// Rows of op(A) or columns of op(B), with k elements each.

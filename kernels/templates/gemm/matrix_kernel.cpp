@@ -47,7 +47,7 @@ std::int64_t MatrixKernel::part_threads(const Config& c) const {
 
 std::int64_t MatrixKernel::threads(const Config& c) const {
   const std::int64_t parts = std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]);
-  // 0 parts: another constraint rejects it
+  // Another constraint rejects 0 parts.
   return std::max<std::int64_t>(1, parts) * part_threads(c);
 }
 

@@ -46,7 +46,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
                                     farthest,          -(tokens / 2),
                                     -tokens,           -1,
                                     -farthest - 1};
-  // unchanged in half of the cases
+  // Half of the draws leave the position unchanged.
   const std::uint64_t draw = mix64(seed) % (2 * std::size(positions));
   if (draw >= std::size(positions)) return;
   store_element(DType::i32, inputs[2].data.data(), 0, static_cast<double>(positions[draw]));

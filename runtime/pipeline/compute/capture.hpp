@@ -16,7 +16,7 @@ class Runtime;
 struct CapturedProblem {
   Problem problem;
   std::uint64_t count = 0;  ///< number of runs
-  /// of all runs, estimated from the mean of the timed ones; 0 if none was timed
+  /// Time of all runs, estimated from the mean of the timed ones. 0 if none was timed.
   double device_us = 0;
 
   bool operator==(const CapturedProblem&) const = default;

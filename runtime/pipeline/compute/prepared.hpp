@@ -76,7 +76,7 @@ class KernelStore {
   Device& device_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Kernel>> kernels_;
-  /// failures of warm() that compile() has not returned yet
+  /// Failures of warm() that compile() has not returned yet.
   std::unordered_map<std::string, Failure> failures_;
 };
 

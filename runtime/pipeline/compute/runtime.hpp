@@ -99,7 +99,7 @@ class Runtime {
   Result<CompiledPlan> compile(const Problem& problem, const Config& config);
 
   std::shared_ptr<Device> device_;
-  /// records launches to check whether the device accepts them; runs nothing
+  /// Records launches to check whether the device accepts them. Runs nothing.
   std::unique_ptr<Stream> probe_;
   Lookup lookup_;
   std::shared_ptr<KernelStore> kernels_;

@@ -48,7 +48,7 @@ struct Storage {
   std::shared_ptr<Buffer> buffer;  ///< null: a temporary without an address yet, or a placeholder
   std::size_t offset = 0;          ///< of byte 0 within the buffer
   std::size_t bytes = 0;
-  /// number of the recording that owns the temporary; 0: not a temporary
+  /// Number of the recording that owns the temporary. 0: not a temporary.
   std::uint64_t pipeline = 0;
   std::uint64_t kept_by = 0;  ///< number of the last batch of work that keeps it alive
 };

@@ -29,7 +29,7 @@ class LlamaRunner {
   const LlamaConfig& config() const { return weights_.config; }
   DType dtype() const { return weights_.dtype; }
   std::int64_t batch() const { return options_.batch; }
-  /// number of tokens fed so far, per sequence
+  /// Returns the number of tokens fed so far, per sequence.
   std::int64_t position() const { return position_; }
   std::int64_t capacity() const { return memory_.capacity; }
 

@@ -100,7 +100,7 @@ std::int32_t Sampler::next(std::span<const float> logits) {
   const std::int32_t best = largest(logits);
   if (options_.temperature == 0) return best;
   const double most = logits[static_cast<std::size_t>(best)];
-  // so that sums do not overflow
+  // Sums of logits.size() weights up to `unit` do not overflow.
   const std::uint64_t unit = (std::uint64_t{1} << 62) / logits.size();
   static const Weights weight;
   weights_.resize(logits.size());
