@@ -22,7 +22,7 @@
 namespace greta::kernels {
 namespace {
 
-/// Gives values in random order, all of them before any comes again.
+/// Draws values in random order without replacement, and starts again when all have been drawn.
 template <typename T>
 class Deck {
  public:
@@ -34,13 +34,13 @@ class Deck {
     std::swap(values_[chosen], values_[--left_]);
     return values_[left_];
   }
-  /// Takes the value that was drawn last out of the game.
+  /// Removes the value that was drawn last.
   void discard() { values_.erase(values_.begin() + static_cast<std::ptrdiff_t>(left_)); }
   bool empty() const { return values_.empty(); }
 
  private:
   std::vector<T> values_;
-  std::size_t left_ = 0;  ///< the first so many have not been drawn in this round
+  std::size_t left_ = 0;  ///< values_[0 .. left_) have not been drawn in this round
 };
 
 struct AttributeDeck {
@@ -48,35 +48,35 @@ struct AttributeDeck {
   Deck<std::string> values;
 };
 
-/// A value of a parameter that is wanted; without one, the length of parts that extents have.
+/// A parameter value to cover. If `parameter` is empty, a length of parts for extents.
 struct Aim {
   std::string parameter;
   int value;
 };
 
-/// What the kernels of a problem differ in most.
+/// The properties that distinguish kernels most.
 struct Kind {
   DTypes types;
   std::string variant;
   std::optional<Aim> by;  ///< a value of Variant::kernels_by
 };
 
-/// What a variant had on a problem.
+/// Parameters and divisions of a variant as of its latest problem.
 struct Seen {
   std::vector<Parameter> parameters;
   std::vector<Division> divisions;
 };
 
-/// What a choice would meet for the first time. Pairs, as some branches are taken where two
-/// parameters have certain values; they decide between equals.
+/// The number of features that a choice would cover for the first time. Pairs of parameter values
+/// break ties, since some branches depend on two parameters.
 struct Gain {
   std::size_t features = 0;
-  std::size_t pairs = 0;  ///< of parameters' values
+  std::size_t pairs = 0;  ///< of parameter values
 
   auto operator<=>(const Gain&) const = default;
 };
 
-/// About a second's on a CPU.
+/// Takes about a second on a CPU.
 constexpr std::uint64_t most_threads_launched = std::uint64_t{1} << 22;
 
 class Dealer {
@@ -91,12 +91,12 @@ class Dealer {
     }
   }
 
-  /// Nothing when no problem has a configuration.
+  /// Returns std::nullopt if no problem has a valid configuration.
   std::optional<Candidate> deal() {
     while (!kinds_.empty()) {
       const Kind kind = kinds_.draw(random_);
       if (auto choice = find(kind)) return choice;
-      kinds_.discard();  // not on this device
+      kinds_.discard();  // not supported on this device
     }
     return std::nullopt;
   }
@@ -130,8 +130,8 @@ class Dealer {
     return kinds;
   }
 
-  /// Of attributes that are no strides: the next of their decks, or as often one that the variant
-  /// has not met. Not always: some attributes don't go with some types.
+  /// Draws values of the attributes that are not strides. Half of the time an uncovered value
+  /// replaces the drawn one; not always, as some attributes cannot be combined with some types.
   AttributeValues draw_attributes(const std::string& variant) {
     AttributeValues values;
     for (auto& [attribute, deck] : attributes_) {
@@ -148,8 +148,8 @@ class Dealer {
     return values;
   }
 
-  /// A value of a parameter that is worth a try: that has features which were not met yet, and of
-  /// those one that was tried the fewest times. Nothing where all were met.
+  /// Returns a parameter value with uncovered features that was tried least often, or std::nullopt
+  /// if all features are covered.
   std::optional<Aim> aim(const std::string& variant) {
     std::vector<Aim> rarest;
     int fewest = std::numeric_limits<int>::max();
@@ -171,7 +171,8 @@ class Dealer {
     }
     for (const Division& division : divisions) {
       if (division.parameter.empty() && unmet(cases(variant, division, division.part)) > 0) {
-        rarest.push_back({"", 32 << uniform_below(random_, 7)});  // what may be whole parts
+        // Candidates for the length of whole parts.
+        rarest.push_back({"", 32 << uniform_below(random_, 7)});
       }
     }
     if (rarest.empty()) return std::nullopt;
@@ -181,7 +182,7 @@ class Dealer {
     return chosen;
   }
 
-  /// Leaves the parameter only this value, if it has it.
+  /// Restricts the parameter to this value, if it has it.
   static void fix(Alternative& alternative, const Aim& aim) {
     for (Parameter& parameter : alternative.parameters) {
       if (parameter.name != aim.parameter) continue;
@@ -195,7 +196,7 @@ class Dealer {
                       [&](const Feature& feature) { return !met_.contains(feature); }));
   }
 
-  /// Calls use(text) for each two values of parameters.
+  /// Calls use(text) for each pair of parameter values.
   template <typename Use>
   static void each_pair(const Config& config, Use use) {
     for (auto one = config.values.begin(); one != config.values.end(); ++one) {
@@ -213,8 +214,8 @@ class Dealer {
     return gain;
   }
 
-  /// Of several problems that have the variant, and configurations of each, the one that gains
-  /// most.
+  /// Draws several problems that support the variant, and configurations of each, and returns the
+  /// choice with the largest gain.
   std::optional<Candidate> find(const Kind& kind) {
     constexpr int tries = 180, configs = 8, patience = 100;
     const int problems = in_vain_ < patience ? 6 : 1;
@@ -259,8 +260,8 @@ class Dealer {
   std::vector<AttributeDeck> attributes_;
   std::unordered_set<Feature> met_;
   std::unordered_set<std::string> met_pairs_;
-  int in_vain_ = 0;                             ///< choices since one met something new
-  std::unordered_map<Feature, int> aimed_;      ///< how often a value was
+  int in_vain_ = 0;                             ///< choices since one covered a new feature
+  std::unordered_map<Feature, int> aimed_;      ///< how often a value was aimed at
   std::unordered_map<std::string, Seen> seen_;  ///< by variant
 };
 

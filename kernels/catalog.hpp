@@ -8,30 +8,30 @@
 
 namespace greta::kernels {
 
-/// A set of operations, each with a name of its own. A value that is cheap to copy: copies share
-/// the operations, which stay where they are as long as one of them lives.
+/// A set of operations with distinct names. Cheap to copy: copies share the operations, whose
+/// addresses stay valid while any copy exists.
 class Catalog {
  public:
-  /// Those that GRETA ships.
+  /// Returns the operations that GRETA ships.
   static Catalog built_in();
-  /// Throws Error where two have the same name.
+  /// Throws Error if two operations have the same name.
   explicit Catalog(std::vector<Operation> operations);
 
-  /// The operation of this name, or nullptr.
+  /// Returns the operation of this name, or nullptr.
   const Operation* find(std::string_view name) const;
-  /// The same; throws Error where there is none.
+  /// Returns the operation of this name. Throws Error if there is none.
   const Operation& at(std::string_view name) const;
 
-  /// The operations, in their order.
+  /// Iteration is in the order of construction.
   auto begin() const { return operations_->begin(); }
   auto end() const { return operations_->end(); }
   std::size_t size() const { return operations_->size(); }
 
-  /// Reads a problem's canonical key, in today's spelling or an earlier one (Operation::renamed),
-  /// and checks it.
+  /// Parses a problem's canonical key, in the current or an earlier spelling (Operation::renamed),
+  /// and checks the problem.
   Result<Problem> read(std::string_view key) const;
-  /// Whether the problem is one of an operation that is here, and the configuration valid for it on
-  /// this device.
+  /// Returns whether the problem's operation is in the catalog, the problem is valid and the
+  /// configuration is valid for it on this device.
   bool valid(const Problem& problem, const DeviceInfo& device, const Config& config) const;
 
  private:

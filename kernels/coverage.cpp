@@ -21,7 +21,7 @@ Feature value_feature(std::string_view variant, std::string_view name, std::stri
   return fmt::format("{} {}={}", variant, name, value);
 }
 
-/// Those of the problem alone.
+/// Adds the features that depend only on the problem.
 void add_problem_features(const Operation& operation, const Problem& problem,
                           std::string_view variant, std::vector<Feature>& list) {
   list.push_back(types_feature(variant, problem));
@@ -60,7 +60,7 @@ std::string_view case_of(const Division& division) {
   return division.extent % division.part == 0 ? whole : rest;
 }
 
-/// Features of a variant's valid configurations of one problem, if it has any.
+/// Adds the features of a variant's valid configurations of one problem, if there are any.
 void list_features(const Operation& operation, const Problem& problem, const DeviceInfo& device,
                    const Variant& variant, std::mt19937_64& random, std::set<Feature>& list) {
   const Space space({variant.space(operation.shape(problem), device)});
@@ -84,7 +84,7 @@ void list_features(const Operation& operation, const Problem& problem, const Dev
   }
 }
 
-/// Problems of the operation's usual sizes, with default attributes, and random ones.
+/// Returns problems of the operation's typical sizes, with default attributes, and random problems.
 std::vector<Problem> probes(const Operation& operation, const DTypes& types,
                             std::mt19937_64& random) {
   constexpr int random_probes = 40;
@@ -127,7 +127,7 @@ std::vector<Feature> features(const Operation& operation, const Candidate& choic
   }
   for (const Division& division :
        operation.variant(config.variant).divisions(operation.shape(problem), config)) {
-    if (division.part <= 1) continue;  // nothing can be incomplete
+    if (division.part <= 1) continue;  // no part can be incomplete
     list.push_back(case_feature(config.variant, division, division.part, case_of(division)));
   }
   return list;

@@ -10,32 +10,31 @@
 
 namespace greta::kernels {
 
-/// What kernels of an operation may treat as a case of its own, as text that begins with a variant:
+/// A case that kernels of an operation may treat separately, as text that begins with a variant:
 ///
 ///     tiled f16 to f32        element types
-///     tiled BM=64             the value of a parameter
-///     tiled layout=nt         the value of an attribute, or of a dimension that has few
-///     held x_stride apart     rows that are packed, or apart
-///     vector kv_heads other   a dimension that has its fallback's extent, or another (same, other)
+///     tiled BM=64             value of a parameter
+///     tiled layout=nt         value of an attribute, or of a dimension with few extents
+///     held x_stride apart     rows that are packed, or apart (strided)
+///     vector kv_heads other   a dimension equal to its default (same), or not (other)
 ///     tiled m by BM=64 rest   a Division: whole parts; parts and a rest; less than one part
-///     gemv k rest             the same, where the part is made of several parameters
+///     gemv k rest             the same, if several parameters determine the part
 using Feature = std::string;
 
-/// Those of which a choice has one for each of a variant's divisions; none where a part is of
-/// length
-/// 1. `part` is a value of the parameter that makes it, or Division::part.
+/// Returns the features of one division, of which a choice has exactly one; empty for parts of
+/// length 1. `part` is Division::part, or a value of the parameter that equals it.
 std::vector<Feature> cases(std::string_view variant, const Division& division, std::int64_t part);
 
-/// Those that a choice has.
+/// Returns the features of a choice.
 std::vector<Feature> features(const Operation& operation, const Candidate& choice);
 
-/// Those that some problem has on a device, of one variant where `variant` is not empty. They
-/// follow from the operation's types, attributes, dimensions and divisions, and from the values of
-/// parameters that valid configurations of the operation's usual sizes and of random problems have.
+/// Returns the features that some problem has on a device. If `variant` is not empty, returns only
+/// those of this variant. They are derived from the operation's types, attributes, dimensions and
+/// divisions, and from the parameter values in valid configurations of typical and random problems.
 std::set<Feature> features_on(const Operation& operation, const DeviceInfo& device,
                               std::string_view variant);
 
-/// How many of the features that there are on a device were met.
+/// Records which of the features that exist on a device were covered.
 class Coverage {
  public:
   Coverage(const Operation& operation, const DeviceInfo& device, std::string_view variant)
@@ -44,9 +43,10 @@ class Coverage {
   void add(const Candidate& choice);
   std::size_t all() const { return all_.size(); }
   std::size_t met() const { return all_.size() - missing().size(); }
-  /// In alphabetical order.
+  /// Returns the uncovered features in alphabetical order.
   std::vector<Feature> missing() const;
-  /// Features that were met though features_on() does not list them: it lacks something then.
+  /// Returns covered features that are missing from features_on(), which is a defect of
+  /// features_on().
   std::vector<Feature> unlisted() const;
 
  private:

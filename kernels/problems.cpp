@@ -28,7 +28,8 @@ Failure bad_request(std::string message) {
   return Failure{Status::invalid_argument, std::move(message), {}};
 }
 
-/// How an attribute's or a dimension's value is spelt today; nullptr where it always was so.
+/// Returns the current spelling of an attribute's or dimension's value, or nullptr if it is
+/// unchanged.
 const Renamed* today(const Operation& operation, std::string_view name, std::string_view value) {
   for (const Renamed& entry : operation.renamed) {
     if (entry.old_name == name && entry.old_value == value) return &entry;
@@ -36,7 +37,7 @@ const Renamed* today(const Operation& operation, std::string_view name, std::str
   return nullptr;
 }
 
-/// What the request says for one field, if anything.
+/// Returns the request's value of a field, or nullptr.
 const std::string* find_value(const ProblemRequest& request, std::string_view name) {
   const auto found = std::find_if(request.values.begin(), request.values.end(),
                                   [name](const auto& value) { return value.first == name; });
@@ -75,7 +76,7 @@ std::vector<std::string> output_types(const Operation& operation, std::string_vi
   return names;
 }
 
-/// Rows that are not packed don't overlap.
+/// Checks that strided rows do not overlap.
 Result<void> check_strides(const Operation& operation, const Problem& problem) {
   for (const Attribute& attribute : operation.attributes) {
     if (!attribute.packed) continue;
@@ -159,7 +160,7 @@ Result<void> read_types(const Operation& operation, const ProblemRequest& reques
   return {};
 }
 
-/// What a dimension is that was not given; empty where it must be.
+/// Returns the default extent of a dimension, or an empty string if it is required.
 std::string fallback_extent(const Dimension& dimension, const Problem& so_far) {
   for (const auto& [name, value] : so_far.dims) {
     if (name == dimension.fallback) return std::to_string(value);
@@ -187,7 +188,8 @@ Problem without_attribute(Problem problem, const std::string& name) {
   return problem;
 }
 
-/// Without strides that nothing depends on, of operands of one row: such problems are the same.
+/// Removes strides that have no effect, such as those of operands with one row. Such problems are
+/// equal.
 Problem without_needless_strides(const Operation& operation, Problem problem) {
   for (const Attribute& stride : operation.attributes) {
     if (stride.packed == nullptr) continue;
@@ -294,7 +296,7 @@ Problem bucket(const Operation& operation, const Problem& problem) {
                                            ? std::bit_floor(whole)
                                            : std::bit_ceil(whole));
   }
-  // More tokens than a cache has room for, say, are no problem that stands for anything.
+  // Rounding can make a problem invalid, e.g. with more tokens than the cache has room for.
   return check_problem(operation, rounded) ? rounded : problem;
 }
 

@@ -17,7 +17,8 @@ std::int64_t between(std::int64_t least, std::int64_t most, std::mt19937_64& ran
                      uniform_below(random, static_cast<std::uint64_t>(most - least) + 1));
 }
 
-/// Tiny, anything, a multiple of 8 so that wide loads are allowed, or whole tiles.
+/// Returns a tiny extent, an arbitrary one, a multiple of 8 (which allows wide loads), or whole
+/// tiles.
 std::int64_t random_extent(std::mt19937_64& random) {
   constexpr std::int64_t tiny = 8, most = 160;
   switch (uniform_below(random, 4)) {
@@ -32,14 +33,15 @@ std::int64_t random_extent(std::mt19937_64& random) {
   }
 }
 
-/// From 128 to 8192, each power of two as often as any other; often a multiple of 64.
+/// Returns an extent from 128 to 8192, with equal probability per power of two; often a multiple of
+/// 64.
 std::int64_t long_extent(std::mt19937_64& random) {
   const std::int64_t power = std::int64_t{128} << between(0, 5, random);
   const std::int64_t extent = power + between(0, power, random);
   return one_in(2, random) ? extent : extent / 64 * 64;
 }
 
-/// 1, 2, 4 … or 32 whole parts, or these and a rest, or less than one.
+/// Returns 1, 2, 4 … or 32 whole parts, or these and a rest, or at most one part.
 std::int64_t extent_in_parts(std::int64_t part, std::mt19937_64& random) {
   const std::int64_t whole = part << between(0, 5, random);
   switch (uniform_below(random, 4)) {
@@ -65,7 +67,7 @@ std::int64_t draw_extent(const Dimension& dimension, const Problem& so_far, std:
   return part > 0 && one_in(2, random) ? extent_in_parts(part, random) : random_extent(random);
 }
 
-/// Halves extents, the long one last, until the work is within its limit.
+/// Halves extents, the longest last, until the work is within its limit.
 void shrink(Problem& problem, const Operation& operation, std::size_t longest,
             const WorkLimit& limit, std::mt19937_64& random) {
   while (!limit.allows(operation, problem)) {
@@ -114,7 +116,7 @@ Problem random_problem(const Operation& operation, const DTypes& types, Attribut
                        const WorkLimit& limit, std::mt19937_64& random, std::int64_t part) {
   Problem problem{operation.name, types.in, types.out, std::move(attributes), {}};
   const auto& dimensions = operation.dimensions;
-  const bool least = one_in(12, random);  // of a single element, or nearly
+  const bool least = one_in(12, random);  // a single element, or nearly
   for (const Dimension& dimension : dimensions) {
     const std::int64_t extent =
         least ? between(1, 2, random) : draw_extent(dimension, problem, part, random);

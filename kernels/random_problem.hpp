@@ -10,30 +10,33 @@
 
 namespace greta::kernels {
 
-/// Attributes of a problem: name and value, without those that have their default.
+/// Attributes of a problem as names and values, without those that have their default.
 using AttributeValues = std::vector<std::pair<std::string, std::string>>;
 
-/// The most work of a problem that is drawn: milliseconds on a CPU, its reference included.
+/// Limits on the work of a random problem. It and its reference take milliseconds on a CPU.
 struct WorkLimit {
   double flops = 8e6;
   double bytes = 512 << 10;
 
-  /// Operands may have some more bytes than work reads and writes: caches and tables of which
-  /// little is used are drawn, filled and compared all the same.
+  /// Returns whether the work is within the limits and the operands have at most 4 * bytes. Caches
+  /// and tables may exceed the bytes that the kernel accesses, but they are filled and compared as
+  /// a whole.
   bool allows(const Operation& operation, const Problem& problem) const;
 };
 
-/// A small problem of these types and attributes, with random extents and strides: extents are
-/// tiny, whole tiles, or anything; now and then one is long and the others are short, so that it
-/// can be cut into many parts. Where `part` is not 0, many are made of parts of this length, with
-/// and without a rest. check_problem() may reject it: extents may not fit each other.
+/// Draws a small problem of these types and attributes with random extents and strides. Extents are
+/// tiny, multiples of tile sizes, or arbitrary. Sometimes one extent is long and the others are
+/// short, so that it can be divided into many parts. If `part` is not 0, many extents consist of
+/// parts of this length, with or without a rest. check_problem() may reject the result if the
+/// extents are inconsistent.
 Problem random_problem(const Operation& operation, const DTypes& types, AttributeValues attributes,
                        const WorkLimit& limit, std::mt19937_64& random, std::int64_t part = 0);
 
-/// Threads of all launches: what a plan costs where each has hardly anything to do.
+/// Returns the number of threads of all launches, which determines the cost of a plan whose threads
+/// do little work.
 std::uint64_t launched_threads(const LaunchPlan& plan);
 
-/// Whether the dimension has so few extents that each is a case of its own, like a flag.
+/// Returns whether the dimension has so few extents that each is a separate feature, like a flag.
 bool has_few_extents(const Dimension& dimension);
 
 }  // namespace greta::kernels

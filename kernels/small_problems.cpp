@@ -15,19 +15,19 @@
 namespace greta::kernels {
 namespace {
 
-/// Threads of all launches: a fraction of a second's on a CPU.
+/// Limit on the threads of all launches, which take a fraction of a second on a CPU.
 constexpr std::uint64_t most_launched = std::uint64_t{1} << 20;
 constexpr std::size_t most_drawn = 320;
-/// Large tiles want extents of their own size: 36 million operations are those of 129 x 132 x 1056.
+/// Large tiles need extents of their size: 129 x 132 x 1056 takes 36 million operations.
 constexpr WorkLimit limit{4e7, 2 << 20};
 
-/// A rest beside whole parts has more kinds of edges than less than one part, and what is equal by
-/// default hides what is mixed up.
+/// Weights features by how likely they reveal an error. A rest after whole parts has more kinds of
+/// edges than less than one part, and extents equal to their default hide swapped operands.
 int worth(const Feature& feature) {
   return feature.ends_with(" rest") || feature.ends_with(" other") ? 3 : 1;
 }
 
-/// Dimensions that are 1 and were not: whatever is multiplied by their index is hidden.
+/// Returns the number of dimensions that became 1, which hides errors in products with their index.
 int lost_extents(const Problem& problem, const Problem& given) {
   int lost = 0;
   for (std::size_t i = 0; i < problem.dims.size(); ++i) {
@@ -36,7 +36,7 @@ int lost_extents(const Problem& problem, const Problem& given) {
   return lost;
 }
 
-/// Whether a configuration runs the same kernels on both problems.
+/// Returns the plan of another problem if the configuration runs the same kernels on it.
 std::optional<LaunchPlan> plan_with_kernels_of(const LaunchPlan& plan, const Operation& operation,
                                                const Problem& problem, const DeviceInfo& device,
                                                const Config& config) {
@@ -90,8 +90,8 @@ std::vector<SmallProblems::FreeValue> SmallProblems::free_values(const Config& c
   return list;
 }
 
-// Whether the configuration has other kernels for each other extent of a dimension that it can
-// have.
+// Returns whether every other extent of a dimension that the configuration supports changes its
+// kernels.
 bool SmallProblems::reaches_text(std::size_t dimension, const Config& config,
                                  const LaunchPlan& plan) const {
   const std::int64_t extent = problem_.dims[dimension].second;
@@ -109,8 +109,8 @@ bool SmallProblems::reaches_text(std::size_t dimension, const Config& config,
   return other_kernels;
 }
 
-// Extents become those of a random problem, or a little less. What reaches the kernels' text is
-// mostly left alone: a change costs all kernels.
+// Replaces extents by those of a random problem, or reduces them slightly. Extents that are
+// compiled into the kernels mostly stay, since changing one changes all kernels.
 void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
   const auto values = free_values(config, plan);
   std::vector<bool> fixed;
@@ -131,7 +131,7 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
       auto& extent = problem.dims[j].second;
       if (!chance(1 + i % 3, fixed[j] ? 32 : 4)) continue;
       const auto less = static_cast<std::int64_t>(1 + uniform_below(random, 24));
-      // Stores of four elements, and wide loads, have kernels of their own.
+      // Kernels are specialised for stores of four elements and for wide loads.
       const std::int64_t step = chance(1, 2) ? 4 : 1;
       extent = chance(1, 3) ? std::max(operation_.dimensions[j].least, extent - less)
                             : other.dims[j].second;
@@ -162,7 +162,7 @@ std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
   std::vector<SmallProblem> chosen;
   std::vector<bool> tried(drawn_.size());
   while (chosen.size() < count) {
-    std::vector<std::pair<int, std::size_t>> order;  // what is new, position
+    std::vector<std::pair<int, std::size_t>> order;  // gain, index
     for (std::size_t i = 0; i < drawn_.size(); ++i) {
       if (tried[i]) continue;
       int gain = -lost_extents(drawn_[i], problem_);

@@ -8,7 +8,8 @@
 
 namespace greta::kernels {
 
-/// Whether both plans' kernels are the same, compiled: their launches and arguments may differ.
+/// Returns whether the compiled kernels of both plans are the same. Launches and arguments may
+/// differ.
 bool same_kernels(const LaunchPlan& a, const LaunchPlan& b);
 
 struct SmallProblem {
@@ -16,23 +17,24 @@ struct SmallProblem {
   LaunchPlan plan;
 };
 
-/// Small problems on which configurations run the very kernels that they run on a given problem,
-/// and treat them differently: extents that leave parts incomplete where the given ones don't,
-/// other factors, other numbers of rows and heads. A kernel that is right on the given problem
-/// alone, because no part of it is incomplete, is found by them.
+/// Small problems on which configurations run the same compiled kernels as on a given problem, but
+/// with other cases: incomplete parts where the given problem has none, other factors, other
+/// numbers of rows and heads. They expose kernels that are correct only on the given problem, e.g.
+/// because it has no incomplete parts.
 class SmallProblems {
  public:
-  /// Of `problem`. Equal seeds give equal problems.
+  /// Prepares small problems for `problem`. Equal seeds give equal problems.
   SmallProblems(const Operation& operation, const Problem& problem, const DeviceInfo& device,
                 std::uint64_t seed);
 
-  /// At most `count` problems with plans whose kernels are those of `plan`, which is the given
-  /// problem's with this configuration; fewer where extents and attributes reach the kernels' text.
+  /// Returns at most `count` problems with plans whose kernels are those of `plan`, the plan of the
+  /// given problem and `config`. Returns fewer if extents and attributes are compiled into the
+  /// kernels.
   std::vector<SmallProblem> with_kernels_of(const Config& config, const LaunchPlan& plan,
                                             std::size_t count);
 
  private:
-  /// A value of an attribute with which a configuration has the same kernels.
+  /// A value of an attribute that does not change a configuration's kernels.
   struct FreeValue {
     const Attribute* attribute;
     std::string value;
@@ -45,7 +47,8 @@ class SmallProblems {
   const DeviceInfo device_;
   const Problem problem_;
   const std::uint64_t seed_;
-  std::vector<Problem> drawn_;  ///< by the first configuration, which tells what can be changed
+  /// Drawn for the first configuration, which determines what can be changed.
+  std::vector<Problem> drawn_;
 };
 
 }  // namespace greta::kernels

@@ -9,10 +9,10 @@
 
 namespace greta::kernels {
 
-/// A kernel's argument block: values in order, each at its natural alignment.
+/// Packs a kernel's argument block: values in order, each at its natural alignment.
 class ArgumentBlock {
  public:
-  /// Returns where in the block the value begins.
+  /// Appends a value and returns its offset in bytes.
   template <typename T>
   std::size_t add(T value) {
     const std::size_t at = (bytes_.size() + sizeof(T) - 1) / sizeof(T) * sizeof(T);

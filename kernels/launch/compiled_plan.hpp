@@ -13,40 +13,41 @@
 
 namespace greta::kernels {
 
-/// A launch plan whose kernels are compiled, ready to run on any operands of its problem's shapes.
+/// A launch plan with compiled kernels, ready to run on any operands of its problem's shapes.
 class CompiledPlan {
  public:
   using Compile = std::function<Result<std::shared_ptr<const Kernel>>(const KernelSource&)>;
 
   static Result<CompiledPlan> create(const LaunchPlan& plan, const Compile& compile);
 
-  /// Records the launches. `operands`: device addresses, by position in Operation::tensors;
-  /// `workspace`: of workspace_bytes(), 256-aligned, anything where they are 0.
+  /// Records the launches. `operands` are device addresses in the order of Operation::tensors.
+  /// `workspace` is the address of workspace_bytes() bytes, 256-aligned; ignored if
+  /// workspace_bytes() is 0.
   Result<void> record(Stream& stream, std::span<const std::uint64_t> operands,
                       std::uint64_t workspace) const;
 
   std::uint64_t workspace_bytes() const { return workspace_bytes_; }
-  /// As LaunchPlan::zeroed_bytes.
+  /// See LaunchPlan::zeroed_bytes.
   std::uint64_t zeroed_bytes() const { return zeroed_bytes_; }
   std::size_t launches() const { return launches_.size(); }
-  /// In the order of the plan's sources.
+  /// Returns the kernels in the order of the plan's sources.
   const std::vector<std::shared_ptr<const Kernel>>& kernels() const { return kernels_; }
-  /// Content keys of the kernels, comma-separated.
+  /// Returns the content keys of the kernels, comma-separated.
   std::string content_keys() const;
-  /// Of the kernels, in the order of the plan's sources.
+  /// Returns the kernels' statistics in the order of the plan's sources.
   std::vector<KernelStatistics> statistics() const;
 
  private:
-  /// An address that a launch fills into its argument block.
+  /// An address in an argument block, filled in when recording.
   struct Patch {
-    std::size_t at = 0;        ///< byte of the block
-    std::size_t operand = 0;   ///< position; `workspace_operand` for the workspace
+    std::size_t at = 0;        ///< offset in the block in bytes
+    std::size_t operand = 0;   ///< index of the operand, or `workspace_operand`
     std::uint64_t offset = 0;  ///< added to the address
   };
   struct PackedLaunch {
     const Kernel* kernel = nullptr;
     Grid grid{1, 1, 1};
-    std::vector<std::byte> arguments;  ///< addresses are filled in
+    std::vector<std::byte> arguments;  ///< addresses are placeholders
     std::vector<Patch> patches;
   };
   static constexpr std::size_t workspace_operand = SIZE_MAX;

@@ -10,25 +10,25 @@ namespace greta::kernels {
 namespace {
 
 constexpr std::size_t guard_bytes = 64 * 1024;
-// NaN in f32, and in either half as f16 and bf16, as guards are, so that a kernel that reads them
-// computes NaN; as i32, both are negative, and so no valid length, position or id.
+// NaN in f32 and, per half, in f16 and bf16, like the guards, so that a kernel that reads it
+// computes NaN. As i32 it is negative, so it is no valid length, position or id.
 constexpr std::uint32_t nan_pattern = 0xFFFFFFFF;
 
 constexpr std::size_t whole_words(std::size_t bytes) {
   return bytes / 4 * 4;
 }
 
-/// What a buffer's guard zones hold: hardly ever the same as another's, and a signalling NaN as f32
-/// and bf16. Processors pass the bits of a quiet NaN on, so a kernel that reads a guard and writes
-/// what it makes of it to the same place, or to another guard with equal bits, would change
-/// nothing. Finite ones are near -1 as f32 and bf16, and near -1.9 as f16.
+/// Returns the pattern of a buffer's guard zones. It depends on the address, and NaN patterns are
+/// signalling in f32 and bf16. Processors preserve the bits of quiet NaNs, so a kernel that reads a
+/// guard and writes the result to it, or to a guard with equal bits, would otherwise remain
+/// undetected. Finite patterns are near -1 in f32 and bf16, and near -1.9 in f16.
 std::uint32_t guard_pattern_of(std::uint64_t address, GuardValues values) {
   const auto mixed = static_cast<std::uint32_t>(address / 256 * 0x9E3779B97F4A7C15 >> 54);
   const std::uint32_t base = values == GuardValues::nan ? 0xFF81FF81 : 0xBF81BF81;
   return base | (mixed >> 5) << 17 | (mixed & 31) << 1;
 }
 
-/// Where the first damaged byte lies among those that begin at `offset` of the allocation.
+/// Returns the index of the first damaged byte. bytes[0] is at `offset` in the allocation.
 std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std::size_t offset,
                                         std::uint32_t pattern) {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -41,7 +41,7 @@ std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std
 }  // namespace
 
 Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes, GuardValues values) {
-  // Whole words, as fills are; what the last one has beyond `bytes` belongs to the guard.
+  // Fills write whole words. The bytes of the last word beyond `bytes` belong to the guard.
   const bool watched = device.info().watches_bounds;
   const std::size_t total = watched ? bytes : guard_bytes + whole_words(bytes + 3) + guard_bytes;
   GuardedBuffer guarded;
@@ -82,11 +82,11 @@ Result<void> GuardedBuffer::poison(Stream& stream, std::size_t first) const {
   const std::size_t words_end = whole_words(bytes_);
   auto filled = stream.fill(*buffer_, guard_bytes_ + first, words_end - first, nan_pattern);
   if (!filled || words_end == bytes_) return filled;
-  if (guard_bytes_ == 0) {  // fills are made of words, so the rest is copied
+  if (guard_bytes_ == 0) {  // fills write whole words, so the remaining bytes are copied
     const std::size_t rest = std::min(bytes_ - words_end, words_end - first);
     return stream.copy(*buffer_, words_end, *buffer_, first, rest);
   }
-  // The last word is the guard's in part.
+  // A part of the last word belongs to the guard.
   const std::uint32_t ours = (std::uint32_t{1} << 8 * (bytes_ - words_end)) - 1;
   return stream.fill(*buffer_, guard_bytes_ + words_end, 4,
                      (nan_pattern & ours) | (guard_pattern_ & ~ours));

@@ -7,8 +7,8 @@
 namespace greta::kernels {
 namespace {
 
-/// A kernel that reads a row that a table does not have must find something else than the NaN that
-/// it should give.
+/// Guards of tables are finite: an invalid row must give NaN, so a kernel that reads the guard
+/// instead must not find NaN.
 GuardValues guard_values(const TensorSpec& spec) {
   return spec.table ? GuardValues::finite : GuardValues::nan;
 }

@@ -13,38 +13,39 @@
 
 namespace greta::kernels {
 
-/// An operation's operands on a device, each with a guard zone before and after it that no kernel
-/// may write. They are finite for tables (TensorSpec::table) and NaN for others (GuardValues).
+/// An operation's operands on a device, each with guard zones that no kernel may write. The zones
+/// contain finite numbers for tables (TensorSpec::table) and NaN for other tensors (GuardValues).
 class Operands {
  public:
   static Result<Operands> create(Device& device, const std::vector<TensorSpec>& specs);
 
   const std::vector<TensorSpec>& specs() const { return specs_; }
   std::uint64_t address(std::size_t tensor) const;
-  /// Of the tensors that are written.
+  /// Returns the size of all tensors that kernels write.
   std::uint64_t written_bytes() const;
 
-  /// Uploads one tensor's data; sizes must agree.
+  /// Uploads one tensor's data. Fails if the sizes differ.
   Result<void> upload(Device& device, std::size_t tensor, const HostTensor& data);
-  /// A part of one tensor, from its byte `first` on.
+  /// Copy a part of one tensor, beginning at byte `first`.
   Result<void> upload_part(Device& device, std::size_t tensor, std::size_t first,
                            std::span<const std::byte> from);
   Result<void> download_part(Device& device, std::size_t tensor, std::size_t first,
                              std::span<std::byte> to) const;
-  /// Records filling the outputs with NaN.
+  /// Records fills of the outputs with NaN.
   Result<void> poison_outputs(Stream& stream);
-  /// Everything the kernels wrote: the tensors whose role is not input. Memory that `outputs` holds
-  /// since the last time is used again: fresh pages cost more than the copy.
+  /// Downloads all tensors whose role is not input. Reuses the memory of `outputs`, since page
+  /// faults on new memory cost more than the copy.
   Result<void> download_outputs(Device& device, std::vector<HostTensor>& outputs) const;
-  /// Which guard zone was written, and where first, or behind which row of a tensor whose rows are
-  /// not packed; nothing when all are intact. Such tensors are read in parts of `part_bytes`.
+  /// Returns which guard zone was written and where first, or the row of a strided tensor after
+  /// which the gap was written, or std::nullopt if all are intact. Strided tensors are read in
+  /// parts of `part_bytes`.
   Result<std::optional<std::string>> broken_guard(Device& device,
                                                   std::size_t part_bytes = std::size_t{64}
                                                                            << 20) const;
 
  private:
-  /// The first row of a tensor behind which is something else than NaN; nothing where there is
-  /// none.
+  /// Returns the first row of a tensor that is followed by anything but NaN, or std::nullopt if
+  /// there is none.
   Result<std::optional<std::int64_t>> broken_gap(Device& device, std::size_t tensor,
                                                  std::size_t part_bytes) const;
 

@@ -16,7 +16,7 @@
 
 namespace greta::kernels {
 
-/// A launch plan ready to run on a device: compiled kernels, operands, and a workspace of its own.
+/// A launch plan ready to run on a device: compiled kernels, operands and a workspace.
 class PreparedPlan {
  public:
   using Compile = std::function<Result<std::unique_ptr<Kernel>>(const KernelSource&)>;
@@ -24,22 +24,21 @@ class PreparedPlan {
   static Result<PreparedPlan> create(Device& device, const LaunchPlan& plan,
                                      const Operands& operands, const Compile& compile);
 
-  /// The same compiled kernels with the launches, operands and workspace of another plan, whose
-  /// kernels are the same (same_kernels()).
+  /// Returns a plan with the same compiled kernels and the launches, operands and workspace of
+  /// `plan`, whose kernels must be the same (same_kernels()).
   Result<PreparedPlan> with_launches(Device& device, const LaunchPlan& plan,
                                      const Operands& operands) const;
 
-  /// Records the launches.
   Result<void> record(Stream& stream) const;
-  /// Records filling the workspace with NaN, so that a kernel that relies on its contents fails;
-  /// the part that plans may rely on to be zero is left alone.
+  /// Records a fill of the workspace with NaN, so that kernels that rely on its contents fail.
+  /// Skips the part that is specified to be zero.
   Result<void> poison_workspace(Stream& stream) const;
-  /// Whether the launches left the zeroed part of the workspace as they found it.
+  /// Returns whether the launches left the zeroed part of the workspace zero.
   Result<bool> zeroed_part_is_zero(Device& device) const;
-  /// Which guard zone of the workspace was written, and where first; nothing when it has none or
-  /// they are intact.
+  /// Returns which guard zone of the workspace was written and where first, or std::nullopt if
+  /// there is no workspace or its zones are intact.
   Result<std::optional<std::string>> broken_guard(Device& device) const;
-  /// As CompiledPlan's.
+  /// See CompiledPlan.
   std::string content_keys() const { return plan_.content_keys(); }
   std::vector<KernelStatistics> statistics() const { return plan_.statistics(); }
 
@@ -51,7 +50,7 @@ class PreparedPlan {
 
   CompiledPlan plan_;
   std::vector<std::uint64_t> addresses_;    // of the operands
-  std::optional<GuardedBuffer> workspace_;  // none where none is needed
+  std::optional<GuardedBuffer> workspace_;  // empty if the plan needs none
 };
 
 }  // namespace greta::kernels

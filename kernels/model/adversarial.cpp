@@ -17,11 +17,11 @@ enum class RowKind {
   equal,
   zero,
   negative,
-  wide,        ///< magnitudes all over the range
+  wide,        ///< magnitudes across the range
   spike,       ///< one huge value among moderate ones
   offset,      ///< moderate differences to a large value
-  exponents,   ///< e^x overflows for some, and vanishes for others
-  all_vanish,  ///< e^x is 0 for all of them
+  exponents,   ///< e^x overflows for some elements and vanishes for others
+  all_vanish,  ///< e^x is 0 for all elements
 };
 constexpr auto row_kinds = static_cast<std::uint64_t>(RowKind::all_vanish) + 1;
 

@@ -10,13 +10,13 @@
 
 namespace greta::kernels {
 
-/// One value for each parameter of one variant of a template. Prints as
-/// `tiled BM=128 BN=64 BK=16 …`: the variant, then parameters in the space's order.
+/// One value for each parameter of one variant of a template. The text form is `tiled BM=128 BN=64
+/// BK=16 …`: the variant, then the parameters in the space's order.
 struct Config {
   std::string variant;
   std::vector<std::pair<std::string, int>> values;
 
-  /// The value of a parameter; throws Error when there is none of that name.
+  /// Returns the value of a parameter. Throws Error if there is no parameter of that name.
   int operator[](std::string_view name) const;
   bool has(std::string_view name) const;
   std::string text() const;

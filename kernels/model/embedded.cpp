@@ -12,11 +12,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t most_bytes = 1 << 20;  // of a source
+constexpr std::uint64_t most_bytes = 1 << 20;  // of one source file
 
 struct Templates {
   fs::path folder;
-  std::deque<std::string> texts;  // of the folder's files; what views point to stays where it is
+  std::deque<std::string> texts;  // of the folder's files; a deque keeps views valid
   std::vector<EmbeddedFile> files = built_in_files();
 };
 

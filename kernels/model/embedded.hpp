@@ -8,25 +8,26 @@
 
 namespace greta::kernels {
 
-/// All files *.comp, *.glsl and *.hip below kernels/templates, as they were when it was built.
+/// Returns all *.comp, *.glsl and *.hip files below kernels/templates as of build time.
 const std::vector<EmbeddedFile>& built_in_files();
 
-/// Those that kernels are made of: the built-in ones, or what use_templates() put in their place.
+/// Returns the files that kernels are rendered from: the built-in files, except those that
+/// use_templates() has replaced.
 const std::vector<EmbeddedFile>& embedded_files();
 
-/// Files of `folder` replace the built-in ones of the same path, e.g. "gemm/tiled.comp"; the others
-/// stay. For work on kernels without a build. Call it before any template is used. Throws Error
-/// where the folder can't be read, or has a source that was not built in.
+/// Replaces built-in files by the files of `folder` with the same path, e.g. "gemm/tiled.comp".
+/// Kernels can then be developed without a rebuild. Must be called before any template is used.
+/// Throws Error if the folder can't be read or contains a source that is not built in.
 void use_templates(const std::filesystem::path& folder);
-/// The folder that use_templates() took last; empty: none.
+/// Returns the folder of the last use_templates() call, or an empty path.
 const std::filesystem::path& template_folder();
 
-/// The text of one of them; throws Error when there is none.
+/// Returns the text of an embedded file. Throws Error if there is no such file.
 std::string_view embedded_file(std::string_view path);
 
-/// The next line of a text, without its end, which is taken off the text.
+/// Removes the first line from `text` and returns it without its line break.
 std::string_view take_line(std::string_view& text);
-/// The file that a line includes; empty where it does no such thing.
+/// Returns the path in an #include "..." line, or an empty string for other lines.
 std::string_view included_file(std::string_view line);
 
 }  // namespace greta::kernels

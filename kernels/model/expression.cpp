@@ -8,7 +8,7 @@
 namespace greta::kernels {
 namespace {
 
-/// What an expression without a value is on the stack.
+/// The stack's representation of an undefined value.
 constexpr std::int64_t undefined = std::numeric_limits<std::int64_t>::min();
 
 std::int64_t multiply(std::int64_t a, std::int64_t b) {
@@ -128,7 +128,7 @@ Expression Expression::parameter(std::string name) {
 Expression Expression::combine(Step::Kind kind, std::initializer_list<const Expression*> operands) {
   Expression whole;
   for (const Expression* operand : operands) {
-    std::vector<std::int64_t> position;  // of the operand's parameters among the whole's
+    std::vector<std::int64_t> position;  // index of each operand parameter in `whole`
     for (const std::string& name : operand->parameters_) {
       auto found = std::find(whole.parameters_.begin(), whole.parameters_.end(), name);
       position.push_back(found - whole.parameters_.begin());

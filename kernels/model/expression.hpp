@@ -13,32 +13,33 @@
 
 namespace greta::kernels {
 
-/// Whole numbers (64 bits, signed) computed from a configuration's parameters: what constraints are
-/// made of. In C++ it is written with operators, `p["BM"] / p["TM"] <= 32` with `parameters p`; in
-/// files as text, which text() prints and parse() reads.
+/// An integer expression (signed, 64 bits) over the parameters of a configuration. Constraints are
+/// built from expressions. In C++ they are written with operators and the object `p`: `p["BM"] /
+/// p["TM"] <= 32`. text() and parse() convert from and to the text form.
 ///
-/// Operators by falling precedence: `not`, unary `-`; `*`, `/` (towards zero), `%`; `+`, `-`; `<`,
-/// `<=`, `>`, `>=`, `==`, `!=`; `and`; `or`; `c ? a : b`. Functions: min(a, b), max(a, b),
-/// ceil_div(a, b). Truth is 1 and 0. parse() also reads `//`, `&&`, `||`, `!` and comparisons in a
-/// chain, as Python has them.
+/// Operators in order of decreasing precedence: `not`, unary `-`; `*`, `/` (truncating), `%`; `+`,
+/// `-`; `<`, `<=`, `>`, `>=`, `==`, `!=`; `and`; `or`; `c ? a : b`. Functions: min(a, b), max(a,
+/// b), ceil_div(a, b). True is 1 and false is 0. parse() also accepts `//`, `&&`, `||`, `!` and
+/// chained comparisons, as in Python.
 ///
-/// What divides by zero or leaves 64 bits has no value; `and` has one where a side is 0, `or` where
-/// a side is not 0.
+/// A division by zero or an overflow makes the value undefined. `and` is still defined if one
+/// operand is 0, and `or` if one operand is nonzero.
 class Expression {
  public:
   Expression(std::integral auto value)  // NOLINT(google-explicit-constructor): 2 * p["BM"]
       : steps_{{Step::constant, static_cast<std::int64_t>(value)}} {}
 
   static Expression parameter(std::string name);
-  /// Fails with `invalid_argument`, and says where.
+  /// Fails with `invalid_argument` and the position of the error.
   static Result<Expression> parse(std::string_view text);
   std::string text() const;
 
-  /// Those that it reads, each once, in order of appearance.
+  /// Returns the parameters that the expression reads, each once, in order of appearance.
   const std::vector<std::string>& parameters() const { return parameters_; }
-  /// `values`: of parameters(), in this order.
+  /// Evaluates the expression; std::nullopt if undefined. `values` are those of parameters(), in
+  /// the same order.
   std::optional<std::int64_t> value(std::span<const std::int64_t> values) const;
-  /// Whether it has a value other than 0.
+  /// Returns whether the value is defined and nonzero.
   bool holds(std::span<const std::int64_t> values) const { return value(values).value_or(0) != 0; }
 
   friend Expression operator+(const Expression& a, const Expression& b);
@@ -59,13 +60,13 @@ class Expression {
   friend Expression min(const Expression& a, const Expression& b);
   friend Expression max(const Expression& a, const Expression& b);
   friend Expression ceil_div(const Expression& a, const Expression& b);
-  /// `yes` where `condition` is not 0, else `no`.
+  /// Returns `yes` where `condition` is nonzero, else `no`.
   friend Expression select(const Expression& condition, const Expression& yes,
                            const Expression& no);
 
  private:
-  /// One step of a stack machine. `constant` and `parameter` push; the others take their operands
-  /// from the stack and push their result.
+  /// One instruction of a stack machine. `constant` and `parameter` push a value; the others pop
+  /// their operands and push the result.
   struct Step {
     enum Kind : std::uint8_t {
       constant,
@@ -91,7 +92,7 @@ class Expression {
       choice,
     };
     Kind kind = constant;
-    std::int64_t operand = 0;  ///< the constant, or the position among parameters_
+    std::int64_t operand = 0;  ///< the constant, or an index into parameters_
   };
 
   Expression() = default;
@@ -102,7 +103,7 @@ class Expression {
   std::vector<std::string> parameters_;
 };
 
-/// Parameters by name, as expressions.
+/// Makes expressions of parameters by name, e.g. p["BM"].
 struct ParameterNames {
   Expression operator[](std::string_view name) const {
     return Expression::parameter(std::string(name));
@@ -110,7 +111,8 @@ struct ParameterNames {
 };
 inline constexpr ParameterNames p;
 
-/// The functions of expressions on numbers, so that a formula can be written once for both.
+/// Integer versions of the functions on expressions, so that a formula can be written once for
+/// both.
 constexpr std::int64_t min(std::int64_t a, std::int64_t b) {
   return a < b ? a : b;
 }
@@ -120,7 +122,7 @@ constexpr std::int64_t max(std::int64_t a, std::int64_t b) {
 constexpr std::int64_t select(bool condition, std::int64_t yes, std::int64_t no) {
   return condition ? yes : no;
 }
-/// a / b, rounded up; both positive.
+/// Returns a / b rounded up. Both operands must be positive.
 template <std::integral T>
 constexpr T ceil_div(T a, std::type_identity_t<T> b) {
   return (a + b - 1) / b;

@@ -7,11 +7,11 @@
 
 #include "kernels/model/expression.hpp"
 
-/// Expressions as text: printing and parsing.
+/// Text form of expressions: printing and parsing.
 namespace greta::kernels {
 namespace {
 
-/// How tightly operators bind; an operand that binds less tightly needs parentheses.
+/// How tightly an operator binds. An operand that binds less tightly needs parentheses.
 enum Precedence { choices, disjunctions, conjunctions, comparisons, sums, products, signs, atoms };
 
 struct Operator {
@@ -19,7 +19,7 @@ struct Operator {
   Precedence precedence;
 };
 
-/// By Step::Kind.
+/// Indexed by Step::Kind.
 constexpr std::array<Operator, 21> operators{{
     {"", atoms},          {"", atoms},         {"-", signs},        {"not ", signs},
     {"*", products},      {"/", products},     {"%", products},     {"+", sums},
@@ -73,7 +73,7 @@ std::string Expression::text() const {
 
 namespace {
 
-/// Recursive descent, a function for each precedence. The first failure is kept.
+/// A recursive-descent parser with one function per precedence level. Reports the first error.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -89,7 +89,7 @@ class Parser {
   }
 
  private:
-  static constexpr int deepest = 64;  ///< parentheses in parentheses
+  static constexpr int deepest = 64;  ///< maximum nesting of parentheses
 
   Expression fail(std::string why) {
     if (failure_.empty()) {
@@ -108,7 +108,8 @@ class Parser {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
   }
 
-  /// Whether a sign or a word comes next; takes it.
+  /// Consumes `wanted` if the text continues with it, and returns whether it does. A word must end
+  /// there.
   bool take(std::string_view wanted) {
     skip_spaces();
     const std::string_view rest = text_.substr(position_);
@@ -143,7 +144,7 @@ class Parser {
     return left;
   }
 
-  /// a < b <= c is a < b and b <= c.
+  /// a < b <= c means a < b and b <= c.
   Expression comparison() {
     Expression left = sum();
     std::optional<Expression> chain;

@@ -9,34 +9,34 @@
 
 namespace greta::kernels {
 
-/// One launch argument: an operand, the workspace, or a scalar.
+/// A launch argument is an operand, a part of the workspace, or a scalar.
 struct OperandArgument {
-  std::size_t tensor = 0;  ///< position among the operation's tensors
+  std::size_t tensor = 0;  ///< index into the operation's tensors
 
   bool operator==(const OperandArgument&) const = default;
 };
 struct WorkspaceArgument {
-  std::uint64_t offset = 0;  ///< bytes from the workspace's start
+  std::uint64_t offset = 0;  ///< in bytes, from the start of the workspace
 
   bool operator==(const WorkspaceArgument&) const = default;
 };
 using Argument =
     std::variant<OperandArgument, WorkspaceArgument, std::uint32_t, float, std::uint64_t>;
 
-/// One kernel launch. Arguments are packed in order at their natural alignment (addresses: 8).
+/// One kernel launch. Arguments are packed in order at their natural alignment (8 for addresses).
 struct Launch {
-  std::size_t source = 0;  ///< position in LaunchPlan::sources
+  std::size_t source = 0;  ///< index into LaunchPlan::sources
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::vector<Argument> arguments;
 };
 
-/// A configuration made concrete: kernels to compile and launches to run in order.
+/// The kernels that a configuration compiles and the launches that it runs, in order.
 struct LaunchPlan {
   std::vector<KernelSource> sources;
   std::vector<Launch> launches;
   std::uint64_t workspace_bytes = 0;
-  /// This many of the workspace's first bytes are zero before the first launch, and every run
-  /// leaves them zero: room for counters. The rest holds anything.
+  /// Size of the prefix of the workspace that is zero before the first launch. Every run must leave
+  /// it zero. It holds counters. The rest of the workspace is uninitialised.
   std::uint64_t zeroed_bytes = 0;
 };
 

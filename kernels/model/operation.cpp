@@ -20,8 +20,8 @@ bool can_run(const Operation& operation, const Problem& problem, const DeviceInf
   return operation.space(problem, device).count() > 0;
 }
 
-/// The nearest extents of a dimension of few with which a problem that can't run could, below and
-/// above its own, as text that ends a message.
+/// If a dimension with a small range prevents the problem from running, returns the nearest extents
+/// below and above it that could run, as the end of a message.
 std::string what_could_run(const Operation& operation, const Problem& problem,
                            const DeviceInfo& device) {
   for (std::size_t i = 0; i < operation.dimensions.size(); ++i) {
@@ -42,7 +42,7 @@ std::string what_could_run(const Operation& operation, const Problem& problem,
   return {};
 }
 
-/// Adds a file of kernels/templates and all that it includes, however far away.
+/// Adds a file of kernels/templates and, recursively, all files that it includes.
 void add_with_includes(std::string_view path, std::set<std::string_view>& files) {
   if (!files.insert(path).second) return;
   std::string_view text = embedded_file(path);
@@ -91,7 +91,7 @@ std::optional<std::string> Instance::rejects(const Config& config) const {
   for (const Variant& variant : operation_.variants) {
     if (variant.name == config.variant) return kernels::rejects({alternative(variant)}, config);
   }
-  return kernels::rejects(alternatives(), config);  // says which variants there are
+  return kernels::rejects(alternatives(), config);  // the message lists the variants
 }
 
 Result<LaunchPlan> Instance::plan(const Config& config) const {

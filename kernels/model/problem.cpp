@@ -10,7 +10,7 @@
 namespace greta::kernels {
 namespace {
 
-/// The number, if the text is exactly how it is printed.
+/// Parses an integer in canonical form, as std::to_string() prints it.
 std::optional<std::int64_t> integer(std::string_view text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -43,7 +43,7 @@ bool is_plain(std::string_view value) {
                      [](char c) { return c > ' ' && c < 127 && c != '"'; });
 }
 
-/// Reads the first three words; returns what is wrong with them, if anything.
+/// Reads the first three words. Returns an error message, or an empty string.
 std::string name_and_type(Problem& problem, std::string_view& rest) {
   problem.op = next_word(rest);
   if (!is_name(problem.op)) return "it must begin with an operation's name";
@@ -60,7 +60,7 @@ std::string name_and_type(Problem& problem, std::string_view& rest) {
   return {};
 }
 
-/// Reads one later word; returns what is wrong with it, if anything.
+/// Reads one of the later words. Returns an error message, or an empty string.
 std::string attribute_or_dimension(Problem& problem, std::string_view word) {
   const std::size_t equals = word.find('=');
   if (equals == std::string_view::npos) return fmt::format("\"{}\" is no name=value", word);

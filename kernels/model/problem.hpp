@@ -11,12 +11,12 @@
 
 namespace greta::kernels {
 
-/// What to compute: an operation, its element types, its attributes and its dimensions.
+/// A problem: an operation, its element types, its attributes and its dimensions.
 ///
-/// The canonical key reads `gemm dtype=f16 out=f32 layout=nn epilogue=bias,silu m=1 n=2 k=3`:
-/// the operation, then name=value pairs in the operation's own order; attributes that have their
-/// default value are left out. An integer is a dimension, so an attribute whose value is one is
-/// quoted: `alpha="2"`. Two problems are the same when their keys are.
+/// The canonical key is `gemm dtype=f16 out=f32 layout=nn epilogue=bias,silu m=1 n=2 k=3`: the
+/// operation, then name=value pairs in the operation's order. Attributes that have their default
+/// value are omitted. Unquoted integers are dimensions, so an attribute with an integer value is
+/// quoted: `alpha="2"`. Two problems are equal if their keys are equal.
 struct Problem {
   std::string op;
   DType dtype = DType::f32;                                     ///< of the inputs
@@ -24,25 +24,24 @@ struct Problem {
   std::vector<std::pair<std::string, std::string>> attributes;  ///< non-default ones only
   std::vector<std::pair<std::string, std::int64_t>> dims;       ///< in the operation's order
 
-  /// The value of a dimension; throws Error when there is none of that name.
+  /// Returns the extent of a dimension. Throws Error if there is no dimension of that name.
   std::int64_t dim(std::string_view name) const;
-  /// The value of an attribute, or `fallback` where it has its default.
+  /// Returns the value of an attribute, or `fallback` if the attribute has its default.
   std::string attribute(std::string_view name, std::string_view fallback) const;
 
-  /// The value of an attribute that says how many elements it is from one row to the next; 0 where
-  /// it has its default, `packed`, as TensorSpec::stride.
+  /// Returns the value of a row stride attribute in elements, or 0 if it is not set or equals
+  /// `packed`, as in TensorSpec::stride.
   std::int64_t stride(std::string_view name, std::int64_t packed) const;
 
   std::string key() const;
-  /// "m=1 n=2 k=3": the dimensions alone, as in CSV files.
+  /// Returns the dimensions alone, as in CSV files: "m=1 n=2 k=3".
   std::string dims_text() const;
-  /// The inverse of key(). Checks the form only; Operation::check judges the meaning.
+  /// The inverse of key(). Checks only the form; check_problem() checks the meaning.
   static Result<Problem> parse(std::string_view key);
 
   bool operator==(const Problem&) const = default;
 };
 
-/// For hash tables.
 struct ProblemHash {
   std::size_t operator()(const Problem& problem) const;
 };

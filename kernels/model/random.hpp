@@ -7,7 +7,7 @@
 
 namespace greta::kernels {
 
-/// A bijection of 64-bit numbers whose output looks random: equal on every machine.
+/// A bijection of 64-bit integers with pseudo-random output that is the same on every machine.
 /// Source: the finaliser of SplitMix64, Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
 /// Generators", OOPSLA 2014.
 constexpr std::uint64_t mix64(std::uint64_t x) {
@@ -17,8 +17,8 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Uniform in 0 … bound-1, bound ≥ 1. Unlike std::uniform_int_distribution it gives the same
-/// numbers with every standard library.
+/// Returns a uniform integer in [0, bound), bound ≥ 1. Unlike std::uniform_int_distribution, it
+/// gives the same numbers with every standard library.
 inline std::uint64_t uniform_below(std::mt19937_64& random, std::uint64_t bound) {
   const std::uint64_t unfair = (0 - bound) % bound;  // 2^64 mod bound
   std::uint64_t draw = random();
@@ -26,7 +26,7 @@ inline std::uint64_t uniform_below(std::mt19937_64& random, std::uint64_t bound)
   return draw % bound;
 }
 
-/// Uniform in (0, 1), with the same numbers everywhere.
+/// Returns a uniform number in (0, 1), the same on every machine.
 inline double uniform(std::mt19937_64& random) {
   return (static_cast<double>(random() >> 12) + 0.5) * 0x1p-52;
 }

@@ -8,37 +8,37 @@
 
 namespace greta::kernels {
 
-/// Outcome of checking one result against an independent FP64 reference.
+/// The outcome of checking one result against an independent FP64 reference.
 struct Verdict {
   bool passed = false;
-  double error = 0;    ///< |result - reference| of the element closest to (or past) its bound
-  double bound = 0;    ///< what that element was held to
-  std::string method;  ///< "full", or "16 rows in full, Freivalds over all columns"
-  std::string detail;  ///< what broke, where; empty when passed
+  double error = 0;    ///< |result - reference| of the element with the largest ratio to its bound
+  double bound = 0;    ///< the error bound of that element
+  std::string method;  ///< e.g. "full", or "16 rows in full, Freivalds over all columns"
+  std::string detail;  ///< what failed and where; empty if passed
 
-  /// error / bound; at most 1 when passed.
+  /// Returns error / bound, which is at most 1 if passed.
   double ratio() const { return bound > 0 ? error / bound : (error > 0 ? 1e300 : 0); }
 };
 
-/// The verdict on a result of two tensors: the one that failed, or came closer to its bound.
+/// Returns the verdict that failed or, if neither did, came closer to its bound.
 const Verdict& worse(const Verdict& a, const Verdict& b);
 
-/// An exact value and how far a correct kernel's result may lie from it.
+/// A reference value and the error bound of a correct kernel's result.
 struct Expected {
   double value = 0;
   double bound = 0;
 };
 
-/// The FP64 reference of one problem with given inputs. Computed once, checks many results.
-/// Independent of every kernel: it shares no code with the templates.
+/// The FP64 reference of one problem with given inputs. It is computed once and checks any number
+/// of results. It shares no code with the kernel templates.
 class Reference {
  public:
   virtual ~Reference() = default;
-  /// `outputs`: the tensors whose role is not input, in order. NaN, Inf and unwritten elements
+  /// Checks the tensors whose role is not input, given in order. NaN, Inf and unwritten elements
   /// fail. Thread-safe.
   virtual Verdict check(const std::vector<HostTensor>& outputs) const = 0;
-  /// Every element of each of these outputs, in order; nothing where the problem is not
-  /// Operation::fully_checked.
+  /// Returns every element of each of these outputs, in order, or std::nullopt if the problem is
+  /// not Operation::fully_checked.
   virtual std::optional<std::vector<std::vector<Expected>>> expected() const = 0;
 };
 

@@ -16,7 +16,8 @@
 namespace greta::kernels {
 namespace {
 
-/// Position of a variant; the number of alternatives where there is none of that name.
+/// Returns the index of a variant, or the number of alternatives if there is no variant of that
+/// name.
 std::size_t find_variant(const std::vector<Alternative>& alternatives, std::string_view variant) {
   const auto found = std::find_if(alternatives.begin(), alternatives.end(),
                                   [&](const auto& a) { return a.variant == variant; });
@@ -40,7 +41,7 @@ Condition::Condition(std::vector<std::string> parameters,
 
 bool Condition::holds(const std::string& variant, std::span<const std::int64_t> values) const {
   if (expression_) return expression_->holds(values);
-  Config seen{variant, {}};  // what it declares, so that it can't read more
+  Config seen{variant, {}};  // only the declared parameters, so that the function can't read others
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     seen.values.emplace_back(parameters_[i], static_cast<int>(values[i]));
   }
@@ -57,8 +58,8 @@ bool Condition::holds(const Config& config) const {
 
 struct Space::Tables {
   std::vector<Alternative> alternatives;
-  std::vector<SpaceTable> tables;     ///< one for each alternative
-  std::vector<std::uint64_t> before;  ///< valid configurations of earlier alternatives
+  std::vector<SpaceTable> tables;     ///< one per alternative
+  std::vector<std::uint64_t> before;  ///< number of valid configurations of earlier alternatives
   std::uint64_t count = 0;
 
   std::size_t find(std::string_view variant) const { return find_variant(alternatives, variant); }
@@ -72,14 +73,14 @@ struct Space::Tables {
 
 namespace {
 
-/// Why the value can't be the parameter's, or nothing.
+/// Returns why the value is not in the parameter's list, or std::nullopt if it is.
 std::optional<std::string> domain_error(const Parameter& parameter, int value) {
   const auto& values = parameter.values;
   if (std::find(values.begin(), values.end(), value) != values.end()) return std::nullopt;
   return fmt::format("{}={} is not one of {}", parameter.name, value, fmt::join(values, ", "));
 }
 
-/// Why the configuration is not in the Cartesian product, or nothing.
+/// Returns why the configuration is not in the Cartesian product, or std::nullopt if it is.
 std::optional<std::string> domain_error(const Alternative& alternative, const Config& config) {
   const auto& parameters = alternative.parameters;
   if (!std::equal(parameters.begin(), parameters.end(), config.values.begin(), config.values.end(),

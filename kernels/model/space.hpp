@@ -16,26 +16,27 @@
 
 namespace greta::kernels {
 
-/// A tunable parameter and its values, in an order in which neighbours resemble each other.
+/// A tunable parameter and its values, ordered so that adjacent values behave similarly.
 struct Parameter {
   std::string name;
   std::vector<int> values;
 };
 
-/// What a configuration must meet: an expression or, where none can say it, a function.
+/// The condition of a constraint: an expression, or a function where no expression can state it.
 class Condition {
  public:
-  // Implicit, as they are members' values.
+  // Implicit conversions keep aggregate initialisers of Constraint short.
   Condition(Expression expression);                                      // NOLINT
   Condition(std::integral auto truth) : Condition(Expression(truth)) {}  // NOLINT
-  /// `parameters`: the only ones that the function reads, and may see.
+  /// `parameters` lists the parameters that the function reads; it has access to no others.
   Condition(std::vector<std::string> parameters, std::function<bool(const Config&)> function);
 
   const std::vector<std::string>& parameters() const { return parameters_; }
-  /// `values`: of parameters(), in this order; `variant`: the configuration's.
+  /// `values` are those of parameters(), in the same order; `variant` is the configuration's
+  /// variant.
   bool holds(const std::string& variant, std::span<const std::int64_t> values) const;
   bool holds(const Config& config) const;
-  /// Nothing where it is a function.
+  /// Returns std::nullopt if the condition is a function.
   const std::optional<Expression>& expression() const { return expression_; }
 
  private:
@@ -44,10 +45,10 @@ class Condition {
   std::function<bool(const Config&)> function_;
 };
 
-/// A rule that a configuration must meet.
+/// A rule that a configuration must satisfy.
 struct Constraint {
-  std::string name;    ///< "shared_memory"
-  std::string reason;  ///< told to the user: "the tiles need more than 48 KiB"
+  std::string name;    ///< e.g. "shared_memory"
+  std::string reason;  ///< for the user, e.g. "the tiles need more than 48 KiB"
   Condition condition;
 };
 
@@ -58,77 +59,81 @@ struct Alternative {
   std::vector<Constraint> constraints;
 };
 
-/// A configuration of a space, as positions: the form in which a search handles it.
+/// A configuration of a space as indices. Search strategies use this form.
 struct Choice {
-  std::uint32_t variant = 0;          ///< position among the alternatives
-  std::vector<std::uint16_t> values;  ///< of each parameter's value, in declared order
+  std::uint32_t variant = 0;          ///< index into the alternatives
+  std::vector<std::uint16_t> values;  ///< index of each parameter's value, in declared order
 
   auto operator<=>(const Choice&) const = default;
 };
 
-/// The first constraint that a configuration breaks, as "name: reason"; nothing when it is valid.
-/// A value that is not in its parameter's list breaks "domain". Needs no Space, whose tables cost
-/// milliseconds.
+/// Returns the first constraint that a configuration violates, as "name: reason", or std::nullopt
+/// if it is valid. A value that is not in its parameter's list violates "domain". Needs no Space,
+/// whose construction takes milliseconds.
 std::optional<std::string> rejects(const std::vector<Alternative>& alternatives,
                                    const Config& config);
 
-/// Of alternatives without any valid configuration: for each the constraints but for one of which
-/// it would have some, as "variant: name: reason, or name: reason"; of those that break more,
-/// nothing.
+/// Explains why alternatives have no valid configuration. For each alternative, lists the
+/// constraints whose removal alone would make some configuration valid, as "variant: name: reason,
+/// or name: reason". Omits alternatives for which no single removal suffices.
 std::string why_empty(const std::vector<Alternative>& alternatives);
 
 /// The search space of one problem on one device: the union of its variants' spaces.
 ///
-/// Valid configurations are numbered 0 … count()-1. Counting and unranking walk a table of partial
-/// assignments that is memoised on the parameters which later constraints still read, so neither
-/// enumerates the Cartesian product; memory grows with the constraints' coupling, not with count().
+/// Valid configurations are numbered from 0 to count() - 1. Counting and unranking traverse a table
+/// of partial assignments, which is memoised on the parameters that later constraints still read.
+/// Neither enumerates the Cartesian product. Memory grows with the coupling of the constraints, not
+/// with count().
 /// Source of the idea: chains of trees, Rasch et al., "Efficient Auto-Tuning of Parallel Programs
 /// with Interdependent Tuning Parameters via ATF", TACO 2021.
 class Space {
  public:
-  /// Throws Error when names repeat, or a constraint reads a parameter that its variant lacks.
+  /// Throws Error if names repeat or if a constraint reads a parameter that its variant lacks.
   explicit Space(std::vector<Alternative> alternatives);
   Space(Space&&) noexcept;
   Space& operator=(Space&&) noexcept;
   ~Space();
 
   const std::vector<Alternative>& alternatives() const;
-  /// Size of the Cartesian product of all variants, before constraints; saturates at 2^63.
+  /// Returns the size of the Cartesian product of all variants, before constraints. Saturates at
+  /// 2^63.
   std::uint64_t cartesian_size() const;
   std::uint64_t count() const;
   std::uint64_t count(std::string_view variant) const;
-  /// How many of them one alternative has, by its position.
+  /// Returns the number of valid configurations of one alternative, given by index.
   std::uint64_t count_at(std::uint32_t variant) const;
-  /// The valid configuration of this number.
+  /// Returns the valid configuration with this number.
   Choice choice(std::uint64_t index) const;
   Config at(std::uint64_t index) const { return config(choice(index)); }
-  /// The inverse; nothing when the configuration is not valid.
+  /// The inverse of choice(). Returns std::nullopt if the configuration is not valid.
   std::optional<std::uint64_t> index(const Choice& choice) const;
   std::optional<std::uint64_t> index(const Config& config) const;
-  /// Uniform over all valid configurations.
+  /// Draws uniformly from all valid configurations.
   Config sample(std::mt19937_64& random) const;
-  /// Uniform over the valid configurations of one variant, which must have some.
+  /// Draws uniformly from the valid configurations of one variant, which must have at least one.
   Config sample(std::string_view variant, std::mt19937_64& random) const;
   Choice sample_at(std::uint32_t variant, std::mt19937_64& random) const;
   Config config(const Choice& choice) const;
-  /// Nothing for a configuration outside the domain.
+  /// Returns std::nullopt for a configuration outside the domain.
   std::optional<Choice> choice(const Config& config) const;
-  /// The parameters of one variant with those of their values that a valid configuration has.
+  /// Returns the parameters of one variant, each with only those values that occur in a valid
+  /// configuration.
   std::vector<Parameter> used(std::string_view variant) const;
-  /// Valid configurations that differ in one parameter; where `adjacent`, by one step in that
-  /// parameter's list, else by any step.
+  /// Returns the valid configurations that differ from `choice` in one parameter: by one position
+  /// in that parameter's list if `adjacent`, else by any number of positions.
   std::vector<Choice> neighbours(Choice choice, bool adjacent) const;
 
-  /// As kernels::rejects.
+  /// Like kernels::rejects.
   std::optional<std::string> rejects(const Config& config) const;
   bool valid(const Config& config) const { return !rejects(config); }
-  /// Reads `variant NAME=VALUE …`; every parameter must be there once, in any order.
+  /// Parses `variant NAME=VALUE …`. Every parameter must occur exactly once, in any order.
   Result<Config> parse(std::string_view text) const;
-  /// How many configurations of the Cartesian product each constraint rejects first, estimated
-  /// from `samples` uniform draws, as fractions; for reports on why a space is small.
+  /// Estimates, from `samples` uniform draws of the Cartesian product, the fraction of
+  /// configurations that each constraint is the first to reject. Used in reports on why a space is
+  /// small.
   std::vector<std::pair<std::string, double>> rejection_rates(std::uint64_t seed,
                                                               int samples) const;
-  /// Of the first constraint of this name; empty where there is none.
+  /// Returns the reason of the first constraint of this name, or an empty string.
   std::string reason_of(std::string_view constraint) const;
 
  private:

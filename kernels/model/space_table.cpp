@@ -16,10 +16,10 @@ namespace space_table {
 constexpr std::uint32_t dead_end = 0;
 constexpr std::uint32_t complete = 1;
 
-/// A set of parameters, by position.
+/// A set of parameters, by index.
 using Parameters = std::bitset<256>;
 
-/// A constraint with its parameters as positions, and its answers so far.
+/// A constraint with its parameters as indices and a cache of its results.
 class Rule {
  public:
   Rule(const Alternative& alternative, const Constraint& constraint)
@@ -70,14 +70,14 @@ class Rule {
   const std::string& variant_;
   const Condition& condition_;
   std::vector<std::size_t> reads_;
-  Parameters parameters_;  ///< the same as a set
+  Parameters parameters_;  ///< the elements of reads_ as a set
   std::vector<const std::vector<int>*> lists_;
   std::vector<std::int64_t> values_;
   std::vector<Answer> answers_;
 };
 
-/// The nodes of one depth by the positions of the parameters that rules still read: a table where
-/// these have few combinations.
+/// Maps the values of the parameters that rules still read to the nodes of one depth. Uses an array
+/// if there are few combinations, else a hash map.
 class Memo {
  public:
   Memo(const Alternative& alternative, const std::vector<std::size_t>& live) : live_(live) {
@@ -89,7 +89,7 @@ class Memo {
     if (combinations <= most_entries) table_.assign(combinations, unknown);
   }
 
-  /// The node of these choices, which is `unknown` until it is set.
+  /// Returns the node for these choices, which is `unknown` until it is set.
   std::uint32_t& at(const SpaceTable::Positions& choice) {
     if (table_.empty()) {
       std::u16string key;
@@ -108,10 +108,11 @@ class Memo {
 
   std::vector<std::size_t> live_, sizes_;
   std::vector<std::uint32_t> table_;
-  std::unordered_map<std::u16string, std::uint32_t> map_;  ///< its entries stay where they are
+  std::unordered_map<std::u16string, std::uint32_t> map_;  ///< references to its entries stay valid
 };
 
-/// How many partial assignments of `assigned` later rules may tell apart, at most.
+/// Returns an upper bound on the number of partial assignments of `assigned` that later rules can
+/// distinguish.
 static double frontier(const Alternative& alternative, const std::vector<Rule>& rules,
                        const Parameters& assigned) {
   Parameters live;
@@ -127,8 +128,9 @@ static double frontier(const Alternative& alternative, const std::vector<Rule>& 
   return size;
 }
 
-/// Greedy: completes next the rule that leaves the fewest partial assignments to tell apart.
-/// Parameters that no rule reads come last, where they cost nothing.
+/// Returns an order of assignment. A greedy heuristic: the next rule to complete is the one that
+/// leaves the fewest distinguishable partial assignments. Parameters that no rule reads come last,
+/// where they add no nodes.
 static std::vector<std::size_t> assignment_order(const Alternative& alternative,
                                                  const std::vector<Rule>& rules) {
   std::vector<std::size_t> order;
@@ -215,7 +217,7 @@ class SpaceTable::Builder {
     }
   }
 
-  /// The node for the values chosen above `depth`.
+  /// Returns the node for the values chosen at depths below `depth`.
   std::uint32_t build(std::size_t depth) {
     if (depth == choice_.size()) return complete;
     std::uint32_t& node = memo_[depth].at(choice_);
@@ -255,7 +257,7 @@ class SpaceTable::Builder {
   Positions choice_;
   std::vector<Rule> rules_;
   std::vector<std::vector<Rule*>> completed_;   ///< by depth: rules whose last parameter it is
-  std::vector<std::vector<std::size_t>> live_;  ///< by depth: parameters that rules still read
+  std::vector<std::vector<std::size_t>> live_;  ///< by depth: the parameters that rules still read
   std::vector<Memo> memo_;                      ///< by depth
 };
 
@@ -296,7 +298,7 @@ std::optional<std::uint64_t> SpaceTable::index(const Positions& choice) const {
   return index;
 }
 
-// Every node lies on a path from the root to the end.
+// Every node lies on a path from the root to the end, so each edge is part of a valid choice.
 std::vector<std::vector<std::uint32_t>> SpaceTable::used() const {
   std::vector<std::vector<std::uint32_t>> used(order_.size());
   std::set<std::uint32_t> level{root_};

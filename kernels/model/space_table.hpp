@@ -8,21 +8,23 @@
 
 namespace greta::kernels {
 
-/// The valid choices of one variant, as a decision graph; private to Space.
+/// The valid choices of one variant as a decision graph; private to Space.
 ///
-/// A node stands for all partial assignments of one depth that later constraints can't tell apart;
-/// an edge assigns the next parameter. Dead ends are left out, so every path reaches the end.
+/// A node represents all partial assignments of one depth that later constraints cannot
+/// distinguish. An edge assigns the next parameter. Dead ends are removed, so every path from the
+/// root is a valid choice.
 class SpaceTable {
  public:
   explicit SpaceTable(const Alternative& alternative);
 
   std::uint64_t count() const { return nodes_[root_].count; }
-  /// For each parameter in declared order, the position of its value in its list.
+  /// The index of each parameter's value in its list, with parameters in declared order.
   using Positions = std::vector<std::uint16_t>;
   Positions at(std::uint64_t index) const;
-  /// The inverse of at(); nothing when the choice breaks a constraint.
+  /// The inverse of at(). Returns std::nullopt if the choice violates a constraint.
   std::optional<std::uint64_t> index(const Positions& positions) const;
-  /// For each parameter in declared order, the positions that a valid choice has, in order.
+  /// Returns, for each parameter in declared order, the indices that occur in a valid choice, in
+  /// ascending order.
   std::vector<std::vector<std::uint32_t>> used() const;
 
  private:
@@ -31,7 +33,7 @@ class SpaceTable {
   struct Edge {
     std::uint32_t choice;
     std::uint32_t child;
-    std::uint64_t before;  ///< choices counted under the node's earlier edges
+    std::uint64_t before;  ///< number of choices under the node's earlier edges
   };
   struct Node {
     std::uint32_t first_edge = 0;

@@ -12,17 +12,17 @@
 namespace greta::kernels {
 namespace {
 
-/// Odd multiples of 2^-24 in (-0.5, 0.5): symmetric, exact in f32, and the smallest of them is
-/// f16's smallest number, so none rounds to 0.
+/// Returns an odd multiple of 2^-24 in (-0.5, 0.5). The distribution is symmetric and exact in f32.
+/// No value rounds to 0, since 2^-24 is the smallest subnormal number of f16.
 double element(std::uint64_t stream, std::size_t index) {
   constexpr std::int64_t half = std::int64_t{1} << 22;
   const auto draw = static_cast<std::int64_t>(mix64(stream + index) >> 41);  // 23 bits
   return static_cast<double>(2 * (draw - half) + 1) * 0x1p-24;
 }
 
-/// The same matrix with its rows `stride` elements apart.
+/// Returns the same matrix with leading dimension `stride`.
 HostTensor moved_apart(HostTensor tensor, std::int64_t stride) {
-  constexpr std::byte nan{0xFF};  // in every byte: NaN of every type
+  constexpr std::byte nan{0xFF};  // NaN in every type if all bytes have this value
   TensorSpec spec = tensor.spec;
   spec.stride = stride;
   if (spec.row_stride() == tensor.spec.row_stride()) return tensor;
@@ -73,7 +73,7 @@ HostTensor random_tensor(const TensorSpec& spec, std::uint64_t seed) {
     workers.emplace_back(fill, count * t / threads, count * (t + 1) / threads);
   }
   fill(0, count / threads);
-  workers.clear();  // joins: all is written before the tensor may move
+  workers.clear();  // joins: all elements are written before the tensor is moved
   return spread(std::move(tensor), spec.stride);
 }
 

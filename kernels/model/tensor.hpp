@@ -16,22 +16,22 @@ enum class Role {
   input_output,  ///< read and written (beta != 0); restored before a checked launch
 };
 
-/// One operand of an operation: a row-major matrix. Rows begin at whole bytes: the strides of types
-/// of fewer than 8 bits are chosen so.
+/// One operand of an operation: a row-major matrix. Rows begin at byte boundaries: the strides of
+/// types of fewer than 8 bits are chosen accordingly.
 struct TensorSpec {
-  std::string name;  ///< "A"
+  std::string name;  ///< e.g. "A"
   Role role = Role::input;
   DType dtype = DType::f32;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::int64_t stride = 0;  ///< elements from one row to the next; 0: cols, rows are packed
-  bool table = false;       ///< indices name its rows, and one that it does not have gives NaN
+  std::int64_t stride = 0;  ///< leading dimension in elements; 0: cols, i.e. packed rows
+  bool table = false;       ///< rows are selected by indices, and an invalid index gives NaN
 
   std::int64_t row_stride() const { return stride > 0 ? stride : cols; }
   std::size_t elements() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
   }
-  /// From the first element to the last, with what lies between rows.
+  /// Returns the size from the first to the last element, including the gaps between rows.
   std::size_t bytes() const {
     return bytes_of(dtype, static_cast<std::size_t>((rows - 1) * row_stride() + cols));
   }
@@ -39,7 +39,7 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-/// A tensor's data on the host.
+/// The data of a tensor on the host.
 struct HostTensor {
   TensorSpec spec;
   std::vector<std::byte> data;
@@ -47,15 +47,16 @@ struct HostTensor {
   double at(std::size_t index) const { return load_element(spec.dtype, data.data(), index); }
 };
 
-/// The tensor of this name. Throws Error where there is none.
+/// Returns the tensor of this name. Throws Error if there is none.
 const HostTensor& tensor_named(const std::vector<HostTensor>& tensors, std::string_view name);
-/// The same matrix with packed rows.
+/// Returns the same matrix with packed rows.
 HostTensor packed(HostTensor tensor);
-/// A packed matrix with its rows `stride` elements apart, as TensorSpec::stride, and NaN between.
+/// Returns a packed matrix with leading dimension `stride` (see TensorSpec::stride) and NaN in the
+/// gaps.
 HostTensor spread(HostTensor tensor, std::int64_t stride);
 
-/// Uniform in [-0.5, 0.5), rounded to the tensor's type, never exactly 0. Equal seeds give equal
-/// data on every machine, wherever rows lie.
+/// Returns uniform values in (-0.5, 0.5), rounded to the tensor's type and never exactly 0. Equal
+/// seeds give equal data on every machine, independently of the stride.
 HostTensor random_tensor(const TensorSpec& spec, std::uint64_t seed);
 
 }  // namespace greta::kernels

@@ -12,19 +12,19 @@ using reference::u;
 
 constexpr double sqrt_half = 0.70710678118654752440;
 
-/// Relative error of an exponential in f32, whose result is taken as it is.
+/// Returns the relative error of e^x in f32 for an exact x.
 double exp_error(double x) {
   return (3 + 2 * std::abs(x)) * 2 * u;
 }
 
-/// t of x / (1 + e^-t).
+/// Returns t of x / (1 + e^-t).
 double gate_argument(ActivationFunction function, double x) {
   if (function == ActivationFunction::silu) return x;
   constexpr double sqrt_2_over_pi = 0.79788456080286535588;
   return 2 * sqrt_2_over_pi * (x + 0.044715 * x * x * x);
 }
 
-/// Relative.
+/// Returns the relative error of silu or gelu_tanh.
 double gate_error(ActivationFunction function, double x) {
   const double t = gate_argument(function, x);
   const double weight = 1 / (1 + std::exp(t));
@@ -32,7 +32,7 @@ double gate_error(ActivationFunction function, double x) {
   return weight * (exp_error(t) + in_t) + 6 * u;
 }
 
-/// Absolute.
+/// Returns the absolute error of gelu_erf.
 double erf_error(double x) {
   const double h = std::erfc(std::abs(x) * sqrt_half) / 2;
   const double p = x * x / 2 + 1.3;  // at least |p|

@@ -4,32 +4,33 @@
 
 namespace greta::kernels {
 
-/// Functions of one element, x times a sigmoid-like factor between 0 and 1.
+/// Activations: x times a sigmoid-like factor between 0 and 1.
 enum class ActivationFunction {
   silu,       ///< x / (1 + e^-x)
   gelu_tanh,  ///< x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
   gelu_erf,   ///< x/2 (1 + erf(x / sqrt(2)))
 };
 
-/// The function itself; where x is -infinity, its limit 0.
+/// Returns f(x), and the limit 0 for x = -infinity.
 double activate(ActivationFunction function, double x);
 
-/// How far a computation in f32 may be off, for an x that is exact. With u = 2^-24 and the
-/// precision that Vulkan demands (exp within 3 + 2|x| ulp, a division within 2.5 ulp):
-/// - silu and gelu_tanh are x / (1 + e^-t). The exponential is off by the relative error of exp,
-///   t itself by up to 7 roundings (silu: none), which weighs 1 - sigmoid(t); addition and division
-///   add 6 u.
-/// - gelu_erf is x (1 - h) or, for negative x, x h, where h = erfc(|x| / sqrt(2)) / 2 is computed
-/// as
-///   t e^p: 1.2e-7 for that formula, 6 u for t, twice that for what t does to p, 8 u for the
-///   polynomial, 1.5 x^2 u for the rounded square, exp's own error at p, and 3 u.
-/// Below an argument of about -80 the function vanishes, and a kernel may give anything between 0
-/// and x e^-80.
+/// Returns an error bound of f evaluated in f32 at an exact x. With u = 2^-24 and the precision
+/// that Vulkan requires (exp within 3 + 2|x| ulp, division within 2.5 ulp):
+/// - silu and gelu_tanh are x / (1 + e^-t). Their relative error is (1 - sigmoid(t)) (e_exp + e_t)
+///   + 6u. e_exp is the relative error of exp, e_t is 7u |t| for the roundings in t (silu: 0), and
+///   6u covers the addition and the division.
+/// - gelu_erf is x (1 - h) or, for negative x, x h, with h = erfc(|x| / sqrt(2)) / 2 computed as
+///   t e^p / 2, p = polynomial(t) - x^2 / 2 (erfcc of common/activation.hip). The relative error of
+///   h sums 1.2e-7 for the approximation, 6u for t, 12u for the effect of t on p, 8u for the
+///   polynomial, 1.5 x^2 u for the rounded square, exp's error at p, and 3u. The last two
+///   operations add 2u.
+/// For arguments below about -80, f underflows and a kernel may return any value between 0 and
+/// x e^-80.
 ///
-/// Devices may take subnormal numbers of f32 for zeros. That is not in this error: it makes the
-/// result 0 where the result is below 2^-126, or where x is, whose result is below 2^-127, so that
-/// it is off by less than 2^-126 in all. Whoever stores the result adds that once (rounded()), and
-/// whoever multiplies it adds it times the other factor.
+/// The bound does not cover devices that flush subnormal f32 numbers to 0. Flushing the result, or
+/// an x whose result is below 2^-127, changes the result by less than 2^-126 in total. A caller
+/// that stores the result adds this once (rounded()); a caller that multiplies it adds this times
+/// the other factor.
 double activation_error(ActivationFunction function, double x);
 
 }  // namespace greta::kernels

@@ -7,8 +7,8 @@
 
 namespace greta::kernels {
 
-/// C = A + B. One f32 addition (2^-24 of the sum, and the smallest normal f32 number for devices
-/// that flush), then one rounding to the output's type; every element is checked.
+/// Checks every element of C = A + B. Error bound: 2^-24 of the sum and 2^-126 (devices may flush)
+/// for one f32 addition, then one rounding to the output's type.
 std::unique_ptr<Reference> add_reference(const Problem& problem,
                                          const std::vector<HostTensor>& inputs, std::uint64_t seed);
 

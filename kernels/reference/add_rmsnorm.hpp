@@ -7,9 +7,9 @@
 
 namespace greta::kernels {
 
-/// FP64 reference of an add_rmsnorm problem, every element of every row of both outputs. `inputs`
-/// are X, residual, and weight where the problem has one; they are found by name. Bounds: the sum
-/// is rounded once; rows::RmsNorm.
+/// Returns the FP64 reference of an add_rmsnorm problem, which checks every element of both
+/// outputs. `inputs` contain X, residual and, if the problem has one, weight, by name. Error
+/// bounds: one rounding for the sum, rows::RmsNorm for Y.
 std::unique_ptr<Reference> add_rmsnorm_reference(const Problem& problem,
                                                  const std::vector<HostTensor>& inputs,
                                                  std::uint64_t seed);

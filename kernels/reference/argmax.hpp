@@ -7,9 +7,8 @@
 
 namespace greta::kernels {
 
-/// The lowest column of each row's largest value; every row is checked, exactly. A NaN is below all
-/// other values, -infinity included; a row of nothing else gives 0. Zeros are equal, whatever their
-/// sign.
+/// Checks every row exactly: the lowest column of the row's largest value. NaN is smaller than all
+/// other values, including -infinity. A row of NaN alone gives 0. Zeros of either sign are equal.
 std::unique_ptr<Reference> argmax_reference(const Problem& problem,
                                             const std::vector<HostTensor>& inputs,
                                             std::uint64_t seed);

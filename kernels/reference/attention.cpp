@@ -24,7 +24,8 @@ using Row = Eigen::Array<double, 1, Eigen::Dynamic>;
 using reference::slack;
 using reference::u;
 
-/// First, last, those beside the edge of the last tile of every usual height, and random ones.
+/// Returns the first query, the last, those at the edge of the last tile of common heights, and
+/// random ones.
 std::vector<std::int64_t> sampled_queries(std::int64_t queries, std::uint64_t seed) {
   std::set<std::int64_t> list{0, queries - 1};
   for (std::int64_t tile = 16; tile <= 256; tile *= 2) {
@@ -46,7 +47,7 @@ std::vector<std::int64_t> all_queries(std::int64_t queries) {
   return list;
 }
 
-/// One problem with its inputs.
+/// One attention problem with its inputs.
 struct Attention {
   Attention(const Problem& problem, const std::vector<HostTensor>& inputs)
       : batch(problem.dim("batch")),
@@ -72,13 +73,13 @@ struct Attention {
   std::int64_t row(std::int64_t sequence, std::int64_t query, std::int64_t head) const {
     return (sequence * queries + query) * heads + head;
   }
-  /// How many keys a query sees.
+  /// Returns the number of keys that a query attends to.
   std::int64_t visible(std::int64_t sequence, std::int64_t query) const {
     const auto length = static_cast<std::int64_t>(lengths.at(static_cast<std::size_t>(sequence)));
     const std::int64_t count = std::clamp<std::int64_t>(length, 0, capacity);
     return causal ? std::max<std::int64_t>(0, count - queries + query + 1) : count;
   }
-  /// `count` rows of a tensor.
+  /// Loads `count` rows of a tensor, beginning with row `first`.
   Matrix load(const HostTensor& from, std::int64_t first, std::int64_t count) const {
     Matrix to(count, dim);
     for (std::int64_t i = 0; i < count * dim; ++i) {
@@ -95,10 +96,10 @@ struct Attention {
   const HostTensor &k, &v, &lengths;
 };
 
-/// Queries that share a KV head: what they should give.
+/// Computes the expected outputs of queries that share a KV head.
 class Group {
  public:
-  /// `list`: of (query, head) pairs.
+  /// `list` contains (query, head) pairs.
   Group(const Attention& a, std::int64_t sequence, std::int64_t kv_head,
         std::vector<std::pair<std::int64_t, std::int64_t>> list)
       : a_(a),
@@ -120,14 +121,14 @@ class Group {
   }
 
  private:
-  static constexpr std::int64_t together = 512;  // keys in FP64 at a time
+  static constexpr std::int64_t together = 512;  // number of keys converted to FP64 at a time
 
   std::int64_t count() const { return static_cast<std::int64_t>(list_.size()); }
   std::int64_t visible(std::int64_t i) const {
     return a_.visible(sequence_, list_[static_cast<std::size_t>(i)].first);
   }
 
-  /// Scores, and the norms of their products.
+  /// Computes the scores and the norms of their products.
   void score() {
     Matrix q(count(), a_.dim);
     std::int64_t keys = 0;
@@ -148,7 +149,7 @@ class Group {
     }
   }
 
-  /// Scores and norms become weights, and weights times their relative errors.
+  /// Converts scores and norms to weights, and to weights times their relative errors.
   void weigh(std::int64_t i) {
     const std::int64_t n = visible(i), hidden = weights_.cols() - n;
     weights_.row(i).tail(hidden).setZero();
@@ -192,8 +193,8 @@ class Group {
   const Attention& a_;
   std::int64_t sequence_, first_key_;
   std::vector<std::pair<std::int64_t, std::int64_t>> list_;
-  Matrix weights_, errors_;           ///< of each key; errors: times the weights
-  Matrix values_, squares_, spread_;  ///< of w v, (w v)^2 and errors |v|, over all keys
+  Matrix weights_, errors_;           ///< by key; errors are multiplied by the weights
+  Matrix values_, squares_, spread_;  ///< sums over all keys of w v, (w v)^2 and errors |v|
   Eigen::VectorXd errors_of_rows_;
 };
 
@@ -250,7 +251,7 @@ class AttentionReference : public Reference {
   }
 
  private:
-  /// So many rows at a time that their weights take little memory.
+  /// Limits the number of rows per group to bound the memory of their weights.
   static std::vector<Group> groups_of(const Attention& a,
                                       const std::vector<std::int64_t>& queries) {
     const auto most = static_cast<std::size_t>(
@@ -273,7 +274,7 @@ class AttentionReference : public Reference {
     return groups;
   }
 
-  /// Those of the rows first … last-1 that are checked.
+  /// Compares those of rows first to last - 1 that are checked.
   void compare(const HostTensor& out, std::int64_t first, std::int64_t last, Findings& part) const {
     const auto end = places_.lower_bound(last);
     for (auto place = places_.lower_bound(first); place != end; ++place) {
@@ -292,7 +293,7 @@ class AttentionReference : public Reference {
 
   std::int64_t rows_ = 0, dim_ = 0, sampled_ = 0;
   bool full_ = false;
-  std::map<std::int64_t, std::size_t> places_;  ///< of checked rows, in expected_
+  std::map<std::int64_t, std::size_t> places_;  ///< index of each checked row in expected_
   std::vector<Expected> expected_;
 };
 

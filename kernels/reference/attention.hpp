@@ -7,31 +7,31 @@
 
 namespace greta::kernels {
 
-/// FP64 reference of an attention problem. `inputs` are Q, K, V and lengths, found by name: Q and
-/// the output with a row for each sequence, query and head; K and V for each sequence, KV head and
-/// key; lengths with the valid keys of each sequence. With n of these, causal query i of q sees
-/// keys j <= n - q + i. A query that sees none gives zeros.
+/// Returns the FP64 reference of an attention problem. `inputs` contain Q, K, V and lengths, by
+/// name. Q and the output have one row per sequence, query and head. K and V have one row per
+/// sequence, KV head and key. `lengths` holds the number n of valid keys of each sequence. With a
+/// causal mask, query i of q attends to keys j <= n - q + i. A query without keys gives zeros.
 ///
-/// All outputs are checked up to 2^28 multiplications of Q and K; beyond, at least 16 queries of
-/// every head (or all) in full: first, last, those beside the edge of the last tile of every usual
-/// height, and random ones. NaN and Inf are found in all rows.
+/// Checks all outputs of up to 2^28 multiplications of Q and K. For larger problems, checks at
+/// least 16 queries of every head (or all): the first, the last, those at the edge of the last tile
+/// of common heights, and random ones. All rows are scanned for NaN and Inf.
 ///
-/// The bound of an output o = sum w_j v_j, w_j = p_j / sum p, p_j = exp(s_j - max s), for n keys,
-/// with u = 2^-24, adds up:
-/// - Weights: sum w_j e_j (|v_j| + |o|), with a relative error e_j of p_j. It has the score's own,
-///   as a dot product accumulated in f32 (scale gamma(dim) times the norm of its products, see
-///   GemmErrorModel), and 3 u (|s_j| + |max s|) of its scaling and difference; and that of the
-///   exponential, (3 + 2 |x|) units in the last place for 2^x as Vulkan demands it, twice, since
-///   weights are multiplied by another one when a greater score turns up. That happens log(n) times
-///   to keys in random order, whose factors are the same for all keys before and so hardly remain
-///   in the quotient: 16 u.
+/// Error bound of an output o = sum w_j v_j with w_j = p_j / sum p, p_j = exp(s_j - max s), n keys,
+/// u = 2^-24 and gamma(n) = dot_product_error(n). The bound is the sum of:
+/// - Weights: sum w_j e_j (|v_j| + |o|), where e_j is the relative error of p_j. e_j is the sum of
+///   |scale| gamma(dim) times the norm of the score's products (GemmErrorModel), 3u (|s_j| + |max
+///   s|) for scaling and subtraction, and 4u (3 + 2 |x|) + 16u for the exponential 2^x. Vulkan
+///   requires 2^x within 3 + 2 |x| ulp. The term occurs twice since weights are rescaled when a
+///   greater score is found. For keys in random order this happens log(n) times, and the factors
+///   are common to all earlier keys, so they nearly cancel in the quotient: 16u.
 /// - Sums over keys, of p and of p v: gamma(n) (|o| + norm), norm = root of the sum of (w_j v_j)^2.
-/// - Where inputs have 16 bits, so do the weights that matrix cores take: with their unit roundoff
-///   r, r |o| for what all have in common, and 6 r norm for the rest: independent errors below r of
-///   mean zero exceed that with a probability of 2 e^-18 (Hoeffding), and they are smaller than r.
-///   f16 weights below 2^-14 may become zeros.
-/// - 4 u |o| for the quotient, and the output's rounding.
-/// As GemmErrorModel's, it holds for values of mean zero and with overwhelming probability.
+/// - If inputs have 16 bits, matrix instructions take weights of that type with unit roundoff r: r
+///   |o| for the error that all weights have in common and 6 r norm for the rest. Independent
+///   errors below r with mean zero exceed 6 r norm with probability at most 2 e^-18 (Hoeffding).
+///   f16 weights below 2^-14 may be flushed to zero.
+/// - 4u |o| for the quotient, and the rounding of the output.
+/// Like GemmErrorModel's, the bound is probabilistic: it holds with overwhelming probability for
+/// values of mean zero.
 std::unique_ptr<Reference> attention_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t seed);

@@ -16,7 +16,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t most_listed = std::size_t{1} << 24;
 
-/// The least value that rounds to infinity.
+/// Returns the smallest value that rounds to infinity.
 double overflow(DType type) {
   const double power = std::exp2(std::ilogb(largest_finite(type)));
   return largest_finite(type) + unit_roundoff(type) * power;
@@ -29,7 +29,7 @@ const HostTensor& find(const std::vector<HostTensor>& tensors, std::string_view 
   return *found;
 }
 
-/// One output, and what tells which of its elements to compare.
+/// One output and its screen, which selects the elements to compare.
 class JudgedOutput {
  public:
   explicit JudgedOutput(ExpectedOutput expected)
@@ -120,7 +120,7 @@ Expected rounded(DType type, double value, double error) {
   const double limit = overflow(type), size = std::abs(value);
   if (size - error >= limit) return {std::copysign(infinity, value), 0};
   if (size + error >= limit) return {value, infinity};
-  // Half of the distance between the type's numbers there: the power of two at or below, scaled.
+  // Half of the type's spacing: the largest power of two up to the value, scaled.
   constexpr std::uint64_t exponent = 0x7ffULL << 52;
   const auto power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(size + error) & exponent);
   const double rounding = unit_roundoff(type) * power;

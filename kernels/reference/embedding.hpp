@@ -7,8 +7,8 @@
 
 namespace greta::kernels {
 
-/// out = the table's rows that the ids name: exact, or rounded once to a smaller type; every
-/// element is checked. An id that the table does not have gives a row of NaN.
+/// Checks every element of out = the rows of the table that ids select: exact, or rounded once to a
+/// smaller type. An invalid id gives a row of NaN.
 std::unique_ptr<Reference> embedding_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t seed);

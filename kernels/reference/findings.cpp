@@ -15,7 +15,7 @@ void Findings::scan(const HostTensor& output, std::int64_t first_row, std::int64
   }
 }
 
-/// Whether error / bound is the largest so far; it is remembered then.
+/// Records error and bound if error / bound is the largest so far. Returns whether it is.
 bool Findings::keep_worse(double error, double bound) {
   const double ratio = bound > 0 ? error / bound : (error > 0 ? 1e300 : 0);
   if (ratio <= ratio_) return false;

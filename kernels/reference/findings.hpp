@@ -11,28 +11,29 @@
 
 namespace greta::kernels {
 
-/// Collects what a reference finds in one output matrix, and turns it into a verdict.
+/// Collects the errors in one output matrix and produces a verdict.
 class Findings {
  public:
   Findings(std::int64_t rows, std::int64_t cols) : rows_(rows), cols_(cols) {}
 
-  /// Counts NaN and Inf in some rows of the output.
+  /// Counts NaN and Inf in rows first_row to last_row - 1 of the output.
   void scan(const HostTensor& output, std::int64_t first_row, std::int64_t last_row);
-  /// Judges one element. An infinity that is expected must be met exactly, and where NaN is
-  /// expected nothing else is right; callers for whom there are none scan() first.
+  /// Checks one element. An expected infinity must match exactly, and an expected NaN only matches
+  /// NaN. Callers that expect neither scan() first.
   void compare(std::int64_t row, std::int64_t col, double got, double want, double bound);
-  /// Counts elements that are known to be right and no worse than ratio() says.
+  /// Counts elements that are known to be within ratio() times their bounds.
   void pass(std::int64_t elements) { checked_ += elements; }
-  /// A failure that no single element shows.
+  /// Records a failure that is not caused by a single element.
   void reject(std::string what, double error, double bound);
-  /// Takes over what another one found in later rows.
+  /// Adds the findings of later rows.
   void merge(const Findings& later);
 
   bool finite() const { return first_bad_ < 0; }
   bool passed() const { return finite() && wrong_ == 0 && detail_.empty(); }
-  /// An error of at most so many times its bound is right and changes nothing; below 0: none yet.
+  /// Returns the largest error / bound so far, at most 1, or a negative number if there is none.
+  /// Errors up to this ratio do not change the verdict.
   double ratio() const { return std::min(ratio_, 1.0); }
-  /// So many wrong elements that more would tell nothing.
+  /// Returns whether there are so many wrong elements that the check can stop.
   bool plenty() const { return wrong_ >= 1000; }
   Verdict verdict(std::string method) const;
 
@@ -42,14 +43,14 @@ class Findings {
   std::int64_t rows_, cols_;
   std::int64_t nan_ = 0, infinite_ = 0, first_bad_ = -1;
   std::int64_t checked_ = 0, wrong_ = 0;
-  double ratio_ = -1;             ///< the largest error / bound; none yet: below 0
-  double error_ = 0, bound_ = 0;  ///< its error and bound
-  std::string worst_;             ///< the wrong element that has it
-  std::string detail_;            ///< of a failure that is not a wrong element
+  double ratio_ = -1;             ///< largest error / bound; negative: none yet
+  double error_ = 0, bound_ = 0;  ///< of the element with that ratio
+  std::string worst_;             ///< describes that element if it is wrong
+  std::string detail_;            ///< describes a failure of no single element
 };
 
-/// What body(first, last, findings) finds of an output in consecutive parts of 0 … count-1, on all
-/// cores.
+/// Calls body(first, last, findings) for consecutive parts of 0 to count - 1 on all cores, and
+/// returns the merged findings.
 template <typename Body>
 Findings find_in_parts(std::int64_t rows, std::int64_t cols, std::int64_t count, const Body& body) {
   std::mutex mutex;

@@ -7,8 +7,8 @@
 
 namespace greta::kernels {
 
-/// out = gelu(x), in its form with erf or with tanh. The error is that of the function's evaluation
-/// in f32 (activation.hpp), and one rounding to the output's type; every element is checked.
+/// Checks every element of out = gelu(x), in the form with erf or with tanh. Error bound: the
+/// evaluation in f32 (activation.hpp) and one rounding to the output's type.
 std::unique_ptr<Reference> gelu_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed);

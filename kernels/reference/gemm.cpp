@@ -15,7 +15,7 @@
 namespace greta::kernels {
 namespace {
 
-// f32 and f16 inputs are exact in f32; products are formed in FP64.
+// f32, f16 and bf16 inputs are exact in f32; products are formed in FP64.
 using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Columns = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -23,7 +23,7 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 constexpr std::int64_t freivalds_block = 256;
 constexpr std::int64_t sample_block = 16;
 
-/// A stored matrix, transposed if told so.
+/// Loads a stored matrix, transposed if `transpose` is set.
 template <typename Target>
 Target load_matrix(const HostTensor& source, bool transpose) {
   const std::int64_t rows = source.spec.rows, cols = source.spec.cols;
@@ -39,7 +39,7 @@ Target load_matrix(const HostTensor& source, bool transpose) {
   return target;
 }
 
-/// Inputs of one problem and the terms of its epilogue.
+/// The inputs of one problem and the terms of its epilogue.
 class GemmData {
  public:
   GemmData(const Problem& problem, const std::vector<HostTensor>& inputs)
@@ -52,7 +52,7 @@ class GemmData {
     if (model.has_old()) old_ = tensor_named(inputs, "C");
   }
 
-  /// Everything but the product.
+  /// Returns all terms except the product.
   GemmTerms terms(std::int64_t row, std::int64_t col) const {
     const auto at = static_cast<std::size_t>(row * n + col);
     GemmTerms t;
@@ -80,7 +80,7 @@ class GemmData {
   HostTensor bias_, residual_, old_;
 };
 
-/// Whole rows of C with their bounds.
+/// Checks whole rows of C.
 class RowCheck {
  public:
   RowCheck(const GemmData& data, std::vector<std::int64_t> rows) : rows_(std::move(rows)) {
@@ -109,14 +109,14 @@ class RowCheck {
   }
 
   std::size_t count() const { return rows_.size(); }
-  /// Of the rows' elements, row by row.
+  /// Returns the expected elements of the rows, row by row.
   const std::vector<Expected>& expected() const { return expected_; }
 
  private:
-  // What is in FP64 at a time: a piece of K of so many rows and columns.
+  // Tile sizes of the FP64 computation: rows, columns and elements of K.
   static constexpr std::int64_t height = 256, width = 64, depth = 1024;
 
-  /// Elements from the `first`-th of the rows and column `from` on.
+  /// Computes one tile, beginning with rows_[first] and column `from`.
   void expect_tile(const GemmData& data, std::int64_t first, std::int64_t from) {
     const std::int64_t rows = std::min(height, static_cast<std::int64_t>(rows_.size()) - first);
     const std::int64_t cols = std::min(width, data.n - from);
@@ -148,11 +148,11 @@ class RowCheck {
   std::vector<Expected> expected_;
 };
 
-/// Freivalds' method: each block of columns is multiplied by one vector of random signs x. The
-/// kernel's errors don't depend on x, so by Hoeffding's inequality |sum x_j e_j| exceeds
-/// 8 sqrt(sum bound_j^2) with a probability below 2 e^-32. The squared norms of a row's products
-/// add up to the sum over k of a_k^2 |B_k|^2, B_k being row k of B within the block; what the
-/// epilogue and the output's type add to the bounds comes on top by Minkowski's inequality. Source:
+/// Freivalds' method: each block of columns is multiplied by a vector x of random signs. The
+/// kernel's errors e_j do not depend on x, so by Hoeffding's inequality |sum x_j e_j| exceeds 8
+/// sqrt(sum bound_j^2) with probability at most 2 e^-32. The squared norms of a row's products add
+/// up to the sum over k of a_k^2 |B_k|^2, where B_k is row k of B within the block. The bounds'
+/// parts for the epilogue and the output's type are added by Minkowski's inequality. Source:
 /// Freivalds, "Probabilistic machines can use less running time", IFIP 1977.
 class Freivalds {
  public:
@@ -181,7 +181,7 @@ class Freivalds {
     });
   }
 
-  /// Compares one row; where a block fails, its elements are checked one by one.
+  /// Compares one row. If a block fails, its elements are checked individually.
   void check_row(const GemmData& data, const HostTensor& c, std::int64_t row,
                  Findings& findings) const {
     for (std::int64_t block = 0; block < products_.cols(); ++block) {
@@ -221,11 +221,11 @@ class Freivalds {
   }
 
   std::uint64_t stream_;
-  Matrix products_;  ///< A (B x), m rows, a column for each block
+  Matrix products_;  ///< A (B x): m rows, one column per block
   Matrix norms_;     ///< root of the sum of (a b)^2 over a row's elements within the block
 };
 
-/// One random element of every 16 x 16 block.
+/// Checks one random element of every 16 x 16 block.
 class ElementCheck {
  public:
   ElementCheck(const GemmData& data, std::uint64_t seed) {
@@ -275,7 +275,8 @@ std::vector<std::int64_t> all_rows(std::int64_t m) {
   return rows;
 }
 
-/// First, last, the first row of the last tile of every usual height, and random ones.
+/// Returns the first row, the last, the first row of the last tile of common heights, and random
+/// rows.
 std::vector<std::int64_t> sampled_rows(std::int64_t m, std::uint64_t seed) {
   std::set<std::int64_t> rows{0, m - 1};
   for (std::int64_t tile = 16; tile <= 256; tile *= 2) rows.insert((m - 1) / tile * tile);

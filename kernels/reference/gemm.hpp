@@ -7,19 +7,19 @@
 
 namespace greta::kernels {
 
-/// FP64 reference of a GEMM problem. `inputs` are A, B, then bias, residual and C where the problem
-/// reads them; they are found by name.
+/// Returns the FP64 reference of a GEMM problem. `inputs` contain A, B and, if the problem reads
+/// them, bias, residual and C, by name.
 ///
-/// Up to 2^31 multiplications every element is checked. Beyond, 16 and more rows are (first, last,
-/// the first rows of edge tiles, and random ones), and the rest as follows: Freivalds' method
-/// multiplies every block of 256 columns by random signs, and so sees each element; where an
-/// activation hides the product from it, one random element of each 16 x 16 block is checked
-/// instead. The bounds are those of GemmErrorModel.
+/// Checks every element of problems of up to 2^31 multiplications. For larger problems, checks at
+/// least 16 rows in full (first, last, the first rows of edge tiles, and random ones) and the
+/// remaining rows with Freivalds' method, which multiplies every block of 256 columns by random
+/// signs and so covers each element. If an activation prevents this, checks one random element of
+/// each 16 x 16 block instead. Error bounds: GemmErrorModel.
 std::unique_ptr<Reference> gemm_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed);
 
-/// Whether time and memory allow a check of every element.
+/// Returns whether the problem is small enough to check every element.
 bool gemm_fully_checked(const Problem& problem);
 
 }  // namespace greta::kernels

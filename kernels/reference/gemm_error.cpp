@@ -12,8 +12,8 @@ namespace {
 using reference::slack;
 using reference::u;
 
-/// How much an activation may change where its argument is off by `error`: 1.13 times that; below
-/// -2, where silu and gelu fall from 0 without turning, no more than at either end.
+/// Bounds the change of an activation if its argument changes by at most `error`: 1.13 times that.
+/// Below -2, where silu and gelu are monotonic, it is at most the larger change at the two ends.
 double changed(ActivationFunction function, double x, double error) {
   const double most = 1.13 * error;
   if (!(x + error < -2)) return most;

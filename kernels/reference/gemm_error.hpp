@@ -8,36 +8,37 @@
 
 namespace greta::kernels {
 
-/// What reaches one element of C, in FP64.
+/// The terms of one element of C in FP64.
 struct GemmTerms {
   double product = 0;  ///< sum of a b
   double norm = 0;     ///< root of the sum of (a b)^2
   double bias = 0, residual = 0, old = 0;
 };
 
-/// How far a dot product that is accumulated in f32 may be off, relative to the root of the sum of
+/// Returns the error bound of a dot product accumulated in f32, relative to the root of the sum of
 /// its squared products: gamma of GemmErrorModel.
 double dot_product_error(std::int64_t length);
 
-/// Value and error bound of one element of C = act(alpha * product + bias + residual + beta * old).
+/// Computes the value and error bound of an element C = act(alpha * product + bias + residual +
+/// beta * old).
 ///
-/// With u = 2^-24, a dot product of length K that is accumulated in f32 with rounding to nearest,
-/// in any order, may be off by gamma * norm, gamma = u min(K + 2, 8) sqrt(K).
-/// - Up to K = 6 this is a worst case: the classic bound is (K + 2) u times the sum of |a b|, which
-///   is at most sqrt(K) * norm (Cauchy-Schwarz).
-/// - Beyond, it is no worst case but holds with overwhelming probability for inputs of mean zero,
-/// as
-///   random_tensor() makes them. A partial sum of k terms is then about norm * sqrt(k / K), its
-///   rounding error at most u times that, independent of the others and of mean zero (Higham and
-///   Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41
-///   (2019)); K of them add up to about 0.3 u sqrt(K) * norm (root mean square) when the sum runs
-///   straight through K, and to no more in any other order. 8 leaves a factor above 20.
-/// For inputs that share a sign, or sums that are truncated, it is too small.
-/// Each operation of the epilogue adds u times the magnitude of its terms. An activation multiplies
-/// what came before by its Lipschitz constant (1.1 for silu, 1.13 for gelu), or by less where it
-/// vanishes, and adds its own error, see activation.hpp. Rounding to the output type adds its unit
-/// roundoff times the value, and half its smallest number (f32: its smallest normal one, as devices
-/// may flush). They may flush products and partial sums as well, |alpha| 2 K 2^-126.
+/// With u = 2^-24, the error bound of a dot product of length K accumulated in f32 with rounding to
+/// nearest, in any order, is gamma * norm, gamma = u min(K + 2, 8) sqrt(K).
+/// - For K <= 6 this is a worst-case bound: the classic bound is (K + 2) u times the sum of |a b|,
+///   which is at most sqrt(K) * norm (Cauchy-Schwarz).
+/// - For K > 6 it is not a worst-case bound, but holds with overwhelming probability for inputs of
+///   mean zero, as random_tensor() makes them. A partial sum of k terms is then about norm * sqrt(k
+///   / K), and its rounding error is at most u times that, independent of the others and of mean
+///   zero (Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci.
+///   Comput. 41 (2019)). The root mean square of the sum of K such errors is about 0.3 u sqrt(K) *
+///   norm for a sequential sum, and no more for any other order. The factor 8 leaves a margin above
+///   20.
+/// The bound is too small for inputs that share a sign and for sums that are truncated.
+/// Each operation of the epilogue adds u times the magnitudes of the terms. An activation
+/// multiplies the error so far by its Lipschitz constant (1.1 for silu, 1.13 for gelu), or by less
+/// where it vanishes, and adds its own error (activation.hpp). Rounding to the output type adds its
+/// unit roundoff times the value, and half its smallest number (f32: its smallest normal number, as
+/// devices may flush). Flushed products and partial sums add |alpha| 2 K 2^-126.
 class GemmErrorModel {
  public:
   explicit GemmErrorModel(const Problem& problem);
@@ -51,8 +52,8 @@ class GemmErrorModel {
   double alpha() const { return alpha_; }
   double beta() const { return beta_; }
 
-  /// The parts of a linear problem's bound: at most product_factor * norm + value_factor *
-  /// (sum of the terms' magnitudes) + least.
+  /// The coefficients of a linear problem's bound, which is at most product_factor * norm +
+  /// value_factor * (sum of the terms' magnitudes) + least.
   double product_factor() const;
   double value_factor() const;
   double least() const;

@@ -7,9 +7,9 @@
 
 namespace greta::kernels {
 
-/// Appends new keys and values to their caches, from `position` on; everything else in the caches
-/// stays as it is, bit for bit. What is appended is exact, or rounded once to a smaller type; every
-/// element is checked. Tokens for which the caches have no room are left out.
+/// Checks every element of caches to which new keys and values are appended from `position` on.
+/// Appended elements are exact, or rounded once to a smaller type. All other elements must be
+/// unchanged, bit for bit. Tokens beyond the capacity of the caches are dropped.
 std::unique_ptr<Reference> kv_update_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t seed);

@@ -7,8 +7,8 @@
 
 namespace greta::kernels {
 
-/// FP64 reference of a layernorm problem, every element of every row. `inputs` are X, and weight
-/// and bias where the problem has them; they are found by name. Bounds: rows::LayerNorm.
+/// Returns the FP64 reference of a layernorm problem, which checks every element. `inputs` contain
+/// X and, if the problem has them, weight and bias, by name. Error bounds: rows::LayerNorm.
 std::unique_ptr<Reference> layernorm_reference(const Problem& problem,
                                                const std::vector<HostTensor>& inputs,
                                                std::uint64_t seed);

@@ -7,8 +7,9 @@
 
 namespace greta::kernels {
 
-/// FP64 reference of a layernorm_rmsnorm problem, every element of every row. `inputs` are X, and
-/// weight and bias where the problem has them; they are found by name. Bounds: rows::LayerRmsNorm.
+/// Returns the FP64 reference of a layernorm_rmsnorm problem, which checks every element. `inputs`
+/// contain X and, if the problem has them, weight and bias, by name. Error bounds:
+/// rows::LayerRmsNorm.
 std::unique_ptr<Reference> layernorm_rmsnorm_reference(const Problem& problem,
                                                        const std::vector<HostTensor>& inputs,
                                                        std::uint64_t seed);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double smallest = 0x1p-126;
 
-/// The tensor of this name, where there is one.
+/// Returns the tensor of this name, or nullptr if there is none.
 KeptTensor optional_tensor(const std::vector<HostTensor>& inputs, const char* name) {
   const bool there = std::any_of(inputs.begin(), inputs.end(),
                                  [name](const HostTensor& t) { return t.spec.name == name; });
@@ -26,8 +26,8 @@ std::size_t index(const KeptTensor& tensor, std::int64_t row, std::int64_t col) 
   return static_cast<std::size_t>(row * tensor->spec.cols + col);
 }
 
-/// The normalised value with weight and bias, where there are any. It is a product, which may be
-/// flushed before the weight makes it large.
+/// Applies weight and bias, if present, to a normalised value. The normalised value is a product,
+/// which may be flushed before the weight makes it large.
 Value apply(Value y, const KeptTensor& weight, const KeptTensor& bias, std::int64_t col) {
   const auto at = static_cast<std::size_t>(col);
   y.error += smallest;

@@ -5,24 +5,24 @@
 #include "kernels/model/operation.hpp"
 #include "kernels/reference/elements.hpp"
 
-/// What the references of norms of rows share. u = 2^-24; `merges` and `sum_error` are those of
+/// Shared parts of the references of row norms. u = 2^-24; `merges` and `sum_error` are those of
 /// rows.hpp.
 namespace greta::kernels::rows {
 
-/// A value, and how far f32 arithmetic may be from it.
+/// A value and the error bound of its evaluation in f32.
 struct Value {
   double value = 0;
   double error = 0;
 };
 
-/// An output of the problem's rows and columns.
+/// Describes an output with the problem's rows and columns.
 TensorSpec output(const Problem& problem, const char* name);
 
-/// x = X, or X + residual where the problem has one (rounded: u |x|), over the root of the mean of
-/// its squares + epsilon. The root's relative error is at most half of (sum_error + 5u: square,
-/// division and sum, and the residual's rounding twice), and 4u of an inverse root within 2 ulp; 2u
-/// of products come on top, and u |x| again. Devices may flush what is below 2^-126 to 0: x, and
-/// each product.
+/// Y = x / sqrt(mean(x^2) + epsilon) * weight, x = X or X + residual (rounded: error u |x|). The
+/// relative error of the inverse root is at most (sum_error + 5u) / 2 + 4u: 5u for the square, the
+/// division, the sum with epsilon and twice the residual's rounding, and 4u for an inverse root
+/// within 2 ulp. The two products add 2u, and the rounding of x adds u |x|. Devices may flush
+/// values below 2^-126: x and each product.
 class RmsNorm {
  public:
   RmsNorm(const Problem& problem, const std::vector<HostTensor>& inputs);
@@ -38,20 +38,22 @@ class RmsNorm {
   std::vector<double> factors_;  ///< of each row
 };
 
-/// x = X less its mean m, over the root of the variance + epsilon. With D the largest |x| of a row
-/// and A the mean of |x|, an element of the row is taken from all others first, which leaves at
-/// most 2D:
-/// - an element is off by 2u D + u |x|, two roundings;
-/// - the mean of what is left by (14 + merges) u (A + D): at most 11 additions in a thread, then
-/// Chan's
-///   formula, whose mean is rounded once in each merge, and whose steps towards it add up to A;
-/// - the variance v by (sum_error + 3u) v, the elements' own errors and those of the distances that
-///   are merged, (4 + 2 merges) u D A, and the square of the mean's: each error of at most c u D of
-///   an element adds twice its distance times that, and distances have the mean A;
-/// - an inverse root within 2 ulp by 4u, behind it a division and a sum, half of 3u;
-/// - 3u for the products with it and the weight, and u for adding the bias.
-/// Devices may flush what is below 2^-126 to 0: each rounding of the mean and of an element, each
-/// product and the sum with the bias add as much.
+/// Y = x / sqrt(v + epsilon) * weight + bias, x = X - m, where m is the mean and v the variance of
+/// a row. D is the largest |x| of the row and A the mean of |x|. Kernels first subtract one element
+/// of the row from all others; the differences are at most 2D. The error bound consists of:
+/// - an element: 2u D + u |x| for two roundings.
+/// - the mean of the differences: (14 + merges) u (A + D). A thread does at most 11 additions.
+///   Chan's formula then rounds the mean once per merge, and its steps towards the mean add up to
+///   A.
+/// - the variance: (sum_error + 3u) v + (4 + 2 merges) u D A plus the square of the mean's error.
+///   The second term holds the errors of the elements and of the merged distances: an error of at
+///   most c u D in an element adds twice its distance times that, and the distances have the mean
+///   A.
+/// - the inverse root: half of the variance's relative error, 1.5u for the division and the sum
+///   with epsilon, and 4u for an inverse root within 2 ulp.
+/// - the products with the inverse root and the weight: 2u. Adding the bias: u.
+/// Devices may flush values below 2^-126. Each rounding of the mean and of an element, each product
+/// and the sum with the bias add that much.
 class LayerNorm {
  public:
   LayerNorm(const Problem& problem, const std::vector<HostTensor>& inputs);
@@ -61,7 +63,7 @@ class LayerNorm {
 
  private:
   struct Moments {
-    double first = 0, mean = 0;  ///< the mean is of what is left without the first element
+    double first = 0, mean = 0;  ///< mean of the differences to the first element
     double factor = 0;
     double distance_error = 0;  ///< absolute, of an element's distance from the mean
     double factor_error = 0;    ///< relative
@@ -75,9 +77,9 @@ class LayerNorm {
   std::vector<Moments> moments_;  ///< of each row
 };
 
-/// y = LayerNorm's, off by e, over the root of the mean of its squares + epsilon. The root's
-/// relative error is at most half of (2 mean(|y| e) / (mean(y^2) + epsilon) + sum_error + 5u), and
-/// 4u of an inverse root within 2 ulp; 2u of products come on top.
+/// Y = y / sqrt(mean(y^2) + epsilon) * gain, y = LayerNorm's result with error e. The relative
+/// error of the inverse root is at most (mean(2 |y| e + e^2) / (mean(y^2) + epsilon) + sum_error +
+/// 5u) / 2, and 4u for an inverse root within 2 ulp. The products add 2u.
 class LayerRmsNorm {
  public:
   LayerRmsNorm(const Problem& problem, const std::vector<HostTensor>& inputs);
@@ -88,7 +90,7 @@ class LayerRmsNorm {
  private:
   LayerNorm layer_;
   KeptTensor gain_;
-  std::vector<Value> factors_;  ///< of each row; their errors are relative
+  std::vector<Value> factors_;  ///< of each row; errors are relative
 };
 
 }  // namespace greta::kernels::rows

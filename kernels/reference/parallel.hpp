@@ -9,9 +9,9 @@
 
 namespace greta::kernels {
 
-/// Calls body(first, last) for consecutive parts of 0 … count-1, one for each core. The caller's
-/// thread only waits: what it wrote to its stack meanwhile would share cache lines with what the
-/// others read there through `body`.
+/// Calls body(first, last) for consecutive parts of 0 to count - 1, one per core. The calling
+/// thread only waits: writes to its stack would invalidate cache lines that the workers read
+/// through `body`.
 template <typename Body>
 void parallel_parts(std::int64_t count, const Body& body) {
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());

@@ -7,8 +7,8 @@
 
 namespace greta::kernels {
 
-/// FP64 reference of an rmsnorm problem, every element of every row. `inputs` are X, and weight
-/// where the problem has one; they are found by name. Bounds: rows::RmsNorm.
+/// Returns the FP64 reference of an rmsnorm problem, which checks every element. `inputs` contain X
+/// and, if the problem has one, weight, by name. Error bounds: rows::RmsNorm.
 std::unique_ptr<Reference> rmsnorm_reference(const Problem& problem,
                                              const std::vector<HostTensor>& inputs,
                                              std::uint64_t seed);

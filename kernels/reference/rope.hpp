@@ -7,9 +7,9 @@
 
 namespace greta::kernels {
 
-/// Rotates the pairs of each head: (a, b) becomes (a cos - b sin, a sin + b cos), cos and sin being
-/// the table's in the row of the token's position. A product and the sum round by 2^-24 each, of
-/// |a cos| + |b sin| at most, and the result once more to its type; every element is checked. A
+/// Checks every element of the rotation of each head's pairs: (a, b) becomes (a cos - b sin, a sin
+/// + b cos), with cos and sin from the table row of the token's position. Error bound: 2^-24 (|a
+/// cos| + |b sin|) each for a product and the sum, and one rounding to the output's type. A
 /// position outside of the table gives NaN.
 std::unique_ptr<Reference> rope_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,

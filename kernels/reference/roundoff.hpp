@@ -2,7 +2,7 @@
 
 #include "runtime/device/layers.hpp"
 
-/// What the error bounds of all references are made of (docs/measurement.md).
+/// Constants of the error bounds of all references (docs/measurement.md).
 namespace greta::kernels::reference {
 
 /// Unit roundoff of f32.

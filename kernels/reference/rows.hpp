@@ -7,25 +7,25 @@
 #include "kernels/reference/parallel.hpp"
 #include "kernels/reference/roundoff.hpp"
 
-/// What the references of operations on rows share.
+/// Shared parts of the references of row operations.
 namespace greta::kernels::rows {
 
 using reference::u;
 
-/// Merges of partial sums that a sum of n elements passes through: rounds of a thread, of which
-/// there are at most max(8, n / 256) (the spaces' constraint "rounds"), then a tree over at most
-/// 1024 threads, and one over at most 128 parts of a row.
+/// Returns the maximum number of merges of partial sums in a sum of n elements: the rounds of a
+/// thread, of which there are at most max(8, n / 256) (constraint "rounds" of the spaces), a tree
+/// over at most 1024 threads (10), and a tree over at most 128 parts of a row (7).
 double merges(std::int64_t n);
 
-/// Relative error of the f32 sum of n numbers of one sign, whatever they are: u for each addition
-/// on the way of a number, and for each product where sums are rescaled. A thread adds up to 64
-/// numbers as eight running sums and a tree, at most 11 additions, and then come the merges.
+/// Returns the relative error bound of an f32 sum of n numbers of the same sign: u for each
+/// addition that a number takes part in, and for each product where sums are rescaled. A thread
+/// adds up to 64 numbers as eight running sums and a tree, at most 11 additions, before the merges.
 double sum_error(std::int64_t n);
 
-/// A row of a tensor in FP64.
+/// Returns a row of a tensor in FP64.
 std::vector<double> row_of(const HostTensor& tensor, std::int64_t row);
 
-/// f(row) for every row, on all cores.
+/// Returns f(row) for every row, computed on all cores.
 template <typename F>
 auto for_each_row(std::int64_t rows, const F& f) {
   std::vector<decltype(f(std::int64_t{0}))> results(static_cast<std::size_t>(rows));

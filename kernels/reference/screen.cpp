@@ -25,11 +25,11 @@ float rounded_down(double value) {
                          : nearest;
 }
 
-/// An element's exact error is at most |element - kept value| + s, s = |exact value - kept value|.
-/// That is at most `ratio` times the bound where |element - kept value| <= ratio (bound - s /
-/// least) and least <= ratio. Types of 16 bits or fewer: the value is a float, and least 1/4, which
-/// the worst of many rounded numbers comes to. Others: it is a double, s is 0, and so may `ratio`
-/// be.
+/// Let s = |exact value - kept value|. An element's exact error is at most |element - kept value| +
+/// s. It is at most `ratio` times the bound if |element - kept value| <= ratio (bound - s / least)
+/// and least <= ratio. For floating-point types of up to 16 bits, the kept value is a float and
+/// least is 1/4, a ratio that the worst of many rounded numbers reaches. For other types it is a
+/// double, and s and least are 0.
 template <DType type>
 class TypedScreen : public Screen {
  public:
@@ -51,13 +51,13 @@ class TypedScreen : public Screen {
   std::int64_t suspect(const HostTensor& output, std::int64_t first, std::int64_t last,
                        double ratio) const override {
     if (ratio < 0) return first;
-    constexpr double roundings = 0x1p-20;  // of what is computed here
+    constexpr double roundings = 0x1p-20;  // roundings of this computation
     const auto factor = static_cast<Value>(ratio < least ? -1 : ratio * (1 - roundings));
     const std::byte* data = output.data.data();
     const auto differs = [&](std::size_t i) {
       return !(std::abs(load<type>(data, i) - values_[i]) <= factor * bounds_[i]);
     };
-    constexpr std::size_t together = 64;  // without a branch among them, as vector code
+    constexpr std::size_t together = 64;  // branch-free block for vectorisation
     const auto end = static_cast<std::size_t>(last);
     auto i = static_cast<std::size_t>(first);
     for (; i + together <= end; i += together) {
@@ -78,7 +78,7 @@ class TypedScreen : public Screen {
     const double changed = std::abs(want.value - static_cast<double>(values_[i]));
     const float bound = rounded_down(want.bound - (changed > 0 ? changed / least : 0));
     const bool usable = bound == 0 || (std::isnormal(bound) && bound > 0);
-    bounds_[i] = usable ? bound : std::numeric_limits<float>::quiet_NaN();  // never passed over
+    bounds_[i] = usable ? bound : std::numeric_limits<float>::quiet_NaN();  // never skipped
   }
 
   std::unique_ptr<Value[]> values_;

@@ -8,20 +8,19 @@
 
 namespace greta::kernels {
 
-/// What an output must hold, computed once and kept: tells which elements of a result need to be
-/// compared, so that the others cost no more than reading them. For a type of 16 bits it takes 8
-/// bytes for each element, for one of 32 bits 12.
+/// Precomputed expected values and bounds of an output, which determine quickly which elements need
+/// a full comparison. Takes 8 bytes per element for types of up to 16 bits and 12 bytes for others.
 class Screen {
  public:
   virtual ~Screen() = default;
-  /// The first of the elements first … last-1 whose error may be more than `ratio` times its bound,
-  /// or `last`. One that is not finite, or is not expected to be, is never passed over.
+  /// Returns the first index in first to last - 1 whose error may exceed `ratio` times its bound,
+  /// or `last`. Never skips an element that is not finite or not expected to be.
   virtual std::int64_t suspect(const HostTensor& output, std::int64_t first, std::int64_t last,
                                double ratio) const = 0;
 };
 
-/// Computes all elements, on all cores. Null where that takes more than 4 GiB or a quarter of the
-/// machine's memory.
+/// Computes all elements on all cores. Returns nullptr if that takes more than 4 GiB or a quarter
+/// of the machine's memory.
 std::unique_ptr<Screen> make_screen(const ExpectedOutput& expected);
 
 }  // namespace greta::kernels

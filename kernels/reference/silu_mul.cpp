@@ -21,7 +21,7 @@ std::unique_ptr<Reference> silu_mul_reference(const Problem& problem,
     const double up = ups->at(at + static_cast<std::size_t>(packed ? cols : 0));
     const double gated = activate(ActivationFunction::silu, gate), value = gated * up;
     const double error = activation_error(ActivationFunction::silu, gate) * std::abs(up);
-    // A factor below 2^-126 may be taken for 0; that the product may be, too, is in rounded().
+    // A factor below 2^-126 may be flushed to 0. rounded() covers flushing of the product.
     const double flushed = (std::abs(gated) + std::abs(up)) * 0x1p-126;
     return rounded(type, value, error + std::abs(value) * 0x1p-24 + flushed);
   };

@@ -7,10 +7,9 @@
 
 namespace greta::kernels {
 
-/// out = silu(gate) * up. The error is that of silu's evaluation in f32 (activation.hpp) times
-/// |up|, one more rounding for the product, and one to the output's type; and 2^-126 (1 +
-/// |silu(gate)|
-/// + |up|), as devices may flush up, silu(gate) and the product. Every element is checked.
+/// Checks every element of out = silu(gate) * up. Error bound: the error of silu in f32
+/// (activation.hpp) times |up|, one rounding for the product, one rounding to the output's type,
+/// and 2^-126 (1 + |silu(gate)| + |up|) because devices may flush up, silu(gate) and the product.
 std::unique_ptr<Reference> silu_mul_reference(const Problem& problem,
                                               const std::vector<HostTensor>& inputs,
                                               std::uint64_t seed);

@@ -14,20 +14,21 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 using reference::u;
 
-/// An element as it goes into the exponential, and what rounding it to f32 may have changed.
+/// The argument of an element's exponential, and the error of rounding it to f32.
 struct Score {
   double value = 0;
   double error = 0;
 };
 
-/// What the elements of a row are made of.
+/// The maximum and the sum of a row.
 struct RowSum {
   Score largest{-infinity, 0};
-  double sum = 0;    ///< of e^(value - largest); where the largest is inf, how many are
-  double error = 0;  ///< relative, of the sum
+  /// Sum of e^(value - largest). If the largest is inf: the number of infinite elements.
+  double sum = 0;
+  double error = 0;  ///< relative error of the sum
 };
 
-/// How much e^-d may change where the distance d >= 0 is off by `error`, small or not.
+/// Bounds the change of e^-d if the distance d >= 0 changes by at most `error`, which may be large.
 double changed(double d, double error) {
   const double weight = std::exp(-d);
   return std::max(weight * error, std::exp(-std::max(0.0, d - error)) - weight);

@@ -4,7 +4,7 @@
 
 namespace greta::kernels {
 
-/// C = A + B.
+/// Makes the operation C = A + B.
 Operation make_add();
 
 }  // namespace greta::kernels

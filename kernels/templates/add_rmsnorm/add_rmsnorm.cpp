@@ -17,7 +17,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   return list;
 }
 
-/// Sum, square, sum of squares and products.
+/// Operations per element: sum, square, sum of squares and products.
 Work work(const Problem& problem) {
   const auto operands = tensors(problem);
   return work_per_element(operands, problem, rows::has(operands, "weight") ? 5 : 4);

@@ -4,10 +4,10 @@
 
 namespace greta::kernels {
 
-/// sum = X + residual, and Y = sum / sqrt(mean of sum^2 + epsilon) * weight of each row of
-/// row-major matrices of rows x cols; weight is 1 x cols. Y is computed of the sum in f32, before
-/// it is rounded to the output's type. Squares and their sum are f32: elements of f32 and bf16
-/// should stay below 1e17.
+/// Makes the operation sum = X + residual, Y = sum / sqrt(mean of sum^2 + epsilon) * weight on each
+/// row. The matrices are row-major, rows x cols; weight is 1 x cols. Y is computed from the f32 sum
+/// before it is rounded to the output's type. Squares and their sum are f32, so elements of f32 and
+/// bf16 should stay below 1e17.
 Operation make_add_rmsnorm();
 
 }  // namespace greta::kernels

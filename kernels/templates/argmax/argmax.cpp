@@ -18,7 +18,7 @@
 namespace greta::kernels {
 namespace {
 
-constexpr int most_rows = 64;  ///< of a workgroup
+constexpr int most_rows = 64;  ///< per workgroup
 
 struct ArgmaxShape {
   explicit ArgmaxShape(const Problem& problem)
@@ -39,12 +39,12 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
           {"index", Role::output, DType::i32, s.rows, 1}};
 }
 
-/// A comparison for each element.
+/// One comparison per element.
 Work work(const Problem& problem) {
   return work_per_element(tensors(problem), problem, 1);
 }
 
-/// Threads that share a row.
+/// Returns the number of threads that share a row.
 int lanes_of(const Config& config) {
   return config["THREADS"] / (config.has("ROWS") ? config["ROWS"] : 1);
 }
@@ -53,12 +53,12 @@ std::int64_t split_of(const Config& config) {
   return config.has("SPLIT") ? config["SPLIT"] : 1;
 }
 
-/// Columns of each part, whole vectors.
+/// Returns the columns of each part, a multiple of VEC.
 std::int64_t part_of(const ArgmaxShape& shape, const Config& config) {
   return ceil_div(ceil_div(shape.cols, config["VEC"]), split_of(config)) * config["VEC"];
 }
 
-/// Bytes of the counters, one for each row, and of the candidates behind them.
+/// Return the sizes of the counters, one per row, and of the candidates that follow them.
 std::int64_t counter_bytes(const ArgmaxShape& shape) {
   return ceil_div(shape.rows * 4, 256) * 256;
 }
@@ -80,7 +80,7 @@ std::vector<Constraint> common_constraints(const ArgmaxShape& shape, const Devic
                file}};
 }
 
-/// `other`: the parameter that says what a thread's share of a row is.
+/// `other` is the parameter that determines a thread's share of a row.
 std::vector<Constraint> loop_limit(const ArgmaxShape& shape, const DeviceInfo& device,
                                    const char* other) {
   if (!vectorising_cpu(device)) return {};
@@ -143,7 +143,7 @@ Alternative split_space(const ArgmaxShape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Rows share a workgroup where they are short.
+/// Short rows share a workgroup.
 std::vector<Config> row_defaults(const ArgmaxShape& shape, const DeviceInfo&) {
   const int vec = widest_of(shape.strides, shape.in, shape.cols);
   const auto vectors = static_cast<std::uint64_t>(ceil_div(shape.cols, vec));
@@ -159,7 +159,7 @@ std::vector<Config> row_defaults(const ArgmaxShape& shape, const DeviceInfo&) {
   return configs;
 }
 
-/// Rows that are so few that some of the device would have no work.
+/// For rows that are too few to occupy the device.
 std::vector<Config> split_defaults(const ArgmaxShape& shape, const DeviceInfo& device) {
   constexpr std::int64_t least_part = 2048;
   if (vectorising_cpu(device)) return {};
@@ -173,9 +173,10 @@ std::vector<Config> split_defaults(const ArgmaxShape& shape, const DeviceInfo& d
   return {{"split", {{"THREADS", 256}, {"VEC", vec}, {"ITEMS", 2}, {"SPLIT", split}}}};
 }
 
-/// Subgroups of a size that is known beforehand exchange candidates; others use shared memory.
+/// Returns the subgroup size if it is fixed and candidates are exchanged within subgroups, or 0 to
+/// exchange them through shared memory.
 int subgroup_of(const DeviceInfo& device, const Config& config) {
-  constexpr int most = 32;  // as many as every driver takes
+  constexpr int most = 32;  // supported by every driver
   const int size = device.subgroup_size_control ? static_cast<int>(device.subgroup_size) : 0;
   const int threads = config["THREADS"];
   return size > 0 && threads % size == 0 && threads / size <= most ? size : 0;
@@ -217,7 +218,7 @@ LaunchPlan plan(const ArgmaxShape& shape, const DeviceInfo& device, const Config
   return plan;
 }
 
-/// A part of a row is walked by the threads that share it, ITEMS loads at a time.
+/// A part of a row is processed by the threads that share it, ITEMS loads at a time.
 std::vector<Division> divisions(const ArgmaxShape& shape, const Config& config) {
   const std::int64_t round = std::int64_t{lanes_of(config)} * config["VEC"] * config["ITEMS"];
   const Division part{"part of a row", part_of(shape, config), round};
@@ -225,7 +226,7 @@ std::vector<Division> divisions(const ArgmaxShape& shape, const Config& config) 
   return {{"vectors of a row", shape.cols / config["VEC"], config["SPLIT"], "SPLIT", never}, part};
 }
 
-/// Rows of all values, and some elements that are no numbers or infinite.
+/// Mixes in rows of all magnitudes, NaN and infinities.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   HostTensor& x = inputs[0];
   mix_in_adversarial_rows(x, magnitudes_of(problem.dtype), seed);

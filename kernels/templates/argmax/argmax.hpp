@@ -4,7 +4,7 @@
 
 namespace greta::kernels {
 
-/// The lowest column of each row's largest value.
+/// Makes the operation that returns the lowest column of each row's largest value.
 Operation make_argmax();
 
 }  // namespace greta::kernels

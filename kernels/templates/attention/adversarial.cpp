@@ -15,7 +15,7 @@ std::int64_t below(std::mt19937_64& random, std::int64_t bound) {
   return static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(bound)));
 }
 
-/// Packed rows of `dim` elements, wherever the tensor's own begin.
+/// A tensor as packed rows of `dim` elements, independent of the tensor's rows.
 class Rows {
  public:
   Rows(HostTensor& tensor, std::int64_t dim) : tensor_(tensor), dim_(dim) {}
@@ -25,7 +25,7 @@ class Rows {
   void set(std::int64_t row, std::int64_t col, double value) {
     store_element(tensor_.spec.dtype, tensor_.data.data(), index(row, col), value);
   }
-  /// f(col, old value) is the new value of each element of a row.
+  /// Replaces each element of a row by f(col, old value).
   template <typename F>
   void change(std::int64_t row, const F& f) {
     for (std::int64_t col = 0; col < dim_; ++col) set(row, col, f(col, at(row, col)));
@@ -41,7 +41,7 @@ class Rows {
 };
 
 std::int64_t draw_length(const Shape& s, std::mt19937_64& random) {
-  // So that the first causal queries see no key, and others do.
+  // Such a length leaves the first causal queries without keys, and others with keys.
   if (s.causal && s.queries > 2 && below(random, 3) == 0) return 1 + below(random, s.queries - 2);
   constexpr std::int64_t farthest = std::numeric_limits<std::int32_t>::max();
   const std::int64_t past = std::min(s.capacity, farthest - 1) + 1;
@@ -52,9 +52,10 @@ std::int64_t draw_length(const Shape& s, std::mt19937_64& random) {
   return draw < std::ssize(lengths) ? lengths[draw] : below(random, s.capacity + 1);
 }
 
-/// Values of one KV head of a sequence.
+/// Replaces the values of one KV head of a sequence.
 void harden_values(const Shape& s, Rows& v, std::int64_t first, std::mt19937_64& random) {
-  // Weights times the smallest ones, and sums over all keys of the largest, are normal numbers.
+  // Keeps weights times the smallest values, and sums of the largest over all keys, in f32's normal
+  // range.
   const Magnitudes range = normal_within(s.in, {0x1p-80, 0x1p90});
   enum { kept, huge, tiny, negative, equal, wide, kinds };
   const std::int64_t kind = below(random, kinds);
@@ -71,9 +72,9 @@ void harden_values(const Shape& s, Rows& v, std::int64_t first, std::mt19937_64&
   }
 }
 
-/// One element of all keys of a head is nearly the same, so that one of a query decides how large
-/// its scores are, all together. In some heads it grows by a quarter from the first key to the
-/// last, so that parts of the keys have scores far from those of others.
+/// One element of all keys of a head is almost constant, so the corresponding element of a query
+/// determines the magnitude of all its scores. In some heads it grows by a quarter from the first
+/// key to the last, so that scores differ strongly between parts of the keys.
 constexpr double common_key = -0.5;
 
 void harden_keys(const Shape& s, Rows& k, std::int64_t first, std::int64_t valid, std::int64_t col,

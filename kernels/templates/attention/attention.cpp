@@ -21,7 +21,7 @@ namespace {
 std::optional<std::string> canonical_scale(const std::string& text) {
   if (text == "auto") return text;
   const auto value = finite_number(text);
-  if (!value || *value <= 0 || *value > 1e30f) return std::nullopt;  // times log2(e) it is finite
+  if (!value || *value <= 0 || *value > 1e30f) return std::nullopt;  // stays finite times log2(e)
   return fmt::format("{}", *value);
 }
 
@@ -50,7 +50,7 @@ std::int64_t packed_stride(const Problem& problem) {
   return problem.dim("heads") * problem.dim("dim");
 }
 
-/// A row of Q is a head; where tokens are not packed, a token.
+/// A row of Q is one head, or one token if the tokens are strided.
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const attention::Shape s = attention::shape_of(problem);
   const std::int64_t rows = s.batch * s.queries * s.heads;
@@ -66,8 +66,8 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
           {"out", Role::output, s.out, rows, s.dim}};
 }
 
-/// Two products of 2 q kv dim for every head, less the keys behind each query where these are
-/// hidden: counted as q^2 / 2, as half of all where there are as many queries as keys.
+/// Two matrix products of 2 q kv dim operations for every head. With a causal mask, q^2 / 2 masked
+/// scores are subtracted: half of all if q equals kv.
 Work work(const Problem& problem) {
   const attention::Shape s = attention::shape_of(problem);
   const auto product = [](auto... factors) { return (static_cast<double>(factors) * ...); };
@@ -80,8 +80,8 @@ Work work(const Problem& problem) {
   return least;
 }
 
-/// All keys are valid. Queries are so large that scores, which matter by their differences, have a
-/// standard deviation of about 4/3: some keys then weigh fifty times as much as others.
+/// All keys are valid. Queries are scaled so that the standard deviation of the scores is about
+/// 4/3. Some keys then have fifty times the weight of others.
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
   const attention::Shape s = attention::shape_of(problem);
   HostTensor tensor = random_tensor(spec, seed);
@@ -99,7 +99,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return tensor;
 }
 
-/// Whole sequences are taken away, then whole groups of heads.
+/// Reduces the number of sequences first, then the number of groups of heads.
 Problem stand_in(const Problem& problem, double fraction) {
   Problem smaller = problem;
   const auto dim = [&smaller](std::string_view name) -> std::int64_t& {

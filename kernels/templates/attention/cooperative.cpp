@@ -20,8 +20,8 @@ auto queries_of(const auto& c) {
   return c["WAVES"] * c["WQ"];
 }
 
-/// A tile of keys and one of values, scores and a row's factors of each subgroup, and queries,
-/// which leave their place with QREG.
+/// Returns the size of shared memory: a tile of keys and one of values, the scores and row factors
+/// of each subgroup, and the queries, which share this memory with QREG.
 std::int64_t shared_bytes(const Shape& shape, const Config& c, const MatrixOperation& o) {
   const std::int64_t line = shape.dim / 8 + 1;
   const std::int64_t rows = queries_of(c) * (c["BK"] / 4 + 1 + std::int64_t{o.n} / 4);
@@ -29,8 +29,8 @@ std::int64_t shared_bytes(const Shape& shape, const Config& c, const MatrixOpera
   return 16 * (c["QREG"] != 0 ? std::max(own, tiles) : own + tiles);
 }
 
-/// An estimate of a thread's 32-bit registers: outputs, scores, queries and two keys, what waits, a
-/// part of a row, addressing.
+/// Returns an estimate of a thread's 32-bit registers: outputs, scores, queries, two keys, loads in
+/// flight, a part of a row, addresses.
 std::int64_t registers_of(const Shape& shape, const Config& c, const MatrixOperation& o) {
   const std::int64_t lanes = c["SUBGROUP"], wq = c["WQ"];
   const std::int64_t sums = wq * (shape.dim + c["BK"]) / lanes;
@@ -87,13 +87,13 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
 Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   const auto list = cooperative_products(shape.in, device);
   Alternative a{"matrix", {}, {}};
-  // BK        keys in shared memory at a time: fewer barriers against more memory
-  // WQ        queries of a subgroup: reuse of what it reads from shared memory
-  // WAVES     subgroups: reuse of what they read from memory
-  // INSTR     columns of a product
+  // BK        keys per step in shared memory: fewer barriers versus more memory
+  // WQ        queries per subgroup: reuse of shared memory reads
+  // WAVES     subgroups per workgroup: reuse of memory reads
+  // INSTR     n of the matrix instruction
   // QREG      queries stay in registers
-  // TOGETHER  heads that are walked together: what neighbours share in the cache
-  // SUBGROUP  threads that run in lockstep
+  // TOGETHER  heads that are scheduled together, for L2 reuse
+  // SUBGROUP  required subgroup size
   a.parameters = {
       {"BK", {16, 32, 64, 128}},
       {"WQ", {16, 32}},
@@ -127,7 +127,7 @@ std::vector<Config> cooperative_defaults(const Shape& shape, const DeviceInfo& d
       }
     }
   }
-  // Tiles that fill the device go first.
+  // Tiles that fill the device come first.
   std::stable_partition(configs.begin(), configs.end(), [&](const Config& c) {
     return ceil_div(shape.queries, queries_of(c)) * shape.batch * shape.heads >=
            busy_workgroups(device);

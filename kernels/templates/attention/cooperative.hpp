@@ -2,7 +2,7 @@
 
 #include "kernels/templates/attention/shape.hpp"
 
-/// The variant `matrix` in GLSL, on cooperative matrices.
+/// The variant `matrix` in GLSL, with cooperative matrices.
 namespace greta::kernels::attention {
 
 Alternative cooperative_space(const Shape& shape, const DeviceInfo& device);

@@ -6,20 +6,20 @@
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/plan.hpp"
 
-/// Few queries, bound by reading the keys and values once.
+/// Attention for few queries, bound by reading the keys and values once.
 namespace greta::kernels::attention {
 namespace {
 
-constexpr std::int64_t most_tokens = 16;    // beyond, look-up puts lengths together: docs/lookup.md
-constexpr std::int64_t most_queries = 128;  // of tokens and heads, that share a KV head
-constexpr std::int64_t most_rows = 16;      // of them in a workgroup
+constexpr std::int64_t most_tokens = 16;    // look-ups round larger extents: docs/lookup.md
+constexpr std::int64_t most_queries = 128;  // tokens times heads that share a KV head
+constexpr std::int64_t most_rows = 16;      // of these, per workgroup
 constexpr std::int64_t join_floats = 6144;  // of shared memory, see decode.hip
 
 std::int64_t queries_of(const Shape& shape) {
   return shape.queries * shape.group();
 }
 
-/// Workgroups that share the queries of a KV head.
+/// Returns the number of workgroups that share the queries of a KV head.
 std::int64_t parts_of(const Shape& shape) {
   return ceil_div(queries_of(shape), most_rows);
 }
@@ -28,7 +28,7 @@ std::int64_t rows_of(const Shape& shape) {
   return ceil_div(queries_of(shape), parts_of(shape));
 }
 
-/// Workgroups with the same slice of their keys.
+/// Returns the number of workgroups that read the same slice of their keys.
 std::int64_t readers_of(const Shape& shape) {
   return shape.batch * shape.kv_heads * parts_of(shape);
 }
@@ -37,20 +37,21 @@ auto slots_of(const auto& c) {
   return c["THREADS"] / c["LANES"];
 }
 
-/// Elements of a head that a thread has.
+/// Returns the elements of a head per thread.
 auto elements_of(const Shape& shape, const auto& c) {
   return ceil_div(shape.dim, c["LANES"]);
 }
 
-/// Slots' sums of some rows, or three numbers of each slice.
+/// Returns the size of shared memory: the slots' partial sums of some rows, or three numbers per
+/// slice.
 auto shared_bytes(const Shape& shape, const auto& c) {
   const auto row = slots_of(c) * (shape.dim + 2);
   const auto rows = min(max(join_floats / row, 1), rows_of(shape));
   return 4 * max(row * rows, rows_of(shape) * c["SPLIT"] * 3);
 }
 
-/// An estimate of a thread's 32-bit registers: queries, sums, keys and values in flight and one of
-/// them as f32, scores, addressing.
+/// Returns an estimate of a thread's 32-bit registers: queries, accumulators, keys and values in
+/// flight, one of them in f32, scores, addresses.
 auto registers_of(const Shape& shape, const auto& c) {
   const auto elements = elements_of(shape, c);
   const auto loads = ceil_div(elements, c["VEC"]) * shape.load_registers(c["VEC"]);
@@ -111,7 +112,7 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
   };
 }
 
-/// Of the CPU through Vulkan.
+/// Returns the constraints of a CPU through Vulkan.
 std::vector<Constraint> cpu_constraints(const Shape& shape) {
   return {
       {"code_size", "more than 64 multiplications of a thread in a round compile slowly for a CPU",
@@ -125,9 +126,12 @@ std::vector<Constraint> cpu_constraints(const Shape& shape) {
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   Alternative a{"decode", {}, {}};
-  // LANES of a workgroup's THREADS share a key, in pieces of VEC elements; UNROLL keys and values
-  // of each are in flight, with AHEAD while those before them are worked on; SPLIT workgroups share
-  // the keys of a KV head, and where it has more than 16 queries, as many more share these.
+  // LANES   threads that share a key
+  // VEC     elements of a key per load
+  // UNROLL  keys and values in flight per LANES threads
+  // AHEAD   1: the next keys and values are prefetched
+  // SPLIT   workgroups that share the keys of a KV head; more than 16 queries per KV head use
+  //         further workgroups
   a.parameters = {
       {"THREADS", {64, 128, 256, 512}},
       {"LANES", {1, 2, 4, 8, 16, 32}},
@@ -143,7 +147,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Slices fill the device four times while they have 64 keys, and 16 times while they have 512.
+/// Slices fill the device four times as long as they have 64 keys, and 16 times as long as they
+/// have 512.
 int split_for(const Shape& shape, const DeviceInfo& device) {
   if (vectorising_cpu(device)) return 1;
   const std::int64_t readers = readers_of(shape), busy = busy_workgroups(device);
@@ -155,8 +160,8 @@ int split_for(const Shape& shape, const DeviceInfo& device) {
   return split;
 }
 
-/// Wide loads, as many lanes as that leaves, and less in flight the more queries there are. Many
-/// queries of few heads are work for a matrix.
+/// Prefers wide loads with as many lanes as they permit, and fewer loads in flight for more
+/// queries. Many queries of few heads are left to the variant `matrix`.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (queries_of(shape) > (shape.queries > 4 ? most_rows : most_queries)) return configs;
@@ -190,7 +195,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   add_pack(defines, device, "IN", shape.in, config["VEC"]);
   const int split = config["SPLIT"];
   LaunchPlan plan;
-  if (split > 1) {  // the last slice to arrive joins the others' sums
+  if (split > 1) {  // the last slice to finish combines all
     plan.zeroed_bytes = counter_bytes(shape);
     plan.workspace_bytes =
         plan.zeroed_bytes + static_cast<std::uint64_t>(partial_bytes(shape, split));
@@ -203,7 +208,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan;
 }
 
-/// The queries of a KV head are cut into parts, its keys into slices, and these into rounds.
+/// The queries of a KV head are divided into parts, its keys into slices, and these into rounds.
 std::vector<Division> divisions(const Shape& shape, const Config& c) {
   const std::int64_t slice = ceil_div(shape.capacity, c["SPLIT"]);
   return {{"queries of a KV head", queries_of(shape), rows_of(shape), "", never},

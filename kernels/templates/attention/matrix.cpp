@@ -8,11 +8,11 @@
 #include "kernels/templates/common/plan.hpp"
 #include "runtime/device/architectures.hpp"
 
-/// Many queries, on matrix cores.
+/// Attention for many queries, with matrix instructions.
 namespace greta::kernels::attention {
 namespace {
 
-/// What matrix.hip makes of a problem on a device.
+/// Predicts how matrix.hip treats a problem on a device.
 class Kernel {
  public:
   Kernel(const Shape& shape, const DeviceInfo& device)
@@ -29,7 +29,7 @@ class Kernel {
 
   bool offered() const { return offered_; }
   int wave() const { return wave_; }
-  /// Copies that write where a lane says.
+  /// Whether asynchronous copies write to per-lane addresses.
   bool copies() const { return cores_ == MatrixCores::mma; }
   std::int64_t threads(const Config& c) const { return std::int64_t{c["WAVES"]} * wave_; }
   static std::int64_t queries(const Config& c) { return std::int64_t{c["WAVES"]} * c["WQ"]; }
@@ -42,14 +42,14 @@ class Kernel {
     return c["QREG"] != 0 ? std::max(own, tiles) : own + tiles;
   }
 
-  /// An estimate of a thread's 32-bit registers: outputs, scores, fragments, what waits, sums and
-  /// addresses.
+  /// Returns an estimate of a thread's 32-bit registers: outputs, scores, fragments, loads in
+  /// flight, row sums and addresses.
   std::int64_t registers(const Config& c) const {
     const std::int64_t blocks = c["WQ"] / 16, fragment = cores_ == MatrixCores::wmma11 ? 8 : 4;
     const std::int64_t sums = c["WQ"] * (padded() + c["BK"]) / wave_;
     const std::int64_t queries = c["QREG"] != 0 ? blocks * (padded() / depth()) : blocks;
     const std::int64_t rows = blocks * (cores_ == MatrixCores::mma ? 2 : 1);
-    // Keys and values that wait for their place in shared memory.
+    // Keys and values that wait in registers to be written to shared memory.
     const std::int64_t waiting =
         c["ASYNC"] != 0 ? 0 : 2 * ceil_div(c["BK"] * shape_.dim / 8, threads(c)) * 4;
     return sums + fragment * (queries + 2) + 2 * rows + waiting + (copies() ? 32 : 48);
@@ -60,14 +60,14 @@ class Kernel {
       case MatrixCores::mfma:
         return std::min<std::int64_t>(512, file_ / threads(c));
       case MatrixCores::wmma11:
-      case MatrixCores::wmma12:  // a workgroup may spread over two compute units
+      case MatrixCores::wmma12:  // a workgroup can use two compute units
         return std::min<std::int64_t>(256, 2 * file_ / threads(c));
       default:
         return std::min<std::int64_t>(256, file_ / threads(c));
     }
   }
 
-  /// Matrix instructions of a wave in a tile.
+  /// Returns the number of matrix instructions of a wave per tile.
   std::int64_t instructions(const Config& c) const {
     const std::int64_t products = c["WQ"] / 16 * (c["BK"] / 16) * (padded() / 16) * 2;
     return products * (cores_ == MatrixCores::mma ? 2 : 1);
@@ -76,7 +76,7 @@ class Kernel {
  private:
   std::int64_t depth() const { return cores_ == MatrixCores::mfma ? 32 : 16; }
   std::int64_t padded() const { return ceil_div(shape_.dim, depth()) * depth(); }
-  /// Of a query or key in shared memory; see key_tiles.hip.
+  /// Returns the size of a query or key in shared memory; see key_tiles.hip.
   std::int64_t line_bytes() const {
     const std::int64_t chunks = padded() / 8;
     return (chunks + ((chunks & (chunks - 1)) == 0 ? 0 : 1)) * 16;
@@ -122,13 +122,13 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   if (device.language == Language::glsl) return cooperative_space(shape, device);
   const Kernel kernel(shape, device);
   Alternative a{"matrix", {}, {}};
-  // BK        keys in shared memory at a time: fewer barriers against more registers
-  // WQ        queries of a wave: reuse of what it reads from shared memory
-  // WAVES     of a workgroup: reuse of what it reads from memory
+  // BK        keys per step in shared memory: fewer barriers versus more registers
+  // WQ        queries per wave: reuse of shared memory reads
+  // WAVES     waves per workgroup: reuse of memory reads
   // BUFFERS   tiles of keys or values in shared memory
-  // ASYNC     they get there past the registers
+  // ASYNC     asynchronous loads from global to shared memory, without registers
   // QREG      queries stay in registers
-  // TOGETHER  heads that are walked together: what neighbours share in the cache
+  // TOGETHER  heads that are scheduled together, for L2 reuse
   a.parameters = {
       {"BK", {32, 64, 128}},          {"WQ", {16, 32, 64}}, {"WAVES", {1, 2, 4, 8}},
       {"BUFFERS", {2, 3, 4}},         {"ASYNC", {0, 1}},    {"QREG", {0, 1}},
@@ -146,10 +146,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (!kernel.offered()) return configs;
   const bool async = kernel.copies();
-  // What waits in registers leaves room for fewer keys where a wave has 32 lanes.
+  // With 32 lanes per wave, loads in flight leave registers for fewer keys.
   const bool few_keys = !async && kernel.wave() == 32;
-  // Large tiles where they fill the device, else whatever fills it most. The more waves, the less
-  // of a tile waits in a thread: for bf16, whose conversions need registers where there are few.
+  // Large tiles if they fill the device, else the tile that fills it most. With more waves, each
+  // thread has fewer loads in flight, which helps bf16, whose conversions need registers if there
+  // are few.
   struct Tile {
     int wq, waves;
   };
@@ -173,11 +174,12 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                           {"TOGETHER", default_heads_together(shape)}}});
     }
   }
-  if (few_keys) {  // what needs more spills: other variants are better defaults then
-    const std::int64_t room = shape.in == DType::bf16 ? 176 : 192;  // conversions take some
+  // Configurations with more registers spill, so other variants are better defaults.
+  if (few_keys) {
+    const std::int64_t room = shape.in == DType::bf16 ? 176 : 192;  // conversions need some
     std::erase_if(configs, [=](const Config& c) { return kernel.registers(c) > room; });
   }
-  if (async) {  // of what fits more tightly, NVIDIA's compiler keeps some in memory
+  if (async) {  // above this, NVIDIA's compiler spills
     constexpr std::int64_t room = 240;
     std::stable_partition(configs.begin(), configs.end(),
                           [&kernel](const Config& c) { return kernel.registers(c) <= room; });

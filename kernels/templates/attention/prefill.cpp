@@ -23,7 +23,7 @@ int default_heads_together(const Shape& shape) {
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
                                          const Expression& queries) {
   const std::int64_t groups = most_workgroups(device);
-  // Heads of few elements are shared by as few as two threads, and still a subgroup must be full.
+  // Two threads can share heads of few elements, and a subgroup must still be full.
   const std::uint64_t least = std::max(16U, device.max_subgroup_size / 2);
   const auto most = static_cast<std::int64_t>(
       std::max(least, std::bit_ceil(static_cast<std::uint64_t>(shape.queries))));

@@ -46,14 +46,14 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool wor
        {shape.batch, shape.heads, shape.kv_heads, shape.queries, shape.capacity, tiles}) {
     list.emplace_back(static_cast<std::uint32_t>(value));
   }
-  constexpr double log2_e = 1.4426950408889634;  // kernels have 2^x
+  constexpr double log2_e = 1.4426950408889634;  // kernels compute 2^x
   list.emplace_back(static_cast<float>(shape.scale * log2_e));
   return list;
 }
 
 void roomy_first(std::vector<Config>& configs, const DeviceInfo& device,
                  const std::function<std::int64_t(const Config&)>& registers) {
-  // Vulkan's drivers move more loads ahead of where they are used.
+  // Vulkan drivers hoist more loads.
   const std::int64_t room = device.language == Language::glsl ? 128 : 192;
   std::stable_partition(configs.begin(), configs.end(),
                         [&](const Config& config) { return registers(config) <= room; });

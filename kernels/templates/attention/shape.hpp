@@ -10,7 +10,7 @@
 namespace greta::kernels::attention {
 
 /// An attention problem. Q and the output have a row of `dim` elements for each sequence, query and
-/// head, in this order; K and V for each sequence, KV head and key.
+/// head, in this order. K and V have one for each sequence, KV head and key.
 struct Shape {
   DType in, out;
   std::int64_t batch, heads, kv_heads, queries, capacity, dim;
@@ -18,9 +18,9 @@ struct Shape {
   bool causal;
   double scale;  ///< of the scores
 
-  /// Heads that share a KV head.
+  /// Returns the number of heads that share a KV head.
   std::int64_t group() const { return heads / kv_heads; }
-  /// 32-bit registers of a load of `count` inputs.
+  /// Returns the 32-bit registers of a load of `count` inputs.
   auto load_registers(const auto& count) const {
     return max(1, count * static_cast<std::int64_t>(bits_of(in)) / 32);
   }
@@ -28,19 +28,20 @@ struct Shape {
 
 Shape shape_of(const Problem& problem);
 
-/// What every kernel of attention gets: types, dimensions that its text knows, and arguments.
-/// `tiles`: of a sequence's queries; the workspace starts with `counter_bytes`.
+/// Return the macros and arguments of all attention kernels: types, compile-time dimensions and
+/// arguments. `tiles` is the number of tiles of a sequence's queries. The workspace begins with
+/// `counter_bytes`.
 Defines problem_defines(const Shape& shape);
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool workspace,
                                 std::uint64_t counter_bytes);
 
-/// Puts defaults that need more registers of a thread than compilers are at ease with behind
-/// others; `registers` estimates them.
+/// Moves defaults whose register estimate exceeds what compilers handle without spills behind the
+/// others.
 void roomy_first(std::vector<Config>& configs, const DeviceInfo& device,
                  const std::function<std::int64_t(const Config&)>& registers);
 
 Variant decode();  ///< few queries: split over the keys
-Variant matrix();  ///< many queries, on matrix cores
-Variant vector();  ///< many queries, by plain multiplications
+Variant matrix();  ///< many queries, with matrix instructions
+Variant vector();  ///< many queries, without matrix instructions
 
 }  // namespace greta::kernels::attention

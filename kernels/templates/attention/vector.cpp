@@ -6,7 +6,7 @@
 #include "kernels/templates/common/limits.hpp"
 #include "kernels/templates/common/plan.hpp"
 
-/// Many queries, by plain multiplications.
+/// Attention for many queries, without matrix instructions.
 namespace greta::kernels::attention {
 namespace {
 
@@ -14,7 +14,7 @@ auto threads_of(const auto& c) {
   return c["BQ"] / c["TQ"] * c["LANES"];
 }
 
-/// Queries, keys or values, and weights, in f32.
+/// Returns the size of shared memory: queries, keys or values, and weights, in f32.
 auto shared_bytes(const Shape& shape, const auto& c) {
   return 4 * ((c["BQ"] + c["BK"]) * (shape.dim + 4) + c["BQ"] * (c["BK"] + 4));
 }
@@ -23,8 +23,8 @@ auto loads_of(const Shape& shape, const auto& c) {
   return ceil_div(ceil_div(c["BK"] * shape.dim, c["VEC"]), threads_of(c));
 }
 
-/// An estimate of a thread's 32-bit registers: sums, scores, what waits, fours of queries and keys,
-/// or of weights and a value.
+/// Returns an estimate of a thread's 32-bit registers: accumulators, scores, loads in flight,
+/// vectors of four elements of queries and keys, or of weights and a value.
 auto registers_of(const Shape& shape, const auto& c) {
   const auto keys = c["BK"] / c["LANES"];
   const auto dims = shape.dim / c["LANES"];
@@ -60,7 +60,7 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   };
 }
 
-/// Of the CPU through Vulkan.
+/// Returns the constraints of a CPU through Vulkan.
 std::vector<Constraint> cpu_constraints(const Shape& shape) {
   return {
       {"code_size",
@@ -80,11 +80,11 @@ std::vector<Constraint> cpu_constraints(const Shape& shape) {
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   Alternative a{"vector", {}, {}};
-  // BQ x BK   queries of a workgroup, and keys that it has in shared memory at a time
-  // TQ        rows of queries of a thread: reuse of what it reads from shared memory
-  // LANES     threads that share them
-  // VEC       elements of a load
-  // TOGETHER  heads that are walked together: what neighbours share in the cache
+  // BQ x BK   queries per workgroup, and keys per step in shared memory
+  // TQ        rows of queries per thread: reuse of shared memory reads
+  // LANES     threads that share these rows
+  // VEC       elements per load
+  // TOGETHER  heads that are scheduled together, for L2 reuse
   a.parameters = {
       {"BQ", {8, 16, 32, 64, 128}},
       {"BK", {8, 16, 32, 64}},
@@ -107,7 +107,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Tile> tiles = {{128, 32, 8, 16}, {64, 32, 4, 8}, {64, 32, 4, 16}, {64, 16, 4, 4},
                              {32, 32, 2, 8},   {32, 32, 4, 8}, {32, 16, 2, 4},  {32, 8, 2, 2}};
   if (vectorising_cpu(device)) tiles.clear();
-  // For few queries, little shared memory, and lanes that must divide what is odd.
+  // For few queries, little shared memory, and head sizes that few numbers of lanes divide.
   for (const int bq : {32, 16, 8}) {
     for (const int bk : {32, 16, 8}) {
       for (const int tq : {2, 1}) {

@@ -12,12 +12,13 @@
 namespace greta::kernels {
 namespace {
 
-/// 32-bit registers of a thread: what it has loaded, a vector in f32 before and after, addresses.
+/// Returns the number of 32-bit registers of a thread: loaded data, f32 input and output vectors,
+/// addresses.
 Expression registers_of(DType in, int loads) {
   return loads * p["ITEMS"] * ceil_div(p["VEC"] * bits_of(in), 32) + 4 * p["VEC"] + 24;
 }
 
-/// Only those that reject anything.
+/// Returns the constraints that can reject a configuration of this shape.
 std::vector<Constraint> shape_constraints(const ElementwiseShape& shape, const DeviceInfo& device) {
   const std::int64_t groups = most_workgroups(device);
   std::vector<Constraint> list{
@@ -62,8 +63,9 @@ Alternative space(const std::string& variant, const ElementwiseShape& shape,
   return a;
 }
 
-/// As wide as possible; many loads in flight, unless some of the device would have no work; then
-/// small workgroups. A CPU has few loads in flight, and takes a workgroup's threads one by one.
+/// Prefers the widest loads, and then many loads in flight if there are enough workgroups to occupy
+/// the device, else small workgroups. A CPU has few loads in flight and runs the threads of a
+/// workgroup sequentially.
 std::vector<Config> defaults(const std::string& variant, const ElementwiseShape& shape,
                              const DeviceInfo& device) {
   const std::int64_t most =

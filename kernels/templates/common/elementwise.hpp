@@ -10,49 +10,50 @@
 #include "kernels/templates/common/render.hpp"
 #include "kernels/templates/common/strides.hpp"
 
-/// Operations that take each element once and are bound by memory. Their kernels stand on
-/// common/elementwise.{glsl,hip} and have the parameters THREADS of a workgroup, VEC elements of a
-/// load, and ITEMS vectors of each operand that a thread loads before it computes.
+/// Memory-bound operations that access each element once. Their kernels use
+/// common/elementwise.{glsl,hip} and have the parameters THREADS (workgroup size), VEC (elements
+/// per load) and ITEMS (vectors of each operand that a thread loads before it computes).
 namespace greta::kernels {
 
 constexpr std::int64_t largest_items = 8;
 
-/// What the kernel of an operation reads of a problem.
+/// The properties of a problem that such a kernel needs.
 struct ElementwiseShape {
   DType in = DType::f32, out = DType::f32;
   Strides strides{};
-  Defines defines{};  ///< besides types and parameters
+  Defines defines{};  ///< in addition to types and parameters
   std::vector<Argument> arguments{};
 
-  /// Elements that follow each other in every operand: VEC divides it. 0: any VEC is right.
+  /// Number of consecutive elements in every operand, which VEC must divide. 0: no restriction.
   std::int64_t run = 0;
-  std::string_view run_name = "";  ///< for messages: "dim"
-  int least_width = 1;             ///< of VEC
-  int loads = 1;                   ///< vectors that are loaded for each of ITEMS
+  std::string_view run_name = "";  ///< for messages, e.g. "dim"
+  int least_width = 1;             ///< minimum of VEC
+  int loads = 1;                   ///< vectors loaded per item
   std::int64_t most_items = largest_items;
-  std::string_view items_name = "";  ///< for messages: "heads"; empty: any ITEMS are right
+  std::string_view items_name = "";  ///< for messages, e.g. "heads"; empty: any ITEMS are valid
   std::function<std::int64_t(const Config&)> workgroups;
-  std::function<std::vector<Division>(const Config&)> divisions;  ///< as Variant::divisions
+  std::function<std::vector<Division>(const Config&)> divisions;  ///< see Variant::divisions
 };
 
-/// Gives an operation its only variant: the kernel `path`, "add/flat" for a variant called "flat".
-/// `summary`: what a thread takes, in one line.
+/// Sets the operation's only variant. `path` is the kernel, e.g. "add/flat" for the variant "flat".
+/// `summary` describes the work of a thread in one line.
 void set_elementwise(Operation& operation, std::string path, std::string summary,
                      ElementwiseShape (*shape)(const Problem&));
 
-/// Of a kernel whose workgroups take `elements` one after the other, whatever their number.
+/// Returns the shape of a kernel whose workgroups process `elements` consecutive elements.
 ElementwiseShape flat_shape(const Problem& problem, std::int64_t elements, int loads);
-/// Of one whose threads take the vectors of `rows` rows of `run` elements.
+/// Returns the shape of a kernel whose threads process the vectors of `rows` rows of `run`
+/// elements.
 ElementwiseShape row_shape(const Problem& problem, std::int64_t rows, std::int64_t run,
                            std::string_view run_name, int loads);
-/// Extents of these dimensions, as a kernel's last arguments.
+/// Appends the extents of these dimensions to a kernel's arguments.
 void add_extents(std::vector<Argument>& arguments, const Problem& problem,
                  std::initializer_list<const char*> dimensions);
 
-/// Uniform in (-16, 16), where activations bend and vanish.
+/// Returns uniform values in (-16, 16), a range in which activations are nonlinear and vanish.
 HostTensor random_activations(const Problem& problem, const TensorSpec& spec, std::uint64_t seed);
 
-/// Whole numbers from 0 to `most`, equal for equal seeds: positions and ids.
+/// Returns uniform integers from 0 to `most` for positions and ids. Equal seeds give equal values.
 HostTensor random_indices(const TensorSpec& spec, std::int64_t most, std::uint64_t seed);
 
 }  // namespace greta::kernels

@@ -10,34 +10,38 @@
 #include "runtime/device/device_info.hpp"
 #include "runtime/device/dtype.hpp"
 
-/// What bounds the spaces of every operation: the device's limits, and what its loads can do.
+/// Limits of the spaces of every operation, derived from the device's limits and its loads.
 namespace greta::kernels {
 
-/// A CPU that runs GLSL with its vector units (lavapipe). It keeps sums in its cache, compiles
-/// slowly and limits loops. hip-host is none: it has the spaces of the GPUs that it imitates.
+/// Returns whether the device is a CPU that runs GLSL with vector instructions (lavapipe). It keeps
+/// accumulators in its cache, compiles slowly and limits loops. Not hip-host, which has the spaces
+/// of the GPUs that it emulates.
 bool vectorising_cpu(const DeviceInfo& device);
 
-/// Workgroups that keep the device busy; a guess where the API does not say.
+/// Returns the number of workgroups that occupy the device; an estimate if the API does not report
+/// it.
 std::int64_t busy_workgroups(const DeviceInfo& device);
-/// 32-bit vector registers of a compute unit; a guess where the API does not say.
+/// Returns the number of 32-bit vector registers of a compute unit; an estimate if the API does not
+/// report it.
 std::int64_t register_file(const DeviceInfo& device);
 std::int64_t most_threads(const DeviceInfo& device);
-/// Workgroups that fit into a grid folded into two dimensions, and into 32 bits.
+/// Returns the number of workgroups that fit into 32 bits and into a grid folded into two
+/// dimensions.
 std::int64_t most_workgroups(const DeviceInfo& device);
 
-/// Elements of a load, up to 16 bytes.
+/// Returns the numbers of elements in a load of up to 16 bytes.
 std::vector<int> vector_widths(DType type);
-/// The widest of them that divides both `stride` and `elements`.
+/// Returns the widest of vector_widths() that divides both `stride` and `elements`.
 int widest_vector(DType type, std::int64_t stride, std::int64_t elements);
 
 void append(std::vector<Constraint>& constraints, std::vector<Constraint> more);
 
-/// Refuses a problem whose rows (dimensions' product) can't be counted in 32 bits; the field is
-/// `named`.
+/// Rejects problems whose number of rows (the dimensions' product) exceeds 32 bits. The failure
+/// names the field `named`.
 Result<void> check_count(const Problem& problem, std::string_view named,
                          const std::vector<std::string>& dimensions);
 
-/// Elements of these types in the device's memory.
+/// Returns the constraint that the device can load and store these types.
 Constraint storage_constraint(DType in, DType out, const DeviceInfo& device);
 
 }  // namespace greta::kernels

@@ -5,23 +5,22 @@
 
 #include "kernels/model/operation.hpp"
 
-/// What norms of rows share, besides what all operations on rows do.
+/// Shared parts of row norms, in addition to those of all row operations.
 namespace greta::kernels::rows {
 
 float epsilon(const Problem& problem);
 
-/// The attribute `affine`: what a normalised element is multiplied with and what is added to it,
-/// for operations that know these; the first is the default.
+/// Returns the attribute `affine`: the scale and the offset applied to normalised elements, for
+/// operations that support them. The first value is the default.
 Attribute affine_attribute(const char* help, std::vector<std::string> allowed);
 Attribute epsilon_attribute();
 
-/// Adds weight and bias where the problem has them. `fallback`: what the operation's `affine` is
-/// where nobody says.
+/// Adds weight and bias if the problem has them. `fallback` is the operation's default of `affine`.
 void add_affine(std::vector<TensorSpec>& tensors, const Problem& problem,
                 std::string_view fallback);
 
-/// Operation::harden of a norm. Squares of a row's elements, and of what weight and bias make
-/// of them, add up to numbers that f32 has.
+/// Implements Operation::harden for norms. Limits the magnitudes so that the squares of a row's
+/// elements, with and without weight and bias, have a finite sum in f32.
 void harden_norm(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
 
 }  // namespace greta::kernels::rows

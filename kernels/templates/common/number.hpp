@@ -8,12 +8,11 @@
 
 namespace greta::kernels {
 
-/// The f32 number that a text says, never a negative zero; nothing where it says none or an
-/// infinite one.
+/// Parses a finite f32 number; negative zero becomes zero. Returns std::nullopt for other text.
 std::optional<float> finite_number(std::string_view text);
-/// A finite f32 number as short as it can be written: the values of an attribute.
+/// Returns the shortest text of a finite f32 number, as used for attribute values.
 std::optional<std::string> canonical_number(const std::string& text);
-/// An attribute that is any finite number.
+/// Returns an attribute whose values are finite numbers.
 Attribute number_attribute(std::string name, std::string help, std::string fallback,
                            std::vector<std::string> examples);
 

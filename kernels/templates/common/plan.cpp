@@ -11,11 +11,11 @@ namespace greta::kernels {
 namespace {
 
 struct Pack {
-  std::string memory;     ///< type in memory.glsl
-  std::string registers;  ///< what one load gives
+  std::string memory;     ///< the type in memory.glsl
+  std::string registers;  ///< the register type of one load
 };
 
-/// Vectors of f32 are loaded as such, those of smaller types as words.
+/// Vectors of f32 are loaded as such, vectors of smaller types as 32-bit words.
 Pack pack(DType type, int width) {
   const DTypeTraits& t = traits(type);
   if (width == 1) return {std::string(t.glsl), std::string(t.glsl_register)};
@@ -25,7 +25,7 @@ Pack pack(DType type, int width) {
   return {fmt::format("U32x{}", words), fmt::format("uvec{}", words)};
 }
 
-/// Bytes of the block that these make.
+/// Returns the size of the block of these arguments.
 std::uint32_t block_bytes(const std::vector<Argument>& arguments) {
   ArgumentBlock block;
   for (const Argument& argument : arguments) {
@@ -87,7 +87,7 @@ KernelSource kernel_source(const DeviceInfo& device, std::string_view path, cons
 
 std::array<std::uint32_t, 3> grid(const DeviceInfo& device, const KernelSource& kernel,
                                   std::uint64_t count, int slices) {
-  // AMD counts the threads of a dimension in 32 bits.
+  // AMD GPUs limit the threads of a dimension to 32 bits.
   const std::uint64_t most =
       std::min<std::uint64_t>(device.max_grid[0], 0xffffffffU / kernel.block[0]);
   const std::uint64_t x = std::min(count, most);

@@ -5,16 +5,16 @@
 #include "runtime/device/device_info.hpp"
 #include "runtime/device/dtype.hpp"
 
-/// Products of cooperative matrices that kernels in GLSL choose from.
+/// Cooperative-matrix operations available to GLSL kernels.
 namespace greta::kernels {
 
-/// What the device offers for inputs of 16 bits, one for each n: of several the largest.
+/// Returns the device's operations for 16-bit inputs: the largest one for each n.
 std::vector<MatrixOperation> cooperative_products(DType in, const DeviceInfo& device);
-/// The one with this n; one that fits nowhere where there is none.
+/// Returns the operation with this n, or an operation that fits no tile if there is none.
 MatrixOperation product_of(const std::vector<MatrixOperation>& products, int n);
-/// Values of a parameter that names a product by its n; never empty.
+/// Returns the values of a parameter that selects an operation by its n; never empty.
 std::vector<int> product_names(const std::vector<MatrixOperation>& products);
-/// Values of a parameter SUBGROUP, from small to large; never empty.
+/// Returns the values of a parameter SUBGROUP in ascending order; never empty.
 std::vector<int> subgroup_sizes(const DeviceInfo& device);
 
 }  // namespace greta::kernels

@@ -18,7 +18,7 @@ void append_defines(std::string& text, const Defines& defines) {
   }
 }
 
-/// `once`: files that are in the text and must not be again.
+/// `once` contains files with #pragma once that are already in the text.
 void append(std::string& text, std::string_view path, const Defines& defines,
             std::set<std::string>& once) {
   if (once.contains(std::string(path))) return;
@@ -44,7 +44,7 @@ void append(std::string& text, std::string_view path, const Defines& defines,
 std::string render(std::string_view path, const Defines& defines) {
   std::string text;
   std::set<std::string> once;
-  // GLSL demands #version in the first line.
+  // GLSL requires #version in the first line.
   if (!embedded_file(path).starts_with(version_word)) append_defines(text, defines);
   append(text, path, defines, once);
   return text;

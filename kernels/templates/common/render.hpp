@@ -9,13 +9,13 @@
 
 namespace greta::kernels {
 
-/// Parameters of a kernel's text, in the order in which they are defined.
+/// Macros of a kernel source, in the order of their definition.
 using Defines = std::vector<std::pair<std::string, std::string>>;
 
-/// The complete text of an embedded kernel source: the parameters as #define lines in front (GLSL:
-/// right after #version), and every `#include "path"` line (below kernels/templates) replaced by
-/// that file, as often as it appears, or once where the file has a line `#pragma once`. Throws
-/// Error for a file that is not embedded.
+/// Returns the complete text of an embedded kernel source. The macros are defined at the top (GLSL:
+/// directly after #version). Every `#include "path"` line (relative to kernels/templates) is
+/// replaced by that file: each time, or once if the file has a `#pragma once` line. Throws Error
+/// for a file that is not embedded.
 std::string render(std::string_view path, const Defines& defines);
 
 }  // namespace greta::kernels

@@ -13,14 +13,14 @@
 namespace greta::kernels::rows {
 namespace {
 
-/// As KIND in common/rows.hip.
+/// The values of KIND in common/rows.hip.
 enum class Kind { held, streamed, partial, finish };
 
-/// What a kernel is rendered with, besides the operation's own and the element types.
+/// Macros of a kernel besides those of the operation and the element types.
 struct Walk {
   Kind kind = Kind::streamed;
   int threads = 256, rows = 1, vec = 1, items = 1;
-  bool whole = false;  ///< the row has exactly as many elements as its threads hold
+  bool whole = false;  ///< whether the row has exactly as many elements as its threads hold
   int stay = 0, split = 1, subgroup = 0;
 };
 
@@ -39,7 +39,7 @@ Walk walk_of(const Config& config) {
   return walk;
 }
 
-/// The argument block of every kernel of a row operation.
+/// Returns the arguments of a row operation's kernels, which all have the same argument block.
 std::vector<Argument> arguments(const Shape& s, std::int64_t step, bool workspace) {
   const auto& tensors = s.tensors;
   std::vector<Argument> list;
@@ -91,7 +91,7 @@ KernelSource source(const Shape& s, const DeviceInfo& device, const Walk& walk) 
   return kernel;
 }
 
-/// A launch of one kernel for all rows.
+/// Returns a plan with a single launch for all rows.
 LaunchPlan single(const Shape& s, const DeviceInfo& device, const Walk& walk) {
   auto groups = static_cast<std::uint64_t>(ceil_div(s.rows, walk.rows));
   if (walk.stay > 0) {
@@ -133,8 +133,8 @@ LaunchPlan plan_split(const Shape& s, const DeviceInfo& device, const Config& co
   return plan;
 }
 
-/// A part of a row is walked by the threads that share it, ITEMS loads at a time. Of a row that is
-/// held, the threads have one load after the other.
+/// A part of a row is processed by the threads that share it, ITEMS loads at a time. In the held
+/// variant, a round is one load of each thread.
 std::vector<Division> divisions(const Shape& s, const Config& config) {
   const Walk walk = walk_of(config);
   const std::int64_t cols = s.cols;
@@ -185,7 +185,7 @@ Shape shape_of(const RowOperation& operation, const Problem& problem) {
           .factor = operation.factor(problem)};
 }
 
-/// Fewer rows of the same length.
+/// Returns the problem with fewer rows of the same length.
 Problem stand_in(const Problem& problem, double fraction) {
   return shorter(problem, "rows", 256, fraction);
 }

@@ -11,12 +11,13 @@
 namespace greta::kernels::rows {
 namespace {
 
-/// Elements that a thread holds at most: registers run out, and CPUs compile slowly.
+/// Returns the maximum number of elements that a thread holds, limited by registers and, on CPUs,
+/// compile time.
 int most_held(const DeviceInfo& device) {
   return vectorising_cpu(device) ? 32 : 64;
 }
 
-/// Vectors of a row that each of `lanes` threads reads.
+/// Returns the number of vectors of a row that each of `lanes` threads reads.
 Expression vectors_of(std::int64_t cols, const Expression& lanes) {
   return ceil_div(cols, lanes * p["VEC"]);
 }
@@ -25,7 +26,7 @@ std::int64_t next_power(std::int64_t value) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
 
-/// Sizes that subgroups can be told to have; 0: any, reductions go through shared memory.
+/// Returns the supported subgroup sizes. 0: any size, with reductions through shared memory.
 std::vector<int> subgroup_sizes(const DeviceInfo& device) {
   std::vector<int> sizes{0};
   if (!device.subgroup_size_control) return sizes;
@@ -36,20 +37,20 @@ std::vector<int> subgroup_sizes(const DeviceInfo& device) {
   return sizes;
 }
 
-/// Reductions run over whole waves or subgroups.
+/// Reductions need whole waves or subgroups.
 Constraint whole_waves(const DeviceInfo& device) {
   if (device.language == Language::hip) {
     const int wave = static_cast<int>(device.subgroup_size);
     return {"whole_waves", fmt::format("THREADS must be a multiple of the wave's {}", wave),
             p["THREADS"] % wave == 0};
   }
-  constexpr int most = 32;  // as much as every driver takes
+  constexpr int most = 32;  // supported by every driver
   return {"whole_waves", fmt::format("THREADS must be 1 to {} whole subgroups", most),
           p["SUBGROUP"] == 0 ||
               (p["THREADS"] % p["SUBGROUP"] == 0 && p["THREADS"] / p["SUBGROUP"] <= most)};
 }
 
-/// What every variant's workgroups must meet.
+/// Returns the constraints of every variant's workgroups.
 std::vector<Constraint> basics(const Shape& s, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device);
   return {storage_constraint(s.in, s.out, device),
@@ -58,7 +59,7 @@ std::vector<Constraint> basics(const Shape& s, const DeviceInfo& device) {
           whole_waves(device)};
 }
 
-/// Every row begins where loads may.
+/// Every row must begin at an aligned address.
 std::vector<Constraint> alignment(const Shape& s) {
   const std::int64_t cols = s.cols;
   std::vector<Constraint> constraints = stride_constraints(s.strides);
@@ -68,7 +69,7 @@ std::vector<Constraint> alignment(const Shape& s) {
   return constraints;
 }
 
-/// Several rows to a workgroup, each with enough to do.
+/// Constraints for several rows per workgroup, so that no threads idle.
 std::vector<Constraint> several_rows(const Shape& s, const DeviceInfo& device) {
   const std::int64_t rows = s.rows, cols = s.cols;
   const std::int64_t groups = most_workgroups(device);
@@ -82,8 +83,8 @@ std::vector<Constraint> several_rows(const Shape& s, const DeviceInfo& device) {
            ceil_div(rows, p["ROWS"]) <= groups}};
 }
 
-/// The bounds of results hold for sums that are not too long (kernels/reference/row_error.hpp), and
-/// Mesa's CPU driver ends loops after 65535 rounds.
+/// The error bounds hold for sums of limited length (kernels/reference/rows.hpp), and Mesa's CPU
+/// driver ends loops after 65535 iterations.
 Constraint few_rounds(const Shape& s, const Expression& lanes) {
   const std::int64_t cols = s.cols, most = std::max<std::int64_t>(8, cols / 256);
   return {"rounds",
@@ -92,7 +93,7 @@ Constraint few_rounds(const Shape& s, const Expression& lanes) {
           ceil_div(vectors_of(cols, lanes), p["ITEMS"]) <= std::min<std::int64_t>(most, 60000)};
 }
 
-/// Compiled code grows with the loads of a round.
+/// The code size grows with the number of loads per round.
 Constraint loads_in_flight(const DeviceInfo& device) {
   const int most = most_held(device);
   return {"loads", fmt::format("VEC x ITEMS must not exceed {}", most),
@@ -115,21 +116,23 @@ void add_subgroup(Config& config, const DeviceInfo& device) {
   config.values.emplace_back("SUBGROUP", whole ? size : 0);
 }
 
-/// Columns' weights wait until they are needed where a thread holds many (fixed_first).
+/// Returns the registers of column weights. If a thread holds many elements, weights are loaded
+/// only when they are needed (fixed_first).
 auto weight_registers(int beside, const auto& held, const auto& c) {
   return select(c["STAY"] > 0 || held <= 16, held * beside, 8);
 }
 
-/// Whether compilers find registers for all of it; they need some more than the space demands.
+/// Returns whether compilers are expected to avoid spills. They need more registers than the space
+/// assumes.
 bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
   const std::int64_t held = vectors_of_thread(s.cols, c) * c["VEC"];
   const std::int64_t weights = s.operation.registers_beside == 0
                                    ? 0
                                    : weight_registers(s.operation.registers_beside, held, c);
-  // AMD's keep values of additive masks and weights beside those that are held.
+  // AMD compilers keep values of additive masks and weights in addition to the held elements.
   const std::int64_t beside = device.vendor == "AMD" ? held / 2 : 0;
   const std::int64_t needed = held + beside + weights + s.operation.statistic_words + 23;
-  // Many elements that are loaded one by one wait in registers of their own.
+  // Many scalar loads need additional registers.
   const auto& operands = s.tensors;
   const bool two = has(operands, "mask") || has(operands, "residual");
   if (c["VEC"] == 1 && held > 16 && (two || device.vendor == "AMD")) return false;
@@ -144,9 +147,10 @@ std::int64_t vectors_of_thread(std::int64_t cols, const Config& c) {
 }
 
 Alternative held_space(const Shape& s, const DeviceInfo& device) {
-  // THREADS  of a workgroup, for ROWS rows: threads that share a row exchange more, but hold less
-  // VEC      elements of a load
-  // STAY     workgroups for each compute unit that stay and load a row ahead; 0: one for ROWS rows
+  // THREADS  workgroup size for ROWS rows: more threads per row exchange more data but hold less
+  // VEC      elements per load
+  // STAY     persistent workgroups per compute unit that prefetch the next row; 0: one workgroup
+  // per ROWS rows
   Alternative a{
       "held",
       {{"THREADS", thread_counts},
@@ -166,7 +170,7 @@ Alternative held_space(const Shape& s, const DeviceInfo& device) {
        fmt::format("THREADS / ROWS threads must hold a row of {} with at most {} elements each",
                    cols, most),
        held <= most});
-  constexpr int most_loads = 32;  // some drivers' compilers end in a crash beyond
+  constexpr int most_loads = 32;  // more loads crash the compilers of some drivers
   a.constraints.push_back(
       {"loads",
        fmt::format("a thread must hold its share of a row in at most {} vectors", most_loads),
@@ -180,7 +184,7 @@ Alternative held_space(const Shape& s, const DeviceInfo& device) {
 }
 
 Alternative streamed_space(const Shape& s, const DeviceInfo& device) {
-  // ITEMS  loads of VEC elements that are in flight in each thread
+  // ITEMS  loads of VEC elements in flight per thread
   Alternative a{"streamed",
                 {{"THREADS", thread_counts},
                  {"ROWS", row_counts},
@@ -196,7 +200,7 @@ Alternative streamed_space(const Shape& s, const DeviceInfo& device) {
 }
 
 Alternative split_space(const Shape& s, const DeviceInfo& device) {
-  // SPLIT  workgroups for each row; a second launch merges what they found, and writes
+  // SPLIT  workgroups per row; a second launch merges their results and writes the output
   Alternative a{"split",
                 {{"THREADS", thread_counts},
                  {"VEC", vector_widths(s.in)},
@@ -238,9 +242,9 @@ Alternative naive_space(const Shape& s, const DeviceInfo& device) {
   return a;
 }
 
-/// Four loads of 16 bytes in each thread, where there are rows enough to keep the device busy; else
-/// more threads. Workgroups of 128 threads and more, or of a wave where rows are few and short: its
-/// threads then load less than 16 bytes.
+/// Four loads of 16 bytes per thread if there are enough rows to occupy the device, else more
+/// threads. Workgroups have at least 128 threads, or one wave if rows are few and short, with loads
+/// of less than 16 bytes.
 std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
   const std::int64_t rows = s.rows, cols = s.cols;
   const int widest = widest_of(s.strides, s.in, s.cols);
@@ -278,7 +282,7 @@ std::vector<Config> streamed_defaults(const Shape& s, const DeviceInfo& device) 
   return configs;
 }
 
-/// Where rows are so few that most of the device would be idle, and long enough to share.
+/// For rows that are too few to occupy the device and long enough to split.
 std::vector<Config> split_defaults(const Shape& s, const DeviceInfo& device) {
   const std::int64_t rows = s.rows, cols = s.cols;
   const std::int64_t busy = busy_workgroups(device);
@@ -291,7 +295,7 @@ std::vector<Config> split_defaults(const Shape& s, const DeviceInfo& device) {
   return {config};
 }
 
-/// Rows shorter than a wave.
+/// For rows shorter than a wave.
 std::vector<Config> naive_defaults(const Shape& s, const DeviceInfo&) {
   if (s.cols >= 64) return {};
   return {{"naive", {{"THREADS", 64}}}};

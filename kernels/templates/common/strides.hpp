@@ -8,27 +8,30 @@
 #include "kernels/model/operation.hpp"
 #include "kernels/templates/common/render.hpp"
 
-/// Operands whose rows are not packed: attributes called *_stride (Attribute::packed).
+/// Operands with a row stride: attributes named *_stride (Attribute::packed).
 namespace greta::kernels {
 
-/// Elements from one row of an operand to the next, `packed` and `fallback`, in words, by default.
+/// Returns an attribute for the row stride of an operand in elements. `packed` computes the
+/// default; `fallback` describes it in words.
 Attribute stride_attribute(std::string name, std::string help, std::string fallback,
                            std::function<std::int64_t(const Problem&)> packed);
-/// That of X, from one of its rows of `cols` elements to the next.
+/// Returns the attribute for the row stride of X, by default `cols`.
 Attribute x_stride_attribute(std::string help);
 
-/// The strides that a problem has, by name: elements from one row to the next.
+/// The row strides of a problem, by name, in elements.
 using Strides = std::vector<std::pair<std::string, std::int64_t>>;
 Strides strides_of(const Problem& problem);
 
-/// For each of them: VEC must divide it.
+/// Returns the constraint that VEC divides the stride, for each of them.
 std::vector<Constraint> stride_constraints(const Strides& strides);
-/// The largest number that divides `extent` and each of them.
+/// Returns the greatest common divisor of `extent` and the strides.
 std::int64_t common_step(const Strides& strides, std::int64_t extent);
-/// Elements of the widest load that every row of `cols` elements begins and ends with.
+/// Returns the number of elements in the widest load that is aligned in every row of `cols`
+/// elements.
 int widest_of(const Strides& strides, DType type, std::int64_t cols);
 
-/// X_STRIDE for x_stride: elements; 0 where it is `packed`.
+/// Returns the macro, e.g. X_STRIDE for x_stride, with the stride in elements, or 0 if it is
+/// `packed`.
 Defines::value_type stride_define(const Strides& strides, std::string_view name,
                                   std::int64_t packed);
 

@@ -6,10 +6,11 @@
 
 namespace greta::kernels {
 
-/// Bytes of every operand's elements, once; of one that is read and written, twice.
+/// Returns the bytes of all operands; those that are read and written count twice.
 double operand_bytes(const std::vector<TensorSpec>& tensors);
 
-/// Every operand once, and `flops` for each of rows x cols elements.
+/// Returns the work of reading or writing every operand once, with `flops` per element of rows x
+/// cols.
 Work work_per_element(const std::vector<TensorSpec>& tensors, const Problem& problem, double flops);
 
 }  // namespace greta::kernels

@@ -25,7 +25,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   mix_in_adversarial_rows(inputs[1], magnitudes_of(problem.dtype), seed);
 }
 
-/// As many rows of the table are read as the tokens can name; nothing is computed.
+/// Reads one row of the table per token, at most all rows. No arithmetic.
 Work work(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), dim = problem.dim("dim");
   const std::int64_t read = std::min(tokens, problem.dim("vocabulary")) * dim;

@@ -4,7 +4,7 @@
 
 namespace greta::kernels {
 
-/// Rows of a table that ids name.
+/// Makes the operation that gathers rows of a table by ids.
 Operation make_embedding();
 
 }  // namespace greta::kernels

@@ -13,7 +13,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
           {"out", Role::output, problem.out_dtype, rows, cols}};
 }
 
-/// 10 operations for an element, the exponential as one.
+/// 10 operations per element; the exponential counts as one.
 Work work(const Problem& problem) {
   return work_per_element(tensors(problem), problem, 10);
 }

@@ -4,7 +4,7 @@
 
 namespace greta::kernels {
 
-/// x times the share of a normal distribution below x.
+/// Makes the operation gelu: x times the normal distribution function of x.
 Operation make_gelu();
 
 }  // namespace greta::kernels

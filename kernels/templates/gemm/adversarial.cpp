@@ -10,12 +10,13 @@
 namespace greta::kernels::gemm {
 namespace {
 
-constexpr double share_of_range = 0x1p-3;  // of C's: for the product, and for each other term
+// Fraction of C's range for the product and for each other term.
+constexpr double share_of_range = 0x1p-3;
 
 /// Rows of op(A) or columns of op(B), with k elements each.
 struct Lines {
   HostTensor& tensor;
-  bool along_k;  ///< a line's elements lie one behind the other
+  bool along_k;  ///< whether the elements of a line are contiguous
 
   std::int64_t count() const { return along_k ? tensor.spec.rows : tensor.spec.cols; }
   std::int64_t length() const { return along_k ? tensor.spec.cols : tensor.spec.rows; }
@@ -24,8 +25,8 @@ struct Lines {
   }
 };
 
-/// The greatest magnitudes of A and B whose products fit: both large, or one of them as large as
-/// its type allows.
+/// The largest magnitudes of A and B whose products fit: both large, or one of them up to its
+/// type's maximum.
 struct Limits {
   double a = 1, b = 1;
 };
@@ -43,8 +44,8 @@ Limits limits_of(const Shape& s, double least, std::mt19937_64& random) {
                        : Limits{small, large};
 }
 
-/// Fills half of the lines with magnitudes between `least` and `most`; the others stay as they are
-/// where they are below `most`. `signs`: lines may have one sign.
+/// Fills half of the lines with magnitudes between `least` and `most`. Scales the others so that
+/// they stay below `most`. `signs` permits lines of a single sign.
 void fill(const Lines& lines, double least, double most, bool signs, std::mt19937_64& random) {
   const DType type = lines.tensor.spec.dtype;
   const double plain = std::min(1.0, 2 * most), log_range = std::log2(most / least);
@@ -76,7 +77,8 @@ void fill(const Lines& lines, double least, double most, bool signs, std::mt1993
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   const Shape s = shape_of(problem);
   std::mt19937_64 random(seed);
-  // Products of the smallest ones, and the roundings of their sums, are normal numbers of f32.
+  // Keeps products of the smallest elements, and the rounding errors of their sums, in f32's normal
+  // range.
   const double least = std::max(smallest_normal(s.in), 0x1p-40);
   const Limits most = limits_of(s, least, random);
   fill({inputs[0], s.a_along_k}, least, most.a, true, random);

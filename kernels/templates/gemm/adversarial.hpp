@@ -7,10 +7,10 @@
 
 namespace greta::kernels::gemm {
 
-/// Operation::harden: rows of A, columns of B and what the epilogue reads become extreme, each
-/// in its own way, and every element of C stays below an eighth of its type's range. Columns of B
-/// keep a mean of zero, as GemmErrorModel wants it. Elements of A and B are normal numbers, because
-/// some matrix cores (gfx90a's) take subnormal ones of 16 bits for zeros.
+/// Implements Operation::harden. Makes rows of A, columns of B and the epilogue's operands extreme,
+/// independently of each other. Every element of C stays below an eighth of its type's range.
+/// Columns of B keep a mean of zero, as GemmErrorModel requires. Elements of A and B are normal
+/// numbers, because some matrix instructions (gfx90a) flush subnormal 16-bit inputs to zero.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
 
 }  // namespace greta::kernels::gemm

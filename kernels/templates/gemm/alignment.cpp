@@ -10,12 +10,12 @@
 namespace greta::kernels::gemm {
 namespace {
 
-/// Elements of 16 bytes.
+/// Returns the number of elements in 16 bytes.
 std::int64_t chunk_of(const Shape& shape) {
   return 128 / bits_of(shape.in);
 }
 
-/// Bytes of a copy, up to where the next one starts.
+/// Returns the size of a copy, rounded up to the alignment of the next one.
 std::int64_t copy_bytes(const Shape& shape, std::int64_t lines, std::int64_t length) {
   return ceil_div(lines * ceil_div(length, chunk_of(shape)) * 16, 256) * 256;
 }
@@ -98,7 +98,7 @@ void add_alignment(Defines& defines, const Shape& shape, const Config& config) {
 void add_alignment(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device,
                    const Config& config) {
   if (config["ALIGN"] == 0) return;
-  constexpr std::size_t a = 0, b = 1, partial = 5;  // positions in the argument block
+  constexpr std::size_t a = 0, b = 1, partial = 5;  // indices into the argument block
   const std::uint64_t offset = ceil_div(plan.workspace_bytes, 256) * 256;
   plan.workspace_bytes = offset + static_cast<std::uint64_t>(aligned_bytes(shape));
   Launch& product = plan.launches.front();

@@ -6,27 +6,28 @@
 #include "kernels/templates/common/render.hpp"
 #include "kernels/templates/gemm/shape.hpp"
 
-/// ALIGN: operands whose lines do not start at multiples of 16 bytes are copied first, so that wide
-/// loads can read them. What the variants that can do so share.
+/// ALIGN: operands whose stored rows do not begin at multiples of 16 bytes are first copied to
+/// padded rows, so that wide loads can read them. Shared parts of the variants that support this.
 namespace greta::kernels::gemm {
 
-/// Whether A, or B, has lines that do not start at multiples of 16 bytes.
+/// Return whether A or B has stored rows that do not begin at multiples of 16 bytes.
 bool has_odd_a(const Shape& shape);
 bool has_odd_b(const Shape& shape);
-/// VA must divide A's lines, and VB B's, unless ALIGN makes them longer.
+/// Returns the constraints that VA divides the leading dimension of A, and VB that of B, unless
+/// ALIGN pads them.
 std::vector<Constraint> alignment_constraints(const Shape& shape);
-/// Loads along lines may as well be wide: VA, or VB, is at least half as wide as it could be, or
-/// `copy`.
+/// Returns the constraint that loads along stored rows are wide: VA or VB is at least half of the
+/// widest possible width, or equals `copy`.
 Constraint wide_enough(const char* name, const char* parameter, DType type, std::int64_t stride,
                        int copy = 0);
-/// What SPLIT must leave: steps for each slice, few workgroups for each compute unit, and with the
-/// copies room for the operands.
+/// Returns the constraints of SPLIT: at least BK elements of K per slice, at most four times
+/// busy_workgroups() workgroups, and room for the operands next to partial sums and copies.
 std::vector<Constraint> slice_constraints(const Shape& shape, const DeviceInfo& device);
 
-/// ALIGN_A and ALIGN_B.
+/// Adds ALIGN_A and ALIGN_B.
 void add_alignment(Defines& defines, const Shape& shape, const Config& config);
-/// With ALIGN, puts a launch of the kernel `align` before the plan's others, the first of which
-/// then reads the copies.
+/// With ALIGN, inserts a launch of the kernel `align` before the others, and makes the matrix
+/// product read the copies.
 void add_alignment(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device,
                    const Config& config);
 

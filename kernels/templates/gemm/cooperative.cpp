@@ -12,7 +12,7 @@
 namespace greta::kernels::gemm {
 namespace {
 
-constexpr int chunk = 8;  // elements of 16 bytes: operands are f16 or bf16
+constexpr int chunk = 8;  // elements in 16 bytes; operands are f16 or bf16
 
 auto subgroups_of(const auto& c) {
   return c["BM"] / c["WM"] * (c["BN"] / c["WN"]);
@@ -22,7 +22,7 @@ auto threads_of(const auto& c) {
   return subgroups_of(c) * c["SUBGROUP"];
 }
 
-/// Columns of a piece of the sums on their way out.
+/// Returns the columns of the accumulators that are staged through shared memory at a time.
 auto piece_of(const auto& c) {
   return min(c["WN"], 64);
 }
@@ -37,13 +37,13 @@ std::int64_t shared_bytes(const Shape& shape, const Config& c, const MatrixOpera
   return std::max(c["STAGES"] * stage, subgroups_of(c) * piece);
 }
 
-/// An estimate of a thread's 32-bit registers: sums, one row of A's fragments and two of B's, the
-/// chunks on their way, addressing.
+/// Returns an estimate of a thread's 32-bit registers: accumulators, one row of A's fragments and
+/// two of B's, loads in flight, addresses.
 std::int64_t registers_of(const Config& c, const MatrixOperation& o) {
   const std::int64_t lanes = c["SUBGROUP"];
   const std::int64_t sums = std::int64_t{c["WM"]} * c["WN"] / lanes;
   const std::int64_t fragments = (std::int64_t{c["WM"]} + 2 * o.n) * o.k / 2 / lanes;
-  // None where a constraint is asked about a WM above BM or a WN above BN, which others reject.
+  // 0 if a constraint is evaluated for WM > BM or WN > BN, which other constraints reject.
   const std::int64_t threads = std::max(1, threads_of(c));
   const std::int64_t chunks = std::int64_t{c["BM"] + c["BN"]} * c["BK"] / chunk / threads;
   return sums + fragments + 4 * chunks + 40;
@@ -130,7 +130,7 @@ struct Tile {
 Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOperation& o,
                  const Tile& tile, int split) {
   const auto width = [](std::int64_t stride) { return widest_vector(DType::f16, stride, chunk); };
-  // A copy costs as much as reading the operand twice: it pays where many tiles share it.
+  // A copy costs as much as reading the operand twice. It pays off if many tiles share it.
   constexpr std::int64_t many_rows = 256;
   const bool odd = has_odd_a(shape) || has_odd_b(shape);
   const bool align = odd && std::min(shape.m, shape.n) >= many_rows;
@@ -151,8 +151,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOpera
            {"SUBGROUP", subgroup_sizes(device).front()}}};
 }
 
-/// Of little work: deep tiles of many small parts, whose loads hide each other's latency. As many
-/// slices of 256 and more of K as find room on the device at once.
+/// Returns a configuration for small problems: tiles with large BK and many subgroups, whose loads
+/// hide each other's latency, and as many slices of at least 256 K steps as are resident at once.
 Config config_of_little(const Shape& shape, const DeviceInfo& device, const MatrixOperation& o) {
   if (shape.k <= 1024 && shape.m > 64) {
     return config_of(shape, device, o, {64, 64, 32, 16, 64}, 1);
@@ -172,17 +172,17 @@ Config config_of_little(const Shape& shape, const DeviceInfo& device, const Matr
 
 Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   const auto list = cooperative_products(shape.in, device);
-  // BM x BN  tile of C of a workgroup: reuse of A and B against the number of workgroups
-  // WM x WN  of them in a subgroup's registers: reuse of what it reads from shared memory
-  // BK       K steps in shared memory at a time: fewer barriers against more memory
-  // INSTR    columns of a product
-  // VA, VB   elements of A and B in one load
-  // PAD      16-byte chunks behind each line in shared memory: spreads lines over its banks
-  // STAGES   2: one barrier in a K step instead of two, for twice the memory
-  // SWIZZLE  rows of tiles that are walked together: what neighbours share in the cache
-  // SPLIT    slices of K: workgroups for small C
-  // ALIGN    operands with odd lines are copied first, so that wide loads can read them
-  // SUBGROUP threads that run in lockstep
+  // BM x BN  tile of C per workgroup: reuse of A and B versus number of workgroups
+  // WM x WN  part of the tile per subgroup: reuse of shared memory reads
+  // BK       K steps per stage in shared memory: fewer barriers versus more memory
+  // INSTR    n of the matrix instruction
+  // VA, VB   elements of A and B per load
+  // PAD      16-byte chunks of padding per row in shared memory, against bank conflicts
+  // STAGES   2: double buffering, with one barrier per stage instead of two
+  // SWIZZLE  rows of tiles that are rasterised together, for L2 reuse
+  // SPLIT    split-K: more workgroups for small C
+  // ALIGN    unaligned operands are first copied to aligned rows, for wide loads
+  // SUBGROUP required subgroup size
   Alternative a{"matrix", {}, {}};
   a.parameters = {
       {"BM", {16, 32, 64, 128, 256}},

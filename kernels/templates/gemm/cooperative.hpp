@@ -5,7 +5,7 @@
 #include "kernels/model/operation.hpp"
 #include "kernels/templates/gemm/shape.hpp"
 
-/// The variant `matrix` where kernels are GLSL: cooperative matrices, in matrix.comp.
+/// The variant `matrix` in GLSL: cooperative matrices, in matrix.comp.
 namespace greta::kernels::gemm {
 
 Alternative cooperative_space(const Shape& shape, const DeviceInfo& device);

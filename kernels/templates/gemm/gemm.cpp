@@ -35,8 +35,8 @@ Work work(const Problem& problem) {
 }
 
 Problem stand_in(const Problem& problem, double fraction) {
-  // Whole blocks are taken away, so that alignment and edge tiles stay as they are; at least one
-  // block of m and n, and enough of k for every split (32 slices of 128), remain.
+  // Whole blocks are removed, so that alignment and edge tiles do not change. At least one block of
+  // m and n remains, and enough of k for every split (32 slices of 128).
   constexpr std::int64_t block = 256, least_k = 4096;
   Problem smaller = problem;
   const auto dim = [&smaller](std::string_view name) -> std::int64_t& {
@@ -76,13 +76,13 @@ Operation make_gemm() {
       "times each term of the epilogue; an activation's Lipschitz constant times that; the "
       "output's "
       "rounding";
-  t.dimensions = {
-      {.name = "m",
-       .help = "rows of C",
-       // Kernels for few rows are compiled for their number, and m says how a transposed A is read.
-       .at_run_time = RunTimeExtent{.exact_to = 8, .exact_with = {"layout", "tn"}}},
-      {.name = "n", .help = "columns of C"},
-      {.name = "k", .help = "length of the dot products"}};
+  t.dimensions = {{.name = "m",
+                   .help = "rows of C",
+                   // Kernels for few rows are specialised for m, and m is the leading dimension of
+                   // a transposed A.
+                   .at_run_time = RunTimeExtent{.exact_to = 8, .exact_with = {"layout", "tn"}}},
+                  {.name = "n", .help = "columns of C"},
+                  {.name = "k", .help = "length of the dot products"}};
   t.attributes = {
       {.name = "layout",
        .help = "how A and B are stored: n as they are, t transposed",

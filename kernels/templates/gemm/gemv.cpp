@@ -6,17 +6,17 @@
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 
-/// Few rows, bound by reading B once.
+/// Matrix products with few rows, bound by reading B once.
 namespace greta::kernels::gemm {
 namespace {
 
-/// Columns of C that a workgroup covers.
+/// Returns the number of columns of C per workgroup.
 auto width_of(const Shape& shape, const auto& c) {
   return c["COLS"] * c[shape.b_along_k ? "TN" : "VB"];
 }
 
-/// Through HIP, sums of the waves that share a column; in gemv.comp, each lane's sums and those of
-/// its PARTS groups of lanes.
+/// Returns the size of shared memory. HIP: one sum for each wave that shares a column. gemv.comp:
+/// each lane's sums and those of its PARTS groups of lanes.
 Expression shared_bytes(const Shape& shape, const DeviceInfo& device) {
   const Expression lanes = p["THREADS"] / p["COLS"];
   if (device.language == Language::hip) {
@@ -29,13 +29,13 @@ Expression shared_bytes(const Shape& shape, const DeviceInfo& device) {
   return 4 * width_of(shape, p) * (lanes + parts);
 }
 
-/// 32-bit registers of a load of `count` elements.
+/// Returns the 32-bit registers of a load of `count` elements.
 auto load_registers(const Shape& shape, const auto& count) {
   return max(1, count * static_cast<std::int64_t>(bits_of(shape.in)) / 32);
 }
 
-/// 32-bit registers that a thread of gemv.hip needs: sums, loads of B in flight, A for the next of
-/// them where one load of A does not serve all, addressing.
+/// Returns an estimate of the 32-bit registers of a thread of gemv.hip: accumulators, loads of B in
+/// flight, A (double-buffered if one load of A does not serve all loads of B), addresses.
 auto registers_of(const Shape& shape, const auto& c) {
   const auto sums = shape.b_along_k ? c["TN"] * select(c["VB"] > 1, 2, 1) : 1 * c["VB"];
   const auto one_load = c["UNROLL"] == (shape.b_along_k ? 0 * c["VA"] + 1 : 1 * c["VA"]);
@@ -43,7 +43,7 @@ auto registers_of(const Shape& shape, const auto& c) {
   return shape.m * (sums + a + 1) + c["UNROLL"] * c["TN"] * load_registers(shape, c["VB"]) + 16;
 }
 
-/// What the problem's extents allow.
+/// Returns the constraints that depend on the problem's extents.
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t groups = most_workgroups(device);
   return {
@@ -63,7 +63,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
   };
 }
 
-/// What a workgroup and its threads can hold.
+/// Returns the constraints of the resources of workgroups and threads.
 std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
   return {
@@ -96,16 +96,20 @@ Constraint register_constraint(const Shape& shape, const DeviceInfo& device) {
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   Alternative a{"gemv", {}, {}};
   const auto widths = vector_widths(shape.in);
-  // COLS of a workgroup's THREADS stand side by side along n, the others along K; UNROLL loads of
-  // VB elements of B are in flight in each, for each of its TN columns; SPLIT workgroups share the
-  // K of the same columns.
+  // THREADS   workgroup size
+  // COLS      threads along n; the others are along K
+  // VB, VA    elements of B and A per load
+  // TN        columns of a thread
+  // UNROLL    loads of B in flight per column
+  // SPLIT     split-K: workgroups that share the same columns
   a.parameters = {
       {"THREADS", {64, 128, 256, 512, 1024}},
       {"COLS", {1, 2, 4, 8, 16, 32}},
       {"VB", widths},
-      // Where K is contiguous in both, A is read along with B; where it is in neither, by element.
+      // If K is contiguous in both, A is read along with B; if it is in neither, element by
+      // element.
       {"VA", shape.a_along_k ? widths : std::vector<int>{1}},
-      // Where K is contiguous in B, one load of A serves TN columns.
+      // If K is contiguous in B, one load of A serves TN columns.
       {"TN", shape.b_along_k ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1}},
       {"UNROLL", {1, 2, 4, 8, 16}},
       {"SPLIT", {1, 2, 4, 8, 16, 32}},
@@ -122,9 +126,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Few rows. Rows of B that are read across want wide workgroups with many loads in flight; columns
-/// that are read along K want many small workgroups, through HIP with four columns of a thread
-/// where that leaves no compute unit idle.
+/// For few rows. If B is read along n, wide workgroups with many loads in flight are fastest. If B
+/// is read along K, many small workgroups are, with HIP with four columns per thread unless compute
+/// units would be idle.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (shape.m > most_gemv_rows) return {};
   const bool gpu = !vectorising_cpu(device);
@@ -150,7 +154,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                         {"VA", va},
                         {"TN", tn},
                         {"UNROLL", unroll},
-                        // A slice more costs as much as it hides until most of the device is idle.
+                        // An additional slice costs as much as it hides, unless most of the device
+                        // is idle.
                         {"SPLIT", gpu ? default_split(shape, device, 4 * groups()) : 1}}});
   }
   return configs;
@@ -164,11 +169,11 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   const int split = config["SPLIT"];
   Tiles tiles;
   tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, width_of(shape, config)));
-  tiles.slice = slice_length(shape, split, 16);  // starts where every vector may start
+  tiles.slice = slice_length(shape, split, 16);  // aligned for every vector width
 
   LaunchPlan plan;
   plan.sources.push_back(kernel_source(device, "gemv", defines, config["THREADS"]));
-  if (split > 1) {  // the last slice to arrive adds the others' sums
+  if (split > 1) {  // the last slice to finish adds the partial sums of all
     plan.zeroed_bytes = ceil_div(tiles.n * 4, 256) * 256;
     plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
   }
@@ -177,7 +182,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan;
 }
 
-/// A slice of K is walked by the threads beside each other along K, with UNROLL loads in each.
+/// A slice of K is processed by the threads along K, with UNROLL loads each.
 std::vector<Division> divisions(const Shape& shape, const Config& c) {
   const std::int64_t lanes = c["THREADS"] / c["COLS"], slice = slice_length(shape, c["SPLIT"], 16);
   const std::int64_t load = shape.b_along_k ? c["VB"] : 1;

@@ -8,7 +8,7 @@
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 
-/// Tiles of C from shared memory, on matrix cores.
+/// GEMM with tiles in shared memory and matrix instructions.
 namespace greta::kernels::gemm {
 namespace {
 
@@ -16,7 +16,7 @@ std::uint64_t rounded(std::uint64_t bytes) {
   return ceil_div(bytes, 256) * 256;
 }
 
-/// One launch, in which slices are added.
+/// Returns a plan of one launch that also adds the slices.
 LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Config& config,
                        KernelSource source) {
   const int split = config["SPLIT"];
@@ -25,7 +25,7 @@ LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Confi
   tiles.n = static_cast<std::uint64_t>(ceil_div(shape.n, config["BN"]));
   tiles.slice = slice_length(shape, split, config["BK"]);
   LaunchPlan plan;
-  const bool by_the_last = config["FOLD"] == 1;  // in memory
+  const bool by_the_last = config["FOLD"] == 1;  // the last slice adds all partial sums from memory
   if (by_the_last) {
     plan.zeroed_bytes = rounded(tiles.m * tiles.n * 4);
     plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
@@ -58,12 +58,12 @@ struct Tile {
   int bm, bn, bk, wm, wn, stages, fragments, instr = 16;
 };
 
-/// Of warpgroups, one after the other along m.
+/// Returns a tile of warpgroups that are stacked along m.
 Tile warpgroup_tile(int bm, int bn, int stages) {
   return {bm, bn, 64, 64, bn, stages, 1, warpgroup_rows};
 }
 
-/// For 16-bit inputs; f32 takes half of BK. Large tiles first.
+/// Returns tiles for 16-bit inputs, large ones first; f32 uses half of BK.
 std::vector<Tile> tiles_for(const DeviceInfo& device, bool by_warpgroups) {
   if (by_warpgroups) {
     return {warpgroup_tile(128, 256, 4),
@@ -103,19 +103,19 @@ std::vector<Tile> tiles_for(const DeviceInfo& device, bool by_warpgroups) {
   return {};
 }
 
-/// A cluster adds its slices soonest. Else an addition in the launch is done by fewer workgroups,
-/// and a second launch is late.
+/// Clusters add slices with the lowest latency. Without clusters, adding in the same launch uses
+/// fewer workgroups, and a second launch starts late.
 int default_fold(const DeviceInfo& device, const Tile& tile, int split) {
   if (split == 1) return 0;
   if (has_clusters(device.architecture) && split <= most_in_cluster) return 2;
   return split * tile.bm * tile.bn <= 32768 ? 1 : 0;
 }
 
-/// How long the device is busy with tiles of this size and `split` slices of K, in multiplications
-/// of a compute unit: those of whole rounds of tiles, moving the tiles' edges, and adding slices.
+/// Estimates the run time with this tile and `split` slices of K, in multiplications of a compute
+/// unit: whole waves of tiles, moving the tiles' edges, and adding slices.
 double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
-  constexpr double moved = 64, added = 512;  // worth of multiplications, for an element
-  // Clusters lie within parts of the device, where some compute units are left over.
+  constexpr double moved = 64, added = 512;  // cost per element, in multiplications
+  // Clusters lie within a GPC, which leaves some compute units unused.
   const bool clusters = split > 2 && default_fold(device, tile, split) == 2;
   const std::int64_t units = busy_workgroups(device) * (clusters ? 7 : 8) / 8;
   const std::int64_t tiles = ceil_div(shape.m, tile.bm) * ceil_div(shape.n, tile.bn);
@@ -126,7 +126,7 @@ double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int 
   return rounds * step * length + (split > 1 ? added * sums / static_cast<double>(units) : 0);
 }
 
-/// Elements of a load that leaves no thread idle, where there is such a width.
+/// Returns the elements of a load that leaves no thread idle, if there is such a width.
 int load_width(const Shape& shape, bool turned, std::int64_t stride, std::int64_t of_thread) {
   const std::int64_t lines = turned ? 128 / bits_of(shape.in) : 1;
   return widest_vector(shape.in, stride, std::max<std::int64_t>(1, of_thread / lines));
@@ -156,7 +156,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
       return v.first == name;
     })->second = value;
   };
-  constexpr std::int64_t large = 1024;  // enough products for each element that is copied
+  constexpr std::int64_t large = 1024;  // enough multiplications for each copied element
   const bool align = (has_odd_a(shape) || has_odd_b(shape)) && std::min(shape.m, shape.n) >= large;
   const std::int64_t bk = config["BK"];
   const auto of_thread = [&](int span) -> std::int64_t {

@@ -8,7 +8,7 @@
 namespace greta::kernels::gemm {
 namespace {
 
-/// Widths of the instructions that load to shared memory, in bytes.
+/// Returns the widths in bytes of the instructions that load to shared memory directly.
 std::vector<int> copy_widths(const DeviceInfo& device, MatrixCores cores) {
   if (cores == MatrixCores::mma) return {4, 8, 16};
   if (device.architecture.ends_with("gfx942")) return {4};
@@ -47,7 +47,8 @@ std::int64_t MatrixKernel::part_threads(const Config& c) const {
 
 std::int64_t MatrixKernel::threads(const Config& c) const {
   const std::int64_t parts = std::int64_t{c["BM"]} / c["WM"] * (c["BN"] / c["WN"]);
-  return std::max<std::int64_t>(1, parts) * part_threads(c);  // 0 parts: another rule rejects it
+  // Another constraint rejects 0 parts.
+  return std::max<std::int64_t>(1, parts) * part_threads(c);
 }
 
 int MatrixKernel::depth(int product) const {
@@ -97,8 +98,8 @@ std::int64_t MatrixKernel::tile_bytes(const Config& c, bool along_k, const char*
 std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
   const std::int64_t stage =
       tile_bytes(c, shape_.a_along_k, "BM") + tile_bytes(c, shape_.b_along_k, "BN");
-  const bool together = c["FOLD"] == 2;      // in a cluster, all sums at once
-  constexpr int share = warpgroup_rows / 4;  // of a wave in a product
+  const bool together = c["FOLD"] == 2;      // in a cluster, all accumulators are staged at once
+  constexpr int share = warpgroup_rows / 4;  // rows of a wave in a warpgroup instruction
   const std::int64_t width = together ? c["BN"] : swapped(c) ? share : std::min(c["WN"], 64);
   const std::int64_t piece = swapped(c) ? c["WM"] : by_warpgroups(c) ? share : c["INSTR"];
   const std::int64_t lines = together ? c["BM"] : threads(c) / wave_ * piece;
@@ -125,8 +126,8 @@ std::int64_t MatrixKernel::registers(const Config& c) const {
   };
   const std::int64_t loaded =
       c["ASYNC"] != 0 ? 0 : loads_a(c) * words(c["VA"]) + loads_b(c) * words(c["VB"]);
-  // Of fragments, for each depth, and each product where tiles are turned; of loads, for each of
-  // them on AMD, whose compiler keeps what it can compute once.
+  // Address registers: one per fragment and depth (times the number of instructions if tiles are
+  // transposed), and on AMD one per load, because the compiler keeps precomputed addresses.
   const auto places = [&](const char* extent, bool along_k) {
     return c["BK"] / depth(product) * (turned(along_k) ? c[extent] / product : 1);
   };
@@ -140,7 +141,7 @@ std::int64_t MatrixKernel::register_limit(const Config& c) const {
     case MatrixCores::mfma:
       return std::min<std::int64_t>(512, unit_registers_ / threads(c));
     case MatrixCores::wmma11:
-    case MatrixCores::wmma12:  // a workgroup may spread over two compute units
+    case MatrixCores::wmma12:  // a workgroup can use two compute units
       return std::min<std::int64_t>(256, 2 * unit_registers_ / threads(c));
     default:
       return std::min<std::int64_t>(255, unit_registers_ / threads(c));

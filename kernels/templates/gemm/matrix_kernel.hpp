@@ -10,50 +10,53 @@
 
 namespace greta::kernels::gemm {
 
-constexpr int most_in_cluster = 8;  ///< workgroups, on every device that has clusters
-constexpr int warpgroup_rows = 64;  ///< INSTR of products of warpgroups
+constexpr int most_in_cluster = 8;  ///< workgroups; on every device that has clusters
+constexpr int warpgroup_rows = 64;  ///< INSTR of warpgroup instructions
 
-/// What matrix.hip makes of a configuration: which of its branches a device and a problem take, and
-/// what a workgroup needs. The comments there say why.
+/// Predicts how matrix.hip treats a configuration: the branches that a device and a problem take,
+/// and the resources of a workgroup. The comments there give the reasons.
 class MatrixKernel {
  public:
   MatrixKernel(const Shape& shape, const DeviceInfo& device);
 
-  /// INSTR: extents of a product on the device's matrix cores; none without such for these inputs.
-  /// The largest is that of warpgroups, where the device has such products.
+  /// Returns the values of INSTR: extents of the device's matrix instructions, empty if there are
+  /// none for these inputs. The largest is that of warpgroup instructions, if supported.
   const std::vector<int>& products() const { return products_; }
-  /// Whether warpgroups multiply straight from shared memory in this configuration, or could; and
-  /// whether their products have 64 columns instead of rows.
+  /// Return whether this configuration uses warpgroup instructions, which read shared memory
+  /// directly, whether the device supports them, and whether the operands are swapped, so that
+  /// instructions have 64 columns instead of 64 rows.
   bool by_warpgroups(const Config& config) const { return config["INSTR"] == warpgroup_rows; }
   bool offers_warpgroups() const;
   bool swapped(const Config& config) const {
     return by_warpgroups(config) && config["WM"] < warpgroup_rows;
   }
-  /// Whether an operand's tile is turned on its way, to lie along k in shared memory.
+  /// Returns whether an operand's tile is transposed when it is written to shared memory, so that k
+  /// is contiguous.
   bool turned(bool along_k) const { return !along_k && cores_ != MatrixCores::mma; }
-  /// Elements of the loads that can go to shared memory past the registers; none where the device
-  /// can't do that, or where a tile must be turned on its way.
+  /// Returns the numbers of elements of asynchronous loads to shared memory. Empty if the device
+  /// has none or a tile must be transposed.
   const std::vector<int>& copies() const { return copies_; }
-  /// Whether every wave must have the same number of copies: they are told apart by counting.
+  /// Returns whether every wave must issue the same number of copies, because they are awaited by
+  /// counting.
   bool counts_copies() const { return cores_ == MatrixCores::mfma; }
 
   int wave() const { return wave_; }
-  /// Threads that have a WM x WN part of the tile together.
+  /// Returns the number of threads that share a WM x WN part of the tile.
   std::int64_t part_threads(const Config& config) const;
   std::int64_t threads(const Config& config) const;
-  /// Elements along k of a product.
+  /// Returns k of a matrix instruction.
   int depth(int product) const;
-  /// Matrix instructions of a wave in a K step.
+  /// Returns the number of matrix instructions of a wave per stage of BK.
   std::int64_t instructions(const Config& config) const;
-  /// Units that a thread moves in a K step, as matrix_loader.hip counts them; a fraction where only
-  /// some threads have one. And the loads that they take.
+  /// Return the number of units that a thread moves per stage, as matrix_loader.hip counts them
+  /// (fractional if only some threads move one), and the number of loads for them.
   double units_a(const Config& config) const;
   double units_b(const Config& config) const;
   std::int64_t loads_a(const Config& config) const;
   std::int64_t loads_b(const Config& config) const;
-  /// Dynamic shared memory.
+  /// Returns the bytes of dynamic shared memory.
   std::int64_t shared_bytes(const Config& config) const;
-  /// An estimate of the 32-bit registers of a thread, and how many there are for it.
+  /// Return an estimate of a thread's 32-bit registers, and the number available.
   std::int64_t registers(const Config& config) const;
   std::int64_t register_limit(const Config& config) const;
 
@@ -65,11 +68,11 @@ class MatrixKernel {
   MatrixCores cores_;
   std::int64_t unit_registers_;
   int wave_, element_bytes_;
-  int chunk_;  ///< elements of 16 bytes
+  int chunk_;  ///< elements in 16 bytes
   std::vector<int> products_, copies_;
 };
 
-/// Parameters and constraints of `matrix` where kernels are HIP.
+/// Returns the parameters and constraints of `matrix` for HIP.
 Alternative matrix_space(const Shape& shape, const DeviceInfo& device);
 
 }  // namespace greta::kernels::gemm

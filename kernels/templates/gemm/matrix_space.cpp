@@ -10,9 +10,9 @@
 namespace greta::kernels::gemm {
 namespace {
 
-constexpr std::int64_t most_loads = 16;  // of a thread, for an operand's part of a K step
+constexpr std::int64_t most_loads = 16;  // per thread, operand and stage
 
-const Expression by_warpgroups = p["INSTR"] == warpgroup_rows;  // as MatrixKernel's
+const Expression by_warpgroups = p["INSTR"] == warpgroup_rows;  // as in MatrixKernel
 
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device,
                                             const MatrixKernel& kernel) {
@@ -33,7 +33,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
   };
 }
 
-/// Tiles that are turned on their way take what narrow loads give as well.
+/// Transposed tiles can use narrow loads as well.
 std::vector<Constraint> width_constraints(const Shape& shape, const MatrixKernel& kernel) {
   const int copy = kernel.copies().empty() ? 0 : kernel.copies().back();
   std::vector<Constraint> list;
@@ -116,7 +116,7 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
   };
 }
 
-/// What products of warpgroups need, and what only they can have.
+/// Returns the constraints of warpgroup instructions, and of the values that only they support.
 std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
   if (!kernel.offers_warpgroups()) return {};
   const Expression panels = p["WN"] >= 64 && p["WN"] != 192 && p["BN"] != 192;
@@ -138,7 +138,7 @@ std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
   };
 }
 
-/// Slices can be added in the launch where there are some.
+/// FOLD adds slices in the same launch, so it requires SPLIT.
 Constraint fold_constraint() {
   return {"fold",
           fmt::format("there are no slices to FOLD, or more than {} in a cluster", most_in_cluster),
@@ -149,23 +149,22 @@ Constraint fold_constraint() {
 
 Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   const MatrixKernel kernel(shape, device);
-  // BM x BN   tile of C of a workgroup: reuse of A and B against the number of workgroups
-  // WM x WN   of them in a wave's registers: reuse of what it reads from shared memory; with
-  //           INSTR=64 in those of four waves
-  // BK        K steps in shared memory at a time: fewer barriers against more memory
-  // INSTR     extent of a product: larger ones read less, smaller ones leave the compiler freedom;
-  //           64: products of warpgroups, which read shared memory themselves; they have 64 rows
-  //           and WN columns, or with WM < 64 64 columns and WM rows
-  // VA, VB    elements of A and B in one load
-  // PAD       16-byte chunks behind each line in shared memory; 0 swizzles them instead
-  // STAGES    K steps in shared memory: loads in flight, and barriers in a step
-  // ASYNC     loads go to shared memory past the registers
-  // FRAGMENTS 2: products' operands are read while others are multiplied
-  // SWIZZLE   rows of tiles that are walked together: what neighbours share in the cache
-  // SPLIT     slices of K: workgroups for small C
-  // FOLD      instead of a second launch: 1: the last slice to arrive adds them all; 2: the
-  //           slices of a tile are a cluster, whose workgroups send each other their sums
-  // ALIGN     operands with odd lines are copied first, so that wide loads can read them
+  // BM x BN   tile of C per workgroup: reuse of A and B versus number of workgroups
+  // WM x WN   part of the tile per wave (INSTR=64: per four waves): reuse of shared memory reads
+  // BK        K steps per stage in shared memory: fewer barriers versus more memory
+  // INSTR     extent of the matrix instruction: large ones read less, small ones leave the compiler
+  //           freedom; 64: warpgroup instructions, which read shared memory directly, with 64 rows
+  //           and WN columns, or for WM < 64 with 64 columns and WM rows
+  // VA, VB    elements of A and B per load
+  // PAD       16-byte chunks of padding per row in shared memory; 0: rows are swizzled instead
+  // STAGES    stages in shared memory: loads in flight, and barriers per stage
+  // ASYNC     asynchronous loads from global to shared memory, without registers
+  // FRAGMENTS 2: double-buffered fragments
+  // SWIZZLE   rows of tiles that are rasterised together, for L2 reuse
+  // SPLIT     split-K: more workgroups for small C
+  // FOLD      how slices are added; 0: a second launch; 1: the last slice to finish adds all;
+  //           2: the slices of a tile form a cluster and exchange partial sums
+  // ALIGN     unaligned operands are first copied to aligned rows, for wide loads
   Alternative a{"matrix", {}, {}};
   const auto values = [&](std::vector<int> every, const std::vector<int>& warpgroups) {
     if (kernel.offers_warpgroups()) every.insert(every.end(), warpgroups.begin(), warpgroups.end());

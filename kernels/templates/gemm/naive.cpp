@@ -4,7 +4,7 @@
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 
-/// One thread for each element of C.
+/// GEMM with one thread per element of C.
 namespace greta::kernels::gemm {
 namespace {
 

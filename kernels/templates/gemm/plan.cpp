@@ -88,7 +88,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   Defines defines = problem_defines(shape);
   defines.emplace_back("SPLIT", number(split));
   plan.sources.push_back(kernel_source(device, "reduce", defines, 256));
-  const std::int64_t fours = shape.m * ceil_div(shape.n, 4);  // a thread's elements
+  const std::int64_t fours = shape.m * ceil_div(shape.n, 4);  // a thread reduces four elements
   plan.launches.push_back(
       {1, grid(device, plan.sources[1], static_cast<std::uint64_t>(ceil_div(fours, 256))),
        arguments(shape, {}, true)});
@@ -96,7 +96,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
 }
 
 std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& c) {
-  // Every slice of a configuration that has several gets a whole step, or none.
+  // With split_k, every slice is at least one whole step or empty.
   const bool whole_steps = c.variant == "split_k";
   std::vector<Division> list{
       {"m", shape.m, c["BM"], "BM"},

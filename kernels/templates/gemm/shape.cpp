@@ -8,7 +8,7 @@
 namespace greta::kernels::gemm {
 namespace {
 
-/// The words of a comma list; empty words where commas stand wrong.
+/// Splits a comma-separated list. Misplaced commas give empty words.
 std::vector<std::string> words_of(const std::string& list) {
   std::vector<std::string> words(1);
   for (const char c : list) {

@@ -8,7 +8,7 @@
 
 namespace greta::kernels::gemm {
 
-/// A GEMM problem with its attributes read.
+/// The dimensions, types and attributes of a GEMM problem.
 struct Shape {
   std::int64_t m = 0, n = 0, k = 0;
   DType in = DType::f32;
@@ -21,16 +21,16 @@ struct Shape {
   float alpha = 1;
   float beta = 0;
 
-  /// Elements from one row to the next of A and B as they are stored.
+  /// Leading dimensions of A and B as stored, in elements.
   std::int64_t a_stride() const { return a_along_k ? k : m; }
   std::int64_t b_stride() const { return b_along_k ? k : n; }
 };
 
-/// Of a problem that check_problem() accepts.
+/// Requires a problem that check_problem() accepts.
 Shape shape_of(const Problem& problem);
 
-/// "none", or a comma list in the order bias, residual, then silu or gelu; nothing for a list that
-/// has anything else, or anything twice.
+/// Returns "none", or a comma-separated list in the order bias, residual, silu or gelu. Returns
+/// std::nullopt for unknown or repeated words.
 std::optional<std::string> canonical_epilogue(const std::string& text);
 
 }  // namespace greta::kernels::gemm

@@ -10,7 +10,7 @@ namespace greta::kernels::gemm {
 int default_split(const Shape& shape, const DeviceInfo& device, std::int64_t count) {
   int split = 1;
   if (vectorising_cpu(device)) {
-    constexpr std::int64_t longest_slice = 50000;  // of K, for the driver's loops
+    constexpr std::int64_t longest_slice = 50000;  // K steps that the driver's loops support
     while (split < 32 && shape.k / split > longest_slice) split *= 2;
     return split;
   }

@@ -4,7 +4,7 @@
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 
-/// Tiles of C from shared memory, on the vector units: tiled and split_k.
+/// GEMM with tiles in shared memory, without matrix instructions: tiled and split_k.
 namespace greta::kernels::gemm {
 namespace {
 
@@ -12,8 +12,8 @@ auto threads_of(const auto& c) {
   return c["BM"] / c["TM"] * (c["BN"] / c["TN"]);
 }
 
-/// 32-bit registers that a thread needs: sums, pieces of A and B for `ahead` K steps, loads in
-/// flight, addressing.
+/// Returns an estimate of a thread's 32-bit registers: accumulators, fragments of A and B for
+/// `ahead` K steps, loads in flight, addresses.
 Expression registers_of(int ahead) {
   const Expression tile = p["TM"] * p["TN"] + ahead * (p["TM"] + p["TN"]);
   const Expression loads = (p["BM"] + p["BN"]) * p["BK"] / threads_of(p);
@@ -53,11 +53,11 @@ std::vector<Constraint> thread_constraints(const DeviceInfo& device) {
   };
 }
 
-/// Where sums live in a GPU's registers, spilling is never worth a trial.
+/// GPUs keep accumulators in registers, where spills are never competitive.
 std::vector<Constraint> register_constraints(const DeviceInfo& device) {
   const std::int64_t file = register_file(device);
   const int ahead =
-      device.language == Language::hip ? 2 : 1;  // tiled.hip reads the next K explicitly
+      device.language == Language::hip ? 2 : 1;  // tiled.hip prefetches the next K step explicitly
   return {
       {"registers", "TM x TN sums and what goes with them need more than 256 registers of a thread",
        registers_of(ahead) <= 256},
@@ -67,14 +67,14 @@ std::vector<Constraint> register_constraints(const DeviceInfo& device) {
   };
 }
 
-/// A CPU keeps the sums in its cache, but compiles slowly.
+/// CPUs keep accumulators in the cache, but compile slowly.
 Constraint code_size() {
   return {"code_size",
           "TM x TN above 128, or TM x TN x UNROLL above 256, compiles slowly for a CPU",
           p["TM"] * p["TN"] <= 128 && p["TM"] * p["TN"] * p["UNROLL"] <= 256};
 }
 
-/// Mesa's CPU driver ends all loops of an invocation after 65535 rounds in sum, without a word.
+/// Mesa's CPU driver silently ends all loops of an invocation after 65535 iterations in total.
 Constraint loop_limit(const Shape& shape, bool split) {
   const Expression slice = split ? ceil_div(shape.k, p["SPLIT"]) : Expression(shape.k);
   return {"loop_limit",
@@ -116,15 +116,15 @@ std::vector<Constraint> split_constraints(const Shape& shape, const DeviceInfo& 
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
-  // BM x BN  tile of C of a workgroup: reuse of A and B against the number of workgroups
-  // TM x TN  of them in a thread's registers: reuse of what it reads from shared memory
-  // LX       of 32 neighbouring threads along n: how their reads of shared memory coincide
-  // BK       K steps in shared memory at a time: fewer barriers against more memory
-  // STAGES   2: the next tiles are loaded while these are multiplied
-  // PAD      elements behind each row in shared memory: spreads columns over its banks
-  // VA, VB   elements of A and B in one load
-  // UNROLL   K steps of straight code
-  // SWIZZLE  rows of tiles that are walked together: what neighbours share in the cache
+  // BM x BN  tile of C per workgroup: reuse of A and B versus number of workgroups
+  // TM x TN  part of the tile per thread: reuse of shared memory reads
+  // LX       threads along n in a group of 32: coalescing of their shared memory reads
+  // BK       K steps per stage in shared memory: fewer barriers versus more memory
+  // STAGES   2: the next tiles are loaded during the computation
+  // PAD      elements of padding per row in shared memory, against bank conflicts
+  // VA, VB   elements of A and B per load
+  // UNROLL   K steps that are unrolled
+  // SWIZZLE  rows of tiles that are rasterised together, for L2 reuse
   Alternative a{split ? "split_k" : "tiled", {}, {}};
   a.parameters = {
       {"BM", {16, 32, 64, 128, 256}},
@@ -140,7 +140,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
       {"UNROLL", {1, 2, 4, 8, 16}},
       {"SWIZZLE", {1, 2, 4, 8, 16}},
   };
-  // SUBGROUP threads that run in lockstep; 0 leaves it to the driver
+  // SUBGROUP required subgroup size; 0: the driver decides
   if (device.language == Language::glsl)
     a.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
   if (split) a.parameters.push_back({"SPLIT", {2, 4, 8, 16, 32}});
@@ -159,7 +159,8 @@ struct Tile {
   int bm, bn, tm, tn, bk;
 };
 
-/// Tiles of C for one problem, best first: big ones reuse more, small ones make more workgroups.
+/// Returns tiles for a problem, best first: large tiles reuse more, small ones give more
+/// workgroups.
 std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
   if (vectorising_cpu(device))
     return {{128, 128, 8, 16, 16}, {64, 64, 8, 8, 16}, {16, 64, 4, 8, 16}, {16, 32, 4, 4, 8}};
@@ -187,8 +188,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
   const bool gpu = !vectorising_cpu(device);
   const int va = widest_vector(shape.in, shape.a_stride(), tile.bm * tile.bk / threads);
   const int vb = widest_vector(shape.in, shape.b_stride(), tile.bn * tile.bk / threads);
-  // Mesa's AMD driver keeps an address for each load: those of many narrow ones leave no registers
-  // for the next step's elements.
+  // Mesa's AMD driver keeps an address per load. Many narrow loads leave no registers for
+  // prefetched elements.
   const bool ahead =
       gpu && (va * vb > 1 || device.vendor != "AMD" || device.language != Language::glsl);
   Config config{split > 1 ? "split_k" : "tiled",
@@ -242,7 +243,7 @@ Variant tiled() {
                              whole, plan, defaults, divisions_of_tiles);
 }
 
-// It has no defaults of its own: the tiles' are cut along K where they are too few.
+// It has no defaults: those of `tiled` use it if there are too few tiles.
 Variant split_k() {
   constexpr auto split = [](const Shape& shape, const DeviceInfo& device) {
     return space(shape, device, true);

@@ -33,7 +33,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return random_indices(spec, problem.dim("capacity") - problem.dim("tokens"), seed);
 }
 
-/// Positions of tokens of which some or all have no slot, before the first one or behind the last.
+/// Sets positions for which some or all tokens have no slot, below the first or beyond the last.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   for (const std::size_t tensor : {0, 1, 3, 4}) {
     HostTensor& t = inputs[tensor];
@@ -46,7 +46,8 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
                                     farthest,          -(tokens / 2),
                                     -tokens,           -1,
                                     -farthest - 1};
-  const std::uint64_t draw = mix64(seed) % (2 * std::size(positions));  // else as it is, in half
+  // Half of the draws leave the position unchanged.
+  const std::uint64_t draw = mix64(seed) % (2 * std::size(positions));
   if (draw >= std::size(positions)) return;
   store_element(DType::i32, inputs[2].data.data(), 0, static_cast<double>(positions[draw]));
 }
@@ -61,7 +62,7 @@ Result<void> check(const Problem& problem) {
   return counted ? check_count(problem, "capacity", {"capacity", "kv_heads"}) : counted;
 }
 
-/// What is appended is read and written once; nothing is computed.
+/// Appended elements are read and written once. No arithmetic.
 Work work(const Problem& problem) {
   const auto rows = static_cast<double>(problem.dim("tokens") * problem.dim("kv_heads"));
   const double elements = 2 * rows * static_cast<double>(problem.dim("dim"));

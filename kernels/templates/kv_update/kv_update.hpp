@@ -4,7 +4,7 @@
 
 namespace greta::kernels {
 
-/// New keys and values are appended to their caches.
+/// Makes the operation that appends new keys and values to their caches.
 Operation make_kv_update();
 
 }  // namespace greta::kernels

@@ -15,7 +15,8 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   return list;
 }
 
-/// Sum, difference, square, its sum, difference and product; weight and bias.
+/// Operations per element: sum, difference, square, sum of squares, difference and product; weight
+/// and bias.
 Work work(const Problem& problem) {
   const auto operands = tensors(problem);
   return work_per_element(

@@ -16,8 +16,8 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   return list;
 }
 
-/// The layer norm's sum, difference, square, its sum, difference and product; weight and bias; then
-/// square, its sum, product and gain.
+/// Operations per element: the layer norm's sum, difference, square, sum of squares, difference and
+/// product; weight and bias; then square, sum of squares, product and gain.
 Work work(const Problem& problem) {
   const auto operands = tensors(problem);
   return work_per_element(

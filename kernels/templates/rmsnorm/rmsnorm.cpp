@@ -15,7 +15,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   return list;
 }
 
-/// Square, sum and products.
+/// Operations per element: square, sum of squares and products.
 Work work(const Problem& problem) {
   const auto operands = tensors(problem);
   return work_per_element(operands, problem, rows::has(operands, "weight") ? 4 : 3);

@@ -4,9 +4,9 @@
 
 namespace greta::kernels {
 
-/// Y = X / sqrt(mean of X^2 + epsilon) * weight of each row of a row-major matrix of
-/// rows x cols; weight is 1 x cols. Squares and their sum are f32: elements of f32 and bf16 should
-/// stay below 1e17.
+/// Makes the operation Y = X / sqrt(mean of X^2 + epsilon) * weight on each row. The matrices are
+/// row-major, rows x cols; weight is 1 x cols. Squares and their sum are f32, so elements of f32
+/// and bf16 should stay below 1e17.
 Operation make_rmsnorm();
 
 }  // namespace greta::kernels

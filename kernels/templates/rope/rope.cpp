@@ -24,7 +24,7 @@ std::int64_t packed_stride(const Problem& problem) {
   return problem.dim("heads") * problem.dim("dim");
 }
 
-/// A row of x is a head; where tokens are not packed, a token.
+/// A row of x is one head, or one token if the tokens are strided.
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), dim = problem.dim("dim");
   const std::int64_t rows = tokens * problem.dim("heads");
@@ -59,8 +59,8 @@ Result<void> check(const Problem& problem) {
   return check_count(problem, "heads", {"tokens", "heads"});
 }
 
-/// x is read and written, and as many rows of the table are read as the tokens can name. 3
-/// operations for an element.
+/// x is read and written, and one row of the table is read per token, at most all rows. 3
+/// operations per element.
 Work work(const Problem& problem) {
   const auto tokens = problem.dim("tokens"), dim = problem.dim("dim");
   const auto elements = static_cast<double>(tokens * problem.dim("heads") * dim);
@@ -70,7 +70,7 @@ Work work(const Problem& problem) {
                             bytes_of(DType::i32, static_cast<double>(tokens))};
 }
 
-/// A thread's ITEMS are vectors of as many heads.
+/// The ITEMS of a thread are vectors of different heads.
 ElementwiseShape shape(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), heads = problem.dim("heads");
   const std::int64_t run = problem.dim("dim") / (half(problem) ? 2 : 1);

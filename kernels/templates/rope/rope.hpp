@@ -4,7 +4,7 @@
 
 namespace greta::kernels {
 
-/// Rotary position embedding.
+/// Makes the rotary position embedding.
 Operation make_rope();
 
 }  // namespace greta::kernels

@@ -20,7 +20,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
           out};
 }
 
-/// 5 operations for an element, the exponential as one.
+/// 5 operations per element; the exponential counts as one.
 Work work(const Problem& problem) {
   return work_per_element(tensors(problem), problem, 5);
 }

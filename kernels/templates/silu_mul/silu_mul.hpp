@@ -4,7 +4,7 @@
 
 namespace greta::kernels {
 
-/// out = silu(gate) * up: the gated activation of feed-forward layers.
+/// Makes the operation out = silu(gate) * up, the gated activation of feed-forward layers.
 Operation make_silu_mul();
 
 }  // namespace greta::kernels

@@ -58,7 +58,7 @@ Defines defines(const Problem& problem) {
                                       : "2"}};
 }
 
-/// Maximum, difference, exponential, sum and product; scaling and masking.
+/// Operations per element: maximum, difference, exponential, sum and product; scaling and masking.
 Work work(const Problem& problem) {
   const std::string mask = problem.attribute("mask", "none");
   const double flops = 5.0 + (scale(problem) != 1 ? 1 : 0) + (mask == "additive" ? 1 : 0);
@@ -75,7 +75,8 @@ Work work(const Problem& problem) {
   return least;
 }
 
-/// Some rows get a few infinities of one sign; those of the other sign after scaling hide elements.
+/// Puts a few infinities of one sign into some rows. Those that are -inf after scaling mask their
+/// elements.
 void mix_in_infinities(HostTensor& x, std::mt19937_64& random) {
   for (std::int64_t row = 0; row < x.spec.rows; ++row) {
     if (uniform_below(random, 8) != 0) continue;
@@ -89,8 +90,8 @@ void mix_in_infinities(HostTensor& x, std::mt19937_64& random) {
   }
 }
 
-/// Scaled and masked elements stay within f32's range, or are infinite where nothing is added to
-/// them; masks hide whole rows, or parts of them.
+/// Keeps scaled and masked elements within f32's range, or infinite if there is no additive mask.
+/// Additive masks hide whole rows or parts of them.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   Magnitudes range = magnitudes_of(problem.dtype);
   const double most = 0x1p126;

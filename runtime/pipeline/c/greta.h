@@ -1,18 +1,18 @@
-/* GRETA's runtime for C: tuned operations on tensors in a device's memory, and pipelines of them.
+/* GRETA's runtime for C: tuned operations on tensors in device memory, and pipelines of them.
  *
- * Every function returns a status. After one that is not GRETA_OK, greta_last_error() says in one line
- * what was wrong, and nothing was changed. Pointers that a function writes to are left alone then. Null
- * where a handle or a string is needed is an error, and so are values that no enumeration has; both
- * are never undefined behaviour. Handles that were released must not be used again.
+ * Functions return a status. If it is not GRETA_OK, greta_last_error() returns a one-line message,
+ * nothing was changed, and output parameters were not written. A null handle or string where one is
+ * required and an invalid enumeration value are errors, not undefined behaviour. Released handles
+ * must not be used again.
  *
- * Handles keep what they need: a runtime may be closed while tensors and queues of it are still there.
- * A runtime and everything of it belong to one thread at a time. Tensors are used with operations of
- * their own runtime.
+ * Handles keep the objects that they need alive: a runtime may be closed while its tensors and
+ * queues exist. A runtime and all objects that belong to it may be used by one thread at a time.
+ * Tensors can only be used with operations of the same runtime.
  *
- * The interface only grows. Options begin with their size, so that a program built with an older
- * header works with a newer library: what it does not know has its default. With an older library
- * a newer program works as long as it leaves what that does not know zero. Start from
- * greta_…_defaults().
+ * The interface is backward compatible. Options begin with their size. A program that was built
+ * with an older header works with a newer library: fields that it lacks have their defaults. A
+ * newer program works with an older library if the fields that the library lacks are zero. Start
+ * from greta_…_defaults().
  */
 #ifndef GRETA_H
 #define GRETA_H
@@ -32,31 +32,32 @@ extern "C" {
 
 /* ---- Versions and failures ---- */
 
-/* Enumerations are 32-bit integers, whatever the compiler. */
+/* Enumerations are 32-bit integers with every compiler. */
 
 #define GRETA_ABI_VERSION 1
 
 typedef int32_t greta_status;
 enum {
   GRETA_OK = 0,
-  GRETA_CONSTRAINTS = 1,      /* no configuration is possible */
-  GRETA_COMPILE = 2,          /* the kernel compiler refused */
-  GRETA_LAUNCH = 3,           /* the device refused a launch */
+  GRETA_CONSTRAINTS = 1,      /* there is no valid configuration */
+  GRETA_COMPILE = 2,          /* the kernel compiler failed */
+  GRETA_LAUNCH = 3,           /* the device rejected a launch */
   GRETA_TIMEOUT = 4,          /* not finished in time; the runtime must be opened again */
-  GRETA_CRASH = 5,            /* a compiler process died */
+  GRETA_CRASH = 5,            /* a compiler process crashed */
   GRETA_OUT_OF_MEMORY = 6,    /* of the device or the host */
-  GRETA_UNAVAILABLE = 7,      /* a device or feature that is not there */
-  GRETA_INVALID_ARGUMENT = 8, /* the call makes no sense */
+  GRETA_UNAVAILABLE = 7,      /* a device or feature is missing */
+  GRETA_INVALID_ARGUMENT = 8, /* the call is invalid */
   GRETA_DEVICE_LOST = 9,      /* the runtime must be opened again */
   GRETA_IO = 10,              /* a file could not be read or written */
   GRETA_INTERNAL = 11         /* a defect of GRETA */
 };
 
-/* GRETA_ABI_VERSION of the library. */
+/* Returns GRETA_ABI_VERSION of the library. */
 GRETA_API int32_t greta_abi_version(void);
-/* "0.1.0" */
+/* Returns the version, e.g. "0.1.0". */
 GRETA_API const char* greta_version(void);
-/* What this thread's last failed call said; "" where none failed. Valid until its next call. */
+/* Returns the message of this thread's last failed call, or "" if none failed. Valid until the
+ * thread's next call. */
 GRETA_API const char* greta_last_error(void);
 
 /* ---- Runtime ---- */
@@ -66,21 +67,22 @@ typedef struct greta_runtime greta_runtime;
 typedef struct greta_runtime_options {
   size_t size;                 /* sizeof(greta_runtime_options) */
   const char* device;          /* "auto", "vulkan:0", or a part of a device's name */
-  const char* database;        /* the user's own; NULL: none */
-  const char* shipped;         /* the one that ships with an application; NULL: none */
+  const char* database;        /* the user's; NULL: none */
+  const char* shipped;         /* shipped with the application; NULL: none */
   const char* cache_directory; /* of compiled kernels; NULL: none */
-  const char* compile_helper;  /* greta-compile-helper; NULL: found beside the program */
+  const char* compile_helper;  /* greta-compile-helper; NULL: searched next to the program */
 } greta_runtime_options;
 
 GRETA_API greta_runtime_options greta_runtime_defaults(void);
 GRETA_API greta_status greta_runtime_open(const greta_runtime_options* options,
                                           greta_runtime** runtime);
-GRETA_API void greta_runtime_close(greta_runtime* runtime); /* NULL: nothing */
-/* "vulkan:0" and its name as the driver says it; valid as long as the runtime's handle. */
+GRETA_API void greta_runtime_close(greta_runtime* runtime); /* NULL is ignored */
+/* Returns the id, e.g. "vulkan:0", and the driver's name of the device. Valid as long as the
+ * handle. */
 GRETA_API greta_status greta_runtime_device(const greta_runtime* runtime, const char** id,
                                             const char** name);
-/* Compiles what problems (their keys) need, with `jobs` threads, 0: one for each core. Fails with the
- * first one's trouble, after all were tried. */
+/* Compiles the kernels of problems, given by keys, with `jobs` threads (0: one per core). Tries all
+ * problems, and fails with the first error. */
 GRETA_API greta_status greta_runtime_precompile(greta_runtime* runtime, const char* const* problems,
                                                 size_t count, uint32_t jobs);
 
@@ -93,28 +95,28 @@ enum { GRETA_F32 = 0, GRETA_F16 = 1, GRETA_BF16 = 2, GRETA_I32 = 3 };
 typedef int32_t greta_memory;
 enum {
   GRETA_DEVICE = 0, /* fastest for kernels */
-  GRETA_STAGING = 1 /* the host reads and writes it */
+  GRETA_STAGING = 1 /* host-visible */
 };
 
-/* Fresh memory for a packed tensor of up to 4 dimensions, the last one innermost. */
+/* Allocates a packed, uninitialised tensor of up to 4 dimensions, the last one innermost. */
 GRETA_API greta_status greta_tensor_allocate(greta_runtime* runtime, greta_dtype dtype,
                                              const int64_t* shape, size_t rank, greta_memory memory,
                                              greta_tensor** tensor);
-/* Views of the same memory: indices [first, first + count) of a dimension; other extents. Operations
- * on rows (argmax, softmax, norms) take columns of a matrix as they are, rope, kv_update and attention
- * heads of each token. */
+/* Create views of the same memory: indices [first, first + count) of a dimension, or other extents.
+ * Row operations (argmax, softmax, norms) accept column slices of a matrix; rope, kv_update and
+ * attention accept slices of each token's heads. */
 GRETA_API greta_status greta_tensor_slice(const greta_tensor* tensor, size_t dim, int64_t first,
                                           int64_t count, greta_tensor** view);
 GRETA_API greta_status greta_tensor_reshape(const greta_tensor* tensor, const int64_t* shape,
                                             size_t rank, greta_tensor** view);
-GRETA_API void greta_tensor_release(greta_tensor* tensor); /* NULL: nothing */
-/* `shape` has room for 4 extents. Any of the results may be NULL. */
+GRETA_API void greta_tensor_release(greta_tensor* tensor); /* NULL is ignored */
+/* Returns a tensor's properties. `shape` must have room for 4 extents. Outputs may be NULL. */
 GRETA_API greta_status greta_tensor_describe(const greta_tensor* tensor, greta_dtype* dtype,
                                              int64_t* shape, size_t* rank, size_t* bytes);
-/* The first element of a tensor in staging memory; fails for memory that the host can't reach. */
+/* Returns the host pointer to the first element. Fails for memory that is not host-visible. */
 GRETA_API greta_status greta_tensor_host(const greta_tensor* tensor, void** host);
-/* Blocking copies of all of a contiguous tensor; `bytes` are exactly its. Synchronise queues that use
- * it first. */
+/* Blocking copies of a whole contiguous tensor; `bytes` must be its size. Queues that use it must
+ * be synchronised first. */
 GRETA_API greta_status greta_tensor_upload(const greta_tensor* tensor, const void* from,
                                            size_t bytes);
 GRETA_API greta_status greta_tensor_download(const greta_tensor* tensor, void* to, size_t bytes);
@@ -124,44 +126,45 @@ GRETA_API greta_status greta_tensor_download(const greta_tensor* tensor, void* t
 typedef struct greta_queue greta_queue;
 typedef struct greta_pipeline greta_pipeline;
 typedef struct greta_graph greta_graph;
-/* What operations are given to: a queue runs them at once, a pipeline records them. */
+/* Receives operations: a queue runs them immediately, a pipeline records them. */
 typedef struct greta_operations greta_operations;
 
 GRETA_API greta_status greta_queue_open(greta_runtime* runtime, greta_queue** queue);
-GRETA_API void greta_queue_close(greta_queue* queue); /* waits for its work; NULL: nothing */
-/* Valid as long as the queue, or the pipeline; not released. NULL for NULL. */
+GRETA_API void greta_queue_close(greta_queue* queue); /* waits for its work; NULL is ignored */
+/* Returns the queue's operations, or NULL for NULL. Like a pipeline's, they are valid as long as
+ * their owner and must not be released. */
 GRETA_API greta_operations* greta_queue_operations(greta_queue* queue);
 GRETA_API greta_status greta_queue_submit(greta_queue* queue);
-/* Waits until everything is done; `seconds` > 0, at most a day. */
+/* Waits until all work has finished, or `seconds` have passed: above 0, at most a day. */
 GRETA_API greta_status greta_queue_synchronize(greta_queue* queue, double seconds);
-/* Runs a graph. One replay at a time is in flight, or several in order on one queue. */
+/* Runs a graph. Several replays may be in flight only on the same queue, which orders them. */
 GRETA_API greta_status greta_queue_replay(greta_queue* queue, const greta_graph* graph);
 
 GRETA_API greta_status greta_pipeline_begin(greta_runtime* runtime, greta_pipeline** pipeline);
-GRETA_API void greta_pipeline_release(greta_pipeline* pipeline); /* NULL: nothing */
+GRETA_API void greta_pipeline_release(greta_pipeline* pipeline); /* NULL is ignored */
 GRETA_API greta_operations* greta_pipeline_operations(greta_pipeline* pipeline);
-/* A tensor whose memory is shared with others that live at other times within a replay. */
+/* Creates a tensor that shares memory with temporaries that are live at other times of a replay. */
 GRETA_API greta_status greta_pipeline_temporary(greta_pipeline* pipeline, greta_dtype dtype,
                                                 const int64_t* shape, size_t rank,
                                                 greta_tensor** tensor);
-/* Keeps the contents of one of its temporaries until the end of each replay. */
+/* Keeps the contents of a temporary of this pipeline until the end of each replay. */
 GRETA_API greta_status greta_pipeline_keep(greta_pipeline* pipeline, const greta_tensor* tensor);
-/* What the operations that come next are called. */
+/* Sets the label of the operations that follow. */
 GRETA_API greta_status greta_pipeline_label(greta_pipeline* pipeline, const char* label);
-/* Compiles what is missing and makes a graph of what was recorded; the pipeline is empty then.
- * `as_graph` 0: replays launch operation by operation. */
+/* Compiles missing kernels and creates a graph of the recorded operations. The pipeline is empty
+ * afterwards. `as_graph` 0: replays launch operations one by one. */
 GRETA_API greta_status greta_pipeline_finish(greta_pipeline* pipeline, int32_t as_graph,
                                              greta_graph** graph);
-GRETA_API void greta_graph_release(greta_graph* graph); /* NULL: nothing */
-/* Operation by operation, a line each: label, problem, configuration, where it came from, and what it
- * gains over the default. Valid as long as the graph's handle. */
+GRETA_API void greta_graph_release(greta_graph* graph); /* NULL is ignored */
+/* Returns one line per operation: label, problem, configuration, its origin, and its speedup over
+ * the default. Valid as long as the graph's handle. */
 GRETA_API greta_status greta_graph_explain(greta_graph* graph, const char** text);
-/* Bytes of device memory that a graph holds: of temporaries, and of kernels' workspace. Either may
- * be NULL. */
+/* Returns the bytes of device memory of a graph's temporaries and of its kernels' workspace.
+ * Outputs may be NULL. */
 GRETA_API greta_status greta_graph_memory(const greta_graph* graph, size_t* temporaries,
                                           size_t* workspace);
 
-/* ---- Operations: docs/kernels.md says what they compute ---- */
+/* ---- Operations, defined in docs/kernels.md ---- */
 
 typedef int32_t greta_layout;
 enum { GRETA_NN = 0, GRETA_NT = 1, GRETA_TN = 2 };
@@ -182,13 +185,13 @@ typedef struct greta_gemm_options {
   greta_activation activation;
   float alpha, beta;
   const greta_tensor* bias;     /* [n], of C's type; NULL: none */
-  const greta_tensor* residual; /* as C; NULL: none */
+  const greta_tensor* residual; /* shape and type of C; NULL: none */
 } greta_gemm_options;
 
 typedef struct greta_softmax_options {
   size_t size; /* sizeof(greta_softmax_options) */
   float scale;
-  int32_t causal;           /* a row sees columns up to row mod cols */
+  int32_t causal;           /* row r attends to columns up to r mod cols */
   const greta_tensor* mask; /* added to the scaled elements; NULL: none */
 } greta_softmax_options;
 
@@ -201,7 +204,7 @@ typedef struct greta_attention_options {
 typedef struct greta_norm_options {
   size_t size;                /* sizeof(greta_norm_options) */
   const greta_tensor* weight; /* [cols]; NULL: none */
-  const greta_tensor* bias;   /* [cols], layernorm's; NULL: none */
+  const greta_tensor* bias;   /* [cols], layernorm only; NULL: none */
   float epsilon;
 } greta_norm_options;
 
@@ -210,7 +213,7 @@ GRETA_API greta_softmax_options greta_softmax_defaults(void);
 GRETA_API greta_attention_options greta_attention_defaults(void);
 GRETA_API greta_norm_options greta_norm_defaults(void);
 
-/* Where options are NULL, they are the defaults. */
+/* Options may be NULL, which selects the defaults. */
 
 /* C = act(alpha A B + bias + residual + beta C) */
 GRETA_API greta_status greta_gemm(greta_operations* operations, const greta_tensor* a,
@@ -219,18 +222,19 @@ GRETA_API greta_status greta_gemm(greta_operations* operations, const greta_tens
 /* out = a + b */
 GRETA_API greta_status greta_add(greta_operations* operations, const greta_tensor* a,
                                  const greta_tensor* b, const greta_tensor* out);
-/* out = silu(gate) * up; packed: rows of x hold gate, then up */
+/* out = silu(gate) * up; packed: each row of x holds gate, then up */
 GRETA_API greta_status greta_silu_mul(greta_operations* operations, const greta_tensor* gate,
                                       const greta_tensor* up, const greta_tensor* out);
 GRETA_API greta_status greta_silu_mul_packed(greta_operations* operations, const greta_tensor* x,
                                              const greta_tensor* out);
 GRETA_API greta_status greta_gelu(greta_operations* operations, const greta_tensor* x,
                                   const greta_tensor* out, greta_gelu_form form);
-/* x [tokens, heads, dim], positions i32 [tokens], table f32 [positions, dim]; out may be x */
+/* x [tokens, heads, dim], positions i32 [tokens], table f32 [positions, dim]; out may be x. */
 GRETA_API greta_status greta_rope(greta_operations* operations, const greta_tensor* x,
                                   const greta_tensor* positions, const greta_tensor* table,
                                   const greta_tensor* out, greta_rope_pairs pairs);
-/* k, v [tokens, kv_heads, dim] into caches [kv_heads, capacity, dim] from slot position (i32) on */
+/* Writes k, v [tokens, kv_heads, dim] to caches [kv_heads, capacity, dim] from slot `position`
+ * (i32) on. */
 GRETA_API greta_status greta_kv_update(greta_operations* operations, const greta_tensor* k,
                                        const greta_tensor* v, const greta_tensor* position,
                                        const greta_tensor* k_cache, const greta_tensor* v_cache);
@@ -256,14 +260,15 @@ GRETA_API greta_status greta_rmsnorm(greta_operations* operations, const greta_t
 GRETA_API greta_status greta_add_rmsnorm(greta_operations* operations, const greta_tensor* x,
                                          const greta_tensor* residual, const greta_tensor* sum,
                                          const greta_tensor* y, const greta_norm_options* options);
-/* y = rmsnorm(layernorm(x)) * gain; a gain exactly where there is a weight, else NULL */
+/* y = rmsnorm(layernorm(x)) * gain; the gain is required with a weight, else NULL */
 GRETA_API greta_status greta_layernorm_rmsnorm(greta_operations* operations, const greta_tensor* x,
                                                const greta_tensor* y, const greta_tensor* gain,
                                                const greta_norm_options* options);
-/* Both contiguous, of one type and as many elements. */
+/* Both tensors are contiguous and have the same type and number of elements. */
 GRETA_API greta_status greta_copy(greta_operations* operations, const greta_tensor* to,
                                   const greta_tensor* from);
-/* A problem by its key, "softmax dtype=f32 out=f32 rows=4 cols=8", on its operands in order. */
+/* Runs a problem, given by its key such as "softmax dtype=f32 out=f32 rows=4 cols=8", on its
+ * operands in order. */
 GRETA_API greta_status greta_run(greta_operations* operations, const char* problem,
                                  const greta_tensor* const* operands, size_t count);
 

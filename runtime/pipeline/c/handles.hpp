@@ -18,7 +18,7 @@
 #include "runtime/pipeline/compute/queue.hpp"
 #include "runtime/pipeline/compute/runtime.hpp"
 
-// What the handles of greta.h are. Each keeps the runtime, which goes last.
+// The handles of greta.h. Each one keeps its runtime alive; members are destroyed before it.
 
 struct greta_runtime {
   std::shared_ptr<greta::runtime::Runtime> runtime;
@@ -38,7 +38,7 @@ struct greta_operations {
 struct greta_graph {
   std::shared_ptr<greta::runtime::Runtime> runtime;
   std::shared_ptr<greta::runtime::PipelineGraph> graph;
-  std::string text;  ///< of greta_graph_explain()
+  std::string text;  ///< result of greta_graph_explain()
 };
 
 struct greta_queue {
@@ -57,10 +57,10 @@ struct greta_pipeline {
 
 namespace greta::runtime::c {
 
-/// Keeps a failure for greta_last_error(), and says its status.
+/// Stores a failure for greta_last_error() and returns its status.
 greta_status fail(Status status, std::string_view message) noexcept;
 
-/// Runs a function's body, which returns a Result<void>; nothing that it throws leaves this.
+/// Runs a function body that returns a Result<void>, and converts exceptions to statuses.
 template <typename Body>
 greta_status guarded(const Body& body) noexcept {
   try {
@@ -79,19 +79,19 @@ greta_status guarded(const Body& body) noexcept {
   }
 }
 
-/// Throws Error: the caller's request makes no sense.
+/// Throws Error (`invalid_argument`).
 [[noreturn]] void refuse(std::string message);
 
-/// What a pointer points to, which must not be null.
+/// Dereferences a pointer. Throws Error if it is null.
 template <typename T>
 T& need(T* pointer, const char* what) {
   if (pointer == nullptr) refuse(fmt::format("{} is null", what));
   return *pointer;
 }
 
-/// Options as far as the caller's header knew them: what an older one lacks is the default, and
-/// what only a newer one has must be zero. Structs grow by whole multiples of their alignment, so
-/// that no field begins in what was padding before.
+/// Reads options whose size is given by the caller's header. Fields that an older header lacks have
+/// their defaults, and fields that only a newer header has must be zero. Structs grow by whole
+/// multiples of their alignment, so that no new field lies in former padding.
 template <typename Options>
 Options read_options(const Options* given, const Options& defaults, const char* what) {
   constexpr std::size_t unit = alignof(Options), least = sizeof(std::size_t) + unit, most = 4096;
@@ -114,11 +114,11 @@ Options read_options(const Options* given, const Options& defaults, const char* 
   return options;
 }
 
-/// The caller's object must be of the runtime that the other one has.
+/// Throws Error if the objects belong to different runtimes.
 void check_runtime(const std::shared_ptr<Runtime>& own, const std::shared_ptr<Runtime>& other,
                    const char* what);
 
-/// One of an enumeration's values 0, 1, … in order.
+/// Returns the enumerator with this number, counted from 0. Throws Error for other numbers.
 template <typename Value>
 Value choose(std::int32_t given, std::initializer_list<Value> values, const char* what) {
   if (given < 0 || static_cast<std::size_t>(given) >= values.size()) {
@@ -129,7 +129,7 @@ Value choose(std::int32_t given, std::initializer_list<Value> values, const char
 
 DType dtype_of(greta_dtype dtype);
 Shape shape_of(const std::int64_t* shape, std::size_t rank);
-/// A new handle.
+/// Creates a handle.
 greta_tensor* handle(const std::shared_ptr<Runtime>& runtime, Tensor tensor);
 
 }  // namespace greta::runtime::c

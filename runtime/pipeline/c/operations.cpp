@@ -15,12 +15,12 @@ class Call {
 
   Operations& operator*() const { return *to_.operations; }
   Operations* operator->() const { return to_.operations; }
-  /// A tensor that must be there, of the same runtime.
+  /// Returns a required tensor, which must belong to the same runtime.
   const Tensor& operator()(const greta_tensor* tensor, const char* name) const {
     check_runtime(to_.runtime, need(tensor, name).runtime, name);
     return tensor->tensor;
   }
-  /// A tensor, or none.
+  /// Returns a tensor, or an empty one for null.
   Tensor maybe(const greta_tensor* tensor, const char* name) const {
     return tensor == nullptr ? Tensor() : (*this)(tensor, name);
   }

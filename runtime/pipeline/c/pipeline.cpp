@@ -8,7 +8,7 @@ using namespace greta::runtime::c;  // NOLINT
 
 namespace {
 
-/// "layer 0 sum | add dtype=… | flat THREADS=… | default"
+/// Returns e.g. "layer 0 sum | add dtype=… | flat THREADS=… | default".
 std::string line_of(const Explanation& line) {
   std::string text = fmt::format("{} | {}", line.label, line.problem);
   if (!line.config.empty()) text += fmt::format(" | {} | {}", line.config, line.origin);

@@ -32,7 +32,7 @@ greta_status status_of(Status status) {
       return GRETA_IO;
     case Status::correctness:
     case Status::interrupted:
-      break;  // of the tuner
+      break;  // only used by the tuner
   }
   return GRETA_INTERNAL;
 }

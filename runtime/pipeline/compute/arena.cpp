@@ -12,8 +12,8 @@ struct Placed {
   std::size_t offset = 0, bytes = 0;  // rounded up
 };
 
-/// Where a piece goes among those that live at the same time, which are sorted by offset: the
-/// smallest gap that holds it, else behind all of them.
+/// Returns the smallest gap that fits between blocks that are live at the same time, or the end of
+/// the last one. `placed` is sorted by offset.
 std::size_t best_gap(const std::vector<Placed>& placed, const Lifetime& life, std::size_t bytes) {
   std::size_t end = 0, best = SIZE_MAX, best_bytes = SIZE_MAX;
   for (const Placed& other : placed) {

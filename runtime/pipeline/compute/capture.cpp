@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What is wrong with a line; thrown within this file only.
+/// The error in a line; thrown only within this file.
 struct BadLine {
   std::string why;
 };
@@ -67,7 +67,7 @@ CapturedProblem read_problem(const std::string& line, const Catalog& catalog) {
   return captured;
 }
 
-/// What there is of a file must be a regular one, or nothing.
+/// Returns whether the path exists and is not a regular file.
 bool is_other_than_file(const std::filesystem::path& file) {
   std::error_code ignored;
   const auto status = std::filesystem::status(file, ignored);
@@ -94,7 +94,7 @@ Capture captured(Runtime& runtime) {
 Result<void> write_capture(const std::filesystem::path& file, const Capture& capture) {
   if (is_other_than_file(file)) return io_failure(file, "is no regular file");
   std::error_code error;
-  // A link stays one; the file that it names is replaced.
+  // A symbolic link is preserved; its target is replaced.
   const auto target = std::filesystem::weakly_canonical(file, error);
   if (error) return io_failure(file, error.message());
   std::filesystem::path fresh = target;

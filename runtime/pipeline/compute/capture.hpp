@@ -12,16 +12,17 @@ namespace greta::runtime {
 
 class Runtime;
 
-/// A problem that an application asked for.
+/// A problem that an application ran.
 struct CapturedProblem {
   Problem problem;
-  std::uint64_t count = 0;  ///< how often it ran
-  double device_us = 0;     ///< all runs together, by the mean of those timed; 0 where none was
+  std::uint64_t count = 0;  ///< number of runs
+  /// Time of all runs, estimated from the mean of the timed ones. 0 if none was timed.
+  double device_us = 0;
 
   bool operator==(const CapturedProblem&) const = default;
 };
 
-/// What an application asked a device for.
+/// The problems that an application ran on a device.
 struct Capture {
   std::string device;       ///< name
   std::string fingerprint;  ///< DeviceInfo::fingerprint()
@@ -29,19 +30,19 @@ struct Capture {
   std::vector<CapturedProblem> problems;
 };
 
-/// Version of the file's form: its first line is {"greta_capture": 1, "device": …, "fingerprint":
-/// …, "greta": …}, each further line {"problem": key, "count": n, "device_us": t}.
+/// Version of the file format. The first line is {"greta_capture": 1, "device": …, "fingerprint":
+/// …, "greta": …}, and each further line {"problem": key, "count": n, "device_us": t}.
 constexpr int capture_version = 1;
-/// Bytes that a file of a capture may have.
+/// Maximum size of a capture file in bytes.
 constexpr std::uint64_t most_capture_bytes = std::uint64_t{64} << 20;
 
-/// What ran on a runtime while its telemetry was on, the longest time first.
+/// Returns what ran on a runtime while its telemetry was on, the longest total time first.
 Capture captured(Runtime& runtime);
-/// Writes a capture as JSON lines, the whole file at once by a rename. Fails with `io`, also for
-/// what is there and no regular file.
+/// Writes a capture as JSON lines and replaces the file atomically. Fails with `io`, also if the
+/// path exists and is not a regular file.
 Result<void> write_capture(const std::filesystem::path& file, const Capture& capture);
-/// Reads a capture. Every line is checked; a failure names the file, the line and what is wrong
-/// there. Problems must be such as the catalog's operations take.
+/// Reads a capture and checks every line. A failure names the file, the line and the error.
+/// Problems must be valid for the catalog's operations.
 Result<Capture> read_capture(const std::filesystem::path& file, const Catalog& catalog);
 
 }  // namespace greta::runtime

@@ -26,7 +26,7 @@ void set(Problem& problem, const char* attribute, std::string value) {
   problem.attributes.emplace_back(attribute, std::move(value));
 }
 
-/// A number's one spelling, as canonical_number() has it.
+/// Returns the canonical spelling of a number, like canonical_number().
 std::string number(float value) {
   return fmt::format("{}", value == 0 ? 0.0F : value);
 }
@@ -42,8 +42,8 @@ Problem rows_problem(const char* op, const Tensor& x, const Tensor& out) {
   return problem_of(op, x.dtype(), out.dtype(), {{"rows", rows_of(x)}, {"cols", cols_of(x)}});
 }
 
-/// Sets how far apart a tensor's rows are, of its last `dims` dimensions each, where they are not
-/// packed; check_operands() refuses those that are not evenly apart.
+/// Sets the row stride of a tensor that is not packed, with rows of its last `dims` dimensions.
+/// check_operands() rejects strides that are not constant.
 void set_stride(Problem& problem, const char* attribute, const Tensor& tensor,
                 std::size_t dims = 1) {
   if (tensor.contiguous()) return;
@@ -56,12 +56,12 @@ void set_strides(Problem& problem, const Tensor& x, const Tensor& y) {
   set_stride(problem, "y_stride", y);
 }
 
-/// "rope: x is f32 [2, 4], but it must be [tokens, heads, dim]"
+/// Returns e.g. "rope: x is f32 [2, 4], but it must be [tokens, heads, dim]".
 Failure bad_rank(const char* op, const char* name, const Tensor& tensor, const char* form) {
   return refused(op, fmt::format("{} is {}, but it must be {}", name, tensor.text(), form));
 }
 
-/// Operands in order, of which those that were not given are left out.
+/// A list of operands without those that were omitted.
 class Given {
  public:
   void add(const Tensor& tensor) { list_[count_++] = tensor; }
@@ -87,7 +87,8 @@ std::string epilogue(const GemmOptions& options) {
   return list;
 }
 
-/// Sets what scales and shifts; `full`: the operation's default. A failure for a bias alone.
+/// Sets scale and offset of a norm. `full` is the operation's default. Fails for a bias without a
+/// weight.
 Result<void> set_affine(Problem& problem, const NormOptions& options, std::string_view full) {
   if (options.bias && (!options.weight || full == "weight")) {
     return refused(problem.op,

@@ -9,11 +9,11 @@
 
 namespace greta::runtime {
 
-enum class Layout { nn, nt, tn };  ///< how A and B are stored: n as they are, t transposed
-enum class Activation { none, silu, gelu };  ///< behind a product
+enum class Layout { nn, nt, tn };            ///< storage of A and B: n as they are, t transposed
+enum class Activation { none, silu, gelu };  ///< applied to a matrix product
 enum class GeluForm { tanh, erf };
 enum class RopePairs { interleaved, half };  ///< elements 2i and 2i + 1, or i and i + dim / 2
-enum class SoftmaxMask { none, causal };     ///< causal: a row sees columns up to row mod cols
+enum class SoftmaxMask { none, causal };     ///< causal: row r attends to columns up to r mod cols
 
 struct GemmOptions {
   Layout layout = Layout::nn;
@@ -21,95 +21,99 @@ struct GemmOptions {
   float alpha = 1;    ///< factor of the product
   float beta = 0;     ///< factor of C's old value
   Tensor bias{};      ///< [n], of C's type; empty: none
-  Tensor residual{};  ///< as C; empty: none
+  Tensor residual{};  ///< shape and type of C; empty: none
 };
 
 struct SoftmaxOptions {
   float scale = 1;                       ///< factor of the elements
-  SoftmaxMask mask = SoftmaxMask::none;  ///< what a row sees
-  Tensor added{};                        ///< a mask that is added, as x; empty: none
+  SoftmaxMask mask = SoftmaxMask::none;  ///< which elements a row attends to
+  Tensor added{};                        ///< an additive mask, shape and type of x; empty: none
 };
 
 struct AttentionOptions {
-  std::optional<float> scale{};  ///< factor of the scores; nothing: 1 / sqrt(dim)
-  bool causal = false;           ///< a query sees only the keys up to its own
+  std::optional<float> scale{};  ///< factor of the scores; std::nullopt: 1 / sqrt(dim)
+  bool causal = false;           ///< a query attends only to keys up to its position
 };
 
-/// What an affine norm scales and shifts by; each is [cols] of x's type, and may be empty.
+/// Scale and offset of an affine norm. Each is [cols] of x's type and may be empty.
 struct NormOptions {
   Tensor weight{};
-  Tensor bias{};  ///< layernorm only, and with a weight only
+  Tensor bias{};  ///< layernorm only, requires a weight
   float epsilon = 1e-5F;
 };
 
-/// GRETA's operations (docs/kernels.md) on tensors. Dimensions are taken from the operands' shapes:
-/// leading dimensions count as rows. Operands must be contiguous, and no operand that is written
-/// may overlap another, except where it is said. Operations on rows (argmax, softmax and the norms)
-/// also take views whose rows are evenly further apart than packed: all inputs that have rows
-/// alike, and all outputs alike; so do rope, kv_update and attention of x, of k and v alike, and of
-/// q whose tokens are. What can't be computed is a Failure (`invalid_argument`), and then nothing
-/// is run or recorded.
+/// GRETA's operations (docs/kernels.md) on tensors. Dimensions are derived from the operands'
+/// shapes; leading dimensions count as rows. Operands must be contiguous, and an operand that is
+/// written must not overlap another one, with the exceptions stated below. Row operations (argmax,
+/// softmax, norms) also accept views with a constant row stride, which must be the same for all
+/// inputs with rows, and the same for all outputs. rope (x), kv_update (k and v, equal strides) and
+/// attention (q) accept strided tokens. A call that can't be computed fails with
+/// `invalid_argument`, and then nothing is run or recorded.
 ///
-/// Queue runs them at once, Pipeline records them.
+/// Queue runs operations immediately, Pipeline records them.
 class Operations {
  public:
   virtual ~Operations() = default;
 
-  /// C = act(alpha A B + bias + residual + beta C). A is [.., m, k] (tn: [k, m]), B [k, n] (nt: [n,
-  /// k]), C [.., m, n].
+  /// C = act(alpha A B + bias + residual + beta C). A is [.., m, k] (tn: [k, m]), B is [k, n] (nt:
+  /// [n, k]), and C is [.., m, n].
   Result<void> gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                     const GemmOptions& options = {});
-  /// out = a + b, all of one shape.
+  /// out = a + b, all of the same shape.
   Result<void> add(const Tensor& a, const Tensor& b, const Tensor& out);
-  /// out = silu(gate) * up, all of one shape.
+  /// out = silu(gate) * up, all of the same shape.
   Result<void> silu_mul(const Tensor& gate, const Tensor& up, const Tensor& out);
-  /// The same where each row of x [.., 2 cols] holds gate, then up; out is [.., cols].
+  /// The same for packed operands: each row of x [.., 2 cols] holds gate, then up. out is [..,
+  /// cols].
   Result<void> silu_mul(const Tensor& x, const Tensor& out);
   Result<void> gelu(const Tensor& x, const Tensor& out, GeluForm form = GeluForm::tanh);
   /// Rotates x [tokens, heads, dim] by the angles of `table` [positions, dim] (f32; cosine and sine
-  /// of each pair) at each token's position, i32 [tokens]. `out` may be x itself.
+  /// of each pair) at each token's position (i32 [tokens]). `out` may be the same view as x.
   Result<void> rope(const Tensor& x, const Tensor& positions, const Tensor& table,
                     const Tensor& out, RopePairs pairs = RopePairs::interleaved);
-  /// Writes k and v [tokens, kv_heads, dim] into the caches [kv_heads, capacity, dim] from slot
-  /// `position` (i32 [1]) on.
+  /// Writes k and v [tokens, kv_heads, dim] to the caches [kv_heads, capacity, dim], beginning at
+  /// slot `position` (i32 [1]).
   Result<void> kv_update(const Tensor& k, const Tensor& v, const Tensor& position,
                          const Tensor& k_cache, const Tensor& v_cache);
-  /// Rows of `table` [vocabulary, dim] that `ids` (i32 [tokens]) name; out is [tokens, dim].
+  /// Gathers the rows of `table` [vocabulary, dim] selected by `ids` (i32 [tokens]); out is
+  /// [tokens, dim].
   Result<void> embedding(const Tensor& ids, const Tensor& table, const Tensor& out);
-  /// The lowest column of each row's largest value. x is [.., cols], index i32 [rows].
+  /// Computes the lowest column of each row's largest value. x is [.., cols], index is i32 [rows].
   Result<void> argmax(const Tensor& x, const Tensor& index);
-  /// softmax(scale Q K^T) V. q and out are [batch, q, heads, dim], k and v [batch, kv_heads,
-  /// capacity, dim], lengths i32 [batch]: how many keys of each sequence are valid. Without a batch
-  /// of their own, tensors count as one sequence.
+  /// out = softmax(scale Q K^T) V. q and out are [batch, q, heads, dim], k and v are [batch,
+  /// kv_heads, capacity, dim], and lengths (i32 [batch]) is the number of valid keys per sequence.
+  /// Tensors without a batch dimension are one sequence.
   Result<void> attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& lengths,
                          const Tensor& out, const AttentionOptions& options = {});
-  /// Of each row. y may be x itself.
+  /// Operations on each row. y may be the same view as x.
   Result<void> softmax(const Tensor& x, const Tensor& y, const SoftmaxOptions& options = {});
   Result<void> layernorm(const Tensor& x, const Tensor& y, const NormOptions& options = {});
   Result<void> rmsnorm(const Tensor& x, const Tensor& y, const NormOptions& options = {});
   /// sum = x + residual, y = rmsnorm(sum).
   Result<void> add_rmsnorm(const Tensor& x, const Tensor& residual, const Tensor& sum,
                            const Tensor& y, const NormOptions& options = {});
-  /// y = rmsnorm(layernorm(x)) * gain; a gain, [cols], exactly where there is a weight.
+  /// y = rmsnorm(layernorm(x)) * gain. A gain, [cols], is required with a weight and must be empty
+  /// without one.
   Result<void> layernorm_rmsnorm(const Tensor& x, const Tensor& y, const Tensor& gain,
                                  const NormOptions& options = {});
 
-  /// Copies elements. Both are contiguous, of one type and as many elements; they don't overlap.
+  /// Copies elements. Both tensors are contiguous and have the same type and number of elements.
+  /// They must not overlap.
   virtual Result<void> copy(const Tensor& to, const Tensor& from) = 0;
-  /// Runs a problem on its operands, in the order of Operation::tensors. What the methods
-  /// above end in; for problems that are made elsewhere.
+  /// Runs a problem on its operands, in the order of Operation::tensors. The methods above call
+  /// this one.
   virtual Result<void> run(const Problem& problem, std::span<const Tensor> operands) = 0;
-  /// The operations that run() knows.
+  /// Returns the operations that run() supports.
   virtual const Catalog& catalog() const = 0;
 
  private:
-  /// Checks that every operand is there, and runs.
+  /// Checks that no operand is missing, and runs.
   Result<void> start(const Problem& problem, std::span<const Tensor> operands);
 };
 
-/// Whether `from` can be copied to `to`.
+/// Checks whether `from` can be copied to `to`.
 Result<void> check_copy(const Tensor& to, const Tensor& from);
-/// Records a copy of tensors that have memory.
+/// Records a copy between tensors with memory.
 Result<void> record_copy(Stream& stream, const Tensor& to, const Tensor& from);
 
 }  // namespace greta::runtime

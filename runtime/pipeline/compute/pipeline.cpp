@@ -37,13 +37,13 @@ void Pipeline::keep(const Tensor& temporary) {
   kept_.push_back(temporary.storage());
 }
 
-/// "layer 3 attention", or the problem where it has no name.
+/// Returns the label, e.g. "layer 3 attention", or the problem if there is none.
 std::string Pipeline::Step::name() const {
   if (!label.empty()) return label;
   return problem ? problem->key() : "copy";
 }
 
-/// A copy's first operand is written; its second is read.
+/// A copy writes its first operand and reads its second.
 bool Pipeline::Step::writes(std::size_t operand) const {
   return problem ? specs[operand].role == Role::output : operand == 0;
 }
@@ -93,7 +93,8 @@ std::vector<Problem> Pipeline::problems() const {
   return all;
 }
 
-/// Where each temporary is used: the first step writes it. Those that are not used have none.
+/// Computes the first and last step that use each temporary. The first one must write it. Unused
+/// temporaries have no lifetime.
 Result<Pipeline::Lifetimes> Pipeline::lifetimes() const {
   Lifetimes lives;
   for (std::size_t step = 0; step < steps_.size(); ++step) {
@@ -125,7 +126,7 @@ Result<Pipeline::Places> Pipeline::places() const {
   if (!lives) return lives.failure();
   Places places;
   std::vector<Lifetime> lifetimes;
-  for (const auto& storage : temporaries_) {  // in the order in which they were made
+  for (const auto& storage : temporaries_) {  // in order of creation
     const auto found = lives->find(storage.get());
     if (found == lives->end()) continue;
     places.storages.push_back(storage.get());

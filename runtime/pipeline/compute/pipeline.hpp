@@ -15,16 +15,16 @@
 
 namespace greta::runtime {
 
-/// One operation of a pipeline, or a copy.
+/// An operation or a copy in a pipeline.
 struct RecordedOperation {
-  std::string label;                            ///< "layer 3 attention", as Pipeline::label said
+  std::string label;                            ///< e.g. "layer 3 attention", from Pipeline::label
   const PreparedOperation* prepared = nullptr;  ///< null: a copy
   std::vector<Tensor> operands;                 ///< of a copy: to, from
 };
 
-/// When one operation ran, by the device's clock.
+/// Device time of one operation.
 struct OperationTime {
-  double start_us = 0;  ///< since the first operation's start
+  double start_us = 0;  ///< since the start of the first operation
   double us = 0;
 };
 
@@ -33,22 +33,22 @@ struct Explanation {
   std::string label;
   std::string problem;  ///< key; "copy" for a copy
   std::string config;   ///< empty for a copy
-  std::string origin;   ///< as to_string(LookupOrigin)
+  std::string origin;   ///< see to_string(LookupOrigin)
   std::optional<double> expected_regret;
-  std::optional<double> speedup;  ///< over the default, as certified; nothing for a default
+  std::optional<double> speedup;  ///< certified, over the default; std::nullopt for a default
   std::string remark;             ///< why another configuration was replaced
 };
 
-/// Bytes of device memory that a graph holds for itself.
+/// Sizes of a graph's device memory in bytes.
 struct PipelineMemory {
-  std::size_t arena = 0;        ///< of temporaries, sharing memory by liveness
-  std::size_t temporaries = 0;  ///< what they would take without sharing
-  std::size_t workspace = 0;    ///< of the kernels, shared by all of them
+  std::size_t arena = 0;        ///< of temporaries, which share memory by liveness
+  std::size_t temporaries = 0;  ///< size of the temporaries without sharing
+  std::size_t workspace = 0;    ///< of the kernels, shared by all
 };
 
-/// A sequence of operations with its memory, ready to be replayed by Queue::replay(). Holds the
-/// memory that it uses. One replay at a time is in flight, in order on one queue: replays share the
-/// arena. Destroyed only when none is.
+/// A sequence of operations with its memory, replayed by Queue::replay(). Keeps the memory that it
+/// uses alive. Replays share the arena, so only one may be in flight, except in order on one queue.
+/// A graph must not be destroyed while a replay is in flight.
 class PipelineGraph {
  public:
   ~PipelineGraph();
@@ -57,9 +57,9 @@ class PipelineGraph {
 
   const std::vector<RecordedOperation>& operations() const { return operations_; }
   const PipelineMemory& memory() const { return memory_; }
-  /// Operation by operation: what runs, where it came from, what it gains.
+  /// Returns for each operation what runs, where it came from, and its speedup.
   std::vector<Explanation> explain() const;
-  /// Runs the operations one by one with a timestamp between them, waits, and says when each ran.
+  /// Runs the operations one by one with timestamps between them, waits, and returns when each ran.
   Result<std::vector<OperationTime>> time(Queue& queue) const;
 
  private:
@@ -67,7 +67,7 @@ class PipelineGraph {
   friend class Queue;
 
   PipelineGraph() = default;
-  /// Records everything, or one operation, in a stream.
+  /// Record all operations, or one.
   Result<void> record(Stream& stream) const;
   Result<void> record(Stream& stream, std::size_t operation) const;
 
@@ -76,53 +76,53 @@ class PipelineGraph {
   std::shared_ptr<Buffer> arena_, workspace_;
   std::uint64_t boundary_ = 0;  ///< address up to which the workspace is zero between operations
   PipelineMemory memory_;
-  std::unique_ptr<Graph> graph_;  ///< null: launched one by one
+  std::unique_ptr<Graph> graph_;  ///< null: operations are launched one by one
   std::shared_ptr<std::uint64_t> replays_;
 };
 
 struct PipelineOptions {
-  bool graph = true;  ///< false: replays launch operation by operation, for comparison
-  unsigned jobs = 0;  ///< threads that compile what is missing; 0: as many as there are cores
+  bool graph = true;  ///< false: replays launch operations one by one, for comparison
+  unsigned jobs = 0;  ///< number of threads that compile missing kernels; 0: one per core
 };
 
-/// Records operations once into a graph that is replayed with only the contents of memory changed:
-/// positions, lengths and ids live on the device, and copies from host-visible (staging) tensors
-/// are part of the graph. A failure leaves what was recorded before as it was. Nothing is compiled
-/// or allocated before finish(), so that a pipeline of placeholders tells what work takes.
+/// Records operations into a graph. Between replays only the contents of memory change: positions,
+/// lengths and ids are on the device, and copies from host-visible (staging) tensors are part of
+/// the graph. A failed call leaves the recording unchanged. Nothing is compiled or allocated before
+/// finish(), so a pipeline of placeholders can be used to compute memory requirements.
 class Pipeline final : public Operations {
  public:
   explicit Pipeline(Runtime& runtime);
 
-  /// A tensor that lives from the first operation that writes it to the last that uses it, within a
-  /// replay. Its memory is shared with others that live at other times.
+  /// Returns a tensor that is live from the first operation that writes it to the last that uses
+  /// it, within a replay. It shares its memory with tensors that are live at other times.
   Tensor temporary(DType dtype, const Shape& shape);
-  /// What the operations that come next are called.
+  /// Sets the label of the operations that follow.
   void label(std::string text) { label_ = std::move(text); }
-  /// Keeps a temporary's contents until the end of a replay, to be read after it. Throws Error for
-  /// what is no temporary of this pipeline.
+  /// Keeps a temporary's contents until the end of a replay, so that it can be read afterwards.
+  /// Throws Error for a tensor that is not a temporary of this pipeline.
   void keep(const Tensor& temporary);
 
   Result<void> copy(const Tensor& to, const Tensor& from) override;
   Result<void> run(const Problem& problem, std::span<const Tensor> operands) override;
   const Catalog& catalog() const override;
 
-  /// The problems of what was recorded, each once, in the order in which they came.
+  /// Returns the distinct problems recorded so far, in order of first appearance.
   std::vector<Problem> problems() const;
-  /// The memory that finish() would allocate. Fails for a temporary that is read before it is
-  /// written, and where there is no configuration.
+  /// Returns the memory that finish() would allocate. Fails if a temporary is read before it is
+  /// written, or if a problem has no valid configuration.
   Result<PipelineMemory> memory();
 
-  /// Compiles what is missing, plans memory and makes the graph; temporaries have their place from
-  /// then on. Fails as memory() does, for what does not compile, for operands without memory, and
-  /// for memory that the device does not have. The pipeline is empty afterwards.
+  /// Compiles missing kernels, plans memory and creates the graph. Temporaries have addresses from
+  /// then on. Fails like memory(), and for kernels that do not compile, operands without memory,
+  /// and insufficient device memory. The pipeline is empty afterwards.
   Result<std::unique_ptr<PipelineGraph>> finish(const PipelineOptions& options = {});
 
  private:
-  /// One operation, or a copy.
+  /// An operation or a copy.
   struct Step {
     std::string label;
-    std::optional<Problem> problem;  ///< nothing: a copy
-    std::vector<TensorSpec> specs;   ///< of its operands
+    std::optional<Problem> problem;  ///< std::nullopt: a copy
+    std::vector<TensorSpec> specs;   ///< of the operands
     std::vector<Tensor> operands;
 
     std::string name() const;
@@ -130,25 +130,25 @@ class Pipeline final : public Operations {
     std::string operand_name(std::size_t operand) const;
   };
   using Lifetimes = std::unordered_map<Storage*, Lifetime>;
-  /// Temporaries that are used, and where they lie in the arena.
+  /// The temporaries in use and their places in the arena.
   struct Places {
     std::vector<Storage*> storages;
     ArenaPlan plan;
-    std::size_t bytes = 0;  ///< of all of them
+    std::size_t bytes = 0;  ///< total size
   };
 
   Result<void> check_storage(std::span<const Tensor> operands) const;
   Result<Lifetimes> lifetimes() const;
   Result<Places> places() const;
-  /// Makes the operations ready to run.
+  /// Compiles the operations.
   Result<void> prepare(PipelineGraph& graph, unsigned jobs);
-  /// Gives temporaries their places in an arena of the graph, and the graph its workspace.
+  /// Allocates the arena, assigns addresses to temporaries, and allocates the workspace.
   Result<void> place(PipelineGraph& graph);
   Result<void> add_workspace(PipelineGraph& graph);
   Result<void> add_addresses(PipelineGraph& graph) const;
 
   Runtime& runtime_;
-  std::uint64_t number_;  ///< of this recording, of all there are
+  std::uint64_t number_;  ///< unique number of this recording
   std::string label_;
   std::vector<Step> steps_;
   std::vector<std::shared_ptr<Storage>> temporaries_;

@@ -13,7 +13,7 @@
 namespace greta::runtime {
 namespace {
 
-/// What makes two kernels one: what reaches the binary, and what their launches are given.
+/// Returns a string that identifies a kernel by everything that affects its binary or its launches.
 std::string identity(const KernelSource& source) {
   return fmt::format("{} {} {}x{}x{} {}", source.content_key({}, {}), to_string(source.language),
                      source.block[0], source.block[1], source.block[2],

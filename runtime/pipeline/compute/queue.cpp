@@ -21,7 +21,7 @@ std::uint64_t next_batch() {
 Queue::Queue(Runtime& runtime, std::unique_ptr<Stream> stream)
     : runtime_(runtime), stream_(std::move(stream)), batch_(next_batch()) {}
 
-// Memory in flight may go only after the stream, which waits for its work.
+// The stream waits for its work, so memory in flight is released after it.
 Queue::~Queue() {
   stream_.reset();
 }

@@ -14,38 +14,38 @@ namespace greta::runtime {
 
 class PipelineGraph;
 
-/// Runs operations on a stream of its own, in order. Work is handed to the device every
-/// `submit_after` operations, and by submit() and synchronize(). Keeps memory that work in flight
-/// uses until synchronize().
+/// Runs operations in order on a stream. Work is submitted to the device after every `submit_after`
+/// operations, and by submit() and synchronize(). Keeps the memory of work in flight alive until
+/// synchronize().
 class Queue final : public Operations {
  public:
   static constexpr int submit_after = 16;
 
-  /// By Runtime::queue().
+  /// Called by Runtime::queue().
   Queue(Runtime& runtime, std::unique_ptr<Stream> stream);
   ~Queue() override;
 
   Result<void> copy(const Tensor& to, const Tensor& from) override;
   Result<void> run(const Problem& problem, std::span<const Tensor> operands) override;
   const Catalog& catalog() const override;
-  /// A pipeline's work, here. With Telemetry::Options::device_time operation by operation, not as
-  /// one graph, because only so they can be timed.
+  /// Runs a pipeline's graph. With Telemetry::Options::device_time, launches its operations one by
+  /// one, which is required to time them.
   Result<void> replay(const PipelineGraph& graph);
 
-  /// Hands everything to the device and returns at once.
+  /// Submits all work to the device and returns immediately.
   Result<void> submit();
-  /// Waits until everything is done, or `timeout`.
+  /// Waits until all work has finished. Fails with `timeout` after `deadline`.
   Result<void> synchronize(Deadline deadline);
-  /// The same, with the deadline that the runtime was opened with.
+  /// Waits with the deadline from RuntimeOptions::patience.
   Result<void> synchronize() { return synchronize(runtime_.patience()); }
 
   Runtime& runtime() { return runtime_; }
-  /// For work that is not GRETA's operations. Its order is the queue's.
+  /// Returns the stream, for work other than GRETA's operations. Its order is the queue's.
   Stream& stream() { return *stream_; }
 
  private:
   void keep(const std::shared_ptr<Storage>& storage);
-  /// Counts an operation, null for a copy, and times it where telemetry asks for that.
+  /// Counts an operation (null: a copy), and times it if telemetry requires that.
   template <typename Record>
   Result<void> timed(const PreparedOperation* operation, const Record& record) {
     const Telemetry& telemetry = runtime_.telemetry();
@@ -62,8 +62,8 @@ class Queue final : public Operations {
   std::unique_ptr<Stream> stream_;
   Workspace workspace_;
   OperationTimer timer_;
-  std::vector<std::shared_ptr<const void>> kept_;  ///< what work in flight uses
-  std::uint64_t batch_;                            ///< of work since the last synchronize()
+  std::vector<std::shared_ptr<const void>> kept_;  ///< memory of work in flight
+  std::uint64_t batch_;  ///< number of the batch of work since the last synchronize()
   int since_submit_ = 0;
 };
 

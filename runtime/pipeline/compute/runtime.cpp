@@ -15,7 +15,7 @@
 namespace greta::runtime {
 namespace {
 
-/// A failure of what was looked up, which the default configuration may not have.
+/// Returns whether a failure may be due to the configuration, so that the default might succeed.
 bool of_the_configuration(Status status) {
   switch (status) {
     case Status::constraints:
@@ -139,7 +139,7 @@ Answer Runtime::look_up(const Problem& problem) {
   const Problem stands_for = bucket(catalog().at(problem.op), problem);
   if (answer.origin != LookupOrigin::exact && stands_for != problem) {
     answer = lookup_.find(stands_for);
-    if (answer.origin == LookupOrigin::exact) {  // of another shape than was asked for
+    if (answer.origin == LookupOrigin::exact) {  // a match for another shape
       answer.origin = LookupOrigin::nearest_shape;
       answer.expected_regret.reset();
     }
@@ -186,7 +186,7 @@ Result<CompiledPlan> Runtime::compile(const Problem& problem, const Config& conf
   auto compiled = CompiledPlan::create(
       *plan, [&](const KernelSource& source) { return kernels_->compile(source); });
   if (!compiled) return compiled.failure();
-  // Whether the device takes the launches; nothing of this runs.
+  // Records the launches to check whether the device accepts them. Nothing runs.
   const std::vector<std::uint64_t> nowhere(kernel.tensors(problem).size());
   const auto taken = compiled->record(*probe_, nowhere, 0);
   probe_->discard();
@@ -209,7 +209,7 @@ std::vector<Precompiled> Runtime::precompile(std::span<const Problem> problems, 
   for (const Problem& problem : problems) {
     if (prepared_.contains(problem)) continue;
     const auto plan = this->plan(problem);
-    if (!plan) continue;  // prepare() says why
+    if (!plan) continue;  // prepare() reports the failure
     sources.insert(sources.end(), plan->sources.begin(), plan->sources.end());
   }
   kernels_->warm(sources, jobs == 0 ? std::thread::hardware_concurrency() : jobs);

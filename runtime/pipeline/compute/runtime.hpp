@@ -20,67 +20,68 @@ namespace greta::runtime {
 class Queue;
 
 struct RuntimeOptions {
-  std::string device = "auto";  ///< as select_device()
+  std::string device = "auto";  ///< see select_device()
   OpenOptions open{};
-  LookupFiles databases{};  ///< none: every operation runs its default configuration
-  LookupOptions lookup{};   ///< which of their results are used
-  Deadline patience = std::chrono::seconds(60);  ///< how long Queue::synchronize() waits
+  LookupFiles databases{};  ///< empty: every operation runs its default configuration
+  LookupOptions lookup{};   ///< which results of the databases are used
+  Deadline patience = std::chrono::seconds(60);  ///< timeout of Queue::synchronize()
 };
 
-/// What became of one problem of Runtime::precompile.
+/// The outcome of one problem of Runtime::precompile.
 struct Precompiled {
   std::string problem;             ///< key
-  std::size_t kernels = 0;         ///< that it launches
-  std::size_t from_cache = 0;      ///< of these, the disk cache had
+  std::size_t kernels = 0;         ///< number of kernels that it launches
+  std::size_t from_cache = 0;      ///< of these, number from the disk cache
   std::optional<Failure> failure;  ///< why it can't run
 };
 
-/// A device with what is known of it: memory, look-up, and operations that were prepared. Belongs
-/// to one thread at a time, and outlives what it made.
+/// An open device with its memory, look-up and prepared operations. Belongs to one thread at a time
+/// and must outlive all objects that it created.
 class Runtime {
  public:
-  /// Opens a device and databases. Fails as open_device() and Lookup::open() do.
+  /// Opens a device and databases. Fails like open_device() and Lookup::open().
   static Result<std::unique_ptr<Runtime>> open(const RuntimeOptions& options);
-  /// A runtime of a device that is open already.
+  /// Creates a runtime for an open device.
   static Result<std::unique_ptr<Runtime>> of(std::unique_ptr<Device> device,
                                              const LookupFiles& databases = {},
                                              const LookupOptions& lookup = {});
-  /// A runtime of the same open device with other databases: tensors of the one serve the other.
+  /// Creates a runtime with other databases for the same open device. Tensors can be used with
+  /// both.
   static Result<std::unique_ptr<Runtime>> beside(const Runtime& other, const LookupFiles& databases,
                                                  const LookupOptions& lookup = {});
   ~Runtime();
 
   Device& device() { return *device_; }
   const Lookup& lookup() const { return lookup_; }
-  /// The operations that can be run: LookupOptions::catalog.
+  /// Returns the operations that can be run: LookupOptions::catalog.
   const Catalog& catalog() const { return lookup_.catalog(); }
-  /// Counts what runs, where it is switched on.
+  /// Counts operations when switched on.
   Telemetry& telemetry() { return telemetry_; }
   Deadline patience() const { return patience_; }
 
-  /// Fresh memory; its contents are anything.
+  /// Allocates uninitialised memory for a packed tensor.
   Result<Tensor> allocate(DType dtype, const Shape& shape, Memory memory = Memory::device);
-  /// allocate(), which throws its failure.
+  /// Returns a function like allocate() that throws its failures.
   TensorMaker maker();
-  /// Blocking copies from and to packed elements of the host; the tensor is contiguous, and the
-  /// bytes are exactly its. Work in flight is not waited for: see Device::upload.
+  /// Blocking copies between packed host elements and a contiguous tensor of exactly that size.
+  /// They do not wait for work in flight: see Device::upload.
   Result<void> upload(const Tensor& to, std::span<const std::byte> from);
   Result<void> download(const Tensor& from, std::span<std::byte> to);
 
-  /// A queue of operations that run at once, in order. Queues run beside each other.
+  /// Creates a queue that runs operations in order. Queues run concurrently.
   Result<std::unique_ptr<Queue>> queue();
 
-  /// The problem made ready: looked up, rendered and compiled the first time, then at hand. A
-  /// problem that is not recorded runs what its bucket does (lookup/bucket.hpp). Where
-  /// the configuration that was looked up does not compile or launch on this driver, that is said
-  /// once, and the default is used. Valid as long as the runtime.
+  /// Returns the prepared problem. On the first call, looks it up, renders and compiles it. A
+  /// problem that is not in the databases uses the answer for its bucket (kernels/problems.hpp). If
+  /// the looked-up configuration does not compile or launch with this driver, logs a warning and
+  /// uses the default configuration. The result is valid as long as the runtime.
   Result<const PreparedOperation*> prepare(const Problem& problem);
-  /// What prepare() would compile for a problem, as it was looked up. Compiles nothing.
+  /// Returns the plan of the looked-up configuration, which prepare() would compile. Compiles
+  /// nothing.
   Result<LaunchPlan> plan(const Problem& problem);
-  /// Prepares many problems with `jobs` threads, 0: as many as there are cores, so that nothing
-  /// compiles later.
+  /// Prepares problems with `jobs` threads (0: one per core), so that nothing is compiled later.
   std::vector<Precompiled> precompile(std::span<const Problem> problems, unsigned jobs);
-  /// Everything that was prepared, in no order.
+  /// Returns all prepared operations in unspecified order.
   std::vector<const PreparedOperation*> prepared() const;
   const KernelStore& kernels() const { return *kernels_; }
 
@@ -91,20 +92,21 @@ class Runtime {
                                                std::shared_ptr<KernelStore> kernels,
                                                const LookupFiles& databases,
                                                const LookupOptions& lookup);
-  /// The answer for a problem where it is known exactly, else that for its bucket, so that problems
-  /// of a bucket share their kernels. Throws Error as Lookup::find does.
+  /// Returns the answer for the problem if the match is exact, else that for its bucket, so that
+  /// problems of a bucket share kernels. Throws Error like Lookup::find.
   Answer look_up(const Problem& problem);
   Result<std::unique_ptr<PreparedOperation>> make(const Problem& problem);
   Result<CompiledPlan> compile(const Problem& problem, const Config& config);
 
   std::shared_ptr<Device> device_;
-  std::unique_ptr<Stream> probe_;  ///< records launches to see whether they are taken; runs nothing
+  /// Records launches to check whether the device accepts them. Runs nothing.
+  std::unique_ptr<Stream> probe_;
   Lookup lookup_;
   std::shared_ptr<KernelStore> kernels_;
   std::unordered_map<Problem, std::unique_ptr<PreparedOperation>, ProblemHash> prepared_;
   Telemetry telemetry_;
   Deadline patience_ = RuntimeOptions{}.patience;
-  std::size_t unreadable_ = 0;  ///< lines of the look-up that were logged
+  std::size_t unreadable_ = 0;  ///< number of unreadable look-up entries that were logged
 };
 
 }  // namespace greta::runtime

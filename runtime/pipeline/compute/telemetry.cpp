@@ -9,7 +9,7 @@ namespace greta::runtime {
 
 std::shared_ptr<std::uint64_t> Telemetry::add_graph(
     std::vector<const PreparedOperation*> operations) {
-  // Counts of graphs that are gone move to their operations.
+  // Adds the counts of destroyed graphs to their operations.
   std::erase_if(graphs_, [](const GraphCounts& graph) {
     if (graph.replays.use_count() > 1) return false;
     for (const PreparedOperation* operation : graph.operations) {

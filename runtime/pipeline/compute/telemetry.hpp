@@ -11,7 +11,7 @@
 
 namespace greta::runtime {
 
-/// What was counted of one problem.
+/// Counts of one problem.
 struct OperationReport {
   Problem problem;
   std::string key;  ///< of the problem
@@ -20,22 +20,22 @@ struct OperationReport {
   OperationCounts counts;
 };
 
-/// What was counted of one operation of the catalog, over all its problems.
+/// Counts of one operation of the catalog over all its problems.
 struct OperationTotals {
   std::string op;
   std::array<std::uint64_t, 4> hits{};  ///< runs by LookupOrigin
-  std::uint64_t prepared = 0;           ///< problems that had to be looked up and compiled
-  std::uint64_t replaced = 0;           ///< of these, ran another configuration than looked up
+  std::uint64_t prepared = 0;           ///< number of problems that were looked up and compiled
+  std::uint64_t replaced = 0;  ///< of these, number that ran another configuration than looked up
   OperationCounts counts;
 };
 
-/// Counts of a runtime's operations. Off at first, and then costs one branch for each operation.
+/// Counts a runtime's operations. Off by default, when it costs one branch per operation.
 class Telemetry {
  public:
   struct Options {
     bool count = false;
-    /// With `count`, also time each operation on the device. Operations of graphs are then launched
-    /// one by one, with events between them.
+    /// With `count`: also times each operation on the device. Operations of graphs are then
+    /// launched one by one, with events between them.
     bool device_time = false;
   };
 
@@ -43,12 +43,14 @@ class Telemetry {
   bool counts() const { return options_.count; }
   bool times() const { return options_.count && options_.device_time; }
 
-  /// A graph's replays are counted here; they count for each of its operations.
+  /// Registers a graph. Its replays, counted in the returned number, count for each of its
+  /// operations.
   std::shared_ptr<std::uint64_t> add_graph(std::vector<const PreparedOperation*> operations);
 
-  /// By problem, the longest time first, then the most runs. `prepared`: Runtime::prepared().
+  /// Returns counts by problem, sorted by device time, then by runs, in descending order.
+  /// `prepared`: Runtime::prepared().
   std::vector<OperationReport> report(std::span<const PreparedOperation* const> prepared) const;
-  /// By operation, in the catalog's order; those that ran or were prepared.
+  /// Returns counts of the operations that ran or were prepared, in the catalog's order.
   std::vector<OperationTotals> totals(std::span<const PreparedOperation* const> prepared) const;
 
  private:

@@ -152,8 +152,8 @@ bool Tensor::overlaps(const Tensor& other) const {
     return tensor.offset_ + bytes_of(tensor.dtype_, static_cast<std::size_t>(last + 1));
   };
   if (offset_ >= end(other) || other.offset_ >= end(*this)) return false;
-  // Of columns of one matrix, each row has its own. In bytes; a contiguous view is a single row,
-  // which has no stride. No width: rows are not evenly apart.
+  // Columns of one matrix occupy disjoint ranges of each row. In bytes. A contiguous view is a
+  // single row, with stride 0. Width 0: the row stride is not constant.
   struct Rows {
     std::size_t stride = 0, width = 0;
   };

@@ -8,15 +8,15 @@
 
 namespace greta::runtime {
 
-/// Device times of operations on one stream: an event on both sides of each.
+/// Measures device times of operations on one stream, with events before and after each.
 class OperationTimer {
  public:
-  /// Records the event before an operation, or behind it.
+  /// Record the events before and after an operation.
   Result<void> start(Device& device, Stream& stream);
   Result<void> stop(Device& device, Stream& stream, const PreparedOperation* operation);
-  /// Adds what was timed to the operations' counts; to be called when the stream is synchronised.
+  /// Adds the measured times to the operations' counts. The stream must be synchronised.
   Result<void> collect(Device& device);
-  /// Forgets what was timed and not collected.
+  /// Discards times that were not collected.
   void forget() {
     timed_.clear();
     used_ = 0;
@@ -29,7 +29,7 @@ class OperationTimer {
   };
   Result<std::size_t> record(Device& device, Stream& stream);
 
-  std::vector<std::unique_ptr<Event>> events_;  ///< made once, used again
+  std::vector<std::unique_ptr<Event>> events_;  ///< reused
   std::size_t used_ = 0, start_ = 0;
   std::vector<Timed> timed_;
 };

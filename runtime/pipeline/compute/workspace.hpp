@@ -8,27 +8,27 @@
 
 namespace greta::runtime {
 
-/// How much memory operations need that use one workspace after each other. Their zeroed parts end
-/// at one address, and everything else begins there, so that what one of them leaves zero is never
-/// written by another.
+/// The workspace size for operations that use one workspace in sequence. Their zeroed parts end at
+/// a common address, at which all scratch parts begin, so that no operation overwrites the part
+/// that another one leaves zero.
 struct WorkspaceSize {
   std::uint64_t zeroed = 0;   ///< bytes before that address
   std::uint64_t scratch = 0;  ///< bytes from there on
 
-  /// Makes room for a plan as well: all its bytes, and those of them that begin as zeros.
+  /// Enlarges the workspace for a plan with these sizes in total and of its zeroed part.
   void include(std::uint64_t bytes, std::uint64_t zeroed_bytes);
   void include(const CompiledPlan& plan);
   std::uint64_t bytes() const { return zeroed + scratch; }
 };
 
-/// The workspace of a stream, which grows.
+/// The workspace of a stream, which grows on demand.
 class Workspace {
  public:
-  /// Has room for a plan from now on. New memory is zeroed where it must be by a fill that is
-  /// recorded in `stream`; `replaced` is the memory that earlier work may still use, or null.
+  /// Ensures that there is room for a plan. Records a fill in `stream` to zero new memory where
+  /// required. Sets `replaced` to the memory that earlier work may still use, or to null.
   Result<void> reserve(Device& device, Stream& stream, const CompiledPlan& plan,
                        std::shared_ptr<Buffer>& replaced);
-  /// Where a plan's workspace begins.
+  /// Returns the address of a plan's workspace.
   std::uint64_t address(const CompiledPlan& plan) const;
 
  private:

@@ -9,13 +9,13 @@
 namespace greta::runtime {
 namespace {
 
-constexpr std::size_t piece_elements = std::size_t{4} << 20;  // uploaded at once
+constexpr std::size_t piece_elements = std::size_t{4} << 20;  // elements per upload
 
 LlamaDeviceWeights allocate_weights(Runtime& runtime, const LlamaConfig& config, DType dtype) {
   return make_weights(config, dtype, runtime.maker());
 }
 
-/// Elements [first, first + count) of a matrix, counted through its rows.
+/// Returns elements [first, first + count) of a matrix in row-major order.
 Tensor part(const Tensor& tensor, std::int64_t first, std::int64_t count) {
   return tensor.reshape({tensor.shape().elements()}).slice(0, first, count);
 }
@@ -39,7 +39,7 @@ void upload_matrix(Runtime& runtime, const WeightView& from, const Tensor& to) {
   }
 }
 
-/// Uploads matrices one below the other.
+/// Uploads matrices into consecutive rows.
 void upload_rows(Runtime& runtime, std::initializer_list<const WeightView*> from,
                  const Tensor& to) {
   std::int64_t row = 0;
@@ -49,7 +49,7 @@ void upload_rows(Runtime& runtime, std::initializer_list<const WeightView*> from
   }
 }
 
-/// Numbers that large tensors are filled with, again and again from another place of them.
+/// Fills large tensors with random numbers, by repeatedly copying one block from random offsets.
 class Filler {
  public:
   Filler(DType dtype, double largest, std::uint64_t seed)

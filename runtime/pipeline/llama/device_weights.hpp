@@ -8,38 +8,38 @@
 
 namespace greta::runtime {
 
-/// A layer's weights on a device. What is multiplied by the same vector stands in one matrix, so
-/// that a decode step reads it in one launch; its parts are slices of the rows.
+/// A layer's weights on a device. Matrices that are multiplied by the same vector are concatenated,
+/// so that a decode step reads them in one launch. The parts are slices of the rows.
 struct LlamaDeviceLayer {
   Tensor attn_norm;  ///< [dim]
-  Tensor qkv;        ///< [q_dim + 2 kv_dim, dim]: queries', keys', values' rows
+  Tensor qkv;        ///< [q_dim + 2 kv_dim, dim]: rows of queries, keys, values
   Tensor wo;         ///< [dim, q_dim]
   Tensor ffn_norm;   ///< [dim]
-  Tensor gate_up;    ///< [2 hidden_dim, dim]: the gate's rows, then those of up
+  Tensor gate_up;    ///< [2 hidden_dim, dim]: rows of gate, then of up
   Tensor down;       ///< [dim, hidden_dim]
 };
 
-/// A Llama's weights on a device, all of one type.
+/// A Llama's weights on a device, all of the same type.
 struct LlamaDeviceWeights {
   LlamaConfig config;
   DType dtype = DType::f32;
   Tensor embedding;  ///< [vocab, dim]
   std::vector<LlamaDeviceLayer> layers;
   Tensor final_norm;  ///< [dim]
-  Tensor head;        ///< [vocab, dim]; the embedding itself where they are tied
+  Tensor head;        ///< [vocab, dim]; the embedding if they are tied
 };
 
-/// Tensors for the weights of an architecture, without contents.
+/// Creates uninitialised tensors for the weights of an architecture.
 LlamaDeviceWeights make_weights(const LlamaConfig& config, DType dtype, const TensorMaker& make);
 
-/// Bytes that the weights of an architecture take.
+/// Returns the size of an architecture's weights.
 std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype);
 
 /// Rounds a model's weights to `dtype` and copies them to the device. Throws Error.
 LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DType dtype);
 
-/// Weights for an architecture of which none are at hand: norms' are one, others uniform in
-/// +-sqrt(3 / dim), so that activations keep their size. Throws Error.
+/// Creates random weights: norms are 1, others uniform in +-sqrt(3 / dim), so that the magnitude of
+/// activations is preserved. Throws Error.
 LlamaDeviceWeights random_weights(Runtime& runtime, const LlamaConfig& config, DType dtype,
                                   std::uint64_t seed);
 

@@ -11,14 +11,14 @@
 namespace greta::runtime {
 namespace {
 
-/// Devices hand memory out in pieces of this size.
+/// Allocation granularity of devices in bytes.
 constexpr std::uint64_t unit = 256;
 
 std::uint64_t rounded(std::uint64_t bytes) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// Makes tensors that have no memory, and counts what they would take.
+/// Creates tensors without memory and adds up their sizes.
 class Counter {
  public:
   TensorMaker maker() {
@@ -28,7 +28,7 @@ class Counter {
       return tensor;
     };
   }
-  /// Since the last call.
+  /// Returns the bytes since the last call.
   std::uint64_t take() { return std::exchange(bytes_, 0); }
 
  private:

@@ -7,7 +7,7 @@
 namespace greta::runtime {
 namespace {
 
-/// One pass through the network, in the order of its operations.
+/// Records one pass through the network, in the order of its operations.
 class PassRecorder {
  public:
   PassRecorder(Pipeline& pipeline, const LlamaDeviceWeights& weights, const LlamaMemory& memory,
@@ -63,7 +63,7 @@ class PassRecorder {
     return y;
   }
 
-  /// x times the transposed weights, plus `residual` where there is one.
+  /// Returns x times the transposed weights, plus `residual` if set.
   Tensor product(const char* what, const Tensor& x, const Tensor& weights,
                  const Tensor& residual = {}) {
     label(what);
@@ -75,13 +75,13 @@ class PassRecorder {
     return y;
   }
 
-  /// Columns of one product, by heads.
+  /// Columns of the qkv product, by heads.
   struct Projected {
     Tensor q;     ///< [batch, tokens, heads, head_dim]
     Tensor k, v;  ///< [rows, kv_heads, head_dim]
   };
 
-  /// Queries and keys are rotated already.
+  /// Computes queries, keys and values; queries and keys are rotated.
   Projected project(const Tensor& x) {
     const std::int64_t q = config_.heads, kv = config_.kv_heads, dim = config_.head_dim;
     const Tensor all = product("qkv", x, layer().qkv);
@@ -113,7 +113,7 @@ class PassRecorder {
     }
   }
 
-  /// The first half of a layer.
+  /// Records the first half of a layer.
   Tensor attend(const Tensor& x) {
     const Tensor normed = norm("attn_norm", LlamaStage::attn_norm, x, layer().attn_norm);
     const Projected all = project(normed);
@@ -134,7 +134,7 @@ class PassRecorder {
     return sum;
   }
 
-  /// The second half.
+  /// Records the second half of a layer.
   Tensor feed_forward(const Tensor& x) {
     const Tensor normed = norm("ffn_norm", LlamaStage::ffn_norm, x, layer().ffn_norm);
     const Tensor packed = product("gate_up", normed, layer().gate_up);
@@ -148,7 +148,7 @@ class PassRecorder {
     return sum;
   }
 
-  /// Of each sequence's last token.
+  /// Computes the logits of each sequence's last token.
   void classify(Tensor x) {
     if (shape_.tokens > 1) {
       label("last tokens");
@@ -175,7 +175,7 @@ class PassRecorder {
   LlamaPassShape shape_;
   LlamaInputs inputs_;
   const LlamaTap& tap_;
-  std::int64_t layer_ = -1;  ///< the one that is recorded
+  std::int64_t layer_ = -1;  ///< the layer that is recorded
 };
 
 }  // namespace
@@ -199,7 +199,7 @@ std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t b
   const double elements = 2 * static_cast<double>(config.layers) * static_cast<double>(batch) *
                           static_cast<double>(capacity) * static_cast<double>(config.kv_dim());
   const double bytes = bytes_of(dtype, elements);
-  // Whole numbers up to 2^53 are exact; what is more fits no device.
+  // Integers up to 2^53 are exact; larger sizes fit no device.
   return bytes < 0x1p63 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{1} << 63U;
 }
 

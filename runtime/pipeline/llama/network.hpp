@@ -11,18 +11,19 @@
 
 namespace greta::runtime {
 
-/// How many tokens a pass through the network takes.
+/// The number of tokens in a pass through the network.
 struct LlamaPassShape {
-  std::int64_t batch = 1;   ///< sequences, all of the same length
-  std::int64_t tokens = 1;  ///< of each
+  std::int64_t batch = 1;   ///< number of sequences, all of the same length
+  std::int64_t tokens = 1;  ///< per sequence
 
   std::int64_t rows() const { return batch * tokens; }
-  /// i32 values that a pass is given: ids and positions of all tokens, and for each sequence the
-  /// slot of its first token, its length afterwards, and the row whose logits are wanted.
+  /// Returns the number of i32 inputs of a pass: ids and positions of all tokens, and for each
+  /// sequence the slot of its first token, its length afterwards, and the row whose logits are
+  /// computed.
   std::int64_t inputs() const { return 2 * rows() + 3 * batch; }
 };
 
-/// What a pass is given anew each time, as one i32 tensor of LlamaPassShape::inputs(), in order.
+/// The inputs of a pass as one i32 tensor of LlamaPassShape::inputs() elements, in order.
 struct LlamaInputs {
   Tensor all;
   Tensor ids, positions;  ///< [rows]: all tokens of a sequence, then those of the next
@@ -33,37 +34,37 @@ struct LlamaInputs {
   LlamaInputs(const Tensor& memory, const LlamaPassShape& shape);
 };
 
-/// Memory of the sequences on a device, besides what one pass needs.
+/// Device memory of the sequences, besides temporaries of passes.
 struct LlamaMemory {
-  std::int64_t capacity = 0;  ///< tokens of a sequence
-  std::vector<Tensor> keys;   ///< of each layer: [batch, kv_heads, capacity, head_dim]
+  std::int64_t capacity = 0;  ///< tokens per sequence
+  std::vector<Tensor> keys;   ///< per layer: [batch, kv_heads, capacity, head_dim]
   std::vector<Tensor> values;
   Tensor rope_table;        ///< f32 [capacity, head_dim]
-  Tensor inputs;            ///< i32, of the largest pass
-  Tensor staged_inputs;     ///< the same, host-visible: what every pass begins by copying
+  Tensor inputs;            ///< i32, size of the largest pass
+  Tensor staged_inputs;     ///< the same, host-visible; every pass begins with a copy of it
   Tensor logits;            ///< f32 [batch, vocab]: of the last tokens
-  Tensor likeliest;         ///< i32 [batch]: their argmax
+  Tensor likeliest;         ///< i32 [batch]: argmax of the logits
   Tensor staged_likeliest;  ///< the same, host-visible
 };
 
-/// Bytes that a batch of sequences takes: LlamaMemory's keys and values.
+/// Returns the size of the keys and values of a batch of sequences.
 std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t batch,
                           std::int64_t capacity);
-/// Tensors for the memory that complete options ask for, without contents.
+/// Creates uninitialised tensors for options without missing values.
 LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaOptions& options,
                         const TensorMaker& make);
-/// The same on a device, with the angles' table filled in. Throws Error.
+/// Allocates the memory on a device and fills in the rope table. Throws Error.
 LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
                             const LlamaOptions& options);
 
-/// Told the result of each stage as it is recorded; layer -1: of the whole model. Of stages whose
-/// results are columns of one matrix it is told once, by the first one's name: `gate` has gate and
-/// up, `q` has q, k and v, and `q_rope` has q_rope, k_rope and v. Of k_cache and v_cache it is not
-/// told: they are in LlamaMemory.
+/// A callback for the result of each stage as it is recorded; layer -1: the whole model. Stages
+/// whose results are columns of one matrix cause one call with the first stage: `gate` for gate and
+/// up, `q` for q, k and v, and `q_rope` for q_rope, k_rope and v. There are no calls for k_cache
+/// and v_cache, which are in LlamaMemory.
 using LlamaTap = std::function<void(std::int64_t layer, LlamaStage stage, const Tensor& result)>;
 
-/// Records a pass: tokens' keys and values are appended to the caches, and the logits of each
-/// sequence's last token computed. Throws Error.
+/// Records a pass, which appends the tokens' keys and values to the caches and computes the logits
+/// of each sequence's last token. Throws Error.
 void record_llama(Pipeline& pipeline, const LlamaDeviceWeights& weights, const LlamaMemory& memory,
                   const LlamaPassShape& shape, const LlamaTap& tap = nullptr);
 

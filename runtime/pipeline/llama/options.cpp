@@ -10,7 +10,7 @@
 namespace greta::runtime {
 namespace {
 
-constexpr std::int64_t least_pass = 16;  ///< tokens of a pass that are more than one
+constexpr std::int64_t least_pass = 16;  ///< smallest pass of more than one token
 constexpr std::int64_t least_capacity = 256;
 
 }  // namespace
@@ -62,7 +62,7 @@ std::vector<std::int64_t> llama_passes(std::int64_t count, std::int64_t room, st
   std::vector<std::int64_t> passes;
   while (count > 0) {
     auto size = std::lower_bound(sizes.begin(), sizes.end(), std::min(count, most));
-    while (*size > room) --size;  // what is filled up must have slots, too; one token always has
+    while (*size > room) --size;  // padding needs slots, too; one token always fits
     passes.push_back(*size);
     const std::int64_t fed = std::min(*size, count);
     count -= fed;

@@ -8,25 +8,26 @@
 namespace greta::runtime {
 
 struct LlamaOptions {
-  std::int64_t batch = 1;     ///< sequences in lockstep, all of one length
-  std::int64_t capacity = 0;  ///< tokens of a sequence, prompt included; 0: all that the model can
-  std::int64_t most_tokens = 512;  ///< of one pass: longer prompts take several
+  std::int64_t batch = 1;          ///< number of sequences, all of the same length
+  std::int64_t capacity = 0;       ///< tokens per sequence, prompt included; 0: the model's maximum
+  std::int64_t most_tokens = 512;  ///< per pass; longer prompts take several passes
   bool graph = true;               ///< false: operations are launched one by one, for comparison
 
-  /// With everything filled in for a model. Throws Error for what it can't be.
+  /// Returns the options with defaults filled in for a model. Throws Error for invalid values.
   LlamaOptions for_model(const LlamaConfig& config) const;
 };
 
-/// A capacity for sequences of so many tokens: a power of two from 256 on, so that what was tuned
-/// for one length serves others; at most what the model can.
+/// Returns a capacity for sequences of `tokens` tokens: a power of two of at least 256, so that
+/// tuning results apply to many lengths, and at most the model's maximum.
 std::int64_t llama_capacity(const LlamaConfig& config, std::int64_t tokens);
-/// All that llama_capacity() gives for a model, ascending.
+/// Returns all values of llama_capacity() for a model in ascending order.
 std::vector<std::int64_t> llama_capacities(const LlamaConfig& config);
 
-/// Tokens of each sequence that passes take: 1, 16, 32, … and `most`, ascending.
+/// Returns the numbers of tokens per sequence in a pass: 1, 16, 32, … and `most`, in ascending
+/// order.
 std::vector<std::int64_t> llama_pass_sizes(std::int64_t most);
-/// The passes that `count` tokens take: each of the size that leaves least to fill up, of which all
-/// has room in what is left of a cache of `room` tokens. `count` is at most `room`.
+/// Returns the passes for `count` tokens, each of the size with the least padding that fits into
+/// the remaining cache. The cache has room for `room` tokens; `count` is at most `room`.
 std::vector<std::int64_t> llama_passes(std::int64_t count, std::int64_t room, std::int64_t most);
 
 }  // namespace greta::runtime

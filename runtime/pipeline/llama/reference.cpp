@@ -12,7 +12,7 @@ void add_to(TraceMatrix& sum, const TraceMatrix& other) {
   for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += other.values[i];
 }
 
-/// Rows [position, kv_dim] as a trace has them: [kv_head * positions, head_dim].
+/// Converts rows [position, kv_dim] to the layout of a trace: [kv_head * positions, head_dim].
 TraceMatrix by_heads(const std::vector<double>& rows, const LlamaConfig& config) {
   const auto length = static_cast<std::int64_t>(rows.size()) / config.kv_dim();
   TraceMatrix result(config.kv_heads * length, config.head_dim);

@@ -11,22 +11,22 @@
 
 namespace greta::runtime {
 
-/// A Llama in FP64 on the CPU, for one sequence: what devices' runs are compared with. Shares no
-/// arithmetic with kernels or their references. Weights are read where they are mapped, so that it
-/// takes little memory; it runs on all cores, some 10^9 multiplications a second.
+/// An FP64 implementation of a Llama on the CPU for one sequence: the reference for runs on
+/// devices. Shares no arithmetic with kernels or their references. Reads weights from the mapped
+/// files, so it uses little memory. Runs on all cores at some 10^9 multiplications per second.
 class LlamaReference {
  public:
-  /// `weights`: round all of them to this type first, as a device may keep them. The model must
-  /// outlive it.
+  /// If `weights` is set, rounds all weights to this type first, as a device may store them. The
+  /// model must outlive the object.
   explicit LlamaReference(const LlamaModel& model, std::optional<DType> weights = std::nullopt);
 
-  /// Runs the next tokens, at positions position() …, against the keys and values of those before.
-  /// Gives logits of the last token; `trace`, where there is one, gets every stage of all of them.
-  /// Throws Error for ids outside of the vocabulary, no ids, and more than max_positions.
+  /// Runs the next tokens, at positions from position() on, and returns the logits of the last
+  /// token. If `trace` is set, it receives every stage of all tokens. Throws Error for invalid ids,
+  /// no ids, and more than max_positions tokens.
   std::vector<double> run(std::span<const std::int32_t> ids, LlamaTrace* trace = nullptr);
 
   std::int64_t position() const { return position_; }
-  /// Forgets the sequence.
+  /// Discards the sequence.
   void reset();
 
  private:
@@ -36,13 +36,13 @@ class LlamaReference {
 
   TraceMatrix embed(std::span<const std::int32_t> ids) const;
   LlamaLayerTrace layer(std::size_t index, const TraceMatrix& x);
-  /// Of queries at position_ …
+  /// Attends for queries at positions from position_ on.
   TraceMatrix attend(const TraceMatrix& q, const Cache& cache) const;
 
   const LlamaModel& model_;
   stages::Weights weights_;
   std::vector<double> frequencies_;
-  std::vector<Cache> caches_;  ///< of each layer
+  std::vector<Cache> caches_;  ///< per layer
   std::int64_t position_ = 0;
 };
 

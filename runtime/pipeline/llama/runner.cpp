@@ -82,8 +82,8 @@ void LlamaRunner::feed(std::span<const std::int32_t> ids) {
   }
 }
 
-/// `stride`: from one sequence's first id to the next one's; `count`: ids of each, the rest of the
-/// pass is filled up.
+/// `stride` is the distance between the first ids of two sequences. `count` is the number of ids
+/// per sequence; the rest of the pass is padding.
 void LlamaRunner::run_pass(const PipelineGraph& graph, std::span<const std::int32_t> ids,
                            std::int64_t stride, const LlamaPassShape& shape, std::int64_t count) {
   const LlamaInputs staged(memory_.staged_inputs, shape);

@@ -14,11 +14,11 @@
 
 namespace greta::runtime {
 
-/// A Llama on a device: feeds tokens, keeps their keys and values, and gives the next ones' logits.
-/// The first pass of a size is recorded into a graph; later ones replay it. Passes have 1, 16, 32,
-/// … tokens: what a prompt has less is filled up behind its end, where nothing of it is seen.
-/// Belongs to the runtime's thread. Every method throws Error for what can't be done; after a
-/// failure of the device (`timeout`, `device_lost`) all must be opened again.
+/// Runs a Llama on a device: feeds tokens, stores their keys and values, and computes the logits of
+/// the next tokens. The first pass of a size is recorded into a graph, which later passes replay.
+/// Passes have 1, 16, 32, … tokens. Shorter inputs are padded at the end, where causal attention
+/// ignores the padding. Belongs to the runtime's thread. Every method throws Error on failure;
+/// after a device failure (`timeout`, `device_lost`) everything must be opened again.
 class LlamaRunner {
  public:
   LlamaRunner(Runtime& runtime, LlamaDeviceWeights weights, const LlamaOptions& options);
@@ -29,36 +29,37 @@ class LlamaRunner {
   const LlamaConfig& config() const { return weights_.config; }
   DType dtype() const { return weights_.dtype; }
   std::int64_t batch() const { return options_.batch; }
-  std::int64_t position() const { return position_; }  ///< tokens fed so far, of each sequence
+  /// Returns the number of tokens fed so far, per sequence.
+  std::int64_t position() const { return position_; }
   std::int64_t capacity() const { return memory_.capacity; }
 
-  /// Feeds the next tokens: [batch, n], row by row. At once where they are one for each sequence.
-  /// Throws for no tokens, more than there is room for, and ids outside of the vocabulary; then
-  /// nothing is fed.
+  /// Feeds the next tokens: [batch, n], row by row. Runs a single pass if n is 1. Throws Error for
+  /// no tokens, tokens beyond the capacity, and ids outside of the vocabulary, and then feeds
+  /// nothing.
   void feed(std::span<const std::int32_t> ids);
-  /// After a feed: for each sequence the lowest index of the largest logit.
+  /// Returns the lowest index of the largest logit of each sequence. Valid after a feed.
   std::span<const std::int32_t> likeliest() const { return likeliest_; }
-  /// That logit. NaN where all of a sequence are: nothing is likely then.
+  /// Returns the largest logit of a sequence; NaN if all its logits are NaN.
   float largest_logit(std::int64_t sequence = 0) const;
-  /// After a feed: [batch, vocab].
+  /// Returns the logits [batch, vocab]. Valid after a feed.
   std::vector<float> logits() const;
-  /// Forgets the sequences.
+  /// Discards the sequences.
   void reset() { position_ = 0; }
 
-  /// Feeds tokens of one sequence as feed() does, by the same kernels, with every stage's result
-  /// kept. They must be such as one pass takes: see passes().
+  /// Feeds tokens of one sequence like feed(), with the same kernels, and returns every stage's
+  /// result. The tokens must fit one pass: see passes().
   LlamaTrace trace(std::span<const std::int32_t> ids);
 
-  /// Makes the passes that a prompt of some tokens and decoding need, so that nothing compiles
-  /// later.
+  /// Creates the passes for a prompt of `prompt_tokens` tokens and for decoding, so that nothing is
+  /// compiled later.
   void prepare(std::int64_t prompt_tokens);
-  /// The pass that tokens of each sequence are fed by.
+  /// Returns the pass that feeds this number of tokens per sequence.
   const PipelineGraph& pass(std::int64_t tokens);
-  /// Sizes of the passes that a prompt of `count` tokens takes, from the position on; there is room
-  /// for it.
+  /// Returns the sizes of the passes for a prompt of `count` tokens at the current position. The
+  /// prompt must fit the capacity.
   std::vector<std::int64_t> passes(std::int64_t count) const;
   Queue& queue() { return *queue_; }
-  /// Device memory of weights, caches and all passes.
+  /// Return the device memory of weights, caches and all passes in bytes.
   std::uint64_t weight_memory() const { return weight_bytes(weights_.config, weights_.dtype); }
   std::uint64_t cache_memory() const;
   std::uint64_t pass_memory() const;
@@ -74,7 +75,7 @@ class LlamaRunner {
   LlamaDeviceWeights weights_;
   LlamaMemory memory_;
   std::unique_ptr<Queue> queue_;
-  std::map<std::int64_t, std::unique_ptr<PipelineGraph>> passes_;  ///< by tokens
+  std::map<std::int64_t, std::unique_ptr<PipelineGraph>> passes_;  ///< by number of tokens
   std::vector<std::int32_t> likeliest_;
   std::int64_t position_ = 0;
 };

@@ -18,21 +18,21 @@ __extension__ using Uint128 = unsigned __int128;
 
 constexpr int point = 60;  ///< fractional bits of fixed-point numbers
 constexpr std::uint64_t fixed_one = std::uint64_t{1} << point;
-constexpr std::uint64_t ln2 = 0xb17217f7d1cf79aULL;  ///< of 2^60
+constexpr std::uint64_t ln2 = 0xb17217f7d1cf79aULL;  ///< as a fixed-point number
 
-/// Products of numbers with `point` fractional bits.
+/// Multiplies fixed-point numbers.
 std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>((Uint128{a} * b) >> point);
 }
 
-/// e^y of 0 <= y < 1: its Taylor series by Horner's rule.
+/// Returns e^y for 0 <= y < 1: the Taylor series by Horner's rule.
 std::uint64_t series(std::uint64_t y) {
   std::uint64_t sum = fixed_one;
   for (std::uint64_t k = 18; k > 0; --k) sum = fixed_one + times(sum, y) / k;
   return sum;
 }
 
-/// Probabilities that aren't normalised, in integers.
+/// Computes unnormalised probabilities in integers.
 class Weights {
  public:
   Weights() {
@@ -42,8 +42,8 @@ class Weights {
     }
   }
 
-  /// e^x of x <= 0 as a number of 0 … most. A product and a conversion: nothing that a compiler
-  /// could fuse into other bits.
+  /// Returns e^x for x <= 0, scaled to 0 … most. The floating-point part is one multiplication and
+  /// one conversion, so that compilers can't contract operations and change the result.
   std::uint64_t operator()(double x, std::uint64_t most) const {
     constexpr double log2_e = 1.4426950408889634;
     const double powers = x * (log2_e * 0x1p32);
@@ -56,8 +56,8 @@ class Weights {
  private:
   using Table = std::array<std::uint64_t, 256>;
 
-  /// 2^f of a fraction of 2^32, 1 <= 2^f < 2, exact to some 2^-55: a table for each of the first
-  /// two times eight bits, and the series for the others.
+  /// Returns 2^f for the fraction f = fraction / 2^32, 1 <= 2^f < 2, accurate to about 2^-55: a
+  /// table for each of the first two groups of eight bits, and the series for the rest.
   std::uint64_t power(std::uint32_t fraction) const {
     const auto y = static_cast<std::uint64_t>((Uint128{fraction & 0xffffU} * ln2) >> 32);
     const std::uint64_t rest = fixed_one + times(y, fixed_one + times(y, fixed_one + y / 3) / 2);
@@ -100,7 +100,8 @@ std::int32_t Sampler::next(std::span<const float> logits) {
   const std::int32_t best = largest(logits);
   if (options_.temperature == 0) return best;
   const double most = logits[static_cast<std::size_t>(best)];
-  const std::uint64_t unit = (std::uint64_t{1} << 62) / logits.size();  // so that sums fit
+  // Sums of logits.size() weights up to `unit` do not overflow.
+  const std::uint64_t unit = (std::uint64_t{1} << 62) / logits.size();
   static const Weights weight;
   weights_.resize(logits.size());
   std::uint64_t total = 0;
@@ -120,7 +121,7 @@ std::int32_t Sampler::next(std::span<const float> logits) {
 std::uint64_t Sampler::keep_likeliest(std::uint64_t total) {
   const auto enough = static_cast<std::uint64_t>(static_cast<double>(total) * options_.top_p);
   if (enough >= total) return total;
-  // All that weigh less than this are together less than what is left out.
+  // Tokens with smaller weights sum to less than the excluded part.
   const std::uint64_t least = (total - enough) / weights_.size();
   order_.clear();
   for (std::size_t i = 0; i < weights_.size(); ++i) {

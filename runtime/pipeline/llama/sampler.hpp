@@ -12,22 +12,22 @@ namespace greta::runtime {
 
 struct SamplerOptions {
   double temperature = 0;  ///< 0: always the largest logit
-  double top_p = 1;        ///< 0 < top_p <= 1: among the likeliest tokens that have this much
+  double top_p = 1;        ///< in (0, 1]: samples from the likeliest tokens with this total
   std::uint64_t seed = 0;
 
-  /// Throws Error `invalid_argument` that names the value.
+  /// Throws Error that names the invalid value.
   void check() const;
 };
 
-/// Chooses tokens by their logits. Equal logits and seeds give equal tokens on every machine:
-/// probabilities are 64-bit integers, computed without the C library's functions.
+/// Samples tokens from logits. Equal logits and seeds give equal tokens on every machine, because
+/// probabilities are 64-bit integers that are computed without the C library's functions.
 class Sampler {
  public:
-  /// Throws as SamplerOptions::check().
+  /// Throws Error like SamplerOptions::check().
   explicit Sampler(const SamplerOptions& options);
 
-  /// The next token. Of equal logits the lowest index is the largest, and comes first in top_p.
-  /// Throws Error for logits that hold NaN or +infinity, or nothing but -infinity.
+  /// Returns the next token. Equal logits are ordered by index, also in top_p. Throws Error if the
+  /// logits contain NaN or +infinity, or only -infinity.
   std::int32_t next(std::span<const float> logits);
 
  private:
@@ -36,16 +36,16 @@ class Sampler {
     std::size_t index;
   };
 
-  /// Leaves the weights of the likeliest alone, which have top_p of `total`; gives their sum.
+  /// Sets weights outside of the top_p share of `total` to 0, and returns the sum of the others.
   std::uint64_t keep_likeliest(std::uint64_t total);
 
   SamplerOptions options_;
   std::mt19937_64 random_;
-  std::vector<std::uint64_t> weights_;  ///< of the last draw; kept for their memory
+  std::vector<std::uint64_t> weights_;  ///< of the last draw; kept to reuse the memory
   std::vector<Ranked> order_;
 };
 
-/// The lowest index of the largest logit; throws as Sampler::next().
+/// Returns the lowest index of the largest logit. Throws Error like Sampler::next().
 std::int32_t largest(std::span<const float> logits);
 
 }  // namespace greta::runtime

@@ -15,7 +15,8 @@ double rounded_to(DType type, double value) {
   return load_element(type, stored.data(), 0);
 }
 
-/// body(i) for 0 … count-1; on all cores where each takes `work` multiplications and that is much.
+/// Calls body(i) for 0 to count - 1, on all cores if the total work is large. `work` is the number
+/// of multiplications per call.
 template <typename Body>
 void for_each(std::int64_t count, std::int64_t work, const Body& body) {
   const auto part = [&](std::int64_t first, std::int64_t last) {

@@ -10,8 +10,8 @@
 
 namespace greta::runtime {
 
-/// What a Llama computes, in order. The first is of the whole model, as are the last two; the rest
-/// is of every layer.
+/// The stages of a Llama in order. The first and the last two belong to the whole model, the others
+/// to each layer.
 enum class LlamaStage {
   embedding,   ///< [tokens, dim]
   attn_norm,   ///< [tokens, dim]
@@ -20,24 +20,24 @@ enum class LlamaStage {
   v,           ///< [tokens, kv_heads * head_dim]
   q_rope,      ///< as q
   k_rope,      ///< as k
-  k_cache,     ///< [kv_heads * length, head_dim]: the keys of all positions so far, by KV head
+  k_cache,     ///< [kv_heads * length, head_dim]: keys of all positions so far, by KV head
   v_cache,     ///< as k_cache
   attention,   ///< [tokens, heads * head_dim]
-  attn_out,    ///< [tokens, dim]: the output projection and the layer's input
+  attn_out,    ///< [tokens, dim]: output projection plus the layer's input
   ffn_norm,    ///< [tokens, dim]
   gate,        ///< [tokens, hidden_dim]
   up,          ///< [tokens, hidden_dim]
   silu_mul,    ///< [tokens, hidden_dim]
-  ffn_out,     ///< [tokens, dim]: the down projection and attn_out; the next layer's input
+  ffn_out,     ///< [tokens, dim]: down projection plus attn_out; the next layer's input
   final_norm,  ///< [tokens or fewer, dim]: of the last tokens
-  logits,      ///< [as final_norm, vocab]
+  logits,      ///< [rows of final_norm, vocab]
 };
 
-std::string_view to_string(LlamaStage stage);  ///< "attn_norm"
-/// Those of a layer, attn_norm … ffn_out.
+std::string_view to_string(LlamaStage stage);  ///< e.g. "attn_norm"
+/// The number of stages in a layer, attn_norm to ffn_out.
 constexpr std::size_t layer_stages = 15;
 
-/// A stage's result, row-major. Values of 32- and 16-bit types are held exactly.
+/// A stage's result, row-major. Represents values of 32- and 16-bit types exactly.
 struct TraceMatrix {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -51,7 +51,7 @@ struct TraceMatrix {
   const double* row(std::int64_t r) const { return values.data() + r * cols; }
 };
 
-/// A layer's stages.
+/// The stages of a layer.
 class LlamaLayerTrace {
  public:
   TraceMatrix& operator[](LlamaStage stage) { return stages_.at(index(stage)); }
@@ -64,7 +64,7 @@ class LlamaLayerTrace {
   std::array<TraceMatrix, layer_stages> stages_;
 };
 
-/// One pass of some tokens of a sequence through a model.
+/// One pass of tokens of a sequence through a model.
 struct LlamaTrace {
   std::int64_t first = 0;  ///< position of ids[0]
   std::vector<std::int32_t> ids;

@@ -57,12 +57,12 @@ StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
   return worst;
 }
 
-/// Bounds that the stages share.
+/// Error bounds of the stages.
 class Bounds {
  public:
   explicit Bounds(const TraceTypes& types) : types_(types) {}
 
-  /// A dot product of this length, with a residual where there is one.
+  /// Bound of a dot product of this length, with a residual if set.
   Expected product(DType type, std::int64_t length, double value, double norm,
                    std::optional<double> residual = std::nullopt) const {
     double error = slack * dot_product_error(length) * (norm + std::abs(value)) + smallest;
@@ -74,14 +74,14 @@ class Bounds {
     return kernels::rounded(type, value + *residual, error);
   }
 
-  /// rows::RmsNorm's; epsilon is an f32 number besides.
+  /// Bound of rows::RmsNorm, plus the rounding of epsilon to f32.
   Expected norm(double value, double factor, double gain, std::int64_t length) const {
     const double relative = 0.5 * (rows::sum_error(length) + 6 * u) + 6 * u;
     const double error = std::abs(value) * relative + (factor * std::abs(gain) + 2) * smallest;
     return kernels::rounded(types_.activations, value, slack * error);
   }
 
-  /// attention_reference()'s.
+  /// Bound of attention_reference().
   Expected attention(const stages::Attended& a, const double* values, std::int64_t stride,
                      std::int64_t dim, std::int64_t col) const {
     const double most = *std::max_element(a.scores.begin(), a.scores.end());
@@ -134,7 +134,7 @@ class NormStage {
   std::vector<double> gains_, factors_;
 };
 
-/// One layer of a trace.
+/// Checks one layer of a trace.
 class LayerCheck {
  public:
   LayerCheck(const LlamaModel& model, const TraceTypes& types, std::int64_t layer,
@@ -172,7 +172,7 @@ class LayerCheck {
 
  private:
   bool has(LlamaStage stage) const { return !trace_[stage].empty(); }
-  /// A stage that another one is computed from.
+  /// Returns a stage that another one is computed from.
   const TraceMatrix& input(LlamaStage stage, LlamaStage from) const {
     if (!has(from)) {
       throw Error(fmt::format("{}: the trace lacks {}, of which it is computed",
@@ -217,7 +217,7 @@ class LayerCheck {
     });
   }
 
-  /// What this pass appended; what earlier ones did was checked with them.
+  /// Checks what this pass appended. Earlier entries were checked with their passes.
   void cache(LlamaStage stage, LlamaStage from) {
     if (!has(stage)) return;
     const TraceMatrix& x = input(stage, from);
@@ -240,7 +240,7 @@ class LayerCheck {
     for (const TraceMatrix* one : {&keys, &values}) {
       require_shape(*one, c_.kv_heads * length, dim, layer_, stage);
     }
-    std::int64_t at = -1;  // the row and head that `attended` is of
+    std::int64_t at = -1;  // row and head of `attended`
     stages::Attended attended;
     add(stage, queries.rows, c_.q_dim(), [&](std::int64_t row, std::int64_t col) {
       const std::int64_t head = col / dim, kv_head = head / (c_.heads / c_.kv_heads);
@@ -295,7 +295,7 @@ std::string StageFinding::text() const {
       place(layer, stage), row, col, got, want, bound, ratio());
 }
 
-/// What a layer, or the final norm behind all of them, begins with.
+/// Checks the input of a layer, or of the final norm.
 void LlamaTraceCheck::check_input(std::int64_t layer, const TraceMatrix& input) const {
   if (input.empty()) {
     throw Error(fmt::format("the trace lacks {}, which the next stages are computed from",

@@ -5,11 +5,11 @@
 
 #include "runtime/pipeline/llama/runner.hpp"
 
-/// A pass whose stages are kept.
+/// A pass that keeps the results of all stages.
 namespace greta::runtime {
 namespace {
 
-/// The first rows of a tensor, at most `most`.
+/// Returns the first rows of a tensor, at most `most`.
 TraceMatrix matrix(Runtime& runtime, const Tensor& tensor, std::int64_t most) {
   std::vector<std::byte> bytes(tensor.bytes());
   runtime.download(tensor, bytes).value();
@@ -21,7 +21,7 @@ TraceMatrix matrix(Runtime& runtime, const Tensor& tensor, std::int64_t most) {
   return all;
 }
 
-/// Columns [first, first + count).
+/// Returns columns [first, first + count).
 TraceMatrix columns(const TraceMatrix& from, std::int64_t first, std::int64_t count) {
   TraceMatrix part(from.rows, count);
   for (std::int64_t row = 0; row < from.rows; ++row) {
@@ -30,7 +30,7 @@ TraceMatrix columns(const TraceMatrix& from, std::int64_t first, std::int64_t co
   return part;
 }
 
-/// The stages that a result is of, as LlamaTap tells them, with their columns.
+/// Returns the stages in a result, as LlamaTap combines them, with their numbers of columns.
 std::vector<std::pair<LlamaStage, std::int64_t>> parts_of(LlamaStage stage, std::int64_t cols,
                                                           const LlamaConfig& config) {
   const std::int64_t q = config.q_dim(), kv = config.kv_dim();
@@ -46,7 +46,7 @@ std::vector<std::pair<LlamaStage, std::int64_t>> parts_of(LlamaStage stage, std:
   }
 }
 
-/// Copies of stages' results, which are overwritten later in the pass.
+/// Copies of the stages' results, which later steps of the pass overwrite.
 struct Copies {
   struct Copy {
     std::int64_t layer;
@@ -85,7 +85,7 @@ struct Copies {
 
 }  // namespace
 
-/// The tokens so far of a sequence's cache: [kv_heads * length, head_dim].
+/// Returns the tokens so far in a sequence's cache: [kv_heads * length, head_dim].
 TraceMatrix LlamaRunner::cached(const Tensor& cache) const {
   const std::int64_t heads = weights_.config.kv_heads;
   const TraceMatrix all = matrix(runtime_, cache, heads * memory_.capacity);

@@ -10,7 +10,7 @@
 namespace greta::runtime {
 namespace {
 
-/// Extents and their limits. With these, no product of extents that a model is made of overflows:
+/// Extents and their limits. With these limits, no product of a model's extents overflows:
 /// max_positions * kv_dim * layers is at most 2^59.
 struct Limit {
   const char* name;
@@ -128,7 +128,7 @@ std::vector<double> rope_frequencies(const LlamaConfig& config) {
     frequency = std::pow(config.rope_theta, exponent);
     if (scaling.kind == RopeScaling::Kind::linear) frequency /= scaling.factor;
     if (scaling.kind != RopeScaling::Kind::llama3) continue;
-    // 0 for waves that are too long, 1 for short ones.
+    // 0 for long wavelengths, 1 for short ones.
     constexpr double two_pi = 6.283185307179586;
     const double low = scaling.low_frequency_factor, high = scaling.high_frequency_factor;
     const double kept = std::clamp((original * frequency / two_pi - low) / (high - low), 0.0, 1.0);

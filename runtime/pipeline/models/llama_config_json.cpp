@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t largest_extent = std::numeric_limits<std::int32_t>::max();
 
-/// What a Llama of Hugging Face may have and this architecture doesn't.
+/// Rejects features of Hugging Face's Llamas that this architecture lacks.
 void refuse_extras(const JsonFields& fields) {
   const std::string type = fields.text("model_type");
   if (type != "llama") fields.refuse(fmt::format("model_type is '{}'; allowed: llama", type));
@@ -54,7 +54,7 @@ RopeScaling scaling_of(const JsonFields& fields) {
 void read_rope(const JsonFields& fields, LlamaConfig& config) {
   config.rope_style = RopeStyle::half;
   config.rope_theta = fields.number("rope_theta", config.rope_theta);
-  // Later versions of the library keep all of it in rope_parameters.
+  // Later versions of the library store all of it in rope_parameters.
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!fields.has(key)) continue;
     const JsonFields rope = fields.object(key);
@@ -63,7 +63,7 @@ void read_rope(const JsonFields& fields, LlamaConfig& config) {
   }
 }
 
-/// Ids of eos_token_id: one or a list.
+/// Returns the ids of eos_token_id: one or a list.
 std::vector<std::int32_t> ends_of(const JsonFields& fields) {
   constexpr const char* key = "eos_token_id";
   if (!fields.has(key)) return {};

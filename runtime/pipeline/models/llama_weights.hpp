@@ -12,10 +12,10 @@
 
 namespace greta::runtime {
 
-/// A matrix of weights in a mapped file: row-major [rows, cols], rows being outputs. A norm's
-/// weights are one row. `data` may be aligned to nothing: read it by load_element() or copy it.
+/// A matrix of weights in a mapped file: row-major [rows, cols], with one row per output. A norm's
+/// weights are one row. `data` may be unaligned: read it with load_element() or copy it.
 struct WeightView {
-  DType dtype = DType::f32;  ///< floating
+  DType dtype = DType::f32;  ///< a floating-point type
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   const std::byte* data = nullptr;
@@ -40,24 +40,24 @@ struct LlamaWeights {
   WeightView embedding;  ///< [vocab, dim]
   std::vector<LlamaLayer> layers;
   WeightView final_norm;  ///< [1, dim]
-  WeightView head;        ///< [vocab, dim]; the embedding where they are tied
+  WeightView head;        ///< [vocab, dim]; the embedding if they are tied
 };
 
-/// A model whose files stay mapped as long as it lives.
+/// A model. Its files stay mapped while the object exists.
 struct LlamaModel {
   LlamaConfig config;
   LlamaWeights weights;
-  std::filesystem::path path;  ///< as it was given
+  std::filesystem::path path;  ///< as passed to load_llama()
   std::vector<std::shared_ptr<const MappedFile>> files;
 };
 
-/// Opens a model, told by what is there:
-/// - a folder as Hugging Face keeps Llamas: config.json with model.safetensors, or with the shards
-///   that model.safetensors.index.json names; generation_config.json may add ends of text. The rope
-///   style is `half`.
-/// - a file: a legacy checkpoint of llama2.c, in f32; interleaved.
-/// Everything that headers say is checked before it is used: bounds, shapes, types, overlaps, and
-/// that nothing is there that the architecture would leave out. Throws Error with one line.
+/// Opens a model and detects its format:
+/// - a folder in Hugging Face's format: config.json with model.safetensors, or with the shards that
+///   model.safetensors.index.json lists; generation_config.json may add end-of-text tokens. The
+///   rope style is `half`.
+/// - a file: a legacy checkpoint of llama2.c, in f32; the rope style is `interleaved`.
+/// All header fields are checked before use: bounds, shapes, types, overlaps, and that there are no
+/// tensors that the architecture would ignore. Throws Error with a one-line message.
 LlamaModel load_llama(const std::filesystem::path& path);
 
 }  // namespace greta::runtime

@@ -13,17 +13,17 @@
 
 namespace greta::runtime {
 
-/// Bytes that a model's files of JSON may have: its configuration and the list of its tensors, and
-/// its tokenizer.
+/// Size limits in bytes of a model's JSON files (configuration and tensor list) and of its
+/// tokenizer.
 inline constexpr std::uint64_t most_model_json_bytes = std::uint64_t{16} << 20;
 inline constexpr std::uint64_t most_tokenizer_bytes = std::uint64_t{256} << 20;
 
-/// A regular file, mapped into memory for reading. Nothing is read before it is used. The file must
-/// not be shortened meanwhile: what is behind its new end can't be read any more (SIGBUS).
+/// A regular file that is mapped into memory for reading; pages are read on first access. The file
+/// must not be truncated meanwhile: access beyond the new end raises SIGBUS.
 class MappedFile {
  public:
-  /// Throws Error `io` for a file that can't be read, that is no regular file, or that has more
-  /// than `most_bytes` bytes.
+  /// Throws Error (`io`) for a file that can't be read, is not a regular file, or is larger than
+  /// `most_bytes`.
   static std::shared_ptr<const MappedFile> open(
       const std::filesystem::path& path,
       std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max());

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t header_numbers = 7;
 constexpr std::size_t header_bytes = header_numbers * sizeof(std::int32_t);
 
-/// What other files people may give begin with.
+/// Rejects other file formats by their first bytes.
 void refuse_others(const MappedFile& file) {
   const std::string_view text = file.text();
   const auto refuse = [&](const char* what) {
@@ -42,7 +42,7 @@ LlamaConfig config_of(const MappedFile& file) {
   config.vocab = std::abs(std::int64_t{header[5]});
   config.max_positions = header[6];
   config.rope_style = RopeStyle::interleaved;
-  // The beginning of the next text ends one, too.
+  // The beginning of the next text also ends one.
   for (const std::int32_t id : {1, 2}) {
     if (id < config.vocab) config.eos.push_back(id);
   }
@@ -56,7 +56,7 @@ LlamaConfig config_of(const MappedFile& file) {
   return config;
 }
 
-/// Hands out the tensors of a file, one after the other.
+/// Returns the tensors of a file one after the other.
 class CheckpointWeights {
  public:
   explicit CheckpointWeights(const std::byte* data) : next_(data) {}
@@ -66,7 +66,7 @@ class CheckpointWeights {
     next_ += view.bytes();
     return view;
   }
-  /// One of each layer.
+  /// Takes one tensor per layer.
   void take(std::vector<LlamaLayer>& layers, WeightView LlamaLayer::*tensor, std::int64_t rows,
             std::int64_t cols) {
     for (LlamaLayer& layer : layers) layer.*tensor = take(rows, cols);
@@ -92,7 +92,7 @@ LlamaWeights weights_of(const LlamaConfig& c, const std::byte* data) {
   tensors.take(layers, &LlamaLayer::down, c.dim, c.hidden_dim);
   tensors.take(layers, &LlamaLayer::up, c.hidden_dim, c.dim);
   weights.final_norm = tensors.take(1, c.dim);
-  tensors.take(c.max_positions, c.head_dim);  // the tables of RoPE
+  tensors.take(c.max_positions, c.head_dim);  // the RoPE tables
   weights.head = c.tied_embeddings ? weights.embedding : tensors.take(c.vocab, c.dim);
   return weights;
 }

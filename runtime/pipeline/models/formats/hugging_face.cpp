@@ -20,7 +20,7 @@ bool there(const fs::path& path) {
   return fs::exists(path, none);
 }
 
-/// The tensors of all of a model's files, by their names.
+/// The tensors in all files of a model, by name.
 class SafetensorsWeights {
  public:
   explicit SafetensorsWeights(fs::path folder) : folder_(std::move(folder)) {
@@ -37,7 +37,7 @@ class SafetensorsWeights {
     }
   }
 
-  /// A tensor of this shape; a vector is one row.
+  /// Returns a tensor of this shape; a vector is one row.
   WeightView take(const std::string& name, const std::vector<std::int64_t>& shape) {
     const auto found = tensors_.find(name);
     if (found == tensors_.end()) {
@@ -59,7 +59,7 @@ class SafetensorsWeights {
     return {*tensor.dtype, shape.size() == 1 ? 1 : shape[0], shape.back(), tensor.data.data()};
   }
 
-  /// Throws for a tensor that was not taken and matters.
+  /// Throws Error for a tensor that was not taken and is not ignorable.
   void check_rest(bool tied) const {
     for (const auto& [name, tensor] : tensors_) {
       const bool known = taken_.count(name) > 0 || name.ends_with("rotary_emb.inv_freq") ||
@@ -84,7 +84,7 @@ class SafetensorsWeights {
     const auto file = MappedFile::open(index, most_model_json_bytes);
     const nlohmann::json json = parse_json(file->text(), index.string());
     const JsonFields fields = JsonFields(json, index.string()).object("weight_map");
-    std::map<std::string, std::set<std::string>> shards;  // names of tensors by file
+    std::map<std::string, std::set<std::string>> shards;  // tensor names by file
     for (const auto& [name, value] : json.at("weight_map").items()) {
       const std::string shard = fields.text(name);
       if (shard.empty() || shard == "." || shard == ".." || shard.find('/') != std::string::npos ||
@@ -132,7 +132,7 @@ LlamaLayer layer_of(SafetensorsWeights& tensors, const LlamaConfig& c, std::int6
   return layer;
 }
 
-/// Models that chat end their turns by tokens that only generation_config.json names.
+/// Adds end tokens that only generation_config.json lists, as for chat models.
 void add_ends(const fs::path& folder, LlamaConfig& config) {
   const fs::path path = folder / "generation_config.json";
   if (!there(path)) return;

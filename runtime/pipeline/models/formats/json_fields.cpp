@@ -12,7 +12,7 @@
 namespace greta::runtime {
 namespace {
 
-/// A value for messages, cut to a few words.
+/// Returns a value for messages, truncated to 60 characters.
 std::string shown(const nlohmann::json& value) {
   if (value.is_structured()) return value.is_array() ? "a list" : "an object";
   std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);

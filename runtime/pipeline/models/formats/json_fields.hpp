@@ -10,26 +10,26 @@
 
 namespace greta::runtime {
 
-/// Parses a file that nobody vouches for. Throws Error with one line for what is no JSON, and for
-/// an object that has a key twice. `name` is the file's, for messages.
+/// Parses an untrusted file. Throws Error with a one-line message for invalid JSON and for
+/// duplicate keys. `name` is the file name for messages.
 nlohmann::json parse_json(std::string_view text, const std::string& name);
 
-/// The fields of a JSON object, checked as they are read. All throw Error with one line that names
-/// the file and the field. A field that is null counts as one that isn't there.
+/// Reads the fields of a JSON object with checks. All functions throw Error with a one-line message
+/// that names the file and the field. A field that is null counts as missing.
 class JsonFields {
  public:
-  /// `name`: what the object is, for messages, as "config.json". The object must outlive it.
+  /// `name` describes the object in messages, e.g. "config.json". The object must outlive this one.
   JsonFields(const nlohmann::json& object, std::string name);
 
   const std::string& name() const { return name_; }
   bool has(const std::string& key) const;
-  /// Any value; throws where there is none.
+  /// Returns any value. Throws Error if it is missing.
   const nlohmann::json& at(const std::string& key) const;
   JsonFields object(const std::string& key) const;
-  /// A whole number of least … most; `fallback` where there is none.
+  /// Returns an integer in [least, most], or `fallback` if it is missing.
   std::int64_t integer(const std::string& key, std::int64_t least, std::int64_t most,
                        std::optional<std::int64_t> fallback = std::nullopt) const;
-  /// A finite number.
+  /// Returns a finite number.
   double number(const std::string& key, std::optional<double> fallback = std::nullopt) const;
   bool flag(const std::string& key, bool fallback) const;
   std::string text(const std::string& key,

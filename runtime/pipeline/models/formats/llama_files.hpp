@@ -7,15 +7,16 @@
 
 namespace greta::runtime {
 
-// The kinds of files behind load_llama(). Both throw Error with one line.
+// The file formats of load_llama(). Both functions throw Error with a one-line message.
 
-/// A legacy checkpoint of llama2.c: seven little-endian int32 (dim, hidden_dim, layers, heads,
-/// kv_heads, vocab, positions; a negative vocab says that the head is not the embedding), then f32
-/// tensors: embedding; each kind of a layer's for all layers; final norm; two tables of RoPE, which
-/// are not used; the head. The file has exactly these bytes. Source: Karpathy, llama2.c, run.c.
+/// Reads a legacy checkpoint of llama2.c: seven little-endian int32 (dim, hidden_dim, layers,
+/// heads, kv_heads, vocab, positions; a negative vocab means that the head is not the embedding),
+/// then f32 tensors: the embedding; each tensor kind of all layers; the final norm; two RoPE
+/// tables, which are ignored; the head. The file must have exactly this size. Source: Karpathy,
+/// llama2.c, run.c.
 LlamaModel load_checkpoint(const std::filesystem::path& path);
 
-/// A folder of Hugging Face's LlamaForCausalLM.
+/// Reads a folder of Hugging Face's LlamaForCausalLM.
 LlamaModel load_hugging_face(const std::filesystem::path& folder);
 
 }  // namespace greta::runtime

@@ -21,7 +21,7 @@ std::optional<DType> dtype_of(const std::string& type) {
   return std::nullopt;
 }
 
-/// Bits of an element, also of types that no tensor of GRETA has.
+/// Returns the bits per element, also for types that GRETA does not support.
 std::optional<std::int64_t> bits_of_type(const std::string& type) {
   if (const auto known = dtype_of(type)) return bits_of(*known);
   static const std::map<std::string, std::int64_t> others{
@@ -32,7 +32,7 @@ std::optional<std::int64_t> bits_of_type(const std::string& type) {
   return found->second;
 }
 
-/// A list of whole numbers of 0 and more.
+/// Returns a list of non-negative integers.
 std::vector<std::int64_t> numbers(const JsonFields& fields, const char* key) {
   const nlohmann::json& list = fields.at(key);
   if (!list.is_array()) fields.refuse(fmt::format("{} is no list", key));
@@ -47,7 +47,7 @@ std::vector<std::int64_t> numbers(const JsonFields& fields, const char* key) {
   return values;
 }
 
-/// One entry of the header; `data`: all tensors' bytes.
+/// Reads one entry of the header. `data` contains the bytes of all tensors.
 SafeTensor tensor_of(const JsonFields& fields, std::span<const std::byte> data) {
   SafeTensor tensor;
   tensor.type = fields.text("dtype");
@@ -74,7 +74,7 @@ SafeTensor tensor_of(const JsonFields& fields, std::span<const std::byte> data) 
   return tensor;
 }
 
-/// No byte belongs to two tensors, or to none.
+/// Checks that every byte belongs to exactly one tensor.
 void check_cover(const std::map<std::string, SafeTensor>& tensors, std::span<const std::byte> data,
                  const std::string& name) {
   std::vector<std::pair<const SafeTensor*, const std::string*>> order;

@@ -17,20 +17,20 @@ namespace greta::runtime {
 
 /// One tensor of a safetensors file.
 struct SafeTensor {
-  std::string type;            ///< as the file names it: "F16"
-  std::optional<DType> dtype;  ///< nothing for a type that is not in the table
+  std::string type;            ///< as in the file, e.g. "F16"
+  std::optional<DType> dtype;  ///< std::nullopt for unsupported types
   std::vector<std::int64_t> shape;
   std::span<const std::byte> data;
 };
 
-/// A file in Hugging Face's format safetensors: eight bytes with the header's length, a header in
-/// JSON, then the tensors' bytes without gaps. Source of the format and of its rules:
+/// A file in Hugging Face's safetensors format: eight bytes with the header's length, a JSON
+/// header, then the tensors' bytes without gaps. Source of the format and its rules:
 /// https://github.com/huggingface/safetensors.
 class SafeTensors {
  public:
-  /// Throws Error with one line for a file that breaks the rules: a header that is no JSON or
-  /// longer than the file or than 100 MB, unknown types, shapes that contradict the number of
-  /// bytes, and tensors that overlap, leave gaps, or end behind the file's end.
+  /// Throws Error with a one-line message for an invalid file: a header that is not JSON or longer
+  /// than the file or 100 MB, unknown types, shapes that contradict the number of bytes, and
+  /// tensors that overlap, leave gaps, or exceed the file.
   static SafeTensors open(const std::filesystem::path& path);
 
   const std::map<std::string, SafeTensor>& tensors() const { return tensors_; }

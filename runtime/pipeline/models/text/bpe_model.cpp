@@ -11,7 +11,7 @@
 namespace greta::runtime {
 namespace {
 
-/// Bytes that stand for themselves, as the characters U+0021 … U+00FF.
+/// Returns whether a byte represents itself, as a character in U+0021 … U+00FF.
 bool stands_for_itself(unsigned byte) {
   return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
 }
@@ -21,7 +21,7 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
          static_cast<std::uint32_t>(right);
 }
 
-/// The two tokens of a merge: "a b" or ["a", "b"].
+/// Returns the two tokens of a merge: "a b" or ["a", "b"].
 std::optional<std::pair<std::string, std::string>> parts_of(const nlohmann::json& merge) {
   if (merge.is_array()) {
     if (merge.size() != 2 || !merge[0].is_string() || !merge[1].is_string()) return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<std::string> byte_level_bytes(std::string_view token) {
   }();
   std::string result;
   while (!token.empty()) {
-    // All of the characters have one byte or two.
+    // All characters of the mapping are encoded in one or two bytes.
     const Utf8Start start = first_character(token);
     if (start.kind != Utf8Start::Kind::character || start.bytes > 2) return std::nullopt;
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(token[i]); };
@@ -115,7 +115,7 @@ void BpeModel::read_vocabulary(const JsonFields& fields, bool byte_level,
     spelled_.emplace(token, static_cast<std::int32_t>(id));
     tokens_[id] = token;
     if (!byte_level) continue;
-    // Special tokens may hold other characters; texts don't become them by merging.
+    // Special tokens may contain other characters. They never result from merges.
     if (const auto bytes = byte_level_bytes(token)) {
       tokens_[id] = *bytes;
       by_bytes_.emplace(*bytes, static_cast<std::int32_t>(id));

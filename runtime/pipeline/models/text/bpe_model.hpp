@@ -13,27 +13,28 @@
 
 namespace greta::runtime {
 
-/// The bytes that a token of a byte-level vocabulary stands for: its characters are bytes, or stand
-/// for those that aren't printable (U+0100 and up, in order). Nothing where one doesn't.
-/// Source: Radford and others, GPT-2, encoder.py, bytes_to_unicode().
+/// Returns the bytes of a token in a byte-level vocabulary. Each character represents a byte:
+/// printable bytes represent themselves, the others are U+0100 and up, in order. Returns
+/// std::nullopt if a character represents no byte. Source: Radford and others, GPT-2, encoder.py,
+/// bytes_to_unicode().
 std::optional<std::string> byte_level_bytes(std::string_view token);
 
-/// The `model` of a tokenizer.json: a vocabulary, and merges by their rank.
+/// The `model` of a tokenizer.json: a vocabulary and ranked merges.
 class BpeModel {
  public:
-  /// Throws Error for what is no BPE model, for ids of `most_tokens` and above, and for merges of
-  /// tokens that aren't there.
+  /// Throws Error for other kinds of models, ids of `most_tokens` and above, and merges of missing
+  /// tokens.
   BpeModel(const JsonFields& fields, bool byte_level, std::int64_t most_tokens);
   BpeModel(const BpeModel&) = delete;
   BpeModel& operator=(const BpeModel&) = delete;
 
-  /// Appends a word's tokens. Characters that aren't in the vocabulary become tokens of their bytes
-  /// or the unknown one; throws Error where there are neither.
+  /// Appends the tokens of a word. Characters outside of the vocabulary become the tokens of their
+  /// bytes or the unknown token. Throws Error if there are neither.
   void encode(std::string_view word, std::vector<std::int32_t>& ids) const;
 
-  /// Tokens by id, as bytes; empty where there is none.
+  /// Returns the tokens' bytes by id; empty for ids without a token.
   const std::vector<std::string>& tokens() const { return tokens_; }
-  /// The id of a token as the file spells it.
+  /// Returns the id of a token, given as spelled in the file.
   std::optional<std::int32_t> find(std::string_view spelling) const;
 
  private:
@@ -52,7 +53,7 @@ class BpeModel {
 
   Ids spelled_;
   const Ids* ids_ = &spelled_;  ///< by bytes
-  Ids by_bytes_;                ///< where these aren't the spellings
+  Ids by_bytes_;                ///< used if bytes and spellings differ
   std::vector<std::string> tokens_;
   std::unordered_map<std::uint64_t, TextMerge> merges_;  ///< by left * 2^32 + right
   ByteTokens bytes_{};

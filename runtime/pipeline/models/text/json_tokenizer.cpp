@@ -13,7 +13,7 @@
 namespace greta::runtime {
 namespace {
 
-/// Tokens that texts spell out, found before anything else; the longest first.
+/// Tokens that are recognised in the text before any other step, longest first.
 class AddedTokens {
  public:
   AddedTokens(const JsonFields& file, std::int64_t most_tokens) {
@@ -39,7 +39,7 @@ class AddedTokens {
     }
   }
 
-  /// The token that a text begins with, and its bytes; no bytes where there is none.
+  /// Returns the token at the start of a text and its number of bytes; 0 bytes if there is none.
   std::pair<std::int32_t, std::size_t> first(std::string_view text) const {
     if (!begins_[static_cast<unsigned char>(text[0])]) return {};
     for (auto length = lengths_.rbegin(); length != lengths_.rend(); ++length) {

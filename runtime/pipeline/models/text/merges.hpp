@@ -11,28 +11,28 @@
 
 namespace greta::runtime {
 
-/// A token of a text, on its way to longer ones: bytes begin … end-1.
+/// A token during merging, which covers the bytes begin to end-1 of a text.
 struct TextSymbol {
   std::int32_t id = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-/// Two neighbours that may become one token; lower priorities are merged first.
+/// A possible merge of two adjacent tokens. Lower priorities are merged first.
 struct TextMerge {
   double priority = 0;
   std::int32_t id = 0;
 };
 
-/// Byte-pair encoding: merges neighbours, always those of the lowest priority, of equal ones the
-/// first in the text, until none are left. `find(left, right)` gives an optional TextMerge. Takes
-/// O(n log n) for n symbols.
+/// Byte-pair encoding: repeatedly merges the adjacent pair with the lowest priority, the first one
+/// in the text among equals, until no merge is left. `find(left, right)` returns an optional
+/// TextMerge. O(n log n) for n symbols.
 /// Source: Sennrich, Haddow, Birch, "Neural Machine Translation of Rare Words with Subword Units",
-/// ACL 2016; the list with a heap is SentencePiece's.
+/// ACL 2016; the list with a heap is from SentencePiece.
 template <typename Find>
 std::vector<TextSymbol> merge_symbols(std::vector<TextSymbol> symbols, const Find& find) {
   constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-  /// Holds as long as both symbols are what they were.
+  /// Valid as long as both symbols are unchanged.
   struct Candidate {
     TextMerge merge;
     std::size_t left, middle, end;

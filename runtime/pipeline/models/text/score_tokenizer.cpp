@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int32_t unknown = 0, beginning = 1, end_of_text = 2, controls = 3;
 
-/// Reads numbers and bytes of a file, which may end anywhere.
+/// Reads numbers and bytes of a file that may be truncated.
 class Reader {
  public:
   explicit Reader(const MappedFile& file) : text_(file.text()), name_(file.path().string()) {}
@@ -113,7 +113,7 @@ class ScoreTokenizer final : public Tokenizer {
 
   static std::size_t index(std::int32_t id) { return static_cast<std::size_t>(id); }
 
-  /// A token for each character, or tokens for its bytes.
+  /// Returns a token per character, or tokens for its bytes.
   std::vector<TextSymbol> characters(std::string_view text) const {
     std::vector<TextSymbol> symbols;
     symbols.reserve(text.size());
@@ -136,9 +136,9 @@ class ScoreTokenizer final : public Tokenizer {
   std::shared_ptr<const MappedFile> file_;
   std::vector<std::string_view> tokens_;  ///< in the file
   std::vector<float> scores_;
-  std::vector<bool> merges_;  ///< false: bytes and controls, which stay alone
+  std::vector<bool> merges_;  ///< false: bytes and control tokens, which are never merged
   std::size_t longest_ = 0;
-  std::unordered_map<std::string_view, std::int32_t> ids_;  ///< of what text may become
+  std::unordered_map<std::string_view, std::int32_t> ids_;  ///< of tokens that text can become
   ByteTokens bytes_{};
 };
 

@@ -24,7 +24,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   text = result.append(text, at);
 }
 
-/// The steps of a part: those of a Sequence, or the part itself.
+/// Calls use(step) for the steps of a Sequence, or for the part itself.
 template <typename Use>
 void for_each_step(const JsonFields& file, const char* key, const char* list, const Use& use) {
   if (!file.has(key)) return;
@@ -40,7 +40,7 @@ void for_each_step(const JsonFields& file, const char* key, const char* list, co
       fmt::format("'{}' isn't known; allowed: {}", step.text("type").substr(0, 100), allowed));
 }
 
-/// The text of pattern: {"String": …}.
+/// Returns the text of pattern: {"String": …}.
 std::string string_pattern(const JsonFields& step) {
   std::string text = step.object("pattern").text("String");
   if (text.empty()) step.refuse("its pattern is empty");
@@ -119,7 +119,7 @@ void TextSteps::read_post_processor(const JsonFields& step) {
   if (!items.is_array()) step.refuse("single is no list");
   for (const nlohmann::json& item : items) {
     const JsonFields fields(item, step.name() + ": single");
-    // What follows a text is left away: prompts are continued.
+    // Tokens after the text are ignored, because prompts are continued.
     if (!fields.has("SpecialToken")) return;
     if (bos_) step.refuse("more than one token in front of a text");
     const std::string name = fields.object("SpecialToken").text("id");

@@ -12,31 +12,31 @@
 
 namespace greta::runtime {
 
-/// What a tokenizer.json does to texts before its model and behind it: the parts `normalizer`,
-/// `pre_tokenizer`, `post_processor` and `decoder`, as far as Llamas have them. Whatever else they
-/// may be is refused by name.
+/// The processing of texts before and after a tokenizer.json's model: `normalizer`,
+/// `pre_tokenizer`, `post_processor` and `decoder`, as used by Llamas. Other kinds are rejected by
+/// name.
 class TextSteps {
  public:
-  /// `fields`: the whole file.
+  /// `fields` is the whole file.
   explicit TextSteps(const JsonFields& fields);
 
   bool byte_level() const { return byte_level_; }
-  /// The token that the post processor puts in front of a text.
+  /// Returns the token that the post processor puts before a text.
   std::optional<std::int32_t> bos() const { return bos_; }
 
-  /// A part of a text, changed as the model wants it. `first`: the part begins the text.
+  /// Returns a part of a text, normalised for the model. `first`: the part begins the text.
   std::string normalise(std::string_view text, bool first) const;
-  /// The words of a changed part; the model merges within each.
+  /// Splits a normalised part into words. The model merges only within words.
   std::vector<std::string_view> words(std::string_view text) const;
 
-  /// A token's text: as the vocabulary has it, or with its replacements undone.
+  /// Returns a token's text: as in the vocabulary, or with replacements undone.
   std::string decode(const std::string& token) const;
-  /// Whether the first token of a text loses a space in front.
+  /// Returns whether a leading space of a text's first token is removed.
   bool strips_first() const { return strips_first_; }
 
  private:
   struct Replacement {
-    std::string from;  ///< empty: `to` is put in front
+    std::string from;  ///< empty: `to` is prepended
     std::string to;
   };
   enum class Prefix { never, first, always };
@@ -48,7 +48,7 @@ class TextSteps {
   void read_decoder(const JsonFields& fields);
 
   std::vector<Replacement> replacements_;
-  std::string space_;  ///< what stands for a space, where the pre tokenizer replaces it
+  std::string space_;  ///< replacement of a space, if the pre tokenizer replaces it
   Prefix prefix_ = Prefix::never;
   bool byte_level_ = false, splits_at_spaces_ = false, strips_first_ = false, bytes_ = false;
   std::vector<WordSplitter> splitters_;

@@ -35,7 +35,7 @@ WordSplitter::WordSplitter(const std::string& pattern) {
     throw Error(fmt::format("the pattern is wrong at byte {}: {}", at, message(error)));
   }
   code_ = std::shared_ptr<const void>(code, [code](const void*) { pcre2_code_free(code); });
-  // Machines without a just-in-time compiler match by interpretation.
+  // Without a just-in-time compiler, matching falls back to interpretation.
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
 }
 
@@ -45,7 +45,7 @@ std::vector<std::string_view> WordSplitter::split(std::string_view text) const {
   std::vector<std::string_view> words;
   std::size_t at = 0;
   while (at < text.size()) {
-    // The text was checked before.
+    // check_prompt() has checked the text.
     const int found =
         pcre2_match(code_of(code_), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
                     PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match.get(), nullptr);
@@ -54,7 +54,7 @@ std::vector<std::string_view> WordSplitter::split(std::string_view text) const {
       throw Error(fmt::format("the tokenizer's pattern can't split the text: {}", message(found)));
     }
     const PCRE2_SIZE* span = pcre2_get_ovector_pointer(match.get());
-    // \K may move a match's start anywhere.
+    // \K may move the start of a match.
     if (span[0] < at || span[1] <= span[0]) throw Error("the tokenizer's pattern goes backwards");
     if (span[0] > at) words.push_back(text.substr(at, span[0] - at));
     words.push_back(text.substr(span[0], span[1] - span[0]));

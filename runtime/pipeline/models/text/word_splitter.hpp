@@ -9,19 +9,19 @@
 
 namespace greta::runtime {
 
-/// Splits texts at the matches of a regular expression with Unicode classes, as those of
-/// tokenizer.json files: \p{L}, (?i:…), (?!…).
+/// Splits texts at the matches of a regular expression with Unicode classes, as in tokenizer.json
+/// files: \p{L}, (?i:…), (?!…).
 class WordSplitter {
  public:
-  /// Throws Error for a pattern that PCRE2 doesn't take.
+  /// Throws Error for a pattern that PCRE2 rejects.
   explicit WordSplitter(const std::string& pattern);
 
-  /// Matches, and what lies between them, in order; without empty ones. The text must be UTF-8.
-  /// Throws Error where matching takes more steps than are allowed.
+  /// Returns the matches and the text between them in order, without empty parts. The text must be
+  /// UTF-8. Throws Error if matching exceeds PCRE2's limits.
   std::vector<std::string_view> split(std::string_view text) const;
 
  private:
-  std::shared_ptr<const void> code_;  ///< PCRE2's
+  std::shared_ptr<const void> code_;  ///< of PCRE2
 };
 
 }  // namespace greta::runtime
