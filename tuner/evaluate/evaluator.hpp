@@ -21,8 +21,7 @@ struct TrialLimits {
   double measure_s = 1;    ///< time limit of sampling
   double best_us = 0;      ///< sampling stops when clearly slower than this; 0: never
   bool cold = true;
-  bool reject_spills =
-      false;  ///< a candidate with spills fails (`constraints`) before it is verified
+  bool reject_spills = false;  ///< candidates that spill fail (`constraints`), unverified
   /// Inputs for verify(). evaluate() always uses plain inputs.
   InputStyle inputs = InputStyle::plain;
 };
