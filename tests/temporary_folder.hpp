@@ -18,9 +18,8 @@ class TemporaryFolder {
     auto name = (std::filesystem::temp_directory_path() / "greta-test-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     path_ = name;
-    std::filesystem::permissions(
-        path_,
-        std::filesystem::perms(0755));  // for child processes without root's rights
+    std::filesystem::permissions(path_,
+                                 std::filesystem::perms(0755));  // for children without root
   }
   ~TemporaryFolder() {
     std::error_code ignored;

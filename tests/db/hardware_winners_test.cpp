@@ -16,8 +16,7 @@ DeviceInfo through_hip() {
   device.backend = Api::hip;
   device.index = 0;
   device.name = "Example GPU 9000 (another driver's words)";
-  device.card.uuid =
-      "ffffffffffffffffffffffffffffffff";  // not every driver computes it in the same way
+  device.card.uuid = "ffffffffffffffffffffffffffffffff";  // drivers may differ
   return device;
 }
 
