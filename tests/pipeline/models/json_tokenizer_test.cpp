@@ -74,7 +74,7 @@ json llama2() {
             {"merges", {"h e", "l l", "he ll", "hell o", "\u2581 hello"}}}}};
 }
 
-/// Returns the character for a byte in a byte-level vocabulary; ASCII bytes stand for themselves.
+/// Returns the character that stands for a byte in a byte-level vocabulary.
 std::string character(int byte) {
   for (int point = 0; point < 0x180; ++point) {
     const std::string text = point < 0x80 ? std::string(1, static_cast<char>(point))
