@@ -124,7 +124,7 @@ TEST(GemmReference, CatchesOneWrongElementAndSaysWhere) {
 TEST(GemmReference, FreivaldsBoundIsWhatItIsSaidToBe) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
     const Case c(large({}, type));
-    const double k = 24, norm = std::sqrt(256 * k) / 12;  // of products, and of elements
+    const double k = 24, norm = std::sqrt(256 * k) / 12;  // norm of products, and of elements
     const double bound = 8 * norm * (0x1p-24 * 8 * std::sqrt(k) + unit_roundoff(type));
     for (const auto& [row, col] : {std::pair{1235, 300}, {4001, 4000}}) {
       const double right = c.at(row, col);

@@ -66,7 +66,7 @@ TEST(GuardedBuffer, SeesOneHalfPrecisionElementBesideTheTensor) {
 
 // Writes a row or a tile away, not just one element: guard zones are 64 KiB wide.
 TEST(GuardedBuffer, SeesWhatIsWrittenFarFromTheTensor) {
-  constexpr std::int64_t elements = 8, far = 32 * 1024;  // of the guard zone, in elements
+  constexpr std::int64_t elements = 8, far = 32 * 1024;  // extent of the guard zone in elements
   const auto write = [&](std::int64_t index) {
     return overrun(writer(index, OperandArgument{0}), elements);
   };

@@ -146,7 +146,7 @@ class FakeEvaluator : public Evaluator {
   /// The device is lost with these configurations: evaluating throws.
   std::function<bool(const Config&)> dies = [](const Config&) { return false; };
   double noise = 0.005;
-  double speed = 1;  ///< of all kernels; ceilings are not affected
+  double speed = 1;  ///< factor for all kernels; ceilings are not affected
   double fma_gflops_ = 50000;
   int lookahead_ = 4;
 

@@ -21,7 +21,7 @@ struct Plant {
   const char* name;
   const char* problem;
   const char* variant;
-  Values values;  ///< of parameters; others are the first valid ones
+  Values values;  ///< parameter values; others are the first valid ones
   const char* text;
   const char* broken;
 };

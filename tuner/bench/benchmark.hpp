@@ -11,8 +11,8 @@ namespace greta::tuner {
 
 /// CPU time in µs of a device that computes on the CPU, summed over its threads.
 struct ProcessorTime {
-  std::vector<double> samples_us;  ///< for each launch of the last block
-  double control_us = 0;           ///< for the last control
+  std::vector<double> samples_us;  ///< one per launch of the last block
+  double control_us = 0;           ///< time of the last control
 };
 
 /// Something that can be timed repeatedly: its description and functions that take samples. The

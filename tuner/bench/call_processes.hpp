@@ -43,7 +43,7 @@ class CallProcesses {
   std::filesystem::path cache_directory_;
   bool on_one_core_;
   int started_ = 0;
-  std::map<std::string, std::deque<Block>> blocks_;  // by name, for all expected benchmarks
+  std::map<std::string, std::deque<Block>> blocks_;  // key: name of an expected benchmark
   std::map<std::string, Result<double>> last_control_us_;
 };
 

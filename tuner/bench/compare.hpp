@@ -58,7 +58,7 @@ struct ResultChange {
 struct BaselineComparison {
   std::vector<ResultChange> changes;  ///< most important first
   std::vector<MeasuredResult> only_base, only_fresh;
-  double confidence = 0;    ///< of each single interval
+  double confidence = 0;    ///< confidence of each single interval
   int regressions() const;  ///< number of results that are slower or broke
 };
 

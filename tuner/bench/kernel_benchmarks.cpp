@@ -25,7 +25,7 @@ struct KernelBenchmarks::Loaded {
   Problem problem;
   std::uint64_t bytes = 0;
   Operands operands;
-  std::map<std::string, Plan> plans;  // by configuration
+  std::map<std::string, Plan> plans;  // key: configuration
 };
 
 std::uint64_t operand_bytes(const Operation& operation, const Problem& problem) {

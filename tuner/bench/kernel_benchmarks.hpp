@@ -26,7 +26,7 @@ class KernelBenchmarks {
     bool cold = true;
     double timeout_s = 30;          ///< deadline of one launch, in seconds
     std::uint64_t flush_bytes = 0;  ///< cache flush of cold samples; 0: chosen for the device
-    std::uint64_t seed = 0;         ///< of inputs; run i uses seed + i
+    std::uint64_t seed = 0;         ///< run i draws inputs from seed + i
     std::vector<Ceiling> ceilings;
     Trace* trace = nullptr;  ///< receives every timed launch; may be null
   };
@@ -61,7 +61,7 @@ class KernelBenchmarks {
   std::optional<LaunchTimer> timer_;
   std::optional<CacheFlush> flush_;   // CPU only, where samples are taken one by one
   std::optional<SteadyWork> steady_;  // CPU only
-  ProcessorTime processor_;           // of the last block and control
+  ProcessorTime processor_;           // CPU time of the last block and control
   std::optional<DeviceTrace> trace_;
   std::list<std::unique_ptr<Loaded>> loaded_;  // most recently used first
 };

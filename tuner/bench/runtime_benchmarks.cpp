@@ -19,7 +19,7 @@ namespace {
 using Benchmarks = std::vector<Benchmark>;
 using Samples = Result<std::vector<double>>;
 
-constexpr int launches = 256;  // in one submission or graph
+constexpr int launches = 256;  // number in one submission or graph
 constexpr double stream_patience_s = 30;
 
 Benchmark runtime_benchmark(const Device& device, const std::string& op, const Sizes& sizes = {}) {

@@ -41,7 +41,7 @@ class Trace : public TelemetrySink {
     std::uint32_t thread = 0;
     double start_us = 0;
     double duration_us = -1;   // negative: an instant event
-    std::uint64_t amount = 0;  // of an instant event
+    std::uint64_t amount = 0;  // value of an instant event
   };
   void add(Entry entry);
   std::uint32_t own_thread();

@@ -69,7 +69,7 @@ void ModelTimer::feed_next() {
 void ModelTimer::round(std::int64_t steps) {
   runner_->reset();
   const std::int64_t last = runner_->passes(load_.prompt_tokens).back();
-  ModelTimes own;  // of this round
+  ModelTimes own;  // this round's times
   auto start = Clock::now();
   feed_prompt();
   times_.prefill_us.push_back(us_since(start));

@@ -23,7 +23,7 @@ struct ModelLoad {
 struct ModelTimes {
   std::vector<double> prefill_us;         ///< wall time of whole prompts: time to first token
   std::vector<double> decode_us;          ///< wall time per token
-  std::vector<double> prefill_device_us;  ///< of the last pass of a prompt
+  std::vector<double> prefill_device_us;  ///< last pass of a prompt
   std::vector<double> decode_device_us;   ///< per token
   std::vector<double> replay_host_us;     ///< until the host has submitted a token's work
 

@@ -24,7 +24,7 @@ struct CompiledChoice {
   Candidate choice;
   std::string architecture;
   LaunchPlan plan;
-  std::vector<CompiledKernel> kernels;  ///< of plan.sources, in that order
+  std::vector<CompiledKernel> kernels;  ///< in the order of plan.sources
 };
 
 /// The result of compiling a configuration.

@@ -22,7 +22,7 @@ struct CaseBuffer {
   std::vector<std::byte> data;     ///< `bytes` of data; empty: all bytes are `fill`
   std::byte fill{0xFF};            ///< the default is NaN in every type
   std::string dtype;               ///< element type if checked: "f32", "u32", …
-  std::vector<Expected> expected;  ///< of every element; empty: not checked
+  std::vector<Expected> expected;  ///< expected values of all elements; empty: not checked
   /// For a workspace: size of its leading part that is zero before the first launch and after the
   /// last.
   std::size_t zeroed_bytes = 0;
@@ -54,7 +54,7 @@ struct KernelCase {
   std::string problem;  ///< problem key
   std::string config;   ///< configuration as text
   std::string architecture;
-  Language language = Language::hip;  ///< of the kernels; code objects of GLSL are SPIR-V
+  Language language = Language::hip;  ///< language of the kernels; code objects of GLSL are SPIR-V
   std::vector<std::vector<std::byte>> code_objects;
   std::vector<CaseBuffer> buffers;
   std::vector<CaseLaunch> launches;

@@ -23,7 +23,7 @@ class CompileAhead {
  private:
   using Compiled = std::shared_ptr<Result<std::unique_ptr<Kernel>>>;
   Device& device_;
-  std::map<std::string, std::future<Compiled>> running_;  // by content key
+  std::map<std::string, std::future<Compiled>> running_;  // key: content key
 };
 
 }  // namespace greta::tuner

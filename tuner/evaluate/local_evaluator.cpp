@@ -42,7 +42,7 @@ struct LocalEvaluator::Open {
   std::optional<LaunchTimer> cold_timer;
   std::optional<LaunchTimer> warm_timer;
   std::optional<Workload> workload;
-  std::optional<SmallChecks> small;  // of the last evaluated problem
+  std::optional<SmallChecks> small;  // checks for the last evaluated problem
   RoundTimer rounds;                 // holds candidates of the workload's problem
 };
 

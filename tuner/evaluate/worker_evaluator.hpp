@@ -83,7 +83,7 @@ class WorkerEvaluator : public Evaluator {
   int descriptor_ = -1;
   std::unique_ptr<LineChannel> channel_;
   std::vector<std::string> variables_;    ///< "NAME=value", for the worker's environment
-  std::unique_ptr<WorkerErrors> errors_;  ///< of this worker; null if it writes to the terminal
+  std::unique_ptr<WorkerErrors> errors_;  ///< this worker's; null if it writes to the terminal
   bool driver_cache_ = true;              ///< the worker's driver may use its own shader cache
   bool killed_ = false;                   ///< the last worker was killed from outside
   bool stalled_ = false;                  ///< the last worker ended in a call that did not return

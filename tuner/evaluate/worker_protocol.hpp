@@ -10,7 +10,7 @@
 
 namespace greta::tuner {
 
-using db::to_json;  // for configurations, trials and devices
+using db::to_json;  // configurations, trials and devices
 
 // Messages between a session and its worker process: one JSON object per line. Requests have a
 // "call", answers a "result" or an "error".

@@ -40,8 +40,8 @@ class Workload {
   bool filled_ = false;
   Operands operands_;
   std::vector<HostTensor> restored_;      // data of input_output tensors, by position; else empty
-  std::vector<HostTensor> outputs_;       // of the last candidate
-  std::vector<HostTensor> inputs_;        // for the reference, until it is computed
+  std::vector<HostTensor> outputs_;       // outputs of the last candidate
+  std::vector<HostTensor> inputs_;        // kept until the reference is computed
   std::unique_ptr<Reference> reference_;  // created for the first check; timing needs none
 };
 

@@ -21,7 +21,7 @@ struct Certification {
   Interval speedup{1, 1, 1};      ///< time of the default divided by the winner's
   std::vector<std::size_t> ties;  ///< contenders not significantly different from the winner
   std::vector<Interval> ratios;   ///< time of each contender divided by the winner's
-  double confidence = 0.95;       ///< of all comparisons together (Bonferroni)
+  double confidence = 0.95;       ///< joint confidence of all comparisons (Bonferroni)
 };
 
 /// Decides from paired times. contenders[0] is the template's default. It wins unless another

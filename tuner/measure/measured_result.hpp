@@ -92,7 +92,7 @@ struct MeasuredResult {
   TimeSummary us{};
   Work work{};            ///< minimum work of the problem
   double roofline = 0;    ///< fraction of the roofline, 0…1; 0: unknown
-  Verdict verdict{};      ///< of the check that came closest to its error bound
+  Verdict verdict{};      ///< result of the check closest to its error bound
   Interval speedup{};     ///< time of the default divided by this time; 0: unknown
   std::size_t count = 0;  ///< number of timed samples, or of passed checks where nothing is timed
   Samples samples{};

@@ -183,7 +183,7 @@ class Local : public Strategy {
   Untried untried_;
   std::mt19937_64 random_;
   std::vector<std::uint32_t> variants_;  ///< variants with at least one valid configuration
-  std::vector<std::vector<std::size_t>> columns_;  ///< of each variant's parameters
+  std::vector<std::vector<std::size_t>> columns_;  ///< [variant][parameter]
   std::size_t coordinates_ = 0;
   std::size_t design_left_ = 0;
   bool succeeded_ = false;

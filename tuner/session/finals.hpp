@@ -51,7 +51,7 @@ class Finals {
   const std::atomic<bool>& stop_;
   const double search_s_;              // wall time before the finals
   std::vector<Contender> contenders_;  // [0] is the default, unless it failed
-  std::size_t comparisons_ = 0;        // with the default, including contenders dropped since
+  std::size_t comparisons_ = 0;        // number of contenders compared with the default
   bool default_failed_ = false;
   int dropped_rounds_ = 0;
   std::uint64_t flush_bytes_ = 0;

@@ -48,7 +48,7 @@ struct SessionResult {
   std::vector<Rejection> rejections;  ///< shares of the Cartesian product, most frequent first
   std::optional<StandIn> stand_in;
   std::vector<Trial> trials;
-  std::optional<Config> known_winner;  ///< of an earlier session, if still valid
+  std::optional<Config> known_winner;  ///< winner of an earlier session, if still valid
   std::optional<Winner> winner;  ///< empty if the run was interrupted or no candidate was correct
   std::optional<Trial> naive;
   bool interrupted = false;

@@ -27,15 +27,15 @@ struct TunerOptions {
   std::vector<std::string> devices{"auto"};
   std::filesystem::path database;         ///< trials and winners; created if missing
   std::filesystem::path shipped;          ///< read-only database whose winners are tried early
-  std::filesystem::path cache_directory;  ///< for compiled kernels and locks
+  std::filesystem::path cache_directory;  ///< compiled kernels and locks
   /// Command that starts this program as a worker, in which kernels run, e.g. {"/proc/self/exe",
   /// "worker"}. It must call serve_as_worker(). If empty, kernels run in this process, and a crash
   /// or hang of a driver ends it.
   std::vector<std::string> worker;
-  std::string name = "greta::tuner";  ///< of the program, shown to processes that wait for the card
+  std::string name = "greta::tuner";    ///< program name, shown to processes that wait for the card
   Budget budget = Budget::seconds(60);  ///< per problem
   std::string strategy = "local";       ///< a name from strategies()
-  std::optional<std::uint64_t> seed;    ///< for inputs and search; empty: random
+  std::optional<std::uint64_t> seed;    ///< seed of inputs and search; empty: random
   std::uint64_t flush_bytes = 0;        ///< size of the cache flush; 0: from the last-level cache
   bool cold = true;                     ///< flush the caches before each sample
   bool compare_naive = false;           ///< also time a kernel with one thread per output
@@ -49,7 +49,7 @@ struct TuningTask {
   Problem problem;
   std::vector<Config> try_first{};
   std::string where{};  ///< where it is listed, for messages: "smoke.json: problems[1]"
-  double share = 1;     ///< of the budget, 0…1
+  double share = 1;     ///< fraction of the budget, 0…1
 };
 
 /// The result of a task.

@@ -15,7 +15,7 @@ namespace greta::tuner {
 struct WorkbenchOptions {
   EvaluatorOptions evaluator;       ///< the device is set later
   std::vector<std::string> worker;  ///< as TunerOptions::worker; not empty
-  std::string name;                 ///< of the program, shown to processes that wait for the card
+  std::string name;                 ///< program name, shown to processes that wait for the card
   bool lock = true;                 ///< wait for other processes that measure on the card
 };
 

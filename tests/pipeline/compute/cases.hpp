@@ -17,7 +17,7 @@ namespace greta::test {
 struct OperationCase {
   std::string name;           ///< test name
   std::string key;            ///< problem key
-  std::vector<Shape> shapes;  ///< of the operands, in the order of Operation::tensors
+  std::vector<Shape> shapes;  ///< shapes of the operands, in the order of Operation::tensors
   Result<void> (*call)(Operations&, const std::vector<Tensor>& operands);
 };
 
@@ -42,7 +42,7 @@ HostTensor download(Runtime& runtime, const Tensor& tensor, const TensorSpec& sp
 /// Tensors of an operation's operands: inputs drawn from `seed`, outputs filled with NaN.
 struct Loaded {
   std::vector<Tensor> operands;
-  std::vector<HostTensor> inputs;  ///< of the operands that are read
+  std::vector<HostTensor> inputs;  ///< data of the operands that are read
 };
 Loaded load(Runtime& runtime, const Problem& problem, const std::vector<Shape>& shapes,
             std::uint64_t seed);

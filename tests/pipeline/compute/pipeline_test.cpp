@@ -238,7 +238,7 @@ TEST_P(PipelineTest, OperationsWithCountersShareOneWorkspace) {
     zeroed = std::max<std::size_t>(zeroed, line.prepared->plan.zeroed_bytes());
     apart += line.prepared->plan.workspace_bytes();
   }
-  EXPECT_GT(zeroed, 256U);  // of the first; counters of others are at its end
+  EXPECT_GT(zeroed, 256U);  // the first one's; counters of others are at its end
   EXPECT_LT(graph->memory().workspace, apart);
 
   std::vector<std::vector<std::byte>> first;

@@ -31,7 +31,7 @@ namespace greta::tuner::cli {
 namespace {
 
 constexpr std::chrono::seconds check_deadline{120};  // per health check
-constexpr double confidence = 0.95;                  // of the statements of --both
+constexpr double confidence = 0.95;                  // used by --both
 
 // Returns the folder of a card in results/: "nvidia-h200"; "lavapipe" for a CPU device.
 std::string folder_name(const DeviceInfo& device) {

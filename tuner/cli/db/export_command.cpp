@@ -52,7 +52,7 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
     return devices.count(ceiling.device) == 0;
   });
   contents.peers.clear();
-  contents.unsafe.clear();  // of one card; applications run on others
+  contents.unsafe.clear();  // faults of one card; applications run on others
   TunedDb::ship(contents, options.out);
   print("{}: {} of {}, {}\n", options.out.string(),
         format_count(static_cast<std::int64_t>(contents.results.size()), "result"),

@@ -18,7 +18,7 @@ struct Found {
 
 /// Returns "f16 and bf16 16x16x16, f16 32x32x8".
 std::string matrix_text(const std::vector<MatrixOperation>& operations) {
-  std::vector<std::pair<std::string, std::string>> sizes;  // with their input types
+  std::vector<std::pair<std::string, std::string>> sizes;  // matrix sizes and their input types
   for (const auto& operation : operations) {
     const auto size = fmt::format("{}x{}x{}", operation.m, operation.n, operation.k);
     if (sizes.empty() || sizes.back().first != size) {
@@ -87,7 +87,7 @@ std::string card_rows(const std::vector<DeviceInfo>& devices) {
     for (std::size_t j = i + 1; j < devices.size(); ++j) {
       if (same_card(devices[i], devices[j])) ids += " and " + devices[j].id();
     }
-    bool told = false;  // with an earlier device
+    bool told = false;  // whether an earlier device was the same card
     for (std::size_t j = 0; j < i; ++j) told = told || same_card(devices[i], devices[j]);
     if (!ids.empty() && !told) text += fmt::format("{}{} are one card\n", devices[i].id(), ids);
   }

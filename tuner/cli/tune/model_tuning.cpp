@@ -25,7 +25,7 @@ namespace {
 // faster. Repeated looks increase the rate of false positives, so each uses a higher confidence.
 constexpr std::array looks{6, 12, 24};
 constexpr double confidence = 1 - 0.05 / looks.size();
-constexpr std::uint64_t seed = 1;  ///< for random weights and prompts
+constexpr std::uint64_t seed = 1;  ///< seed of random weights and prompts
 
 std::string ratio_text(const Interval& ratio) {
   return fmt::format("{:.3f}x ({:.3f} to {:.3f})", ratio.estimate, ratio.low, ratio.high);

@@ -24,7 +24,7 @@ struct ModelTuningOptions {
 /// The outcome for one of a model's problems.
 struct ModelChange {
   Problem problem;
-  double share = 0;                    ///< of the model's time before
+  double share = 0;                    ///< share of the model's time before tuning
   std::optional<StoredWinner> winner;  ///< result of tuning; empty: no search or no winner
   std::optional<Interval> end_to_end;  ///< the model's time without it divided by that with it
   bool kept = false;

@@ -50,11 +50,11 @@ struct Tally {
 struct Verification {
   DeviceInfo device;
   std::uint64_t seed = 0;
-  std::map<std::pair<std::string, std::string>, Tally> tallies;  // by variant and types
+  std::map<std::pair<std::string, std::string>, Tally> tallies;  // key: variant and types
   double worst = 0;                                              // error divided by bound
-  std::map<std::size_t, Trial> failures;                         // by problem number, from 1
+  std::map<std::size_t, Trial> failures;                         // key: problem number, from 1
   std::size_t left = 0;              // not checked after an interrupt or with --first
-  std::optional<Coverage> coverage;  // for random problems: a single problem covers little
+  std::optional<Coverage> coverage;  // random problems only: a single problem covers little
 };
 
 std::string types_of(const Problem& problem) {

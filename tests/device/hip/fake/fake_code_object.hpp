@@ -17,7 +17,7 @@ struct FakeKernel {
     bool is_pointer = false;  ///< to global memory
   };
   std::vector<Parameter> parameters;  ///< those that a caller passes
-  std::size_t argument_bytes = 0;     ///< of all parameters, including hidden ones
+  std::size_t argument_bytes = 0;     ///< total size, including hidden parameters
   int max_threads = 0;
   int shared_bytes = 0, scratch_bytes = 0, registers = 0;
 };

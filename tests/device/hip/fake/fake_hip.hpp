@@ -53,7 +53,7 @@ struct FakeHip {
 
   // Properties of a loaded kernel
   int max_threads_per_block = 1024;  ///< or the code object's limit, if lower
-  int static_shared_bytes = 0;       ///< for CUDA, which has no such code object
+  int static_shared_bytes = 0;       ///< only CUDA; it has no such code object
 
   // Failures
   std::map<std::string, int> fails;  ///< by HIP's function name: error of every call

@@ -33,7 +33,7 @@ bool passes_time(const std::string& kernel) {
 /// A loaded code object, shared with launches that have not run yet.
 struct Code {
   std::vector<std::byte> image;
-  FakeCodeObject described;  ///< for AMD only
+  FakeCodeObject described;  ///< AMD only
   std::map<std::vector<std::byte>, double> passed_instructions;
 
   Code() = default;
@@ -47,10 +47,10 @@ struct Code {
 struct Function {
   std::string name;
   std::weak_ptr<Code> code;
-  const FakeKernel* kernel = nullptr;  ///< for AMD only
+  const FakeKernel* kernel = nullptr;  ///< AMD only
 };
 
-std::set<const Function*> functions;  ///< of loaded modules
+std::set<const Function*> functions;  ///< functions of loaded modules
 
 struct Module {
   std::shared_ptr<Code> code;
