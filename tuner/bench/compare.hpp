@@ -26,12 +26,12 @@ std::string_view to_string(Finding finding);
 /// interval comes from all pairs of an old and a new group (Hodges-Lehmann estimate with Wilcoxon
 /// ranks, exact up to about 30 groups; Hollander, Wolfe & Chicken, Nonparametric Statistical
 /// Methods, 4.2). A change of the controls in the same direction, grouped in the same way, is
-/// subtracted. With too few groups for the confidence the interval is [0, infinity).
+/// divided out. With too few groups for the confidence the interval is [0, infinity).
 Interval change_of(const Samples& base, const Samples& fresh, double confidence);
 
 /// Like change_of() for the CPU time of a device's threads, which excludes waiting for a core, and
 /// that of the controls. Under load, kernels change up to 1.8 times as much as the controls (as
-/// logarithms), which is subtracted. Nothing if one side has no CPU times.
+/// logarithms), which is divided out. Nothing if one side has no CPU times.
 std::optional<Interval> fastest_processor_change_of(const Samples& base, const Samples& fresh,
                                                     double confidence);
 
@@ -66,8 +66,9 @@ struct BaselineComparison {
 /// database count as one origin, because tuning turns them into winners. Results of a search
 /// (origins trial, stand_in) are ignored; several results of a subject are merged. CPU times decide
 /// if times are inconclusive. The intervals have 95 % confidence over all tests (Bonferroni): one
-/// per result, three if there are CPU times. For the machine and the runtime, a ratio of 1.25 is
-/// attributed to the process. A change of less than 20 ns counts as none.
+/// per result, three if there are CPU times. With samples from few processes, a ratio of 1.25 for
+/// the machine and the runtime and 0.4 µs of a launch are attributed to the process, and a change
+/// of less than 20 ns counts as none.
 BaselineComparison compare_baselines(const std::vector<MeasuredResult>& base,
                                      const std::vector<MeasuredResult>& fresh, double margin);
 
