@@ -22,7 +22,7 @@ def field_bytes(data):
 
 
 def fingerprint(device):
-    """DeviceInfo::fingerprint() of a device on the CPU: 128-bit FNV-1a over fields with their lengths."""
+    """Implements DeviceInfo::fingerprint() for a CPU device: 128-bit FNV-1a over fields with lengths."""
     assert device["kind"] == "CPU", device["kind"]
     fields = [device[name].encode() for name in ("backend", "vendor", "architecture")]
     product = re.sub(r"(?<=.)( \(.*\))+$", "", device["name"])

@@ -123,8 +123,7 @@ TEST(DeviceInfo, MemoryIsCountedInNominalSizes) {
   EXPECT_EQ(fingerprint(8 * gib), fingerprint(8 * gib - (200 << 20)));
   EXPECT_NE(fingerprint(8 * gib), fingerprint(8 * gib + 1));
   EXPECT_NE(fingerprint(8 * gib), fingerprint(12 * gib));
-  EXPECT_EQ(fingerprint(150'754'820'096),
-            fingerprint(150'109'880'320));  // an H200 through two APIs
+  EXPECT_EQ(fingerprint(150'754'820'096), fingerprint(150'109'880'320));  // an H200, two APIs
   EXPECT_NE(fingerprint(40 * gib), fingerprint(80 * gib));
   // System memory is not part of the device.
   EXPECT_EQ(fingerprint(8 * gib, DeviceKind::integrated_gpu),

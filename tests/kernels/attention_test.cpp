@@ -114,8 +114,7 @@ TEST_P(AttentionVariant, IsRightForRandomLengths) {
   Random random(static_cast<unsigned>(info_.index) + 1);
   int right = 0;
   for (std::size_t number = 0; number < 5; ++number) {
-    for (int tries = 0; tries < 20;
-         ++tries) {  // a variant may not support some types or dimensions
+    for (int tries = 0; tries < 20; ++tries) {  // the variant may not support all types
       const Problem problem = random_problem(number, random, variant_.name == "decode");
       const Space space({variant_.space(built_in("attention").shape(problem), info_)});
       if (space.count() == 0) continue;

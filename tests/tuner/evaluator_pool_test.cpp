@@ -69,8 +69,7 @@ TEST_P(EvaluatorPoolTest, MembersWorkAtTheSameTime) {
   for (FakeEvaluator& fake : fakes_) {
     fake.lookahead_ = 1;
     fake.fails = [&all, first = true](const Config&) mutable {
-      if (std::exchange(first, false))
-        all.arrive_and_wait();  // deadlocks unless all work concurrently
+      if (std::exchange(first, false)) all.arrive_and_wait();  // hangs unless concurrent
       return std::optional<Status>{};
     };
   }

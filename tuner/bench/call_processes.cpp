@@ -129,8 +129,7 @@ Result<std::vector<double>> CallProcesses::take(const std::string& name, int cou
     std::vector<std::string> names;
     for (const auto& entry : blocks_) names.push_back(entry.first);
     auto done = run(names, count);
-    if (!done && names.size() > 1)
-      done = run({name}, count);  // another benchmark may have ended the process
+    if (!done && names.size() > 1) done = run({name}, count);  // another one may have failed
     if (!done) {
       blocks_.erase(name);
       return done.failure();

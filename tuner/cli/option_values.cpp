@@ -122,8 +122,7 @@ void check_csv(const std::string& option, const std::filesystem::path& file) {
     return;
   }
   auto folder = std::filesystem::absolute(file).parent_path();
-  while (!std::filesystem::exists(folder))
-    folder = folder.parent_path();  // missing ones are created
+  while (!std::filesystem::exists(folder)) folder = folder.parent_path();  // created later
   if (!std::filesystem::is_directory(folder)) refuse(folder.string() + " is not a folder");
   if (access(folder.c_str(), W_OK) != 0) refuse("can't be written");
 }

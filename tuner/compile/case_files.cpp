@@ -25,8 +25,7 @@ static_assert(std::endian::native == std::endian::little, "files hold little-end
 constexpr int schema = 1;
 constexpr auto index_file = "case.json";
 constexpr std::uint64_t most_index_bytes = std::uint64_t{16} << 20;
-constexpr std::uint64_t most_data_bytes = std::uint64_t{8}
-                                          << 30;  // limit for a buffer or a code object
+constexpr std::uint64_t most_data_bytes = std::uint64_t{8} << 30;  // per buffer or code object
 
 std::vector<std::byte> read_bytes(const fs::path& file) {
   const std::string text = device::read_file(file, most_data_bytes).value();

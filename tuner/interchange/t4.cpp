@@ -98,8 +98,7 @@ json t4_json(const StoredSession& session, const std::vector<Trial>& trials) {
   json results = json::array();
   const auto key = session.problem.key();
   for (const auto& trial : trials) {
-    if (trial.problem_key == key)
-      results.push_back(result_of(trial));  // without trials of stand-ins
+    if (trial.problem_key == key) results.push_back(result_of(trial));  // no stand-ins
   }
   return {{"schema_version", "1.1.0"},
           {"metadata", {{"timeunit", "milliseconds"}}},

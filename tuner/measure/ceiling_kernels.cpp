@@ -350,8 +350,7 @@ std::uint32_t matrix_input(DType type) {
 }
 
 double matrix_flops(const DeviceInfo& device, const MatrixOperation& operation) {
-  if (of_warpgroup(operation))
-    return 2.0 * operation.m * operation.n / 4;  // per subgroup: a warpgroup has four
+  if (of_warpgroup(operation)) return 2.0 * operation.m * operation.n / 4;  // one of four subgroups
   const std::uint32_t columns = device.language == Language::glsl ? operation.n : operation.m;
   return 2.0 * operation.m * columns * matrix_chains;
 }

@@ -37,8 +37,7 @@ bool precise(const std::vector<double>& samples, double target) {
 }
 
 int next_chunk(const std::vector<double>& samples, const SamplingLimits& limits) {
-  if (samples.size() < 3 && limits.best_us > 0)
-    return 1;  // decide after each sample whether to give up
+  if (samples.size() < 3 && limits.best_us > 0) return 1;  // may stop after each sample
   const double each_us = std::max(1e-3, median(samples)) + limits.overhead_us;
   const int fitting = static_cast<int>(std::clamp(chunk_us / each_us, 1.0, 32.0));
   const int wanted = std::max(static_cast<int>(samples.size()) / 2, limits.minimum);
