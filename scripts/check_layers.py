@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Proves the layering of docs/architecture.md over a source tree.
+"""Checks the layering of docs/architecture.md in a source tree.
 
-A file includes, in quotes and by its path from the root, only files of its own layer and of the
-layers below it; a source includes its own header before anything else, which proves that the
-header compiles alone; includes form no cycle; nothing below the command line layer reads the
-environment; and one file prints, one opens what is read. A file declares names in its layer's
-namespace alone, and a source defines no type that other sources could define, too. Prints one line
-for each violation and exits with 1 when there are any.
+* A file includes, in quotes and by its path from the root, only files of the same layer and of the
+  layers below it. Includes form no cycle.
+* A source includes its header first, which proves that the header compiles alone.
+* Nothing below the command line layer reads the environment. A single file prints, and a single
+  one opens files for reading.
+* A file declares names only in its layer's namespace, and a source defines no type with external
+  linkage.
+
+Prints one line per violation and exits with 1 if there are any.
 """
 
 import argparse
@@ -32,16 +35,16 @@ NAMESPACES = {
     "tuner": "greta::tuner",
     "tuner/cli": "greta::tuner::cli",
 }
-# What makes lower layers' names visible in each namespace.
+# The header that makes lower layers' names visible in each namespace.
 VISIBLE = "runtime/device/layers.hpp"
-# Compiled for devices, where there are no layers.
+# Compiled for devices, so it belongs to no layer.
 LANGUAGE = "runtime/device/hip/host/language/"
 ROOTS = sorted({layer.split("/")[0] for layer in LAYERS})
 SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 ANY_INCLUDE = re.compile(r"^\s*#\s*include\b")
-# What may be done in some places only: where (files, or folders), and what it looks like.
+# Actions that only some places may perform: the allowed files or folders, and the pattern.
 RESERVED = [
     ("read the environment", ["tuner/cli"], re.compile(r"\b(?:secure_)?getenv\s*\(")),
     # The helper's output is read by the process that started it.
@@ -53,19 +56,20 @@ RESERVED = [
 ]
 NAMESPACE = re.compile(r"^namespace (greta\b[\w:]*) \{$")
 TYPE = re.compile(r"^(?:struct|class|union|enum class|enum) (\w+)\b(?!::)[^;]*\{")
-# Opens or closes names that no other file has.
+# Opens or closes a scope whose names are local to the file.
 OWN = re.compile(r"^(?:namespace \{|\}  // namespace)$")
 COMMENT = re.compile(r"//.*")
 
 
 def layer_of(path):
-    """The layer that holds a path from the root: the longest folder that matches; else None."""
+    """Returns the layer of a path relative to the root: the longest matching folder; else None."""
     matches = [layer for layer in LAYERS if path.startswith(layer + "/")]
     return max(matches, key=len, default=None)
 
 
 def read_tree(root):
-    """All source files below the layers' top folders: path from the root -> lines."""
+    """Reads all source files of the layers' top-level folders: path relative to the root ->
+    lines."""
     files = {}
     for top in ROOTS:
         for path in sorted((root / top).rglob("*")):
@@ -75,7 +79,7 @@ def read_tree(root):
 
 
 def check_line(path, layer, line):
-    """What is wrong with one line, and the path it includes (None when it includes nothing)."""
+    """Returns the violations of a line and the path it includes (None if it includes nothing)."""
     code = COMMENT.sub("", line)
     for what, places, pattern in RESERVED:
         if pattern.search(code) and not any(path == place or path.startswith(place + "/")
@@ -95,7 +99,7 @@ def check_line(path, layer, line):
 
 
 def check_own_header(path, lines, files):
-    """What is wrong with the first include of a source that has a header; None when all is well."""
+    """Checks the first include of a source that has a header. Returns the violation or None."""
     header = path.removesuffix(".cpp") + ".hpp"
     if not path.endswith(".cpp") or header not in files:
         return None
@@ -107,7 +111,7 @@ def check_own_header(path, lines, files):
 
 
 def check_names(path, layer, lines):
-    """Violations by the namespaces and types of one file."""
+    """Returns the violations of a file's namespaces and types."""
     if path == VISIBLE:
         return
     own, own_names = NAMESPACES[layer], False
@@ -125,7 +129,8 @@ def check_names(path, layer, lines):
 
 
 def check_visible(files, graph):
-    """Headers from which VISIBLE is not reached: each leaf of the includes must include it."""
+    """Returns headers that don't reach VISIBLE through their includes: every include without
+    further includes must include it."""
     for path in files:
         if path.endswith(".hpp") and not graph.get(path) and path != VISIBLE \
                 and not path.startswith(LANGUAGE):
@@ -133,7 +138,7 @@ def check_visible(files, graph):
 
 
 def find_cycles(graph):
-    """Include cycles, each once, as lists of paths that end where they began."""
+    """Returns each include cycle once, as a list of paths that ends with its first element."""
     cycles, state, trail = [], {}, []
 
     def visit(path):
@@ -154,7 +159,7 @@ def find_cycles(graph):
 
 
 def check(root):
-    """All violations below a root, as text lines; and how many files were read."""
+    """Returns all violations below a root, as text lines, and the number of files."""
     violations, graph = [], {}
     files = read_tree(root)
     for path, lines in files.items():

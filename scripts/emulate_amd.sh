@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs HIP kernels as compiled for AMD GPUs in an instruction emulator, on random problems with
-# random configurations and on given problems with their default ones, and checks what they compute.
+# Runs HIP kernels compiled for AMD GPUs in an instruction emulator, on random problems with random
+# configurations and on given problems with default configurations, and checks the results.
 #
 #   scripts/emulate_amd.sh EMULATOR_DIR [options]
 #
@@ -8,15 +8,15 @@
 #   --cases N     random problems for each architecture and operation; default: 50
 #   --arch LIST   architectures; default: gfx90a,gfx942,gfx1100,gfx1201
 #   --op LIST     operations; default: gemm
-#   --variant V   of their variants this one only
-#   --problems F  the problems of this file as well, a line each: an operation and its options
-#   --seed S      of problems, configurations, inputs and schedules; default: 1
-#   --out DIR     an empty or new folder that keeps cases and logs; default: one that is removed
+#   --variant V   only this variant of the operations
+#   --problems F  also the problems of this file, one per line: an operation and its options
+#   --seed S      seed of problems, configurations, inputs and schedules; default: 1
+#   --out DIR     an empty or new folder for cases and logs; default: a temporary one
 #   --tune FILE   greta-tune; default: the one on PATH
 #
-# Every case runs twice: once with the waves in order, and once in random order with buffers that
-# end where a single float past them is found. Prints a table of what passed, and each case that
-# did not; the exit code is 1 when there was one, or one without a verdict.
+# Every case runs twice: once with the waves in order, and once in random order with buffers placed so
+# that an access one float beyond them is detected. Prints a table of passed cases, and each failed
+# one. The exit code is 1 if a case failed or has no verdict.
 set -uo pipefail
 
 usage() {
@@ -56,7 +56,7 @@ failed=0
 
 mkdir -p "$out/cases" && out=$(cd "$out" && pwd) || exit 1
 
-# emit ARCHITECTURE NAME OPTION…: cases in a folder of that name, and what the compiler says beside.
+# emit ARCHITECTURE NAME OPTION…: writes cases to a folder of that name, with the compiler's report.
 emit() {
   mkdir -p "$out/cases/$1"
   "$tune" compile "${@:3}" --arch "$1" --seed "$seed" --emit-case "$out/cases/$1/$2" \
@@ -78,11 +78,11 @@ for architecture in ${architectures//,/ }; do
     [[ ${words[0]:-#} == \#* ]] || emit "$architecture" "line-$line" "${words[@]}"
   done <"$problems"
 done
-# Folders of cases have numbers, beside those of defaults, which are a case themselves.
+# Cases of random problems are numbered folders. A default's folder is itself a case.
 mapfile -t folders < <(find "$out/cases" -name case.json -printf '%h\n' | sort)
 
-# round NAME OPTION…: all cases, spread over the cores; each process leaves its command and its log.
-# Cases of one architecture stay together, as a process prepares each instruction once.
+# round NAME OPTION…: runs all cases on all cores. Each process writes its command and its log. Cases
+# of one architecture share a process, which prepares each instruction once.
 cores=$(nproc)
 round() {
   mkdir -p "$out/$1"

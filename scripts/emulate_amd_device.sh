@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Runs greta-tune, greta-bench and greta-run on AMD GPUs that are not there: a stand-in for
-# libamdhip64 whose device executes code objects in an instruction emulator, on a fake clock
-# (tests/device/hip/fake/README.md). Nothing here is a measurement.
+# Runs greta-tune, greta-bench and greta-run on emulated AMD GPUs: a fake libamdhip64 executes code
+# objects in an instruction emulator with a fake clock (tests/device/hip/fake/README.md). Its times
+# are not measurements.
 #
 #   scripts/emulate_amd_device.sh EMULATOR_DIR [options]
 #
 #   EMULATOR_DIR  holds run_co.py, set up and ready to run
 #   --build DIR   a build tree; default: build/dev
 #   --arch LIST   architectures; default: gfx90a,gfx942,gfx1100,gfx1201
-#   --problems N  random problems of each operation; default: 6
-#   --only LIST   only these steps, or those whose names begin so, as verify-
-#   --hiprtc LIB  a library with hiprtc; default: the system's libamdhip64.so.5, where there is one
-#   --out DIR     an empty or new folder that keeps logs and databases; default: one that is removed
+#   --problems N  random problems per operation; default: 6
+#   --only LIST   only these steps, by name or prefix of names, such as verify-
+#   --hiprtc LIB  a library with hiprtc; default: the system's libamdhip64.so.5, if installed
+#   --out DIR     an empty or new folder for logs and databases; default: a temporary one
 #
-# Prints a table of what passed; the exit code is 1 when a step failed.
+# Prints a table of passed steps. The exit code is 1 if a step failed.
 set -uo pipefail
 
 usage() {
@@ -63,8 +63,8 @@ cp "$build/$fake" "$temporary/lib/"
 [[ -z $hiprtc ]] || ln -s "$hiprtc" "$temporary/lib/libhiprtc.so.5"
 model=$root/tests/data/stories260K/stories260K.bin
 
-# step NAME PATTERN COMMAND…: passed when the command ends with 0, prints what matches, and the
-# library has nothing to complain of.
+# step NAME PATTERN COMMAND…: passes if the command exits with 0, its output matches, and the library
+# reports no misuse.
 step() {
   local name=$1 pattern=$2 one wanted=0 start=$SECONDS code verdict=passed
   shift 2
@@ -79,7 +79,7 @@ step() {
   printf '%s\t%s\t%s\t%s\n' "$architecture" "$name" "$verdict" $((SECONDS - start)) >>"$out/steps.tsv"
 }
 
-# The ids that a model gives on a device, which must be those published for it.
+# The token ids that a model generates on a device must equal the published ones.
 story() {
   GRETA_STORY=$(python3 - "$root/tests/cli/test_greta_run.py" <<'EOF'
 import ast, sys
@@ -116,14 +116,14 @@ run_architecture() {
   step tune-attention 'winner' "$tune" attention --heads 2 --q 33 --dim 64 --dtype f16 --budget 4 \
     "${options[@]}"
   story story-defaults
-  # The product behind the model's first operation, by the key of one token.
+  # The GEMM after the model's first operation, by its key for one token.
   step tune-story 'winner' "$tune" gemm --m 1 --n 128 --k 64 --layout nt --budget 6 "${options[@]}"
   step explain-story 'qkv.*exact' "$build/bin/greta-run" --model "$model" --explain --device hip:0 --db "$db"
   story story-tuned --db "$db"
   step database "Emulated $architecture" "$tune" show --db "$db"
 }
 
-# Each architecture has an emulator of its own, and as many run at once as there are cores.
+# Each architecture has a separate emulator. As many run concurrently as there are cores.
 for architecture in ${architectures//,/ }; do
   python3 "$root/tests/device/hip/fake/emulator.py" "$emulator" "$temporary/$architecture.socket" \
     >"$out/$architecture-emulator.log" 2>&1 &

@@ -1,30 +1,30 @@
 #!/usr/bin/env bash
-# A whole measuring session on a machine with a GPU, from binaries that were built elsewhere
+# Runs a whole measuring session on a machine with a GPU, with binaries built on another machine
 # (cmake --preset portable && cmake --build --preset portable).
 #
 #   scripts/measure_gpu.sh OUTDIR --bin DIR [options]
 #
-#   OUTDIR          receives logs, CSV, JSON and the database: nine files at most
+#   OUTDIR          receives logs, CSV, JSON and the database: at most nine files
 #   --bin DIR       holds greta-tune, greta-bench, greta-compile-helper, greta_test_device,
 #                   greta_test_kernels and greta_compile_benchmark
 #   --lib DIR       shared libraries that the machine lacks, such as the Vulkan loader
 #   --peers FILE    a Python script that times other libraries and prints CSV (--only copy,gemm)
 #   --devices LIST  as greta-tune names them; default: hip:0,vulkan:0
-#   --budget B      of each tuned shape and device; default: 300 (trials)
-#   --problems N    random problems that are verified on each device; default: 200
-#   --parts LIST    only these parts, or `list`, which names them with their time limits. tune-hip
-#                   stands for all parts whose names start with tune-hip-. A session may be spread
-#                   over several calls with one OUTDIR
+#   --budget B      budget per tuned shape and device; default: 300 (trials)
+#   --problems N    random problems verified on each device; default: 200
+#   --parts LIST    only these parts, or `list`, which prints them with their time limits. tune-hip
+#                   selects all parts whose names start with tune-hip-. A session may consist of
+#                   several calls with the same OUTDIR
 #
-# Parts, where hip stands for each device's API: devices, conformance-hip, kernels,
-# verify-hip-OPERATION, tune-hip-PROBLEM, compile-hip, benchmark, peers-OPERATIONS, compare-PROBLEM (one
-# device against the others) and preset, the only one that takes longer than nine minutes. Problems
-# are those of measured_problems.txt; tune-hip-softmax stands for all of softmax. Every part has a time
-# limit, and one that fails does not stop the rest. The exit code is 1 when any part failed.
-# shellcheck disable=SC2317  # plan() calls what it is given
+# Parts, with each device's API in place of hip: devices, conformance-hip, kernels,
+# verify-hip-OPERATION, tune-hip-PROBLEM, compile-hip, benchmark, peers-OPERATIONS, compare-PROBLEM
+# (one device against the others) and preset, the only one that takes longer than nine minutes. The
+# problems are in measured_problems.txt; tune-hip-softmax selects all of softmax. Every part has a
+# time limit, and the other parts run if one fails. The exit code is 1 if any part failed.
+# shellcheck disable=SC2317  # plan() calls its argument
 set -uo pipefail
 
-# The problems of GRETA's figures for GPUs: in each line a name, an operation and its options.
+# The problems of GRETA's figures for GPUs. Each line has a name, an operation and its options.
 problem_list=$(<"$(dirname "${BASH_SOURCE[0]}")/measured_problems.txt")
 operations=$(awk '!seen[$2]++ { print $2 }' <<<"$problem_list")
 
@@ -62,18 +62,18 @@ log=$out/log.txt
 db=$out/tuned.db
 csv=$out/tuned.csv
 
-# GRETA's own programs alone see the --lib folder; others keep the machine's libraries.
+# Only GRETA's programs use the --lib folder; others use the machine's libraries.
 greta=(env)
 [[ -z $lib ]] || greta+=("LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
 tune=("${greta[@]}" "$bin/greta-tune")
 
-# plan DO: calls DO for every part there is, with NAME SECONDS FILE COMMAND…
+# plan DO: calls DO for every part, with NAME SECONDS FILE COMMAND…
 plan() {
   local api device operation name problem
   "$1" devices 60 "$summary" "${tune[@]}" devices
   for device in ${devices//,/ }; do
     api=${device%%:*}
-    # The test suite's other devices are a matter of the test suite.
+    # The test suite covers its other devices.
     "$1" "conformance-$api" 300 "$log" "${greta[@]}" "$bin/greta_test_device" \
       "--gtest_filter=*/${device/:/_}"
     for operation in $operations; do
@@ -112,7 +112,7 @@ names=()
 remember() { names+=("$1"); }
 plan remember
 
-# wanted NAME: whether --parts asks for this part, or for nothing in particular.
+# wanted NAME: succeeds if --parts contains this part or is not given.
 wanted() {
   local part
   [[ -n $parts ]] || return 0
@@ -138,13 +138,13 @@ done
 mkdir -p "$out" || exit 1
 failed=0
 
-# Standard output goes to FILE, errors to the log, how it ended to the summary. SIGINT lets greta-tune
-# keep what it has measured.
+# Writes standard output to FILE, errors to the log and the outcome to the summary. SIGINT makes
+# greta-tune store its measurements.
 run_part() {
   local name=$1 limit=$2 file=$3 start=$SECONDS code
   shift 3
   wanted "$name" || return
-  [[ $file == *.txt ]] || : >"$file"  # CSV and JSON of an earlier call are replaced
+  [[ $file == *.txt ]] || : >"$file"  # replaces CSV and JSON of an earlier call
   printf '\n== %s: %s\n' "$name" "$*" | tee -a "$log" >>"$summary"
   timeout --signal=INT --kill-after=30 "$limit" "$@" >>"$file" 2>>"$log" </dev/null
   code=$?

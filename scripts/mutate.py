@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Plants bugs and looks who finds them.
+"""Plants bugs (mutants) and determines which tool or test detects them.
 
   scripts/mutate.py make MUTANTS [--count 1000] [--seed 1]
-      draws mutants of kernel templates, references and checking code: a line of JSON each
+      draws mutants of kernel templates, references and checking code, one line of JSON each
   scripts/mutate.py run MUTANTS RESULTS --tune greta-tune [--build build/single] [--method verify|tune]
                         [--devices vulkan:0,hip-host:1] [--problems 200] [--trials 12] [--jobs N] [--seed 1]
                         [--limit 600] [--only WORD] [--again VERDICT,...]
-      tries those that RESULTS does not have yet, or has with one of these verdicts, and appends a line of JSON for
-      each; the last line of a mutant counts. Mutants of C++ code need
-      --build, a build folder with compile_commands.json; without it they are left out
+      tries mutants that are not in RESULTS, or are there with one of these verdicts, and appends a line of JSON for
+      each; the last line of a mutant counts. Mutants of C++ code need --build, a build folder with
+      compile_commands.json, and are skipped without it
   scripts/mutate.py report MUTANTS RESULTS [--explained FILE] [--csv FILE]
-      what was found, by operation and kind, and each survivor with its change. FILE: a table of survivors that are
-      equivalent or can't be observed, "ID: reason" a line
+      prints the detected mutants by operation and kind, and each survivor with its change. FILE lists survivors
+      that are equivalent or can't be observed, one "ID: reason" per line
 
-Mutated templates are compiled by the tools themselves (--templates), on lavapipe and hip-host.
+The tools compile mutated templates (--templates) on lavapipe and hip-host.
 """
 import argparse
 import collections
@@ -30,10 +30,10 @@ from mutation import runner  # noqa: E402
 
 
 def results_of(file):
-    """The last verdict of each mutant, by its id."""
+    """Returns the last verdict of each mutant, by its id."""
     if not file.exists():
         return {}
-    lines = [line for line in file.read_text().splitlines() if line.endswith("}")]  # one may have been cut off
+    lines = [line for line in file.read_text().splitlines() if line.endswith("}")]  # the last one may be truncated
     return {entry["id"]: entry for entry in map(json.loads, lines)}
 
 
@@ -57,10 +57,10 @@ def run(options):
             mutant = futures[future]
             try:
                 outcome = future.result()
-            except Exception as error:  # one mutant's trouble is not the others'
+            except Exception as error:  # an error with one mutant must not stop the others
                 outcome = {"verdict": "error", "how": type(error).__name__, "where": str(error)[:300]}
             tally[outcome["verdict"]] += 1
-            if outcome["verdict"] != "error":  # the next run tries it again
+            if outcome["verdict"] != "error":  # the next run repeats it
                 results.write(json.dumps({"id": mutant.id, **outcome}) + "\n")
                 results.flush()
             else:

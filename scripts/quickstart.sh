@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets up, builds greta-tune and tunes a GEMM of 1024 x 1024 x 1024 on the best device there is.
-# Arguments go to `greta-tune gemm` and win over these defaults:
+# Installs dependencies, builds greta-tune and tunes a GEMM of 1024 x 1024 x 1024 on the best device.
+# Arguments are passed to `greta-tune gemm` and override the defaults:
 #   scripts/quickstart.sh --budget 20s --device lavapipe
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

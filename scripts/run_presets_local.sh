@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# Runs presets on this machine with greta-bench and keeps the figures as CSV.
+# Runs presets on this machine with greta-bench and stores the results as CSV.
 #
 #   scripts/run_presets_local.sh [options] [-- greta-bench's options]
 #
-#   --bin DIR        holds greta-bench; default: build/release/bin or build/dev/bin, the first there is
+#   --bin DIR        folder of greta-bench; default: build/release/bin, else build/dev/bin
 #   --lib DIR        shared libraries that the machine lacks, such as the Vulkan loader
 #   --out DIR        receives DIR/DATE_PRESET.csv; default: results/DEVICE, as greta-bench names it
 #   --presets LIST   names or files; default: smoke,standard,perf
-#   --date DATE      of the files' names; default: now. With --out, and `-- --resume --limit SECONDS`,
-#                    calls with the same date go on with the same files until all is measured
+#   --date DATE      date in file names; default: now. With --out and `-- --resume --limit SECONDS`,
+#                    calls with the same date continue the same files until everything is measured
 #
-# A preset that fails, or is not complete yet, does not stop the rest. The exit code is 1 when any
-# did.
+# The other presets run if one fails or is incomplete. The exit code is 1 if any did.
 set -uo pipefail
 
 usage() {
@@ -52,7 +51,7 @@ failed=0
 [[ $date != */* ]] || usage "--date '$date': becomes part of a file's name"
 [[ -n $date ]] || date=$(date -u +%Y-%m-%dT%H%M%SZ)
 for preset in ${presets//,/ }; do
-  # A name is a preset of this tree, or of the installation that greta-bench belongs to.
+  # A name refers to a preset of this tree, or of greta-bench's installation.
   file=$preset
   [[ -f $file ]] || file=$root/presets/$preset.json
   [[ -f $file ]] || file=$preset

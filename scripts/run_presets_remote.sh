@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Runs presets on another machine and brings the figures back.
+# Runs presets on another machine and copies the results back.
 #
 #   scripts/run_presets_remote.sh HOST [options] [-- greta-bench's options]
 #
-#   HOST             as ssh knows it
-#   --build DIR      a build that runs on other machines; default: build/portable, which
-#                    `cmake --preset portable && cmake --build --preset portable` makes
+#   HOST             a host name for ssh
+#   --build DIR      a build that runs on other machines; default: build/portable, created by
+#                    `cmake --preset portable && cmake --build --preset portable`
 #   --lib DIR        shared libraries that the machine lacks, such as the Vulkan loader
 #   --db FILE        a database whose winners run there; default: none
 #   --out DIR        receives the CSV files and greta-bench's output; default: results/HOST
 #   --presets LIST   names or files of this machine; default: smoke,standard,perf
 #
-# What the other machine needs is bash, tar and the C++ library. Everything there happens in a folder
-# of its own, which is removed at the end. The exit code is greta-bench's: 1 when any preset failed.
-# shellcheck disable=SC2029,SC2317  # words for the other machine are made here; the trap calls cleanup
+# The other machine needs bash, tar and the C++ library. Everything there runs in a temporary folder,
+# which is removed at the end. The exit code is greta-bench's: 1 if any preset failed.
+# shellcheck disable=SC2029,SC2317  # remote commands are expanded here; the trap calls cleanup
 set -uo pipefail
 
 usage() {
@@ -59,7 +59,7 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 1' INT TERM HUP
 
-# The tree that greta-bench finds its things in: programs, their helper and libraries, presets.
+# The installation tree of greta-bench: programs, their helper and libraries, presets.
 mkdir -p "$pack/bin" "$pack/scripts" "$pack/presets" "$pack/lib"
 cp -L "$build/bin/greta-bench" "$pack/bin/" || exit 1
 for file in "$build"/bin/*.so* "$build/bin/greta-tune"; do
@@ -81,7 +81,7 @@ done
 list=$(IFS=,; echo "${names[*]}")
 mkdir -p "$out" || exit 1
 
-# Words for the other machine's shell.
+# Arguments quoted for the other machine's shell.
 quoted=""
 for word in "$@"; do quoted+=" $(printf %q "$word")"; done
 

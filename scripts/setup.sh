@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# scripts/setup.sh [test]: installs what GRETA needs to build and run, and with `test` what its test
-# suite needs too. Debian 12 and Ubuntu 24.04; only packages that are missing are touched.
+# scripts/setup.sh [test]: installs the packages that GRETA needs to build and run, with `test` also
+# those of its test suite. Supports Debian 12 and Ubuntu 24.04. Only installs missing packages.
 set -euo pipefail
 
-# glslang-tools: Ubuntu's CMake package of glslang insists on its programs.
+# glslang-tools: Ubuntu's CMake package of glslang requires its programs.
 packages=(
   g++ cmake ninja-build python3 git
   libvulkan-dev libvulkan-volk-dev mesa-vulkan-drivers glslang-dev glslang-tools spirv-tools
   libsqlite3-dev libsqlitecpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libeigen3-dev libpcre2-dev
   zlib1g-dev libgtest-dev libbenchmark-dev
 )
-# Kernels for AMD GPUs are compiled with hiprtc and with the newest clang of the distribution.
+# Kernels for AMD GPUs are compiled with hiprtc and with the distribution's newest clang.
 llvm=22
 grep -qs '^VERSION_CODENAME=noble' /etc/os-release && llvm=20
 test_packages=(

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# scripts/test.sh [--all]: sets up, builds with warnings as errors, and runs the test suite; with --all its slower
-# part, too, and a build of each source by itself. CTest's summary comes last.
+# scripts/test.sh [--all]: installs dependencies, builds with warnings as errors, and runs the test
+# suite; with --all also its slower part, and a build of each source separately. CTest's summary is
+# printed last.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the kernels of an operation as they are in kernels/templates now, in seconds: nothing is built.
+# Tests the current kernels of an operation in kernels/templates within seconds, without a build.
 #
 #   scripts/try_kernel.sh OPERATION [options of greta-tune verify]
 #
@@ -7,8 +7,8 @@
 #   scripts/try_kernel.sh gemm --variant gemv --problems 20
 #   scripts/try_kernel.sh gemm --m 100 --n 33 --k 70 --device hip-host:2
 #
-# Without --device: on lavapipe, for the GLSL source, and on hip-host:1, for the HIP source. Uses greta-tune of
-# build/dev or build/release, the first there is; changed C++ sources need a build of it first.
+# The default devices are lavapipe, for the GLSL source, and hip-host:1, for the HIP source. Uses
+# greta-tune of build/dev, else of build/release. Changed C++ sources must be built first.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 

@@ -9,7 +9,7 @@
 
 namespace greta::test {
 
-/// A device that does everything through another one: tests override what they change.
+/// Forwards all calls to another device. Tests override some of them.
 class ForwardingDevice : public Device {
  public:
   explicit ForwardingDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}

@@ -2,7 +2,7 @@
 
 #include "runtime/device/layers.hpp"
 
-/// Tests see the names of all layers.
+/// Makes the names of all layers visible to tests.
 namespace greta::test {
 using namespace device;
 using namespace kernels;

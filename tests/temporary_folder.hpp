@@ -11,7 +11,7 @@
 
 namespace greta::test {
 
-/// A folder of its own, removed at the end with all it holds.
+/// A new folder that is removed with its contents at the end.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -19,7 +19,7 @@ class TemporaryFolder {
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     path_ = name;
     std::filesystem::permissions(path_,
-                                 std::filesystem::perms(0755));  // for children of less right
+                                 std::filesystem::perms(0755));  // for children without root
   }
   ~TemporaryFolder() {
     std::error_code ignored;
@@ -32,7 +32,7 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
-  /// Names of what lies in it, sorted, separated by spaces.
+  /// Returns the names of its entries, sorted, separated by spaces.
   std::string listing() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {

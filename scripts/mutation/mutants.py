@@ -1,4 +1,4 @@
-"""Mutants: one change each of a kernel template, a reference or the code that checks results."""
+"""Mutants: single changes of a kernel template, a reference or the code that checks results."""
 import dataclasses
 import hashlib
 import json
@@ -20,13 +20,13 @@ SOURCES = (".comp", ".glsl", ".hip")
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """`old`, the text at `start` of a file, becomes `new`."""
-    file: str  # below the repository's root
+    """Replaces the text `old` at `start` of a file by `new`."""
+    file: str  # relative to the repository's root
     kind: str
     start: int
     old: str
     new: str
-    op: str  # whose kernels or reference it is; empty: of all
+    op: str  # operation that the file belongs to; empty: all
 
     @property
     def id(self):
@@ -37,7 +37,7 @@ class Mutant:
         return (ROOT / self.file).read_text()[:self.start].count("\n") + 1
 
     def text(self):
-        """The whole mutated file."""
+        """Returns the whole mutated file."""
         text = (ROOT / self.file).read_text()
         if text[self.start:self.start + len(self.old)] != self.old:
             raise ValueError(f"{self.file} has changed: {self.old!r} is not at {self.start}")
@@ -45,7 +45,7 @@ class Mutant:
 
 
 def mutants_of(file, op=""):
-    """All mutants of a file."""
+    """Returns all mutants of a file."""
     text = file.read_text()
     name = str(file.relative_to(ROOT))
     for kind, start, end, new in mutations(text):
@@ -53,7 +53,8 @@ def mutants_of(file, op=""):
 
 
 def template_files(op):
-    """The sources of an operation's kernels with all that they include, its own first."""
+    """Returns the sources of an operation's kernels and all included files, the operation's files
+    first."""
     files = [file for file in sorted((TEMPLATES / op).iterdir()) if file.suffix in SOURCES]
     for file in files:
         for name in re.findall(r'^#include "([^"]+)"', file.read_text(), re.M):
@@ -71,10 +72,10 @@ def operations():
 
 
 class Dealer:
-    """Deals mutants of some files: of each file and each kind of change as often as of any other."""
+    """Draws mutants of some files, with equal frequency for each file and each kind of change."""
 
     def __init__(self, files, op, seed):
-        # Of its own, so that a change of one file leaves the mutants of others what they are.
+        # A separate generator, so that a change of one file does not affect the mutants of others.
         self.draw = draw = random.Random(f"{seed} {files[0].relative_to(ROOT)}")
         self.hands = []  # for each file, for each kind, mutants in random order
         for file in files:
@@ -88,7 +89,7 @@ class Dealer:
         draw.shuffle(self.hands)
 
     def deal(self, taken):
-        """One whose id is not among `taken`; None when there is no other."""
+        """Returns a mutant whose id is not among `taken`; None if there is none left."""
         while self.hands:
             hand = self.hands.pop(0)
             kind = hand.pop(self.draw.randrange(len(hand)))
@@ -103,14 +104,14 @@ class Dealer:
 
 
 def reference_operation(file):
-    """The operation that a file of kernels/reference serves; empty where it serves several."""
+    """Returns the operation of a file of kernels/reference; empty if it serves several."""
     return file.stem if file.stem in operations() else {"gemm_error": "gemm", "norms": "rmsnorm",
                                                         "rows": "softmax"}.get(file.stem, "")
 
 
 def deal(count, seed):
-    """`count` mutants: of ten, eight of templates, more of operations with many of these, and two of
-    references and checking code."""
+    """Returns `count` mutants. Eight of ten are of templates, with more for operations that have
+    many; two are of references and checking code."""
     code = [Dealer([file], reference_operation(file), seed) for file in REFERENCES + CHECKS]
     kernels = [dealer for op in operations()
                for dealer in [Dealer(template_files(op), op, seed)] * max(1, own_files(op) // 2)]

@@ -1,8 +1,6 @@
-"""The changes that mutants are made of: each takes a source text and gives replacements of parts of it.
-
-A replacement is (kind, start, end, text). Only code is changed: no comments, no strings, no preprocessor
-conditions, no assertions, which say when a source must not be compiled and compute nothing.
-"""
+"""The mutation operators. Each takes a source text and yields replacements (kind, start, end, text)
+of parts of it. Only code is changed: no comments, strings, preprocessor conditions or assertions.
+Assertions only reject invalid sources and compute nothing."""
 import re
 
 NAME = r"[A-Za-z_]\w*(?:(?:\.|->|::)\w+|\[[^][]*\])*"
@@ -11,7 +9,7 @@ REAL = r"(?<![\w.])\d+\.\d*(?:e[-+]?\d+)?[fF]?(?!\w)"
 BARRIERS = (r"(?:barrier|block_barrier|wave_barrier|subgroupBarrier|memoryBarrier\w*|subgroupMemoryBarrier\w*"
             r"|__syncthreads|__syncwarp|__threadfence|wait_for_copies|wait_for_products|copy_wait|load_wait)")
 
-# Pairs that code confuses; each may become the other.
+# Pairs that are easily confused; each may become the other.
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 NEIGHBOURS = {"row": "col", "col": "row", "rows": "cols", "cols": "rows", "x": "y", "y": "x", "m": "n",
               "n": "k", "k": "m", "BM": "BN", "BN": "BM", "BK": "BM", "TM": "TN", "TN": "TM", "WM": "WN",
@@ -21,7 +19,7 @@ NARROWER = {"u64": "u32", "uint64_t": "uint", "i64": "int", "int64_t": "int", "d
 
 
 def code_positions(text):
-    """A list that says for each character whether it may be changed."""
+    """Returns a list with one flag per character: whether it may be changed."""
     code = [True] * len(text)
 
     def exclude(match):
@@ -58,7 +56,7 @@ def _boundaries(text):
 
 def _indices(text):
     for match in re.finditer(r"\[([^][\n]+)\]", text):
-        if not re.match(r"[A-Z0-9_ */+]+$", match[1]):  # an extent of a declaration, more often than not
+        if not re.match(r"[A-Z0-9_ */+]+$", match[1]):  # most likely an extent in a declaration
             yield "index", match.start(1), match.end(1), f"({match[1]}) + 1"
     for match in re.finditer(rf" \* ({NAME}|{NUMBER})(?=[\]);,+ ])", text):
         yield "index", match.start(), match.end(), ""
@@ -128,7 +126,7 @@ OPERATORS = (_comparisons, _boundaries, _indices, _barriers, _orders, _types, _c
 
 
 def mutations(text):
-    """All replacements of a text, each once."""
+    """Returns all replacements of a text without duplicates."""
     code = code_positions(text)
     seen = set()
     for operator in OPERATORS:

@@ -1,8 +1,7 @@
-"""Which of the kernels that `verify` checks have a line of a template, by the preprocessor.
-
-Every part of a template between two preprocessor conditions gets a mark. The sources of the kernels are rendered
-from the marked templates and preprocessed; the marks that are left say which parts each kernel has.
-"""
+"""Determines with the preprocessor which of the kernels that `verify` checks contain a line of a
+template. Every part of a template between two preprocessor conditions gets a mark. The kernel
+sources are rendered from the marked templates and preprocessed. The remaining marks show which
+parts each kernel contains."""
 import pathlib
 import re
 import shutil
@@ -17,8 +16,9 @@ MARK = re.compile(r"\bGRETA_PART_(\d+)_(\d+)\b")
 
 
 def parts(text):
-    """Positions at which the parts of a template begin: its start, and after each condition."""
-    starts = [] if text.startswith("#version ") else [0]  # which has to be the first line
+    """Returns the positions at which the parts of a template begin: its start, and after each
+    condition."""
+    starts = [] if text.startswith("#version ") else [0]  # #version must be the first line
     for line in re.finditer(r"(?:[^\n\\]|\\\n|\\)*\n", text):
         if line[0].startswith("#version ") or CONDITION.match(line[0]):
             starts.append(line.end())
@@ -26,11 +26,13 @@ def parts(text):
 
 
 class Reach:
-    """The problems, by number, whose kernels have a part of a template; for one operation and device."""
+    """The problems, by number, whose kernels contain a part of a template, for one operation and
+    device."""
 
     def __init__(self, render, device, arch):
-        """`render(templates, folder)` writes kernels' sources of problem I as FOLDER/I-*.glsl or .hip. `arch`: what
-        the device is or imitates, for instance gfx942 or sm_90."""
+        """`render(templates, folder)` writes the kernel sources of problem I as FOLDER/I-*.glsl or
+        .hip. `arch` is the architecture that the device is or emulates, for example gfx942 or
+        sm_90."""
         self.device, self.arch = device, arch
         self.files = [file for file in sorted(TEMPLATES.rglob("*")) if file.suffix in SOURCES]
         self.starts = [parts(file.read_text()) for file in self.files]
@@ -58,7 +60,8 @@ class Reach:
             to.write_text(marked + text[last:])
 
     def _preprocessed(self, source):
-        # Kernels with cooperative matrices ask for one of two forms, which the device layer names.
+        # Kernels with cooperative matrices need one of two extensions, which the device layer
+        # selects.
         command = ["cpp", "-P", "-undef", "-w", "-x", "assembler-with-cpp", "-DGRETA_MATRIX_KHR"]
         if source.suffix == ".hip" and self.device.startswith("hip-host"):
             number = re.search(r"\d+$", self.arch)[0]
@@ -66,7 +69,8 @@ class Reach:
                        "-I", str(ROOT), "-include", str(LANGUAGE)]
         elif source.suffix == ".hip" and self.arch.startswith("sm_"):
             command.append(f"-D__CUDA_ARCH__={self.arch[3:]}0")
-            # Kernels of warpgroups are compiled for sm_90a, which defines this; nothing else looks at it.
+            # Warpgroup kernels are compiled for sm_90a, which defines this macro. Nothing else
+            # reads it.
             command += ["-D__CUDA_ARCH_FEAT_SM90_ALL"] * (self.arch == "sm_90")
         elif source.suffix == ".hip":
             command += ["-D__AMDGCN__", f"-D__{self.arch}__"] + ["-D__GFX9__"] * self.arch.startswith("gfx9")
@@ -76,7 +80,7 @@ class Reach:
         return done.stdout
 
     def of(self, file, position):
-        """The problems whose kernels have what is at a position of a template."""
+        """Returns the problems whose kernels contain the text at a position of a template."""
         i = self.files.index(ROOT / file)
         part = max((j for j, start in enumerate(self.starts[i]) if start <= position), default=0)
         return sorted(self.problems.get((i, part), ()))

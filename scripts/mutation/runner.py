@@ -1,4 +1,5 @@
-"""Runs mutants: builds nothing but the mutated file, and asks the tools and tests whether they find it."""
+"""Runs mutants: builds only the mutated file, and runs the tools and tests to see whether they
+detect it."""
 import json
 import os
 import pathlib
@@ -12,7 +13,7 @@ import threading
 from mutation.mutants import ROOT, TEMPLATES, operations, template_files
 from mutation.reach import Reach
 
-# Extents that a plain tune rounds up, so that its problem has no edges.
+# A plain tune rounds these extents up, so that its problem has no partial tiles.
 EXTENTS = ("m", "n", "k", "rows", "cols", "q", "kv", "tokens", "capacity")
 
 
@@ -20,12 +21,13 @@ class Timeout(Exception):
     pass
 
 
-# lavapipe compiles three times faster without LLVM's optimisations, to code that computes the same.
+# lavapipe compiles three times faster without LLVM's optimisations, and the results are the same.
 ENVIRONMENT = {**os.environ, "GALLIVM_PERF": "nopt"}
 
 
 def run(command, seconds, **more):
-    """(exit code, standard output, standard error); the whole group is killed when its time is up."""
+    """Returns (exit code, standard output, standard error). Kills the whole process group on
+    timeout."""
     process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                errors="replace", start_new_session=True,
@@ -40,17 +42,17 @@ def run(command, seconds, **more):
 
 
 class Tools:
-    """The programs that find mutants, and how hard they try."""
+    """The programs that detect mutants, and their limits."""
 
     def __init__(self, tune, build, devices, problems, seed, trials, seconds):
         self.tune = pathlib.Path(tune).resolve()
-        self.build = build and pathlib.Path(build).resolve()  # with compile_commands.json; none: no code
+        self.build = build and pathlib.Path(build).resolve()  # with compile_commands.json; none: no C++ mutants
         self.glsl_devices = [device for device in devices if device.startswith("vulkan")]
         self.hip_devices = [device for device in devices if device.startswith("hip")]
         self.problems, self.seed, self.trials, self.seconds = problems, seed, trials, seconds
 
     def reach(self, op, device):
-        """Which of the operation's random problems have which part of a template."""
+        """Returns which of the operation's random problems contain which part of a template."""
         with self._lock:
             lock = self._locks.setdefault((op, device), threading.Lock())
         with lock:
@@ -64,7 +66,7 @@ class Tools:
             return self._reach[op, device]
 
     def architecture(self, device):
-        """What a device is or imitates."""
+        """Returns the architecture that a device is or emulates."""
         with self._lock:
             if not self._architectures:
                 for backend in json.loads(run([self.tune, "devices", "--json"], 60)[1]):
@@ -72,15 +74,16 @@ class Tools:
             return self._architectures[device]
 
     def verify(self, op, device, templates=None, tune=None, problems=None, only=()):
-        """What `greta-tune verify` says: None where all is right, else how it failed and where. `only`: of the
-        random problems those with these numbers, as the others' kernels are what they are without `templates`."""
+        """Returns the outcome of `greta-tune verify`: None if all is correct, else the kind and
+        place of the failure. `only` selects random problems by number; the kernels of the others
+        don't depend on `templates`."""
         failure = self.failure(op, device, templates, tune, problems, only)
         if isinstance(failure, dict):
             return failure["status"], f"{failure['problem']} | {failure['message']}"[:300]
         return failure
 
     def failure(self, op, device, templates=None, tune=None, problems=None, only=()):
-        """As verify(), but the failure as the tool tells it, where a kernel failed."""
+        """Like verify(), but returns the tool's report if a kernel failed."""
         command = [tune or self.tune, "verify", op, "--device", device, "--problems",
                    problems or self.problems, "--seed", self.seed, "--first", "--deadline", 20, "--json"]
         command += ["--templates", templates] if templates else []
@@ -99,14 +102,16 @@ class Tools:
         return ("no device" if code == 3 else "tool"), errors.strip()[-300:]
 
     def sound(self, op, device, number):
-        """Whether the kernels as they are pass a problem: a mutant is not found by one that fails anyway."""
+        """Returns whether the unmodified kernels pass a problem. A problem that fails anyway
+        detects no mutant."""
         if (op, device, number) not in self._sound:
             self._sound[op, device, number] = self.verify(op, device, only=[number]) is None
         return self._sound[op, device, number]
 
     def tuning(self, op, device, templates, folder, problems):
-        """What a plain tune says, as verify(), which tries the configuration first that `verify` finds to be wrong:
-        of a problem without edges, and else of the one that `verify` has."""
+        """Returns the outcome of a plain tune, in the form of verify(). It tries the configuration
+        that `verify` found to be wrong first: on a problem without partial tiles, then on the
+        problem of `verify`."""
         failure = self.failure(op, device, templates, only=problems)
         if not isinstance(failure, dict):
             return failure
@@ -116,7 +121,8 @@ class Tools:
         shutil.copy(self.known_peaks(device), database)
         config = failure["config"]
         words = [config["variant"], *(f"{name}={value}" for name, value in config["values"])]
-        # A kernel for problems without edges may lack the line, or the configuration may not suit the larger one.
+        # A kernel without partial tiles may lack the line, or the configuration may be invalid for
+        # the larger problem.
         for rounded in (True, False):
             command = [self.tune, op, *problem_options(failure["problem"], rounded), "--try", " ".join(words),
                        "--device", device, "--budget", self.trials, "--seed", self.seed, "--warm", "--no-lock",
@@ -130,7 +136,8 @@ class Tools:
         return None if code == 0 else ("tool", errors.strip()[-300:])
 
     def known_peaks(self, device):
-        """A database that has the device's peaks, which a first tune measures for long."""
+        """Returns a database with the device's ceilings, which a first tune would measure for a
+        long time."""
         with self._lock:
             if device not in self._databases:
                 file = pathlib.Path(self._folder.name) / f"{device}.db"
@@ -145,7 +152,7 @@ class Tools:
     _lock, _folder = threading.Lock(), tempfile.TemporaryDirectory(prefix="mutate-")
 
     def compiled(self, mutant, folder):
-        """The object of a mutated source; None where it does not compile."""
+        """Returns the object file of a mutated source; None if it does not compile."""
         (folder / "mutant.cpp").write_text(mutant.text())
         commands = json.loads((self.build / "compile_commands.json").read_text())
         entry = next((one for one in commands if one["file"] == str(ROOT / mutant.file)), None)
@@ -158,7 +165,7 @@ class Tools:
         return folder / "mutant.o" if run(words, 300, cwd=entry["directory"])[0] == 0 else None
 
     def linked(self, name, mutant_object):
-        """A program of the build folder with the object of a mutated source ahead of the libraries'."""
+        """Links a program of the build folder with the mutated object file before the libraries."""
         program = mutant_object.with_name(name)
         _, text, _ = run(["ninja", "-C", self.build, "-t", "commands", name], 60)
         link = text.strip().splitlines()[-1].removeprefix(": && ").removesuffix(" && :").split(" && ")[0]
@@ -172,8 +179,8 @@ class Tools:
 
 
 def problem_options(key, rounded):
-    """Options for a problem by its key, for instance `gemm dtype=f16 out=f16 layout=nt m=70 n=96 k=33`. Rounded:
-    packed, and extents are multiples of 64."""
+    """Returns the options of a problem key, for example `gemm dtype=f16 out=f16 layout=nt m=70 n=96
+    k=33`. If rounded, rows are packed and extents are multiples of 64."""
     options = []
     for word in shlex.split(key)[1:]:
         name, value = word.split("=", 1)
@@ -186,7 +193,8 @@ def problem_options(key, rounded):
 
 
 def look(tools, method, folder, templates, op, device, problems):
-    """A verdict where a mutant is found, or does not compile, or can't be judged; None where it survives."""
+    """Returns a verdict if a mutant is detected, does not compile, or can't be judged; None if it
+    survives."""
     found = (tools.verify(op, device, templates, only=problems) if method == "verify" else
              tools.tuning(op, device, templates, folder, problems))
     if not found:
@@ -196,7 +204,8 @@ def look(tools, method, folder, templates, op, device, problems):
 
 
 def judge_template(tools, mutant, method):
-    """Whether a mutant of kernels is found, and how: by its operation, or else by others that have the file."""
+    """Returns whether and how a mutant of kernels is detected: by its operation, or else by others
+    that include the file."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="mutant-"))
     try:
         templates = folder / "templates"
@@ -209,7 +218,7 @@ def judge_template(tools, mutant, method):
         for op in [mutant.op, *others]:
             for device in devices:
                 problems = tools.reach(op, device).of(mutant.file, mutant.start)
-                if op != mutant.op:  # a line that they use is met by the first of them
+                if op != mutant.op:  # the first user of a shared line is enough
                     problems = problems[:tools.problems // 10]
                 if not problems:
                     continue
@@ -227,7 +236,7 @@ def judge_template(tools, mutant, method):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-# Tests that judge references and checks, and need seconds: a filter for each program, by the sources' folder.
+# Tests of references and checks that take seconds: a filter for each program, by source folder.
 EVALUATOR = {"greta_test_tuner": "Operands*:LocalEvaluator*:CheckBuffer*:*PlantedBug*:Sampler*"}
 TESTS = {"kernels": {"greta_test_bounds": "*",
                      "greta_test_kernels": "*Reference*:*Guard*:*Screen*:*Model*:*Input*:*Problem*-*Property*:*Coverage*:Devices/*"},
@@ -236,7 +245,8 @@ TESTS = {"kernels": {"greta_test_bounds": "*",
 
 
 def judge_code(tools, mutant, method):
-    """Whether a mutant of a reference or of checking code is found, and how: by tests, or else by `verify`."""
+    """Returns whether and how a mutant of a reference or of checking code is detected: by tests, or
+    else by `verify`."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="mutant-"))
     try:
         mutant_object = tools.compiled(mutant, folder)
@@ -247,7 +257,7 @@ def judge_code(tools, mutant, method):
             raise RuntimeError(f"no test judges {mutant.file}")
         for name, filter in tests:
             if mutant.op not in ("", "gemm") and name == "greta_test_kernels":
-                filter += ":Gemm*"  # half a minute, about another operation
+                filter += ":Gemm*"  # takes half a minute for another operation
             code, output, errors = run([tools.linked(name, mutant_object), f"--gtest_filter={filter}",
                                         "--gtest_brief=1", "--gtest_fail_fast"], tools.seconds, cwd=folder)
             if code != 0:

@@ -1,7 +1,6 @@
-// How long distinct candidates of one GEMM take to compile in parallel, with the compiler of a
-// device: greta_compile_benchmark [--device=NAME | --architecture=gfx942] [--candidates=100]
-// [--threads=N]. No cache is used. Prints a line; the exit code is 1 when a candidate did not
-// compile.
+// Measures how long distinct candidates of one GEMM take to compile in parallel with the compiler
+// of a device: greta_compile_benchmark [--device=NAME | --architecture=gfx942] [--candidates=100]
+// [--threads=N]. Uses no cache. Prints one line. The exit code is 1 if a candidate did not compile.
 
 #include <fmt/format.h>
 
@@ -63,7 +62,8 @@ Options parse(std::span<char* const> arguments) {
   return options;
 }
 
-/// Kernels of so many different configurations, drawn from all of a large f16 GEMM's.
+/// Returns the kernels of this number of different configurations, drawn from all of a large f16
+/// GEMM.
 std::vector<KernelSource> draw(const DeviceInfo& device, std::size_t candidates) {
   const Operation& gemm = built_in("gemm");
   const auto problem =
@@ -98,7 +98,7 @@ int measure(const Options& options, const DeviceInfo& device, const Compile& com
       if (failed++ == 0) fmt::print(stderr, "{}\n", compiled.failure().message);
     }
   };
-  // What a compiler does once for an architecture is no candidate's work.
+  // The compiler's one-time work per architecture is not part of a candidate's time.
   static_cast<void>(compile(kernels.front()));
   const auto start = Clock::now();
   std::vector<std::thread> threads;

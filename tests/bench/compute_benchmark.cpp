@@ -1,7 +1,7 @@
-// Host time of the compute API: an operation through a queue beside the raw launch of its kernel,
-// and the replay of a graph of a decode step's size. greta_compute_benchmark [--device=NAME] and
-// Google Benchmark's options. Times are those of the calling thread for one operation, or one
-// replay; the device's work is waited for outside of them.
+// Measures host times of the compute API: an operation through a queue compared with the raw launch
+// of its kernel, and the replay of a graph of the size of a decode step. greta_compute_benchmark
+// [--device=NAME] and Google Benchmark's options. Times are those of the calling thread per
+// operation or replay, without waiting for the device.
 
 #include <benchmark/benchmark.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A runtime with the operands of small operations, so that the device is never what is waited for.
+/// A runtime with operands of small operations, so that the device is never the bottleneck.
 struct Bench {
   explicit Bench(const std::string& device) {
     RuntimeOptions options;
@@ -46,7 +46,7 @@ struct Bench {
   Tensor x, y, weight, q, keys, values, lengths, out;
 };
 
-/// Times `operations` calls at once, then waits for the device.
+/// Times `operations` consecutive calls, then waits for the device.
 template <typename Call>
 void time_calls(benchmark::State& state, Queue& queue, const Call& call) {
   constexpr int operations = 256;
@@ -66,7 +66,7 @@ void raw_launch(benchmark::State& state, Bench& bench) {
   const PreparedOperation& ready = *bench.runtime->prepared().at(0);
   const std::uint64_t operands[] = {bench.x.address(), bench.weight.address(), bench.y.address()};
   std::shared_ptr<Buffer> replaced;
-  Workspace workspace;  // where the row is split
+  Workspace workspace;  // for split rows
   workspace.reserve(bench.runtime->device(), stream, ready.plan, replaced).value();
   const std::uint64_t room = workspace.address(ready.plan);
   int since_submit = 0;
@@ -108,7 +108,7 @@ int main(int count, char** arguments) {
   benchmark::Initialize(&rest_count, rest.data());
   if (benchmark::ReportUnrecognizedArguments(rest_count, rest.data())) return 2;
   Bench bench(device);
-  // A fixed number, because a device that is a CPU needs far longer than what is timed.
+  // A fixed number of iterations, because a CPU device takes far longer than the timed calls.
   const auto add = [](const char* name, int iterations, auto function) {
     benchmark::RegisterBenchmark(name, function)
         ->UseManualTime()

@@ -1,7 +1,7 @@
-// How long look-ups take: greta_lookup_benchmark, with Google Benchmark's options. Among 10,000
-// winners of one device: opening the user's database and a shipped one, finding a problem again
-// (`hot`; p50 and p99 are of single calls, less what reading the clock takes), and for the first
-// time (`cold`).
+// Measures lookups: greta_lookup_benchmark, with Google Benchmark's options. Among 10,000 winners
+// of one device it times opening the user's database and a shipped one, finding a problem again
+// (`hot`; p50 and p99 of single calls, minus the time of reading the clock), and finding it for the
+// first time (`cold`).
 
 #include <benchmark/benchmark.h>
 
@@ -58,7 +58,7 @@ Contents contents() {
   return all;
 }
 
-/// Both databases, made once and removed at the end.
+/// Both databases, created once and removed at the end.
 class Files {
  public:
   Files() {
@@ -87,7 +87,7 @@ void open(benchmark::State& state) {
 }
 BENCHMARK(open)->Arg(0)->Arg(1)->ArgName("shipped")->Unit(benchmark::kMillisecond);
 
-/// Calls for `problems` in random order, all of which were found before.
+/// Times lookups of `problems` in random order, after all were found once.
 void time_hot(benchmark::State& state, const std::vector<Problem>& problems) {
   LookupFiles which;
   which.shipped = files().shipped();
@@ -101,7 +101,7 @@ void time_hot(benchmark::State& state, const std::vector<Problem>& problems) {
   }
   std::nth_element(clock_ns.begin(), clock_ns.begin() + 5'000, clock_ns.end());
   for (auto _ : state) {
-    const Problem one = problems[random() % problems.size()];  // as a caller has just made it
+    const Problem one = problems[random() % problems.size()];  // newly created, like a caller's
     const auto start = Clock::now();
     benchmark::DoNotOptimize(&lookup.find(one));
     const auto end = Clock::now();

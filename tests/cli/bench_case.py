@@ -1,4 +1,4 @@
-"""What the tests of greta-bench share."""
+"""Common parts of the tests of greta-bench."""
 import csv
 import json
 import subprocess

@@ -1,4 +1,5 @@
-"""What the tests of the tools share: a folder of their own, running the tool, and judging refusals."""
+"""Common parts of the tests of the tools: a temporary folder, running a tool, and checking
+errors."""
 import contextlib
 import fcntl
 import json
@@ -16,27 +17,28 @@ DB = os.environ["GRETA_DB"]
 BENCH = os.environ["GRETA_BENCH"]
 SOURCE = pathlib.Path(os.environ["GRETA_SOURCE"])
 SMALL = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
-PATIENCE = float(os.environ.get("GRETA_PATIENCE", "1"))  # more for builds with sanitizers
-WHOLE = "GRETA_WHOLE" in os.environ  # also what repeats the rest: scripts/test.sh --all
+PATIENCE = float(os.environ.get("GRETA_PATIENCE", "1"))  # larger for builds with sanitizers
+WHOLE = "GRETA_WHOLE" in os.environ  # also run repetitive parts: scripts/test.sh --all
 
 
 def patient(seconds):
-    """How long to wait for what takes an ordinary build at most so many seconds."""
+    """Returns the time limit for something that takes a normal build at most `seconds`."""
     return seconds * PATIENCE
 
 
 def quick(words, lock):
-    """Options by which a tool that measures is done sooner."""
+    """Returns options that shorten measurements."""
     flushing = [] if "--warm" in words or "--flush" in words else ["--flush", "1"]
     return flushing + ([] if lock else ["--no-lock"])
 
 
-# What is made once for all tests: compiled kernels, and databases of ceilings.
+# Created once for all tests: compiled kernels, and databases of ceilings.
 CACHE = pathlib.Path(tempfile.gettempdir(), "greta_cli_cache")
 
 
 def made_once(name, make):
-    """The file of this name, made once for a build by make(path), whichever process needs it first."""
+    """Returns the file of this name, which the first process that needs it creates by
+    make(path)."""
     CACHE.mkdir(exist_ok=True)
     file = CACHE / f"{os.stat(BENCH).st_mtime_ns}-{name}"
     with open(f"{file}.lock", "w") as lock:
@@ -50,8 +52,8 @@ def made_once(name, make):
 
 
 def database_of_ceilings(devices, env):
-    """A database that knows the ceilings of these devices and nothing else. Measuring them takes 10 s of both
-    cores for each device."""
+    """Returns a database that contains the ceilings of these devices and nothing else. Measuring
+    them takes 10 s of both cores per device."""
     known, _, device = devices.rpartition(",")
 
     def make(file):
@@ -66,7 +68,7 @@ def database_of_ceilings(devices, env):
 
 
 class Case(unittest.TestCase):
-    # Devices whose ceilings the test's database knows from the start; without, there is none yet.
+    # Devices whose ceilings the test's database contains from the start; None: no database yet.
     known_devices = None
 
     def setUp(self):
@@ -84,14 +86,14 @@ class Case(unittest.TestCase):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def know_ceilings(self, devices="auto", file=None):
-        """A database, the test's own or another file, that knows the ceilings of these devices already."""
+        """Adds the ceilings of these devices to a database, by default the test's."""
         file = file or self.db
         shutil.copy(database_of_ceilings(devices, self.env), file)
         return file
 
     def command(self, arguments, lock):
-        """Tests run beside each other and measure nothing that matters: they don't wait, and flush
-        next to nothing between samples."""
+        """Returns the command line of a test. Tests run concurrently and their times don't matter,
+        so they don't wait for cards and flush little between samples."""
         words = [TUNE, *map(str, arguments)]
         if arguments and arguments[0] in ("gemm", "preset", "argmax"):
             words += quick(words, lock)
@@ -103,7 +105,7 @@ class Case(unittest.TestCase):
                               stdin=subprocess.DEVNULL, **options)
 
     def run_words(self, *words, timeout=120):
-        """A program as it is, in the test's folder."""
+        """Runs a program without additional options in the test's folder."""
         return subprocess.run(words, env=self.env, capture_output=True, text=True, errors="replace",
                               timeout=patient(timeout), stdin=subprocess.DEVNULL, cwd=self.folder)
 
@@ -116,7 +118,7 @@ class Case(unittest.TestCase):
                                 stdin=subprocess.DEVNULL)
 
     def refused(self, result, code, *words):
-        """Exactly one line of error, the right exit code, and each of the words in it."""
+        """Expects exactly one line of error with these words, and the exit code."""
         self.assertEqual(result.returncode, code, result.stderr)
         lines = [line for line in result.stderr.splitlines() if line]
         self.assertEqual(len(lines), 1, result.stderr)

@@ -1,4 +1,4 @@
-"""Databases that tests change: as GRETA itself would have written it, or behind its back."""
+"""Changes databases for tests, either with valid checksums like GRETA or without."""
 import contextlib
 import re
 import shutil
@@ -22,7 +22,7 @@ def field_bytes(data):
 
 
 def fingerprint(device):
-    """DeviceInfo::fingerprint() of a device on the CPU: 128-bit FNV-1a over fields with their lengths."""
+    """Implements DeviceInfo::fingerprint() for a CPU device: 128-bit FNV-1a over fields with lengths."""
     assert device["kind"] == "CPU", device["kind"]
     fields = [device[name].encode() for name in ("backend", "vendor", "architecture")]
     product = re.sub(r"(?<=.)( \(.*\))+$", "", device["name"])
@@ -32,7 +32,8 @@ def fingerprint(device):
 
 
 def checksum(*arguments):
-    """What db/sqlite/checksums.cpp stores with a row: names and values that are not NULL."""
+    """Returns the checksum that db/sqlite/checksums.cpp stores with a row: over names and values
+    that are not NULL."""
     data = b""
     for name, value in zip(arguments[::2], arguments[1::2]):
         if value is None:
@@ -57,16 +58,16 @@ def is_sound(connection, table, row=""):
 
 @contextlib.contextmanager
 def connect(file):
-    """A connection whose changes are committed and which is closed at the end: one that is left open
-    keeps a log, which would be taken for that of the next content of the file."""
+    """Opens a connection, commits its changes and closes it at the end. An open connection would
+    keep a log, which would be mistaken for the log of the next content of the file."""
     with contextlib.closing(sqlite3.connect(file, timeout=30)) as connection, connection:
         connection.create_function("greta_checksum", -1, checksum, deterministic=True)
         yield connection
 
 
 def restore(template, file):
-    """Puts a copy of a closed database in place of another one, whose log goes with it. It is a new
-    file: SQLite shares its state among a process's connections to one."""
+    """Replaces a database and its log by a copy of a closed database. The copy is a new file,
+    because SQLite shares state among a process's connections to one file."""
     for suffix in ("", "-wal", "-shm"):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
     shutil.copy(template, file)
@@ -79,7 +80,7 @@ def sealed_tables(connection):
 
 
 def damaged_rows(file):
-    """How many rows are not sound, by a computation of our own."""
+    """Returns the number of damaged rows, by an independent computation."""
     with connect(file) as connection:
         return sum(connection.execute(f"SELECT count(*) FROM {table} WHERE NOT ("
                                       f"{is_sound(connection, table)})").fetchone()[0]
@@ -87,7 +88,7 @@ def damaged_rows(file):
 
 
 def rewrite(file, sql, values=(), tables=("devices", "sessions", "circumstances", "winners", "unsafe")):
-    """Changes rows of these tables as if they had been written so."""
+    """Changes rows of these tables and updates their checksums."""
     with connect(file) as connection:
         connection.execute(sql, values)
         for table in tables:
@@ -96,6 +97,6 @@ def rewrite(file, sql, values=(), tables=("devices", "sessions", "circumstances"
 
 
 def damage(file, sql):
-    """Changes rows behind GRETA's back."""
+    """Changes rows without updating their checksums."""
     with connect(file) as connection:
         connection.execute(sql)

@@ -1,6 +1,6 @@
-"""Protects: greta-bench doctor --bundle packs what a stranger needs to understand a run: what there is,
-what passed, and what failed as kernels that run again; nothing that names somebody; and it never
-replaces a file, leaves half of one, or is written by surprise."""
+"""Protects: greta-bench doctor --bundle packs what is needed to understand a run elsewhere: the
+devices, the passed checks, and failures as kernels that can be run again. It contains no private
+names, never replaces a file, leaves no partial file, and is not written without consent."""
 import json
 import os
 import pty
@@ -14,12 +14,12 @@ import unittest
 from bench_case import BenchCase
 from cli_case import BENCH
 
-# A compiler that makes wrong code of the plainest matrix product, which leaves out the first step.
+# A compiler that generates wrong code for the naive matrix product: it skips the first step.
 WRONG = """#!/bin/sh
 case $1 in --version) exec {real} "$@";; esac
 sed 's/(u32 i = 0; i < k;/(u32 i = 1; i < k;/' | {real} "$@"
 """
-# One that does not compile it, and says in its messages who asked, where and on which machine.
+# A compiler that rejects it, and prints the user, the folder and the machine.
 REFUSING = """#!/bin/sh
 case $1 in --version) exec {real} "$@";; esac
 text=$(cat)
@@ -36,7 +36,7 @@ class Bundle(BenchCase):
     def setUp(self):
         super().setUp()
         self.file = self.folder / "bundle.tar.gz"
-        # Folders and names that can't come from elsewhere.
+        # Folders and names that occur nowhere else.
         self.env.update(HOME=str(self.folder / "home-of-zaphod"), USER="zaphodbeeblebrox",
                         LOGNAME="zaphodbeeblebrox", ZAPHOD_SECRET="two heads")
 
@@ -45,7 +45,7 @@ class Bundle(BenchCase):
                           **options)
 
     def use_compiler(self, script):
-        """A stand-in for the C++ compiler that hip-host's kernels are built with."""
+        """Uses a fake C++ compiler for hip-host's kernels."""
         folder = self.folder / "home-of-zaphod" / "bin"
         folder.mkdir(parents=True)
         (folder / "c++").write_text(script.format(real=shutil.which("c++"),
@@ -67,7 +67,7 @@ class Bundle(BenchCase):
         host = re.escape(socket.gethostname())
         private = re.compile(rf"zaphod|trillian|two heads|\b{host}\b".encode())
         for name, found in contents.items():
-            if not name.endswith((".f64", ".bin")):  # random numbers, in which a short name may be
+            if not name.endswith((".f64", ".bin")):  # random numbers may contain a short name
                 self.assertIsNone(private.search(found), f"{name}: {found[:2000]}")
             self.assertIsNone(private.search(name.encode()))
 
@@ -75,7 +75,7 @@ class Bundle(BenchCase):
         result = self.doctor("--device", "vulkan:0", "--yes")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         listed = subprocess.run(["tar", "tzf", self.file], capture_output=True, text=True, check=True)
-        # What goes in was said, each file with its size, before the file was written.
+        # The files in the bundle were listed with their sizes before it was written.
         before, _, after = result.stdout.partition(" gets these files:\n")
         self.assertIn("matrix", before)
         rows = after.splitlines()
@@ -93,7 +93,7 @@ class Bundle(BenchCase):
         self.assertFalse([name for name in contents if name.startswith("failed/")])
         self.assert_nothing_private(contents)
 
-        # All that greta-tune devices reads is there, but what tells a card from its like.
+        # Everything that greta-tune devices reads is included, except what identifies a card.
         there = json.loads(self.run_tune("devices", "--json").stdout)
         packed = json.loads(contents["devices.json"])
         self.assertEqual([api["backend"] for api in packed], [api["backend"] for api in there])
@@ -122,7 +122,7 @@ class Bundle(BenchCase):
         again = self.run_tune("run-case", case)
         self.assertEqual(again.returncode, 1, again.stderr)
         self.assertIn("0 passed, 1 failed, 0 unusable", again.stdout)
-        # Wrong at the same place by as much as the check found: it is that code, on those inputs.
+        # Wrong at the same place by the same amount: the same code and inputs.
         self.assertIn(trial["problem"], again.stdout)
         self.assertIn(trial["config"], again.stdout)
 
@@ -178,7 +178,7 @@ class Bundle(BenchCase):
             try:
                 while os.read(terminal, 4096):
                     pass
-            except OSError:  # the other side is closed
+            except OSError:  # the other end is closed
                 pass
             _, status = os.waitpid(process, 0)
             os.close(terminal)

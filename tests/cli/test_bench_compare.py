@@ -1,4 +1,4 @@
-"""greta-bench compare as a user runs it."""
+"""Protects: greta-bench compare as a user runs it."""
 import csv
 import subprocess
 import unittest
@@ -8,10 +8,10 @@ from cli_case import BENCH
 
 
 class BenchCompare(BenchCase):
-    """On files made here: what the statistics do is tested with the library."""
+    """Compares generated files. The tests of the library cover the statistics."""
 
     def baseline(self, name, factor=1.0, device="card"):
-        header = subprocess.run([BENCH, "--version"], capture_output=True).stdout  # it runs
+        header = subprocess.run([BENCH, "--version"], capture_output=True).stdout  # whether it can be run
         self.assertTrue(header)
         file = self.folder / name
         columns = ("op,dtype,out_dtype,problem,attributes,backend,device,config,origin,status,us,low_us,"

@@ -1,4 +1,4 @@
-"""greta-bench doctor, and that what it finds is not used."""
+"""Protects: greta-bench doctor finds faults, and features with faults are not used."""
 import json
 import unittest
 
@@ -47,7 +47,7 @@ class BenchDoctor(BenchCase):
         self.assertEqual(half.returncode, 2, half.stderr)
         self.assertIn("can't load and store f16", half.stderr)
         self.assertEqual(self.run_tune(*tune, "--dtype", "f16", "--allow-unsafe").returncode, 0)
-        # A check that passes is not held against the device any more.
+        # A check that passes again no longer disables the feature.
         self.assertEqual(self.doctor("--device", "vulkan:0").returncode, 0)
         self.assertEqual(self.query("SELECT count(*) FROM unsafe"), [(0,)])
 
@@ -64,7 +64,7 @@ class BenchDoctor(BenchCase):
         self.refused(self.run_tune(*tune, "--device", "vulkan:0"), 3, "--allow-unsafe")
 
     def plant(self, check):
-        """A failure as doctor would have recorded it."""
+        """Records a failure like doctor."""
         self.run_tune("gemm", "--m", 8, "--n", 8, "--k", 8, "--device", "vulkan:0", "--budget", 1,
                       "--db", self.db)
         rewrite(self.db,

@@ -1,5 +1,5 @@
-"""Protects: whatever words greta-db is called with, it ends with a documented exit code, says at most
-one line on standard error, and leaves a sound database. GRETA_CASES: how many command lines."""
+"""Protects: for any arguments greta-db ends with a documented exit code, prints at most one line on
+standard error, and leaves an intact database. GRETA_CASES sets the number of command lines."""
 import os
 import random
 import shutil
@@ -41,7 +41,7 @@ class CommandLines(Case):
         for _ in range(generator.randrange(6)):
             words.append(generator.choice(OPTIONS + VALUES))
         words = [mutated(word, generator) for word in words]
-        # The folder is the tests' own: names of files are taken there.
+        # File names are relative to the test's folder.
         return [{"db": str(self.db), "out": str(self.folder / "out"),
                  "good": str(self.good)}.get(word, word) for word in words]
 

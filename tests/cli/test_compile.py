@@ -1,5 +1,5 @@
-"""Protects: greta-tune compile says what a compiler made of a kernel, for GPUs that are not there, and
-what it can't do is one line; cases that it writes run, and are judged, where their GPU is."""
+"""Protects: greta-tune compile reports the statistics of kernels compiled for absent GPUs, and
+errors are one line. Cases that it writes can be run and checked on their GPU."""
 import json
 import os
 import struct
@@ -85,7 +85,7 @@ class Compile(Case):
 
 
 class CompileNvrtc(Case):
-    """Where NVRTC is installed."""
+    """Runs if NVRTC is installed."""
 
     def test_figures_come_from_the_cubin(self):
         cubin = self.folder / "kernel.cubin"
@@ -193,7 +193,7 @@ class CompileBadInput(Case):
 
 
 class Cases(Case):
-    """hip-host stands for a GPU."""
+    """hip-host takes the place of a GPU."""
 
     def emit(self, folder, *arguments):
         result = self.run_tune("compile", "gemm", *arguments, "--emit-case", folder)
@@ -232,7 +232,7 @@ class Cases(Case):
 
     def test_a_case_for_a_gpu_is_complete_and_needs_that_gpu(self):
         folder = self.folder / "case"
-        for _ in range(2):  # a case is replaced
+        for _ in range(2):  # the second run replaces the case
             self.emit(folder, "--m", 40, "--n", 33, "--k", 70, "--beta", "0.5", "--variant",
                       "split_k", "--arch", "gfx90a")
         case = json.loads((folder / "case.json").read_text())

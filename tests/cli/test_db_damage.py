@@ -1,5 +1,6 @@
-"""Protects: what is damaged in a database is never shown, shipped, merged or sealed as a result; it is
-named, and only goes with a word; and a run whose results are not there afterwards says so."""
+"""Protects: damaged rows of a database are never shown, shipped, merged or given a checksum as
+results. They are named, and only removed with a report. A run whose results are missing afterwards
+reports that."""
 import json
 import random
 import shutil
@@ -16,7 +17,7 @@ REPLACED = r"damaged rows? that this command replaced or removed"
 
 class DatabaseDamage(Tuned):
     def test_the_example(self):
-        """A command that writes beside a damaged row once gave it a valid checksum."""
+        """A regression test: a command that wrote beside a damaged row gave it a valid checksum."""
         damage(self.db, "update winners set median_us=1")
         self.refused(self.run_db("verify"), 1, "2 findings; 2 rows left out, because of damage: tuning")
         self.assertEqual(self.run_db("regret").returncode, 1)
@@ -94,9 +95,9 @@ class DatabaseDamage(Tuned):
         self.assertRegex(removed.stderr, REPLACED)
         report = json.loads(removed.stdout)
         self.assertEqual(report["damaged"], 1)
-        self.assertGreater(report["results"], 0)  # sound, and of the device that nobody knows now
+        self.assertGreater(report["results"], 0)  # intact, and of a device that is unknown now
         self.assertGreater(report["sessions"], 0)
-        # Each of them is named, by what it is about.
+        # Each of them is named with its subject.
         orphans = report["orphans"]
         for table in ("results", "sessions", "trials"):
             kind = "winners" if table == "results" else table
@@ -139,7 +140,7 @@ class DatabaseDamage(Tuned):
             self.assertNotIn("\x1b", result.stdout + result.stderr)
 
     def test_any_sequence_of_commands(self):
-        """The number of damaged rows only falls with a word."""
+        """The number of damaged rows only decreases with a report."""
         source = self.folder / "source.db"
         shutil.copy(self.db, source)
         commands = [["list"], ["show"], ["info", "--json"], ["verify"], ["regret"], ["requalify", "--no-lock"],
@@ -163,7 +164,7 @@ class DatabaseDamage(Tuned):
                     rows = now
 
     def damage_anything(self, choose):
-        """Rows of some tables, in ways that the schema allows."""
+        """Damages rows of some tables in ways that the schema allows."""
         with connect(self.db) as connection:
             for table in choose.sample(sealed_tables(connection), 4):
                 column = choose.choice([name for _, name, *_ in
@@ -177,7 +178,8 @@ class DatabaseDamage(Tuned):
 
 class DatabaseOverwritten(Tuned):
     def overwrite_during(self, content):
-        """Replaces a database's content, not the file, in the middle of a tune; returns its end."""
+        """Replaces a database's content, not the file, during a tune. Returns the end of the
+        tune."""
         run = self.start(*GEMM[:-1], "56", "--budget", "4s", "--db", self.db, "--no-lock",
                          "--device", "vulkan:0", "--seed", "1")
         end = time.time() + patient(60)
@@ -203,7 +205,7 @@ class DatabaseOverwritten(Tuned):
                             ).fetchone()[0] == 1
                 except sqlite3.DatabaseError as error:
                     self.assertRegex(str(error), "malformed|not a database")
-                # SQLite's log may bring everything back.
+                # SQLite's log may restore everything.
                 self.assertEqual(code == 0, "stored in" in output, output + errors)
                 self.assertTrue(stored or code == 1, output + errors)
                 if code != 0:

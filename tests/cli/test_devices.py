@@ -1,4 +1,5 @@
-"""greta-tune on several devices, beside another tuner, and as a check: each a process of its own."""
+"""Protects: greta-tune on several devices, concurrently with another tuner, and as a check, each in
+a separate process."""
 
 import csv
 import json
@@ -10,7 +11,7 @@ from cli_case import SMALL, SOURCE, Case, patient
 
 
 class Compare(Case):
-    """Two devices for one problem: lavapipe, and hip-host, which imitates gfx1100."""
+    """Two devices for one problem: lavapipe, and hip-host emulating gfx1100."""
     DEVICES = "vulkan:0,hip-host:2"
     known_devices = DEVICES
 
@@ -39,7 +40,7 @@ class Compare(Case):
         self.assertEqual(backends, {"vulkan", "hip-host"})
         shown = json.loads(self.run_tune("show", "--db", self.db, "--json").stdout)
         self.assertEqual(len(shown), 2)
-        for winner in shown:  # each is a card of its own
+        for winner in shown:  # they are separate cards
             self.assertEqual(winner["card"], [winner["device_fingerprint"]])
             self.assertTrue(winner["best_of_card"])
 
@@ -69,7 +70,7 @@ class Lock(Case):
         self.assertIn(f"waiting for process {first.pid}", line)
         self.assertIn("--no-lock", line)
         self.assertIsNone(second.poll())
-        first.kill()  # a dead process holds nothing
+        first.kill()  # a dead process holds no lock
         first.communicate()
         output, errors = second.communicate(timeout=patient(120))
         self.assertEqual(second.returncode, 0, errors)
@@ -129,7 +130,7 @@ class Verify(Case):
         self.assertRegex(sampled.stdout, "tiled +f16 to f16: 3 right, 0 wrong")
 
     def templates(self, name, old, new):
-        """A folder with one kernel source in which `old` became `new`."""
+        """Creates a folder with one kernel source in which `old` is replaced by `new`."""
         text = (SOURCE / "kernels/templates" / name).read_text()
         self.assertEqual(text.count(old), 1)
         file = self.folder / "templates" / name

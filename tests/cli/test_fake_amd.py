@@ -1,6 +1,5 @@
-"""The tools on a fake AMD GPU whose kernels are not executed, what becomes of a device that fails, and
-the process that executes kernels.
-GRETA_CASES: how many faults; without it, a few."""
+"""Protects: the tools on a fake AMD GPU that executes no kernels, on devices that fail, and the
+process that executes kernels. GRETA_CASES sets the number of faults; by default a few."""
 import concurrent.futures
 import json
 import os
@@ -29,7 +28,7 @@ class FakeAmd(Case):
         self.env.update(LD_LIBRARY_PATH=LIBRARY, GRETA_FAKE_ARCHITECTURE="gfx90a")
 
     def tool(self, *words, faults="", timeout=120):
-        """Runs a tool, which ends by itself, in time, and makes no call that no device could take."""
+        """Runs a tool, which must end in time and make no invalid call."""
         self.env["GRETA_FAKE_FAULTS"] = faults
         result = self.run_words(*map(str, words), timeout=timeout)
         self.assertIn(result.returncode, (0, 1, 2, 3), result.stderr)
@@ -57,7 +56,7 @@ class FakeDevice(FakeAmd):
         self.assertEqual(devices["hip:0"]["architecture"], "gfx90a")
 
     def test_kernels_of_every_operation_are_launched_and_found_wrong(self):
-        # Nothing is executed: a check that passes here would check nothing.
+        # Nothing is executed, so a check that passes here would check nothing.
         for operation in OPERATIONS:
             result = self.verify(operation)
             self.assertEqual(result.returncode, 1, (operation, result.stderr))
@@ -84,7 +83,7 @@ class FakeDevice(FakeAmd):
 
 
 class FakeEmulator(unittest.TestCase):
-    """The process that executes kernels for all that connect to it; a stand-in emulates."""
+    """The process that executes kernels for all connected processes, with a fake emulator."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -119,7 +118,8 @@ class FakeEmulator(unittest.TestCase):
                     answer(work, struct.pack("<Qfi", 0, 0, count)))
 
     def test_launches_of_two_processes_are_executed_one_after_the_other(self):
-        # Protects: what emulates may have one state for its process, and ended where two launched.
+        # Protects: an emulator may have process-wide state, and crashed when two processes
+        # launched.
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             for loaded, launched in pool.map(self.launch, [-4] * 4):
                 self.assertEqual(json.loads(loaded), {"module": 1})
@@ -127,11 +127,12 @@ class FakeEmulator(unittest.TestCase):
 
 
 class FakeFaults(FakeAmd):
-    """Any call may fail, lose the device or find it hanging: the tool ends and names the cause."""
+    """Any call may fail, lose the device or find it hung. The tool must end and name the cause."""
     QUICK = ("out_of_memory", "refused", "lost", "gone")
 
     def counts(self, run):
-        """How often each process of a run calls each function; the run without a fault."""
+        """Returns how often each process of a run calls each function, and the run without a
+        fault."""
         file = self.folder / "calls"
         self.env["GRETA_FAKE_CALLS"] = str(file)
         result = run()
@@ -145,7 +146,7 @@ class FakeFaults(FakeAmd):
 
     def judge(self, run, usual, faults):
         result = run(faults=faults)
-        if result.returncode == 0:  # it went on without what failed
+        if result.returncode == 0:  # it continued without the failed call
             self.assertEqual(json.loads(result.stdout)["ids"], json.loads(usual.stdout)["ids"])
             return
         said = result.stdout + result.stderr
@@ -187,7 +188,7 @@ class FakeFaults(FakeAmd):
         self.assertEqual(self.query("SELECT DISTINCT status FROM trials"), [("correctness",)])
 
     def test_a_device_that_is_gone_leaves_its_candidate_and_a_failed_session(self):
-        # While rates are measured, and in the first candidate.
+        # While rates are measured, and during the first candidate.
         def run(**options):
             self.db.unlink(missing_ok=True)
             return self.tune("--in-process", **options)
@@ -202,7 +203,7 @@ class FakeFaults(FakeAmd):
 
     def test_a_run_does_not_wait_for_ever(self):
         short, long = round(patient(2)), round(patient(4))
-        # Calls that block for good, and a pass of the model that does not end.
+        # Calls that never return, and a pass of the model that never ends.
         for function, call in (("hipInit", 1), ("hipMalloc", 1), ("hipModuleLoadData", 9),
                                ("hipGraphLaunch", 2)):
             with self.subTest(function=function):

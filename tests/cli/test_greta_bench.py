@@ -1,4 +1,4 @@
-"""greta-bench as a user runs it, on presets that take seconds."""
+"""Protects: greta-bench as a user runs it, with presets that take seconds."""
 import json
 import signal
 import sqlite3
@@ -56,11 +56,12 @@ class BenchRun(BenchCase):
                 self.assertEqual({row["cache"] for row in rows}, {"cold"})
         self.assertGreater(float(rows[0]["speedup"]), 0)
         warm = self.bench("--preset", preset, "--export", self.folder / "warm.csv", "--warm")
-        self.assertIn("not tuned", warm.stderr)  # cold winners are no warm ones
+        self.assertIn("not tuned", warm.stderr)  # cold winners don't count for warm runs
         self.assertEqual(self.rows(self.folder / "warm.csv")[0]["cache"], "warm")
 
     def test_shapes_and_cards_that_are_not_tuned_run_what_a_runtime_finds(self):
-        """What another card of this architecture found is used, from the user's or a shipped file."""
+        """Results of another card of this architecture are used, from the user's or a shipped
+        file."""
         tuned = self.folder / "tuned.db"
         result = self.run_tune("gemm", "--m", 32, "--n", 32, "--k", 32, "--budget", 6, "--device",
                                "vulkan:0", "--db", tuned)
@@ -116,7 +117,8 @@ class BenchRun(BenchCase):
         self.assertEqual(len(self.rows(files[0])), 2)
 
     def test_what_has_not_settled_gets_more_blocks(self):
-        """Two blocks never tell an interval: kernels have more, up to four times as many, unless 0 s."""
+        """Two blocks never suffice for an interval. Kernels get more, up to four times as many,
+        unless the limit is 0 s."""
         preset = self.preset(iterations=2, batch=50, runtime=["telemetry_off"], problems=[GEMM])
         blocks = {}
         for settle in ("0", "30"):
@@ -132,7 +134,8 @@ class BenchRun(BenchCase):
         self.assertGreater(blocks["30"][1], 2)
 
     def test_parts_append_to_one_file(self):
-        """What is there in the same circumstances is left out; what is not, or failed, runs."""
+        """Benchmarks that were exported under the same conditions are skipped; missing and failed
+        ones run."""
         preset = self.preset(iterations=2, batch=2, runtime=["allocate", "telemetry_off"],
                              problems=[dict(GEMM, m=[16 * m for m in range(1, 14)])])
         file = self.folder / "out.csv"

@@ -1,5 +1,5 @@
-"""Protects: what a user of greta-db sees: what is shown and filtered, what is removed, and that
-damage is found, in one line and with the right exit code."""
+"""Protects: the behaviour of greta-db: what is shown, filtered and removed, and that damage is
+reported in one line with the correct exit code."""
 import csv
 import json
 import shutil
@@ -14,7 +14,7 @@ SOFTMAX = ["softmax", "--rows", "8", "--cols", "64"]
 
 
 class Tuned(Case):
-    """A database of two problems, tuned once for a build."""
+    """A database of two problems, tuned once per build."""
 
     def setUp(self):
         super().setUp()
@@ -29,7 +29,7 @@ class Tuned(Case):
             self.assertEqual(result.returncode, 0, result.stderr)
 
     def change(self, sql):
-        """As if GRETA had written it."""
+        """Changes the database and updates checksums, like GRETA."""
         rewrite(self.db, sql)
 
     def done(self, command, *arguments):
@@ -190,7 +190,7 @@ class DatabaseExchange(Tuned):
         self.assertEqual([entry["winner"]["config_text"] for entry in own],
                          [entry["winner"]["config_text"] for entry in theirs])
         self.refused(self.run_tune(*GEMM, "--budget", "1", "--db", shipped), 2, "shipped")
-        # Into a new database, and once more, which changes nothing.
+        # Into a new database, and a second time, which changes nothing.
         merged = self.folder / "merged.db"
         first = json.loads(self.run_db("merge", shipped, "--json", db=merged).stdout)
         self.assertEqual((first[0]["added"], first[0]["same"]), (2, 0))
@@ -269,13 +269,13 @@ class DatabaseRenewal(Tuned):
         self.change("UPDATE sessions SET template_key = 'earlier' WHERE problem = 1")
         done = json.loads(self.run_db("requalify", "--no-lock", "--json", "--seed", "1").stdout)
         self.assertEqual(len(done), 1)
-        # Nothing but the templates' key is another one: the kernels are what they were.
+        # Only the templates' key differs: the kernels are the same.
         self.assertEqual(done[0]["outcome"], "stands")
         self.assertEqual(done[0]["compiled"], done[0]["unchanged"])
         self.assertEqual(self.query("SELECT count(*) FROM winners"), [(3,)])
         self.assertEqual([entry["stale"] for entry in self.load("list", "--op", "gemm")],
                          [[], ["the templates changed"]])
-        # A driver that compiles by itself may have made something else of the same kernels.
+        # A driver with a built-in compiler may compile the same kernels differently.
         self.change("UPDATE circumstances SET driver = 'older' WHERE id IN (2, 3)")
         self.change("UPDATE sessions SET driver = 'older'")
         done = json.loads(self.run_db("requalify", "--no-lock", "--json", "--op", "softmax").stdout)

@@ -1,4 +1,5 @@
-"""greta-run as a user runs it: text from a real model, what runs and why, and what must be refused."""
+"""Protects: greta-run as a user runs it: text from a real model, the report of what runs and why,
+and rejected input."""
 import json
 import os
 import pathlib
@@ -78,7 +79,7 @@ class Run(RunCase):
             running = subprocess.Popen(
                 [RUN, "--model", MODEL, "--device", "lavapipe", "--tokens", "500"], env=self.env,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=before)
-            running.stdout.read(8)  # it has begun to tell
+            running.stdout.read(8)  # it has begun to write
             running.send_signal(signal.SIGINT)
             output, errors = running.communicate(timeout=patient(120))
             self.assertEqual(running.returncode, code, errors)
@@ -154,7 +155,7 @@ class Run(RunCase):
         lines = [json.loads(line) for line in file.read_text().splitlines()]
         self.assertEqual(lines[0]["greta_capture"], 1)
         self.assertTrue(all(line["count"] > 0 for line in lines[1:]))
-        # One of them is enough here.
+        # One problem is enough here.
         self.know_ceilings()
         file.write_text("\n".join(map(json.dumps, lines[:2])) + "\n")
         tuned = self.run_tune("from-capture", file, "--device", "lavapipe", "--budget", 5, "--db",
@@ -230,7 +231,7 @@ class RunBadInput(RunCase):
 
     def test_a_model_whose_weights_are_broken_gives_no_text(self):
         broken = bytearray(MODEL.read_bytes())
-        broken[28:28 + 4 * 512 * 64] = b"\xff" * (4 * 512 * 64)  # NaN, the whole embedding
+        broken[28:28 + 4 * 512 * 64] = b"\xff" * (4 * 512 * 64)  # NaN in the whole embedding
         file = self.folder / "broken.bin"
         file.write_bytes(broken)
         result = self.run_greta("--model", file, "--tokenizer", MODEL.parent / "tok512.bin",

@@ -1,4 +1,4 @@
-"""Protects: what a user of greta-tune sees: exit codes, one-line errors, and results beside a
+"""Protects: the behaviour of greta-tune: exit codes, one-line errors, and results with a concurrent
 second process."""
 import csv
 import json
@@ -43,7 +43,7 @@ class BadInput(Case):
         self.check([*SMALL, "--flush", "8", "--warm"], "--flush", "--warm")
 
     def test_values_in_quotes(self):
-        # Keys of problems quote them.
+        # Problem keys quote them.
         self.check([*SMALL, "--alpha", '"0"'], "--alpha", "finite number", "without quotes")
 
     def test_larger_than_memory_names_both_sizes(self):
@@ -101,7 +101,7 @@ class Devices(Case):
         result = self.run_tune("devices")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("vulkan:0", result.stdout)
-        self.assertRegex(result.stdout, r"llvmpipe(.|\n)*CPU")  # always there, and no GPU
+        self.assertRegex(result.stdout, r"llvmpipe(.|\n)*CPU")  # always present, and not a GPU
 
     def test_says_of_each_platform_what_is_there_or_why_not(self):
         words = " ".join(self.run_tune("devices").stdout.split())
@@ -124,7 +124,7 @@ class Devices(Case):
         self.assertTrue(any(device["usable"] for device in vulkan["devices"]))
 
     def test_no_driver_is_exit_code_3_with_a_reason(self):
-        # Without a compiler on the PATH hip-host can't run kernels either.
+        # hip-host needs a compiler on the PATH to run kernels.
         env = dict(self.env, VK_ICD_FILENAMES="/nonexistent.json",
                    VK_DRIVER_FILES="/nonexistent.json", PATH=str(self.folder))
         listed = self.run_tune("devices", env=env)
@@ -159,22 +159,22 @@ class Tune(Case):
                  self.db, "--json"]
         first = json.loads(self.run_tune(*shape).stdout)["winner"]
         self.assertNotEqual(first["config_text"], known)
-        # Whatever is the fastest on this machine.
+        # The fastest depends on the machine.
         rewrite(self.db, "UPDATE winners SET config = ?, is_default = 0", (known,))
         second = json.loads(self.run_tune(*shape).stdout)
-        # What is known competes again, beyond the budget: only what is faster now can replace it.
+        # Known winners compete again, beyond the budget: they are only replaced by faster ones.
         self.assertEqual(second["trials"]["total"], 2)
         tried = self.query("SELECT config FROM trials ORDER BY id DESC LIMIT 2")
         self.assertIn((known,), tried)
 
     def test_what_was_best_for_a_near_shape_is_tried(self):
-        """Of the own database, and of a shipped one that is not changed."""
+        """From the user's database, and from a shipped one, which is not changed."""
         other = "row THREADS=64 VEC=4 ITEMS=2 ROWS=8"
         tuned = self.folder / "tuned.db"
         result = self.run_tune("argmax", "--rows", 64, "--cols", 16000, "--device", "vulkan:0", "--budget",
                                1, "--db", tuned)
         self.assertEqual(result.returncode, 0, result.stderr)
-        # Whatever is the fastest on this machine.
+        # The fastest depends on the machine.
         rewrite(tuned, "UPDATE winners SET config = ?, is_default = 0", (other,))
         shipped = self.folder / "shipped.db"
         self.assertEqual(self.run_db("export", "--ship", "--out", shipped, db=tuned).returncode, 0)
@@ -205,7 +205,7 @@ class Tune(Case):
         self.assertLessEqual(winner["verdict"]["error"], winner["verdict"]["bound"])
         self.assertGreaterEqual(winner["speedup"], 1)
         total = report["trials"]["total"]
-        self.assertIn(total, (12, 13))  # the naive kernel may have been among the twelve
+        self.assertIn(total, (12, 13))  # the naive kernel may be one of the twelve
         self.assertEqual(report["problem"]["dims"], {"m": 64, "n": 48, "k": 40})
         self.assertGreater(report["ceilings"]["copy_gbps"], 0)
         spent = report["time"]
@@ -279,11 +279,11 @@ class Preset(Case):
 
     def test_shipped_presets_are_well_formed(self):
         files = [file for file in (SOURCE / "presets").glob("*.json")
-                 if "problems" in json.loads(file.read_text())]  # not the schema, nor nothing to tune
+                 if "problems" in json.loads(file.read_text())]  # not the schema, and not presets without problems
         self.assertIn(SOURCE / "presets" / "gemm-peers.json", files)
         for file in files:
             with self.subTest(file=file.name):
-                # A bad strategy is refused only after the whole preset was read.
+                # A bad strategy is only rejected after the whole preset was read.
                 result = self.run_tune("preset", file, "--db", self.db, "--strategy", "none")
                 self.refused(result, 2, "--strategy")
 

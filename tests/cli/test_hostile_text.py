@@ -1,6 +1,6 @@
-"""Protects: no control character out of a database, a preset, a capture, a table, a model, a file name
-or the environment reaches a terminal, whatever tool and command prints it, and no text begins a line
-that looks like the tool's own."""
+"""Protects: no control character from a database, a preset, a capture, a table, a model, a file
+name or the environment reaches a terminal, for every tool and command, and no such text begins a
+line that looks like the tool's output."""
 import json
 import os
 import re
@@ -16,22 +16,22 @@ from test_bench_compare import BenchCompare
 from test_greta_db import Tuned
 from test_greta_run import RUN, TINY
 
-# ESC, CSI as ESC [ and as C1, BEL, carriage return, a line that lies, DEL, an OSC, and a byte that is
-# no UTF-8.
+# ESC, CSI as ESC [ and as C1, BEL, carriage return, a forged line, DEL, an OSC, and an invalid
+# UTF-8 byte.
 EVIL = b"\x1b[2J\xc2\x9b1m\x07\r\nFORGED: done\n\x7f\x1b]0;title\x07\xff"
-EVIL_TEXT = EVIL[:-1].decode()  # where only UTF-8 can be: JSON, and names of files by their use
+EVIL_TEXT = EVIL[:-1].decode()  # where only UTF-8 is possible: JSON, and names of files
 RAW = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
-# What only identifies: with it changed, nothing is found, so that nothing would be shown.
+# Identities. If they are changed, nothing is found, and nothing would be shown.
 IDENTITIES = {"fingerprint", "key", "problem", "op", "dtype", "out_dtype", "dims", "status", "config",
               "variant", "stand_in", "check_name", "regret_source", "parameters", "seed", "kind"}
 
-ESCAPED = b"\\xc2\\x9b"  # of EVIL, as it is shown; other characters some layers replace before
+ESCAPED = b"\\xc2\\x9b"  # an escape of EVIL; some layers replace other characters earlier
 QUICK = ["--budget", "1", "--no-lock", "--flush", "1", "--device", "vulkan:0"]
 TINY_TUNE = [*SMALL, *QUICK]
 
 
 class Hash:
-    """FNV-1a of 128 bits, as runtime/device/hash.hpp has it."""
+    """FNV-1a with 128 bits, like runtime/device/hash.hpp."""
 
     def __init__(self):
         self.state = 0x6c62272e07bb014262b821756295c58d
@@ -49,7 +49,8 @@ class Hash:
 
 
 def checksum(*arguments):
-    """greta_checksum() of db/sqlite/checksums.cpp; texts come as bytes, and blobs there are none."""
+    """Implements greta_checksum() of db/sqlite/checksums.cpp. Text is passed as bytes, and there
+    are no blobs."""
     state = Hash()
     for name, value in zip(arguments[::2], arguments[1::2]):
         if value is None:
@@ -69,7 +70,8 @@ def checksum(*arguments):
 
 
 def infect(file, everything):
-    """Adds EVIL to every text of a database, identities too if `everything`, and seals its rows."""
+    """Adds EVIL to every text of a database, with `everything` also to identities, and updates
+    checksums."""
     connection = sqlite3.connect(file)
     connection.text_factory = bytes
     tables = [row[0].decode() for row in connection.execute(
@@ -77,7 +79,7 @@ def infect(file, everything):
     changed = 0
     for table in tables:
         if table == "ceilings" and not everything:
-            continue  # with a driver's name changed, they would be measured again
+            continue  # with another driver's name they would be measured again
         columns = [(name.decode(), kind.decode()) for _, name, kind, *_ in
                    connection.execute(f"PRAGMA table_info({table})")]
         for name, kind in columns:
@@ -87,7 +89,7 @@ def infect(file, everything):
                 changed += connection.execute(
                     f"UPDATE {table} SET {name} = CAST(CAST({name} AS BLOB) || ? AS TEXT)"
                     f" WHERE {name} IS NOT NULL", (EVIL,)).rowcount
-            except sqlite3.IntegrityError:  # JSON, and words out of a list
+            except sqlite3.IntegrityError:  # JSON, and values from a list
                 pass
     for number, info in connection.execute("SELECT id, info FROM devices").fetchall():
         info = json.loads(info)
@@ -96,7 +98,7 @@ def infect(file, everything):
                 info[name] += EVIL_TEXT
         connection.execute("UPDATE devices SET info = ?, fingerprint = ? WHERE id = ?",
                            (json.dumps(info), fingerprint(info), number))
-    # In SQL, a text of broken UTF-8 can't be an argument of a function here.
+    # In SQL, because text with invalid UTF-8 can't be an argument of a Python function.
     for table in tables:
         names = [row[1].decode() for row in connection.execute(f"PRAGMA table_info({table})")]
         if "checksum" not in names:
@@ -115,8 +117,8 @@ def infect(file, everything):
 
 class HostileText(Tuned):
     def said(self, *words, env=None, logs=False):
-        """What a tool prints, of which no byte may be one that a terminal obeys. `logs`: it may print
-        those of compilers, which have lines of their own."""
+        """Returns the output of a tool, which may contain no byte that a terminal interprets. With
+        `logs` it may contain compiler logs, which have several lines."""
         result = subprocess.run(words, env=env or self.env, capture_output=True, cwd=self.folder,
                                 timeout=patient(120), stdin=subprocess.DEVNULL)
         for text in (result.stdout, result.stderr):
@@ -125,12 +127,12 @@ class HostileText(Tuned):
             self.assertIsNone(found, f"{words}: {where}")
             if not logs:
                 self.assertIsNone(re.search(rb"(?m)^FORGED", text), f"{words}: {text}")
-            text.decode()  # UTF-8
+            text.decode()  # must be UTF-8
         self.assertGreaterEqual(result.returncode, 0, f"{words} died")
         return result.stdout + result.stderr
 
     def named(self, name, text=None):
-        """A file in the test's folder; `text`: what it holds."""
+        """Returns a file in the test's folder, with `text` as its contents."""
         file = os.path.join(os.fsencode(self.folder), name)
         if text is not None:
             with open(file, "wb") as out:
@@ -138,7 +140,8 @@ class HostileText(Tuned):
         return file
 
     def with_ceilings(self, name):
-        """A database that knows the ceilings of the devices that QUICK uses: to measure them takes long."""
+        """Returns a database with the ceilings of the devices that QUICK uses, which take long to
+        measure."""
         return shutil.copy(database_of_ceilings("vulkan:0", self.env), self.folder / name)
 
     def test_databases(self):
@@ -163,14 +166,14 @@ class HostileText(Tuned):
                            self.db]):
                 self.said(*words)
             if everything:
-                continue  # nothing in it is found any more
+                continue  # its contents can't be found any more
             for words in ([RUN, "--model", SOURCE / "tests/data/stories260K/stories260K.bin", "--db",
                            self.db, "--explain", "--prompt", "x", "--device", "lavapipe"],
                           [TUNE, *TINY_TUNE, "--db", self.db],
                           [TUNE, *TINY_TUNE, "--json", "--shipped", self.db, "--db",
                            self.with_ceilings("other.db")]):
                 self.said(*words)
-        for command in ("info", "list", "show"):  # what is hostile was shown, as escapes
+        for command in ("info", "list", "show"):  # the hostile text was shown, escaped
             self.assertIn(rb"\x1b[2J", shown[command], command)
 
     def test_files_that_are_read(self):
@@ -231,7 +234,7 @@ class HostileText(Tuned):
         self.said(TUNE, "model", "--config", self.folder / "model0" / "config.json")
 
     def test_what_a_model_writes(self):
-        # The tokens of the published story spell control characters instead: the same length each.
+        # Tokens of the story model are replaced by control characters of the same length.
         data = bytearray((SOURCE / "tests/data/stories260K/tok512.bin").read_bytes())
         at, changed = 4, 0
         for number in range(512):
@@ -250,7 +253,8 @@ class HostileText(Tuned):
         self.said(*words, "--json")
 
     def test_devices_and_compilers(self):
-        """hip-host's device is described by its compiler, which here says what it likes."""
+        """The compiler determines the description of hip-host's device, and here it prints hostile
+        text."""
         folder = self.folder / "bin"
         folder.mkdir()
         (folder / "said").write_bytes(EVIL)

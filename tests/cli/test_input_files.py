@@ -1,5 +1,5 @@
-"""Protects: whatever a tool is told to read, what is no regular file, or larger than its kind may be, is
-refused at once in one line, and nobody waits for a writer or reads without end."""
+"""Protects: input that is no regular file, or is larger than its kind allows, is rejected
+immediately with one line. No tool waits for a writer or reads without a limit."""
 import os
 import shutil
 import socket
@@ -16,7 +16,7 @@ class InputFiles(Case):
     known_devices = "vulkan:0"
 
     def readers(self, file):
-        """Commands that read a file, one for each kind of file."""
+        """Returns commands that read a file, one per kind of file."""
         new = self.folder / "new.db"
         return ([TUNE, "preset", file], [BENCH, "--preset", file], [TUNE, "from-capture", file],
                 [DB, "info", "--db", file], [DB, "list", "--db", file], [DB, "show", "--db", file],
@@ -38,7 +38,7 @@ class InputFiles(Case):
         self.assertEqual(result.stdout, "", words)
 
     def special_files(self):
-        """Names of files that no tool can read, by what they are."""
+        """Returns names of files that no tool can read, by kind."""
         files = {"device": "/dev/zero", "endless": "/dev/urandom", "folder": self.folder / "folder",
                  "fifo": self.folder / "fifo", "socket": self.folder / "socket",
                  "link": self.folder / "link"}
@@ -54,7 +54,7 @@ class InputFiles(Case):
         for kind, file in self.special_files().items():
             for words in self.readers(file):
                 if kind == "folder" and words[-2:] == ["--model", file]:
-                    said = "config.json"  # a folder is what a model is, if it holds one
+                    said = "config.json"  # a folder is a model if it contains one
                 elif kind == "folder" and words[-2] == "--tokenizer":
                     said = "tokenizer.json"
                 else:
@@ -62,7 +62,7 @@ class InputFiles(Case):
                 self.refused_at_once(words, said)
 
     def test_standard_input_is_no_file(self):
-        """Where it is a pipe: what a shell's `<` opens is a file like any other."""
+        """A pipe is rejected. A file opened by a shell's `<` is accepted like any other."""
         reading, writing = os.pipe()
         self.addCleanup(os.close, reading)
         self.addCleanup(os.close, writing)
@@ -89,14 +89,14 @@ class InputFiles(Case):
     def test_files_larger_than_their_kind_may_be(self):
         huge = self.folder / "huge"
         with huge.open("wb") as out:
-            out.truncate(2 ** 42)  # sparse: it takes no room
+            out.truncate(2 ** 42)  # sparse: occupies no space
         for words in self.readers(huge):
             if str(huge) in map(str, words[-2:]) and ("--db" in words[-2:] or "--shipped" in words):
                 continue  # databases may be large; this is none
             self.refused_at_once(words)
 
     def test_an_entry_of_the_kernel_cache(self):
-        """A FIFO in the place of a compiled kernel is a miss."""
+        """A FIFO in place of a compiled kernel is a cache miss."""
         self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
         tune = [TUNE, *SMALL, "--budget", "1", "--no-lock", "--flush", "1", "--device", "vulkan:0", "--seed",
                 "1", "--db", str(self.db)]

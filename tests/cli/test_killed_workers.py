@@ -1,6 +1,6 @@
-"""Protects: a worker process killed at any moment, while it opens the device and in the final rounds
-included, leaves a trace in the report and a trial in the database, and the run goes on to its winner.
-GRETA_KILLS says how many are killed: a few in the suite, 200 by ctest -L long."""
+"""Protects: a worker process that is killed at any time, also while it opens the device and in the
+final rounds, leaves a note in the report and a trial in the database, and the run still finds its
+winner. GRETA_KILLS sets the number of kills: a few by default, 200 with ctest -L long."""
 import json
 import os
 import pathlib
@@ -13,14 +13,15 @@ import unittest
 
 from cli_case import SMALL, TUNE, Case, patient
 
-# A note of what was lost; others tell what followed from it.
+# A note about lost work; other notes report its consequences.
 LOST = re.compile(r"(^|: )(opening the device|measuring the device's ceilings|evaluating|verifying"
                   r"|timing it( and others)? in rounds): the process that ran it died: killed by signal 9")
 KILLS = int(os.environ.get("GRETA_KILLS", "6"))
 
 
 def worker_of(pid):
-    """The tool's worker process; None where it has none now, or is only about to become one."""
+    """Returns the process id of the tool's worker; None if there is none or it is still
+    starting."""
     try:
         for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
             if b"worker" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
@@ -34,8 +35,8 @@ class KilledWorkers(Case):
     known_devices = "vulkan:0,hip-host:0"
 
     def tune(self, device, delays, seed):
-        """One tune, whose worker is killed after each delay; returns its report, how many were killed,
-        and what the database has of the run that does not show there."""
+        """Runs one tune whose worker is killed after each delay. Returns its report, the number of
+        kills, and its standard error."""
         run = subprocess.Popen(
             [TUNE, *SMALL, "--budget", "6", "--no-lock", "--flush", "1", "--seed", str(seed), "--json",
              "--device", device, "--db", str(self.db)], env=self.env, text=True,
@@ -66,7 +67,7 @@ class KilledWorkers(Case):
             self.assertIsNotNone(report["winner"], errors)
             crashes = self.query("SELECT count(*) FROM trials WHERE status = 'crash'")[0][0] - before
             notes = [note for note in report["notes"] if LOST.search(note)]
-            # A worker that was on its way out, all its work done, loses nothing by being killed.
+            # A worker that is ending after all its work is done loses nothing.
             self.assertLessEqual(crashes, now, errors)
             self.assertEqual(crashes, len(notes) + self.crashed_trials(report),
                              f"the report and the database differ: {notes}")
@@ -76,7 +77,7 @@ class KilledWorkers(Case):
             runs += 1
         self.assertGreaterEqual(killed, KILLS)
         print(f"{killed} kills in {runs} runs: {told} interrupted work and left a trace")
-        # Kills between a worker's last answer and its end interrupt nothing; there are few.
+        # Few kills happen between a worker's last answer and its end, which interrupt nothing.
         self.assertGreaterEqual(told, 0.8 * killed)
         self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
 
@@ -85,7 +86,7 @@ class KilledWorkers(Case):
         return report["trials"].get("crash", 0)
 
     def test_killed_while_it_opens_the_device(self):
-        """At once, as soon as there is one, several times: the run begins all the same."""
+        """Kills the worker several times as soon as it exists. The run must still begin."""
         run = subprocess.Popen(
             [TUNE, *SMALL, "--budget", "3", "--no-lock", "--flush", "1", "--seed", "1", "--json",
              "--device", "vulkan:0", "--db", str(self.db)], env=self.env, text=True,

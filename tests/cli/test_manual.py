@@ -1,4 +1,4 @@
-"""Manual pages and completions know every command and option that --help knows."""
+"""Protects: manual pages and completions contain every command and option of --help."""
 import os
 import pty
 import re
@@ -18,7 +18,7 @@ def said(*words):
 
 
 def commands(help_text):
-    """Names below "Subcommands:" up to the next empty line."""
+    """Returns the names after "Subcommands:" up to the next empty line."""
     match = re.search(r"^Subcommands:\n((?:  .*\n)+)", help_text, re.MULTILINE)
     return re.findall(r"^  (\S+)", match.group(1), re.MULTILINE) if match else []
 
@@ -88,7 +88,7 @@ class ManualFish(Case):
 
 
 class ManualZsh(Case):
-    """Needs zsh: on a terminal, as completion works nowhere else."""
+    """Needs zsh. Runs it on a terminal, because completion works nowhere else."""
 
     def setUp(self):
         super().setUp()
@@ -99,7 +99,7 @@ class ManualZsh(Case):
             os.execvpe("zsh", ["zsh", "-f", "-i"], home)
         self.addCleanup(os.waitpid, process, 0)
         self.addCleanup(os.close, self.terminal)
-        # The tool is a stand-in that says what it was called with.
+        # A fake tool that prints its arguments.
         self.answer(f"fpath=({self.folder} $fpath); autoload -U compinit; compinit -u -D; "
                     "greta-tune() { print -r -- G''OT:$*: }; greta-tune\n")
 
@@ -115,7 +115,7 @@ class ManualZsh(Case):
         self.fail(f"no answer to {keys!r}: {said_so_far!r}")
 
     def test_commands_and_their_options(self):
-        self.assertEqual(self.answer("greta-tune verif\t\n"), "verify")  # the first one as well
+        self.assertEqual(self.answer("greta-tune verif\t\n"), "verify")  # the first completion works as well
         self.assertEqual(self.answer("greta-tune verify gem\t\n"), "verify gemm")
         self.assertEqual(self.answer("greta-tune verify gemm --prob\t\n"), "verify gemm --problems")
         self.assertEqual(self.answer("greta-tune gemm --dtype f16 --lay\t\n"),

@@ -1,5 +1,6 @@
-"""Protects: verify finds bugs in kernels. Each entry of tests/data/mutants.json is one that was planted, of the kinds
-that scripts/mutate.py knows: a template in which `old` becomes `new` must be found within a few random problems."""
+"""Protects: verify detects bugs in kernels. Each entry of tests/data/mutants.json is a planted bug
+of a kind that scripts/mutate.py knows: after replacing `old` by `new` in a template, a few random
+problems must detect it."""
 import concurrent.futures
 import json
 import unittest
@@ -12,7 +13,7 @@ AT_ONCE = 2
 
 class Mutants(Case):
     def verify(self, number, mutant):
-        """What verify says of a mutant; it must end with a failure of the kernel."""
+        """Returns the result of verify for a mutant, which must be a failure of the kernel."""
         text = (SOURCE / "kernels/templates" / mutant["file"]).read_text()
         self.assertEqual(text.count(mutant["old"]), 1, "the template has changed: change the mutant, too")
         templates = self.folder / str(number)

@@ -1,4 +1,4 @@
-"""Protects: docs/kernels.md is the catalog as it is, and every operation has a command of its own."""
+"""Protects: docs/kernels.md equals the catalog, and every operation has a command."""
 import unittest
 
 from cli_case import SOURCE, Case

@@ -1,5 +1,6 @@
-"""Protects: greta-tune verify --sanitize runs kernels under AddressSanitizer and UBSan; what they find is
-one trial's crash with its report, and all kernels of all variants are clean on every imitated GPU."""
+"""Protects: greta-tune verify --sanitize runs kernels under AddressSanitizer and UBSan. A finding
+is one trial's crash with its report, and all kernels of all variants are clean on every emulated
+GPU."""
 import json
 import os
 import unittest
@@ -20,7 +21,7 @@ class SanitizeCase(Case):
         return report
 
     def environment_with_compiler(self, script):
-        """One where c++ is this script; what it compiles is cached nowhere else."""
+        """Returns an environment in which c++ is this script, with an empty cache."""
         compiler = self.folder / "bin" / "c++"
         compiler.parent.mkdir()
         compiler.write_text("#!/bin/sh\n" + script)
@@ -31,14 +32,15 @@ class SanitizeCase(Case):
 
 class Sanitize(SanitizeCase):
     def variants(self, device):
-        """As a refusal lists them."""
+        """Returns the variants that an error message lists."""
         result = self.run_tune("verify", "gemm", *PROBLEM, "--dtype", "f16", "--variant", "none",
                                "--device", device)
         self.refused(result, 2, "must be one of ")
         return result.stderr.strip().split("must be one of ")[1].split(", ")
 
     def test_every_variant_on_every_imitated_gpu(self):
-        """In the fast suite each variant on one of them, in turn, and each of them with one variant at least."""
+        """By default each variant runs on one of the GPUs in turn, and each GPU runs at least one
+        variant."""
         having = {}
         for device in (f"hip-host:{i}" for i in range(GPUS)):
             for variant in self.variants(device):
@@ -63,7 +65,7 @@ class Sanitize(SanitizeCase):
                 self.verify("--device", "hip-host:1", "--problems", 2, "--seed", 1,
                             operation=operation)
 
-    # A compiler that makes one kernel wrong stands for a wrong kernel.
+    # A compiler that breaks one kernel simulates a wrong kernel.
     def test_an_overrun_is_one_crash_with_its_report(self):
         env = self.environment_with_compiler(
             "case $1 in -*version|-print*) exec /usr/bin/c++ \"$@\";; esac\n"
@@ -88,7 +90,7 @@ class Sanitize(SanitizeCase):
 
 
 class NoSanitizers(SanitizeCase):
-    """Not of programs that are built with sanitizers: they have them."""
+    """Skipped in programs built with sanitizers, which contain them."""
 
     def test_a_compiler_without_their_runtime_is_one_line(self):
         env = self.environment_with_compiler(

@@ -37,7 +37,7 @@ class Damage(Case):
         result = self.run_tune(*SMALL, "--budget", "300", "--db", self.db, preexec_fn=limit)
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn(str(self.db), result.stderr.splitlines()[-1])
-        # What was committed before is there, and the file is sound.
+        # Everything committed before is present, and the file is intact.
         self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
 
     def test_folder_that_cannot_be_written(self):
@@ -112,7 +112,7 @@ class Interrupt(Case):
         self.db.unlink()
         run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
         first = run.stderr.readline()
-        self.assertIn("ceilings", first)  # what a session begins with
+        self.assertIn("ceilings", first)  # what a session stores first
         run.send_signal(signal.SIGINT)
         output, errors = run.communicate(timeout=patient(60))
         self.assertEqual(run.returncode, 1, errors)

@@ -1,6 +1,5 @@
-"""The commands of docs/tutorial.md and docs/llama.md run as they are written, but in the fast suite with smaller
-budgets. Those of docs/first-amd-run.md,
-which need a GPU, name what the tools have."""
+"""Protects: the commands of docs/tutorial.md and docs/llama.md run as documented, by default with
+smaller budgets. Those of docs/first-amd-run.md, which need a GPU, only use options that exist."""
 import itertools
 import os
 import pathlib
@@ -21,7 +20,7 @@ class Walk(Case):
         self.assertGreaterEqual(len(commands), least)
         for name in ("presets", "tests"):
             (self.folder / name).symlink_to(SOURCE / name)
-        # Measured peaks are other tests' matter, and take a minute.
+        # Measuring peaks takes a minute and is covered by other tests.
         shutil.copy(database_of_ceilings("auto", self.env), self.folder / database)
         path = f"{pathlib.Path(TUNE).parent}:{os.environ['PATH']}"
         for command in commands:
@@ -31,7 +30,7 @@ class Walk(Case):
                 command = re.sub(r"--repeat \d+", "--repeat 2", command)
             run = subprocess.run(command, shell=True, cwd=self.folder, env=dict(self.env, PATH=path),
                                  capture_output=True, text=True, timeout=patient(200))
-            # On a machine that is busy with other tests one of two equal runs may be slower.
+            # On a machine that is busy with other tests, one of two equal runs may be slower.
             fine = (0, 4) if " compare " in command else (0,)
             self.assertIn(run.returncode, fine, f"{command}\n{run.stderr}")
             self.assertTrue(run.stdout.strip(), command)
@@ -48,7 +47,7 @@ class LlamaWalk(Walk):
 
 
 class FirstAmdRun(unittest.TestCase):
-    """docs/first-amd-run.md: no command has an option that its tool has not, and no operation is left out."""
+    """docs/first-amd-run.md uses only options that its tools have, and omits no operation."""
 
     def said(self, *words):
         return subprocess.run([str(pathlib.Path(TUNE).parent / words[0]), *words[1:], "--help"],
@@ -58,7 +57,7 @@ class FirstAmdRun(unittest.TestCase):
         text = (SOURCE / "docs/first-amd-run.md").read_text()
         lines = [line.removeprefix("$ ") for block in re.findall(
             r"^```(?:sh)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) for line in block.splitlines()]
-        # Options in running text are those of tools, too, but for one of another program's.
+        # Options in running text belong to the tools as well, except one of another program.
         lines += [f"greta-bench doctor {word}" for word in re.findall(r"`(--bundle)`", text)]
         commands = [shlex.split(line) for line in lines if line.startswith("greta-")]
         self.assertGreaterEqual(len(commands), 20)

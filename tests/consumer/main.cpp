@@ -1,4 +1,4 @@
-// Lists devices and looks a configuration up, through the installed package alone.
+// Lists devices and looks up a configuration, using only the installed package.
 #include <fmt/core.h>
 
 #include "db/tuned_db.hpp"

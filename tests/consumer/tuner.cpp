@@ -1,5 +1,4 @@
-// Tunes a GEMM on the CPU's Vulkan device and prints the winner, through the installed package
-// alone.
+// Tunes a GEMM on the CPU's Vulkan device and prints the winner, using only the installed package.
 #include "tuner/tuning/tuner.hpp"
 
 #include <fmt/core.h>

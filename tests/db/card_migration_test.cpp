@@ -1,6 +1,6 @@
-// Protects: a database of schema 5, in which each card was a device of its own, keeps everything it
-// knows when its cards become cards of a device model, also if rows are damaged or the process is
-// killed; a shipped one answers for every card of the model.
+// Protects: the migration of databases of schema 5, in which each card was a separate device. All
+// contents are kept when the cards become cards of a device model, also if rows are damaged or the
+// process is killed. A shipped database serves every card of the model.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -100,7 +100,7 @@ TEST_F(CardMigration, DamagedRowsStayAsTheyAre) {
   ASSERT_EQ(results.size(), 1U);
   EXPECT_EQ(results[0].winner.measurement.median_us, 7);
   EXPECT_TRUE(db.contents().ceilings.empty());
-  // Two winners and their circumstances and device, a trial, and a ceiling.
+  // Two winners with their circumstances and device, a trial, and a ceiling.
   EXPECT_EQ(Plain(file_).damaged(), 6);
   EXPECT_EQ(get_int("SELECT count(*) FROM winners WHERE median_us = 1 AND card IS NULL"), 2);
   EXPECT_EQ(get_int("SELECT value FROM ceilings"), 6);
@@ -112,11 +112,11 @@ TEST_F(CardMigration, DamagedRowsStayAsTheyAre) {
   EXPECT_EQ(pruned.results().size(), 1U);
 }
 
-/// What decides which winner is the answer.
+/// The key that selects a winner.
 using Question = std::tuple<std::string, std::string, std::int64_t, bool>;
 
-/// For every sound winner with sound circumstances and device, its answer: the one that was
-/// certified last. Read before the migration.
+/// Returns the answer for every intact winner with intact circumstances and device: the one
+/// certified last. Called before the migration.
 std::map<Question, double> answers(const std::filesystem::path& file) {
   Plain plain(file);
   const auto sound = [&](const std::string& table, const std::string& row) {
@@ -159,7 +159,7 @@ void fill_at_random(Schema5& old, std::mt19937_64& random) {
   }
 }
 
-/// Damages rows of random tables as anything but GRETA could.
+/// Damages rows of random tables from outside GRETA.
 void damage_at_random(Schema5& old, std::mt19937_64& random) {
   static const std::vector<std::string> changes{"UPDATE winners SET median_us = 0.5 WHERE rowid_of",
                                                 "UPDATE winners SET checksum = 5 WHERE",

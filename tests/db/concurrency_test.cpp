@@ -1,3 +1,5 @@
+// Protects: concurrent processes that create, write and read one database lose nothing.
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,7 +16,7 @@ namespace {
 
 using Mode = TunedDb::Mode;
 
-/// Several processes create, open and fill one file at the same moment.
+/// Several processes create, open and fill one file at the same time.
 void write_at_once(const std::filesystem::path& file, int processes, int trials) {
   std::vector<pid_t> children;
   for (int process = 0; process < processes; ++process) {
@@ -72,8 +74,8 @@ TEST(Concurrency, ReaderSeesWhatAWriterCommits) {
 }
 
 TEST(Concurrency, SecondHandleOfAProcessKeepsTheLocksOfTheFirst) {
-  // POSIX drops a process's locks on a file when it closes any descriptor of it. Without its locks,
-  // another process would take itself for the last user and remove the log.
+  // POSIX releases a process's locks on a file when the process closes any descriptor of it.
+  // Without its locks, another process would believe that it is the last user and remove the log.
   const TemporaryFolder folder;
   int go[2];
   ASSERT_EQ(pipe(go), 0);
@@ -107,7 +109,7 @@ TEST(Concurrency, LockedDatabaseIsAnErrorAfterTheDeadline) {
 }
 
 TEST(Concurrency, WorksWithoutWriteAheadLog) {
-  // This layer of SQLite's can't share memory, like some network file systems.
+  // This VFS of SQLite has no shared memory, like some network file systems.
   const TemporaryFolder folder;
   ConnectionOptions options;
   options.vfs = "unix-dotfile";

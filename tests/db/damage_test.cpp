@@ -1,3 +1,5 @@
+// Protects: damage to a file is an error or harmless, and check() finds changed values and schemas.
+
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +13,7 @@ namespace {
 
 using Mode = TunedDb::Mode;
 
-/// A database as a finished session leaves it.
+/// Returns the contents of a database after a finished session.
 std::string real_file(const TemporaryFolder& folder) {
   const auto file = folder / "real.db";
   {
@@ -31,7 +33,8 @@ std::string real_file(const TemporaryFolder& folder) {
 
 enum class Outcome { open_failed, call_failed, unsound, works };
 
-/// Opens and uses a damaged file in every way. Anything but success or an Error ends the test.
+/// Opens a damaged file and calls everything. Any result other than success or an Error ends the
+/// test.
 Outcome use(const std::filesystem::path& file, Mode mode) {
   const auto prefix = file.string() + ": ";
   bool opened = false;
@@ -53,7 +56,8 @@ Outcome use(const std::filesystem::path& file, Mode mode) {
   return opened ? Outcome::call_failed : Outcome::open_failed;
 }
 
-/// Both modes; a failed open leaves the file as it was, and reading never changes it.
+/// Uses the file in both modes. A failed open leaves the file unchanged, and reading never changes
+/// it.
 Outcome use_damaged(const TemporaryFolder& folder, const std::string& content) {
   const auto file = folder / "damaged.db";
   write_file(file, content);
@@ -74,7 +78,7 @@ TEST(Damage, FlippedBitsAreErrorsOrHarmless) {
   std::mt19937_64 random(23);
   int found = 0;
   for (int i = 0; i < 220; ++i) {
-    // The header, the schema's page, and everywhere.
+    // The header, the page of the schema, and the whole file.
     const std::size_t range = i < 60 ? 100 : i < 120 ? 4096 : good.size();
     auto bad = good;
     const auto position = random() % range;
@@ -128,7 +132,7 @@ TEST(Damage, AChangedValueIsFoundInEveryTable) {
     const auto found = TunedDb::open(file, Mode::read_only).check();
     const bool origin = change.find("devices") != std::string::npos ||
                         change.find("circumstances") != std::string::npos;
-    ASSERT_EQ(found.size(), origin ? 2U : 1U) << change;  // the winner has lost its origin
+    ASSERT_EQ(found.size(), origin ? 2U : 1U) << change;  // the winner has lost its origin as well
     EXPECT_NE(found[0].find("does not match its checksum"), std::string::npos) << found[0];
   }
 }

@@ -1,4 +1,4 @@
-// Protects: distances between shapes are of ratios, and only between likes.
+// Protects: distances between shapes depend on ratios, and exist only between comparable problems.
 #include "db/distance.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// Protects: databases of schema 4 keep what they know. Attention's causal=1 became mask=causal, and
-// rope's output=in_place became place=in; a copy of each kind of database was written by GRETA 0.1.
+// Protects: databases of schema 4 keep their contents. Attention's causal=1 became mask=causal, and
+// rope's output=in_place became place=in. Copies of both kinds of databases were written by GRETA
+// 0.1.
 #include "db/earlier_keys.hpp"
 
 #include <gtest/gtest.h>
@@ -74,7 +75,7 @@ TEST_F(Schema4, KeepsItsWinnersAndTrials) {
   }
 }
 
-// As a dimension, the flag made each the neighbour of the other.
+// While the flag was a dimension, problems with different masks were neighbours.
 TEST_F(Schema4, ForgetsWhatTheOtherMaskCosts) {
   {
     SQLite::Database before(file_.string(), SQLite::OPEN_READONLY);

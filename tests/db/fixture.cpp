@@ -253,7 +253,7 @@ void expect_equal(const std::vector<KernelFigures>& actual,
   for (std::size_t i = 0; i < actual.size(); ++i) {
     auto got = actual[i];
     expect_same(got.statistics.latency, expected[i].statistics.latency);
-    got.statistics.latency = expected[i].statistics.latency;  // NaN differs from itself
+    got.statistics.latency = expected[i].statistics.latency;  // NaN does not equal itself
     EXPECT_TRUE(std::isnan(expected[i].statistics.latency) || got == expected[i]);
   }
 }

@@ -19,15 +19,15 @@ using test::TemporaryFolder;
 DeviceInfo sample_device();
 Problem sample_problem();
 SessionRecord sample_session();
-/// A good trial that carries `id` in its content key.
+/// Returns a successful trial with `id` in its content key.
 Trial sample_trial(const std::string& id);
-/// Every field random: failures with logs, NaN and infinities, odd text.
+/// Returns a trial with random fields: failures with logs, NaN, infinities and unusual text.
 Trial random_trial(std::mt19937_64& random);
-/// Likewise.
+/// Returns a measurement with random fields.
 Measurement random_measurement(std::mt19937_64& random);
 Winner sample_winner();
 
-/// Field by field; NaN equals NaN.
+/// Compares all fields; NaN equals NaN.
 void expect_equal(const Trial& actual, const Trial& expected);
 void expect_equal(const Measurement& actual, const Measurement& expected);
 void expect_equal(const Verdict& actual, const Verdict& expected);
@@ -39,18 +39,18 @@ void expect_equal(const Winner& actual, const Winner& expected);
 std::string read_file(const std::filesystem::path& file);
 void write_file(const std::filesystem::path& file, const std::string& content);
 
-/// The message of the Error that `action` throws; fails the test and returns "" when it throws
-/// none.
+/// Returns the message of the Error that `action` throws. If it throws none, fails the test and
+/// returns "".
 std::string error_of(const std::function<void()>& action);
-/// Opens as a TunedDb and expects an Error of one line that names the file; returns the line.
+/// Opens the file as a TunedDb and expects an Error of one line that names it. Returns the line.
 std::string open_error(const std::filesystem::path& file,
                        TunedDb::Mode mode = TunedDb::Mode::read_write);
 
-/// Forks; the child runs `work` and leaves without running anything of the parent's.
+/// Forks. The child runs `work` and exits without running code of the parent.
 pid_t start_child(const std::function<void()>& work);
-/// Waits for a child; true when its work ended without a throw and without failed expectations.
+/// Waits for a child. Returns true if its work neither threw nor failed an expectation.
 bool succeeded(pid_t child);
-/// Gives up the rights of root, under which no file is read-only. For children.
+/// Drops the rights of root, which can write read-only files. For child processes.
 void become_nobody();
 
 }  // namespace greta::test

@@ -1,5 +1,5 @@
-// Protects: the guards of a connection stand beside whatever tables a file has, and who removes
-// what is damaged learns of each row that goes.
+// Protects: the guards of a connection work with any other tables in the file, and removing damaged
+// rows reports every row that is removed.
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using Mode = TunedDb::Mode;
 TEST(Guard, TablesOfOthersMayHaveAnyName) {
   const TemporaryFolder folder;
   fill(folder / "t.db");
-  std::string wide = "(";  // more than fit into one checksum
+  std::string wide = "(";  // more columns than one checksum can cover
   for (int i = 0; i < 100; ++i) wide += fmt::format("c{}, ", i);
   wide += "checksum)";
   const auto others = [&](const std::string& table) {
@@ -56,7 +56,7 @@ TEST(Guard, TablesOfOthersMayHaveAnyName) {
   }
 }
 
-// A new table of the schema must be among those whose rows are checked.
+// A new table of the schema must be added to those with checked rows.
 TEST(Guard, KnowsAllTablesOfTheSchemaThatHaveChecksums) {
   const TemporaryFolder folder;
   fill(folder / "t.db");
@@ -70,7 +70,7 @@ TEST(Guard, KnowsAllTablesOfTheSchemaThatHaveChecksums) {
   EXPECT_EQ(sealed_tables(*file), tables);
 }
 
-// Who removes what is damaged learns of each sound row that goes with it.
+// Removing damaged rows reports every intact row that is removed with them.
 TEST(Guard, PruneNamesTheSoundRowsThatGoWithDamagedOnes) {
   const TemporaryFolder folder;
   fill(folder / "t.db");

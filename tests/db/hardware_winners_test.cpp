@@ -1,5 +1,5 @@
-// Protects: winners of one hardware model are found through whatever API they were stored, and the
-// answer to "which API is faster" is as sure as what was measured, never surer.
+// Protects: winners of a hardware model are found for every API, and "which API is faster" is
+// answered only with the certainty of the measurements.
 
 #include <gtest/gtest.h>
 
@@ -10,13 +10,13 @@
 namespace greta::test::hardware_winners_test {
 namespace {
 
-/// The sample device as HIP shows it.
+/// Returns the sample device as HIP reports it.
 DeviceInfo through_hip() {
   DeviceInfo device = sample_device();
   device.backend = Api::hip;
   device.index = 0;
   device.name = "Example GPU 9000 (another driver's words)";
-  device.card.uuid = "ffffffffffffffffffffffffffffffff";  // not every driver makes it alike
+  device.card.uuid = "ffffffffffffffffffffffffffffffff";  // drivers may differ
   return device;
 }
 
@@ -29,7 +29,7 @@ DeviceInfo another_model() {
   return device;
 }
 
-/// Another card of the model that HIP shows.
+/// Returns another card of the model that HIP reports.
 DeviceInfo sister() {
   DeviceInfo device = through_hip();
   device.index = 1;
@@ -45,7 +45,7 @@ StoredDevice with_cards(const DeviceInfo& device, const std::vector<Card>& cards
 
 class HardwareWinnersTest : public ::testing::Test {
  protected:
-  /// A session on this device and its winner; returns the session.
+  /// Adds a session on this device with its winner. Returns the session.
   std::int64_t add(const DeviceInfo& device, double low_us, double median_us, double high_us,
                    bool cold = true) {
     auto about = sample_session();
@@ -171,7 +171,7 @@ TEST_F(HardwareWinnersTest, AlternatingTurnsDecideWhereTheyWereTaken) {
   found = find(through_hip());
   EXPECT_EQ(found.winners[0].session, hip);
 
-  add(sample_device(), 4, 5, 6);  // a new winner: the turns were another one's
+  add(sample_device(), 4, 5, 6);  // a new winner; the turns belong to the old one
   found = find(through_hip());
   EXPECT_FALSE(found.comparisons[0].measured());
   EXPECT_EQ(found.winners[0].device_id, "vulkan:2");

@@ -1,3 +1,6 @@
+// Protects: trials, measurements and devices survive JSON unchanged, and malformed JSON is an
+// error.
+
 #include "db/json.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// What another process would read.
+/// Serialises and parses like another process.
 Json through_text(const Json& json) {
   return Json::parse(json.dump());
 }
@@ -44,7 +47,7 @@ TEST(JsonForms, DeviceComesBackAsItWas) {
 }
 
 TEST(JsonForms, FieldNamesAreStable) {
-  // docs/json.md promises these.
+  // docs/json.md documents these names.
   const auto trial = to_json(sample_trial("key1,key2"));
   EXPECT_EQ(
       trial.dump(),
@@ -100,7 +103,7 @@ TEST(JsonForms, UnknownFieldsAreIgnored) {
   expect_equal(trial_from_json(json), sample_trial("x"));
 }
 
-/// Each value and each field of `good`, damaged in turn, must be refused; fields that are not
+/// Damages each value and each field of `good` in turn, which must be rejected. Fields that are not
 /// `needed` may be missing.
 template <typename Read>
 void expect_strict(const Json& good, const Read& read, const std::set<std::string>& optional,
@@ -131,7 +134,7 @@ void expect_strict(const Json& good, const Read& read, const std::set<std::strin
   }
 }
 
-/// Fields without which a device would be another one.
+/// Fields that identify a device.
 const std::set<std::string> identity{"/backend",      "/language", "/index",        "/name",
                                      "/vendor",       "/driver",   "/compiler",     "/kind",
                                      "/architecture", "/uuid",     "/compute_units"};
@@ -145,7 +148,7 @@ TEST(JsonForms, WrongFormIsAnError) {
   expect_strict(to_json(sample_device()), device_from_json, {"/id", "/fingerprint"}, identity);
 }
 
-// A version of GRETA with a new field reads the devices that older ones wrote.
+// A version of GRETA with a new field must read devices of older versions.
 TEST(JsonForms, ADeviceWithoutAFieldHasThatFieldsDefault) {
   const auto whole = to_json(sample_device());
   for (const auto& [name, value] : whole.items()) {

@@ -1,3 +1,5 @@
+// Protects: a process that is killed at any time loses at most the trial in flight.
+
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -17,7 +19,7 @@ namespace {
 
 using Mode = TunedDb::Mode;
 
-/// A child that adds trials and reports the number of each once it is committed.
+/// A child process that adds trials and reports the number of each after its commit.
 class Victim {
  public:
   Victim(const std::filesystem::path& file, int first) {
@@ -38,7 +40,7 @@ class Victim {
   void await_first() {
     if (read(pipe_[0], &last_, sizeof last_) != sizeof last_) throw std::runtime_error("it died");
   }
-  /// The number of the last trial that was reported, or -1.
+  /// Kills the child. Returns the number of the last reported trial, or -1.
   int kill_after(std::chrono::microseconds delay) {
     std::this_thread::sleep_for(delay);
     kill(child_, SIGKILL);
@@ -105,7 +107,7 @@ TEST(Kill, OneOfTwoWritersLeavesTheOtherRunning) {
   int added = 0, theirs = 0;
   for (int round = 0; round < 10; ++round) {
     Victim victim(folder / "t.db", 0);
-    victim.await_first();  // it writes
+    victim.await_first();  // it is writing now
     for (int i = 0; i < 20; ++i, ++added) db.add_trial(session, sample_trial("mine"));
     theirs += victim.kill_after(std::chrono::microseconds(random() % 20'000)) + 1;
     for (int i = 0; i < 20; ++i, ++added) db.add_trial(session, sample_trial("mine"));

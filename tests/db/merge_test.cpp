@@ -1,5 +1,5 @@
-// Protects: merging keeps the better certified result of the same circumstances, mixes none, and
-// does not depend on the order in which databases are merged.
+// Protects: merging keeps the better certified result of equal circumstances, mixes none, and does
+// not depend on the order of the databases.
 #include "db/merge.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Mode = TunedDb::Mode;
 
-/// Databases in files, so that what is merged is what was stored and read again.
+/// Merges databases in files, so that stored data is merged.
 class Merging : public ::testing::Test {
  protected:
   TunedDb make(const Contents& contents) {
@@ -68,7 +68,7 @@ TEST_F(Merging, IsIdempotentCommutativeAndAssociative) {
   }
 }
 
-/// The same in memory, which is fast enough for many.
+/// Merges in memory, which is fast enough for many repetitions.
 TEST(MergeOrder, IsTotalAndMixesNothing) {
   std::mt19937_64 random(43);
   std::size_t conflicts = 0;

@@ -1,3 +1,6 @@
+// Protects: migrations to newer schemas keep all data, happen once, are undone if they fail, and
+// never touch databases of a newer GRETA.
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +17,7 @@ namespace {
 
 using Mode = TunedDb::Mode;
 
-/// The real steps, and after them these.
+/// Returns the real migration steps, followed by these.
 ConnectionOptions with_steps(std::initializer_list<std::string_view> more) {
   ConnectionOptions options;
   for (const auto sql : more) {
@@ -175,7 +178,7 @@ TEST(Migration, NewerSchemaIsSeenInTheLogToo) {
   const TemporaryFolder folder;
   fill(folder / "t.db");
   const Connection newer(folder / "t.db", Mode::read_write, with_steps({add_column}));
-  // The new schema stands in the log until `newer` closes.
+  // The new schema is only in the log until `newer` closes.
   EXPECT_NE(open_error(folder / "t.db").find("written by a newer GRETA"), std::string::npos);
   EXPECT_EQ(get_int(newer, "SELECT count(*) FROM trials WHERE note IS NULL"), 10);
 }

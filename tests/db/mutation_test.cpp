@@ -1,4 +1,4 @@
-// Protects: no damaged file crashes anything, and whatever check() calls sound reads as it was.
+// Protects: no damaged file causes a crash, and everything that check() accepts reads as before.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using Mode = TunedDb::Mode;
 
-/// Everything that can be read from a database, as text.
+/// Returns everything that can be read from a database as text.
 std::string everything(const std::filesystem::path& file) {
   const auto db = TunedDb::open(file, Mode::read_only);
   std::string text;
@@ -27,8 +27,8 @@ std::string everything(const std::filesystem::path& file) {
   return text;
 }
 
-/// `moved`: a whole valid page stands in another's place, an empty table's maybe. Rows that are not
-/// there have no checksum: only the manifest of a shipped database knows of them.
+/// Mutates a file. `moved`: a whole valid page replaces another one, possibly of an empty table.
+/// Missing rows have no checksum; only the manifest of a shipped database reveals them.
 std::string mutate(std::string content, std::mt19937_64& random, bool& moved) {
   moved = false;
   const auto position = [&] { return random() % content.size(); };
@@ -45,7 +45,7 @@ std::string mutate(std::string content, std::mt19937_64& random, bool& moved) {
       content[at] = static_cast<char>(content[at] ^ (1 << random() % 8));
       return content;
     }
-    case 2:  // cut off
+    case 2:  // truncated
       return content.substr(0, 1 + position());
     case 3: {  // a run of one byte
       const auto at = position();
@@ -54,7 +54,7 @@ std::string mutate(std::string content, std::mt19937_64& random, bool& moved) {
                   static_cast<char>(random()));
       return content;
     }
-    case 4: {  // one page in another's place
+    case 4: {  // a page replaces another one
       moved = true;
       const auto pages = content.size() / page;
       content.replace(random() % pages * page, page,
@@ -70,8 +70,8 @@ std::string mutate(std::string content, std::mt19937_64& random, bool& moved) {
   }
 }
 
-/// Opens, checks, reads and, if it can be, writes a mutated file. True where check() found nothing.
-/// `exact`: what is sound must read as the original does.
+/// Opens, checks, reads and, if possible, writes a mutated file. Returns true if check() found
+/// nothing. With `exact`, everything that is accepted must read like the original.
 bool survives(const std::filesystem::path& file, const std::string& original, bool exact) {
   bool sound = false;
   try {
@@ -131,7 +131,7 @@ TEST(Mutation, AHundredDatabasesCrashNothing) {
   mutate_databases(100, 50);
 }
 
-/// scripts/test.sh --all.
+/// For scripts/test.sh --all.
 TEST(MutationSlow, FiveHundredDatabasesCrashNothing) {
   mutate_databases(500, 51);
 }

@@ -14,14 +14,14 @@
 
 namespace greta::test {
 
-/// sample_problem() with another m.
+/// Returns sample_problem() with another m.
 inline Problem problem_of(std::int64_t m) {
   auto problem = sample_problem();
   problem.dims[0].second = m;
   return problem;
 }
 
-/// A session with three trials and a winner, as greta-tune stores them.
+/// Adds a session with three trials and a winner, like greta-tune.
 inline void tune(TunedDb& db, std::int64_t m, double us) {
   auto session = sample_session();
   session.problem = problem_of(m);
@@ -33,7 +33,7 @@ inline void tune(TunedDb& db, std::int64_t m, double us) {
   db.end_session(id, "done");
 }
 
-/// Rows in every table that is sealed, but for config_forms.
+/// Adds rows to every table with checksums except config_forms.
 inline void fill(const std::filesystem::path& file) {
   auto db = TunedDb::open(file, TunedDb::Mode::read_write);
   for (int m = 1; m <= 4; ++m) tune(db, m, 10 * m);
@@ -46,7 +46,7 @@ inline void fill(const std::filesystem::path& file) {
   db.write(peers);
 }
 
-/// As any program opens the file: nothing guards it.
+/// Opens the file like any other program, without guards.
 class Plain {
  public:
   explicit Plain(const std::filesystem::path& file)
@@ -67,7 +67,7 @@ class Plain {
     }
     return rows;
   }
-  /// The checksums that rows have or would have, of the sound ones or of the others.
+  /// Returns the checksums that rows have or would have, of the intact rows or of the damaged ones.
   std::set<std::int64_t> contents(bool sound) {
     std::set<std::int64_t> sums;
     const auto stored = [](const std::string& name) { return '"' + name + '"'; };

@@ -1,5 +1,5 @@
-// Protects: a damaged row is never read as a result, never gets a valid checksum, never goes
-// without a word, and never stands in the way of a new one; and what was stored is read back.
+// Protects: a damaged row is never read as a result, never gets a valid checksum, never disappears
+// without a report, and never blocks a new row. Stored data is read back.
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ const T& any_of(const std::vector<T>& all, std::mt19937_64& random) {
   return all[random() % all.size()];
 }
 
-/// One damage of a random kind in a random table; the schema refuses some.
+/// Applies a random kind of damage to a random table. The schema rejects some.
 void damage(Plain& plain, std::mt19937_64& random) {
   const auto table = any_of(sealed_tables(*plain), random);
   const auto columns = content_columns(*plain, table), keys = key_columns(*plain, table);
@@ -66,7 +66,7 @@ void damage(Plain& plain, std::mt19937_64& random) {
   }
 }
 
-/// What a command of a tool does, of a random kind. `number` makes what it writes new.
+/// Executes a random command of the tools. `number` makes the written data unique.
 void command(TunedDb& db, const fs::path& folder, std::mt19937_64& random, int number) {
   switch (random() % 9) {
     case 0:
@@ -110,8 +110,8 @@ void command(TunedDb& db, const fs::path& folder, std::mt19937_64& random, int n
   }
 }
 
-/// Any sequence of commands on a database with damaged rows: none gets a valid checksum, and as
-/// many are there as before but for those that were named.
+/// Executes a random sequence of commands on a database with damaged rows. None of these rows may
+/// get a valid checksum, and none may disappear unless it was reported.
 void run_sequence(std::uint64_t seed, int& damaged, int& discarded) {
   std::mt19937_64 random(seed);
   const TemporaryFolder folder;
@@ -202,7 +202,7 @@ TEST(Quarantine, ARowWithoutAChecksumIsDamagedAndStaysSo) {
   EXPECT_NE(db.damaged()[0].text().find("has no checksum"), std::string::npos);
   EXPECT_EQ(db.damaged()[0].device, sample_device().name);
   EXPECT_TRUE(db.discarded().empty());
-  tune(db, 2, 1);  // replaces it, and says so
+  tune(db, 2, 1);  // replaces it and reports that
   EXPECT_TRUE(db.damaged().empty());
   EXPECT_EQ(db.discarded().size(), 1U);
   EXPECT_TRUE(db.check().empty());
@@ -252,7 +252,7 @@ TEST(Quarantine, AShippedResultOfADamagedFormIsLeftOut) {
   Plain(folder / "s.db")->exec("UPDATE config_forms SET names = 'tiled BN BM' WHERE id = 1");
   const auto db = TunedDb::open(folder / "s.db", Mode::read_only);
   EXPECT_TRUE(db.results().empty());
-  EXPECT_EQ(db.damaged().size(), 5U);  // the form, and what needs it
+  EXPECT_EQ(db.damaged().size(), 5U);  // the form and the rows that need it
 }
 
 TEST(Quarantine, WhatWasOverwrittenInPlaceIsNotStored) {
@@ -275,7 +275,7 @@ TEST(Quarantine, WhatWasOverwrittenInPlaceIsNotStored) {
         tune(db, 8, 1);
         EXPECT_NO_THROW(db.confirm());
         if (!in_the_log) Plain(file)->exec("PRAGMA wal_checkpoint(TRUNCATE)");
-        write_file(file, content);  // in place, as `cp` does: the file stays the same one
+        write_file(file, content);  // in place, like `cp`: the inode stays the same
         if (in_the_log) {
           try {
             db.confirm();
@@ -287,7 +287,7 @@ TEST(Quarantine, WhatWasOverwrittenInPlaceIsNotStored) {
         }
         EXPECT_EQ(why.find('\n'), std::string::npos);
       }
-      // What lies in SQLite's log comes back with it.
+      // Data in SQLite's log is recovered with it.
       EXPECT_TRUE(!why.empty() || stored()) << content.size();
     }
   }

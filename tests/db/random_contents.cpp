@@ -75,7 +75,7 @@ Contents random_contents(std::mt19937_64& random) {
             random() % 2 ? "driver 1" : "driver 2", date(random), card.card.uuid}});
     }
   }
-  std::map<std::string, StoredWinner> results;  // one of each key, as in a database
+  std::map<std::string, StoredWinner> results;  // one per key, as in a database
   for (auto left = random() % 12; left > 0; --left) {
     const auto device =
         std::next(devices.begin(), static_cast<std::ptrdiff_t>(random() % devices.size()));

@@ -10,14 +10,14 @@
 
 namespace greta::test {
 
-/// A small database in which everything that merging looks at collides often: few devices, drivers,
+/// Returns a small database in which all keys of merging often collide: few devices, drivers,
 /// compilers, templates, problems and times; some results uncertified, some without raw samples.
 Contents random_contents(std::mt19937_64& random);
 
-/// JSON of what may be damaged: bytes that are no UTF-8 are replaced.
+/// Returns JSON that may contain damaged text: invalid UTF-8 is replaced.
 std::string dump(const nlohmann::json& json);
 
-/// Every entry as text, sorted: equal for equal databases.
+/// Returns every entry as text, sorted, so that equal databases are equal.
 std::vector<std::string> canonical(const Contents& contents);
 
 }  // namespace greta::test

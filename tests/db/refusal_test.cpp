@@ -1,3 +1,6 @@
+// Protects: files that are not usable databases are rejected with one line and left unchanged, and
+// read-only access and a full disk lose nothing.
+
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -28,7 +31,8 @@ void protect(const fs::path& path, bool writable = false) {
   fs::permissions(path, fs::perms(writable ? (folder ? 0777 : 0666) : (folder ? 0555 : 0444)));
 }
 
-/// Both modes refuse the file for this cause, leave it as it is and create nothing beside it.
+/// Expects that both modes reject the file for this cause, leave it unchanged and create no other
+/// file.
 void expect_refused(const TemporaryFolder& folder, const fs::path& file, const std::string& cause) {
   const auto content = read_file(file);
   const auto listing = folder.listing();
@@ -69,8 +73,7 @@ TEST(Foreign, DatabasesOfOtherPrograms) {
                  "not a GRETA database");
 }
 
-// As every text from elsewhere is shown: C1 is a control character, too, and so is what is no
-// UTF-8.
+// Like all foreign text: C1 control characters and invalid UTF-8 are escaped as well.
 TEST(Foreign, MessagesAreOnePrintableLine) {
   const TemporaryFolder folder;
   write_file(folder / "a\x1b[31m\xc2\x9b\n\xff.db", "x");
@@ -215,7 +218,7 @@ TEST(ReadOnly, CopyInAReadOnlyFolderCanBeRead) {
   EXPECT_EQ(folder.listing(), "t.db");
 }
 
-/// A copy of what a killed writer leaves, with five trials that stand in the log alone.
+/// Copies the files that a killed writer leaves, with five trials that are only in the log.
 void leave_log(const TemporaryFolder& folder, const fs::path& copy,
                std::initializer_list<std::string> suffixes) {
   auto db = TunedDb::open(folder / "t.db", Mode::read_write);
@@ -266,7 +269,7 @@ TEST(ReadOnly, ReadingChangesAndLeavesNothing) {
   EXPECT_EQ(folder.listing(), "t.db");
 }
 
-/// Makes every file of this process end at `bytes`, as a full disk would. For children.
+/// Limits the size of every file of this process to `bytes`, like a full disk. For child processes.
 void limit_files(std::uintmax_t bytes) {
   signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{bytes, bytes};
@@ -289,7 +292,7 @@ TEST(FullDisk, KeepsWhatWasCommitted) {
     });
     EXPECT_EQ(line, file.string() + ": a write failed (disk I/O error)");
     EXPECT_GT(added, 20);
-    // The handle still works where there is room, and nothing of the failed trial is seen.
+    // The handle still works if there is space, and nothing of the failed trial is visible.
     EXPECT_EQ(db.trials(session).size(), static_cast<std::size_t>(added));
     write_file(folder / "added", std::to_string(added));
   })));
@@ -315,7 +318,7 @@ TEST(FullDisk, NewDatabaseIsNotHalfMade) {
 TEST(FullDisk, SaysSo) {
   const TemporaryFolder folder;
   Connection connection(folder / "t.db", Mode::read_write);
-  // SQLite reports a database at its page limit exactly as it reports a full disk.
+  // SQLite reports a database at its page limit exactly like a full disk.
   connection.read([](SQLite::Database& database) { database.exec("PRAGMA max_page_count = 30"); });
   std::int64_t session = 0;
   connection.write(

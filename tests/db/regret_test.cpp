@@ -1,4 +1,4 @@
-// Protects: which winner counts as the nearest, what its winner costs as recorded, and that a
+// Protects: which winner counts as the nearest, its recorded regret on this problem, and that a
 // regret belongs to one result.
 #include "db/regret.hpp"
 
@@ -22,7 +22,7 @@ DeviceInfo device() {
 
 class RegretTest : public ::testing::Test {
  protected:
-  /// A winner that is `config` in a session which timed `trials`, in microseconds.
+  /// Adds the winner `config` of a session with the times `trials` in microseconds.
   void add(const Problem& problem, const Config& config,
            const std::vector<std::pair<Config, double>>& trials = {}) {
     SessionRecord session = sample_session();
@@ -79,7 +79,7 @@ TEST_F(RegretTest, ComesFromTheWinnerItsTiesOrTrials) {
   EXPECT_DOUBLE_EQ(regret->ratio, 1.3);
   EXPECT_EQ(regret->source, Regret::Source::trials);
   EXPECT_EQ(regret->neighbour, "m=1024 n=512 k=512");
-  // The other way round nothing is recorded.
+  // Nothing is recorded for the opposite direction.
   EXPECT_FALSE(recorded_regret(catalog(), db_, of(gemm(1024, 512, 512)), of(gemm(512, 512, 512))));
 
   auto tied = of(gemm(512, 512, 512));
@@ -99,7 +99,7 @@ TEST_F(RegretTest, ANeighbourThatIsFarIsNone) {
 
 TEST_F(RegretTest, WhereTheDefaultWonItIsTheDefaultHere) {
   add(gemm(512, 512, 512), b_, {{b_, 10}});
-  add(gemm(1024, 512, 512), {"tiled", {{"BM", 3}}});  // not valid here, as the default is
+  add(gemm(1024, 512, 512), {"tiled", {{"BM", 3}}});  // not valid here, unlike the default
   nearest(gemm(512, 512, 512));
   auto result = of(gemm(512, 512, 512)), neighbour = of(gemm(1024, 512, 512));
   EXPECT_EQ(carried_over(catalog(), neighbour.winner, result.problem, device()),
@@ -109,7 +109,7 @@ TEST_F(RegretTest, WhereTheDefaultWonItIsTheDefaultHere) {
   EXPECT_EQ(carried_over(catalog(), neighbour.winner, result.problem, device()), a_);
   EXPECT_TRUE(serves(catalog(), neighbour, result));
   result.winner.is_default = false;
-  result.winner.speedup = 1.2;  // over the default, which is what the neighbour means
+  result.winner.speedup = 1.2;  // over the default, which the neighbour stands for
   const auto regret = recorded_regret(catalog(), db_, result, neighbour);
   ASSERT_TRUE(regret);
   EXPECT_EQ(regret->ratio, 1.2);

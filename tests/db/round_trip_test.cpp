@@ -1,3 +1,6 @@
+// Protects: everything that is stored is read back unchanged, and later results replace only those
+// of the same circumstances.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -127,7 +130,8 @@ TEST(RoundTrip, WinnersOfOtherCircumstancesStay) {
     db.set_winner(db.begin_session(session), sample_winner());
   }
   EXPECT_EQ(db.results().size(), 4U);
-  // Of several, the latest answers, not the fastest: times of other circumstances don't compare.
+  // The latest of several answers, not the fastest: times of different circumstances are not
+  // comparable.
   ASSERT_EQ(db.winners().size(), 1U);
   expect_equal(db.winners()[0].winner, sample_winner());
   const auto found = db.find_winner(sample_device().fingerprint(), sample_problem().key(), true);
@@ -142,8 +146,8 @@ TEST(RoundTrip, WinnerKeepsItsRawSamples) {
   for (int i = 0; i < 50; ++i) {
     auto winner = sample_winner();
     winner.measurement = random_measurement(random);
-    winner.measurement.cold = true;    // a winner's is the session's,
-    winner.measurement.raced = false;  // and nobody races in rounds
+    winner.measurement.cold = true;    // taken from the session for a winner
+    winner.measurement.raced = false;  // never set in rounds
     winner.default_samples_us = random_measurement(random).samples_us;
     db.set_winner(session, winner);
     expect_equal(db.winners().front().winner, winner);
@@ -158,7 +162,7 @@ TEST(RoundTrip, TimesAreRecordedInUtc) {
   }
   const Connection connection(folder / "t.db", TunedDb::Mode::read_only);
   connection.read([](SQLite::Database& database) {
-    // In SQLite's own words; text in this form sorts by time.
+    // In SQLite's functions; text in this form sorts by time.
     const auto recently = database.execAndGet(R"(
       SELECT ended_utc BETWEEN strftime('%Y-%m-%dT%H:%M:%SZ', 'now', '-5 minutes')
         AND strftime('%Y-%m-%dT%H:%M:%SZ', 'now') FROM sessions)");
@@ -223,13 +227,13 @@ TEST(RoundTrip, FastestConfigurationsComeBestFirst) {
   ASSERT_EQ(fastest.size(), 3U);
   EXPECT_EQ(fastest[0]["BM"], 2);
   EXPECT_EQ(fastest[1]["BM"], 1);
-  EXPECT_EQ(fastest[2]["BM"], 3);  // on a stand-in: its time says nothing at full size
+  EXPECT_EQ(fastest[2]["BM"], 3);  // on a stand-in: its time is meaningless at full size
   EXPECT_TRUE(db.fastest_configs("another", sample_problem().key(), true, 3).empty());
   EXPECT_TRUE(
       db.fastest_configs(sample_device().fingerprint(), sample_problem().key(), false, 3).empty());
 }
 
-// A time on a small problem says nothing about one on a larger problem.
+// Times on different stand-ins are not comparable.
 TEST(RoundTrip, TimesOfDifferentStandInsAreNotCompared) {
   const TemporaryFolder folder;
   auto db = open(folder / "t.db");
@@ -249,7 +253,7 @@ TEST(RoundTrip, TimesOfDifferentStandInsAreNotCompared) {
   add(1, 1, small);  // faster than 2 on the stand-in only
   add(2, 2, small);
   add(3, 3, small);
-  add(4, 50, medium);  // the best of its stand-in: before the third of the other one
+  add(4, 50, medium);  // best of its stand-in: before the third of the other one
   add(5, 60, medium);
   std::vector<int> order;
   for (const auto& config : db.fastest_configs(sample_device().fingerprint(), full, true, 9)) {
@@ -334,7 +338,8 @@ TEST(RoundTrip, UnknownSessionIsAnError) {
 TEST(RoundTrip, FailedCallLeavesNothingBehind) {
   const TemporaryFolder folder;
   auto db = open(folder / "t.db");
-  // The second ceiling breaks a CHECK, so the device and the first one must go as well.
+  // The second ceiling violates a CHECK, so the device and the first one must be rolled back as
+  // well.
   error_of([&] { db.set_ceilings(sample_device(), {{"copy_gbps", 1, 1, "", ""}, {}}); });
   EXPECT_EQ(db.counts().devices, 0);
   EXPECT_TRUE(db.ceilings(sample_device().fingerprint()).empty());

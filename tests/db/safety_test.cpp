@@ -1,3 +1,6 @@
+// Protects: failed health checks are kept per device and driver, and disable exactly the features
+// they stand for.
+
 #include "db/safety.hpp"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@
 
 namespace greta::test {
 
-/// A card of the sample model, or of another one.
+/// Returns a card of the sample model, or of another one.
 inline DeviceInfo card(char uuid, const std::string& name = sample_device().name) {
   auto device = sample_device();
   device.name = name;
@@ -25,7 +25,7 @@ inline DeviceInfo card(char uuid, const std::string& name = sample_device().name
   return device;
 }
 
-/// A winner of a card, as the database of schema 5 stores it.
+/// A winner of a card as stored by schema 5.
 struct Known {
   DeviceInfo device;
   std::string driver = "driver 1";

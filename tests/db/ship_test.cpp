@@ -1,5 +1,5 @@
 // Protects: a shipped database is small, complete, opened like any other, never written, and every
-// change to it is found.
+// change to it is detected.
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 
@@ -16,10 +16,8 @@ namespace {
 
 using Mode = TunedDb::Mode;
 
-/// As real databases are: 58 winners of 9 operations on an NVIDIA H200 had 1.7 ties each, which
-/// differed from them in 1.6 parameters of 7.2; problems' keys had 55 characters,
-/// configurations 57. These are GEMMs, which have the most parameters, with two ties that differ in
-/// two.
+/// Returns a result like those of real databases: GEMMs, which have the most parameters, with two
+/// ties that differ from the winner in two parameters.
 StoredWinner gemm_result(int number, std::mt19937_64& random) {
   const auto random_config = [&] {
     Config config{"tiled", {}};

@@ -1,5 +1,5 @@
-// Protects: many processes write one database while others read it and some are killed at any
-// moment, and no trial that was committed is lost, doubled or changed.
+// Protects: many processes write one database while others read it and some are killed at any time,
+// and no committed trial is lost, duplicated or changed.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -21,12 +21,12 @@ namespace {
 using Mode = TunedDb::Mode;
 using Clock = std::chrono::steady_clock;
 
-/// Seen by all processes.
+/// Memory shared by all processes.
 struct Shared {
   static constexpr int most_writers = 4096;
   std::atomic<bool> stop{false};
   std::atomic<int> reads{0};
-  std::atomic<int> committed[most_writers]{};  // trials that each writer was told are stored
+  std::atomic<int> committed[most_writers]{};  // number of trials reported as stored, per writer
 };
 
 class Storm {
@@ -62,8 +62,8 @@ class Storm {
     for (const pid_t child : reading) EXPECT_TRUE(succeeded(child));
   }
 
-  /// Every writer's trials are there from the first to the last it was told of, once each; of a
-  /// killed one perhaps the one in flight as well.
+  /// Expects all reported trials of every writer exactly once, and from a killed writer possibly
+  /// also the one in flight.
   void expect_nothing_lost() const {
     const auto db = TunedDb::open(file_, Mode::read_only);
     EXPECT_TRUE(db.check().empty());

@@ -136,7 +136,7 @@ std::vector<float> download_floats(Device& device, const Buffer& buffer) {
   return values;
 }
 
-// Without a device the suite must not pass for want of anything to test.
+// The suite must not pass because there is no device to test.
 TEST(Devices, OfTheCpuAreThere) {
   EXPECT_FALSE(validated_devices().empty()) << "lavapipe";
   const auto ids = usable_devices();

@@ -18,19 +18,19 @@ namespace greta::test {
 
 constexpr Deadline patience = std::chrono::seconds(30);
 
-/// Ids of all devices of all backends that can execute kernels.
+/// Returns the ids of all devices of all backends that can execute kernels.
 std::vector<std::string> usable_devices();
-/// Those of them that act on the CPU and have a layer that validates calls.
+/// Returns those that run on the CPU and have a validation layer.
 std::vector<std::string> validated_devices();
 
-/// What every device of every backend must do. On CPU devices the API's validation is on, and any
-/// message fails the test.
+/// Protects: the contract of devices, for every device of every backend. On CPU devices the API's
+/// validation is enabled, and any message fails the test.
 class Conformance : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override;
   void TearDown() override;
 
-  /// Opens the device under test once more.
+  /// Opens the device under test another time.
   std::unique_ptr<Device> open(const std::filesystem::path& cache = {});
   std::vector<std::string> take_messages();
 
@@ -41,21 +41,22 @@ class Conformance : public ::testing::TestWithParam<std::string> {
   std::vector<std::string> messages_;
 };
 
-/// A kernel's text in every language. GLSL follows the extensions that every kernel uses, and a
-/// buffer type for floats and one for unsigned integers; HIP, whose kernel is called "work", the
-/// headers of the templates.
+/// A kernel's source in every language. The GLSL text is preceded by the extensions that every
+/// kernel uses and by buffer types for floats and for unsigned integers; the HIP text, whose kernel
+/// is called "work", by the headers of the templates.
 struct KernelText {
   std::string glsl, hip;
 };
 
-/// Complete GLSL.
+/// Returns complete GLSL.
 std::string glsl(const std::string& body);
 
-/// The text in the device's language, with 8 bytes of arguments.
+/// Returns the source in the device's language, with 8 bytes of arguments.
 KernelSource source_of(const DeviceInfo& device, const KernelText& text,
                        std::array<std::uint32_t, 3> block = {1, 1, 1});
 
-/// x[i] = x[i] * a + b for i < n, `rounds` times over; in GLSL unless a device wants another.
+/// x[i] = x[i] * a + b for i < n, repeated `rounds` times; in GLSL unless the device needs another
+/// language.
 KernelSource affine_source(const DeviceInfo& device = {});
 struct AffineArguments {
   std::uint64_t x = 0;
@@ -65,7 +66,7 @@ struct AffineArguments {
   float b = 0;
 };
 
-/// The workgroups that affine_source needs for n elements.
+/// Returns the number of workgroups that affine_source needs for n elements.
 Grid affine_grid(std::uint32_t n);
 
 template <typename Arguments>

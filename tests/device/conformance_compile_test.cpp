@@ -1,3 +1,6 @@
+// Protects: compiling kernels on every device: errors, limits, options, subgroup sizes, threads and
+// the disk cache.
+
 #include <fmt/format.h>
 
 #include <fstream>
@@ -15,7 +18,7 @@ using ConformanceCompile = Conformance;
 INSTANTIATE_TEST_SUITE_P(All, ConformanceCompile, ::testing::ValuesIn(usable_devices()),
                          parameter_name);
 
-/// A kernel that writes one number, which `value` is in both languages.
+/// Returns a kernel that writes one number; `value` is an expression in both languages.
 KernelSource number_source(const DeviceInfo& device, const std::string& value) {
   return source_of(device, {R"(
 layout(local_size_x = 1) in;
@@ -25,7 +28,7 @@ void main() { to.at[0] = )" + value +
                             "GRETA_KERNEL(1) work(u32* to) { to[0] = " + value + "; }\n"});
 }
 
-/// Launches a kernel that writes one number.
+/// Launches a kernel that writes one number and returns the number.
 std::uint32_t run(Device& device, const Kernel& kernel) {
   const auto buffer = device.allocate(4).value();
   const std::uint64_t address = buffer->address();
@@ -85,7 +88,7 @@ VALUE
   EXPECT_NE(device_->compile(source).value()->content_key(), kernel->content_key());
 }
 
-/// A kernel with an array of `words` in shared memory, which in HIP the launch gives.
+/// Returns a kernel with an array of `words` in shared memory, which HIP launches allocate.
 KernelSource shared_source(const DeviceInfo& device, std::uint32_t words) {
   KernelSource source = source_of(device, {fmt::format(R"(
 layout(local_size_x = 1) in;
@@ -156,7 +159,7 @@ TEST_P(ConformanceCompile, RefusesASourceThatContradictsItsText) {
   const auto failure = failure_of(*device_, source);
   EXPECT_EQ(failure.status, Status::compile);
   EXPECT_NE(failure.message.find("24 bytes of arguments"), std::string::npos) << failure.message;
-  if (info.backend == Api::hip_host) return;  // there a kernel runs in blocks of any size
+  if (info.backend == Api::hip_host) return;  // hip-host accepts blocks of any size
   source = affine_source(info);
   source.block = {128, 1, 1};
   EXPECT_NE(failure_of(*device_, source).message.find("64"), std::string::npos);
@@ -166,7 +169,7 @@ TEST_P(ConformanceCompile, SubgroupSize) {
   const auto& info = device_->info();
   ASSERT_LE(info.min_subgroup_size, info.max_subgroup_size);
   const auto sized = [&](std::uint32_t size) {
-    // HIP: a wave begins with the thread that follows a whole one, and not before.
+    // HIP: the second wave begins with the first thread after a whole wave.
     KernelSource source = source_of(info,
                                     {R"(
 #extension GL_KHR_shader_subgroup_basic : require
@@ -224,7 +227,7 @@ GRETA_KERNEL(1) work(f16* to) {
 
 TEST_P(ConformanceCompile, SeveralThreadsAtOnce) {
   using Compiled = std::vector<Result<std::unique_ptr<Kernel>>>;
-  std::vector<std::future<Compiled>> workers;  // what one throws arrives at get()
+  std::vector<std::future<Compiled>> workers;  // exceptions are rethrown by get()
   for (unsigned worker = 0; worker < 4; ++worker) {
     workers.push_back(std::async(std::launch::async, [this, worker] {
       Compiled kernels;

@@ -1,3 +1,6 @@
+// Protects: deadlines, lost devices and validation messages become failures, and the device can be
+// reopened.
+
 #include "tests/device/conformance.hpp"
 #include "tests/layers.hpp"
 
@@ -9,7 +12,7 @@ using ConformanceFailure = Conformance;
 INSTANTIATE_TEST_SUITE_P(All, ConformanceFailure, ::testing::ValuesIn(usable_devices()),
                          parameter_name);
 
-/// A machine may have none that validate.
+/// A machine may have no device that validates.
 using ConformanceValidation = Conformance;
 INSTANTIATE_TEST_SUITE_P(All, ConformanceValidation, ::testing::ValuesIn(validated_devices()),
                          parameter_name);
@@ -17,14 +20,15 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceValidation);
 
 using Clock = std::chrono::steady_clock;
 
-/// Keeps the device busy for some seconds, if left alone.
+/// Keeps the device busy for some seconds unless interrupted.
 struct Runaway {
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Buffer> buffer;
   std::unique_ptr<Stream> stream;
 
   explicit Runaway(Device& device) : kernel(device.compile(affine_source(device.info())).value()) {
-    // Lavapipe leaves a loop after 65,535 rounds: there it takes many elements, on a GPU rounds.
+    // Lavapipe ends a loop after 65,535 iterations. So there the work is many elements, on a GPU
+    // many iterations.
     const bool cpu = device.info().is_cpu();
     const std::uint32_t elements = cpu ? 1U << 15 : 1U << 12;
     const std::uint32_t rounds = cpu ? 60'000 : 200'000'000;
@@ -65,7 +69,7 @@ TEST_P(ConformanceFailure, ADeadlineThatPassesIsAFailureAndTheDeviceOpensAgain) 
     EXPECT_NE(late.failure().message.find("50 ms"), std::string::npos) << late.failure().message;
     EXPECT_GE(waited, std::chrono::milliseconds(50));
 
-    // Every later call fails at once.
+    // Every later call fails immediately.
     const auto lost = Status::device_lost;
     std::vector<std::byte> data(16);
     const AffineArguments arguments{};
@@ -116,7 +120,7 @@ TEST_P(ConformanceFailure, OneLostDeviceDoesNotHarmAnother) {
   EXPECT_EQ(download_floats(*other, *buffer), std::vector<float>(100, 5));
 }
 
-/// Messages of the validation layer do arrive: this kernel uses a feature that was not enabled.
+/// Messages of the validation layer arrive: this kernel uses a feature that was not enabled.
 TEST_P(ConformanceValidation, IsHeard) {
   KernelSource source = affine_source();
   source.text = glsl(R"(

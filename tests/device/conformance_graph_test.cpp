@@ -1,3 +1,6 @@
+// Protects: graphs run what was recorded, in order, any number of times and in any stream, and
+// invalid recordings are rejected.
+
 #include <cstring>
 
 #include "tests/device/conformance.hpp"
@@ -11,7 +14,7 @@ using ConformanceGraph = Conformance;
 INSTANTIATE_TEST_SUITE_P(All, ConformanceGraph, ::testing::ValuesIn(usable_devices()),
                          parameter_name);
 
-/// Two buffers of 64 floats, and a kernel for them.
+/// Two buffers of 64 floats and a kernel for them.
 struct Work {
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Buffer> x, y;
@@ -21,14 +24,14 @@ struct Work {
         x(upload_floats(device, std::vector<float>(64, 0))),
         y(upload_floats(device, std::vector<float>(64, 0))) {}
 
-  /// x = x * a + b, `rounds` times over.
+  /// x = x * a + b, repeated `rounds` times.
   Result<void> affine(Stream& stream, float a, float b, std::uint32_t rounds = 1) const {
     const AffineArguments arguments{x->address(), 64, rounds, a, b};
     return stream.launch(*kernel, affine_grid(64), bytes_of(arguments));
   }
 };
 
-/// Replays the graph in `second`, behind what was recorded in `first`.
+/// Replays the graph in `second`, after the work recorded in `first`.
 void replay_behind(Stream& first, Event& done, Stream& second, const Graph& graph) {
   first.record(done).value();
   first.submit().value();
@@ -39,7 +42,7 @@ void replay_behind(Stream& first, Event& done, Stream& second, const Graph& grap
 
 TEST_P(ConformanceGraph, RunsWhatWasRecordedInItsOrder) {
   const Work work(*device_);
-  // x = (x + 1) * 2, then y = x, then x[0] = 1. Neither of these commutes with the others.
+  // x = (x + 1) * 2, then y = x, then x[0] = 1. None of these commands commutes with the others.
   const auto graph = device_
                          ->create_graph([&](Stream& stream) -> Result<void> {
                            work.affine(stream, 1, 1).value();
@@ -85,8 +88,8 @@ TEST_P(ConformanceGraph, IsReplayedManyTimesInTheStreamsOrder) {
   EXPECT_EQ(download_floats(*device_, *work.y), std::vector<float>(64, expected + 1));
 }
 
-// A run that nothing overlaps, runs that are queued behind it and on another stream, and one alone
-// again; the host reads what each wrote.
+// A run without overlap, runs that are queued after it and on another stream, and again one without
+// overlap. The host reads the result of each.
 TEST_P(ConformanceGraph, IsReplayedAloneAndWhileItRuns) {
   const Work work(*device_);
   const auto host = device_->allocate(256, Memory::staging).value();
@@ -178,7 +181,7 @@ TEST_P(ConformanceGraph, RefusesAllButLaunchesCopiesAndFills) {
   const auto other = device_->create_stream().value();
   other->record(*recorded).value();
   other->submit().value();
-  // What was refused leaves nothing behind: the rest of the work is in the graph.
+  // The rejected calls leave no trace: the rest of the work is in the graph.
   const auto graph =
       device_
           ->create_graph([&](Stream& stream) -> Result<void> {
@@ -235,7 +238,7 @@ TEST_P(ConformanceGraph, BelongsToItsDevice) {
   const auto graph = other->create_graph([](Stream&) { return Result<void>{}; }).value();
   const auto stream = device_->create_stream().value();
   EXPECT_EQ(stream->replay(*graph).failure().status, Status::invalid_argument);
-  // Neither are another device's kernels and buffers recorded.
+  // Kernels and buffers of another device can't be recorded either.
   const Work work(*device_);
   const auto foreign = other->create_graph([&](Stream& recorder) {
     EXPECT_EQ(recorder.fill(*work.x, 0, 4, 0).failure().status, Status::invalid_argument);

@@ -1,3 +1,5 @@
+// Protects: buffers, copies and fills on every device, including the rejection of invalid ranges.
+
 #include <fmt/format.h>
 
 #include <numeric>
@@ -108,7 +110,7 @@ TEST_P(ConformanceMemory, ReusesWhatWasFreed) {
   EXPECT_GE(device_->memory().in_use_bytes, 1000U);
   buffer.reset();
   EXPECT_EQ(device_->memory().in_use_bytes, 0U);
-  // Where bounds are watched, so are later uses of what was freed.
+  // With bounds checks, uses of freed memory are detected, so blocks are not reused.
   const bool pooled = !device_->info().watches_bounds;
   buffer = device_->allocate(900).value();
   EXPECT_EQ(device_->memory().allocations, 2U);

@@ -1,3 +1,6 @@
+// Protects: streams run launches in order, events measure time and order streams, and invalid
+// launches are rejected.
+
 #include <cstring>
 
 #include "tests/device/conformance.hpp"
@@ -17,7 +20,7 @@ TEST_P(ConformanceStream, LaunchesAKernel) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   const auto buffer = upload_floats(*device_, values);
   const auto stream = device_->create_stream().value();
-  // The last element is left out: a kernel must be able to stop in the middle of a workgroup.
+  // The last elements are left out, so the kernel must handle a partial workgroup.
   const AffineArguments arguments{buffer->address(), 1000, 1, 2, 3};
   stream->launch(*kernel, affine_grid(1000), bytes_of(arguments)).value();
   stream->synchronize(patience).value();
@@ -31,7 +34,7 @@ TEST_P(ConformanceStream, RunsInOrder) {
   const auto buffer = upload_floats(*device_, std::vector<float>(64, 0));
   const auto copy = device_->allocate(256).value();
   const auto stream = device_->create_stream().value();
-  // Adding 1 and doubling do not commute; the copies between them must see each step.
+  // Adding 1 and doubling do not commute. The copies between them must read each step's result.
   float expected = 0;
   for (int step = 0; step < 20; ++step) {
     const AffineArguments add{buffer->address(), 64, 1, 1, 1};
@@ -137,7 +140,7 @@ TEST_P(ConformanceStream, RefusesBadLaunches) {
   const auto other = open();
   const auto foreign = other->create_stream().value();
   EXPECT_EQ(foreign->launch(*kernel, {1, 1, 1}, bytes).failure().status, Status::invalid_argument);
-  // None of these has left anything behind in the stream.
+  // None of these calls has changed the stream.
   stream->launch(*kernel, {1, 1, 1}, bytes).value();
   stream->synchronize(patience).value();
   EXPECT_EQ(download_floats(*device_, *buffer)[63], 1);
@@ -209,7 +212,7 @@ TEST_P(ConformanceStream, DiscardForgetsWhatWasNotSubmitted) {
   const auto before = device_->create_event().value();
   const auto event = device_->create_event().value();
   auto gone = device_->create_event().value();
-  stream->discard();  // of nothing
+  stream->discard();  // discards nothing
   const AffineArguments add{buffer->address(), 64, 1, 1, 1};
   for (float round = 1; round < 4; ++round) {
     stream->launch(*kernel, {1, 1, 1}, bytes_of(add)).value();
@@ -226,7 +229,7 @@ TEST_P(ConformanceStream, DiscardForgetsWhatWasNotSubmitted) {
     EXPECT_TRUE(device_->elapsed_us(*before, *before)) << "it was submitted";
     EXPECT_EQ(device_->elapsed_us(*event, *event).failure().status, Status::invalid_argument);
   }
-  // What was only recorded does not keep its event or its kernel from being used or destroyed.
+  // Work that was only recorded does not prevent the use or destruction of its event or kernel.
   const auto other = device_->create_stream().value();
   EXPECT_EQ(other->wait(*event).failure().status, Status::invalid_argument);
   stream->launch(*kernel, {1, 1, 1}, bytes_of(add)).value();

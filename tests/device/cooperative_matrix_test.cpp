@@ -1,3 +1,6 @@
+// Protects: the selection of cooperative matrix operations, and the translation of NV matrices to
+// KHR matrices in SPIR-V.
+
 #include "runtime/device/vulkan/cooperative_matrix.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +31,7 @@ VkCooperativeMatrixPropertiesKHR khr(std::uint32_t n, VkComponentTypeKHR in,
   return {{}, nullptr, 16, n, 16, in, in, out, out, VK_FALSE, VK_SCOPE_SUBGROUP_KHR};
 }
 
-// What an H200 lists, among other things.
+// Among other operations, an H200 lists these.
 TEST(CooperativeMatrixTest, ProductsOfASubgroupWithF32SumsAreUsedNv) {
   const auto f16 = VK_COMPONENT_TYPE_FLOAT16_NV, f32 = VK_COMPONENT_TYPE_FLOAT32_NV;
   EXPECT_EQ(
@@ -59,7 +62,7 @@ TEST(CooperativeMatrixTest, ProductsOfASubgroupWithF32SumsAreUsedKhr) {
   EXPECT_EQ(usable(listed, true), (Operations{of_f16, of_bf16}));
 }
 
-// A product of two matrices whose roles begin at this number.
+// Returns a matrix product whose specialisation constants begin at this number.
 std::string product_text(int first_role) {
   return fmt::format(R"(#version 460
 #extension GL_KHR_memory_scope_semantics : require
@@ -91,7 +94,7 @@ Result<Spirv> compiled(const std::string& text, std::vector<std::string> options
   return compile_glsl(source);
 }
 
-// Operands of each instruction of a kind.
+// Returns the operands of each instruction with this opcode.
 std::vector<Spirv> operands(const Spirv& spirv, std::uint32_t op) {
   std::vector<Spirv> found;
   for (std::size_t at = 5; at < spirv.size(); at += spirv[at] >> 16U) {
@@ -121,8 +124,8 @@ std::map<std::uint32_t, std::uint32_t> constants(const Spirv& spirv) {
   return values;
 }
 
-/// SPIRV-Tools of Debian 12 can't judge them, so that what they are made of is compared here with
-/// the specification, word by word.
+/// SPIRV-Tools of Debian 12 can't validate these modules, so the test compares their words with the
+/// specification.
 TEST(KhrMatrices, AreMadeOfNvMatricesByTheirRoles) {
   const auto spirv = compiled(product_text(1), {"-DGRETA_MATRIX_KHR"});
   ASSERT_TRUE(spirv) << spirv.failure().log;
@@ -134,7 +137,7 @@ TEST(KhrMatrices, AreMadeOfNvMatricesByTheirRoles) {
   EXPECT_EQ(extensions(*spirv), std::multiset<std::string>{"SPV_KHR_cooperative_matrix"});
 
   auto values = constants(*spirv);
-  std::map<std::uint32_t, std::uint32_t> use;  // of each type
+  std::map<std::uint32_t, std::uint32_t> use;  // per type
   for (const Spirv& w : operands(*spirv, 4456)) {
     ASSERT_EQ(w.size(), 6U) << "id, element, scope, rows, columns, use";
     EXPECT_EQ(values[w[3]], 16U);
@@ -157,7 +160,7 @@ TEST(KhrMatrices, AreMadeOfNvMatricesByTheirRoles) {
   const auto products = operands(*spirv, 4459);
   ASSERT_EQ(products.size(), 1U);
   EXPECT_EQ(use[products[0][0]], 2U) << "sums";
-  // What is loaded goes through a variable: operands are loads of it, of the same types.
+  // Loaded matrices are stored in a variable: the operands are loads of it with the same types.
   std::map<std::uint32_t, std::uint32_t> type_of;
   for (const Spirv& w : operands(*spirv, 61)) type_of[w[1]] = w[0];  // OpLoad
   for (const Spirv& w : loads) type_of[w[1]] = w[0];

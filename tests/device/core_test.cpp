@@ -1,3 +1,6 @@
+// Protects: basic types of the device layer: hashes, results, statuses, kernel keys, timestamps and
+// the log sink.
+
 #include <gtest/gtest.h>
 
 #include <set>

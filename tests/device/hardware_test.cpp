@@ -1,3 +1,6 @@
+// Protects: architectures and identities of devices. Cards of a model share a fingerprint through
+// every API, and a card is recognised across APIs.
+
 #include "runtime/device/hardware.hpp"
 
 #include <gtest/gtest.h>
@@ -88,7 +91,7 @@ TEST(DeviceInfo, CardsOfOneModelHaveOneFingerprint) {
   const DeviceInfo one = first_of_eight();
   DeviceInfo other = one;
   other.card = {"3032", "0000:c2:00.0"};
-  other.memory_bytes -= 100 << 20;  // another driver keeps more for itself
+  other.memory_bytes -= 100 << 20;  // another driver reserves more memory
   other.unified_memory = !one.unified_memory;
   EXPECT_EQ(other.fingerprint(), one.fingerprint());
 }
@@ -120,9 +123,9 @@ TEST(DeviceInfo, MemoryIsCountedInNominalSizes) {
   EXPECT_EQ(fingerprint(8 * gib), fingerprint(8 * gib - (200 << 20)));
   EXPECT_NE(fingerprint(8 * gib), fingerprint(8 * gib + 1));
   EXPECT_NE(fingerprint(8 * gib), fingerprint(12 * gib));
-  EXPECT_EQ(fingerprint(150'754'820'096), fingerprint(150'109'880'320));  // an H200, by two APIs
+  EXPECT_EQ(fingerprint(150'754'820'096), fingerprint(150'109'880'320));  // an H200, two APIs
   EXPECT_NE(fingerprint(40 * gib), fingerprint(80 * gib));
-  // System memory does not belong to the device.
+  // System memory is not part of the device.
   EXPECT_EQ(fingerprint(8 * gib, DeviceKind::integrated_gpu),
             fingerprint(12 * gib, DeviceKind::integrated_gpu));
   EXPECT_EQ(fingerprint(8 * gib, DeviceKind::cpu), fingerprint(12 * gib, DeviceKind::cpu));
@@ -151,7 +154,7 @@ DeviceInfo seen(Api backend, const std::string& pci, const std::string& uuid) {
 }
 
 TEST(SameCard, IsTheOneInTheSamePlace) {
-  // AMD: HIP tells the card's serial number, Vulkan drivers make a UUID of the PCI address.
+  // AMD: HIP reports the card's serial number, Vulkan drivers a UUID made from the PCI address.
   const auto hip = seen(Api::hip, "0000:c1:00.0", "3031");
   EXPECT_TRUE(same_card(hip, seen(Api::vulkan, "0000:c1:00.0", "c100")));
   EXPECT_FALSE(same_card(hip, seen(Api::vulkan, "0000:c2:00.0", "3031")));
@@ -174,7 +177,7 @@ TEST(SameCard, WhatActsOnTheCpuIsNoCard) {
   EXPECT_FALSE(same_card(lavapipe, host));
   EXPECT_FALSE(same_card(host, sister));
   EXPECT_TRUE(same_card(host, host));
-  // Every pair that is listed on this machine, too.
+  // Checks every pair of this machine's devices as well.
   for (Backend* const a : backends()) {
     for (Backend* const b : backends()) {
       for (const auto& one : a->probe().devices) {

@@ -1,4 +1,5 @@
-// Protects: one function reads files, refuses what is none, and reads no more than it was told.
+// Protects: files are read by one function, which rejects anything else and never exceeds its size
+// limit.
 
 #include "runtime/device/input_file.hpp"
 
@@ -57,7 +58,7 @@ TEST(InputFile, ReadsWhatTheSystemSays) {
   EXPECT_EQ(read_system_file("/proc/self/no such file"), "");
 }
 
-// /proc/cpuinfo of a machine with many processors is long: what is not read is told.
+// /proc/cpuinfo is long on a machine with many cores. Truncation is reported.
 TEST(InputFile, WhatTheSystemSaysMayBeLong) {
   const test::TemporaryFolder folder;
   const std::string content(3'000'000, 'x');

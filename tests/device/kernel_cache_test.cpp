@@ -1,3 +1,6 @@
+// Protects: the kernel cache returns exactly what was stored, ignores foreign and incomplete
+// entries, and survives a full disk.
+
 #include "runtime/device/kernel_cache.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Protects: the memory pool never returns overlapping blocks, merges and reuses free ones, and
+// returns unused chunks.
+
 #include "runtime/device/memory_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -91,7 +94,7 @@ TEST_F(MemoryPoolTest, FreeNeighboursMerge) {
   std::vector<MemoryPool::Block> blocks;
   for (int i = 0; i < 64; ++i) blocks.push_back(pool.allocate(mebibyte).value());
   EXPECT_EQ(driver_.chunks, 1U);
-  // Even ones, then odd ones: each odd one has free neighbours on both sides.
+  // Even blocks first, then odd ones, so that each odd one has free neighbours on both sides.
   for (std::size_t i = 0; i < blocks.size(); i += 2) pool.release(blocks[i]);
   for (std::size_t i = 1; i < blocks.size(); i += 2) pool.release(blocks[i]);
   EXPECT_EQ(pool.allocate(64 * mebibyte).value().offset, 0U);

@@ -1,3 +1,5 @@
+// Protects: compiling for absent AMD GPUs with Mesa's driver, which executes nothing.
+
 #include <stdlib.h>
 
 #include "tests/device/conformance.hpp"
@@ -7,12 +9,12 @@ namespace greta::test::null_hardware_test {
 
 namespace {
 
-/// Mesa's AMD driver for a GPU that is not there. Debian and Ubuntu ship it beside lavapipe.
+/// Mesa's AMD driver for an absent GPU. Debian and Ubuntu ship it together with lavapipe.
 class CompileOnly : public ::testing::TestWithParam<const char*> {
  protected:
   void TearDown() override { ::unsetenv("RADV_FORCE_FAMILY"); }
 
-  /// Under whichever name this machine's Mesa has for it.
+  /// Opens the GPU with the name that this machine's Mesa uses.
   static std::unique_ptr<Device> open() {
     for (const std::string& name : null_hardware_names(GetParam())) {
       ::setenv("RADV_FORCE_FAMILY", name.c_str(), 1);
@@ -42,7 +44,7 @@ TEST_P(CompileOnly, CompilesAndSaysWhatTheKernelNeeds) {
   EXPECT_NE(listing.find("s_endpgm"), std::string::npos) << listing;
 }
 
-/// 600 values that are all live at once fit into no GPU's registers.
+/// 600 values that are live at once exceed the registers of every GPU.
 TEST_P(CompileOnly, ReportsSpills) {
   KernelSource source = affine_source();
   source.text = glsl(R"(
@@ -85,7 +87,7 @@ TEST_P(CompileOnly, IsTheGpuThatWasAskedFor) {
   EXPECT_EQ(open_null_hardware(GetParam(), {}).failure().status, Status::unavailable);
 }
 
-/// Constraints judge kernels for it as for a real device.
+/// Its description supports the same constraints as that of a real device.
 TEST_P(CompileOnly, IsDescribed) {
   const auto device = open();
   const DeviceInfo& info = device->info();

@@ -1,3 +1,5 @@
+// Protects: the occupancy model of AMD and NVIDIA GPUs, with its limiting resource.
+
 #include "runtime/device/occupancy.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +25,7 @@ Occupancy of(const std::string& architecture, const Use& use, std::uint32_t accu
   return occupancy(*architecture_info(architecture), kernel, use.threads).value();
 }
 
-/// "16 waves, 8 groups, threads"
+/// Returns "16 waves, 8 groups, threads".
 std::string text(const Occupancy& occupancy) {
   const auto waves = std::to_string(occupancy.waves);
   return waves.substr(0, waves.find('.') + 2) + " waves, " + std::to_string(occupancy.groups) +
@@ -31,17 +33,18 @@ std::string text(const Occupancy& occupancy) {
 }
 
 TEST(Occupancy, RegistersAreGivenAwayInGranules) {
-  // CDNA 2 and 3: 512 registers a lane, in eights.
+  // CDNA 2 and 3: 512 registers per lane, in granules of 8.
   EXPECT_EQ(text(of("gfx90a", {64, 0, 256})), "8.0 waves, 8 groups, threads");
   EXPECT_EQ(text(of("gfx90a", {65, 0, 256})), "7.0 waves, 7 groups, registers");
   EXPECT_EQ(text(of("gfx942", {128, 0, 256})), "4.0 waves, 4 groups, registers");
   EXPECT_EQ(text(of("gfx942", {129, 0, 256})), "3.0 waves, 3 groups, registers");
   EXPECT_EQ(text(of("gfx950", {512, 0, 256})), "1.0 waves, 1 groups, registers");
-  // CDNA 1: 256 of each kind, in fours.
+  // CDNA 1: 256 of each kind, in granules of 4.
   EXPECT_EQ(text(of("gfx908", {84, 0, 256}, 128)), "2.0 waves, 2 groups, registers");
   EXPECT_EQ(text(of("gfx908", {85, 0, 256}, 20)), "2.0 waves, 2 groups, registers");
   EXPECT_EQ(text(of("gfx908", {84, 0, 256}, 20)), "3.0 waves, 3 groups, registers");
-  // RDNA 2 and small RDNA 3: 1024, in sixteens. Large RDNA 3 and RDNA 4: 1536, in pieces of 24.
+  // RDNA 2 and small RDNA 3: 1024, in granules of 16. Large RDNA 3 and RDNA 4: 1536, in granules of
+  // 24.
   EXPECT_EQ(text(of("gfx1030", {64, 0, 256})), "16.0 waves, 8 groups, threads");
   EXPECT_EQ(text(of("gfx1103", {128, 0, 256})), "8.0 waves, 4 groups, registers");
   EXPECT_EQ(text(of("gfx1103", {130, 0, 128})), "7.0 waves, 7 groups, registers");
@@ -51,7 +54,7 @@ TEST(Occupancy, RegistersAreGivenAwayInGranules) {
 }
 
 TEST(Occupancy, OnlyWholeWorkgroupsAreResident) {
-  // Registers for 5 waves a SIMD, 20 in all: two workgroups of eight.
+  // Registers for 5 waves per SIMD, 20 in total: two workgroups of eight.
   const Occupancy rdna = of("gfx1201", {256, 0, 256});
   EXPECT_EQ(text(rdna), "4.0 waves, 2 groups, registers");
   EXPECT_EQ(rdna.register_waves, 5U);
@@ -63,10 +66,10 @@ TEST(Occupancy, OnlyWholeWorkgroupsAreResident) {
 TEST(Occupancy, SharedMemoryOfAUnitIsDividedAmongWorkgroups) {
   EXPECT_EQ(text(of("gfx942", {32, 32 << 10, 256})), "2.0 waves, 2 groups, shared memory");
   EXPECT_EQ(text(of("gfx942", {32, (32 << 10) + 1, 256})), "1.0 waves, 1 groups, shared memory");
-  // 160 KiB in pieces of 1280 bytes: 32 KiB take 32.5.
+  // 160 KiB in granules of 1280 bytes: 32 KiB need 32.5.
   EXPECT_EQ(text(of("gfx950", {32, 32 << 10, 256})), "4.0 waves, 4 groups, shared memory");
   EXPECT_EQ(text(of("gfx950", {32, 32000, 256})), "5.0 waves, 5 groups, shared memory");
-  // A workgroup processor of RDNA has twice 64 KiB.
+  // A workgroup processor of RDNA has 128 KiB.
   EXPECT_EQ(text(of("gfx1100", {32, 32 << 10, 256})), "8.0 waves, 4 groups, shared memory");
   EXPECT_EQ(text(of("gfx942", {32, 65 << 10, 256})), "0.0 waves, 0 groups, shared memory");
 }
@@ -88,13 +91,13 @@ TEST(Occupancy, ScalarRegistersLimitCdna) {
   EXPECT_EQ(text(rdna), "16.0 waves, 8 groups, threads");
 }
 
-/// As CUDA's occupancy calculator has it.
+/// Values of CUDA's occupancy calculator.
 TEST(Occupancy, Nvidia) {
   EXPECT_EQ(text(of("sm_90", {32, 0, 256})), "16.0 waves, 8 groups, threads");
   EXPECT_EQ(text(of("sm_90", {128, 0, 256})), "4.0 waves, 2 groups, registers");
   EXPECT_EQ(text(of("sm_90", {168, 0, 128})), "3.0 waves, 3 groups, registers");
   EXPECT_EQ(text(of("sm_90", {255, 0, 128})), "2.0 waves, 2 groups, registers");
-  // 228 KiB, of which each workgroup takes 1 KiB beside its own.
+  // 228 KiB, of which each workgroup needs an additional 1 KiB.
   EXPECT_EQ(text(of("sm_90", {32, 113 << 10, 128})), "2.0 waves, 2 groups, shared memory");
   EXPECT_EQ(text(of("sm_90", {32, 114 << 10, 128})), "1.0 waves, 1 groups, shared memory");
   EXPECT_EQ(text(of("sm_80", {32, 40 << 10, 256})), "8.0 waves, 4 groups, shared memory");

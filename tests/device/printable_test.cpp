@@ -1,4 +1,4 @@
-// Protects: nothing that a terminal obeys is in what GRETA shows of text that came from elsewhere.
+// Protects: foreign text is shown without any character that a terminal interprets.
 
 #include "runtime/device/printable.hpp"
 
@@ -48,7 +48,7 @@ TEST(Printable, JsonEscapesWhatJsonLeaves) {
   EXPECT_EQ(printable_json("\"\x7f\xc2\x9b\xc2\xa0\""), "\"\\u007f\\u009b\u00a0\"");
 }
 
-// Whatever bytes come: what is shown is UTF-8 without control characters.
+// For arbitrary bytes the output is UTF-8 without control characters.
 TEST(Printable, AllPairsOfBytes) {
   for (int a = 0; a < 256; ++a) {
     for (int b = 0; b < 256; ++b) {

@@ -1,3 +1,5 @@
+// Protects: exceptions that become failures keep their status.
+
 #include "runtime/device/refusal.hpp"
 
 #include <gtest/gtest.h>

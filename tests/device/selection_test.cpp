@@ -1,3 +1,6 @@
+// Protects: the selection of devices by "auto", id or name, with an explanation if there is no
+// match.
+
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -107,7 +110,7 @@ TEST(Backends, HaveDistinctNamesAndSayWhyTheyAreAbsent) {
   }
 }
 
-// An environment variable that later tests of the same process do not see.
+// Sets an environment variable that later tests of the same process do not see.
 class ScopedVariable {
  public:
   ScopedVariable(const char* name, const char* value) : name_(name) {

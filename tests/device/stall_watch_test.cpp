@@ -1,4 +1,4 @@
-// Protects: a call of a driver that never returns ends its process, and nothing else does.
+// Protects: a driver call that never returns ends its process, and nothing else does.
 
 #include "runtime/device/stall_watch.hpp"
 
@@ -20,8 +20,8 @@ void sleep_s(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-/// The exit code of a process that does this: calls may take `patience_s`, what has a limit 0.2 s
-/// more.
+/// Returns the exit code of a process that runs `body`. Calls may take `patience_s`, calls with a
+/// deadline 0.2 s beyond it.
 template <typename Body>
 int exit_code_of(const Body& body, double patience_s = 0.4) {
   const pid_t child = fork();
@@ -77,7 +77,7 @@ TEST(StallWatch, NothingElseDoes) {
       << "a call within a scope that may take longer";
 }
 
-// What a call compiles is not its time, and what it does afterwards is.
+// The time of a nested compilation does not count as that of the call, but the time after it does.
 TEST(StallWatch, TheInnerScopeCounts) {
   const auto call_that_compiles = [](double afterwards_s) {
     return exit_code_of([=] {

@@ -1,3 +1,5 @@
+// Protects: telemetry is off without a sink, and spans measure their lifetime.
+
 #include "runtime/device/telemetry.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +30,7 @@ struct Recorder final : TelemetrySink {
   std::map<std::string, Clock::duration> spans;
 };
 
-/// Telemetry that goes to a recorder for as long as this lives.
+/// Sends telemetry to a recorder during its lifetime.
 struct Recording {
   Recording() { telemetry::set_sink(&recorder); }
   ~Recording() { telemetry::set_sink(nullptr); }

@@ -1,5 +1,5 @@
-// Adversarial inputs of every operation: they are what they are called, and the references know
-// what correct kernels make of them.
+// Protects: the adversarial inputs of every operation have the properties that their names state,
+// and the references know the results of correct kernels for them.
 
 #include "kernels/model/adversarial.hpp"
 
@@ -18,7 +18,7 @@
 namespace greta::test::adversarial_test {
 namespace {
 
-/// What the rows of tensors have.
+/// Properties of the rows of tensors.
 struct Seen {
   void add(const HostTensor& tensor) {
     const TensorSpec& spec = tensor.spec;
@@ -49,7 +49,7 @@ struct Case {
   std::uint64_t seed = 0;
 };
 
-/// Random problems of all types, with all values of attributes.
+/// Returns random problems of all types with all values of attributes.
 std::vector<Case> cases_of(const Operation& kernel) {
   constexpr std::size_t count = 60;
   std::mt19937_64 random(1);
@@ -128,7 +128,7 @@ TEST(AdversarialInputs, AreEqualForEqualSeedsAndPlainOnesAreUntouched) {
   }
 }
 
-// Else a check of them would be one that passes whatever comes.
+// Otherwise a check of these inputs would pass for any output.
 TEST(AdversarialInputs, HaveExpectedResultsWithBounds) {
   for (const Operation& kernel : catalog()) {
     SCOPED_TRACE(kernel.name);
@@ -147,7 +147,7 @@ TEST(AdversarialInputs, HaveExpectedResultsWithBounds) {
       }
     }
     EXPECT_LT(anything, elements / 50);
-    EXPECT_LT(loose, elements / 5);  // where an activation vanishes, its bound is all there is
+    EXPECT_LT(loose, elements / 5);  // where an activation vanishes, nothing but its bound is left
     const bool has_nan = kernel.name == "embedding" || kernel.name == "rope";
     EXPECT_EQ(nan > 0, has_nan);
   }

@@ -1,5 +1,5 @@
-// argmax on every device: ties, NaN and infinities, short and long rows, rows that workgroups
-// share.
+// Protects: argmax on every device: ties, NaN and infinities, short and long rows, and rows shared
+// by workgroups.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ Problem problem_of(DType in, std::int64_t rows, std::int64_t cols) {
   return {"argmax", in, DType::i32, {}, {{"rows", rows}, {"cols", cols}}};
 }
 
-/// Rows where numbers break, and the column of each that wins.
+/// Rows with special values, and the expected column of each.
 const std::vector<std::pair<std::vector<double>, double>> rows{
     {{1, 3, 3, 2, 3, 0, -1, 3}, 1},
     {{-5, -4, -3, -2, -2, -9, -2, -7}, 3},
@@ -100,14 +100,15 @@ TEST_P(Argmax, TiesNanAndInfinities) {
 TEST_P(Argmax, OneColumnAndOneVocabulary) {
   const Problem column = problem_of(DType::f32, 70, 1);
   expect_right(column, argmax().default_config(column, info_), 1);
-  // All of bf16's numbers come many times: the lowest of equal ones lies in one of many parts.
+  // Every bf16 value occurs many times, so equal maxima lie in many parts. The lowest column must
+  // win.
   const Problem vocabulary = problem_of(DType::bf16, 1, 131072);
   expect_right(vocabulary, argmax().default_config(vocabulary, info_), 2);
   expect_right(vocabulary, parse(vocabulary, "split THREADS=64 VEC=8 ITEMS=4 SPLIT=64"), 3);
 }
 
-// A workgroup for each of many tiny rows keeps some drivers busy for 50 us, with hardly a thread at
-// work: all of them would take longer than a candidate may.
+// One workgroup per tiny row keeps some drivers busy for 50 us with few active threads, so many
+// rows would exceed a candidate's deadline.
 TEST_P(Argmax, WorkgroupsShareTinyRows) {
   for (const std::int64_t count : {300001, 3}) {
     const Problem column = problem_of(DType::f32, count, 1);

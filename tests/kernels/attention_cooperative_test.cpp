@@ -1,5 +1,6 @@
-// The variant `matrix` in GLSL. No CPU driver of a stable distribution has cooperative matrices, so
-// its algorithm runs with emulated ones, and with real ones it is compiled to valid SPIR-V.
+// Protects: the variant `matrix` in GLSL. No CPU driver of a stable distribution supports
+// cooperative matrices, so the algorithm runs with emulated ones. With real ones it is compiled to
+// valid SPIR-V.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ std::int64_t below(Random& random, std::int64_t bound) {
   return static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(bound)));
 }
 
-/// Of 16-bit inputs, with up to so many queries.
+/// Returns a problem with 16-bit inputs and at most `most` queries.
 Problem random_problem(Random& random, DType in, const std::vector<std::int64_t>& dims,
                        std::int64_t most) {
   test::AttentionShape s;
@@ -37,19 +38,19 @@ Problem random_problem(Random& random, DType in, const std::vector<std::int64_t>
   return attention_problem(s, in, below(random, 2) == 1 ? in : DType::f32);
 }
 
-/// Products of a subgroup in a tile, each of which is compiled.
+/// Returns the number of matrix operations of a subgroup per tile, each of which is compiled.
 std::int64_t products(const Problem& problem, const Config& c) {
   return c["WQ"] / 16 * (c["BK"] / c["INSTR"]) * (problem.dim("dim") / 16) * 2;
 }
 
-/// Emulated matrices stay in shared memory, so queries never leave theirs.
+/// Emulated matrices are in shared memory, so queries can't be kept in registers.
 bool fits(const Problem& problem, const Config& c, const DeviceInfo& info) {
   const std::int64_t line = problem.dim("dim") / 8 + 1, queries = c["WQ"] * c["WAVES"];
   const std::int64_t rows = queries * (c["BK"] / 4 + 5);
   return 16 * ((queries + 2 * c["BK"]) * line + rows) <= info.shared_memory_bytes;
 }
 
-/// Of each sequence's keys `length` are valid.
+/// The first `length` keys of each sequence are valid.
 void expect_right_emulated(Device& device, const DeviceInfo& info, const Problem& problem,
                            const Config& config, std::int64_t length) {
   SCOPED_TRACE(problem.key() + " | " + config.text());
@@ -81,7 +82,8 @@ TEST(AttentionCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
   }
 }
 
-/// Outputs leave in pieces of BK dimensions: heads may be smaller, and lanes may have several rows.
+/// Outputs are written in chunks of BK dimensions. Heads may be smaller, and lanes may have several
+/// rows.
 TEST(AttentionCooperative, PiecesOfOutputsNeedNotBeFull) {
   const auto device = open_device("vulkan:0", {}).value();
   DeviceInfo info = device->info();

@@ -1,3 +1,6 @@
+// Protects: the FP64 reference of attention accepts correct results and rejects typical errors of
+// kernels.
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +19,7 @@ using test::AttentionMistakes;
 using test::AttentionShape;
 using test::cpu_attention;
 
-/// A problem with inputs, and its reference.
+/// A problem with inputs and its reference.
 struct Case {
   explicit Case(const Problem& p, const std::vector<std::int64_t>& lengths = {})
       : problem(p),
@@ -32,7 +35,8 @@ struct Case {
   std::unique_ptr<Reference> reference;
 };
 
-/// Inputs of one head with dim 8, in which only the first element of each row counts.
+/// Returns inputs of one head with dimension 8, in which only the first element of each row is not
+/// zero.
 std::vector<HostTensor> first_elements(const Problem& problem, const std::vector<double>& q,
                                        const std::vector<double>& k, const std::vector<double>& v,
                                        std::int64_t length) {
@@ -48,7 +52,7 @@ std::vector<HostTensor> first_elements(const Problem& problem, const std::vector
   return inputs;
 }
 
-/// First elements of the expected output's rows.
+/// Returns the first elements of the expected output's rows.
 std::vector<double> expected(const Problem& problem, const std::vector<HostTensor>& inputs) {
   const auto rows = attention_reference(problem, inputs, 1)->expected().value().front();
   std::vector<double> first;
@@ -62,15 +66,15 @@ TEST(AttentionReference, KnowsValuesMadeByHand) {
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6) << i;
   };
-  // Weights 1/4 and 3/4, whatever the scale of both factors.
+  // The scores are 0 and log 3, so the weights are 1/4 and 3/4.
   const Problem two = attention_problem({1, 1, 0, 1, 2, 8, false}, DType::f32, DType::f32, "2");
   near(expected(two, first_elements(two, {0.5}, {0, log3}, {8, 4}, 2)), {5});
   near(expected(two, first_elements(two, {0.5}, {0, log3}, {8, 4}, 1)), {8});
   near(expected(two, first_elements(two, {0.5}, {0, log3}, {8, 4}, 0)), {0});
-  // By default the scale is 1 / sqrt(8).
+  // The default scale is 1 / sqrt(8).
   const Problem plain = attention_problem({1, 1, 0, 1, 2, 8, false});
   near(expected(plain, first_elements(plain, {std::sqrt(8.0)}, {0, log3}, {8, 4}, 2)), {5});
-  // Of three keys, two valid ones: the first of two causal queries sees one of them.
+  // Two of three keys are valid. The first of two causal queries sees one of them.
   const Problem causal = attention_problem({1, 1, 0, 2, 3, 8, true}, DType::f32, DType::f32, "1");
   near(expected(causal, first_elements(causal, {1, 1}, {0, log3, 9}, {8, 4, 1}, 2)), {8, 5});
   near(expected(causal, first_elements(causal, {1, 1}, {0, log3, 0}, {8, 4, 2}, 3)), {5, 22.0 / 5});
@@ -95,7 +99,7 @@ TEST(AttentionReference, BoundsOfF32AreOfItsSize) {
   for (const Expected& e : expected.front()) EXPECT_LT(e.bound, 1e-5);
 }
 
-/// Checked in full; and one with too much work for that.
+/// A problem that is checked in full; the next one is too large for that.
 Problem small(DType in = DType::f16, DType out = DType::f16) {
   return attention_problem({1, 2, 1, 24, 2048, 64, true}, in, out);
 }
@@ -146,7 +150,7 @@ TEST(AttentionReference, CatchesAKeyTooManyAndWrongHeads) {
   EXPECT_FALSE(Case(attention_problem({1, 4, 2, 3, 100, 16, false})).judge(heads).passed);
 }
 
-/// Of 12 small problems with adversarial inputs, how many are right.
+/// Returns how many of 12 small problems with adversarial inputs are correct.
 int right_on_adversarial_inputs(DType type, const AttentionMistakes& mistakes) {
   const Operation& attention = built_in("attention");
   int right = 0;
@@ -159,7 +163,7 @@ int right_on_adversarial_inputs(DType type, const AttentionMistakes& mistakes) {
   return right;
 }
 
-// What plain inputs, whose scores are moderate and whose caches are full, can't show.
+// Errors that plain inputs, with moderate scores and full caches, can't reveal.
 TEST(AttentionReference, AdversarialInputsShowWhatPlainOnesHide) {
   AttentionMistakes maximum, lengths, lowest;
   maximum.no_maximum = true;

@@ -1,3 +1,6 @@
+// Protects: attention kernels are correct on every device, and problems that no variant supports
+// are explained.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +28,8 @@ std::int64_t below(Random& random, std::int64_t bound) {
   return static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(bound)));
 }
 
-/// A small problem with edges in every dimension, whose types take turns from number to number.
+/// Returns a small problem with partial tiles in every dimension. The types alternate with the
+/// number.
 Problem random_problem(std::size_t number, Random& random, bool few_queries) {
   constexpr std::int64_t dims[] = {64, 80, 96, 128, 40, 256, 16, 64};
   AttentionShape s;
@@ -41,7 +45,7 @@ Problem random_problem(std::size_t number, Random& random, bool few_queries) {
   return attention_problem(s, in, out, below(random, 4) == 0 ? "0.25" : "auto");
 }
 
-/// Valid keys of each sequence: all, few, or any number.
+/// Returns numbers of valid keys per sequence: all, few, or any number.
 std::vector<std::int64_t> random_lengths(const Problem& problem, Random& random) {
   const std::int64_t least = below(random, 2) == 0 ? 0 : problem.dim("q");
   const std::int64_t most = problem.dim("kv");
@@ -71,7 +75,7 @@ void expect_right(Device& device, const Problem& problem, const Config& config,
                   std::vector<std::int64_t> lengths = {}, std::uint64_t seed = 1) {
   SCOPED_TRACE(problem.key() + " | " + config.text());
   auto inputs = attention_inputs(problem, seed, lengths);
-  // What lies behind the valid keys is no number, and must not matter.
+  // Elements after the valid keys are NaN and must have no effect.
   for (std::size_t b = 0; b < lengths.size(); ++b) {
     const auto length = static_cast<std::size_t>(std::max<std::int64_t>(0, lengths[b]));
     for (const std::size_t tensor : {1, 2}) {
@@ -97,7 +101,7 @@ const Variant& variant_of(const std::string& name) {
   return *std::find_if(list.begin(), list.end(), [&](const Variant& v) { return v.name == name; });
 }
 
-/// One variant on one device: GPUs, the CPU through Vulkan, and the GPUs that hip-host imitates.
+/// One variant on one device: GPUs, the CPU through Vulkan, and the GPUs that hip-host emulates.
 class AttentionVariant : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   Device& device_ = test::device(std::get<0>(GetParam()));
@@ -105,12 +109,12 @@ class AttentionVariant : public ::testing::TestWithParam<std::tuple<std::string,
   const Variant& variant_ = variant_of(std::get<1>(GetParam()));
 };
 
-// Beyond what the property test of all operations draws: any number of valid keys, any head.
+// Covers more than the property test of all operations: any number of valid keys and any head size.
 TEST_P(AttentionVariant, IsRightForRandomLengths) {
   Random random(static_cast<unsigned>(info_.index) + 1);
   int right = 0;
   for (std::size_t number = 0; number < 5; ++number) {
-    for (int tries = 0; tries < 20; ++tries) {  // some types or dimensions are not the variant's
+    for (int tries = 0; tries < 20; ++tries) {  // the variant may not support all types
       const Problem problem = random_problem(number, random, variant_.name == "decode");
       const Space space({variant_.space(built_in("attention").shape(problem), info_)});
       if (space.count() == 0) continue;
@@ -119,7 +123,7 @@ TEST_P(AttentionVariant, IsRightForRandomLengths) {
       break;
     }
   }
-  // Matrix cores take the four pairs of types whose inputs have 16 bits.
+  // Matrix cores support the four pairs of types with 16-bit inputs.
   EXPECT_EQ(right, variant_.name != "matrix" ? 5 : info_.matrix_operations.empty() ? 0 : 4);
 }
 
@@ -139,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, AttentionVariant,
 
 class AttentionKernel : public ::testing::TestWithParam<std::string> {
  protected:
-  /// The first default of a variant that is valid; nothing where it serves no such problem.
+  /// Returns the first valid default of a variant; nothing if it does not support the problem.
   std::optional<Config> default_of(const Variant& variant, const Problem& problem) const {
     const ProblemShape shape = built_in("attention").shape(problem);
     for (const Config& config : variant.defaults(shape, info_)) {
@@ -148,9 +152,8 @@ class AttentionKernel : public ::testing::TestWithParam<std::string> {
     return std::nullopt;
   }
 
-  /// The default of each variant that serves a problem. These are all but those that take other
-  /// problems: decode takes few queries, and matrix inputs that the device's matrix operations
-  /// have.
+  /// Returns the default of each variant that supports a problem. decode needs few queries, and
+  /// matrix needs inputs that the device's matrix operations support.
   std::vector<Config> defaults_of(const Problem& problem) const {
     std::vector<Config> configs;
     for (const Variant& variant : built_in("attention").variants) {
@@ -173,10 +176,10 @@ class AttentionKernel : public ::testing::TestWithParam<std::string> {
   const DeviceInfo& info_ = device_.info();
 };
 
-// Without keys there is nothing to attend to; with one, its value is the result.
+// Without keys the result is zero. With one key it is that key's value.
 TEST_P(AttentionKernel, LengthsOfNothingAndOfOneKey) {
   for (const bool causal :
-       {false, true}) {  // with fewer keys than queries, the first ones see none
+       {false, true}) {  // with fewer keys than queries, the first queries see none
     const Problem problem = attention_problem({3, 2, 1, 2, 70, 64, causal}, DType::f16, DType::f16);
     for (const Config& config : defaults_of(problem)) {
       expect_right(device_, problem, config, {0, 1, 70});
@@ -184,8 +187,8 @@ TEST_P(AttentionKernel, LengthsOfNothingAndOfOneKey) {
   }
 }
 
-// Of four causal queries, the first ones see nothing where there are fewer keys than that; and
-// there are never more keys than room for them, whatever the lengths say.
+// If there are fewer keys than the four causal queries, the first queries see none. The number of
+// keys is limited to the capacity, whatever the lengths are.
 TEST_P(AttentionKernel, CausalLengthsBelowTheQueriesAndAboveTheCapacity) {
   const std::int64_t most = std::numeric_limits<std::int32_t>::max();
   for (const DType type : {DType::f16, DType::f32}) {
@@ -197,7 +200,7 @@ TEST_P(AttentionKernel, CausalLengthsBelowTheQueriesAndAboveTheCapacity) {
   }
 }
 
-/// The loads that run ahead of decode's loop have nothing to load for a slice without keys.
+/// The prefetching loads of decode's loop have nothing to load for a slice without keys.
 TEST_P(AttentionKernel, DecodeLoadsAheadOfAnyLength) {
   const Problem problem = attention_problem({3, 2, 1, 1, 170, 64, false}, DType::f16, DType::f16);
   const Config config{
@@ -206,8 +209,8 @@ TEST_P(AttentionKernel, DecodeLoadsAheadOfAnyLength) {
   expect_right(device_, problem, config, {0, 1, 170});
 }
 
-/// Heads of a KV head that one workgroup has no room for: 37 in three parts of 13, of which the
-/// last has 11, and 18 of each of three tokens in four.
+/// One workgroup can't hold all heads of a KV head: 37 are split into three parts of 13, of which
+/// the last has 11, and 18 of each of three tokens into four.
 TEST_P(AttentionKernel, DecodeSharesManyHeadsBetweenWorkgroups) {
   for (const AttentionShape& shape :
        {AttentionShape{2, 37, 1, 1, 170, 16, false}, AttentionShape{1, 36, 2, 3, 100, 24, true}}) {
@@ -224,8 +227,8 @@ TEST_P(AttentionKernel, DecodeSharesManyHeadsBetweenWorkgroups) {
   }
 }
 
-// Scores of several hundred: exponentials of which only the greatest are not 0, and that overflow
-// where it is not subtracted first.
+// Scores of several hundred: all exponentials except the greatest are 0, and they overflow unless
+// the maximum is subtracted first.
 TEST_P(AttentionKernel, LargeScores) {
   for (const auto& [in, queries] :
        {std::pair{DType::f32, 3}, {DType::f16, 3}, {DType::f16, 40}, {DType::bf16, 40}}) {
@@ -243,7 +246,7 @@ TEST_P(AttentionKernel, LargeScores) {
   }
 }
 
-/// A fault before attention is seen behind it: a query that is NaN gives NaN, and harms no other.
+/// Errors before attention must stay visible: a query that is NaN gives NaN and affects no other.
 TEST_P(AttentionKernel, NanStaysNan) {
   constexpr std::size_t heads = 2, dim = 64,
                         broken = 1 * heads + 1;  // the second query's second head

@@ -1,5 +1,5 @@
-// Protects: random choices reach everything that an operation has, and only what is valid; samples
-// of a space are different configurations.
+// Protects: random candidates cover all types, attributes and variants of an operation and are
+// valid, and samples of a space are distinct.
 
 #include "kernels/candidates.hpp"
 

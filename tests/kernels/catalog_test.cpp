@@ -1,3 +1,5 @@
+// Protects: catalog entries are complete, their template keys cover exactly the included files, and
+// their defaults are correct.
 
 #include "tests/catalog.hpp"
 
@@ -70,7 +72,8 @@ TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
   EXPECT_EQ(catalog().find("absent"), nullptr);
 }
 
-// What an operation's kernels don't include makes no stored result of it stale.
+// Changes of files that an operation's kernels don't include must not make its stored results
+// stale.
 TEST(Catalog, KeysAreOfWhatKernelsInclude) {
   const auto gemm = built_in("gemm").sources(), softmax = built_in("softmax").sources();
   for (const char* const file : {"gemm/gemv.comp", "gemm/operands.hip", "common/cluster.hip",
@@ -83,7 +86,7 @@ TEST(Catalog, KeysAreOfWhatKernelsInclude) {
   EXPECT_FALSE(softmax.contains("gemm/gemv.comp"));
 }
 
-/// A problem whose extents are the dimensions' first, or last, examples, or `extent`.
+/// Returns a problem whose extents are the dimensions' first, or last, examples, or `extent`.
 Problem small_problem(const Operation& entry, const DTypes& types, std::int64_t extent) {
   Problem problem{entry.name, types.in, types.out, {}, {}};
   for (const Dimension& dimension : entry.dimensions) {
@@ -96,7 +99,8 @@ Problem small_problem(const Operation& entry, const DTypes& types, std::int64_t 
   return problem;
 }
 
-/// A problem's key leaves out attributes that have their default value: to say it must not matter.
+/// A problem's key omits attributes with their default value, so stating the default must have no
+/// effect.
 TEST(Catalog, AttributesDefaultToWhatTheirFallbackSays) {
   const DeviceInfo& device = test::device().info();
   for (const Operation& entry : catalog()) {
@@ -121,8 +125,7 @@ TEST(Catalog, AttributesDefaultToWhatTheirFallbackSays) {
   }
 }
 
-/// Defaults, where an operation is as small as can be, and not; property_test.cpp samples its
-/// space.
+/// Checks defaults at the smallest size and at another one; property_test.cpp samples the spaces.
 TEST(Catalog, EveryDefaultIsRightOnThisDevice) {
   const DeviceInfo& device = test::device().info();
   for (const Operation& entry : catalog()) {

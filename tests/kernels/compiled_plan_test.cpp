@@ -1,4 +1,4 @@
-// How launches pack their arguments, seen by a stream that keeps them.
+// Protects: launches pack their arguments correctly, as seen by a stream that records them.
 #include "kernels/launch/compiled_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class NamedKernel final : public Kernel {
   std::string key_;
 };
 
-/// Keeps what is launched, and refuses everything else.
+/// Records launches and rejects everything else.
 class LaunchKeeper final : public Stream {
  public:
   struct Kept {

@@ -1,3 +1,5 @@
+// Protects: constraints are defined for all values of their parameters.
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,7 +16,7 @@
 namespace greta::test::constraints_test {
 namespace {
 
-/// One of each kind of Vulkan's devices and all of HIP's architectures.
+/// Returns one of each kind of Vulkan device and all HIP architectures.
 std::vector<DeviceInfo> devices() {
   std::vector<DeviceInfo> list{test::cooperative_gpu({}),
                                test::cooperative_gpu(test::nvidia_products),
@@ -34,8 +36,8 @@ void tell(int) {
   _exit(1);
 }
 
-/// Evaluates every constraint for `draws` combinations of its own parameters' values; how many
-/// constraints there are.
+/// Evaluates every constraint for `draws` combinations of its parameters' values. Returns the
+/// number of constraints.
 std::size_t evaluate(const Alternative& alternative, int draws, std::mt19937_64& random) {
   for (const Constraint& constraint : alternative.constraints) {
     asked = alternative.variant + ": " + constraint.name + " divides by zero\n";
@@ -61,10 +63,9 @@ std::vector<std::string> names() {
 
 class Constraints : public testing::TestWithParam<std::string> {};
 
-// A constraint is asked before others are, and where others are broken (why_empty): it must be
-// defined wherever its own parameters have values, without a division by zero. One of gemm's
-// `matrix` through Vulkan was not, and ended the program. (Where the processor has no trap for it,
-// as on AArch64, only sanitizers see it.)
+// A constraint may be evaluated before others, and where others are violated (why_empty), so it
+// must be defined for all values of its parameters, without a division by zero. On processors that
+// don't trap a division by zero, such as AArch64, only sanitizers detect it.
 TEST_P(Constraints, AreDefinedForAllOfTheirParametersValues) {
   const auto before = std::signal(SIGFPE, tell);
   std::size_t evaluated = 0;

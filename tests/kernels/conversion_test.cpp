@@ -1,5 +1,5 @@
-// How kernels turn f32 into f16 and bf16 and back, against the host's own conversions: all values
-// of both types, and f32 numbers at and beside the ties between them.
+// Protects: kernels convert f32 to f16 and bf16 and back like the host, for all values of both
+// types, and for f32 numbers at and beside the ties between them.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using Words = std::vector<std::uint32_t>;
 
 constexpr std::uint32_t threads = 64;
 
-/// One thread for each word of the input: out[i] = convert(in[i]). `body` is the kernel's
+/// Returns a kernel with one thread per input word: out[i] = convert(in[i]). `body` is its
 /// statement.
 KernelSource source_of(const DeviceInfo& device, const std::string& hip, const std::string& glsl) {
   KernelSource source;
@@ -100,8 +100,8 @@ void expect_same(DType type, double got, double want, std::uint32_t input) {
   }
 }
 
-/// Every value of the type, the middle between it and the next, and what is beside that middle; and
-/// numbers of every size.
+/// Returns every value of the type, the midpoint between it and the next, the neighbours of the
+/// midpoint, and numbers of every magnitude.
 Words interesting(DType type) {
   Words words;
   for (std::uint32_t bits = 0; bits < 65536; bits += 7) {

@@ -21,7 +21,7 @@ void expect_valid_spirv(const vulkan::Spirv& spirv) {
   EXPECT_TRUE(tools.Validate(spirv.data(), spirv.size(), rules)) << log;
 }
 
-/// Whether SPIRV-Tools know what KHR matrices, or those of bf16, need.
+/// Returns whether SPIRV-Tools know a capability of KHR matrices or of bf16 matrices.
 bool tools_know(const std::string& capability) {
   std::vector<std::uint32_t> ignored;
   return spvtools::SpirvTools(SPV_ENV_VULKAN_1_3).Assemble("OpCapability " + capability, &ignored);

@@ -8,16 +8,16 @@
 
 namespace greta::test {
 
-/// A GPU with these matrix cores as Vulkan shows it.
+/// Returns a GPU with these matrix cores as Vulkan reports it.
 DeviceInfo cooperative_gpu(std::vector<MatrixOperation> operations);
 
-/// What an H200 lists.
+/// The operations of an H200.
 extern const std::vector<MatrixOperation> nvidia_products;
-/// Products that are not square, as Intel's GPUs have.
+/// Operations that are not square, as on Intel's GPUs.
 extern const std::vector<MatrixOperation> intel_products;
 
-/// Compiles every kernel of a plan with this macro, as a device with that extension does. Expects
-/// SPIR-V that needs what the plan says, and that SPIRV-Tools find valid where they know the
+/// Compiles every kernel of a plan with this macro, as for a device with that extension. Expects
+/// SPIR-V that requires what the plan states, and that SPIRV-Tools accept if they know the
 /// extension.
 void expect_valid(const DeviceInfo& info, const LaunchPlan& plan, const std::string& macro);
 

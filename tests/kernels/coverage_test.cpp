@@ -1,5 +1,5 @@
-// Protects: 200 random problems meet 99 of 100 cases that an operation's kernels have on a device,
-// and 200 more the rest; what is met is listed. Nothing is compiled or run.
+// Protects: 200 random problems cover 99 of 100 cases of an operation's kernels on a device, 200
+// more cover the rest, and the coverage is listed. Nothing is compiled or run.
 
 #include "kernels/coverage.hpp"
 
@@ -27,13 +27,14 @@ TEST_P(CoverageOf, TwoHundredProblemsMeetNearlyEverything) {
   add(1);
   EXPECT_GT(coverage.all(), 20U);
   EXPECT_LE(coverage.missing().size(), std::max<std::size_t>(1, coverage.all() / 100));
-  // All can be met: none is listed that constraints forbid.
+  // All listed cases can be covered: none is forbidden by constraints.
   if (!coverage.missing().empty()) add(2);
   for (const Feature& feature : coverage.missing()) ADD_FAILURE() << "not met: " << feature;
   for (const Feature& feature : coverage.unlisted()) ADD_FAILURE() << "not listed: " << feature;
 }
 
-/// Lavapipe, and two imitated GPUs, with waves of 64 and 32: the others' spaces are like theirs.
+/// Returns lavapipe and two emulated GPUs with waves of 64 and 32. The spaces of other devices are
+/// similar.
 std::vector<std::string> some_devices() {
   std::vector<std::string> devices;
   for (const std::string& device : test::usable_devices()) {

@@ -1,5 +1,5 @@
-// The references of operations that take each element once: against values worked out by hand, and
-// against results that are wrong.
+// Protects: the references of elementwise operations, compared with values computed by hand, and
+// with wrong results.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ struct Case {
     }
   }
 
-  /// What is expected of each output.
+  /// Returns the expected values of each output.
   std::vector<std::vector<double>> values() const {
     std::vector<std::vector<double>> lists;
     const auto expected = reference->expected();
@@ -53,8 +53,8 @@ struct Case {
     return reference->check(tensors);
   }
 
-  /// Whether exactly what is expected is right, and each element that is off by `factor` of its
-  /// bound (or by any bit, where it must be exact) is wrong, alone.
+  /// Expects that the expected values pass, and that each single element that is off by `factor` of
+  /// its bound (or by one bit, if it must be exact) fails.
   void expect_each_to_matter(double factor) const {
     const auto right = values();
     ASSERT_EQ(right.size(), outputs.size());
@@ -91,7 +91,7 @@ TEST(ElementsReference, Adds) {
   c.expect_each_to_matter(1.01);
 }
 
-// A sum rounds to f32, and then to f16: here f32 reaches the middle between two numbers of f16, and
+// A sum rounds to f32 and then to f16. Here the f32 value is the midpoint of two f16 numbers, and
 // the result is the farther one.
 TEST(ElementsReference, AddMayRoundTwice) {
   const Case c("add dtype=f32 out=f16 rows=1 cols=1", {{1 + 0x1p-11}, {0.99 * 0x1p-24}});
@@ -122,7 +122,7 @@ TEST(ElementsReference, SiluMulInBothLayouts) {
 }
 
 TEST(ElementsReference, RopeRotatesNeighboursOrHalves) {
-  // One token with two heads of four elements, at position 1: a quarter turn, then none.
+  // One token with two heads of four elements at position 1: a quarter turn, then none.
   const std::vector<double> x{1, 2, 3, 4, 5, 6, 7, 8}, table{9, 9, 9, 9, 0, 1, 1, 0};
   const Case near("rope dtype=f32 out=f32 tokens=1 heads=2 dim=4 positions=2", {x, {1}, table});
   EXPECT_EQ(near.values(), (Values{{-2, 1, 3, 4, -6, 5, 7, 8}}));
@@ -165,7 +165,7 @@ TEST(ElementsReference, EmbeddingLooksUp) {
   EXPECT_FALSE(c.judge({{3, 4, 1, 2, 0, nan}}).passed) << "an id outside of the table gives NaN";
 }
 
-// Ids have 31 bits, more than a float tells apart.
+// Ids have 31 bits, more than a float's mantissa.
 TEST(ElementsReference, EmbeddingTellsNeighboursOfALargeTableApart) {
   constexpr std::size_t vocabulary = (std::size_t{1} << 24) + 4, id = (std::size_t{1} << 24) + 1;
   std::vector<double> table(vocabulary);
@@ -175,7 +175,7 @@ TEST(ElementsReference, EmbeddingTellsNeighboursOfALargeTableApart) {
   EXPECT_EQ(c.values(), (Values{{1}}));
 }
 
-// Roundings that a kernel must not take: to f16 on the way to f32.
+// A kernel must not round to f16 on the way to f32.
 TEST(ElementsReference, IntermediateRoundingToF16Fails) {
   const auto spoilt = [](const Case& c) {
     auto values = c.values();
@@ -209,7 +209,7 @@ TEST(ElementsReference, ATypesLimitIsWhereInfinityIsExpected) {
   EXPECT_TRUE(edge.judge({{infinity}}).passed);
   EXPECT_TRUE(edge.judge({{65504}}).passed);
   EXPECT_FALSE(edge.judge({{nan}}).passed);
-  // Half a unit below the limit, infinity is wrong.
+  // For results half a unit below the limit, infinity is wrong.
   EXPECT_TRUE(std::isfinite(rounded(DType::f16, 65519.5, 0).bound));
 }
 

@@ -1,5 +1,5 @@
-// Kernels that take each element once, on every device: sizes that are no multiple of anything,
-// numbers where they break, positions and ids outside of their tables.
+// Protects: elementwise kernels on every device: odd sizes, special values, and positions and ids
+// outside their tables.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 class Elementwise : public ::testing::TestWithParam<std::string> {
  protected:
-  /// Runs a problem's default on these inputs, in order, and judges what comes out.
+  /// Runs a problem's default on these inputs, in order, and checks the outputs.
   void expect_right(const std::string& key, const std::vector<std::vector<double>>& contents) {
     SCOPED_TRACE(key);
     const Problem problem = Problem::parse(key).value();
@@ -38,7 +38,7 @@ class Elementwise : public ::testing::TestWithParam<std::string> {
   const DeviceInfo& info_ = device_.info();
 };
 
-// A vector of 8, then fewer than 8 elements: the last ones go one by one.
+// A vector of 8, then fewer than 8 elements, which are processed one by one.
 TEST_P(Elementwise, TailsShorterThanAVectorAreWhole) {
   const auto run = [this](const std::string& op, std::int64_t cols, const char* config) {
     const Operation& kernel = built_in(op);
@@ -69,7 +69,7 @@ TEST_P(Elementwise, InfinitiesNanAndTheLimitsOfTypes) {
   }
 }
 
-// Copies are exact: numbers that arithmetic may flush to zero, and infinities, survive.
+// Copies are exact: subnormals, which arithmetic may flush to zero, and infinities are preserved.
 TEST_P(Elementwise, CopiesKeepSubnormalNumbers) {
   const double inf = std::numeric_limits<double>::infinity();
   const std::vector<double> half{0x1p-24, -0x1p-24, 0x1p-15, inf, -inf, 65504, 1023 * 0x1p-24, 0};
@@ -152,7 +152,8 @@ TEST(ElementwiseProblem, SaysWhatIsWrongWithIt) {
             "rows 0: must be a whole number between 1 and 2147483647");
 }
 
-// More than 2^31 elements, and than the grid's first dimension: folded, and still all of them.
+// More than 2^31 elements, which exceed the grid's first dimension: the grid is folded and covers
+// all.
 TEST(ElementwisePlan, HugeProblemsHaveAllTheirWorkgroups) {
   const Operation& kernel = built_in("add");
   const DeviceInfo device = architecture_info("gfx942").value();

@@ -1,3 +1,6 @@
+// Protects: expressions have the semantics of C++ and Python, report errors with their place, and
+// survive printing and parsing.
+
 #include "kernels/model/expression.hpp"
 
 #include <gtest/gtest.h>
@@ -135,7 +138,7 @@ Expression random_expression(std::mt19937_64& random, int depth) {
   }
 }
 
-// What is written to a file is what is read from it.
+// Text that is written to a file must be read back as the same expression.
 TEST(Expression, TextIsReadBackAsTheSame) {
   std::mt19937_64 random(3);
   int defined = 0;
@@ -150,7 +153,7 @@ TEST(Expression, TextIsReadBackAsTheSame) {
   EXPECT_GT(defined, 2000);
 }
 
-// Constraints are expressions, with functions where a table has to be asked.
+// Constraints are expressions, with functions for table lookups.
 TEST(Constraints, ArePrintedAndReadBack) {
   int expressions = 0, functions = 0;
   for (const std::string& name : known_architectures()) {

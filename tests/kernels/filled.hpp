@@ -7,7 +7,7 @@
 
 namespace greta::test {
 
-/// A tensor of these elements, in order.
+/// Returns a tensor of these elements, in order.
 inline HostTensor filled(const TensorSpec& spec, const std::vector<double>& values) {
   HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -1,5 +1,6 @@
-// The variant `matrix` in GLSL. No CPU driver of a stable distribution has cooperative matrices, so
-// its algorithm runs with emulated ones, and with real ones it is compiled to valid SPIR-V.
+// Protects: the variant `matrix` in GLSL. No CPU driver of a stable distribution supports
+// cooperative matrices, so the algorithm runs with emulated ones. With real ones it is compiled to
+// valid SPIR-V.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +26,7 @@ T pick(const std::vector<T>& list, std::mt19937_64& random) {
   return list[uniform_below(random, list.size())];
 }
 
-/// Of 16-bit inputs, with extents up to `most`, half of them multiples of 8.
+/// Returns a problem with 16-bit inputs and extents up to `most`, half of them multiples of 8.
 Problem random_problem(std::mt19937_64& random, const std::vector<DType>& inputs,
                        std::uint64_t most) {
   const auto extent = [&] {
@@ -44,7 +45,7 @@ Problem random_problem(std::mt19937_64& random, const std::vector<DType>& inputs
   return gemm_problem(m, extent(), extent(), in, out, attributes);
 }
 
-/// Products of a subgroup in a K step, each of which is compiled.
+/// Returns the number of matrix operations of a subgroup per K step, each of which is compiled.
 int products(const Config& c) {
   return c["WM"] / c["INSTR"] * (c["WN"] / 16) * (c["BK"] / 16);
 }
@@ -59,7 +60,7 @@ TEST(GemmCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
     const Space space = built_in("gemm").space(problem, info);
     if (space.count("matrix") == 0) continue;  // too few rows
     const Config config = space.sample("matrix", random);
-    if (products(config) > 16) continue;  // takes long to compile for a CPU
+    if (products(config) > 16) continue;  // compiling for a CPU takes long
     SCOPED_TRACE(problem.key() + " | " + config.text());
     auto plan = built_in("gemm").plan(problem, info, config).value();
     for (KernelSource& source : plan.sources) source.options = {"-DGRETA_MATRIX_EMULATED"};

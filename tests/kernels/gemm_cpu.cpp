@@ -8,7 +8,7 @@
 namespace greta::test {
 namespace {
 
-/// The named tensor as f32, transposed if told so; empty where the problem has none.
+/// Returns the named tensor as f32, optionally transposed; empty if the problem does not have it.
 std::vector<float> values(const std::vector<HostTensor>& inputs, const std::string& name,
                           bool transpose = false) {
   for (const HostTensor& t : inputs) {
@@ -30,7 +30,7 @@ double activate(double x, const std::string& epilogue) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x)));
 }
 
-/// The f16 number next to `value` toward zero, where it is none itself.
+/// Returns the value truncated to f16.
 double truncated(double value) {
   std::byte raw[2];
   store_element(DType::f16, raw, 0, value);

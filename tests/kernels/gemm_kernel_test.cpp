@@ -1,3 +1,6 @@
+// Protects: GEMM kernels are correct on every device, for every type, layout, epilogue and partial
+// tile.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,8 +31,8 @@ std::int64_t extent(Random& random, std::int64_t most) {
   return uniform_below(random, 2) == 0 ? size : std::min((size + 7) / 8 * 8, most);
 }
 
-/// A small problem with edges in every dimension. Types and layouts take turns from number to
-/// number, each with each; epilogues and factors are drawn.
+/// Returns a small problem with partial tiles in every dimension. Types and layouts alternate with
+/// the number through all combinations; epilogues and factors are drawn.
 Problem random_problem(std::size_t number, Random& random, std::int64_t most_rows) {
   const std::string layouts[] = {"nn", "nt", "tn"};
   const std::string epilogues[] = {"none", "bias",          "residual",      "silu",
@@ -57,17 +60,17 @@ void expect_right(Device& device, const Problem& problem, const Config& config,
                      device);
 }
 
-/// One variant on one device: GPUs, the CPU through Vulkan, and the GPUs that hip-host imitates.
+/// One variant on one device: GPUs, the CPU through Vulkan, and the GPUs that hip-host emulates.
 class GemmVariant : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
-  /// Which numbers of random_problem() the device takes: of 15, so that each type meets each
-  /// layout, those that its place among hip-host's devices gives it, since a kernel takes a C++
-  /// compiler's second there.
+  /// Returns whether the device takes this number of random_problem(). The devices of hip-host, on
+  /// which compiling a kernel takes about a second, share 15 numbers, in which each type meets each
+  /// layout.
   bool takes(std::size_t number) const {
     return info_.backend != Api::hip_host || number % 4 == static_cast<std::size_t>(info_.index);
   }
 
-  /// Whether the device has matrix operations on a type.
+  /// Returns whether the device has matrix operations for a type.
   bool multiplies(DType type) const {
     return std::any_of(info_.matrix_operations.begin(), info_.matrix_operations.end(),
                        [&](const MatrixOperation& o) { return o.input == type; });
@@ -116,7 +119,7 @@ class GemmKernel : public ::testing::TestWithParam<std::string> {
  protected:
   Space space(const Problem& problem) const { return built_in("gemm").space(problem, info_); }
 
-  /// What a configuration's text has behind the parameters of every language.
+  /// Returns the parameters that only one language has, as configuration text.
   std::string rest() const { return info_.language == Language::glsl ? " SUBGROUP=0" : ""; }
 
   Device& device_ = test::device(GetParam());
@@ -144,8 +147,8 @@ TEST_P(GemmKernel, WalksLongKAndManyTilesInGroups) {
   }
 }
 
-// Several columns of a thread, several waves of a column and an m of three. K is long enough for
-// every wave to have some of it.
+// Several columns per thread, several waves per column and m = 3. K is long enough for every wave
+// to get a part of it.
 TEST_P(GemmKernel, GemvAddsTheWavesOfSeveralRowsAndColumns) {
   for (const DType type : {DType::f32, DType::f16}) {
     const Problem problem = gemm_problem(3, 40, 1096, type, type, {{"layout", "nt"}});
@@ -196,8 +199,8 @@ TEST_P(GemmKernel, TheTextRefusesBrokenParameters) {
 INSTANTIATE_TEST_SUITE_P(Devices, GemmKernel, ::testing::ValuesIn(test::usable_devices()),
                          [](const auto& instance) { return test::device_name(instance.param); });
 
-// No CPU and no sanitizer sees what a kernel in GLSL writes past the end of its shared memory: sums
-// of all lanes, and of groups of these, about the root of their number.
+// No CPU and no sanitizer detects GLSL kernels that write beyond their shared memory. It holds sums
+// of all lanes, and of groups of about the square root of their number.
 TEST(GemvInGlsl, HasSharedMemoryForTheSumsOfItsLanes) {
   Device& device = test::device("vulkan:0");
   std::mt19937_64 random(5);
@@ -222,7 +225,7 @@ TEST(GemvInGlsl, HasSharedMemoryForTheSumsOfItsLanes) {
   EXPECT_GT(checked, 0);
 }
 
-// Mesa's CPU driver ends loops after 65535 rounds: long K needs slices there.
+// Mesa's CPU driver ends loops after 65535 iterations, so long K needs slices there.
 TEST(GemmKernelOnTheBestDevice, TheDefaultIsRightForLongK) {
   const Problem problem = gemm_problem(33, 34, 150000);
   Device& device = test::device();

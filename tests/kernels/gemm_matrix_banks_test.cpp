@@ -16,32 +16,34 @@
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-// Bank conflicts of `matrix`, counted by enumeration: which bytes of shared memory the lanes touch
-// together. The text of the kernel says where chunks lie, run on the GPUs that hip-host imitates;
-// which lanes are served together is what the makers say.
+// Protects: tiles of `matrix` in shared memory have no bank conflicts. The conflicts are counted by
+// enumerating which bytes the lanes access together. The kernel source, run on the GPUs that
+// hip-host emulates, gives the addresses of chunks; the vendors' documentation says which lanes are
+// served together.
 namespace greta::test::gemm_matrix_banks_test {
 namespace {
 
 /// The parameters of SharedTile: lines, chunks of a line, pad, far.
 using Shape = std::tuple<unsigned, unsigned, unsigned, bool>;
 
-constexpr std::array<unsigned, 3> widths{16, 32, 64};  // of what Core::store() writes
+constexpr std::array<unsigned, 3> widths{16, 32, 64};  // written by Core::store()
 
-/// Where the kernel's text puts chunks and sums.
+/// The placement of chunks and sums in the kernel source.
 struct Layout {
-  std::map<Shape, std::vector<std::uint32_t>> offsets;  ///< of line x chunks + chunk, in bytes
-  std::map<unsigned, std::uint32_t> pitches;            ///< of a width
+  std::map<Shape, std::vector<std::uint32_t>> offsets;  ///< [line x chunks + chunk], in bytes
+  std::map<unsigned, std::uint32_t> pitches;            ///< by width
 };
 
-/// Of 32 lanes, those whose 16 bytes are served together: four in a row, by number.
+/// Groups of 32 lanes whose 16 bytes are served together: four consecutive lanes each, by number.
 using Quads = std::vector<std::vector<unsigned>>;
 
 const Quads in_a_row{{0, 1}, {2, 3}, {4, 5}, {6, 7}};
 
-/// GPUs whose matrix cores and shared memory are alike. NVIDIA serves eight lanes in a row, those
-/// of one matrix of ldmatrix. How AMD's GPUs read was measured on gfx942, gfx950, gfx1100 and
-/// gfx1201 (AMD's "AMDGPU Kernel Optimization Guide", "Empirical LDS measurements"); they write by
-/// eight lanes in a row, as the same guide and Composable Kernel's say of gfx942.
+/// GPUs with the same kind of matrix cores and shared memory. NVIDIA serves eight consecutive lanes
+/// together, those of one matrix of ldmatrix. The read order of AMD's GPUs was measured on gfx942,
+/// gfx950, gfx1100 and gfx1201 (AMD's "AMDGPU Kernel Optimization Guide", "Empirical LDS
+/// measurements"). Writes serve eight consecutive lanes, according to the same guide and Composable
+/// Kernel for gfx942.
 struct Family {
   int imitated;  ///< index of hip-host's device
   MatrixCores cores;
@@ -103,8 +105,8 @@ std::vector<Operand> operands_of(const Problem& problem, const DeviceInfo& devic
   return list;
 }
 
-/// Configurations that swizzle tiles: the default, and some of these random ones. Products of
-/// warpgroups read shared memory by themselves, in the swizzle that they demand.
+/// Returns configurations with swizzled tiles: the default, and some random ones. Warpgroup
+/// operations are excluded: they read shared memory directly, in the swizzle that they require.
 std::vector<Config> configs_of(const Problem& problem, const DeviceInfo& device, int samples) {
   std::vector<Config> list{built_in("gemm").default_config(problem, device)};
   if (samples > 0) {
@@ -118,7 +120,7 @@ std::vector<Config> configs_of(const Problem& problem, const DeviceInfo& device,
   return list;
 }
 
-/// Of large, few-rowed, small and odd problems.
+/// Returns operands of large, small and odd problems and of problems with few rows.
 std::vector<Operand> operands_of(const Family& family) {
   std::vector<Operand> list;
   for (const std::string& architecture : family.architectures) {
@@ -143,7 +145,7 @@ std::vector<Operand> operands_of(const Family& family) {
   return list;
 }
 
-/// A kernel in which one thread writes every offset of every shape, and then the pitches.
+/// Returns a kernel in which one thread writes every offset of every shape, then the pitches.
 std::string text_of(const std::set<Shape>& shapes, unsigned banks) {
   std::string text = render("common/matrix.hip", {});
   text +=
@@ -195,7 +197,7 @@ Layout layout_of(const Family& family, const std::set<Shape>& shapes) {
   return layout;
 }
 
-/// How often the busiest bank is asked for different words of 4 bytes.
+/// Returns the maximum number of different 4-byte words that are accessed in one bank.
 std::size_t conflicts(const std::vector<std::uint32_t>& addresses, unsigned bytes, unsigned banks) {
   std::map<unsigned, std::set<unsigned>> words;
   for (const std::uint32_t address : addresses) {
@@ -206,7 +208,7 @@ std::size_t conflicts(const std::vector<std::uint32_t>& addresses, unsigned byte
   return most;
 }
 
-/// The lanes of a wave whose 16 bytes are read together.
+/// Returns the lanes of a wave whose 16 bytes are read together.
 std::vector<std::vector<unsigned>> readers(const Family& family) {
   std::vector<std::vector<unsigned>> list;
   const unsigned lanes = family.cores == MatrixCores::mfma ? 64 : 32;
@@ -221,7 +223,7 @@ std::vector<std::vector<unsigned>> readers(const Family& family) {
   return list;
 }
 
-/// The line and chunk that a lane reads of a product's operand, from `line` and `k` on.
+/// Returns the line and chunk that a lane reads of an operand, starting at `line` and `k`.
 std::pair<unsigned, unsigned> read_by(MatrixCores cores, const Operand& o, unsigned lane,
                                       unsigned line, unsigned k) {
   if (cores == MatrixCores::mma && !o.tile_along_k) {
@@ -231,7 +233,7 @@ std::pair<unsigned, unsigned> read_by(MatrixCores cores, const Operand& o, unsig
   return {line + lane % o.product, k / o.chunk + group};
 }
 
-/// A family's operands and where their chunks lie.
+/// A family's operands and the addresses of their chunks.
 struct Tiles {
   explicit Tiles(const Family& family) : operands(operands_of(family)) {
     std::set<Shape> shapes;
@@ -289,12 +291,12 @@ TEST_P(MatrixBanks, FragmentsAreReadWithoutConflicts) {
   }
 }
 
-// What is not turned is written place by place, which can't conflict; nor is this asked of tiles
-// that less than eight threads reach across.
+// Tiles that are not transposed are written consecutively, without conflicts. Tiles with less than
+// eight threads across are not tested.
 TEST_P(MatrixBanks, TurnedTilesAreWrittenWithoutConflicts) {
   std::size_t judged = 0;
   for (const Operand& o : operands_) {
-    const unsigned across = o.span / o.vec;  // threads side by side along the span
+    const unsigned across = o.span / o.vec;  // threads along the span
     if (!o.turned || across < 8) continue;
     ++judged;
     for (unsigned unit = 0; unit < across * (o.bk / o.chunk); unit += 8) {
@@ -310,7 +312,7 @@ TEST_P(MatrixBanks, TurnedTilesAreWrittenWithoutConflicts) {
   EXPECT_EQ(judged > 0, GetParam().cores != MatrixCores::mma);
 }
 
-// Sums go to shared memory by rows of lanes, as MatrixCore::store() says.
+// Sums are stored to shared memory in rows of lanes, as MatrixCore::store() documents.
 TEST_P(MatrixBanks, SumsAreStoredWithoutConflicts) {
   const MatrixCores cores = GetParam().cores;
   for (const auto& [width, pitch] : layout_.pitches) {
@@ -323,7 +325,7 @@ TEST_P(MatrixBanks, SumsAreStoredWithoutConflicts) {
     }
     const unsigned apart = cores == MatrixCores::mfma ? 4 : cores == MatrixCores::wmma11 ? 1 : 8;
     for (unsigned l = 0; l < 32; ++l) addresses.push_back((l / 16 * apart * pitch + l % 16) * 4);
-    // gfx12 has rows 8 apart in one store: no pitch for reads of 16 bytes avoids two rounds.
+    // gfx12 stores rows 8 apart together: no pitch for reads of 16 bytes avoids two cycles.
     EXPECT_EQ(conflicts(addresses, 4, GetParam().banks), cores == MatrixCores::wmma12 ? 2U : 1U)
         << "width " << width;
   }

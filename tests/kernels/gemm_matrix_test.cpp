@@ -6,10 +6,10 @@
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-// The ways through matrix.hip on the four kinds of matrix cores, as hip-host imitates them: how
-// tiles get to shared memory, how fragments are read, what becomes of slices, edges everywhere.
-// Copies to shared memory are done there when a thread waits for them, so a wait that is missing or
-// too weak is a wrong result.
+// Protects: the code paths of matrix.hip on the four kinds of matrix cores that hip-host emulates:
+// copies of tiles to shared memory, reads of fragments, slices, and partial tiles everywhere.
+// hip-host executes asynchronous copies at the wait, so a missing or weak wait gives a wrong
+// result.
 namespace greta::test::gemm_matrix_test {
 namespace {
 

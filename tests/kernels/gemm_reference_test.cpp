@@ -1,3 +1,6 @@
+// Protects: the FP64 reference of GEMM accepts correct results and rejects typical errors of
+// kernels, and its bounds are tight and rigorous.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +22,7 @@ using test::Mistakes;
 
 using Attributes = std::vector<std::pair<std::string, std::string>>;
 
-/// A problem with inputs, its reference, and a right result to spoil.
+/// A problem with inputs, its reference, and a correct result to modify.
 struct Case {
   explicit Case(const Problem& p)
       : problem(p),
@@ -47,7 +50,7 @@ struct Case {
   HostTensor right;
 };
 
-/// Checked in full; and one with too many elements for that.
+/// A problem that is checked in full; the next one has too many elements for that.
 Problem small(Attributes attributes = {}, DType type = DType::f32) {
   return gemm_problem(70, 90, 40, type, type, std::move(attributes));
 }
@@ -86,7 +89,7 @@ TEST(GemmReference, LargeProblemsPassSampled) {
   EXPECT_NE(verdict.method.find("one random element of every 16 x 16 block"), std::string::npos);
 }
 
-// What cases for emulators and other machines are checked against.
+// Cases for emulators and other machines are checked against these values.
 TEST(GemmReference, GivesEveryElementOfASmallProblem) {
   for (const Attributes& attributes : {Attributes{}, Attributes{{"epilogue", "bias,gelu"}}}) {
     const Case c(small(attributes, DType::f16));
@@ -116,12 +119,12 @@ TEST(GemmReference, CatchesOneWrongElementAndSaysWhere) {
   }
 }
 
-// Outside of the rows that are checked in full, an element is held to 8 times the root of the sum
-// of squared bounds over 256 columns, worked out here for elements of a variance of 1/12.
+// Outside the rows that are checked in full, the limit of an element is 8 times the root of the sum
+// of squared bounds over 256 columns, computed here for elements with a variance of 1/12.
 TEST(GemmReference, FreivaldsBoundIsWhatItIsSaidToBe) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
     const Case c(large({}, type));
-    const double k = 24, norm = std::sqrt(256 * k) / 12;  // of products, and of elements
+    const double k = 24, norm = std::sqrt(256 * k) / 12;  // norm of products, and of elements
     const double bound = 8 * norm * (0x1p-24 * 8 * std::sqrt(k) + unit_roundoff(type));
     for (const auto& [row, col] : {std::pair{1235, 300}, {4001, 4000}}) {
       const double right = c.at(row, col);
@@ -182,7 +185,8 @@ TEST(GemmReference, CatchesAResultOfTheWrongShape) {
   EXPECT_FALSE(c.judge(wrong).passed);
 }
 
-// A sum grows like sqrt(K), and so must the bound: one element of 2^18 is not lost in it.
+// A sum grows like sqrt(K), and so must its bound: an error of one element among 2^18 must be
+// detected.
 TEST(GemmReference, CatchesOneElementOfALongSum) {
   const Case c(gemm_problem(8, 8, 1 << 18));
   const Verdict verdict = c.judge(c.right);
@@ -191,8 +195,8 @@ TEST(GemmReference, CatchesOneElementOfALongSum) {
   EXPECT_FALSE(c.judge(Mistakes{1000, 1001, false, false}).passed);
 }
 
-// What the bounds must be at least as tight as, for inputs uniform in +-0.5: the sum of K = 512
-// squared products of mean 1/144 and deviation 0.0104 stays below 3.56 + 5 x 0.24.
+// The required tightness for inputs uniform in +-0.5: the sum of K = 512 squared products with mean
+// 1/144 and deviation 0.0104 stays below 3.56 + 5 x 0.24.
 TEST(GemmErrorModel, IsTight) {
   const GemmTerms terms{9.4, std::sqrt(3.56 + 5 * 0.24), 0, 0, 0};
   EXPECT_LE(GemmErrorModel(gemm_problem(512, 512, 512)).expect(terms).bound, 3e-5);
@@ -201,7 +205,8 @@ TEST(GemmErrorModel, IsTight) {
   EXPECT_LE(GemmErrorModel(f16).expect(terms).bound, 1e-3 * 9.4);
 }
 
-// The worst case of few terms: all of one size, where the norm is least for the sum of |a b|.
+// The worst case for few terms: all of equal size, where the norm is smallest relative to the sum
+// of |a b|.
 TEST(GemmErrorModel, IsRigorousForFewTerms) {
   for (std::int64_t k = 1; k <= 6; ++k) {
     const auto terms = static_cast<double>(k);
@@ -228,14 +233,14 @@ TEST(GemmErrorModel, ActivationsAreWhatTheyAreCalled) {
   }
 }
 
-// One that stops an exponential at e^20 gives -30 / e^20 = -6e-8 for silu(-30).
+// A kernel that limits an exponential to e^20 gives -30 / e^20 = -6e-8 for silu(-30).
 TEST(GemmErrorModel, HoldsVanishingActivationsToWhatIsLeftOfThem) {
   const GemmErrorModel model(
       gemm_problem(64, 64, 64, DType::f32, DType::f32, {{"epilogue", "silu"}}));
   const Expected e = model.expect({-30, 30, 0, 0, 0});
   EXPECT_NEAR(e.value, -30 * std::exp(-30.0), 1e-15);
   EXPECT_LT(e.bound, 1e-14);
-  const Expected turning = model.expect({-1.2784645, 30, 0, 0, 0});  // silu is least there
+  const Expected turning = model.expect({-1.2784645, 30, 0, 0, 0});  // silu has its minimum there
   EXPECT_GE(turning.bound, 1.1 * model.product_factor() * 30);
 }
 

@@ -1,3 +1,6 @@
+// Protects: the search space of GEMM is large, valid within the limits of every device, and
+// contains a good default.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +65,7 @@ DeviceInfo wave64() {
   return d;
 }
 
-/// Vulkan's kinds of devices, and HIP's.
+/// Returns the kinds of Vulkan devices and those of HIP.
 std::vector<DeviceInfo> devices() {
   std::vector<DeviceInfo> list{lavapipe(), h200(), rdna3(), wave64()};
   for (const char* name : {"gfx942", "gfx1103", "sm_90"}) {
@@ -71,8 +74,8 @@ std::vector<DeviceInfo> devices() {
   return list;
 }
 
-/// Every kind of problem: sizes x layouts x types. Of HIP's, whose spaces are larger, each seventh:
-/// all of these meet each other so as well.
+/// Returns all combinations of sizes, layouts and types. For HIP, whose spaces are larger, returns
+/// every seventh, in which all values still meet each other.
 std::vector<Problem> problems(const DeviceInfo& device) {
   const std::int64_t sizes[][3] = {{1, 1, 1},       {1, 4096, 4096},    {8, 11008, 4096},
                                    {7, 13, 4095},   {17, 31, 61},       {127, 509, 251},
@@ -135,7 +138,8 @@ TEST(GemmSpace, DefaultsAreValidOnEveryDevice) {
   }
 }
 
-// Workgroups have a least size, tiles of small matrices a largest one: something must be left.
+// Workgroups have a minimum size and tiles of small matrices a maximum one. Some configuration must
+// remain.
 TEST(GemmSpace, SmallMatricesHaveAKernelOnEveryDevice) {
   for (const DeviceInfo& device : devices()) {
     for (const std::int64_t m : {1, 2, 5, 8, 9, 16, 17}) {
@@ -183,7 +187,7 @@ TEST(GemmSpace, SampledConfigurationsRenderWithinTheDevicesLimits) {
   }
 }
 
-// A grid of more threads than 32 bits count is folded into two dimensions, and covers every
+// A grid with more threads than 32 bits can count is folded into two dimensions and covers every
 // element.
 TEST(GemmSpace, HugeGridsAreFolded) {
   const DeviceInfo device = architecture_info("gfx942").value();

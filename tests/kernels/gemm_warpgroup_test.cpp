@@ -6,9 +6,10 @@
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-// Products of warpgroups (INSTR=64 of `matrix`): kernels for sm_90, run on the sm_80 that hip-host
-// imitates, where wgmma reads shared memory by its descriptors as the PTX manual says. Tiles of all
-// swizzles, both roles of the operands, edges everywhere, slices of which one is empty.
+// Protects: warpgroup operations (INSTR=64 of `matrix`): kernels for sm_90, run on the sm_80 that
+// hip-host emulates, where wgmma reads shared memory through descriptors as specified in the PTX
+// manual. Covers tiles of all swizzles, both roles of the operands, partial tiles everywhere, and
+// slices of which one is empty.
 namespace greta::test::gemm_warpgroup_test {
 namespace {
 
@@ -120,7 +121,7 @@ TEST_P(GemmWarpgroups, AreRight) {
 INSTANTIATE_TEST_SUITE_P(Ways, GemmWarpgroups, ::testing::ValuesIn(cases()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
-/// INSTR=64 among the values that the space of a problem has for it.
+/// Returns whether the space of a problem contains INSTR=64.
 bool offered(const char* architecture, DType type) {
   const Space space = built_in("gemm").space(test::gemm_problem(256, 256, 256, type, type),
                                              architecture_info(architecture).value());
@@ -143,8 +144,7 @@ TEST(GemmWarpgroupSpace, IsThatOfHopperAloneAndOfHalves) {
   }
 }
 
-// NVRTC knows wgmma only under this name; what is not a product of warpgroups runs on newer GPUs
-// too.
+// NVRTC supports wgmma only under this architecture name. Other kernels run on newer GPUs as well.
 TEST(GemmWarpgroupSpace, OnlyTheseKernelsNameTheirArchitecture) {
   const DeviceInfo hopper = architecture_info("sm_90").value();
   const Operation& gemm = built_in("gemm");
@@ -152,7 +152,7 @@ TEST(GemmWarpgroupSpace, OnlyTheseKernelsNameTheirArchitecture) {
   const Config config = gemm.default_config(problem, hopper);
   EXPECT_EQ(config["INSTR"], 64) << config.text();
   const auto plan = gemm.plan(problem, hopper, config).value();
-  ASSERT_EQ(plan.sources.size(), 2U);  // the product, and copies with even lines
+  ASSERT_EQ(plan.sources.size(), 2U);  // the GEMM, and copies with aligned rows
   EXPECT_EQ(plan.sources[0].options, std::vector<std::string>{"--gpu-architecture=sm_90a"});
   EXPECT_TRUE(plan.sources[1].options.empty());
 }

@@ -1,3 +1,6 @@
+// Protects: guard zones and gaps between rows reveal every write outside a tensor, and poison every
+// read.
+
 #include "kernels/launch/guarded_buffer.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +16,7 @@
 namespace greta::test::guarded_buffer_test {
 namespace {
 
-/// What begins a kernel of one thread that knows 16-bit elements by their address.
+/// The beginning of a kernel with one thread that accesses 16-bit elements by address.
 constexpr const char* one_thread = R"(#version 460
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_shader_16bit_storage : require
@@ -23,7 +26,7 @@ layout(local_size_x = 1) in;
 layout(buffer_reference, std430, buffer_reference_align = 2) buffer Half { uint16_t v; };
 )";
 
-/// A plan of one thread that writes the element of 16 bits at `index`, counted from `target` on.
+/// Returns a plan of one thread that writes the 16-bit element at `index`, counted from `target`.
 LaunchPlan writer(std::int64_t index, Argument target, std::uint64_t workspace_bytes = 0) {
   KernelSource source;
   source.name = "test/writer";
@@ -39,7 +42,7 @@ void main() { Half(args.at + args.offset).v = uint16_t(0x3c00); })";
   return plan;
 }
 
-/// What the guard zones say of a plan on one f16 tensor of `elements`.
+/// Returns the report of the guard zones for a plan on one f16 tensor of `elements`.
 std::string overrun(const LaunchPlan& plan, std::int64_t elements, Role role = Role::output) {
   const std::vector<TensorSpec> tensors{{"C", role, DType::f16, 1, elements}};
   return test::run_plan(test::device(), plan, tensors, test::random_inputs(tensors, 1))
@@ -61,9 +64,9 @@ TEST(GuardedBuffer, SeesOneHalfPrecisionElementBesideTheTensor) {
   }
 }
 
-// A row or a tile further, not just an element: guard zones are 64 KiB wide.
+// Writes a row or a tile away, not just one element: guard zones are 64 KiB wide.
 TEST(GuardedBuffer, SeesWhatIsWrittenFarFromTheTensor) {
-  constexpr std::int64_t elements = 8, far = 32 * 1024;  // of the guard zone, in elements
+  constexpr std::int64_t elements = 8, far = 32 * 1024;  // extent of the guard zone in elements
   const auto write = [&](std::int64_t index) {
     return overrun(writer(index, OperandArgument{0}), elements);
   };
@@ -71,8 +74,8 @@ TEST(GuardedBuffer, SeesWhatIsWrittenFarFromTheTensor) {
   EXPECT_EQ(write(-far), "wrote 65536 bytes before tensor C");
 }
 
-/// A plan of one thread that copies the 4 bytes `offset` bytes after the first tensor's start to
-/// the second one.
+/// Returns a plan of one thread that copies the 4 bytes at `offset` bytes after the first tensor's
+/// start to the second tensor.
 LaunchPlan reader(std::int64_t offset) {
   LaunchPlan plan = writer(0, OperandArgument{0});
   plan.sources[0].text =
@@ -88,8 +91,7 @@ void main() {
   return plan;
 }
 
-// One that reads an element too far, of whatever type, computes NaN, and finds no valid index
-// there.
+// A read one element beyond the tensor gives NaN for every floating type, and no valid index.
 TEST(GuardedBuffer, IsNanOfEveryTypeAndNoIndexForThoseWhoReadBesideTheTensor) {
   for (const DType type : {DType::f16, DType::bf16, DType::f32, DType::i32}) {
     for (const std::int64_t elements : {1, 2, 3, 8}) {
@@ -109,7 +111,8 @@ TEST(GuardedBuffer, IsNanOfEveryTypeAndNoIndexForThoseWhoReadBesideTheTensor) {
   }
 }
 
-// A row that a table does not have gives NaN: one that is read all the same must not.
+// Rows that a table does not have give NaN results. Reading them must not give NaN, or the error
+// would be hidden.
 TEST(GuardedBuffer, IsFiniteForThoseWhoReadBesideATable) {
   for (const DType type : {DType::f16, DType::bf16, DType::f32}) {
     const auto size = bytes_of(type, std::int64_t{1});
@@ -157,7 +160,7 @@ TEST(GuardedBuffer, SeesWhatIsWrittenBetweenRows) {
   }
 }
 
-// Wherever parts begin and end: within a row, within a gap, and behind several rows.
+// Parts begin and end anywhere: within a row, within a gap, and after several rows.
 TEST(Operands, SeeWhatIsWrittenBetweenRowsInEveryPart) {
   Device& device = test::device();
   const TensorSpec spec{"C", Role::input_output, DType::f16, 9, 5, 7};

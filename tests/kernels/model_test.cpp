@@ -1,3 +1,5 @@
+// Protects: element types, their conversions and storage, and random tensors.
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -89,7 +91,7 @@ TEST(DType, KnownValues) {
   EXPECT_EQ(store16(DType::f16, -0.0), 0x8000);
   EXPECT_EQ(store16(DType::f16, std::nan("")), 0x7e00);
   EXPECT_EQ(store16(DType::bf16, 3.14159274), 0x4049);
-  // Rounded to f32 first, this would become a tie and lose its last bit.
+  // If rounded to f32 first, this would become a tie and lose its last bit.
   EXPECT_EQ(store16(DType::f16, 1 + 0x1p-11 + 0x1p-40), 0x3c01);
 }
 
@@ -123,7 +125,7 @@ TEST(DType, LimitsAreThoseOfIeeeFormats) {
   EXPECT_EQ(largest_finite(DType::i32), 2147483647);
 }
 
-// Every floating type of the table keeps its numbers: limits, NaN and infinities, of both signs.
+// Every floating type stores its special numbers: limits, NaN and infinities of both signs.
 TEST(DType, EveryFloatingTypeStoresItsLimits) {
   for (const DTypeTraits& known : dtype_table) {
     if (!is_floating(known.type)) continue;
@@ -149,7 +151,7 @@ TEST(DType, EveryFloatingTypeStoresItsLimits) {
   }
 }
 
-// Elements of fewer than 8 bits share bytes; those of 8 and 16 bits are stored little-endian.
+// Elements of less than 8 bits share bytes. Those of 8 and 16 bits are stored little-endian.
 TEST(DType, PackedBitsAreWrittenAndReadApart) {
   for (const int bits : {1, 2, 4, 8, 16}) {
     std::array<std::byte, 33> memory{};

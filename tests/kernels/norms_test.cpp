@@ -1,5 +1,5 @@
-// Norms of rows where numbers end or cancel: means far from zero, equal elements, zeros, f16's
-// limit, denormals, NaN; and what their references let pass.
+// Protects: norms of rows with extreme values or cancellation: means far from zero, equal elements,
+// zeros, f16's limit, denormals, NaN; and the tightness of their references.
 
 #include <gtest/gtest.h>
 
@@ -21,14 +21,14 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr DTypes f32{DType::f32, DType::f32}, f16{DType::f16, DType::f16};
 
-/// A row's values as a function of its columns.
+/// Returns a row's values as a function of its columns.
 Elements row_of(std::vector<double> values) {
   return [values = std::move(values)](std::int64_t, std::int64_t col) {
     return values[static_cast<std::size_t>(col)];
   };
 }
 
-/// What the reference expects of each output of a row of two.
+/// Returns the reference's values of each output of a row of two.
 std::vector<std::vector<double>> expected(const Operation& entry, const Attributes& attributes,
                                           std::vector<std::pair<std::string, Elements>> elements) {
   const Problem problem = row_problem(entry, 1, 2, f32, attributes);
@@ -77,14 +77,14 @@ TEST(NormReferences, BoundsAreWithinWhatIsAskedFor) {
   }
 }
 
-/// The f16 number next to a value.
+/// Returns the value rounded to f16.
 double in_f16(double value) {
   std::byte raw[2];
   store_element(DType::f16, raw, 0, value);
   return load_element(DType::f16, raw, 0);
 }
 
-/// A layer norm without weights in FP64, whose moments `spoil` makes wrong.
+/// Checks a layer norm without weights, computed in FP64, whose moments `spoil` modifies.
 Verdict judge_layernorm(
     DType out, double offset, double size,
     const std::function<void(const std::vector<double>&, double& mean, double& variance)>& spoil) {
@@ -113,8 +113,8 @@ Verdict judge_layernorm(
   return entry.reference(problem, inputs, 1)->check({y});
 }
 
-// Every term of it, as kernels/reference/norms.hpp has them: the tests of bounds would not miss a
-// tenth of one.
+// Checks every term as stated in kernels/reference/norms.hpp, because the tests of bounds would not
+// notice a tenth of a term.
 TEST(NormReferences, LayerNormsBoundIsAsStated) {
   constexpr double u = 0x1p-24, epsilon = 0.25;
   const Problem problem =
@@ -142,7 +142,7 @@ TEST(NormReferences, CatchWhatABrokenLayerNormWouldGive) {
   using Row = std::vector<double>;
   for (const DType type : {DType::f32, DType::f16}) {
     EXPECT_TRUE(judge_layernorm(type, 0, 1, [](const Row&, double&, double&) {}).passed);
-    // One element left out of the mean, or of the variance; one too few counted.
+    // One element is missing in the mean or in the variance, or the count is one too small.
     EXPECT_FALSE(judge_layernorm(type, 0, 1, [](const Row& x, double& mean, double&) {
                    mean -= x[9] / 4096;
                  }).passed);
@@ -158,7 +158,7 @@ TEST(NormReferences, CatchWhatABrokenLayerNormWouldGive) {
                    mean = sum / 4096;
                  }).passed);
   }
-  // Sums of squares in f32 far from zero; a mean in f32 is good enough nowhere near.
+  // A variance from sums of squares in f32 fails far from zero.
   EXPECT_TRUE(judge_layernorm(DType::f32, 1000, 0.01, [](const Row&, double&, double&) {}).passed);
   EXPECT_FALSE(
       judge_layernorm(DType::f32, 1000, 0.01, [](const Row& x, double& mean, double& variance) {
@@ -231,7 +231,7 @@ TEST_P(Norms, MeansFarFromZeroAndEqualElements) {
       case 1:
         return 1000.0;
       case 2:
-        return col == 0 ? 1000.0 : ripple;  // the element that is taken from all others
+        return col == 0 ? 1000.0 : ripple;  // the element that the others are subtracted from
       default:
         return 0.0;
     }

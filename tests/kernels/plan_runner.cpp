@@ -13,7 +13,7 @@
 namespace greta::test {
 namespace {
 
-/// Puts in what a launch reads, and NaN where it writes.
+/// Fills the inputs of a launch, and sets its outputs to NaN.
 Result<void> fill(Device& device, Stream& stream, Operands& operands,
                   const std::vector<HostTensor>& inputs) {
   auto input = inputs.begin();
@@ -24,7 +24,7 @@ Result<void> fill(Device& device, Stream& stream, Operands& operands,
   return operands.poison_outputs(stream);
 }
 
-/// Downloads a repetition's outputs, and notes which differ from those of the one before.
+/// Downloads the outputs of a repetition, and records those that differ from the previous one.
 Result<void> take_outputs(Device& device, const Operands& operands, PlanRun& run) {
   std::vector<HostTensor> outputs;
   if (auto done = operands.download_outputs(device, outputs); !done) return done;

@@ -1,3 +1,5 @@
+// Protects: problem keys are canonical, are parsed back exactly, and errors in them are explained.
+
 #include "kernels/model/problem.hpp"
 
 #include <gtest/gtest.h>

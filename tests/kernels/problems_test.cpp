@@ -1,5 +1,5 @@
-// Protects: problems are read as they were spelt earlier, and an operation that is made at run time
-// is as good as one that ships.
+// Protects: problems in earlier spellings can be read, and operations created at run time work like
+// built-in ones.
 #include "kernels/problems.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(EarlierSpelling, OfProblemsIsRead) {
   EXPECT_EQ(made->attribute("mask", "none"), "causal");
 }
 
-// A causal problem and one that isn't have no distance, as they differ in more than dimensions.
+// A causal and a non-causal problem have no distance, since they differ in more than dimensions.
 TEST(EarlierSpelling, IsRefusedWhereItMeansNothing) {
   EXPECT_EQ(catalog().read("fft dtype=f32 out=f32 n=8").failure().field->field, "op");
   const auto twice = make_problem(

@@ -1,6 +1,6 @@
-// Every operation of the catalog on every device: random small problems of each type with random
-// valid configurations. Results are within their bound and, run again, the same bit for bit;
-// nothing outside of the operands is written.
+// Protects: every operation of the catalog on every device, with random small problems of each type
+// and random valid configurations. Results are within their bounds and bit-identical when repeated,
+// and nothing outside the operands is written.
 
 #include <gtest/gtest.h>
 
@@ -14,13 +14,13 @@
 namespace greta::test::property_test {
 namespace {
 
-/// Of an operation and a device.
+/// Random problems of an operation on a device.
 class RandomProblems {
  protected:
   RandomProblems(const std::string& operation, const std::string& device)
       : kernel_(built_in(operation)), device_(test::device(device)) {}
 
-  /// Types take turns.
+  /// Types alternate.
   void check_random_problems(std::size_t count, std::uint64_t seed) {
     const auto choices = random_candidates(kernel_, device_.info(), "", count, seed);
     EXPECT_EQ(choices.size(), count);
@@ -73,7 +73,7 @@ class LongProperty
   LongProperty() : RandomProblems(std::get<0>(GetParam()), std::get<1>(GetParam())) {}
 };
 
-// Without a device the suite must not pass for want of anything to test.
+// The suite must not pass because there is no device to test.
 TEST(Devices, OfTheCpuAreThere) {
   const auto ids = test::usable_devices();
   for (const char* id : {"hip-host:0", "hip-host:1", "hip-host:2", "hip-host:3"}) {
@@ -84,19 +84,19 @@ TEST(Devices, OfTheCpuAreThere) {
   })) << "lavapipe";
 }
 
-/// 3 problems of each pair of types. On hip-host, where each kernel takes a C++ compiler's second,
-/// its four devices share 8.
+/// 3 problems of each pair of types. The four devices of hip-host, on which compiling a kernel
+/// takes about a second, share 8.
 TEST_P(Property, RandomProblemsAreRight) {
   check_random_problems(is_hip_host() ? 2 : 3 * types(), own_seed());
 }
 
-/// Others, by scripts/test.sh --all.
+/// Further problems, for scripts/test.sh --all.
 TEST_P(Property, MoreRandomProblemsAreRight) {
   check_random_problems(is_hip_host() ? 3 : 5 * types(), 100 + own_seed());
 }
 
-/// 2000 problems of each type of inputs take hours, and 20 on each of hip-host's devices most of
-/// one: ctest -L long, in parts that stand for themselves.
+/// 2000 problems of each input type take hours, and 20 on each of hip-host's devices most of an
+/// hour: ctest -L long, in independent parts.
 TEST_P(LongProperty, ManyRandomProblemsAreRight) {
   const std::size_t part = std::get<2>(GetParam());
   check_random_problems((is_hip_host() ? 20 : 2000 * input_types()) / parts,

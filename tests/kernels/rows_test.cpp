@@ -1,5 +1,5 @@
-// What all operations on rows have in common: the smallest and the longest rows, defaults, and what
-// configurations are refused for.
+// Protects: properties that all operations on rows share: the shortest and longest rows, defaults,
+// and reasons for rejected configurations.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace greta::test::rows_test {
 namespace {
 
-/// Every operation whose dimensions are rows and cols and that has these kernels.
+/// Returns every operation with dimensions rows and cols and these kernels.
 std::vector<std::string> row_operations() {
   std::vector<std::string> names;
   for (const Operation& entry : catalog()) {
@@ -65,8 +65,8 @@ TEST(RowsOnTheBestDevice, TakeRowsOf131072) {
   }
 }
 
-// A GPU reads a row once where it can: four 16-byte loads are in flight in each thread. What a long
-// row of layernorm needs besides leaves too few registers.
+// If possible, a GPU reads a row once, with four 16-byte loads in flight per thread. A long row of
+// layernorm needs further registers, so there too few are left.
 TEST_P(RowSpace, DefaultsHoldWhatFitsAndSplitFewLongRows) {
   const Config usual = default_of(16384, 4096, DType::f16);
   EXPECT_EQ(usual.variant, "held");
@@ -81,7 +81,7 @@ TEST_P(RowSpace, DefaultsHoldWhatFitsAndSplitFewLongRows) {
   EXPECT_EQ(default_of(4096, 131072, DType::f16).variant, "streamed");
 }
 
-// As heads are normed one by one: a wave holds a row, whatever it loads at a time.
+// For example norms of single heads: a wave holds a row, whatever the vector width is.
 TEST_P(RowSpace, DefaultsOfFewShortRowsAreOneLaunchOfAWave) {
   for (const auto& [rows, cols] : {std::pair{1, 64}, {1, 128}, {1, 256}, {2, 128}, {4, 64}}) {
     const Config config = default_of(rows, cols, DType::f16);

@@ -1,5 +1,5 @@
-// Elements that a screen passes over are never compared, so it must pass over none that a
-// comparison would have told something about, and over most of the others.
+// Protects: screens skip comparisons of elements. They must skip none that a comparison would
+// report, and most of the others.
 
 #include "kernels/reference/screen.hpp"
 
@@ -22,13 +22,13 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 const double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t rows = 5, cols = 203;
 
-/// Uniform in 0 … 1.
+/// Returns a number uniform in 0 … 1.
 double fraction(std::mt19937& random) {
   return static_cast<double>(random()) * 0x1p-32;
 }
 
-/// Values of all sizes, with the bound of a rounding to the type or of more; zeros that must be
-/// exact among them.
+/// Returns values of all magnitudes with bounds of at least the rounding to the type, including
+/// zeros that must be exact.
 std::vector<Expected> random_elements(DType type, std::mt19937& random) {
   std::vector<Expected> list;
   for (std::int64_t i = 0; i < rows * cols; ++i) {
@@ -46,7 +46,7 @@ ExpectedOutput output_of(DType type, const std::vector<Expected>& elements) {
           }};
 }
 
-/// What is expected, each element off by a part of its bound.
+/// Returns the expected values, each with an error of a part of its bound.
 std::vector<double> results_of(const std::vector<Expected>& elements, double most,
                                std::mt19937& random) {
   std::vector<double> results;
@@ -56,7 +56,7 @@ std::vector<double> results_of(const std::vector<Expected>& elements, double mos
   return results;
 }
 
-/// The verdict of comparing every element.
+/// Returns the verdict of comparing every element.
 Verdict compared(const std::vector<Expected>& elements, const HostTensor& output) {
   Findings all(rows, cols);
   for (std::int64_t i = 0; i < rows * cols; ++i) {
@@ -104,7 +104,7 @@ TEST_P(ScreenTest, PassesOverWhatIsRightAndStopsAtWhatIsNot) {
   const auto screen = make_screen(expected);
   ASSERT_TRUE(screen);
   std::vector<double> results;
-  for (const Expected& e : elements) results.push_back(e.value);  // then rounded to the type
+  for (const Expected& e : elements) results.push_back(e.value);  // rounded to the type later
   EXPECT_EQ(screen->suspect(filled(expected.spec, results), 0, rows * cols, 1), rows * cols);
   EXPECT_EQ(screen->suspect(filled(expected.spec, results), 3, 9, -1), 3) << "none is known yet";
   for (const std::int64_t at : {0, 1, 63, 64, 100, 1014}) {
@@ -116,8 +116,8 @@ TEST_P(ScreenTest, PassesOverWhatIsRightAndStopsAtWhatIsNot) {
   }
 }
 
-// An element that has the kept value is off by what that was rounded by, which is the largest error
-// where all others are right to the last bit.
+// An element equal to the stored value still has that value's rounding error, which is the largest
+// error if all others are exact.
 TEST(Screen, PassesOverNoErrorThatTheKeptValueHides) {
   std::vector<Expected> elements(static_cast<std::size_t>(rows * cols), Expected{1, 0x1p-11});
   elements[100].value += 0x1p-40;

@@ -1,5 +1,5 @@
-// Protects: small problems are small, valid, have the kernels of the given one and other cases;
-// where kernels are made for one problem alone, there are none.
+// Protects: small problems are small and valid, and use the kernels of the given problem in other
+// cases. There are none if kernels are compiled for a single problem.
 
 #include "kernels/small_problems.hpp"
 
@@ -34,7 +34,7 @@ Found small_problems_of(const char* key) {
           SmallProblems(operation, problem, device, 1).with_kernels_of(config, plan, 2)};
 }
 
-/// Defaults of usual sizes, all of whose parts are whole.
+/// Defaults of typical sizes, without partial tiles.
 TEST(SmallProblems, OfEveryOperationHaveItsKernelsAndOtherCases) {
   for (const Operation& operation : catalog()) {
     const Problem problem = typical_problem(operation, operation.dtypes.front());
@@ -52,14 +52,15 @@ TEST(SmallProblems, OfEveryOperationHaveItsKernelsAndOtherCases) {
       const auto there = features(operation, {small, found.config});
       seen.insert(there.begin(), there.end());
     }
-    // The length of a row that is held or split by the default reaches the text, and it has ROWS=1.
+    // The source depends on the length of a row that the default holds or splits, and it has
+    // ROWS=1.
     const bool row_alone = found.config.variant == "held" || found.config.variant == "split";
     if (row_alone) continue;
     EXPECT_GT(seen.size(), own.size()) << "nothing new";
   }
 }
 
-/// Alpha and beta are launch arguments, layout and epilogue are not.
+/// Alpha and beta are launch arguments; layout and epilogue are not.
 TEST(SmallProblems, ChangeTheAttributesThatKernelsAreGiven) {
   const auto found = small_problems_of("gemm dtype=f32 out=f32 epilogue=bias m=64 n=64 k=64");
   ASSERT_EQ(found.small.size(), 2U);

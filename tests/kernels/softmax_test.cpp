@@ -1,5 +1,5 @@
-// Softmax where numbers end: infinities, NaN, nothing visible, f16's limit, denormals; and what its
-// reference lets pass.
+// Protects: softmax of extreme values: infinities, NaN, no visible columns, f16's limit, denormals;
+// and the tightness of its reference.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using test::row_problem;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// The expected values of one row of a problem with X as given.
+/// Returns the expected values of one row of a problem with the given X.
 std::vector<double> expected_row(const std::vector<double>& x, const Attributes& attributes = {},
                                  std::int64_t row = 0) {
   const Operation& entry = built_in("softmax");
@@ -78,7 +78,7 @@ TEST(SoftmaxReference, BoundsAreWithinWhatIsAskedFor) {
   }
 }
 
-/// A row's softmax in FP64, of which `broken` makes something else, rounded to the output type.
+/// A row's softmax in FP64, modified by `broken` and rounded to the output type.
 struct Broken {
   explicit Broken(DType out) : problem(row_problem(entry, 3, 4096, {out, out})) {}
 
@@ -204,7 +204,7 @@ TEST(SoftmaxProblem, InPlaceNeedsOneType) {
   EXPECT_EQ(checked.failure().message, "place in: needs an output of the input's type");
 }
 
-// What must be read: half of a square where later columns are hidden.
+// With a causal mask, half of a square must be read.
 TEST(SoftmaxProblem, CountsBytes) {
   const auto bytes = [](Attributes attributes) {
     return built_in("softmax")

@@ -1,3 +1,5 @@
+// Protects: search spaces count, sample, index and list exactly the valid configurations.
+
 #include "kernels/model/space.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +15,7 @@
 namespace greta::test::space_test {
 namespace {
 
-/// A constraint that allows a random subset of its parameters' combinations.
+/// Returns a constraint that allows a random subset of its parameters' combinations.
 Constraint random_constraint(const std::vector<Parameter>& parameters, std::mt19937_64& random) {
   std::vector<std::string> names;
   for (const Parameter& parameter : parameters) {
@@ -52,7 +54,7 @@ Space random_space(std::uint64_t seed) {
   return Space({random_alternative("one", random), random_alternative("two", random)});
 }
 
-/// All valid configurations, by walking the whole Cartesian product.
+/// Returns all valid configurations by enumerating the whole Cartesian product.
 std::set<Config> brute_force(const Space& space) {
   std::set<Config> found;
   for (const Alternative& alternative : space.alternatives()) {
@@ -156,7 +158,7 @@ TEST_P(RandomSpaces, TextIsReadBackInAnyOrder) {
 constexpr std::uint64_t first_seed = 1, last_seed = 60;
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomSpaces, testing::Range(first_seed, last_seed + 1));
 
-// What is asked of every configuration of a space is asked of some.
+// The tests above would be meaningless if most random spaces were empty.
 TEST(RandomSpacesThatAreTested, AreMostlyNotEmpty) {
   int full = 0;
   for (std::uint64_t seed = first_seed; seed <= last_seed; ++seed) {
@@ -264,7 +266,8 @@ TEST(Space, EstimatesRejectionRates) {
   EXPECT_NEAR(rates[1].second, 1.0 / 13, 0.02);
 }
 
-/// 12 parameters of 10 values, each coupled to the next; `calls` counts constraint evaluations.
+/// Returns 12 parameters of 10 values, each coupled to the next. `calls` counts constraint
+/// evaluations.
 Space chain(const std::shared_ptr<std::uint64_t>& calls) {
   Alternative alternative{"chain", {}, {}};
   for (int i = 0; i < 12; ++i) {

@@ -1,5 +1,5 @@
-// Rows that are further apart than they are long: results are those of packed rows, what lies
-// between is neither read (NaN) nor written, and strides that can't be are refused.
+// Protects: rows with strides larger than their length. Results equal those of packed rows, the
+// gaps, which hold NaN, are neither read nor written, and invalid strides are rejected.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using test::row_problem;
 
 constexpr DTypes f16{DType::f16, DType::f16}, f32{DType::f32, DType::f32};
 
-/// By operation, problems whose loads may be wide, and not.
+/// Returns problems by operation, some with strides that allow wide loads.
 const std::map<std::string, std::vector<const char*>>& strided_problems() {
   static const std::map<std::string, std::vector<const char*>> problems{
       {"argmax",

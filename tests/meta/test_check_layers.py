@@ -1,4 +1,4 @@
-"""scripts/check_layers.py finds each kind of violation, planted in a tree of its own."""
+"""Protects: scripts/check_layers.py detects each kind of violation, planted in a temporary tree."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,5 @@
-"""Checks of the tree as a whole: layout, file length, formatting, scripts, presets, links."""
+"""Protects: properties of the whole tree: layout, file length, formatting, scripts, presets,
+links."""
 
 import json
 import pathlib
@@ -16,11 +17,11 @@ TOP_LEVEL = {
 }
 SOURCE_SUFFIXES = {".cpp", ".hpp", ".comp", ".glsl", ".hip", ".py", ".sh", ".cmake", ".sql"}
 LONGEST_FILE = 450  # lines; the rule is "about 400"
-CLANG_FORMAT = "clang-format-14"  # versions format differently; Debian 12 and Ubuntu 24.04 have it
+CLANG_FORMAT = "clang-format-14"  # formats depend on the version; Debian 12 and Ubuntu 24.04 have this one
 
 
 def tracked_files():
-    """Paths from the root of all files that belong to the project, committed or about to be."""
+    """Returns the paths of all files of the project, committed or not yet, relative to the root."""
     # safe.directory: a checkout mounted into a container belongs to another user.
     listing = subprocess.run(
         ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--cached", "--others",

@@ -1,4 +1,4 @@
-"""The scripts do what they say, with stand-ins for other programs."""
+"""Protects: the scripts work as documented, with fake programs instead of external ones."""
 
 import getpass
 import os
@@ -35,7 +35,7 @@ class ScriptTest(unittest.TestCase):
 
 class Setup(ScriptTest):
     def set_up(self, missing, *arguments, root=True, codename="bookworm"):
-        """Runs setup.sh where `missing` are the packages that are not installed."""
+        """Runs setup.sh on a system that lacks the packages `missing`."""
         self.calls = self.folder / "calls"
         self.program("dpkg-query",
                      f'[[ " {missing} " == *" ${{!#}} "* ]] && exit 1; echo -n installed')
@@ -158,7 +158,7 @@ class MeasureGpu(ScriptTest):
 
 
 class RunPresets(ScriptTest):
-    """greta-bench is a stand-in that writes what it was asked for, ssh one that stays on this machine."""
+    """A fake greta-bench writes its arguments, and a fake ssh runs commands on this machine."""
 
     def setUp(self):
         super().setUp()
@@ -247,7 +247,7 @@ echo "in $PWD with $LD_LIBRARY_PATH and database $(cat "$db" 2>/dev/null)"
 
 
 class RunPresetsOverSsh(RunPresets):
-    """The same through a real sshd on this machine, with a port and keys of its own."""
+    """The same through a real sshd on this machine, with a separate port and keys."""
 
     def setUp(self):
         super().setUp()
@@ -258,7 +258,7 @@ class RunPresetsOverSsh(RunPresets):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key],
                            check=True)
         if os.geteuid() == 0:
-            os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # as its service does
+            os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # like the service does
         server, client = self.folder / "sshd_config", self.folder / "ssh_config"
         server.write_text(f"Port {port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host_key\n"
                           f"AuthorizedKeysFile {self.folder}/user_key.pub\nStrictModes no\n"
@@ -286,7 +286,8 @@ class RunPresetsOverSsh(RunPresets):
 
 
 class EmulateAmd(ScriptTest):
-    # Writes as many cases as it is told: of defaults the case itself, of others folders of cases.
+    # Writes the requested number of cases: for defaults the case itself, otherwise folders of
+    # cases.
     TUNE = """
 import json, pathlib, sys
 value = dict(zip(sys.argv[3::2], sys.argv[4::2]))
@@ -311,7 +312,8 @@ sys.exit(value["--arch"] == "gfx000")
         path.chmod(0o755)
 
     def emulate(self, verdict, *arguments):
-        """Runs the round; `verdict` is Python that prints what the emulator says of `cases`."""
+        """Runs the round. `verdict` is Python code that prints the emulator's result for
+        `cases`."""
         self.script(self.emulator / "run_case.py", f"""
 import sys
 order = sys.argv[sys.argv.index("--order") + 1]

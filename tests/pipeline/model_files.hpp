@@ -20,11 +20,11 @@
 #include "runtime/pipeline/models/llama_config.hpp"
 #include "tests/layers.hpp"
 
-/// Files of models, made small for tests.
+/// Small model files for tests.
 namespace greta::test {
 
 inline void write_file(const std::filesystem::path& path, const std::string& bytes) {
-  std::filesystem::remove(path);  // file systems that write truncated files out at once are slow
+  std::filesystem::remove(path);  // some file systems write truncated files synchronously
   std::ofstream(path, std::ios::binary) << bytes;
 }
 inline std::string read_file(const std::filesystem::path& path) {
@@ -32,7 +32,7 @@ inline std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Expects f to throw an Error of one line that holds `words`.
+/// Expects f to throw an Error of one line that contains `words`.
 template <typename F>
 void expect_refused(const F& f, const std::string& words) {
   try {
@@ -46,7 +46,7 @@ void expect_refused(const F& f, const std::string& words) {
   ADD_FAILURE() << "nothing was refused, where a message was expected with: " << words;
 }
 
-/// A tensor to be written.
+/// A tensor for a file.
 struct FileTensor {
   std::string name;
   std::string type;  ///< "F16"
@@ -73,7 +73,7 @@ inline std::string safetensors_of(const std::vector<FileTensor>& tensors) {
   return safetensors_of(header, data);
 }
 
-/// Random numbers around 0, about as large as a model's weights, as bytes of a type.
+/// Returns random numbers around 0 of the magnitude of a model's weights, as bytes of a type.
 inline std::string random_weights(DType type, std::int64_t count, double size, std::uint64_t seed) {
   std::string bytes(bytes_of(type, static_cast<std::size_t>(count)), '\0');
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
@@ -83,12 +83,12 @@ inline std::string random_weights(DType type, std::int64_t count, double size, s
   return bytes;
 }
 
-/// A Llama of Hugging Face that takes a few kilobytes, with grouped KV heads.
+/// A Llama in Hugging Face's format of a few kilobytes, with grouped KV heads.
 struct TinyLlama {
   std::int64_t dim = 16, hidden = 24, layers = 2, heads = 4, kv_heads = 2, vocab = 300;
   DType dtype = DType::f32;
   bool tied = false;
-  nlohmann::json more = nlohmann::json::object();  ///< of config.json
+  nlohmann::json more = nlohmann::json::object();  ///< further members of config.json
 
   nlohmann::json config() const {
     nlohmann::json json = {{"model_type", "llama"},
@@ -134,12 +134,12 @@ struct TinyLlama {
     if (!tied) add("lm_head", {vocab, dim});
     return list;
   }
-  /// Writes the folder with one file of weights.
+  /// Writes the folder with one weights file.
   void write(const std::filesystem::path& folder) const {
     write_file(folder / "config.json", config().dump());
     write_file(folder / "model.safetensors", safetensors_of(tensors()));
   }
-  /// Writes it with every other tensor in the second of two files.
+  /// Writes the folder with every other tensor in the second of two files.
   void write_sharded(const std::filesystem::path& folder) const {
     write_file(folder / "config.json", config().dump());
     std::vector<FileTensor> shards[2];
@@ -156,8 +156,8 @@ struct TinyLlama {
   }
 };
 
-/// Changes a file's bytes as damage and malice do: other bytes, other digits, parts that are gone
-/// or there twice.
+/// Mutates a file's contents like damage or an attack: changed bytes and digits, removed and
+/// repeated parts.
 inline std::string mutated(std::string bytes, std::mt19937_64& random) {
   const auto below = [&](std::size_t bound) {
     return static_cast<std::size_t>(uniform_below(random, bound));
@@ -189,8 +189,9 @@ inline std::string mutated(std::string bytes, std::mt19937_64& random) {
   return bytes;
 }
 
-/// Runs `load` on `times` mutations of a file in `folder`, and on each of its beginnings where
-/// `beginnings` says so: it succeeds or throws an Error of one line. Gives how many it refused.
+/// Runs `load` on `times` mutations of a file in `folder`, and with `beginnings` on each of its
+/// prefixes. Each call must succeed or throw an Error of one line. Returns the number of rejected
+/// ones.
 template <typename Load>
 int refused_mutations(const std::filesystem::path& file, int times, bool beginnings,
                       const Load& load) {

@@ -1,5 +1,5 @@
-// Calls that are measured in processes of their own: every benchmark gets its blocks, and trouble
-// is of the one that has it.
+// Protects: calls measured in separate processes. Every benchmark gets its blocks, and a failure
+// only affects the benchmark that caused it.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ Benchmark benchmark_named(const std::string& op) {
 
 class BenchCalls : public testing::Test {
  protected:
-  // A shell script in the place of the program; the request is in $request, and is logged.
+  // Runs a shell script instead of the program. The request is in $request and is logged.
   Benchmark apart(const std::string& script, const std::string& op, DeviceInfo device = {}) {
     if (!processes_) {
       const std::string read = "request=$(cat); echo \"$request\" >> " + log_.string() + "\n";
@@ -56,7 +56,7 @@ TEST_F(BenchCalls, AProcessTakesABlockOfAll) {
   EXPECT_EQ(a.control().value(), 5);
   EXPECT_EQ(b.take(2).value(), std::vector<double>{3});
   EXPECT_FALSE(b.control());
-  EXPECT_EQ(a.take(2).value(), (std::vector<double>{1, 2}));  // of the process that b started
+  EXPECT_EQ(a.take(2).value(), (std::vector<double>{1, 2}));  // from the process that b started
   ASSERT_EQ(requests().size(), 2U);
   EXPECT_NE(requests()[0].find(R"("benchmarks":["runtime/a"],"count":2)"), std::string::npos);
   EXPECT_NE(requests()[1].find(R"(["runtime/a","runtime/b"])"), std::string::npos);
@@ -79,7 +79,7 @@ TEST_F(BenchCalls, EachProcessMeasuresAllThatAreExpected) {
     EXPECT_NE(request.find(R"(["runtime/a","runtime/b"])"), std::string::npos);
   }
   EXPECT_TRUE(a.take(2));
-  EXPECT_TRUE(b.take(7));  // what is there has another size
+  EXPECT_TRUE(b.take(7));  // the available block has another size
   EXPECT_EQ(requests().size(), 5U);
   processes().expect({"runtime/b"});
   EXPECT_TRUE(b.take(2));

@@ -1,5 +1,5 @@
-// What compare makes of two baselines: noise is no regression, and a slowdown is found in spite of
-// it.
+// Protects: the comparison of baselines. Noise is not reported as a regression, and slowdowns are
+// detected despite noise.
 
 #include <gtest/gtest.h>
 
@@ -18,9 +18,8 @@ constexpr int rows = 20;
 constexpr int blocks = 24;
 constexpr int samples = 5;
 
-/// A run on a machine that other programs use as well: every so often some of its blocks are taken
-/// while others work, which makes most of their samples slower, by up to half. Besides that samples
-/// scatter with a heavy tail.
+/// A run on a shared machine: some blocks are taken while other programs work, which slows most of
+/// their samples by up to a half. In addition, samples have a heavy-tailed noise.
 Blocks noisy(double us, std::mt19937_64& random) {
   std::normal_distribution<double> scatter(0, 0.02);
   std::uniform_real_distribution<double> chance(0, 1);
@@ -74,7 +73,7 @@ TEST(BenchCompare, HonestRunsReportNothing) {
   EXPECT_LE(reports, 10);
 }
 
-/// Blocks that are slower or faster as a whole, each beside a control.
+/// Blocks that are slower or faster as a whole, each with a control.
 MeasuredResult scattered_row(int count, double scatter, std::mt19937_64& random) {
   std::normal_distribution<double> normal(0, 1);
   MeasuredResult row = result_of("gemm", ResultOrigin::winner);
@@ -86,7 +85,7 @@ MeasuredResult scattered_row(int count, double scatter, std::mt19937_64& random)
   return row;
 }
 
-// What scatters has more blocks, and the fastest of more is faster.
+// Noisy benchmarks have more blocks, and the minimum of more samples is lower.
 TEST(BenchCompare, RunsWithMoreSamplesAreNotFaster) {
   std::mt19937_64 random(7);
   int reports = 0;
@@ -147,8 +146,8 @@ TEST(BenchCompare, FewBlocksTellNothing) {
   EXPECT_EQ(judge(change_of({}, {}, 0.95), 0.05), Finding::unsure);
 }
 
-// The ranks of Wilcoxon's two samples: 4 and 4 values have 70 orders, so that the extreme pair is
-// outside with 1/70 on each side.
+// Wilcoxon's rank sums of 4 and 4 values have 70 orders, so the extreme pair is exceeded with
+// probability 1/70 on each side.
 TEST(BenchCompare, IntervalsAreExact) {
   Samples base, fresh;
   for (const double us : {1.0, 2.0, 3.0, 4.0}) {
@@ -161,7 +160,7 @@ TEST(BenchCompare, IntervalsAreExact) {
   EXPECT_DOUBLE_EQ(change_of(base, fresh, 0.97).high, 40.0);
 }
 
-// What became slower now and then only is no slower at its best.
+// Occasional slowdowns don't change the fastest samples.
 TEST(BenchCompare, TheFastestSamplesMustHaveChanged) {
   std::vector<double> often(20, 100.0), now_and_then(20, 150.0);
   now_and_then[3] = 100;
@@ -170,7 +169,7 @@ TEST(BenchCompare, TheFastestSamplesMustHaveChanged) {
   EXPECT_NE(judge(change_of(base, fresh, 0.99), 0.05), Finding::slower);
 }
 
-// A machine that was slower all the time is no regression: the controls were slower as well.
+// A machine that is slower as a whole is not a regression, because the controls are slower as well.
 TEST(BenchCompare, ControlsTellTheMachineFromTheCode) {
   const std::vector<double> us(20, 100.0), later(20, 130.0);
   const std::vector<double> steady(10, 50.0), slower(10, 65.0);
@@ -192,8 +191,8 @@ TEST(BenchCompare, ControlsOfOneSideTellNothing) {
   EXPECT_TRUE(fastest_processor_change_of(before, after, 0.99));
 }
 
-// Another process explains a quarter of what is measured of the machine and the runtime, and of a
-// few nanoseconds anything, unless both runs have samples of enough processes.
+// A ratio of 1.25 for machine and runtime benchmarks, and any change of a few nanoseconds, may come
+// from the process, unless both runs have samples from enough processes.
 TEST(BenchCompare, AnotherProcessExplainsAQuarterOfCalls) {
   const auto finding = [](double us, double factor, std::size_t processes) {
     MeasuredResult base = result_of("dispatch", ResultOrigin::measured);
@@ -215,7 +214,7 @@ TEST(BenchCompare, AnotherProcessExplainsAQuarterOfCalls) {
   EXPECT_EQ(finding(0.01, 1.1, 6), Finding::same);
 }
 
-// A launch of some µs takes 0.3 µs longer in some processes.
+// A launch of a few µs takes 0.3 µs longer in some processes.
 TEST(BenchCompare, AnotherProcessExplainsAPartOfALaunch) {
   const auto finding = [](double us, double longer_us) {
     MeasuredResult base = result_of("add", ResultOrigin::untuned);
@@ -231,7 +230,7 @@ TEST(BenchCompare, AnotherProcessExplainsAPartOfALaunch) {
   EXPECT_EQ(finding(10, 1), Finding::slower);
 }
 
-// In a process of its own a call is measured in another way, on one core for example.
+// Calls are measured differently in separate processes, for example on a single core.
 TEST(BenchCompare, ProcessesOfOneSideTellNothing) {
   MeasuredResult before = result_of("dispatch", ResultOrigin::measured);
   before.samples.blocks_us = Blocks(10, std::vector<double>(20, 50.0));
@@ -242,7 +241,7 @@ TEST(BenchCompare, ProcessesOfOneSideTellNothing) {
   EXPECT_EQ(compare_baselines({after}, {before}, 0.05).changes[0].finding, Finding::unsure);
 }
 
-// Several exports to one file are of as many processes, where they were counted.
+// Exports to the same file add up their numbers of processes, if these are known.
 TEST(BenchCompare, ProcessesOfOneFileAddUp) {
   MeasuredResult row = result_of("dispatch", ResultOrigin::measured);
   row.samples.blocks_us = Blocks(3, std::vector<double>(20, 50.0));
@@ -259,9 +258,8 @@ TEST(BenchCompare, ProcessesOfOneFileAddUp) {
   EXPECT_EQ(finding(0, 0), Finding::unsure);
 }
 
-/// A run on a CPU that others use as well: how long samples wait changes from block to block. The
-/// time that threads run scatters a little, and changes with the machine, somewhat more than that
-/// of the steady work beside it.
+/// A run on a shared CPU: the waiting time of samples varies from block to block. The CPU time of
+/// the threads varies little, and changes with the machine somewhat more than that of the control.
 MeasuredResult busy_row(double factor, double machine, std::mt19937_64& random) {
   std::normal_distribution<double> scatter(0, 1);
   MeasuredResult row = result_of("gemm", ResultOrigin::winner);
@@ -280,7 +278,8 @@ MeasuredResult busy_row(double factor, double machine, std::mt19937_64& random) 
   return row;
 }
 
-// Where waiting hides the times, processor times over those of steady work tell.
+// If waiting hides changes of the wall times, the ratios of CPU times to those of the controls show
+// them.
 TEST(BenchCompare, ProcessorTimesTellWhatWaitingHides) {
   std::mt19937_64 random(5);
   int found = 0, by_processor = 0, reports = 0;
@@ -296,7 +295,7 @@ TEST(BenchCompare, ProcessorTimesTellWhatWaitingHides) {
   EXPECT_LE(reports, 4);
   EXPECT_GE(found, 36);
   EXPECT_GE(by_processor, 20);
-  // Files that lack them are compared by times alone.
+  // Files without CPU times are compared by wall times alone.
   auto older = busy_row(1, 1, random);
   older.samples.cpu_us.clear();
   const auto mixed = compare_baselines({older}, {busy_row(1.1, 1, random)}, 0.05);

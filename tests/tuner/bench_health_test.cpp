@@ -1,4 +1,4 @@
-// Health checks in processes of their own: what becomes of one whose process dies.
+// Protects: health checks in separate processes, including those whose process dies.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace greta::test::bench_health_test {
 namespace {
 
-/// A check by a shell script in the place of the program.
+/// Runs a shell script instead of the health check program.
 Health check_by(const std::string& script, std::chrono::seconds deadline) {
   return check_health_apart({"sh", "-c", script, "sh"}, "f16", "hip:0", "cache", deadline);
 }
@@ -18,7 +18,7 @@ Health check_by(const std::string& script, std::chrono::seconds deadline) {
 const std::string running =
     R"(echo '{"choice":"gemm m=1","config":"naive","seed":1,"status":"running"}'; )";
 
-// Protects: whoever has the device learns what was run and what the driver said, without a bundle.
+// Protects: the user learns what was running and what the driver printed last, without a bundle.
 TEST(BenchHealth, ADyingProcessIsToldWithWhatItRanAndWhatItSaidLast) {
   const Health health =
       check_by(running + "echo compiled >&2; echo 'illegal address 0x10' >&2; kill -ABRT $$",
@@ -33,7 +33,7 @@ TEST(BenchHealth, ADyingProcessIsToldWithWhatItRanAndWhatItSaidLast) {
             "its process was killed by signal 6 (Aborted): illegal address 0x10");
 }
 
-// Protects: no reason is made up, neither of nothing nor of a line that has nothing to do with it.
+// Protects: no reason is invented if there is no output or the last line is unrelated.
 TEST(BenchHealth, AProcessThatSaidNothingOrWasStoppedHasNoReason) {
   EXPECT_EQ(check_by(running + "kill -ABRT $$", std::chrono::seconds(60)).message,
             "its process was killed by signal 6 (Aborted) while it ran gemm m=1 | naive");

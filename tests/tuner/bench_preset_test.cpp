@@ -1,4 +1,4 @@
-// Presets: what is read, and that every mistake is told with its place in the file.
+// Protects: the reader of presets. Every error is reported with its place in the file.
 
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
       std::string::npos);
 }
 
-// A product of lists is refused before it fills the memory.
+// A product of lists is rejected before it exhausts the memory.
 TEST_F(BenchPreset, TooManyProblemsAreRefused) {
   std::string list = "[1";
   for (int i = 2; i <= 300; ++i) list += "," + std::to_string(i);

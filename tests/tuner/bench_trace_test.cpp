@@ -1,4 +1,4 @@
-// The trace: what a device did lies on the host's clock between the moments that the host knows of.
+// Protects: the clock alignment of traces. Device events lie between the corresponding host times.
 
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ TEST(BenchTrace, HoldsWhatTelemetryTells) {
   }
   telemetry::set_sink(nullptr);
   const auto events = written(trace)["traceEvents"];
-  ASSERT_EQ(events.size(), 3U);  // the host's name first
+  ASSERT_EQ(events.size(), 3U);  // the host's name is first
   EXPECT_EQ(events[1]["name"], "things");
   EXPECT_EQ(events[1]["ph"], "i");
   EXPECT_EQ(events[1]["args"]["amount"], 3);

@@ -1,3 +1,6 @@
+// Protects: budgets of time, trials and percentages are parsed exactly, and end when they are used
+// up.
+
 #include "tuner/search/budget.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
-// Protects: an archive is what tar reads, and is whole or not there; what names people and machines
-// is found wherever it stands as a word; a failed configuration's folder runs again, also where its
-// operands are too large to be in it, on devices that run SPIR-V as well.
+// Protects: bundles. tar can read the archive, and it exists completely or not at all. Names of
+// persons and machines are removed wherever they are whole words. The folder of a failed
+// configuration can be run again, also on SPIR-V devices and if its operands are too large to be
+// included.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -94,7 +95,7 @@ TEST(PrivateNames, AreFoundAsWords) {
                            {"heart-of-gold.example.org", "heart-of-gold", "localhost"});
   EXPECT_EQ(names.without("/srv/people/zaphod/x.hip: zaphod@heart-of-gold"), "~/x.hip: USER@HOST");
   EXPECT_EQ(names.without("heart-of-gold.example.org:/home/ford.p-1/a"), "HOST:~/a");
-  // A part of another word is no name, and what names nobody stays.
+  // Parts of other words and names that identify nobody are kept.
   EXPECT_EQ(names.without("zaphods xzaphod zaphod_1 root localhost /home/"),
             "zaphods xzaphod zaphod_1 root localhost ~");
   EXPECT_TRUE(
@@ -104,7 +105,8 @@ TEST(PrivateNames, AreFoundAsWords) {
   EXPECT_FALSE(names.in("zaphods /srv/people"));
 }
 
-// A user called "a", "hip" or "gemm" stands in every sentence: what names him is a path, or an @.
+// Names such as "a", "hip" or "gemm" are also ordinary words. They identify a user only in a path
+// or beside an @.
 TEST(PrivateNames, ThatAreCommonWordsAreReplacedWhereTheyNameSomebody) {
   const PrivateNames names({"/data/people/hip"}, {"a", "hip", "gemm"}, {"gpu"},
                            words_of("hip:0 gemm/tiled dtype=f32; a gpu"));
@@ -123,12 +125,12 @@ TEST(PrivateNames, ThatAreCommonWordsAreReplacedWhereTheyNameSomebody) {
   EXPECT_EQ(names.without("/run/media/hip/disk /run/user/a/x"),
             "/run/media/USER/disk /run/user/USER/x");
   EXPECT_TRUE(names.in("\x01/scratch/a/x"));
-  // A name that is no common word is one wherever it stands.
+  // A name that is no common word is replaced everywhere.
   EXPECT_EQ(PrivateNames({}, {"arthur"}, {}, {"gemm"}).without("arthur /usr/arthur"),
             "USER /usr/USER");
 }
 
-// A user may be called as a variable of a kernel: a program still compiles without his name.
+// A name may equal a variable of a kernel. The program must still compile.
 TEST(PrivateNames, OfProgramsAreReplacedWhereTheyNameSomebody) {
   const PrivateNames names({"/data/people/max"}, {"max"}, {"rows"});
   const std::string program = "int max = (a + b)/max / rows; x[0]/max; max(rows, 1);\n";
@@ -137,8 +139,8 @@ TEST(PrivateNames, OfProgramsAreReplacedWhereTheyNameSomebody) {
             "// USER@HOST, ~/a /srv/USER/b ~/c\n");
 }
 
-// What a failed configuration left: texts are filtered as well, and a file that is too large is
-// told, not an error.
+// Texts of a failed configuration are filtered as well. A file that is too large is noted and is
+// not an error.
 TEST(BundleFiles, OfAFolderAreFilteredAndThoseWithoutRoomAreTold) {
   const test::TemporaryFolder folder;
   fs::create_directories(folder / "in/case");
@@ -180,7 +182,7 @@ TEST(BundleFiles, OfAFolderAreFilteredAndThoseWithoutRoomAreTold) {
 
 class FailedChoice : public ::testing::TestWithParam<const char*> {};
 
-/// One that is right: what becomes of it elsewhere is the test's to change.
+/// Returns a choice that passes. The tests change its result.
 CheckedChoice choice_of(const DeviceInfo& device, const std::string& problem) {
   CheckedChoice choice;
   choice.problem = problem;
@@ -192,7 +194,7 @@ CheckedChoice choice_of(const DeviceInfo& device, const std::string& problem) {
 
 TEST_P(FailedChoice, RunsAgainFromItsFolder) {
   const auto device = open_device(GetParam(), {}).value();
-  // The one is written whole, the other's operands are drawn where it is run.
+  // The first is written completely; operands of the second are drawn when it is run.
   for (const auto& [problem, whole] :
        {std::pair{"gemm dtype=f32 out=f32 m=33 n=17 k=19", true},
         std::pair{"gemm dtype=f32 out=f32 m=1 n=1024 k=2048", false}}) {
@@ -209,7 +211,7 @@ TEST_P(FailedChoice, RunsAgainFromItsFolder) {
     const auto passed = run_case(*device, *read, std::chrono::minutes(1));
     ASSERT_TRUE(passed) << passed.failure().message;
     EXPECT_EQ(*passed, "");
-    // An input that the kernel reads and the expectations don't know.
+    // Changes an input so that the expected values no longer match.
     auto& a = read->buffers.front();
     std::fill(a.data.begin(), a.data.end(), std::byte{0x3f});
     const auto failed = run_case(*device, *read, std::chrono::minutes(1));
@@ -225,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, FailedChoice, ::testing::Values("vulkan:0", "h
                          });
 
 TEST(FailedChoiceCase, IsMadeForAGpuThatIsNotOpened) {
-  // The device may be what hangs: all that is asked of it is what was known when it was listed.
+  // The device itself may hang, so only the information from its listing is used.
   DeviceInfo device = architecture_info("gfx942").value();
   device.backend = Api::hip;
   device.index = 7;
@@ -269,7 +271,7 @@ TEST(FailedChoiceCase, WhatIsNoModuleIsNotLoaded) {
               Status::invalid_argument)
         << bytes;
   }
-  // It is for Vulkan's devices, whatever their architecture, and for no other.
+  // SPIR-V is accepted on Vulkan devices of any architecture, and on no others.
   code = good;
   read.architecture = "gfx1103";
   EXPECT_EQ(run_case(*device, read, std::chrono::minutes(1)).value(), "");

@@ -1,5 +1,5 @@
-// Protects: flushing reads all of its memory, with fewer workgroups than pieces too; and warm
-// timers flush nothing.
+// Protects: a flush reads its whole memory, also with fewer workgroups than chunks, and warm timers
+// don't flush.
 
 #include "tuner/measure/cache_flush.hpp"
 
@@ -18,15 +18,15 @@ namespace {
 
 class ReadKernel : public ::testing::TestWithParam<const char*> {};
 
-// What makes the kernel write to the memory's start lies at its end: a piece that was left out
-// would be seen.
+// The value that makes the kernel write is at the end of the memory, so a skipped chunk is
+// detected.
 TEST_P(ReadKernel, ReadsEveryPiece) {
   const auto device = open_device(GetParam(), {}).value();
   constexpr std::uint32_t pieces = 7, groups = 3;
   constexpr std::size_t bytes = pieces * copy_group_bytes;
   const std::array<std::uint32_t, 4> mark{0x2545F491U, 0x4F6CDD1DU, 1, 2};
   std::vector<std::byte> content(bytes);
-  // The last vector of workgroup 0's last piece that its first thread has.
+  // The last vector that the first thread of workgroup 0 reads in its last chunk.
   const std::size_t last = (pieces - 1) * copy_group_bytes + 3 * ceiling_threads * sizeof mark;
   std::memcpy(content.data() + last, mark.data(), sizeof mark);
   const auto memory = device->allocate(bytes).value();

@@ -1,4 +1,4 @@
-// Protects: two tuners never measure on one card at once unless asked to, and a dead one never
+// Protects: two tuners never measure on one card at once unless requested, and a dead one never
 // blocks the next.
 
 #include "tuner/evaluate/card_lock.hpp"
@@ -91,7 +91,7 @@ TEST(CardLock, WithoutAFolderThereIsNone) {
   EXPECT_FALSE(CardLock("/dev/null/locks", "card", "me", nobody, never).held());
 }
 
-/// Counts warnings while it lives.
+/// Counts warnings during its lifetime.
 class WarningCount {
  public:
   WarningCount() {
@@ -112,7 +112,7 @@ std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A lock follows no link: its text would replace what the link names.
+// Following a link would overwrite the file that it refers to.
 TEST(CardLock, FollowsNoLink) {
   const test::TemporaryFolder folder;
   const WarningCount warnings;
@@ -129,7 +129,7 @@ TEST(CardLock, FollowsNoLink) {
   EXPECT_EQ(warnings.count(), 3);
 }
 
-// Whoever may write to the folder may put anything in the file's place.
+// In a folder that others can write to, anybody can replace the file.
 TEST(CardLock, IsNotWhereOthersMayWrite) {
   const test::TemporaryFolder folder;
   const WarningCount warnings;

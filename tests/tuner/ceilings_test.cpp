@@ -1,6 +1,6 @@
-// Protects: ceilings are measured in every device's own language, those of matrix cores among them,
-// their kernels reach the instructions they are meant for, rooflines use the right ones, and a
-// value that was stored where nothing was measured is none.
+// Protects: ceilings are measured in every device's kernel language, including those of matrix
+// cores. Their kernels contain the intended instructions, rooflines use the right ceilings, and an
+// invalid stored value counts as not measured.
 
 #include "tuner/measure/ceilings.hpp"
 
@@ -73,8 +73,8 @@ INSTANTIATE_TEST_SUITE_P(Architectures, CeilingKernels, ::testing::Values("gfx94
 INSTANTIATE_TEST_SUITE_P(Nvidia, CeilingKernels, ::testing::Values("sm_80", "sm_90"), name_of);
 #endif
 
-// Compiled as the Vulkan backend does for devices of either extension; one that multiplies itself
-// runs on any.
+// Compiled like in the Vulkan backend for devices of either extension. Emulated matrices run on any
+// device.
 TEST(CeilingKernels, CooperativeMatricesOfEitherKindAndEmulated) {
   const auto device = open_device("vulkan:0", {}).value();
   DeviceInfo info = device->info();
@@ -93,7 +93,7 @@ TEST(CeilingKernels, CooperativeMatricesOfEitherKindAndEmulated) {
     EXPECT_TRUE(vulkan::compile_glsl(khr)) << to_string(type);
   }
   info.matrix_operations[0].input = DType::f16;
-  // It writes what it has added up only where that is -12345.678: here always.
+  // The kernel writes only if its sum is -12345.678, which this change makes unconditional.
   auto emulated = with("GRETA_MATRIX_EMULATED");
   const std::string never = "if (sum == -12345.678) ";
   ASSERT_NE(emulated.text.find(never), std::string::npos);

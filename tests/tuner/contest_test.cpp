@@ -1,5 +1,5 @@
-// Protects: which API is faster on a card is told only where alternating turns (or, failing them,
-// the certified intervals) show it, and the database gives the same answer afterwards.
+// Protects: an API is only reported as faster on a card if alternating turns (or else the certified
+// intervals) show it, and the database gives the same answer afterwards.
 
 #include "tuner/session/contest.hpp"
 
@@ -27,7 +27,7 @@ class ContestTest : public ::testing::Test {
     return tune(evaluator, db_, problem_, options_, observer_, observer_.stop_);
   }
 
-  /// Tunes on both, compares, and stores what turns showed.
+  /// Tunes on both, compares, and stores the result of the turns.
   ContestResult hold() {
     sessions_ = {tune_on(vulkan_), tune_on(hip_)};
     auto result = hold_contest({{vulkan_, sessions_[0]}, {hip_, sessions_[1]}}, options_, 60,
@@ -76,7 +76,7 @@ TEST_F(ContestTest, EqualApisAreNotToldApart) {
   EXPECT_FALSE(known().sure());
 }
 
-// Sessions ran at different clocks; turns alternate, so the device's mood is the same for both.
+// The sessions ran at different clocks. Turns alternate, so clock changes affect both devices.
 TEST_F(ContestTest, TurnsAreBelievedMoreThanSessions) {
   hip_.speed = 1.1;
   sessions_ = {tune_on(vulkan_), tune_on(hip_)};

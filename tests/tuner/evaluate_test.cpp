@@ -1,5 +1,5 @@
-// Protects: a wrong, wild, hanging or crashing kernel is one candidate's failure, is told as what
-// it is, and leaves the evaluator usable. Runs on whatever device "auto" is.
+// Protects: a kernel that is wrong, writes out of bounds, hangs or crashes is one candidate's
+// failure, is classified correctly, and leaves the evaluator usable. Runs on the device "auto".
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ void expect_right(const Trial& trial) {
 TEST(CheckSpills, NamesTheFirstKernelThatSpillsWithItsFigures) {
   KernelStatistics clean;
   clean.registers = 255;
-  clean.spilled_scalar_registers = 4;  // into vector registers, at no great cost
+  clean.spilled_scalar_registers = 4;  // into vector registers, at low cost
   EXPECT_TRUE(check_spills({{"gemm/tiled", clean}, {"gemm/reduce", {}}}));
   KernelStatistics spilling = clean;
   spilling.scratch_bytes = 64;
@@ -102,7 +102,7 @@ TEST(LocalEvaluator, AMissedDeadlineIsATimeoutAndTheNextOneWorks) {
   expect_right(evaluator.evaluate(problem, default_of(evaluator, problem), {}));
 }
 
-// What every other test shows on "auto", of kernels in HIP: slow here, but the same path.
+// Runs the steps of the other tests for HIP kernels on hip-host: slow, but the same code path.
 TEST(LocalEvaluator, HipHostVerifiesMeasuresTimesRoundsAndSurvivesATimeout) {
   EvaluatorOptions options;
   options.device = "hip-host:2";
@@ -143,7 +143,7 @@ TEST(WorkerEvaluator, SanitizesInAProcessThatHasTheRuntime) {
   options.sanitize = true;
   WorkerEvaluator worker(worker_command(), options);
   EXPECT_TRUE(worker.device().compiler.ends_with("with sanitizers")) << worker.device().compiler;
-#if !defined(__SANITIZE_ADDRESS__)  // else the plain one has it as well
+#if !defined(__SANITIZE_ADDRESS__)  // otherwise the plain worker has the runtime as well
   EXPECT_NE(worker.device().fingerprint(), plain.device().fingerprint());
 #endif
   const auto problem = small_problem();
@@ -196,7 +196,7 @@ TEST(WorkerEvaluator, GivesTheSameVerdictAsThisProcess) {
   EXPECT_EQ(far.content_keys, near.content_keys);
 }
 
-/// What a worker lost, of which there is one.
+/// Returns the single trial that a worker lost.
 Trial lost_by(WorkerEvaluator& worker) {
   const auto lost = worker.take_lost();
   EXPECT_EQ(lost.size(), 1U);
@@ -207,7 +207,7 @@ Trial lost_by(WorkerEvaluator& worker) {
   return lost[0];
 }
 
-// No candidate kills its process: what somebody else killed is begun again, and told.
+// A candidate can't send SIGKILL, so work killed from outside is restarted and reported.
 TEST(WorkerEvaluator, AKilledWorkerIsReplacedAndLeavesATrace) {
   WorkerEvaluator worker(worker_command(), {});
   const auto problem = small_problem();
@@ -239,7 +239,7 @@ TEST(WorkerEvaluator, AWorkerKilledWhileItOpensTheDeviceIsStartedAgain) {
   EXPECT_THROW(WorkerEvaluator({"/bin/sh", "-c", "kill -KILL $$"}, {}), Error) << "not for ever";
 }
 
-// The session says what its worker was warned of: nobody reads a worker's own messages.
+// The session reports its worker's warnings, because nothing else reads the worker's messages.
 TEST(WorkerEvaluator, WarningsOfTheWorkerAreTheSessions) {
   const test::TemporaryFolder folder;
   std::ofstream(folder / "file") << "where a folder should be";
@@ -283,7 +283,7 @@ TEST(WorkerEvaluator, AHangingKernelIsATimeoutAndItsProcessIsGone) {
   expect_right(worker.evaluate(problem, default_of(worker, problem), {}));
 }
 
-// A driver that hangs: nothing in a process can end its call, and it hangs in the next one, too.
+// A driver that hangs: no code in the process can end the call, and the next call hangs as well.
 TEST(WorkerEvaluator, LaunchesThatNeverReturnAreTimeoutsAndThenEndTheSession) {
   EvaluatorOptions options;
   options.device = "hip:0";
@@ -316,8 +316,7 @@ TEST(WorkerEvaluator, LaunchesThatNeverReturnAreTimeoutsAndThenEndTheSession) {
   EXPECT_EQ(lost[0].failure, Status::timeout);
 }
 
-// Calls that have no deadline, as those that allocate and load, end with the process, too, and
-// soon.
+// Calls without a deadline, such as allocations and loads, soon end with the process as well.
 TEST(WorkerEvaluator, CallsThatNeverReturnAreTimeoutsSoon) {
   for (const char* fault : {"hipMalloc:3:block", "hipModuleLoadData:4:block"}) {
     SCOPED_TRACE(fault);
@@ -327,7 +326,7 @@ TEST(WorkerEvaluator, CallsThatNeverReturnAreTimeoutsSoon) {
         {"/usr/bin/env", "LD_LIBRARY_PATH=" GRETA_FAKE_AMD, "GRETA_FAKE_ARCHITECTURE=gfx90a",
          fmt::format("GRETA_FAKE_FAULTS={}", fault), GRETA_TUNE, "worker"},
         options, 0.5);
-    // Larger than what memory is asked for at a time: these operands take another call.
+    // These operands are larger than a chunk of the memory pool, so they are allocated directly.
     const auto problem = Problem::parse("gemm dtype=f32 out=f32 m=4096 n=4096 k=64").value();
     const auto start = std::chrono::steady_clock::now();
     const auto trial = worker.evaluate(problem, default_of(worker, problem), {});
@@ -337,7 +336,7 @@ TEST(WorkerEvaluator, CallsThatNeverReturnAreTimeoutsSoon) {
   }
 }
 
-// What Mesa does where the disk of its shader cache is full.
+// Mesa gets SIGBUS when the disk of its shader cache is full.
 TEST(WorkerEvaluator, ADriverThatDiesOfItsCacheIsStartedWithout) {
   const std::string script =
       R"([ -n "$MESA_SHADER_CACHE_DISABLE" ] || kill -BUS $$; exec )" GRETA_TUNE " worker";
@@ -355,7 +354,7 @@ std::string error_of(const std::vector<std::string>& command) {
   return "no error";
 }
 
-// A worker of another build would misread requests, or evaluate other kernels than it is told.
+// A worker of another build would misread requests or evaluate different kernels.
 TEST(WorkerEvaluator, AWorkerThatSpeaksAnotherProtocolIsAnErrorInOneLine) {
   const auto answering = [](const std::string& result) {
     return std::vector<std::string>{
@@ -385,7 +384,7 @@ TEST(WorkerEvaluator, BothEndsHaveTheSameOperations) {
             "the program that starts it");
 }
 
-// The worker's own side refuses, too: its catalog is what tune's worker command serves.
+// The worker checks its catalog as well: it serves the operations of tune's worker command.
 TEST(WorkerEvaluator, AWorkerWithoutAnOperationOfTheSessionRefuses) {
   Operation own = built_in("gelu");
   own.name = "own";

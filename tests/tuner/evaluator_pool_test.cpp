@@ -1,6 +1,6 @@
-// Protects: what a pool promises with any number of members: every candidate comes back once, cards
-// work at the same time, what a lost card was given is neither lost nor tried twice, and a session
-// on several cards records what one on a single card would.
+// Protects: evaluator pools of any size. Every candidate is returned exactly once, cards work
+// concurrently, the candidates of a lost card are neither lost nor evaluated twice, and a session
+// on several cards records the same results as on one.
 
 #include "tuner/evaluate/evaluator_pool.hpp"
 
@@ -32,7 +32,7 @@ class EvaluatorPoolTest : public ::testing::TestWithParam<std::size_t> {
     std::mt19937_64 random(5);
     while (configs_.size() < 60) configs_.insert(space.sample(random));
   }
-  /// Gives the pool all configurations and returns what came back.
+  /// Evaluates all configurations with the pool and returns the results.
   std::vector<Evaluated> evaluate_all(EvaluatorPool& pool) {
     std::vector<Evaluated> all;
     auto config = configs_.begin();
@@ -69,7 +69,7 @@ TEST_P(EvaluatorPoolTest, MembersWorkAtTheSameTime) {
   for (FakeEvaluator& fake : fakes_) {
     fake.lookahead_ = 1;
     fake.fails = [&all, first = true](const Config&) mutable {
-      if (std::exchange(first, false)) all.arrive_and_wait();  // hangs where one works at a time
+      if (std::exchange(first, false)) all.arrive_and_wait();  // hangs unless concurrent
       return std::optional<Status>{};
     };
   }
@@ -119,7 +119,7 @@ TEST_P(EvaluatorPoolTest, WhatIsCancelledIsNotEvaluated) {
   std::size_t evaluated = 0;
   for (const FakeEvaluator& fake : fakes_) evaluated += fake.evaluated_.size();
   EXPECT_EQ(ended, evaluated);
-  EXPECT_TRUE(members_.size() > 1 || ended == 0);  // a single member begins in next()
+  EXPECT_TRUE(members_.size() > 1 || ended == 0);  // a single member starts in next()
 }
 
 TEST_P(EvaluatorPoolTest, ASessionKeepsItsBudgetAndFindsAWinner) {
@@ -142,7 +142,7 @@ TEST_P(EvaluatorPoolTest, ASessionKeepsItsBudgetAndFindsAWinner) {
 
 TEST_P(EvaluatorPoolTest, ASessionGoesOnWithoutALostCard) {
   if (members_.size() == 1) return;
-  std::latch died(1);  // others wait for it
+  std::latch died(1);  // the other members wait for it
   for (FakeEvaluator& fake : fakes_) {
     fake.fails = [&died, tried = 0](const Config&) mutable {
       if (++tried > 1) died.wait();
@@ -171,7 +171,7 @@ TEST_P(EvaluatorPoolTest, ASessionGoesOnWithoutALostCard) {
 INSTANTIATE_TEST_SUITE_P(Members, EvaluatorPoolTest, ::testing::Values(1, 2, 8),
                          [](const auto& members) { return std::to_string(members.param); });
 
-// The same search, live or replayed: a recording stands where a device does.
+// The same search runs live or from a recording.
 TEST(ReplayEvaluator, ASessionRunsOnARecording) {
   const auto load = [] {
     return Recording::load(GRETA_TEST_DATA "/replay/convolution__mi50.json").value();

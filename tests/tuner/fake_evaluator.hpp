@@ -14,7 +14,7 @@
 
 namespace greta::test {
 
-/// A device that exists only as a formula: tests plant the times and the failures.
+/// Simulates a device by formulas. Tests set times and failures.
 class FakeEvaluator : public Evaluator {
  public:
   FakeEvaluator() {
@@ -120,7 +120,8 @@ class FakeEvaluator : public Evaluator {
             {std::string(ceiling_fma_f32), fma_gflops_, 1, info_.driver, "2026-01-01T00:00:00Z"}};
   }
 
-  /// One kernel, which spills for every third configuration and for the default of all problems.
+  /// Returns one kernel, which spills for every third configuration and for the defaults of all
+  /// problems.
   std::vector<KernelFigures> kernels_of(const Config& config) const {
     KernelFigures kernel{"gemm/" + config.variant, {}};
     kernel.statistics.registers = static_cast<std::uint32_t>(config.hash() % 256);
@@ -130,7 +131,7 @@ class FakeEvaluator : public Evaluator {
     return {kernel};
   }
 
-  // What a test plants.
+  // Behaviour that tests set.
   std::function<std::string(const Config&)> content_keys = [](const Config& config) {
     return config.text();
   };
@@ -142,14 +143,14 @@ class FakeEvaluator : public Evaluator {
   };
   std::function<std::optional<Status>(const Config&)> fails_last_check = fails;
   std::function<bool(const Config&)> fails_in_rounds = [](const Config&) { return false; };
-  /// The device with it: evaluating throws.
+  /// The device is lost with these configurations: evaluating throws.
   std::function<bool(const Config&)> dies = [](const Config&) { return false; };
   double noise = 0.005;
-  double speed = 1;  ///< of all kernels; ceilings don't know of it
+  double speed = 1;  ///< factor for all kernels; ceilings are not affected
   double fma_gflops_ = 50000;
   int lookahead_ = 4;
 
-  // What a test looks at.
+  // State that tests inspect.
   DeviceInfo info_;
   std::map<Config, int> evaluated_;
   std::vector<std::string> problems_;

@@ -1,4 +1,5 @@
-// Protects: what files of other tools mean, row by row, and that what has no meaning here is said.
+// Protects: the translation of other tools' files, row by row, with a report of rows that can't be
+// translated.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -103,7 +104,7 @@ TEST(T4, TrialsBecomeResults) {
   const auto& first = json["results"][0];
   EXPECT_EQ(first["configuration"], (nlohmann::json{{"variant", "tiled"}, {"BM", 64}, {"BN", 32}}));
   EXPECT_EQ(first["times"]["runtimes"], (nlohmann::json{1.0, 2.0}));
-  // The names that autotuning_methodology sums up, and the schema's own one.
+  // The names that autotuning_methodology adds up, and the name in the schema.
   for (const char* name : {"compilation", "benchmark", "framework", "search_algorithm",
                            "validation", "compilation_time"}) {
     EXPECT_TRUE(first["times"][name].is_number()) << name;

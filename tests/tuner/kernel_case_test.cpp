@@ -1,5 +1,5 @@
-// Protects: a case holds what its kernels need and what they must write, survives its folder
-// unchanged, is judged by the rules that its format names, and runs on a device as it was meant to.
+// Protects: a case contains what its kernels need and must write, survives writing and reading
+// unchanged, is checked by the rules of its format, and runs on a device.
 
 #include "tuner/compile/kernel_case.hpp"
 
@@ -34,7 +34,7 @@ Problem small_problem() {
   return Problem::parse("gemm dtype=f32 out=f32 alpha=-0.5 beta=\"2\" m=9 n=13 k=7").value();
 }
 
-/// Two kernels that share a workspace behind counters, for any HIP compiler.
+/// Two kernels that share a workspace after its counters, for any HIP compiler.
 constexpr auto two_kernels = R"(
 extern "C" __global__ void product(const float* a, const float* b, const float* bias, float* c,
                                    float* sums, unsigned* counters, unsigned m, unsigned n,
@@ -74,7 +74,7 @@ LaunchPlan two_launches(const std::string& text = two_kernels) {
   return plan;
 }
 
-/// The plan with any bytes in place of code.
+/// The plan with arbitrary bytes as code.
 CompiledChoice not_compiled() {
   CompiledChoice compiled{{small_problem(), {"plain", {{"T", 64}}}}, "gfx942", two_launches(), {}};
   for (const char byte : {'p', 'f'}) {
@@ -166,7 +166,7 @@ TEST(CaseFiles, KeepACaseAsItIs) {
   KernelCase read = read_case(folder / "first").value();
   EXPECT_EQ(read.code_objects[1], std::vector<std::byte>(3, std::byte('f')));
   write_case(read, folder / "second").value();
-  write_case(read, folder / "second").value();  // a case is replaced
+  write_case(read, folder / "second").value();  // replaces the existing case
   int files = 0;
   for (const auto& entry : fs::directory_iterator(folder / "first")) {
     const auto name = entry.path().filename();
@@ -189,7 +189,7 @@ TEST(CaseFiles, AreWrittenOnlyWhereNothingElseIs) {
   EXPECT_EQ(write_case(made, "/proc/nowhere").failure().status, Status::io);
 }
 
-/// What reading says of a case in which one text of case.json was replaced, or a file removed.
+/// Returns the error of reading a case after replacing a text of case.json or removing a file.
 std::string read_broken(const std::string& from, const std::string& to) {
   const test::TemporaryFolder folder;
   write_case(make_case(gemm(), not_compiled(), 1).value(), folder.path()).value();
@@ -270,7 +270,7 @@ TEST(CheckBuffer, ReadsEveryElementType) {
   EXPECT_TRUE(passes("f64", {{nan, 0}}));
 }
 
-// hip-host stands for a GPU: its code objects are loaded and launched the same way.
+// hip-host takes the place of a GPU: its code objects are loaded and launched in the same way.
 class RunCase : public ::testing::Test {
  protected:
   static constexpr auto architecture = "host-gfx1100";

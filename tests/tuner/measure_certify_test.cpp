@@ -1,4 +1,4 @@
-// Protects: the promise that tuning never makes a user slower, and that repeated runs agree.
+// Protects: tuning never makes a user slower, and repeated runs agree.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ Certification certify_all(const std::vector<Contender>& contenders) {
   return certify(contenders, contenders.size() - 1);
 }
 
-// Contenders with the given true times, in rounds with common drift and individual noise.
+// Returns contenders with the given true times, in rounds with common drift and individual noise.
 std::vector<Contender> measured(const std::vector<double>& us, int rounds, double noise,
                                 std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -59,7 +59,7 @@ TEST(Certify, OneRoundProvesNothing) {
   EXPECT_EQ(certify_all(measured({100, 10}, 1, 0.001, 4)).winner, 0U);
 }
 
-// Equal candidates must rarely be certified: the error of all comparisons together is 5 %.
+// The rate of false positives over all comparisons together is at most 5 %.
 TEST(Certify, FalseCertificationsAreRare) {
   for (const int rounds : {3, 8, 12, 30}) {
     int wrong = 0;
@@ -73,7 +73,7 @@ TEST(Certify, FalseCertificationsAreRare) {
   }
 }
 
-// Looking often and dropping losers on the way, as a session does, must not make proofs cheap.
+// Repeated looks and dropping losers on the way, as in a session, must not inflate false positives.
 TEST(Certify, FalseCertificationsStayRareWhenLosersAreDropped) {
   int wrong = 0;
   constexpr int runs = 500;
@@ -116,7 +116,7 @@ TEST(Certify, TiesAreToldAndBreakTheSameWay) {
     first += result.winner == 1 ? 1 : 0;
     ties += result.ties.size();
   }
-  EXPECT_GE(first, 45U);  // the first in order, unless noise set it apart
+  EXPECT_GE(first, 45U);  // the first in order, unless noise separates it
   EXPECT_GE(ties, 80U);
 }
 

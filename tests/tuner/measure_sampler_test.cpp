@@ -1,4 +1,4 @@
-// Protects: a measurement stops when it is sure, out of time, or surely beaten, and never earlier.
+// Protects: sampling stops when it is precise, out of time or clearly beaten, and never earlier.
 
 #include <gtest/gtest.h>
 
@@ -107,7 +107,7 @@ TEST(Sampler, SampleCountIsBounded) {
   EXPECT_LE(sample_until_sure(source.take(), limits).value().samples_us.size(), 50U);
 }
 
-// A device whose clocks are low after a pause, and rise while it works.
+// Simulates a device whose clocks are low after a pause and rise under load.
 class Sleepy {
  public:
   explicit Sleepy(int work_to_wake) : to_wake_(work_to_wake) {}
@@ -169,7 +169,7 @@ TEST(WakeUp, KeepsTheHostAheadWhereCommandsAreIssuedOneByOne) {
   gpu.kind = DeviceKind::discrete_gpu;
   const auto few = wake_up_iterations(gpu, 1);
   EXPECT_GT(few, 0U);
-  EXPECT_EQ(wake_up_iterations(gpu, 2000), few);  // a Vulkan submission is handed over as a whole
+  EXPECT_EQ(wake_up_iterations(gpu, 2000), few);  // a Vulkan submission is submitted as a whole
   gpu.language = Language::hip;
   EXPECT_EQ(wake_up_iterations(gpu, 1), few);
   EXPECT_GT(wake_up_iterations(gpu, 2000), few);

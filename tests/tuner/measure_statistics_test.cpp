@@ -1,4 +1,4 @@
-// Protects: the intervals that winners are certified with really cover what they claim to.
+// Protects: the confidence intervals of certification have the stated coverage.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ TEST(Statistics, QuantileInterpolates) {
   EXPECT_DOUBLE_EQ(quantile({0, 10}, 1), 10);
 }
 
-// Table values to four digits.
+// Table values with four digits.
 TEST(Statistics, StudentT) {
   EXPECT_NEAR(student_t(1, 0.95), 12.7062, 1e-3);
   EXPECT_NEAR(student_t(2, 0.95), 4.3027, 1e-3);
@@ -37,7 +37,7 @@ TEST(Statistics, FewSamplesGiveTheExtremes) {
   EXPECT_DOUBLE_EQ(interval.high, 5);
 }
 
-// Skewed noise, as device times have it: the interval must still cover the true median.
+// Skewed noise like that of device times: the interval must still cover the true median.
 TEST(Statistics, MedianIntervalCoversSkewedData) {
   std::mt19937_64 random(1);
   std::lognormal_distribution<double> noise(0, 0.5);
@@ -49,7 +49,7 @@ TEST(Statistics, MedianIntervalCoversSkewedData) {
     covered += median_interval(samples, 0.95).contains(1.0) ? 1 : 0;
   }
   EXPECT_GT(covered, 0.94 * runs);
-  EXPECT_LT(covered, runs);  // an interval that always covers says nothing
+  EXPECT_LT(covered, runs);  // an interval that always covers would be useless
 }
 
 TEST(Statistics, RatioIntervalCoversForFewAndManyPairs) {
@@ -62,7 +62,7 @@ TEST(Statistics, RatioIntervalCoversForFewAndManyPairs) {
       std::vector<double> a;
       std::vector<double> b;
       for (int i = 0; i < pairs; ++i) {
-        const double drift = std::exp(10 * noise(random));  // common to both: must cancel
+        const double drift = std::exp(10 * noise(random));  // common to both, so it must cancel
         a.push_back(1.2 * drift * std::exp(noise(random)));
         b.push_back(drift * std::exp(noise(random)));
       }

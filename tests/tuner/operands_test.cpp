@@ -1,5 +1,5 @@
-// Protects: what a kernel writes beside its output, or does not write of it, is seen. Runs on
-// whatever device "auto" is.
+// Protects: writes outside an output and missing writes to it are detected. Runs on the device
+// "auto".
 
 #include "kernels/launch/operands.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 class OperandsTest : public ::testing::Test {
  protected:
-  // Runs a kernel body and returns what its guard zones say.
+  // Runs a kernel body and returns the report of its guard zones.
   std::optional<std::string> broken_by(const std::string& body) {
     Operands operands = Operands::create(*device_, {spec_}).value();
     const auto candidate =

@@ -1,5 +1,5 @@
-// Protects: what the tools print holds no control character of what they are given, and no argument
-// of a format begins a line.
+// Protects: the tools never print control characters of their input, and no format argument begins
+// a line.
 
 #include "tuner/report/print.hpp"
 
@@ -15,7 +15,7 @@
 namespace greta::test::print_test {
 namespace {
 
-/// What a function writes to a stream.
+/// Returns what a function writes to a stream.
 template <typename Write>
 std::string written(const Write& write) {
   char* text = nullptr;

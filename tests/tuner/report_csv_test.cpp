@@ -1,4 +1,4 @@
-// CSV files: what is written is read back, and damage is told with its line.
+// Protects: CSV files are read back as written, and errors name their line.
 
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ TEST(ReportCsv, ResultsComeBackAsTheyWere) {
   EXPECT_TRUE(results->back().samples.blocks_us.empty());
 }
 
-// Operations that this build does not have are read, and attributes by their earlier names.
+// Operations unknown to this build and earlier names of attributes can be read.
 TEST(ReportCsv, ProblemsOfOtherVersionsAreRead) {
   const test::TemporaryFolder folder;
   const auto file = folder.path() / "a.csv";
@@ -120,7 +120,7 @@ TEST(ReportCsv, DamageIsToldWithItsLine) {
             std::string::npos);
 }
 
-// Those that lack the number of processes, and those without processor times.
+// Files without the number of processes, and without CPU times.
 TEST(ReportCsv, FilesOfOlderVersionsAreRead) {
   const test::TemporaryFolder folder;
   const auto file = folder.path() / "a.csv";

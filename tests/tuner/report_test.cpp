@@ -1,4 +1,4 @@
-// Protects: reports that fit a terminal, count in proper English, and say what is known of a
+// Protects: reports fit a terminal, use correct plurals, and state all that is known about a
 // winner.
 
 #include "tuner/report/report.hpp"
@@ -22,7 +22,7 @@ TEST(FormatRate, CountsBytesWhereMemoryLimits) {
 TEST(FormatRow, FitsAHundredColumnsAndKeepsEveryWord) {
   std::string text;
   for (int i = 0; i < 40; ++i) text += "µ" + std::to_string(i) + (i % 3 == 0 ? "  " : " ");
-  text += std::string(150, 'x');  // a path can't be broken
+  text += std::string(150, 'x');  // a path can't be wrapped
   const std::string rows = format_row("label", text);
   std::istringstream words(text), found(rows);
   std::string word, line;

@@ -1,5 +1,5 @@
-// Protects: a stale result stands only where everything compiles to what it was; else it is timed
-// anew, against the default, under the circumstances of now.
+// Protects: a stale result remains valid only if all kernels compile to the same code. Otherwise it
+// is timed again against the default, with the current driver and compiler.
 #include "tuner/session/requalify.hpp"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST_F(Requalify, UnchangedKernelsStand) {
   EXPECT_EQ(now.provenance.driver, "fake 2.0");
   EXPECT_EQ(now.winner.config, before.winner.config);
   EXPECT_EQ(now.winner.measurement.samples_us, before.winner.measurement.samples_us);
-  EXPECT_EQ(db_.results().size(), 2U);  // that of the old driver stays
+  EXPECT_EQ(db_.results().size(), 2U);  // the result for the old driver is kept
 }
 
 TEST_F(Requalify, WhereTheDriverCompilesEqualKeysSayNothing) {
@@ -71,7 +71,7 @@ TEST_F(Requalify, ChangedKernelsAreTimedAnew) {
   const auto before = tuned(problem_);
   evaluator_.info_.compiler = "another compiler";
   evaluator_.content_keys = [](const Config& config) { return "new " + config.text(); };
-  // The old winner became slow; one of the other finalists is best now.
+  // The old winner becomes slow, and another finalist is now the best.
   const auto factor = evaluator_.factor;
   evaluator_.factor = [=](const Config& config) {
     return config == before.winner.config ? 9.0 : factor(config);

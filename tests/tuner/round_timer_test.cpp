@@ -1,5 +1,5 @@
 // Protects: rounds average kernels that are too short for the device's clock over several launches,
-// as the search does, and time every candidate once a round.
+// like the search does, and time every candidate once per round.
 
 #include "tuner/evaluate/round_timer.hpp"
 
@@ -32,7 +32,7 @@ class RoundTimerTest : public ::testing::Test {
     return outputs.front().at(0);
   }
 
-  /// Rounds of one candidate on a device whose clock ticks this slowly.
+  /// Times rounds of one candidate on a device with this clock period.
   Rounds run(double period_ns, int rounds) {
     DeviceInfo info = device_->info();
     info.timestamp_period_ns = period_ns;
@@ -60,7 +60,7 @@ TEST_F(RoundTimerTest, AFineClockNeedsOneLaunchARound) {
 }
 
 TEST_F(RoundTimerTest, ACoarseClockGetsBatchesAndTheRoundThatShowedItDoesNotCount) {
-  const Rounds rounds = run(1e9, 3);  // a tick a second: longer than a launch on a busy machine
+  const Rounds rounds = run(1e9, 3);  // a tick per second: longer than a launch on a busy machine
   ASSERT_FALSE(rounds.failure);
   ASSERT_EQ(rounds.batch, std::vector<int>{64});
   EXPECT_EQ(launches(), 1 + 3 * 64);

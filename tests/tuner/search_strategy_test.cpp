@@ -1,3 +1,6 @@
+// Protects: every strategy returns each valid configuration once, starts from the seeds, tolerates
+// failures and is reproducible.
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +22,7 @@ std::vector<int> range(int count) {
   return values;
 }
 
-/// Three variants of very different sizes; 253 valid configurations.
+/// Three variants of very different sizes with 253 valid configurations.
 Space small_space() {
   return Space({{"wide",
                  {{"A", range(10)}, {"B", range(10)}, {"C", range(4)}},
@@ -44,8 +47,8 @@ Trial failure(const Config& config) {
 
 using Objective = std::function<Trial(const Config&)>;
 
-/// Asks `lookahead` configurations ahead of what it tells. Ends after `most` trials, or when there
-/// is nothing left.
+/// Asks `lookahead` configurations ahead of the results. Ends after `most` trials or when none is
+/// left.
 std::vector<Config> search(Strategy& strategy, const Space& space, const Objective& objective,
                            std::size_t most, std::size_t lookahead) {
   std::vector<Config> asked;
@@ -197,7 +200,7 @@ Space large_space() {
   return Space({large, {"small", {{"P0", range(6)}}, {}}});
 }
 
-/// Convex, with one best configuration: all 6, at 10.
+/// A convex objective with one best configuration: all 6, with value 10.
 Trial large_bowl(const Config& config) {
   double time = 10;
   for (const auto& value : config.values) time += std::abs(value.second - 6);
@@ -237,7 +240,7 @@ TEST(Random, IsUniformOverTheWholeSpace) {
     ++seen[static_cast<std::size_t>(space.config(*strategy->ask())["P0"])];
   double chi_square = 0;
   for (const int count : seen) chi_square += std::pow(count - draws / 10, 2) / (draws / 10.0);
-  EXPECT_LT(chi_square, 27.9);  // 0.1 % of 9 degrees of freedom
+  EXPECT_LT(chi_square, 27.9);  // 0.1 % quantile for 9 degrees of freedom
 }
 
 TEST(Permutation, GivesEveryNumberOnceInAnOrderOfItsSeed) {

@@ -1,5 +1,5 @@
-// Protects: what a tuning session promises, whatever the device does: every trial recorded, the
-// winner certified, never slower than the default, nothing lost when it is stopped.
+// Protects: the guarantees of a tuning session on any device. Every trial is recorded, the winner
+// is certified and never slower than the default, and nothing is lost when the session is stopped.
 
 #include "tuner/session/session.hpp"
 
@@ -25,7 +25,7 @@ class SessionTest : public ::testing::Test {
     return tune(evaluator_, db_, other != nullptr ? *other : problem_, options, observer_,
                 observer_.stop_);
   }
-  /// A configuration that is known, and faster than any other.
+  /// Makes a known configuration faster than all others and returns it.
   Config winner_from_now_on() {
     const Config first = tune_problem().winner->config;
     evaluator_.factor = [first, usual = default_config()](const Config& config) {
@@ -75,7 +75,8 @@ TEST_F(SessionTest, TheDefaultWinsWhenAllAreEqual) {
   EXPECT_TRUE(result.winner->is_default);
 }
 
-// Where operands lie changes from process to process, and with it the time of short launches.
+// The placement of operands changes from process to process, and with it the time of short
+// launches.
 TEST_F(SessionTest, AShortWinnerIsFasterInEachOfSixProcesses) {
   evaluator_.factor = [&](const Config& config) {
     if (config == default_config()) return 1.0;
@@ -212,8 +213,8 @@ TEST_F(SessionTest, StoppingKeepsEveryTrialAndStoresNoWinner) {
   EXPECT_EQ(db_.counts().winners, 0);
 }
 
-// Without it, nobody could tell such a run from one that is still at work, nor which candidate it
-// was.
+// Otherwise such a run could not be distinguished from a running one, and its candidate would be
+// unknown.
 TEST_F(SessionTest, AnErrorLeavesTheCandidateItEndedInAndAFailedSession) {
   int left = 5;
   Config last;
@@ -294,12 +295,12 @@ TEST_F(SessionTest, SpillsAreRejectedOnlyWhenAskedForAndNeverTheDefault) {
 }
 
 TEST_F(SessionTest, AnEmulatorFarFromItsRooflineIsSearchedOnASmallerProblem) {
-  evaluator_.speed = 1e-4;  // the ceilings promise ten thousand times more
+  evaluator_.speed = 1e-4;  // the ceilings predict ten thousand times more
   const Problem large = Problem::parse("gemm dtype=f32 out=f32 m=2048 n=2048 k=4096").value();
   const auto result = tune_problem("20", &large);
   ASSERT_TRUE(result.stand_in);
   ASSERT_TRUE(result.winner);
-  EXPECT_EQ(result.notes.size(), 1U);  // told once, whatever was tried on the way
+  EXPECT_EQ(result.notes.size(), 1U);  // reported once
 }
 
 TEST_F(SessionTest, CeilingsAreMeasuredOnceForADriver) {
@@ -312,7 +313,7 @@ TEST_F(SessionTest, CeilingsAreMeasuredOnceForADriver) {
 }
 
 TEST_F(SessionTest, ASlowDeviceIsSearchedOnAStandInAndConfirmedAtFullSize) {
-  evaluator_.fma_gflops_ = 20;  // a 4096³ product would take seconds
+  evaluator_.fma_gflops_ = 20;  // a 4096³ GEMM would take seconds
   const Problem large = Problem::parse("gemm dtype=f32 out=f32 m=4096 n=4096 k=4096").value();
   const auto result = tune_problem("40", &large);
   ASSERT_TRUE(result.stand_in);
@@ -320,7 +321,7 @@ TEST_F(SessionTest, ASlowDeviceIsSearchedOnAStandInAndConfirmedAtFullSize) {
   ASSERT_TRUE(result.winner);
   const auto& keys = evaluator_.problems_;
   const auto full = std::count(keys.begin(), keys.end(), large.key());
-  EXPECT_GE(full, 2);  // the default and the winner at least
+  EXPECT_GE(full, 2);  // at least the default and the winner
   EXPECT_LE(full, 6);
   const Work small = built_in("gemm").work(result.stand_in->problem);
   EXPECT_NEAR(result.winner->measurement.median_us / 1e6, result.work.flops / 20e9 * 2, 5);
@@ -329,7 +330,7 @@ TEST_F(SessionTest, ASlowDeviceIsSearchedOnAStandInAndConfirmedAtFullSize) {
 
 TEST_F(SessionTest, CandidatesAreCompiledAhead) {
   tune_problem("20");
-  EXPECT_EQ(evaluator_.prepared_, 19U);  // all but the default, which is timed before the search
+  EXPECT_EQ(evaluator_.prepared_, 19U);  // all except the default, which is timed before the search
 }
 
 TEST_F(SessionTest, ABudgetOfOneTrialStillGivesAnAnswer) {

@@ -7,7 +7,7 @@
 
 namespace greta::test {
 
-/// Says nothing, and can stop a session after some trials.
+/// Ignores all events, and can stop a session after a number of trials.
 class SilentObserver : public SessionObserver {
  public:
   void on_phase(const std::string&) override {}

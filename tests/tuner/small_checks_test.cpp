@@ -1,6 +1,6 @@
-// Protects: a kernel that is right on the user's problem, because nothing is incomplete there and
-// factors are 1, and wrong elsewhere, is found before it is timed. Bugs are planted into kernels'
-// texts; each is first shown to pass the aligned problem.
+// Protects: a kernel that is only correct on the user's problem, because no tile is partial and
+// factors are 1, is found before it is timed. Bugs are planted in kernel sources; each first passes
+// the aligned problem.
 
 #include "tuner/evaluate/small_checks.hpp"
 
@@ -21,7 +21,7 @@ struct Plant {
   const char* name;
   const char* problem;
   const char* variant;
-  Values values;  ///< of parameters; others are the first valid ones
+  Values values;  ///< parameter values; others are the first valid ones
   const char* text;
   const char* broken;
 };
@@ -34,7 +34,7 @@ const char* const all_keys =
 const char* const causal =
     "attention dtype=f32 out=f32 mask=causal batch=1 heads=2 kv_heads=2 q=64 kv=64 dim=16";
 
-/// Problems end where a multiple of each part does.
+/// The extents are multiples of every tile.
 const std::vector<Plant> plants{
     {"TiledRows", square, "tiled", {}, "if (row < args.m) put4", "put4"},
     {"TiledK", square, "tiled", {{"VA", 1}}, "k0 + BK <= k_end;", "true;"},
@@ -96,7 +96,7 @@ const std::vector<Plant> plants{
 
 class PlantedBug : public ::testing::TestWithParam<Plant> {
  protected:
-  /// The first valid configuration with these values.
+  /// Returns the first valid configuration with these values.
   Config config_with(const Plant& plant, const Operation& operation) const {
     Alternative alternative =
         operation.variant(plant.variant).space(operation.shape(problem_), info());
@@ -158,7 +158,7 @@ TEST_P(PlantedBug, PassesTheProblemAndNotTheSmallOnes) {
 INSTANTIATE_TEST_SUITE_P(Kernels, PlantedBug, ::testing::ValuesIn(plants),
                          [](const auto& instance) { return instance.param.name; });
 
-/// A device that has no memory for so many allocations to come.
+/// A device that fails a given number of the next allocations.
 class ScarceDevice final : public test::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
@@ -179,8 +179,8 @@ class ScarceDevice final : public test::ForwardingDevice {
   int trims_ = 0;
 };
 
-// A candidate that was right on its problem is not wrong because memory was short for a moment,
-// and does not pass unverified where it stays short.
+// A candidate must not fail because memory is temporarily short, and must not pass unverified if it
+// stays short.
 TEST(SmallChecks, MemoryThatIsShortIsReleasedAndAskedForOnceMore) {
   ScarceDevice device(open_device("vulkan:0", {}).value());
   const auto problem = Problem::parse(square).value();

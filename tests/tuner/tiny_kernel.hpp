@@ -9,8 +9,8 @@
 
 namespace greta::test {
 
-/// A plan of one kernel and one thread, in the device's language. Its body knows C(i), element i of
-/// the only operand, an output of floats, and `count`, which is `floats`.
+/// Returns a plan of one kernel with one thread, in the device's language. Its body can use C(i),
+/// element i of the only operand, an output of floats, and `count`, which is `floats`.
 inline LaunchPlan tiny_plan(const DeviceInfo& device, const std::string& body, std::size_t floats) {
   KernelSource source;
   source.name = "tiny";

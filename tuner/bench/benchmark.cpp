@@ -12,7 +12,7 @@ std::string_view kind_text(Benchmark::Kind kind) {
   return kind == Benchmark::Kind::platform ? "platform" : "runtime";
 }
 
-// Spaces replaced.
+// Returns the text with spaces replaced by `character`.
 std::string with(std::string_view words, char character) {
   std::string text(words);
   std::replace(text.begin(), text.end(), ' ', character);

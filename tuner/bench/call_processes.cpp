@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// For a block of each.
+// Time limit for one block of each benchmark.
 std::chrono::seconds patience_of(std::size_t benchmarks) {
   return std::chrono::seconds(60 + 20 * benchmarks);
 }
@@ -53,7 +53,7 @@ Result<double> control_from(const Json& block) {
   return Failure{Status::unavailable, "no control", {}};
 }
 
-/// The cores that this process may run on are reduced to one of them.
+/// Restricts this process to one of the cores that it may run on.
 void stay_on_core(int ordinal) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
@@ -129,7 +129,7 @@ Result<std::vector<double>> CallProcesses::take(const std::string& name, int cou
     std::vector<std::string> names;
     for (const auto& entry : blocks_) names.push_back(entry.first);
     auto done = run(names, count);
-    if (!done && names.size() > 1) done = run({name}, count);  // another one may have ended it
+    if (!done && names.size() > 1) done = run({name}, count);  // another one may have failed
     if (!done) {
       blocks_.erase(name);
       return done.failure();

@@ -11,25 +11,26 @@
 
 namespace greta::tuner {
 
-/// Takes the samples of calls (Benchmark::calls) in processes of their own, a new one for each
-/// block, as what a call takes depends on where a process's code, threads and memory lie. Where the
-/// device computes on the CPU such a process stays on one core: waking threads on others takes the
-/// system ten times as long as the call takes, and never twice the same.
+/// Takes the samples of host calls (Benchmark::calls) in a new process for each block, because the
+/// time of a call depends on where a process places its code, threads and memory. If the device
+/// computes on the CPU, the process is pinned to one core: waking threads on other cores takes
+/// about ten times as long as the call and varies widely.
 class CallProcesses {
  public:
   /// `command` starts a program that calls serve_calls().
   CallProcesses(std::vector<std::string> command, const DeviceInfo& device,
                 std::filesystem::path cache_directory);
 
-  /// The benchmark with its blocks from such processes. This must outlive it.
+  /// Returns the benchmark with its blocks taken in separate processes. This object must outlive
+  /// it.
   Benchmark apart(Benchmark benchmark);
-  /// The benchmarks, by name, of which blocks will be taken from now on: each process takes one of
-  /// all of them, as what a call takes also depends on what its process did before.
+  /// Sets the names of the benchmarks of which blocks will be requested. Each process takes one
+  /// block of each, because the time of a call also depends on the process's earlier work.
   void expect(const std::vector<std::string>& names);
 
  private:
   struct Block {
-    int count;  // samples that were asked for
+    int count;  // requested number of samples
     Result<std::vector<double>> samples_us;
     Result<double> control_us;
   };
@@ -42,12 +43,12 @@ class CallProcesses {
   std::filesystem::path cache_directory_;
   bool on_one_core_;
   int started_ = 0;
-  std::map<std::string, std::deque<Block>> blocks_;  // of all that are expected
+  std::map<std::string, std::deque<Block>> blocks_;  // key: name of an expected benchmark
   std::map<std::string, Result<double>> last_control_us_;
 };
 
-/// What such a process does: takes a block of each benchmark that the request on standard input
-/// names, and writes them to standard output. Returns an exit code.
+/// Runs such a process: takes a block of each benchmark that the request on standard input names,
+/// and writes the blocks to standard output. Returns an exit code.
 int serve_calls();
 
 }  // namespace greta::tuner

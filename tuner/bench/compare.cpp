@@ -13,26 +13,24 @@ namespace greta::tuner {
 namespace {
 
 constexpr double confidence_of_all = 0.95;
-// In another process code lies elsewhere, which makes calls of some nanoseconds slower by a tenth.
-// Many processes tell less than that, but not what another place in the program makes of it.
+// Smaller changes of calls are not reported: in another process the code lies at other addresses.
+// Many processes average that out, but not the effect of another position in the program.
 constexpr double least_us = 0.02;
 constexpr double least_us_of_many = 0.002;
-constexpr double most_machine = 3;       // controls that differ by more did other work
-constexpr std::size_t most_groups = 24;  // more blocks make groups larger
-constexpr std::size_t groups_kept = 12;  // the fastest, which are enough for thousands of rows
-// What is measured of the machine and the runtime changes with the process it is measured in, as
-// threads and memory lie elsewhere: medians of ten runs differed by up to a quarter. Samples of
-// enough processes show that themselves.
+constexpr double most_machine = 3;       // controls that differ by more did different work
+constexpr std::size_t most_groups = 24;  // groups contain more blocks if there are more
+constexpr std::size_t groups_kept = 12;  // the fastest, enough for thousands of rows
+// Ratio by which results for the machine and the runtime may differ between processes, because
+// threads and memory are placed differently. Samples of enough processes contain that variation.
 constexpr double between_processes = 1.25;
 constexpr std::size_t enough_processes = 6;
-// Every launch on a GPU takes longer in some processes than in others: on an H200 up to 0.35 µs.
+// Upper bound of the difference of launch times between processes on a GPU, in µs.
 constexpr double launch_us = 0.4;
-// Between runs with loads of 5 to 10 kernels of 0.2 to 0.6 ms changed 1.07 to 1.72 times as much as
-// the controls beside them, as logarithms.
+// Upper bound of log(kernel slowdown) / log(slowdown of the controls) under load.
 constexpr double most_reaction = 1.8;
-constexpr std::size_t most_exact = 1000;  // pairs; beyond, ranks are as good as normal
+constexpr std::size_t most_exact = 1000;  // above this the normal approximation is accurate
 
-/// How many standard deviations a normal value exceeds with this probability.
+/// Returns the value that a standard normal variable exceeds with probability `error`.
 double normal_quantile(double error) {
   double low = 0, high = 10;
   for (int i = 0; i < 60; ++i) {
@@ -42,9 +40,9 @@ double normal_quantile(double error) {
   return high;
 }
 
-/// The largest rank r for which the r-th smallest of the m n differences is a lower bound of the
-/// shift with this one-sided error; nothing where even the smallest is not. Exact (the number of
-/// orders of m and n values with each sum of ranks) up to about 30 values each.
+/// Returns the largest rank r for which the r-th smallest of the m n differences is a lower bound
+/// of the shift with this one-sided error; nothing if even the smallest is not. Exact up to about
+/// 30 values each: counts the orders of m and n values for each rank sum.
 std::optional<std::size_t> bounding_rank(std::size_t m, std::size_t n, double error) {
   if (m * n > most_exact) {
     const auto pairs = static_cast<double>(m * n);
@@ -52,14 +50,15 @@ std::optional<std::size_t> bounding_rank(std::size_t m, std::size_t n, double er
     return static_cast<std::size_t>(
         std::max(1.0, std::floor(pairs / 2 - normal_quantile(error) * deviation)));
   }
-  // ways[j][u]: orders of i old and j new values in which u pairs have the new one first.
+  // ways[j][u]: number of orders of i old and j new values with u pairs whose new value is first.
   const std::size_t most = m * n;
   std::vector<std::vector<double>> ways(n + 1, std::vector<double>(most + 1, 0));
   for (auto& row : ways) row[0] = 1;
   for (std::size_t i = 1; i <= m; ++i) {
     for (std::size_t j = 1; j <= n; ++j) {
       for (std::size_t u = i * j + 1; u-- > 0;) {
-        // The last of all is a new value, which no old one follows, or an old one, behind j new.
+        // The last value is a new one, which precedes no old one, or an old one, which follows j
+        // new ones.
         ways[j][u] = ways[j - 1][u] + (u >= j ? ways[j][u - j] : 0);
       }
     }
@@ -81,7 +80,7 @@ double fastest(const std::vector<double>& samples) {
 }
 
 using Blocks = std::vector<std::vector<double>>;
-using Groups = std::vector<double>;  // logarithms of what stands for each
+using Groups = std::vector<double>;  // logarithm of the representative sample of each group
 
 std::vector<double> all_of(Blocks::const_iterator first, Blocks::const_iterator last) {
   std::vector<double> all;
@@ -96,7 +95,7 @@ double median_of_all(const Blocks& blocks) {
   return median(all_of(blocks.begin(), blocks.end()));
 }
 
-// Groups of so many blocks that follow each other.
+// Combines every `size` consecutive blocks to a group.
 Groups grouped(const Blocks& blocks, double (*typical)(const std::vector<double>&),
                std::size_t size) {
   Groups values;
@@ -112,7 +111,8 @@ std::size_t group_size(std::size_t blocks) {
   return std::max<std::size_t>(1, (blocks + most_groups - 1) / most_groups);
 }
 
-// Each block's processor time over that of the control beside it; nothing where either is unknown.
+// Returns each block's CPU time divided by that of the control beside it; nothing if either is
+// unknown.
 Groups processor_groups(const Samples& samples) {
   const auto& controls = samples.cpu_control_us;
   if (samples.cpu_us.empty() || samples.cpu_us.size() != controls.size()) return {};
@@ -141,7 +141,7 @@ Interval shift_of(const Groups& base, const Groups& fresh, double confidence) {
   return interval;
 }
 
-// The same part of both, the fastest, which leaves the smaller one groups_kept.
+// Keeps the same fraction of both, the fastest groups, so that the smaller one has groups_kept.
 void keep_fastest(Groups& a, Groups& b) {
   const double smaller = static_cast<double>(std::min(a.size(), b.size()));
   if (smaller <= groups_kept) return;
@@ -152,8 +152,8 @@ void keep_fastest(Groups& a, Groups& b) {
   }
 }
 
-// How steady work changed, by groups of the same size as those of the samples beside it. 1 where
-// one side has none.
+// Returns the change of the controls, in groups of the same size as those of the samples; 1 if one
+// side has none.
 double control_change(const std::vector<double>& base, const std::vector<double>& fresh,
                       std::size_t size) {
   const auto groups = [size](const std::vector<double>& control_us) {
@@ -168,8 +168,8 @@ double control_change(const std::vector<double>& base, const std::vector<double>
   return std::exp(median(after) - median(before));
 }
 
-// Moves an interval and its estimate towards no change by what explains a ratio of `slower` or of
-// `faster` (at most 1).
+// Moves an interval and its estimate towards 1 by the factors that other causes explain: `slower`
+// (at least 1) and `faster` (at most 1).
 void explain(Interval& change, double slower, double faster) {
   const double estimate = change.estimate;
   change.low /= slower;
@@ -184,15 +184,15 @@ struct Timed {
   const std::vector<double>& control_us;
 };
 
-// `reaction`: how much more than the controls what is timed may have changed, as logarithms. Groups
-// are of the same size on both sides: the fastest of more samples is faster.
+// `reaction` is the ratio of the logarithmic changes of the timed work and of the controls. Groups
+// have the same size on both sides, because the minimum decreases with the number of samples.
 Interval fastest_change(const Timed& base, const Timed& fresh, double confidence, double reaction) {
   const std::size_t size = group_size(std::max(base.blocks_us.size(), fresh.blocks_us.size()));
   Groups before = grouped(base.blocks_us, fastest, size);
   Groups after = grouped(fresh.blocks_us, fastest, size);
   keep_fastest(before, after);
   Interval change = shift_of(before, after, confidence);
-  // What the machine explains is no change of the code.
+  // A change of the machine's speed is not a change of the code.
   const double machine = control_change(base.control_us, fresh.control_us, size);
   if (machine > 1 / most_machine && machine < most_machine) {
     explain(change, std::pow(std::max(1.0, machine), reaction),
@@ -201,13 +201,13 @@ Interval fastest_change(const Timed& base, const Timed& fresh, double confidence
   return change;
 }
 
-// What was interrupted has fewer samples, and is right as far as it got.
+// An interrupted benchmark has fewer samples, but is not a failure.
 bool failed(const MeasuredResult& result) {
   return result.failure &&
          (result.failure->status != Status::unavailable || result.samples.blocks_us.empty());
 }
 
-// What both baselines must share, in the order in which they list it.
+// The properties that results must share to be compared, in the order of the listing.
 using Key = std::tuple<ProblemWords, std::string, std::string_view, CacheState>;
 
 Key key_of(const Subject& subject) {
@@ -249,7 +249,7 @@ void decide(ResultChange& row, double confidence, double margin) {
   row.change = change_of(base, fresh, confidence);
   if (row.broke) return;
   row.finding = judge(row.change, margin);
-  // In a process of its own a call is measured in another way.
+  // Calls are measured differently in separate processes.
   if ((row.base.processes == 0) != (row.fresh.processes == 0)) {
     row.finding = Finding::unsure;
     return;
@@ -279,7 +279,8 @@ void decide(ResultChange& row, double confidence, double margin) {
   }
 }
 
-// Regressions first, the worst of them first of all; then what is faster, unsure and unchanged.
+// Orders regressions first, the worst of them at the top, then faster, undecided and unchanged
+// results.
 bool matters_more(const ResultChange& a, const ResultChange& b) {
   if (a.broke != b.broke) return a.broke;
   if (a.finding != b.finding) return a.finding < b.finding;
@@ -303,7 +304,7 @@ std::string_view to_string(Finding finding) {
 }
 
 bool settled(const Samples& samples) {
-  constexpr std::size_t least = 6;  // of 95 %
+  constexpr std::size_t least = 6;  // minimum for a 95 % interval
   constexpr double close = 0.01;
   const auto narrow = [](const std::vector<double>& groups) {
     if (groups.size() < least) return false;

@@ -4,12 +4,13 @@
 
 namespace greta::tuner {
 
-// Times of work that no change of GRETA can change, taken beside each block of samples: when they
-// differ between two runs, the machine does. µs, the fastest of a few.
+// Times of constant work, which no change of GRETA affects. They are measured beside each block of
+// samples, so that a difference between two runs reveals a change of the machine. Each is the
+// fastest of a few, in µs.
 
-/// Dependent arithmetic on one core.
+/// Times dependent arithmetic on one core.
 double spin_us();
-/// A thread wakes another and is woken by it: there and back.
+/// Times a thread that wakes another and is woken by it.
 double wake_us();
 
 }  // namespace greta::tuner

@@ -24,7 +24,7 @@ namespace greta::tuner {
 namespace {
 
 constexpr double launch_s = 30;
-constexpr std::size_t matrix_configs = 6;  // of each type of input
+constexpr std::size_t matrix_configs = 6;  // per input type
 
 Health passed(const std::string& message) {
   return {{}, std::nullopt, message, true, {}, {}, 0};
@@ -75,8 +75,8 @@ Health check_fill(const EvaluatorOptions& options) {
 
 using Tell = std::function<void(const CheckedChoice&)>;
 
-/// Runs all of these, until one hangs: what fails after the first failure says more about it. The
-/// first failure, and how many there are.
+/// Verifies all candidates until one hangs. Further failures help to explain the first one. Returns
+/// the first failure and the number of failures.
 Health verify_all(LocalEvaluator& evaluator, const std::vector<Candidate>& choices,
                   const Tell& tell) {
   constexpr std::uint64_t seed = 1;
@@ -119,7 +119,7 @@ Health check_ultrasafe(const EvaluatorOptions& options, const Tell& tell) {
   return verify_all(evaluator, {{problem, config}}, tell);
 }
 
-// The smallest of the sizes that an operation names, of these types.
+// Returns the smallest of an operation's listed sizes, with these types.
 Problem small_problem(const Operation& operation, const DTypes& types) {
   Problem smallest = typical_problem(operation, types);
   for (std::size_t i = 1; i < operation.sizes.size(); ++i) {
@@ -190,7 +190,7 @@ void print_choice(const CheckedChoice& choice) {
               {"log", choice.log}});
 }
 
-/// What print_choice() printed, each choice as it was told last.
+/// Parses the output of print_choice(), with the last state of each choice.
 std::vector<CheckedChoice> printed_choices(const std::string& output) {
   std::vector<CheckedChoice> choices;
   std::istringstream lines(output);
@@ -257,7 +257,7 @@ Health check_health_apart(const std::vector<std::string>& command, const std::st
   }
   health.failure = ended->timed_out ? Status::timeout : Status::crash;
   health.message = "its process " + ended->how_it_ended(deadline);
-  // A driver that ends its process says why there: an illegal address, or what it asserts.
+  // A driver that ends its process prints the reason last: an illegal address, or an assertion.
   std::string said = ended->timed_out ? std::string() : ended->last_error_line();
   if (!said.empty()) said.insert(0, ": ");
   std::string running;

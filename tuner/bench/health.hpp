@@ -13,43 +13,44 @@ namespace greta::tuner {
 
 /// A configuration that a check ran, on inputs drawn from `seed`.
 struct CheckedChoice {
-  std::string problem;  ///< its key
-  std::string config;   ///< its text
+  std::string problem;  ///< problem key
+  std::string config;   ///< configuration as text
   std::uint64_t seed = 0;
-  std::string status;   ///< as status_text(); "running" until it is known
-  std::string message;  ///< what failed; empty when it is right
-  std::string log;      ///< what a compiler said
+  std::string status;   ///< as status_text(); "running" until known
+  std::string message;  ///< the failure; empty if correct
+  std::string log;      ///< output of a compiler
 
   bool failed() const { return status != "ok" && status != "running"; }
 };
 
-/// How a health check ended.
+/// The result of a health check.
 struct Health {
-  std::string check;                   ///< of check_names()
-  std::optional<Status> failure;       ///< none: passed, or there is nothing to check
-  std::string message;                 ///< what was right, what failed, or why there is nothing
-  bool applies = true;                 ///< the device has what is checked
-  std::vector<CheckedChoice> choices;  ///< what was run, in its order
-  std::string errors;                  ///< standard error of its process
-  double seconds = 0;                  ///< that it took
+  std::string check;              ///< a name from check_names()
+  std::optional<Status> failure;  ///< empty: passed, or nothing to check
+  std::string message;            ///< what passed, what failed, or why there is nothing to check
+  bool applies = true;            ///< whether the device has what is checked
+  std::vector<CheckedChoice> choices;  ///< configurations in the order they ran
+  std::string errors;                  ///< standard error of the check's process
+  double seconds = 0;                  ///< duration
 };
 
-/// "passed: 7 configurations right", "FAILED, crash: …"
+/// Returns "passed: 7 configurations right", "FAILED, crash: …".
 std::string health_text(const Health& health);
 
-/// Runs one check in this process, which may not survive it. A failure that this process can tell
-/// is in the result. `tell`: is called before each configuration and after it.
+/// Runs one check in this process, which it may crash. Failures that this process survives are in
+/// the result. `tell` is called before and after each configuration.
 Health check_health(const std::string& check, const EvaluatorOptions& options,
                     const std::function<void(const CheckedChoice&)>& tell);
 
-/// Runs one check in a process of its own, which is killed at the deadline. `command` starts a
-/// program that calls serve_health_check() with these words: check, device, cache directory.
+/// Runs one check in a separate process, which is killed at the deadline. `command` starts a
+/// program that calls serve_health_check(), with these arguments appended: check, device, cache
+/// directory.
 Health check_health_apart(const std::vector<std::string>& command, const std::string& check,
                           const std::string& device, const std::string& cache_directory,
                           std::chrono::seconds deadline);
 
-/// What that process does: the check, its configurations and its result on standard output, and
-/// the log on standard error. Returns an exit code.
+/// Runs that process: prints the configurations and the result on standard output, and the log on
+/// standard error. Returns an exit code.
 int serve_health_check(const std::string& check, const EvaluatorOptions& options);
 
 }  // namespace greta::tuner

@@ -8,7 +8,7 @@
 namespace greta::tuner {
 namespace {
 
-constexpr double sample_us = 200;  // a sample lasts at least about as long
+constexpr double sample_us = 200;  // minimum duration of a sample, approximately
 
 Result<double> time_us(int calls, const HostTimer::Run& run) {
   const Stopwatch watch;

@@ -7,22 +7,23 @@
 
 namespace greta::tuner {
 
-/// Times calls on the host's clock. Each sample is the mean over so many calls that the clock's own
-/// cost and resolution don't matter.
+/// Times calls with the host's clock. Each sample is the mean over enough calls that the cost and
+/// resolution of the clock are negligible.
 class HostTimer {
  public:
-  /// Does something `calls` times, one after the other.
+  /// Performs `calls` consecutive calls.
   using Run = std::function<Result<void>(int calls)>;
 
-  /// `most_calls`: of one sample, where calls use something up.
+  /// `most_calls` limits the calls of a sample, for calls that consume a resource.
   explicit HostTimer(int most_calls = 1 << 20) : most_calls_(most_calls) {}
 
-  /// `count` samples, µs for one call. The first time it also learns how many calls a sample needs.
+  /// Takes `count` samples, in µs per call. The first time it also determines the number of calls
+  /// per sample.
   Result<std::vector<double>> take(int count, const Run& run);
 
  private:
   int most_calls_;
-  int calls_ = 0;  // of a sample; 0: not known yet
+  int calls_ = 0;  // calls per sample; 0: not known yet
 };
 
 }  // namespace greta::tuner

@@ -12,7 +12,7 @@
 namespace greta::tuner {
 namespace {
 
-constexpr double block_us = 3e6;  // device time of a block, about
+constexpr double block_us = 3e6;  // approximate maximum device time of a block
 
 }  // namespace
 
@@ -25,7 +25,7 @@ struct KernelBenchmarks::Loaded {
   Problem problem;
   std::uint64_t bytes = 0;
   Operands operands;
-  std::map<std::string, Plan> plans;  // by configuration
+  std::map<std::string, Plan> plans;  // key: configuration
 };
 
 std::uint64_t operand_bytes(const Operation& operation, const Problem& problem) {
@@ -117,8 +117,8 @@ Result<KernelBenchmarks::Plan*> KernelBenchmarks::prepare(Loaded& loaded, const 
   return &loaded.plans.emplace(key, Plan{*std::move(prepared), 0}).first->second;
 }
 
-// What computes on the CPU shares it with other programs: there each sample is a submission of its
-// own, behind the one that flushes the caches, so that what was disturbed can be taken again.
+// A CPU device shares the cores with other programs. Each of its samples is therefore a separate
+// submission after the one that flushes the caches, so that a disturbed sample can be repeated.
 Result<std::vector<double>> KernelBenchmarks::take_samples(const LaunchTimer::Record& record,
                                                            int count, int batch,
                                                            std::uint64_t written) {
@@ -179,8 +179,9 @@ Result<std::vector<double>> KernelBenchmarks::take(const Problem& problem, const
   return taken;
 }
 
-// The first sample warms up what the flush leaves alone, and tells how many more there is time for;
-// a launch that takes a block's time is the block, one that was never warm twice that.
+// The first sample is a warm-up for everything but the flushed caches, and determines how many more
+// there is time for. If one launch takes the time of a block (twice that for the first launch), it
+// is the whole block.
 Result<std::vector<double>> KernelBenchmarks::take_block(const LaunchTimer::Record& record,
                                                          int& batch, int count,
                                                          std::uint64_t written) {

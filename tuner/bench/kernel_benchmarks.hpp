@@ -17,33 +17,33 @@
 
 namespace greta::tuner {
 
-/// Operations of the catalog as benchmarks. A configuration is checked against the reference by an
-/// evaluator (in a process of its own, where that is a WorkerEvaluator) before it is timed in this
-/// process, on the device's own clock.
+/// Creates benchmarks of operations of the catalog. An evaluator checks a configuration against the
+/// reference (in a worker process if it is a WorkerEvaluator). Then this process times it with the
+/// device's timestamps.
 class KernelBenchmarks {
  public:
   struct Options {
     bool cold = true;
-    double timeout_s = 30;          ///< of one launch
-    std::uint64_t flush_bytes = 0;  ///< CacheFlush's, for cold samples; 0: by the device's table
-    std::uint64_t seed = 0;         ///< of inputs; a run's are drawn from seed + run
+    double timeout_s = 30;          ///< deadline of one launch, in seconds
+    std::uint64_t flush_bytes = 0;  ///< cache flush of cold samples; 0: chosen for the device
+    std::uint64_t seed = 0;         ///< run i draws inputs from seed + i
     std::vector<Ceiling> ceilings;
-    Trace* trace = nullptr;  ///< told of every timed launch; may be null
+    Trace* trace = nullptr;  ///< receives every timed launch; may be null
   };
 
-  /// Compiles the kernels that timing needs. Device and evaluator must outlive this, and this its
-  /// benchmarks. Throws Error where the device can't time.
+  /// Compiles the kernels needed for timing. Device and evaluator must outlive this object, and
+  /// this object its benchmarks. Throws Error if the device can't time launches.
   KernelBenchmarks(Device& device, Evaluator& checker, const Options& options);
   ~KernelBenchmarks();
   KernelBenchmarks(const KernelBenchmarks&) = delete;
   KernelBenchmarks& operator=(const KernelBenchmarks&) = delete;
 
-  /// Operands stay on the device between calls while half of its memory holds them; those that were
-  /// used last.
+  /// Creates a benchmark. The most recently used operands stay on the device between calls, up to
+  /// half of its memory.
   Benchmark make(const Problem& problem, const Config& config, ResultOrigin origin);
 
  private:
-  struct Loaded;  // a problem's operands, and plans that run on them
+  struct Loaded;  // operands of a problem and the plans that use them
   struct Plan;
 
   Result<Loaded*> load(const Problem& problem);
@@ -59,14 +59,14 @@ class KernelBenchmarks {
   Evaluator& checker_;
   Options options_;
   std::optional<LaunchTimer> timer_;
-  std::optional<CacheFlush> flush_;   // of a CPU, whose samples are taken one by one
-  std::optional<SteadyWork> steady_;  // of a CPU
-  ProcessorTime processor_;           // of the last block and control
+  std::optional<CacheFlush> flush_;   // CPU only, where samples are taken one by one
+  std::optional<SteadyWork> steady_;  // CPU only
+  ProcessorTime processor_;           // CPU time of the last block and control
   std::optional<DeviceTrace> trace_;
-  std::list<std::unique_ptr<Loaded>> loaded_;  // the last used in front
+  std::list<std::unique_ptr<Loaded>> loaded_;  // most recently used first
 };
 
-/// Bytes of all operands of a problem.
+/// Returns the total size of a problem's operands in bytes.
 std::uint64_t operand_bytes(const Operation& operation, const Problem& problem);
 
 }  // namespace greta::tuner

@@ -7,20 +7,20 @@
 
 namespace greta::tuner {
 
-// What a preset may name, each with one line on what it is.
+// Names that a preset may contain, each with a one-line description.
 struct Named {
   std::string name;
   std::string summary;
 };
 
-/// The names alone.
+/// Returns the names without descriptions.
 std::vector<std::string> names_of(const std::vector<Named>& list);
 
-/// Limits and costs of the machine, whatever runs on it.
+/// Returns the names of the machine's limits and costs, independent of the workload.
 const std::vector<Named>& platform_names();
-/// Costs of the runtime's own calls.
+/// Returns the names of the costs of the runtime's calls.
 const std::vector<Named>& runtime_names();
-/// Health checks of a device, from the one that asks least of it to the one that asks most.
+/// Returns a device's health checks, from the least to the most demanding.
 const std::vector<Named>& check_names();
 
 }  // namespace greta::tuner

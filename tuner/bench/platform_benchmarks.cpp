@@ -24,7 +24,8 @@ constexpr std::uint32_t chase_steps = 1 << 14;
 
 using Benchmarks = std::vector<Benchmark>;
 
-// The 32-bit indices of one cycle through memory in random order, a cache line apart.
+// Returns 32-bit indices that form one cycle through memory in random order, with a stride of a
+// cache line.
 std::vector<std::uint32_t> random_cycle(std::uint64_t bytes) {
   constexpr std::size_t line = 64 / sizeof(std::uint32_t);
   std::vector<std::uint32_t> order(bytes / 64), next(bytes / sizeof(std::uint32_t), 0);
@@ -79,7 +80,7 @@ Benchmarks cpu_latency(Device& device) {
   benchmark.take = [state](int count) {
     if (!*state) *state = std::make_unique<HostChase>();
     return (*state)->timer.take(count, [&](int calls) -> Result<void> {
-      // The place it got to is kept, so that no read can be left out.
+      // The position is stored, so that no read can be optimised away.
       for (int i = 0; i < calls; ++i) (*state)->at = (*state)->next[(*state)->at];
       return {};
     });
@@ -87,19 +88,19 @@ Benchmarks cpu_latency(Device& device) {
   return {benchmark};
 }
 
-// Launches that are timed on the device's clock, warm.
+// Launches timed warm with the device's timestamps.
 struct DeviceWork {
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<std::unique_ptr<Buffer>> buffers;
   std::vector<std::byte> arguments;
   LaunchTimer::Record record;
   std::optional<LaunchTimer> timer;
-  double parts = 1;  // a sample is the time of one of so many parts
+  double parts = 1;  // a sample is the time divided by this number
 };
 
 using MakeWork = std::function<Result<void>(Device&, DeviceWork&)>;
 
-// On a CPU one by one, so that what was disturbed can be taken again.
+// On a CPU, samples are taken one by one, so that a disturbed sample can be repeated.
 Result<std::vector<double>> take_samples(Device& device, LaunchTimer& timer,
                                          const LaunchTimer::Record& record, int count) {
   if (!device.info().is_cpu()) return timer.take(record, count, 1, deadline_of(patience_s));
@@ -128,7 +129,7 @@ Result<std::vector<double>> take_on_device(Device& device, DeviceWork& work, int
   if (auto awake = work.timer->reach_pace(); !awake) return awake.failure();
   auto samples = take_samples(device, *work.timer, work.record, count + 1);
   if (!samples) return samples;
-  samples->erase(samples->begin());  // warms up
+  samples->erase(samples->begin());  // warm-up
   for (double& us : *samples) us /= work.parts;
   return samples;
 }
@@ -175,7 +176,7 @@ std::uint64_t copy_bytes(const DeviceInfo& info) {
   return std::min(wanted, info.memory_bytes / 8) / copy_group_bytes * copy_group_bytes;
 }
 
-// Named and counted as other libraries' copies are, so that files join.
+// Named and counted like copies of other libraries, so that the files can be joined.
 Benchmark device_copy(Device& device, const std::string& op, bool by_kernel) {
   const std::uint64_t bytes = copy_bytes(device.info());
   auto benchmark = device_benchmark(
@@ -230,7 +231,7 @@ Benchmarks empty_launch(Device& device) {
         return {};
       });
   benchmark.calls = true;
-  // On a CPU a launch is mostly waking threads.
+  // On a CPU, waking threads dominates a launch.
   if (device.info().is_cpu()) benchmark.control = [] { return Result<double>(wake_us()); };
   return {benchmark};
 }

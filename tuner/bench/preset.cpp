@@ -23,7 +23,7 @@ using nlohmann::json;
 constexpr std::size_t most_problems = 10'000;
 constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
 
-// Trouble at a place of the file; caught by read_preset() alone.
+// Reports an error at a place of the file. Only read_preset() catches it.
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
   throw Error(place.empty() ? why : place + ": " + why);
 }
@@ -32,7 +32,7 @@ std::string joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Text of a scalar as a command line would have it.
+// Returns a scalar as the text that a command line would contain.
 std::string scalar_text(const json& value, const std::string& place) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number()) return value.dump();
@@ -60,7 +60,7 @@ std::vector<std::string> option_names(const Operation& operation) {
   return names;
 }
 
-// What is wrong with a field, as a place of the file.
+// Reports an invalid field with its place in the file.
 [[noreturn]] void refuse_problem(const std::string& place, const Failure& failure) {
   if (!failure.field) refuse(place, failure.message);
   const auto& [field, value, reason] = *failure.field;
@@ -86,7 +86,8 @@ Problem read_problem(const Operation& operation,
   return *std::move(problem);
 }
 
-// Options of an entry with all their values: most have one, a list stands for each of its elements.
+// Options of an entry with all their values. Most have one value; a list means one problem per
+// element.
 struct Options {
   std::string name;
   std::vector<std::string> texts;
@@ -117,7 +118,7 @@ std::vector<Options> read_options(const Operation& operation, const json& entry,
   return options;
 }
 
-// All combinations of an entry's lists.
+// Reads all combinations of an entry's lists.
 void read_entry(const Catalog& catalog, const json& entry, const std::string& file,
                 const std::string& place, Preset& preset, std::set<std::string>& seen) {
   const Operation& operation = read_op(catalog, entry, place);
@@ -223,7 +224,7 @@ void read_key(const Catalog& catalog, const std::string& name, const json& value
   }
 }
 
-// As a map JSON would drop all but one of them silently.
+// As a map, JSON would silently drop all but one of several equal keys.
 json parse_without_repeated_keys(const std::string& text) {
   std::vector<std::set<std::string>> open;
   const json::parser_callback_t callback = [&](int, json::parse_event_t event, json& parsed) {

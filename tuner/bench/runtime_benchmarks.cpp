@@ -19,7 +19,7 @@ namespace {
 using Benchmarks = std::vector<Benchmark>;
 using Samples = Result<std::vector<double>>;
 
-constexpr int launches = 256;  // of one submission or graph
+constexpr int launches = 256;  // number in one submission or graph
 constexpr double stream_patience_s = 30;
 
 Benchmark runtime_benchmark(const Device& device, const std::string& op, const Sizes& sizes = {}) {
@@ -34,7 +34,7 @@ Benchmarks allocate(Device& device) {
     auto benchmark = runtime_benchmark(device, "allocate", {{"bytes", bytes}});
     auto timer = std::make_shared<HostTimer>();
     benchmark.take = [&device, bytes, timer](int count) -> Samples {
-      // The chunk of memory that both come from stays.
+      // Keeps the pool's chunk alive that both allocations come from.
       auto keeper = device.allocate(bytes);
       if (!keeper) return keeper.failure();
       return timer->take(count, [&](int calls) -> Result<void> {
@@ -50,7 +50,7 @@ Benchmarks allocate(Device& device) {
 }
 
 Benchmarks allocate_new(Device& device) {
-  constexpr std::size_t bytes = 96ULL << 20;  // more than the pool takes at once
+  constexpr std::size_t bytes = 96ULL << 20;  // more than one chunk of the pool
   auto benchmark = runtime_benchmark(device, "allocate_new", {{"bytes", bytes}});
   auto timer = std::make_shared<HostTimer>(64);
   benchmark.take = [&device, timer](int count) -> Samples {
@@ -76,7 +76,7 @@ struct EmptyLaunches {
     }
     return {};
   }
-  // µs of recording alone where that is what `op` is about, else of all.
+  // Returns the µs of recording alone if `op` measures recording, else of the whole submission.
   Result<double> submit(const std::string& op) {
     const Stopwatch watch;
     const auto recorded = op == "graph_replay" ? stream->replay(*graph) : record(*stream);
@@ -94,7 +94,7 @@ struct EmptyLaunches {
   }
 };
 
-// Time for one launch: of recording it, or of a submission with all of them until it is done.
+// Times one launch: its recording, or its share of a submission until completion.
 Benchmarks dispatch(Device& device, const std::string& op) {
   auto benchmark = runtime_benchmark(device, op, {{"launches", launches}});
   benchmark.control = [] { return Result<double>(wake_us()); };
@@ -102,7 +102,7 @@ Benchmarks dispatch(Device& device, const std::string& op) {
   benchmark.take = [&device, op, work](int count) -> Samples {
     work->open(device);
     std::vector<double> samples;
-    for (int i = 0; i <= count; ++i) {  // the first warms up
+    for (int i = 0; i <= count; ++i) {  // the first is a warm-up
       const auto us = undisturbed([&] { return work->submit(op); }, Waiting::all_threads);
       if (!us) return us.failure();
       if (i > 0) samples.push_back(*us / launches);
@@ -123,7 +123,7 @@ Benchmarks event_pair(Device& device) {
   return {benchmark};
 }
 
-// What the host sees of some milliseconds of steady work, and what the device's clock does.
+// The host's view of some milliseconds of steady work, and the device clock's view.
 struct LongWork {
   ReferenceKernel kernel;
   std::unique_ptr<Stream> stream;
@@ -182,7 +182,7 @@ Benchmarks telemetry_call(Device& device, bool on) {
       for (int i = 0; i < calls; ++i) {
         const telemetry::Span span("bench");
         telemetry::count("bench");
-        __asm__ volatile("" ::: "memory");  // each of them is made
+        __asm__ volatile("" ::: "memory");  // prevents merging of the iterations
       }
       return {};
     });

@@ -6,7 +6,7 @@ namespace greta::tuner {
 namespace {
 
 constexpr std::uint32_t iterations = 2;
-constexpr std::uint32_t pattern = 0x3F9D70A4;  // never zeros: some memory systems move them faster
+constexpr std::uint32_t pattern = 0x3F9D70A4;  // not zero: some memory systems move zeros faster
 
 }  // namespace
 

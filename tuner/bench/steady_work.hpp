@@ -7,16 +7,16 @@
 
 namespace greta::tuner {
 
-/// Work of a device that computes on the CPU which no change of GRETA changes: a short run of FMAs,
-/// then a copy of memory. It lasts about as long as a small kernel and needs the same things
-/// (waking the device's threads, arithmetic, cold memory), so what makes it slower makes kernels
-/// slower.
+/// Constant work on a device that computes on the CPU, which no change of GRETA affects: a short
+/// run of FMAs, then a copy of memory. It lasts about as long as a small kernel and uses the same
+/// resources (waking the device's threads, arithmetic, cold memory), so disturbances of kernels
+/// slow it down as well.
 class SteadyWork {
  public:
   static Result<SteadyWork> create(Device& device,
                                    std::shared_ptr<const ReferenceKernel> reference);
   Result<void> record(Stream& stream) const;
-  /// What it leaves in the caches.
+  /// Number of bytes that it writes to the caches.
   static constexpr std::uint64_t written_bytes = 512 << 10;
 
  private:
@@ -24,9 +24,9 @@ class SteadyWork {
   std::unique_ptr<Buffer> from_, to_;
 };
 
-/// The same on the host, the fastest of a few, µs: dependent arithmetic on one core.
+/// Times dependent arithmetic on one core of the host: the fastest of a few, in µs.
 double spin_us();
-/// A thread wakes another and is woken by it: there and back.
+/// Times a thread that wakes another and is woken by it.
 double wake_us();
 
 }  // namespace greta::tuner

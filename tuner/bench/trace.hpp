@@ -14,22 +14,24 @@
 
 namespace greta::tuner {
 
-/// Collects what the host and devices do as a trace that chrome://tracing and Perfetto read. All
-/// times are the host's steady clock, from when this was made. Thread-safe.
+/// Collects events of the host and of devices as a trace for chrome://tracing and Perfetto. All
+/// times are on the host's steady clock, relative to the construction. Thread-safe.
 class Trace : public TelemetrySink {
  public:
   Trace() = default;
 
-  /// Of the host, by thread: what the runtime tells as telemetry. Counts are moments.
+  /// Receives the runtime's telemetry of the host, by thread. Counts become instant events.
   void count(const char* name, std::uint64_t amount) override;
   void span(const char* name, Clock::time_point start, Clock::duration duration) override;
-  /// Something that ran on a device.
+  /// Adds work that ran on a device.
   void device_span(const std::string& device, const std::string& name, Clock::time_point start,
                    Clock::duration duration);
-  /// How far the device's clock may be off the host's; the largest is told in the file.
+  /// Reports the possible error of the device's clock relative to the host's. The file contains the
+  /// largest one.
   void alignment(const std::string& device, double error_us);
 
-  /// Fails with `io`. A trace holds a million events; how many more there were is told in the file.
+  /// Writes the trace; fails with `io`. A trace holds a million events. The file states how many
+  /// further events were dropped.
   Result<void> write(const std::filesystem::path& file) const;
 
  private:
@@ -38,8 +40,8 @@ class Trace : public TelemetrySink {
     std::uint32_t process = 0;  // 0: the host; else a device
     std::uint32_t thread = 0;
     double start_us = 0;
-    double duration_us = -1;   // negative: a moment
-    std::uint64_t amount = 0;  // of a moment
+    double duration_us = -1;   // negative: an instant event
+    std::uint64_t amount = 0;  // value of an instant event
   };
   void add(Entry entry);
   std::uint32_t own_thread();
@@ -54,17 +56,18 @@ class Trace : public TelemetrySink {
   std::map<std::string, double> alignment_us_;
 };
 
-/// Puts a device's events on the host's clock: an event is recorded on the idle device between two
-/// readings of the host's clock, several times; the narrowest pair counts. That is done again when
-/// the last time was a second ago, as clocks drift apart by some ten microseconds in that.
+/// Converts a device's events to the host's clock. An event is recorded on the idle device between
+/// two readings of the host's clock, several times; the narrowest pair of readings counts. This is
+/// repeated after one second, because the clocks drift apart by about ten microseconds in that
+/// time.
 class DeviceTrace {
  public:
-  /// Both must outlive this.
+  /// Both must outlive this object.
   DeviceTrace(Device& device, Trace& trace) : device_(device), trace_(trace) {}
 
-  /// To be called while the device is idle, before work that will be told.
+  /// Aligns the clocks. Call it while the device is idle, before work that will be added.
   Result<void> align();
-  /// What ran between two events of a synchronised stream.
+  /// Adds work that ran between two events of a synchronised stream.
   Result<void> add(const std::string& name, const Event& start, const Event& stop);
 
  private:

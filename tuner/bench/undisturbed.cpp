@@ -14,12 +14,11 @@
 namespace greta::tuner {
 namespace {
 
-constexpr double tolerable = 0.02;  // waiting, of what a sample lasts
-// A sample that is longer than a scheduler's slice is hardly ever undisturbed; once is enough.
+constexpr double tolerable = 0.02;  // waiting time as a fraction of a sample
+// A sample longer than a scheduler time slice is rarely undisturbed, so it is taken once.
 constexpr double longest_us = 5000;
 
-// The device's own threads matter where kernels are timed, each attempt of which takes a cold
-// cache.
+// Only other threads matter when kernels are timed. There, each attempt needs another cache flush.
 int most_attempts(Waiting waiting) {
   return waiting == Waiting::other_threads ? 2 : 4;
 }

@@ -6,22 +6,23 @@
 
 namespace greta::tuner {
 
-/// Whose waiting for a processor disturbs a sample: a device that computes on the CPU has threads
-/// of its own, and the calling thread matters where the host's clock is read.
+/// The threads whose waiting for a core disturbs a sample. A device that computes on the CPU has
+/// its own threads; the calling thread matters if the host's clock is read.
 enum class Waiting { other_threads, all_threads };
 
-/// What threads of this process did so far, as the system counts it; 0 where it does not.
+/// Accumulated times of this process's threads as reported by the system; 0 if it reports none.
 struct ThreadTimes {
-  double ran_us = 0;     ///< on a processor
-  double waited_us = 0;  ///< for one
+  double ran_us = 0;     ///< time on a core
+  double waited_us = 0;  ///< time waiting for a core
 };
 ThreadTimes thread_times(Waiting waiting);
 
-/// Takes a sample, and takes it again while some thread of this process had to wait for a processor
-/// meanwhile, a few times at most; the one with the least waiting counts. `take` returns what it
-/// lasted, µs. Where the system does not tell (/proc/self/task/…/schedstat), the first one counts.
+/// Takes a sample, and repeats it a limited number of times while some thread of this process had
+/// to wait for a core. Returns the sample with the least waiting. `take` returns the duration in
+/// µs. If the system reports no waiting times (/proc/self/task/…/schedstat), the first sample
+/// counts.
 Result<double> undisturbed(const std::function<Result<double>()>& take, Waiting waiting);
-/// The same; `prepare` is done before each attempt, and may be disturbed.
+/// Like the above; `prepare` runs before each attempt and may be disturbed.
 Result<double> undisturbed(const std::function<Result<void>()>& prepare,
                            const std::function<Result<double>()>& take, Waiting waiting);
 

@@ -29,7 +29,7 @@ Failure is_there(const fs::path& file) {
   return {Status::invalid_argument, fmt::format("{}: is there already", file.string()), {}};
 }
 
-/// POSIX's header of a file, in which numbers are octal text.
+/// The POSIX header of a file, in which numbers are octal text.
 struct Header {
   std::array<char, 100> name{};
   std::array<char, 8> mode{}, uid{}, gid{};
@@ -51,7 +51,7 @@ void put_number(std::array<char, Size>& field, std::uint64_t value) {
   std::copy(digits.begin(), digits.end(), field.begin());
 }
 
-/// The path, in two parts where it is long.
+/// Stores the path, split into two parts if it is long.
 void put_path(Header& header, const std::string& path) {
   std::string_view name = path;
   if (name.size() > header.name.size()) {
@@ -73,7 +73,7 @@ std::string header_of(const ArchiveFile& file, std::int64_t seconds) {
   put_number(header.gid, 0);
   put_number(header.size, file.contents.size());
   put_number(header.time, static_cast<std::uint64_t>(seconds));
-  std::fill(header.checksum.begin(), header.checksum.end(), ' ');  // as the sum is defined
+  std::fill(header.checksum.begin(), header.checksum.end(), ' ');  // as the checksum is defined
   std::string bytes(block_bytes, '\0');
   std::memcpy(bytes.data(), &header, block_bytes);
   unsigned sum = 0;
@@ -83,7 +83,7 @@ std::string header_of(const ArchiveFile& file, std::int64_t seconds) {
   return bytes;
 }
 
-/// A file with a name of its own until it is published. What was not is removed.
+/// A file with a temporary name until it is published. It is removed if it was not published.
 class Draft {
  public:
   explicit Draft(const fs::path& file) : file_(file) {
@@ -101,7 +101,7 @@ class Draft {
 
   int descriptor() const { return descriptor_; }
 
-  /// Gives it its name, unless another file has that.
+  /// Renames it to its final name, unless that file exists.
   Result<void> publish() const {
     const mode_t mask = umask(0);
     umask(mask);
@@ -111,7 +111,7 @@ class Draft {
     if (link(name_.c_str(), file_.c_str()) == 0) return {};
     if (errno == EEXIST) return is_there(file_);
     if (renameat2(AT_FDCWD, name_.c_str(), AT_FDCWD, file_.c_str(), RENAME_NOREPLACE) == 0) {
-      return {};  // a file system without links
+      return {};  // file systems without links
     }
     return errno == EEXIST ? is_there(file_) : io_failure(file_, errno);
   }
@@ -122,7 +122,7 @@ class Draft {
   int descriptor_ = -1;
 };
 
-/// gzip's stream into a file; the first error is kept.
+/// Writes a gzip stream to a file and keeps the first error.
 class GzipStream {
  public:
   explicit GzipStream(int descriptor) : stream_(gzdopen(dup(descriptor), "wb9")) {}
@@ -142,7 +142,7 @@ class GzipStream {
       bytes.remove_prefix(piece.size());
     }
   }
-  /// 0, or the error that something was not written for.
+  /// Returns 0, or the first error.
   int finish() {
     errno = 0;
     const bool closed = stream_ != nullptr && gzclose(stream_) == Z_OK;

@@ -9,19 +9,20 @@
 
 namespace greta::tuner {
 
-/// A file of an archive. Its path has parts of at most 100 bytes below a folder of at most 155.
+/// A file of an archive. Each component of its path has at most 100 bytes, and its folder at most
+/// 155.
 struct ArchiveFile {
   std::string path;
   std::string contents;
 };
 
-/// Whether an archive can be made: nothing has its name, and files can be made in its folder. Fails
-/// with `invalid_argument`, and with `io`.
+/// Checks that an archive can be created: the name is not in use, and its folder is writable. Fails
+/// with `invalid_argument` or `io`.
 Result<void> check_archive(const std::filesystem::path& file);
 
-/// Writes files as a tar archive (POSIX ustar) in gzip's format. They belong to nobody: there are
-/// no names and no numbers of users. The file is there when all of it is written, and takes no
-/// other's place. `seconds`: since 1970, when they were made. Failures as check_archive().
+/// Writes files as a gzip-compressed tar archive (POSIX ustar) without user names and ids. The
+/// archive appears when it is complete and never replaces a file. `seconds` is the modification
+/// time since 1970. Fails like check_archive().
 Result<void> write_archive(const std::filesystem::path& file, const std::vector<ArchiveFile>& files,
                            std::int64_t seconds);
 

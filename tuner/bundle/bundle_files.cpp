@@ -36,13 +36,13 @@ std::string text_of(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// The contents without private names; as they are where there is none.
+/// Returns the contents without private names; unchanged if there are none.
 std::string without(const PrivateNames& names, Kind kind, const std::string& contents) {
   if (kind == Kind::code || kind == Kind::numbers) return contents;
   if (kind == Kind::program) return names.without_in_program(contents);
   const Json json =
       kind == Kind::json ? Json::parse(contents, nullptr, false) : Json(Json::value_t::discarded);
-  if (json.is_discarded()) return names.without(contents);  // a text, or no whole JSON
+  if (json.is_discarded()) return names.without(contents);  // plain text or incomplete JSON
   Json changed = json;
   take_out(names, changed);
   return changed == json ? contents : text_of(changed);

@@ -11,29 +11,29 @@
 
 namespace greta::tuner {
 
-/// The files of a bundle, without private names, and why others are not there.
+/// The files of a bundle, without private names, and remarks on files that are missing.
 class BundleFiles {
  public:
-  /// `most_bytes`: of all files together; only those of folders are left out for want of room.
+  /// `most_bytes` limits the total size; only files of folders are left out for lack of space.
   BundleFiles(PrivateNames names, std::size_t most_bytes)
       : names_(std::move(names)), most_bytes_(most_bytes) {}
 
   void add_text(const std::string& path, const std::string& text);
-  /// Private names are taken out of texts; keys are GRETA's own.
+  /// Adds JSON. Private names are removed from its strings, but not from keys, which are GRETA's.
   void add_json(const std::string& path, const nlohmann::ordered_json& json);
-  /// The files of a folder: texts and JSON without private names; programs without those that can
-  /// be no identifiers; kernels' code unless it holds one; numbers
-  /// as they are. What there is no room for, or can't be read, is left out.
+  /// Adds the files of a folder. Private names are removed from text and JSON, and from programs if
+  /// they can't be identifiers. Kernel binaries that contain one are left out. Unreadable files and
+  /// those for which there is no space are left out.
   void add_folder(const std::string& path, const std::filesystem::path& folder);
-  /// Says of a path why it is not there, or what of it was changed.
+  /// Records why a path is missing or what was changed in it.
   void remark(const std::string& path, const std::string& what);
 
-  /// Whether nothing more of a folder has room.
+  /// Returns whether there is no space for more files of folders.
   bool full() const { return bytes_ >= most_bytes_; }
   const std::vector<ArchiveFile>& all() const { return files_; }
-  /// A line each.
+  /// Returns the remarks, one per line.
   const std::string& remarks() const { return remarks_; }
-  /// README.txt first, the others by path, all in the folder of this name.
+  /// Puts README.txt first and the others in order of their paths, all below a folder of this name.
   void arrange(const std::string& folder);
 
  private:

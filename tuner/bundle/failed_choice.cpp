@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Operands and expectations above this are drawn from their seed where the case is run.
+/// Larger operands and expected values are drawn from their seed when the case is run.
 constexpr std::size_t whole_case_bytes = std::size_t{4} << 20;
 
 void write_sources(const LaunchPlan& plan, const fs::path& folder) {

@@ -7,11 +7,11 @@
 
 namespace greta::tuner {
 
-/// Writes what a configuration that failed on a device was made of into an empty folder: its
-/// kernels' sources, and in `case` the compiled kernels with their launches and operands
-/// (docs/compile.md), in whichever form is small. The device is not opened. Sources are there even
-/// where the rest fails: with `invalid_argument` for a problem that there are no cases of, where
-/// compiled kernels are there as well, else as compiling does.
+/// Writes what is needed to reproduce a configuration that failed on a device into an empty folder:
+/// the kernel sources, and in `case` the compiled kernels with their launches and operands
+/// (docs/compile.md), in the smaller of the two forms. The device is not opened. The sources are
+/// written even if the rest fails. Fails with `invalid_argument` for a problem that has no case
+/// form, whose compiled kernels are written as well, and otherwise like compiling.
 Result<void> write_failed_choice(const Catalog& catalog, const DeviceInfo& device,
                                  const CheckedChoice& choice, const OpenOptions& options,
                                  const std::filesystem::path& folder);

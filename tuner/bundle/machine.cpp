@@ -26,16 +26,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_file_bytes = 16384;  // of what is only copied
+constexpr std::size_t most_file_bytes = 16384;  // limit for files that are copied
 constexpr auto program_deadline = std::chrono::seconds(20);
 
-/// A small file; empty where it can't be read.
+/// Returns the contents of a small file; empty if it can't be read.
 std::string read_text(const fs::path& file) {
   auto text = read_file(file, most_file_bytes);
   return text ? *std::move(text) : std::string();
 }
 
-/// What lies in a folder, sorted; nothing where there is none.
+/// Returns the sorted entries of a folder; nothing if it does not exist.
 std::vector<fs::path> entries(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> found;
@@ -46,7 +46,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return found;
 }
 
-/// Display controllers (class 03) and processing accelerators (12).
+/// Lists display controllers (class 03) and processing accelerators (12).
 std::string pci_text() {
   std::string text;
   for (const auto& device : entries("/sys/bus/pci/devices")) {
@@ -79,8 +79,8 @@ std::string modules_text() {
   return text.empty() ? "none\n" : text;
 }
 
-/// Whether this user may use the files that drivers talk through: the first thing that is missing
-/// where a GPU is not found.
+/// Reports whether this user may open the drivers' device files, the most frequent reason why a GPU
+/// is not found.
 std::string device_files_text() {
   std::vector<fs::path> files{"/dev/kfd", "/dev/nvidiactl", "/dev/nvidia-uvm"};
   for (const auto& file : entries("/dev/dri")) files.push_back(file);
@@ -96,7 +96,7 @@ std::string device_files_text() {
   return text;
 }
 
-/// Nodes of the kernel's compute driver, without the numbers of single cards.
+/// Lists nodes of the kernel's compute driver, without serial numbers of cards.
 std::string compute_nodes_text() {
   std::string text;
   for (const auto& node : entries("/sys/class/kfd/kfd/topology/nodes")) {
@@ -121,7 +121,7 @@ std::string manifests_text() {
   return text.empty() ? "none\n" : text;
 }
 
-/// Where a program is found, and the first line that it says of itself.
+/// Returns the path of a program and the first line of its version output.
 std::string program_text(const std::string& name) {
   const auto found =
       run_process({"sh", "-c", "command -v \"$1\"", "sh", name}, {}, program_deadline);

@@ -7,21 +7,20 @@
 
 namespace greta::tuner {
 
-// What a machine has for GPUs, as text for people. Nothing of it names a person, the machine, or a
-// single card.
+// Descriptions of a machine's GPU environment as text. They identify no person, machine or card.
 
-/// Operating system, processor and memory.
+/// Returns the operating system, processor and memory.
 std::string system_text();
 
-/// Graphics cards on the PCI bus with their kernel drivers, those drivers' versions, which device
-/// files this user may open, what the kernel says of compute nodes, and Vulkan's driver manifests.
+/// Returns the graphics cards on the PCI bus with their kernel drivers and versions, the device
+/// files that this user may open, the kernel's compute nodes, and Vulkan driver manifests.
 std::string drivers_text();
 
-/// Every compiler that GRETA would use, with its version and path, and what it says where it is
+/// Returns every compiler that GRETA would use, with its version and path, or the error if it is
 /// missing.
 std::string compilers_text();
 
-/// Paths of the shared libraries that this process has loaded.
+/// Returns the paths of the shared libraries that this process has loaded.
 std::vector<std::string> loaded_libraries();
 
 }  // namespace greta::tuner

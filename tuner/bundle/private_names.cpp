@@ -9,18 +9,18 @@
 namespace greta::tuner {
 namespace {
 
-/// Of every machine, or of none in particular.
+/// Names that identify nobody.
 constexpr std::array<std::string_view, 6> nobody{"root",   "user",      "ubuntu",
                                                  "debian", "localhost", "localhost.localdomain"};
 
-/// Of a name that hardly stands for anything else.
+/// Shorter names match too many other words.
 constexpr std::size_t fewest_characters = 2;
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// Where a name stands as a word from `from` on; npos: nowhere.
+/// Returns the position from `from` on where a name occurs as a whole word, or npos.
 std::size_t find_word(std::string_view text, std::string_view name, std::size_t from) {
   for (auto at = text.find(name, from); at != text.npos; at = text.find(name, at + 1)) {
     const auto end = at + name.size();
@@ -34,9 +34,9 @@ bool is_path(char c) {
   return is_word(c) || std::string_view("-./+~%@").find(c) != std::string_view::npos;
 }
 
-/// Whether a word from `at` to `end` is a part of an absolute path that the system does not have by
-/// itself: of those in /run, media and user hold folders of people. What begins with a dash is an
-/// option, whose value may follow at once.
+/// Returns whether the word from `at` to `end` is part of an absolute path outside the system's
+/// folders. /run/media/user and similar folders contain users' folders. Text that begins with a
+/// dash is an option, which may be followed directly by its value.
 bool in_path(std::string_view text, std::size_t at, std::size_t end) {
   constexpr std::array<std::string_view, 13> system{"/bin/",   "/boot/", "/dev/", "/etc/",  "/lib/",
                                                     "/lib64/", "/nix/",  "/opt/", "/proc/", "/run/",
@@ -54,7 +54,7 @@ bool in_path(std::string_view text, std::size_t at, std::size_t end) {
                       [&](auto folder) { return path.starts_with(folder); });
 }
 
-/// Folders below /home, whoever's they are.
+/// Removes the names of all folders below /home.
 std::string without_homes(std::string text) {
   constexpr std::string_view homes = "/home/";
   for (auto at = text.find(homes); at != text.npos; at = text.find(homes, at + 1)) {

@@ -8,22 +8,23 @@
 
 namespace greta::tuner {
 
-/// What names a person or a machine, to be taken out of what is sent elsewhere.
+/// Removes names of persons and machines from text that leaves the machine.
 class PrivateNames {
  public:
-  /// `homes`: paths of home folders, which become "~". `users` become "USER" and `hosts` "HOST"
-  /// where they stand as words. Names of one character, and those that are among
-  /// `common` words, would be found in texts that name nobody: they are replaced beside an @, and
-  /// as a part of an absolute path that is not in one of the system's folders ("/usr"). Empty ones,
-  /// and those that name nobody ("root", "localhost"), are left as they are.
+  /// `homes` are paths of home folders, which become "~". `users` become "USER" and `hosts` "HOST"
+  /// if they occur as whole words. Names of one character and those among the `common` words occur
+  /// in ordinary text; they are only replaced beside an @ and as part of an absolute path outside
+  /// the system's folders ("/usr"). Empty names and those that identify nobody ("root",
+  /// "localhost") are ignored.
   PrivateNames(std::vector<std::string> homes, std::vector<std::string> users,
                std::vector<std::string> hosts, const std::vector<std::string>& common = {});
 
-  /// A text without them, and without the names of folders in /home.
+  /// Returns a text without the names, and without the names of folders in /home.
   std::string without(std::string text) const;
-  /// A program without them: every name is taken for a common word, since it may be an identifier.
+  /// Returns a program without the names. Every name is treated as a common word, since it may be
+  /// an identifier.
   std::string without_in_program(std::string text) const;
-  /// Whether bytes that can't be changed hold one of them.
+  /// Returns whether binary data contains one of the names.
   bool in(std::string_view bytes) const;
 
  private:
@@ -31,16 +32,16 @@ class PrivateNames {
     std::string text;
     std::string stand_in;
     bool path = false;
-    bool common = false;  ///< a word of other meanings, too
+    bool common = false;  ///< also an ordinary word
   };
-  /// Where it stands from `from` on. `sure`: only where it can be nothing else.
+  /// Returns the next position from `from` on. With `sure`, only unambiguous occurrences count.
   static std::size_t find(std::string_view text, const Name& name, bool sure, std::size_t from);
   std::string replaced(std::string text, bool program) const;
 
   std::vector<Name> names_;  // longest first
 };
 
-/// The words of a text: what PrivateNames looks for is whole ones.
+/// Returns the words of a text. PrivateNames only matches whole words.
 std::vector<std::string> words_of(std::string_view text);
 
 }  // namespace greta::tuner

@@ -23,7 +23,7 @@ void check_variant(const Operation& operation, const std::string& variant) {
       exit_usage, fmt::format("--variant {}: must be one of {}", variant, fmt::join(names, ", ")));
 }
 
-/// The constraint that rejects most configurations of a variant that has no valid one, as
+/// Returns the constraint that rejects most configurations of a variant without valid ones, as
 /// "name: reason".
 std::string obstacle(const Operation& operation, const std::string& variant, const Problem& problem,
                      const DeviceInfo& device) {

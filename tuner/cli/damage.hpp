@@ -9,28 +9,28 @@
 
 namespace greta::tuner::cli {
 
-/// An object for each row (docs/json.md).
+/// Returns one object per row (docs/json.md).
 nlohmann::json damage_json(const std::vector<DamagedRow>& rows);
 
-/// A line for each of the first rows, on standard error.
+/// Prints one line for each of the first rows to standard error.
 void tell_rows(const std::vector<DamagedRow>& rows);
 
-/// How many rows are left out, and what can be done about it: part of a line. Rows that refer to a
-/// damaged one are among them.
+/// Returns how many rows are ignored and how to repair them, as part of a line. Rows that refer to
+/// a damaged one are counted.
 std::string left_out_text(std::size_t rows, bool shipped);
 
-/// Names on standard error what of a database is left out because it is damaged, and what to do.
-/// False where nothing is.
+/// Prints to standard error which rows of a database are ignored because they are damaged, and how
+/// to repair them. Returns false if there are none.
 bool tell_damage(const TunedDb& db);
 
-/// The end of a command that showed what a database holds: its exit code, or exit_failed where
-/// something was left out, which is named.
+/// Ends a command that showed a database's contents: returns `code`, or exit_failed if rows were
+/// ignored, which are named.
 int end_of_reading(const TunedDb& db, int code);
-/// The end of a command that wrote: names the damaged rows that were replaced or removed, and reads
-/// back what was stored. Throws Error where that is not there; otherwise as above.
+/// Ends a command that wrote: names the damaged rows that were replaced or removed, and reads the
+/// stored data back. Throws Error if it is missing; otherwise like end_of_reading().
 int end_of_writing(TunedDb& db, int code);
-/// Before a command ends in another error: names on standard error what it has stored and is not
-/// there. Never throws.
+/// Before a command ends with another error: names on standard error the data that it stored and
+/// that is missing. Never throws.
 void tell_unless_stored(const TunedDb& db);
 
 }  // namespace greta::tuner::cli

@@ -7,12 +7,12 @@
 
 namespace greta::tuner::cli {
 
-/// Opens a database for a command; throws CommandError that names --db.
+/// Opens a database for a command. Throws CommandError that names --db.
 TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode);
-/// The database that an option names ("--shipped"), which must be there and be readable. Throws
-/// CommandError.
+/// Returns the database that an option such as "--shipped" names. Throws CommandError if it does
+/// not exist or is not readable.
 std::filesystem::path named_database(const std::string& option, const std::string& file);
-/// Refuses what --shipped names, unless it is nothing or such a database.
+/// Throws CommandError unless the value of --shipped is empty or such a database.
 void check_shipped(const std::string& file);
 
 }  // namespace greta::tuner::cli

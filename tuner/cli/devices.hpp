@@ -10,25 +10,27 @@
 #include "runtime/device/backend.hpp"
 #include "tuner/evaluate/card_lock.hpp"
 
-/// The devices that --device names. Each function throws CommandError, with exit code 3 where there
-/// is no device at all and 2 where the wanted one is not among those there are.
+/// The devices that --device names. Each function throws CommandError, with exit code 3 if there is
+/// no device at all and 2 if the requested one does not exist.
 namespace greta::tuner::cli {
 
-/// The devices of a list such as "hip:0,vulkan:0", each once.
+/// Returns the devices of a list such as "hip:0,vulkan:0", each once.
 std::vector<ProbedDevice> select_devices(const std::string& wanted);
-/// The same, without those that the database in `file` forbids; see tuner/tuning/devices.hpp.
+/// Returns the same without those that the database in `file` forbids; see
+/// tuner/tuning/devices.hpp.
 std::vector<ProbedDevice> select_safe_devices(const std::string& wanted,
                                               const std::filesystem::path& file, bool allow_unsafe);
-/// What the database says not to use of a device, which is told on standard error; nothing where
-/// `allow_unsafe`.
+/// Returns the features of a device that must not be used according to the database, and reports
+/// them on standard error; nothing if `allow_unsafe`.
 Avoided avoided_on(const DeviceInfo& device, const TunedDb& db, bool allow_unsafe);
-/// Waits until no other process measures on the cards of these devices; `tool`: this program.
+/// Waits until no other process measures on the cards of these devices. `tool` is this program's
+/// name.
 std::vector<CardLock> lock_cards(const std::vector<ProbedDevice>& devices, const std::string& tool);
-/// Whether kernels can run under sanitizers on this device, and on this system.
+/// Checks that this device and this system support kernels under sanitizers.
 void check_sanitizes(const ProbedDevice& device);
-/// "hip:0,vulkan:0" as a list.
+/// Splits "hip:0,vulkan:0" into a list.
 std::vector<std::string> names_of_devices(const std::string& wanted);
-/// What an API found on this machine, as docs/json.md has it.
+/// Returns what an API found on this machine, in the form of docs/json.md.
 nlohmann::json probe_json(std::string_view backend, const Probe& probe);
 
 }  // namespace greta::tuner::cli

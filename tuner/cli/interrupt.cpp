@@ -19,7 +19,7 @@ void on_interrupt(int signal) {
 
 void catch_interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    // What the caller had ignored, as nohup does, stays ignored.
+    // Signals that the caller ignores, e.g. with nohup, stay ignored.
     struct sigaction now {};
     if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) continue;
     std::signal(signal, on_interrupt);

@@ -6,11 +6,11 @@
 
 namespace greta::tuner::cli {
 
-/// From now on SIGINT, SIGTERM and SIGHUP ask for an orderly end; a second one of its kind ends the
-/// process. A signal that is ignored, as nohup leaves it, stays so.
+/// Makes SIGINT, SIGTERM and SIGHUP request an orderly end; a second signal of the same kind ends
+/// the process. Ignored signals, e.g. under nohup, stay ignored.
 void catch_interrupts();
 
-/// Whether an orderly end was asked for.
+/// Returns whether an orderly end was requested.
 const std::atomic<bool>& stop_requested();
 
 }  // namespace greta::tuner::cli

@@ -21,7 +21,7 @@ std::vector<const CLI::Option*> visible_options(const CLI::App& app) {
   return app.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
 }
 
-/// Every command, outermost first, with the words that reach it: "" for the tool itself, "verify",
+/// Visits every command, outermost first, with its path of words: "" for the tool itself, "verify",
 /// "verify gemm".
 void for_each_command(const CLI::App& app, const std::string& path,
                       const std::function<void(const CLI::App&, const std::string&)>& use) {
@@ -39,12 +39,12 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// A word as it is, for man(7): no escapes, no hyphens that become dashes.
+/// Escapes a word for man(7), including hyphens that would become dashes.
 std::string roff_word(const std::string& word) {
   return replaced(replaced(word, "\\", "\\e"), "-", "\\-");
 }
 
-/// Lines as they are: no line is a request either.
+/// Escapes lines, so that none is a request.
 std::string roff(const std::string& text) {
   std::istringstream lines(roff_word(text));
   std::string result;
@@ -80,12 +80,12 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-/// In single quotes, as a shell takes it.
+/// Returns the text in single quotes for a shell.
 std::string shell_quoted(const std::string& text) {
   return "'" + replaced(replaced(text, "'", "'\\''"), "\n", " ") + "'";
 }
 
-/// Every command with the words that reach it.
+/// Returns every command with its path of words.
 std::vector<std::pair<std::string, const CLI::App*>> all_commands(const CLI::App& app) {
   std::vector<std::pair<std::string, const CLI::App*>> commands;
   for_each_command(app, "", [&](const CLI::App& command, const std::string& path) {
@@ -94,12 +94,13 @@ std::vector<std::pair<std::string, const CLI::App*>> all_commands(const CLI::App
   return commands;
 }
 
-/// "greta_tune": of which names of functions are made.
+/// Returns "greta_tune", the prefix of shell function names.
 std::string function_name(const CLI::App& app) {
   return replaced(app.get_name(), "-", "_");
 }
 
-/// Functions of bash, which zsh takes as well. The longest path of words that is a command decides.
+/// Returns bash functions, which zsh accepts as well. The longest path of words that is a command
+/// selects the completion.
 std::string bash_functions(const CLI::App& app) {
   std::string cases;
   for (const auto& [path, command] : all_commands(app)) {
@@ -128,8 +129,8 @@ std::string bash_completion(const CLI::App& app) {
                      app.get_name());
 }
 
-/// Through bashcompinit. As a file of zsh's function path it is read when the first completion asks
-/// for it, and completes that as well.
+/// Returns the completion for zsh, through bashcompinit. If it is installed in zsh's function path,
+/// the first completion loads it, and it completes that one as well.
 std::string zsh_completion(const CLI::App& app) {
   return fmt::format(
       "#compdef {0}\nautoload -U +X bashcompinit && bashcompinit\n{1}"
@@ -157,7 +158,7 @@ std::string fish_completion(const CLI::App& app) {
       }
     }
   }
-  // Whether the words so far lead to this command: the longest path of them that is one.
+  // Tests whether this command is the longest path of the words so far.
   return fmt::format(
              "function {0}\n"
              "  set -l command ''\n"

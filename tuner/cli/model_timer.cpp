@@ -37,8 +37,8 @@ ModelTimer::ModelTimer(Runtime& runtime, const LlamaDeviceWeights& weights,
   runner_->prepare(load.prompt_tokens);
 }
 
-/// Replays a pass on what it was given last, which changes nothing: its time on the device, or how
-/// long the host takes to hand it over.
+/// Replays a pass on its last inputs, which changes nothing. Returns its time on the device, or the
+/// time the host takes to submit it.
 double ModelTimer::replay(std::int64_t tokens, bool host) {
   Queue& queue = runner_->queue();
   const PipelineGraph& pass = runner_->pass(tokens);
@@ -69,7 +69,7 @@ void ModelTimer::feed_next() {
 void ModelTimer::round(std::int64_t steps) {
   runner_->reset();
   const std::int64_t last = runner_->passes(load_.prompt_tokens).back();
-  ModelTimes own;  // of this round
+  ModelTimes own;  // this round's times
   auto start = Clock::now();
   feed_prompt();
   times_.prefill_us.push_back(us_since(start));

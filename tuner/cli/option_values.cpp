@@ -36,7 +36,7 @@ std::optional<Number> parsed(const std::string& text) {
 }
 
 std::filesystem::path find_preset(const std::string& wanted) {
-  // A folder may have a preset's name by accident.
+  // A folder may happen to have a preset's name.
   std::error_code ignored;
   const auto there = std::filesystem::status(wanted, ignored);
   if (std::filesystem::exists(there) && !std::filesystem::is_directory(there)) return wanted;
@@ -122,7 +122,7 @@ void check_csv(const std::string& option, const std::filesystem::path& file) {
     return;
   }
   auto folder = std::filesystem::absolute(file).parent_path();
-  while (!std::filesystem::exists(folder)) folder = folder.parent_path();  // others are created
+  while (!std::filesystem::exists(folder)) folder = folder.parent_path();  // created later
   if (!std::filesystem::is_directory(folder)) refuse(folder.string() + " is not a folder");
   if (access(folder.c_str(), W_OK) != 0) refuse("can't be written");
 }

@@ -10,7 +10,7 @@ namespace {
 
 std::filesystem::path from_environment(const char* name) {
   const char* value = std::getenv(name);
-  return value != nullptr && value[0] == '/' ? value : "";  // XDG: relative paths are ignored
+  return value != nullptr && value[0] == '/' ? value : "";  // XDG ignores relative paths
 }
 
 std::filesystem::path home() {

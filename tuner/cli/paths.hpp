@@ -8,15 +8,15 @@
 
 namespace greta::tuner::cli {
 
-// The only place that reads the environment.
+// The only functions that read the environment.
 
-/// $XDG_CACHE_HOME/greta, else ~/.cache/greta.
+/// Returns $XDG_CACHE_HOME/greta, else ~/.cache/greta.
 std::filesystem::path default_cache_directory();
-/// $XDG_DATA_HOME/greta/tuned.db, else ~/.local/share/greta/tuned.db.
+/// Returns $XDG_DATA_HOME/greta/tuned.db, else ~/.local/share/greta/tuned.db.
 std::filesystem::path default_database();
-/// Home folders of this user: $HOME, and what the system says.
+/// Returns the home folders of this user: $HOME and the system's entry.
 std::vector<std::string> home_directories();
-/// The user's name as the system says it; may be empty.
+/// Returns the user's name as the system reports it; may be empty.
 std::string user_name();
 
 }  // namespace greta::tuner::cli

@@ -24,7 +24,7 @@ CommandError bad_option(const Failure& failure) {
 
 void add_problem_options(CLI::App& command, const Operation& operation, ProblemRequest& request) {
   const auto add = [&](const std::string& name, const std::string& help) {
-    const std::string option = option_of(name);  // and as it was spelt earlier
+    const std::string option = option_of(name);  // and its earlier spelling
     command.add_option_function<std::string>(
         option == "--" + name ? option : option + ",--" + name,
         [&request, name](const std::string& text) { request.values.emplace_back(name, text); },

@@ -28,7 +28,7 @@ std::optional<DType> read_dtype(const std::string& option, const std::string& te
   return dtype;
 }
 
-/// "m=4096 n=4096", in the words of a problem's key.
+/// Parses "m=4096 n=4096" with the names of a problem key.
 std::vector<std::pair<std::string, std::int64_t>> read_dims(const std::string& text) {
   if (text.empty()) return {};
   const auto problem = Problem::parse("any dtype=f32 out=f32 " + text);

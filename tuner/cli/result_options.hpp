@@ -11,7 +11,7 @@
 
 namespace greta::tuner::cli {
 
-/// Which results of a database a command is about, as options say it.
+/// Options that select results of a database.
 struct ResultOptions {
   Catalog catalog = Catalog::built_in();
   std::filesystem::path db = default_database();
@@ -19,24 +19,24 @@ struct ResultOptions {
   bool cold = false, warm = false, stale = false, fresh = false;
 };
 
-/// Adds --db and the filters to a subcommand. `options` must live as long as it does.
+/// Adds --db and the filters to a subcommand. `options` must outlive the subcommand.
 void add_result_options(CLI::App& command, ResultOptions& options);
 
-/// Checks every value; throws CommandError that names the option, the value and what is allowed.
+/// Validates every value. Throws CommandError that names the option, the value and the allowed
+/// values.
 ResultFilter read_filter(const ResultOptions& options);
 
-/// Throws CommandError where no device of the database answers to --device.
+/// Throws CommandError if no device of the database matches --device.
 void check_device_is_known(const TunedDb& db, const ResultFilter& filter);
 
-/// Opens a database that must exist for writing, and so brings an older schema up to date. Throws
-/// CommandError.
+/// Opens an existing database for writing, which migrates an older schema. Throws CommandError.
 TunedDb open_existing(const std::filesystem::path& file);
 
-/// The sessions that match, with their devices.
+/// Returns the matching sessions with their devices.
 std::vector<std::pair<StoredSession, DeviceInfo>> select_sessions(const TunedDb& db,
                                                                   const ResultFilter& filter);
 
-/// The results that match, of all circumstances.
+/// Returns the matching results, for all drivers and compilers.
 std::vector<StoredWinner> select_results(const TunedDb& db, const ResultFilter& filter,
                                          StalenessJudge& judge);
 

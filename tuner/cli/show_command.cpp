@@ -20,7 +20,7 @@ struct ShowOptions {
   bool json = false;
 };
 
-/// A hardware model and what is known of it: for each problem, the winner through each API.
+/// A hardware model and its winners: for each problem, one per API.
 struct Hardware {
   std::vector<DeviceInfo> devices;
   std::vector<HardwareWinners> problems;
@@ -50,7 +50,7 @@ nlohmann::json winner_json(const Hardware& hardware, const HardwareWinners& prob
   auto object = result_json(problem.winners[i]);
   object["card"] = nlohmann::json::array();
   for (const auto& device : hardware.devices) object["card"].push_back(device.fingerprint());
-  object["best_of_card"] = nullptr;  // can't tell
+  object["best_of_card"] = nullptr;  // unknown
   if (i > 0 && problem.comparisons[i - 1].sure()) object["best_of_card"] = false;
   if (i == 0 && problem.sure()) object["best_of_card"] = true;
   return object;
@@ -77,7 +77,7 @@ std::string winner_rows(const StoredWinner& stored) {
          format_row("", stored.provenance.driver + ", " + stored.provenance.started_utc, indent);
 }
 
-/// What other libraries need for a problem.
+/// Returns the times of other libraries for a problem.
 std::string peer_rows(const std::vector<Peer>& peers, const Problem& problem) {
   std::string text;
   for (const auto& peer : peers) {

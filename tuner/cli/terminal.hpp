@@ -8,7 +8,7 @@
 
 namespace greta::tuner::cli {
 
-/// What happens while a tuner works, on standard error.
+/// Prints the events of a tuner to standard error.
 class Terminal final : public TunerObserver {
  public:
   Terminal();
@@ -27,11 +27,11 @@ class Terminal final : public TunerObserver {
   std::optional<Progress> progress_;
 };
 
-/// What ends a command that a library's failure ends: its line, in which fields are options, and
-/// its exit code.
+/// Returns the error that ends a command after a library's failure: one line, in which fields are
+/// options, and the exit code.
 CommandError command_error(const Failure& failure);
 
-/// The value, or a CommandError.
+/// Returns the value, or throws CommandError.
 template <typename T>
 T value_of(Result<T> result) {
   if (!result) throw command_error(result.failure());

@@ -51,7 +51,7 @@ bool is_help(const std::string& word) {
   throw CommandError(exit_usage, message);
 }
 
-// A command's own first word, where it has operations.
+// Checks the first argument of a command that has operations.
 void check_operation(const CLI::App& command, std::span<const std::string> words) {
   const auto operations = commands(command);
   if (operations.empty() || (!words.empty() && is_help(words[0]))) return;
@@ -64,7 +64,7 @@ void check_operation(const CLI::App& command, std::span<const std::string> words
   }
 }
 
-// Mistakes that the option parser would report in words of its own making.
+// Reports errors that the option parser would report in its own style.
 void check_words(const CLI::App& app, bool needs_command, std::span<const std::string> words) {
   for (const auto& word : words) {
     if (word.starts_with("--") && word.find('=') == word.size() - 1) {
@@ -82,13 +82,13 @@ void check_words(const CLI::App& app, bool needs_command, std::span<const std::s
   check_operation(*command, words.subspan(1));
 }
 
-// The command that the words name, as far as they do.
+// Returns the command that the words select, as far as they do.
 const CLI::App* chosen_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? &app : chosen_command(*chosen.front());
 }
 
-// An option of the same name but for its hyphens and underscores.
+// Returns an option that differs only in hyphens and underscores.
 std::string similar_option(const CLI::App& command, std::string name) {
   const auto plain = [](std::string text) {
     std::replace(text.begin(), text.end(), '_', '-');
@@ -100,7 +100,7 @@ std::string similar_option(const CLI::App& command, std::string name) {
   return {};
 }
 
-// Options of the program itself say nothing to a command.
+// Options of the program itself have no effect on a command.
 void check_own_options(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   if (chosen.empty()) return;
@@ -111,7 +111,7 @@ void check_own_options(const CLI::App& app) {
   }
 }
 
-// Words that no option takes, the first of them.
+// Returns the first word that no option takes.
 std::string unexpected(const CLI::App& app) {
   const CLI::App& command = *chosen_command(app);
   const std::string word = app.remaining(true).front();
@@ -122,8 +122,8 @@ std::string unexpected(const CLI::App& app) {
                      meant.empty() ? "; --help lists them" : "; it has " + meant);
 }
 
-// Files opened later must not land on the descriptors of standard streams that the caller closed.
-// Output to a closed stream fails, as it should; nobody misses messages.
+// Opens standard streams that the caller closed, so that files opened later don't get their
+// descriptors. Output to a closed stream fails, as it should. Messages are discarded.
 void open_standard_streams() {
   constexpr std::array<const char*, 3> substitutes{"/dev/null", "/dev/full", "/dev/null"};
   for (int descriptor = 0; descriptor < 3; ++descriptor) {
@@ -133,12 +133,12 @@ void open_standard_streams() {
   }
 }
 
-// The words of a command line. What follows one of `text_options` is its value, even where it looks
-// like an option itself.
+// Returns the words of a command line. The word after one of `text_options` is its value, even if
+// it looks like an option.
 std::vector<std::string> words_of(std::span<char*> arguments,
                                   const std::vector<std::string>& text_options) {
   std::vector<std::string> words;
-  bool value = false;  // the word before takes this one
+  bool value = false;  // this word is the value of the previous one
   for (const char* const argument : arguments) {
     const std::string word = argument;
     if (value && word.starts_with("-")) {
@@ -153,7 +153,7 @@ std::vector<std::string> words_of(std::span<char*> arguments,
   return words;
 }
 
-// What the build installs beside the program, printed by options that only it uses.
+// Prints what the build installs beside the program, for options that only the build uses.
 bool print_documentation(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.size() == 1 && words[0] == "--manual") {
     print_text(manual_page(app));
@@ -167,12 +167,12 @@ bool print_documentation(const CLI::App& app, const std::vector<std::string>& wo
   return true;
 }
 
-// Warnings of the layers below, each once however often it comes.
+// Prints warnings of the lower layers, each different one once.
 void tell_warnings(const std::string& tool) {
   set_log_sink([tool, told = std::set<std::string, std::less<>>()](LogLevel level,
                                                                    std::string_view line) mutable {
     if (level != LogLevel::warning || !told.emplace(line).second) return;
-    if (isatty(STDERR_FILENO) != 0) clear_line(stderr);  // a progress line may be there
+    if (isatty(STDERR_FILENO) != 0) clear_line(stderr);  // clears a progress line
     tell(fmt::format("{}: {}", tool, line));
   });
 }
@@ -181,7 +181,7 @@ void tell_warnings(const std::string& tool) {
 
 int run_tool(const Tool& tool, int argc, char** argv) {
   open_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past its limit is that write's error
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its size limit becomes a write error
   tell_warnings(tool.name);
   const PrintedStream output(std::cout, stdout), errors(std::cerr, stderr);
   const auto complain = [&](int code, const std::string& message) {
@@ -199,7 +199,7 @@ int run_tool(const Tool& tool, int argc, char** argv) {
     const auto words = words_of({argv + std::min(argc, 1), argv + argc}, tool.text_options);
     if (print_documentation(app, words)) return exit_done;
     check_words(app, tool.needs_command, words);
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // the first one last
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // in reverse order
     check_own_options(app);
     const int code = action();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

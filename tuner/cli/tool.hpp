@@ -19,7 +19,7 @@ enum ExitCode {
   exit_regression = 4
 };
 
-/// Ends a command with one line and an exit code.
+/// Ends a command with a one-line message and an exit code.
 class CommandError : public std::runtime_error {
  public:
   CommandError(ExitCode code, const std::string& message)
@@ -30,37 +30,36 @@ class CommandError : public std::runtime_error {
   ExitCode code_;
 };
 
-/// What the command line chose to do; returns the exit code.
+/// The chosen action of the command line; returns the exit code.
 using Action = std::function<int()>;
 
 /// One of GRETA's programs: a list of commands.
 struct Tool {
   std::string name;      ///< "greta-tune"
-  std::string summary;   ///< what --help says it is for
-  std::string examples;  ///< what it ends with
+  std::string summary;   ///< purpose, for --help
+  std::string examples;  ///< epilogue of --help
   /// Adds every command; the chosen one sets the action.
   std::function<void(CLI::App& app, Action& action)> add_commands;
-  /// Whether a command must be named. Where not, add_commands() sets the action that is done
-  /// without one, whose options are the program's own.
+  /// Whether a command is required. If not, add_commands() sets the default action, whose options
+  /// are the program's.
   bool needs_command = true;
-  /// Options whose value may be any text, one that begins with dashes included.
+  /// Options whose value may be any text, including text that begins with dashes.
   std::vector<std::string> text_options{};
 };
 
-/// The whole of a program's main(): parses the command line, runs what it chose, and tells every
-/// failure in one line of standard error that begins with the tool's name.
+/// Implements a program's main(): parses the command line, runs the chosen action, and reports
+/// every failure as one line on standard error that begins with the tool's name.
 int run_tool(const Tool& tool, int argc, char** argv);
 
 /// Adds the command that shows winners by card.
 void add_show_command(CLI::App& app, Action& action);
 
-/// Adds --templates DIR to a command: kernel sources of a folder in place of the built-in ones.
+/// Adds --templates DIR to a command: a folder of kernel sources that replace the built-in ones.
 void add_templates_option(CLI::App& command);
-/// The command line by which a tool starts itself as its own worker process, with the same
+/// Returns the command line with which a tool starts itself as a worker process, with the same
 /// templates.
 std::vector<std::string> worker_command();
-/// Adds the hidden command by which a tool starts itself as its own worker process; see
-/// tuner/evaluate/worker.hpp.
+/// Adds the hidden command for worker processes; see tuner/evaluate/worker.hpp.
 void add_worker_command(CLI::App& app, Action& action);
 
 }  // namespace greta::tuner::cli

@@ -8,16 +8,16 @@
 
 namespace greta::tuner::cli {
 
-/// The options that every tuning command has, as text.
+/// The options of every tuning command, as text.
 struct TuningOptions {
   std::string device = "auto";
   std::string strategy = "local";
   std::string budget;
   std::filesystem::path db;
-  std::string shipped;  ///< a database below it; empty: none
+  std::string shipped;  ///< a read-only database; empty: none
   std::filesystem::path csv;
   std::string seed;   ///< empty: random
-  std::string flush;  ///< MiB that flush the caches for a cold sample; empty: by the device's table
+  std::string flush;  ///< cache flush of cold samples in MiB; empty: chosen for the device
   bool warm = false;
   bool naive = false;
   bool json = false;
@@ -27,14 +27,14 @@ struct TuningOptions {
   bool allow_unsafe = false;
 };
 
-/// Adds them to a subcommand.
+/// Adds the options to a subcommand.
 void add_tuning_options(CLI::App& command, TuningOptions& options, const std::string& budget);
-/// What they mean. Throws CommandError.
+/// Converts the options. Throws CommandError.
 TunerOptions tuner_options(const TuningOptions& options);
 
-/// Tunes tasks in their order, as options say; `show` gets what each gave. Catches interrupts, and
-/// appends to the CSV file, if one was asked for. Returns whether each has a winner. Throws
-/// CommandError, also where the database does not have all of a result.
+/// Tunes tasks in order according to the options, and passes each result to `show`. Handles
+/// interrupts, and appends to the CSV file if requested. Returns whether each task has a winner.
+/// Throws CommandError, also if the database lacks part of a result.
 bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
                 const std::function<void(const TuningTask&, const TaskResult&)>& show);
 

@@ -25,7 +25,7 @@ static_assert(std::endian::native == std::endian::little, "files hold little-end
 constexpr int schema = 1;
 constexpr auto index_file = "case.json";
 constexpr std::uint64_t most_index_bytes = std::uint64_t{16} << 20;
-constexpr std::uint64_t most_data_bytes = std::uint64_t{8} << 30;  // of a buffer or a code object
+constexpr std::uint64_t most_data_bytes = std::uint64_t{8} << 30;  // per buffer or code object
 
 std::vector<std::byte> read_bytes(const fs::path& file) {
   const std::string text = device::read_file(file, most_data_bytes).value();
@@ -45,14 +45,14 @@ void write_doubles(const fs::path& file, const std::vector<Expected>& elements,
   write_bytes(file, values.data(), values.size() * sizeof(double));
 }
 
-/// Says how large a buffer is, which is drawn from a seed.
+/// Describes a buffer that is drawn from a seed: only its size.
 ordered_json bare_buffer(const CaseBuffer& buffer) {
   ordered_json json{{"bytes", buffer.bytes}};
   if (buffer.zeroed_bytes != 0) json["zeroed_bytes"] = buffer.zeroed_bytes;
   return json;
 }
 
-/// Writes a buffer's files and says what they are.
+/// Writes a buffer's files and describes them.
 ordered_json write_buffer(const CaseBuffer& buffer, const fs::path& folder) {
   ordered_json json;
   if (buffer.data.empty()) {
@@ -71,7 +71,7 @@ ordered_json write_buffer(const CaseBuffer& buffer, const fs::path& folder) {
   return json;
 }
 
-/// 8 bytes, lowest first.
+/// Returns 8 bytes as text, least significant first.
 std::string hex(std::uint64_t value) {
   std::string text;
   for (int byte = 0; byte < 8; ++byte) text += fmt::format("{:02x}", value >> 8 * byte & 0xFF);
@@ -101,7 +101,7 @@ ordered_json launch_json(const CaseLaunch& launch, const KernelCase& written) {
   return json;
 }
 
-/// Until everything is written it is no case.
+/// Removes the index, so that the folder is no case until everything is written.
 void remove_index(const fs::path& folder) {
   std::error_code error;
   fs::remove(folder / index_file, error);
@@ -141,7 +141,7 @@ Error bad_case(const std::string& what) {
   return Error({Status::invalid_argument, what, {}});
 }
 
-/// A part of an object that must be there.
+/// Returns a required member of an object.
 template <typename T>
 T field(const ordered_json& json, const char* name) {
   if (!json.contains(name)) throw bad_case(fmt::format("\"{}\" is missing", name));
@@ -157,7 +157,7 @@ T field(const ordered_json& json, const char* name, T fallback) {
   return json.contains(name) ? field<T>(json, name) : fallback;
 }
 
-/// A list ("array") or an object with names.
+/// Returns a required member that is a list ("array") or an object.
 const ordered_json& collection(const ordered_json& json, const char* name, const char* type) {
   if (!json.contains(name)) throw bad_case(fmt::format("\"{}\" is missing", name));
   if (json[name].type_name() == std::string_view(type)) return json[name];

@@ -15,20 +15,20 @@ std::uint32_t threads_of(const KernelSource& source) {
   return source.block[0] * source.block[1] * source.block[2];
 }
 
-/// Where the driver says how many waves a SIMD holds, nothing is reckoned here.
+/// Computes the occupancy, unless the driver reports the number of waves per SIMD.
 std::optional<Occupancy> reckoned(const DeviceInfo& target, const KernelSource& source,
                                   const KernelStatistics& kernel) {
   if (kernel.subgroups_per_simd > 0) return std::nullopt;
   return occupancy(target, kernel, threads_of(source));
 }
 
-/// Waves of a kernel on a SIMD, as "4 of 8".
+/// Returns the waves of a kernel per SIMD, as "4 of 8".
 std::string waves_text(const KernelStatistics& kernel, const std::optional<Occupancy>& occupancy) {
   if (occupancy) return fmt::format("{:.3g} of {}", occupancy->waves, occupancy->max_waves);
   return kernel.subgroups_per_simd > 0 ? std::to_string(kernel.subgroups_per_simd) : "?";
 }
 
-/// What holds the number of waves down, or what the driver reckons.
+/// Returns what limits the number of waves, or the driver's estimates.
 std::string remarks(const KernelStatistics& kernel, const std::optional<Occupancy>& occupancy) {
   if (kernel.latency > 0) {
     return fmt::format("latency {:.0f}, inverse throughput {:.0f}", kernel.latency,

@@ -8,12 +8,12 @@
 
 namespace greta::tuner {
 
-/// For people: the target, then for each configuration a line for each of its kernels: registers,
-/// spills, memory, matrix instructions, and how many waves a SIMD holds and why not more. What
-/// failed says why.
+/// Returns a report as text: the target, then one line per kernel of each configuration with
+/// registers, spills, memory, matrix instructions, and the waves per SIMD with the limiting
+/// resource. A failed configuration has its reason.
 std::string compile_text(const DeviceInfo& target, const std::vector<CompileOutcome>& outcomes);
 
-/// The same as one object; fields in docs/json.md.
+/// Returns the report as one JSON object; docs/json.md describes the fields.
 nlohmann::json compile_json(const DeviceInfo& target, const std::vector<CompileOutcome>& outcomes);
 
 }  // namespace greta::tuner

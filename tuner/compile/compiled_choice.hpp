@@ -11,12 +11,12 @@
 
 namespace greta::tuner {
 
-/// One kernel of a plan as its compiler left it.
+/// One compiled kernel of a plan.
 struct CompiledKernel {
-  std::vector<std::byte> code_object;  ///< empty where a driver keeps it to itself
+  std::vector<std::byte> code_object;  ///< empty if a driver does not provide it
   KernelStatistics statistics;
-  std::optional<std::string> listing;  ///< its instructions as text, where a program lists them
-  bool counted = false;                ///< whether matrix instructions were, in `statistics`
+  std::optional<std::string> listing;  ///< instructions as text, if available
+  bool counted = false;                ///< whether `statistics` counts matrix instructions
 };
 
 /// A configuration of a problem, compiled for an architecture.
@@ -24,10 +24,10 @@ struct CompiledChoice {
   Candidate choice;
   std::string architecture;
   LaunchPlan plan;
-  std::vector<CompiledKernel> kernels;  ///< of plan.sources, in their order
+  std::vector<CompiledKernel> kernels;  ///< in the order of plan.sources
 };
 
-/// What came of compiling a configuration.
+/// The result of compiling a configuration.
 struct CompileOutcome {
   Candidate choice;
   Result<CompiledChoice> compiled;

@@ -20,7 +20,7 @@ double load(const std::byte* data, std::size_t index) {
   return static_cast<double>(value);
 }
 
-/// A type that no tensor has, but a case may.
+/// An element type of cases that tensors don't have.
 struct OtherType {
   std::string_view name;
   std::size_t bytes;

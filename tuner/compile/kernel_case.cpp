@@ -13,7 +13,8 @@
 namespace greta::tuner {
 namespace {
 
-/// The workspace as plans may rely on it: zeros, which every run must leave zero, then anything.
+/// Returns the workspace with the contents that plans rely on: zeros, which every run must restore,
+/// then arbitrary data.
 CaseBuffer workspace(std::size_t bytes, std::size_t zeroed_bytes) {
   constexpr Expected zero{0, 0}, anything{0, std::numeric_limits<double>::infinity()};
   CaseBuffer buffer;
@@ -29,7 +30,7 @@ CaseBuffer workspace(std::size_t bytes, std::size_t zeroed_bytes) {
   return buffer;
 }
 
-/// The operands, with fresh data in those that are read and no expectations yet.
+/// Returns the operands, with new data in inputs and no expected values yet.
 std::vector<CaseBuffer> drawn_operands(const std::vector<TensorSpec>& specs,
                                        const std::vector<HostTensor>& inputs) {
   std::vector<CaseBuffer> buffers;
@@ -45,7 +46,7 @@ std::vector<CaseBuffer> drawn_operands(const std::vector<TensorSpec>& specs,
   return buffers;
 }
 
-/// Of every element of memory: what is expected of the matrix's, and NaN between rows.
+/// Returns the expected value of every element in memory: NaN between rows.
 std::vector<Expected> in_memory(const TensorSpec& spec, std::vector<Expected> elements) {
   if (spec.row_stride() == spec.cols) return elements;
   constexpr Expected untouched{std::numeric_limits<double>::quiet_NaN(), 0};
@@ -58,7 +59,7 @@ std::vector<Expected> in_memory(const TensorSpec& spec, std::vector<Expected> el
   return memory;
 }
 
-/// The operands of a problem, with data and expectations.
+/// Returns the operands of a problem with data and expected values.
 std::vector<CaseBuffer> operand_buffers(const Operation& operation, const Problem& problem,
                                         std::uint64_t seed) {
   const auto specs = operation.tensors(problem);
@@ -73,7 +74,7 @@ std::vector<CaseBuffer> operand_buffers(const Operation& operation, const Proble
   return buffers;
 }
 
-/// `workspace`: its position among the buffers.
+/// `workspace` is its position among the buffers.
 CaseArgument case_argument(const Argument& argument, std::size_t workspace) {
   if (const auto* operand = std::get_if<OperandArgument>(&argument)) {
     return CaseAddress{operand->tensor, 0};

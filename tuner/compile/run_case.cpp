@@ -11,7 +11,7 @@
 namespace greta::tuner {
 namespace {
 
-/// A case's buffers on a device.
+/// The buffers of a case on a device.
 class CaseMemory {
  public:
   static Result<CaseMemory> create(Device& device, const std::vector<CaseBuffer>& buffers) {
@@ -43,7 +43,7 @@ class CaseMemory {
     return block.take();
   }
 
-  /// The first thing that is wrong with what the launches left; empty when all is right.
+  /// Returns the first error in the buffers after the launches; empty if there is none.
   Result<std::string> judge(Device& device, const std::vector<CaseBuffer>& buffers) const {
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       const auto broken = buffers_[i].broken_guard(device, buffers[i].name);
@@ -64,7 +64,7 @@ class CaseMemory {
   std::vector<GuardedBuffer> buffers_;
 };
 
-/// What a device needs to know about the kernel of a launch.
+/// Returns the kernel description of a launch that a device needs.
 KernelSource source_of(const KernelCase& run, const CaseLaunch& launch,
                        std::size_t argument_bytes) {
   KernelSource source;
@@ -97,7 +97,7 @@ Result<std::string> run_case(Device& device, const KernelCase& run, Deadline dea
     const auto arguments = memory->pack(launch.arguments);
     auto kernel =
         device.load(source_of(run, launch, arguments.size()), run.code_objects[launch.code_object]);
-    if (!kernel) {  // what can't be loaded says nothing about results
+    if (!kernel) {  // a failed load says nothing about results
       return Failure{Status::invalid_argument, kernel.failure().message, kernel.failure().log};
     }
     auto launched = (*stream)->launch(**kernel, launch.grid, arguments);

@@ -99,7 +99,7 @@ class DeviceTarget final : public TargetCompiler {
   std::unique_ptr<Device> device_;
 };
 
-/// The device of hip-host that imitates an architecture.
+/// Returns the hip-host device that emulates an architecture.
 std::optional<DeviceInfo> host_info(const std::string& architecture) {
   const auto platform = hip::host_platform();
   for (int i = 0; platform && i < platform->device_count; ++i) {

@@ -10,37 +10,38 @@
 
 namespace greta::tuner {
 
-/// Compiles kernels for an architecture, whether this machine has such a device or not.
+/// Compiles kernels for an architecture, whether or not this machine has such a device.
 /// Thread-safe.
 class TargetCompiler {
  public:
   virtual ~TargetCompiler() = default;
-  /// The device that is compiled for, as far as its architecture tells; its `compiler` is the one
-  /// that is used.
+  /// Returns the target device, as far as its architecture determines it; `compiler` is the one in
+  /// use.
   virtual const DeviceInfo& target() const = 0;
-  /// Failures as Device::compile().
+  /// Fails like Device::compile().
   virtual Result<CompiledKernel> compile(const KernelSource& source) = 0;
 };
 
-/// For an AMD architecture ("gfx942"), by hiprtc or clang; for one of NVIDIA ("sm_90"), by NVRTC;
-/// or for one that hip-host imitates ("host-gfx942"). Fails with `invalid_argument` for others, and
-/// with `unavailable` where no compiler of this machine knows it. Of the options, `compiler`,
-/// `compile_helper` and `compile_deadline` are used.
+/// Creates a compiler for an AMD architecture ("gfx942"; hiprtc or clang), an NVIDIA architecture
+/// ("sm_90"; NVRTC), or one that hip-host emulates ("host-gfx942"). Fails with `invalid_argument`
+/// for others, and with `unavailable` if no installed compiler supports it. Uses `compiler`,
+/// `compile_helper` and `compile_deadline` of the options.
 Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& architecture,
                                                           const OpenOptions& options);
-/// For a device of this machine as it was probed, which is not opened: code objects that
-/// Device::load() takes, SPIR-V where it runs GLSL. Fails as create_hip_target().
+/// Creates a compiler for a probed device of this machine, which is not opened. It returns code
+/// objects for Device::load(), which are SPIR-V if the device runs GLSL. Fails like
+/// create_hip_target().
 Result<std::unique_ptr<TargetCompiler>> create_probed_target(const DeviceInfo& device,
                                                              const OpenOptions& options);
-/// For an open device, e.g. of open_null_hardware(), whose driver compiles; it gives no code
-/// objects.
+/// Creates a compiler from an open device whose driver compiles, e.g. of open_null_hardware(). It
+/// returns no code objects.
 std::unique_ptr<TargetCompiler> create_device_target(std::unique_ptr<Device> device);
 
-/// Compiles all kernels of a configuration. Fails with `constraints` where it is not valid, else as
+/// Compiles all kernels of a configuration. Fails with `constraints` if it is invalid, else like
 /// TargetCompiler::compile().
 Result<CompiledChoice> compile_plan(TargetCompiler& compiler, const Operation& operation,
                                     const Candidate& choice);
-/// Does so for many, on all cores; in the order of `choices`.
+/// Compiles several configurations on all cores. Returns outcomes in the order of `choices`.
 std::vector<CompileOutcome> compile_plans(TargetCompiler& compiler, const Operation& operation,
                                           const std::vector<Candidate>& choices);
 

@@ -24,16 +24,17 @@ std::string content(int descriptor) {
   return {text.data(), static_cast<std::size_t>(size > 0 ? size : 0)};
 }
 
-/// Why a file or folder is not this user's to rely on; empty where it is.
+/// Returns why a file or folder can't be trusted; empty if it can.
 std::string distrust(const struct stat& status) {
   if (status.st_uid != geteuid() && status.st_uid != 0) return "belongs to somebody else";
-  // By its group it may: many systems give each user one, and a umask to match.
+  // Group write access is accepted: many systems give each user a private group and a matching
+  // umask.
   if ((status.st_mode & S_IWOTH) != 0) return "can be written by everybody";
   return {};
 }
 
-/// The lock's file; -1 where there can be none. Opened from its folder's descriptor, so that what
-/// was looked at is what is used.
+/// Opens the lock file; returns -1 if there can be none. It is opened relative to its folder's
+/// descriptor, so that the folder that was checked is the one that is used.
 int open_lock(const std::filesystem::path& folder, const std::string& name) {
   const auto refuse = [&](const std::filesystem::path& path, const std::string& why) {
     log(LogLevel::warning, "no lock on the card: {}: {}", path.string(), why);

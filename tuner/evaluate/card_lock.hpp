@@ -9,19 +9,18 @@
 
 namespace greta::tuner {
 
-/// Keeps other tuners of this user off a card while one measures there: an advisory lock on a file,
-/// which the system gives back when the process ends, however it ends.
+/// Serialises measurements on a card between processes of this user: an advisory lock on a file,
+/// which the system releases when the process ends, in whatever way.
 class CardLock {
  public:
-  /// What a device is measured beside: "cpu" for everything that runs there, else the card's PCI
-  /// address, or what stands for it.
+  /// Returns the key of the lock: "cpu" for every device that runs on the CPU, else the card's PCI
+  /// address, or its UUID or fingerprint.
   static std::string key(const DeviceInfo& device);
 
-  /// Waits until no other process holds the key, or until `stop`. `announce` is told once whom it
-  /// waits for; `about` is what others are told about this one. Without a folder of this user's own
-  /// that can be written there is no lock: where everybody may write to the folder or to the file,
-  /// where either is somebody else's, and where a link is in the file's place, nothing is touched,
-  /// and a warning is logged.
+  /// Waits until no other process holds the key, or until `stop`. `announce` is called once with
+  /// the holder's description; `about` describes this process to others. There is no lock without a
+  /// writable folder. If the folder or the file belongs to another user or is writable by
+  /// everybody, or if the file is a symbolic link, nothing is modified and a warning is logged.
   CardLock(const std::filesystem::path& folder, const std::string& key, const std::string& about,
            const std::function<void(const std::string& holder)>& announce,
            const std::atomic<bool>& stop);

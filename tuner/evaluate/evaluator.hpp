@@ -14,58 +14,61 @@
 
 namespace greta::tuner {
 
-/// How long and how hard one candidate is tried.
+/// Limits and requirements for the evaluation of one candidate.
 struct TrialLimits {
-  double run_s = 30;       ///< deadline of one launch
-  double compile_s = 120;  ///< deadline of compiling; enforced where the compiler can be killed
-  double measure_s = 1;    ///< of sampling
-  double best_us = 0;      ///< race against this; 0: no race
+  double run_s = 30;       ///< deadline of one launch, in seconds
+  double compile_s = 120;  ///< deadline of compiling; enforced only if the compiler can be killed
+  double measure_s = 1;    ///< time limit of sampling
+  double best_us = 0;      ///< sampling stops when clearly slower than this; 0: never
   bool cold = true;
-  bool reject_spills = false;  ///< a candidate whose kernels spill fails (`constraints`) unverified
-  /// What verify() checks with; evaluate() checks and times with plain ones.
+  bool reject_spills = false;  ///< candidates that spill fail (`constraints`), unverified
+  /// Inputs for verify(). evaluate() always uses plain inputs.
   InputStyle inputs = InputStyle::plain;
 };
 
 /// Times of several candidates in interleaved rounds.
 struct Rounds {
   std::vector<std::vector<double>> us;  ///< [candidate][round]
-  std::vector<int> batch;               ///< launches averaged in each time of a candidate
-  int dropped = 0;                      ///< rounds left out because the device drifted
-  std::uint64_t flush_bytes = 0;        ///< that flushed the caches between samples
-  std::string clocks;                   ///< after the rounds, where readable
-  std::optional<Failure> failure;       ///< the run was cut short; `us` holds what was complete
+  std::vector<int> batch;               ///< launches averaged in each time, per candidate
+  int dropped = 0;                      ///< rounds left out because the device's speed drifted
+  std::uint64_t flush_bytes = 0;        ///< size of the cache flush before each sample
+  std::string clocks;                   ///< after the rounds; empty if not readable
+  std::optional<Failure> failure;       ///< the rounds were cut short; `us` holds the complete ones
 };
 
-/// Runs candidates: compile, verify, measure. The session decides what to run and what it means.
-/// Implementations: in this process, in a worker process, or replayed from recorded times.
+/// Evaluates candidates: compiles, verifies and measures them. The session chooses the candidates
+/// and interprets the results. Implementations evaluate in this process, in a worker process, or
+/// from recorded times.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
   virtual const DeviceInfo& device() const = 0;
-  /// The operations that it knows.
+  /// Returns the operations that can be evaluated.
   virtual const Catalog& catalog() const = 0;
-  /// Hints that these will be evaluated next, so that they may be compiled ahead. Returns at once.
+  /// Announces the next candidates, so that they may be compiled ahead. Returns immediately.
   virtual void prepare(const Problem& problem, const std::vector<Config>& upcoming) = 0;
-  /// How many candidates are worth preparing at a time; 1 where compiling ahead would disturb.
+  /// Returns the number of candidates to announce at a time; 1 if compiling ahead would disturb
+  /// measurements.
   virtual int lookahead() const = 0;
-  /// A failure of the candidate is in the Trial; only trouble that ends the run throws.
+  /// Compiles, verifies and times a candidate. A failure of the candidate is stored in the Trial;
+  /// only errors that end the run throw.
   virtual Trial evaluate(const Problem& problem, const Config& config,
                          const TrialLimits& limits) = 0;
-  /// Verifies only, on inputs drawn from `seed` as the limits say.
+  /// Only verifies, on inputs drawn from `seed` in the style of the limits.
   virtual Trial verify(const Problem& problem, const Config& config, std::uint64_t seed,
                        const TrialLimits& limits) = 0;
   /// Times verified candidates in `rounds` interleaved rounds, each in random order, with a
-  /// reference kernel between rounds. Stops early when `seconds` have passed, after at least one.
+  /// reference kernel in every round. Stops early after `seconds`, but not before the first round.
   virtual Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
                              double seconds, std::uint64_t seed, const TrialLimits& limits) = 0;
-  /// Goes on in a new process, or with the device opened anew, where memory lies elsewhere.
+  /// Restarts the worker process, or reopens the device, so that memory is placed differently.
   virtual void renew() = 0;
-  /// What processes left undone when they died, and no other call's result tells: each is a trial
-  /// that failed with `crash`, `timeout` or, where the device was lost, `launch`, whose message
-  /// says what was under way and whether it was begun again. What a call that threw left undone is
-  /// among them. A configuration and a problem are empty where there was none. Forgets them.
+  /// Returns the work that was lost when worker processes died and that no other call reports. Each
+  /// entry is a trial that failed with `crash`, `timeout` or, if the device was lost, `launch`; its
+  /// message says what was running and whether it was restarted. It includes the work of a call
+  /// that threw. Configuration and problem are empty if there was none. Clears the list.
   virtual std::vector<Trial> take_lost() { return {}; }
-  /// Copy bandwidth, FMA rate and those of matrix operations; seconds of work.
+  /// Measures copy bandwidth, FMA rate and the rates of matrix operations. Takes seconds.
   virtual std::vector<Ceiling> measure_ceilings() = 0;
 };
 

@@ -16,7 +16,8 @@ namespace {
 
 constexpr int maximum_lookahead = 16;
 
-// What a candidate's own launch can end in. Anything else is trouble of the device or the host.
+// Returns the status of a failed launch if the candidate can be its cause. Any other failure is an
+// error of the device or the host.
 Status trial_status(Status status) {
   switch (status) {
     case Status::constraints:
@@ -41,7 +42,7 @@ struct LocalEvaluator::Open {
   std::optional<LaunchTimer> cold_timer;
   std::optional<LaunchTimer> warm_timer;
   std::optional<Workload> workload;
-  std::optional<SmallChecks> small;  // of the problem that was evaluated last
+  std::optional<SmallChecks> small;  // checks for the last evaluated problem
   RoundTimer rounds;                 // holds candidates of the workload's problem
 };
 
@@ -58,7 +59,7 @@ void LocalEvaluator::open() {
   device_options.sanitize = options_.sanitize;
   opened->device = open_device(options_.device, device_options).value();
   info_ = without(opened->device->info(), options_.avoid);
-  options_.device = info_.id();  // opening again must find the same one
+  options_.device = info_.id();  // the device must be the same when it is reopened
   if (options_.flush_bytes == 0) options_.flush_bytes = default_flush_bytes(info_);
   opened->compiler = std::make_unique<CompileAhead>(*opened->device);
   opened->cold_timer = LaunchTimer::create(*opened->device, options_.flush_bytes).value();
@@ -90,7 +91,7 @@ void LocalEvaluator::recover_from(const Trial& ended) {
 
 int LocalEvaluator::lookahead() const {
   if (options_.compile_threads > 0) return options_.compile_threads;
-  if (info_.is_cpu()) return 1;  // compiling would take the cores that are being measured
+  if (info_.is_cpu()) return 1;  // compiling would take cores from the measurements
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) - 1, 1,
                     maximum_lookahead);
 }
@@ -99,12 +100,12 @@ void LocalEvaluator::prepare(const Problem& problem, const std::vector<Config>& 
   if (lookahead() == 1 || !open_) return;
   for (const auto& config : upcoming) {
     const auto plan = plan_of(problem, config);
-    if (!plan) continue;  // evaluate() will say why
+    if (!plan) continue;  // evaluate() will report the reason
     for (const auto& source : plan->sources) open_->compiler->start(source);
   }
 }
 
-// One workload is kept: a session works on one problem at a time.
+// One workload is kept, because a session works on one problem at a time.
 Result<LaunchPlan> LocalEvaluator::plan_of(const Problem& problem, const Config& config) const {
   return catalog().at(problem.op).plan(problem, info_, config);
 }
@@ -114,7 +115,7 @@ Result<Workload*> LocalEvaluator::workload(const Problem& problem, std::uint64_t
   auto& current = open_->workload;
   if (!current || current->problem() != problem) {
     open_->rounds.clear();
-    // Their operands would stand beside the new problem's. Drawing them again takes its time.
+    // The operands of the small checks would stay allocated beside the new problem's.
     if (open_->small && open_->small->problem() != problem) open_->small.reset();
     current.reset();
     open_->device->trim();
@@ -171,8 +172,8 @@ Result<void> LocalEvaluator::check(const PreparedPlan& candidate, const TrialLim
                                 limits.run_s, trial.verdict);
 }
 
-// What this takes is little beside compiling and timing (docs/measurement.md), so every candidate
-// is checked, before it is timed: a wrong one would mislead the search.
+// Every candidate is checked before it is timed, because a wrong one would mislead the search. The
+// cost is small compared to compiling and timing (docs/measurement.md).
 Result<void> LocalEvaluator::check_small(const Problem& problem, const Config& config,
                                          const PreparedPlan& candidate, const TrialLimits& limits,
                                          Trial& trial) {
@@ -191,7 +192,7 @@ Result<void> LocalEvaluator::check_small(const Problem& problem, const Config& c
   return right;
 }
 
-// For launches on the workload's operands.
+// Returns the timer for launches on the workload's operands.
 LaunchTimer& LocalEvaluator::timer(const TrialLimits& limits) {
   LaunchTimer& timer = limits.cold ? *open_->cold_timer : *open_->warm_timer;
   timer.set_written_bytes(open_->workload->operands().written_bytes());
@@ -217,7 +218,7 @@ Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
   const double copy_us = static_cast<double>(timer.flush_bytes()) / (info_.is_cpu() ? 5e3 : 1e6);
   sampling.overhead_us = copy_us * batch;
   Result<Measurement> measurement = Measurement{};
-  if (first->front() * 1e-6 >= limits.measure_s) {  // the check was its warm-up
+  if (first->front() * 1e-6 >= limits.measure_s) {  // the check was the warm-up
     measurement->samples_us = *std::move(first);
     summarise(*measurement);
   } else {
@@ -250,8 +251,8 @@ Trial LocalEvaluator::run_trial(const Problem& problem, const Config& config,
   return trial;
 }
 
-// A candidate that wrote over its inputs may have passed, so that the next one fails: whoever fails
-// is checked once more on operands made anew before it is believed.
+// A candidate may pass although it overwrote its inputs, and the next one then fails. A candidate
+// that fails is therefore checked a second time on newly created operands.
 Result<PreparedPlan> LocalEvaluator::checked(const Problem& problem, const Config& config,
                                              std::uint64_t seed, InputStyle style,
                                              const TrialLimits& limits, Trial& trial) {
@@ -301,7 +302,7 @@ Result<void> LocalEvaluator::prepare_rounds(const Problem& problem,
                                             const std::vector<Config>& configs) {
   if (auto load = workload(problem, options_.seed, InputStyle::plain); !load) return load.failure();
   if (open_->rounds.holds(configs)) return {};
-  open_->rounds.clear();  // before others need the memory
+  open_->rounds.clear();  // frees memory for other work
   std::vector<PreparedPlan> candidates;
   for (const auto& config : configs) {
     Trial ignored;

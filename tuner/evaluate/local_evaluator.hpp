@@ -16,27 +16,27 @@
 
 namespace greta::tuner {
 
-/// What an evaluator needs to know to open its device and draw its inputs.
+/// How an evaluator opens its device and draws its inputs.
 struct EvaluatorOptions {
   Catalog catalog = Catalog::built_in();  ///< the operations that can be evaluated
   std::string device = "auto";
   std::filesystem::path cache_directory;
-  std::uint64_t seed = 0;         ///< of the inputs
-  std::uint64_t flush_bytes = 0;  ///< CacheFlush's, for cold samples; 0: by the device's table
-  int compile_threads = 0;        ///< candidates compiled ahead; 0: chosen for the device
-  Avoided avoid;                  ///< features of the device that are not used
-  bool sanitize = false;          ///< OpenOptions::sanitize; the process must be started for it
-  bool reopen = true;  ///< open the device again after it was lost; a worker exits instead
+  std::uint64_t seed = 0;         ///< seed of the inputs
+  std::uint64_t flush_bytes = 0;  ///< size of the flush for cold samples; 0: chosen for the device
+  int compile_threads = 0;        ///< number of candidates compiled ahead; 0: chosen for the device
+  Avoided avoid;                  ///< device features that must not be used
+  bool sanitize = false;          ///< OpenOptions::sanitize; requires a process started for it
+  bool reopen = true;             ///< reopen the device after it was lost; a worker exits instead
 };
 
-/// A failure (`constraints`) that gives the figures of the first kernel that spills, if one does.
+/// Fails with `constraints` and the statistics of the first kernel that spills, if there is one.
 Result<void> check_spills(const std::vector<KernelFigures>& kernels);
 
-/// Evaluates in this process. A kernel that hangs or crashes the driver takes the process along;
-/// WorkerEvaluator contains that.
+/// Evaluates in this process. A kernel that hangs or crashes the driver ends the process;
+/// WorkerEvaluator isolates such kernels.
 class LocalEvaluator : public Evaluator {
  public:
-  /// Throws Error when the device can't be opened.
+  /// Throws Error if the device can't be opened.
   explicit LocalEvaluator(const EvaluatorOptions& options);
   ~LocalEvaluator() override;
 
@@ -53,18 +53,19 @@ class LocalEvaluator : public Evaluator {
   std::vector<Trial> take_lost() override { return std::exchange(undone_, {}); }
   std::vector<Ceiling> measure_ceilings() override;
 
-  /// The device was lost and EvaluatorOptions::reopen is off: nothing more can be evaluated.
+  /// Returns whether the device was lost with EvaluatorOptions::reopen off, so that nothing more
+  /// can be evaluated.
   bool lost() const { return lost_; }
 
  private:
-  struct Open;  // everything that lives on the device
+  struct Open;  // all objects that belong to the device
 
   void open();
-  /// Opens the device where that failed the last time.
+  /// Opens the device if the last attempt failed.
   void ensure_open();
-  /// Opens a lost device again.
+  /// Reopens a lost device.
   void recover();
-  /// The same; where it fails, the trial that the device was lost in is kept.
+  /// Reopens a lost device. If that fails, keeps the trial during which the device was lost.
   void recover_from(const Trial& ended);
   Result<LaunchPlan> plan_of(const Problem& problem, const Config& config) const;
   Result<Workload*> workload(const Problem& problem, std::uint64_t seed, InputStyle style);
@@ -77,7 +78,7 @@ class LocalEvaluator : public Evaluator {
   LaunchTimer& timer(const TrialLimits& limits);
   Result<Measurement> measure(const PreparedPlan& candidate, const TrialLimits& limits);
   Result<void> prepare_rounds(const Problem& problem, const std::vector<Config>& configs);
-  /// Runs one trial's steps; on a lost device opens it again.
+  /// Runs the steps of one trial, and reopens the device if it was lost.
   Trial run_trial(const Problem& problem, const Config& config,
                   const std::function<Result<void>(Trial&)>& steps);
 
@@ -85,7 +86,7 @@ class LocalEvaluator : public Evaluator {
   DeviceInfo info_;
   std::unique_ptr<Open> open_;
   bool lost_ = false;
-  std::vector<Trial> undone_;  ///< what take_lost() gives
+  std::vector<Trial> undone_;  ///< returned by take_lost()
 };
 
 }  // namespace greta::tuner

@@ -13,8 +13,8 @@ namespace greta::tuner {
 namespace {
 
 constexpr double drift_limit_gpu = 0.05;
-constexpr double drift_limit_cpu = 0.25;  // a CPU device shares its cores with everything else
-constexpr double submission_us = 50'000;  // device time of the rounds in one submission
+constexpr double drift_limit_cpu = 0.25;  // a CPU device shares its cores
+constexpr double submission_us = 50'000;  // device time of one submission
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void RoundTimer::set(const std::vector<Config>& configs, std::vector<PreparedPla
   reference_us_.clear();
 }
 
-// Rounds in one submission. The launches of a batch follow each other.
+// Takes the rounds of one submission. The launches of a batch are consecutive.
 Result<std::vector<RoundTimer::Round>> RoundTimer::take(int count, LaunchTimer& timer,
                                                         std::mt19937_64& random,
                                                         const TrialLimits& limits) const {
@@ -38,7 +38,7 @@ Result<std::vector<RoundTimer::Round>> RoundTimer::take(int count, LaunchTimer& 
     return timer.reference_kernel()->record(stream, ReferenceKernel::steady);
   });
   std::vector<const LaunchTimer::Record*> records;
-  std::vector<std::size_t> kernel_of;  // position among the kernels, of each record
+  std::vector<std::size_t> kernel_of;  // candidate of each record; the reference kernel is last
   std::vector<std::size_t> order(size);
   std::iota(order.begin(), order.end(), std::size_t{0});
   for (int round = 0; round < count; ++round) {
@@ -64,7 +64,8 @@ Result<std::vector<RoundTimer::Round>> RoundTimer::take(int count, LaunchTimer& 
   return rounds;
 }
 
-// Whether the round was too coarse to count: some kernel is shorter than a hundred ticks.
+// Sets the batch of each candidate from one round. Returns whether that round must be repeated
+// because some kernel is too short for the resolution of the timestamps.
 bool RoundTimer::learn_batches(const Round& round) {
   batches_.clear();
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -97,7 +98,7 @@ Rounds RoundTimer::run(LaunchTimer& timer, int rounds, double seconds, std::uint
     result.failure = awake.failure();
     return result;
   }
-  double round_us = submission_us;  // unknown: the first submission is one round
+  double round_us = submission_us;  // unknown: the first submission is a single round
   for (int done = 0; done < rounds && (done == 0 || watch.seconds() < seconds);) {
     const int count =
         static_cast<int>(std::clamp(submission_us / round_us, 1.0, double(rounds - done)));

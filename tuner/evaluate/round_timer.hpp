@@ -12,24 +12,24 @@
 
 namespace greta::tuner {
 
-/// Times candidates of one problem in interleaved rounds, and keeps them between calls: what is
-/// usual for the reference kernel, and how many launches a short kernel needs, is learnt once.
+/// Times candidates of one problem in interleaved rounds. It keeps them between calls, so that the
+/// usual time of the reference kernel and the batch sizes of short kernels are determined once.
 class RoundTimer {
  public:
   explicit RoundTimer(const DeviceInfo& info) : info_(info) {}
 
-  /// Whether it holds the candidates of exactly these configurations.
+  /// Returns whether it holds the candidates of exactly these configurations.
   bool holds(const std::vector<Config>& configs) const { return configs_ == configs; }
-  /// Takes candidates, in the order of their configurations, instead of those it had.
+  /// Replaces its candidates, which are in the order of their configurations.
   void set(const std::vector<Config>& configs, std::vector<PreparedPlan> candidates);
   void clear() { set({}, {}); }
 
-  /// As Evaluator::time_rounds. After a failure the device must be opened again.
+  /// Implements Evaluator::time_rounds. After a failure the device must be reopened.
   Rounds run(LaunchTimer& timer, int rounds, double seconds, std::uint64_t seed,
              const TrialLimits& limits);
 
  private:
-  /// Of one round: a time for each candidate, the reference kernel last.
+  /// The times of one round: one per candidate, the reference kernel last.
   using Round = std::vector<double>;
   Result<std::vector<Round>> take(int count, LaunchTimer& timer, std::mt19937_64& random,
                                   const TrialLimits& limits) const;
@@ -40,8 +40,8 @@ class RoundTimer {
   const DeviceInfo& info_;
   std::vector<Config> configs_;
   std::vector<PreparedPlan> candidates_;
-  std::vector<int> batches_;          // launches averaged in one time; empty until learnt
-  std::vector<double> reference_us_;  // of the reference kernel, in all rounds
+  std::vector<int> batches_;          // launches averaged in one time; empty: unknown
+  std::vector<double> reference_us_;  // times of the reference kernel in all rounds
 };
 
 }  // namespace greta::tuner

@@ -7,8 +7,8 @@
 namespace greta::tuner {
 namespace {
 
-// Two met all but one of the bugs of tests/tuner/small_checks_test.cpp: each leaves something
-// equal.
+// Two problems would miss a bug of tests/tuner/small_checks_test.cpp, because each problem leaves
+// some values unchanged.
 constexpr std::size_t problems_of_candidate = 3;
 constexpr std::size_t most_made = 32;
 
@@ -37,8 +37,9 @@ Result<void> SmallChecks::check_once(Device& device, Stream& stream, const Small
   return (*load)->check(device, stream, *prepared, run_s, verdict);
 }
 
-// As on the problem itself: whoever fails is checked once more on operands made anew. So is a
-// candidate for which memory was short, once nothing else that is kept here takes any.
+// As for the problem itself, a candidate that fails is checked a second time on newly created
+// operands. So is a candidate for which memory was insufficient, after the cached workloads are
+// freed.
 Result<void> SmallChecks::check_on(Device& device, Stream& stream, const SmallProblem& small,
                                    const PreparedPlan& candidate, double run_s) {
   for (int attempt = 0;; ++attempt) {

@@ -9,12 +9,12 @@
 
 namespace greta::tuner {
 
-/// Checks candidates of one problem on small ones as well that run the same compiled kernels, with
-/// adversarial inputs: those find a kernel that is right only where no part of the problem is
-/// incomplete. Workloads are made once and used by all candidates.
+/// Checks candidates of one problem on small problems that run the same compiled kernels, with
+/// adversarial inputs. These detect kernels that are correct only if no tile is partial. Workloads
+/// are created once and shared by all candidates.
 class SmallChecks {
  public:
-  /// The operation must outlive it.
+  /// The operation must outlive this object.
   SmallChecks(const Operation& operation, const Problem& problem, const DeviceInfo& device,
               std::uint64_t seed)
       : operation_(operation),
@@ -23,8 +23,8 @@ class SmallChecks {
         problems_(operation, problem, device, seed) {}
 
   const Problem& problem() const { return problem_; }
-  /// `plan` is the candidate's. Adds to `method` what was checked. A failure names the small
-  /// problem. With `out_of_memory` the candidate may be right, but was not verified.
+  /// `plan` is the candidate's plan. Appends the checks to `method`. A failure names the small
+  /// problem. After `out_of_memory` the candidate may be correct, but it was not verified.
   Result<void> check(Device& device, Stream& stream, const Config& config, const LaunchPlan& plan,
                      const PreparedPlan& candidate, double run_s, std::string& method);
 

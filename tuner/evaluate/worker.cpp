@@ -49,11 +49,11 @@ json error_answer(const Error& error) {
   return {{"error", error.what()}, {"status", static_cast<int>(error.status())}};
 }
 
-/// A call of the device that has no deadline, as one that allocates memory or loads a module, may
-/// take this many times what a launch may take beyond its own.
+/// Time limit of a device call without a deadline (allocating memory, loading a module), as a
+/// multiple of the time by which a launch may exceed its deadline.
 constexpr double patience = 1.5;
 
-/// Ends this process in a way that the session knows, which starts another one.
+/// Ends this process with a signal that the session recognises and answers with a new process.
 void end_when_stalled(double stall_s) {
   std::signal(SIGALRM, SIG_DFL);
   watch_for_stalls({.patience_s = patience * stall_s, .margin_s = stall_s, .end = [] {
@@ -61,8 +61,8 @@ void end_when_stalled(double stall_s) {
                     }});
 }
 
-/// What this process was warned of since its last answer: the session tells it. Thread-safe, since
-/// threads compile.
+/// Collects the warnings since the last answer, which the next answer passes to the session.
+/// Thread-safe, since kernels are compiled in threads.
 class Warnings {
  public:
   void add(std::string_view line) {
@@ -86,7 +86,7 @@ int serve_as_worker(const Catalog& catalog) {
   set_log_sink([warnings](LogLevel level, std::string_view line) {
     if (level == LogLevel::warning) warnings->add(line);
   });
-  // The session hears these and decides; when it ends, so does the connection.
+  // The session receives these signals as well and decides. When it ends, it closes the connection.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   LineChannel channel(worker_descriptor);
@@ -118,7 +118,7 @@ int serve_as_worker(const Catalog& catalog) {
       reply = {{"result", answer(*evaluator, request)}};
     } catch (const Error& error) {
       reply = error_answer(error);
-    } catch (const std::exception& error) {  // out of memory, most likely
+    } catch (const std::exception& error) {  // most likely out of memory
       reply = error_answer(Error(Failure{Status::out_of_memory, error.what(), {}}));
     }
     reply["lost"] = evaluator->lost();

@@ -29,7 +29,7 @@ WorkerErrors::~WorkerErrors() {
 }
 
 std::string WorkerErrors::text() const {
-  // The worker writes where this descriptor stands: it must not move.
+  // The worker shares this descriptor's file offset for its writes, so the offset must not change.
   std::string text(static_cast<std::size_t>(std::max<off_t>(lseek(file_, 0, SEEK_CUR), 0)), '\0');
   const ssize_t n = pread(file_, text.data(), text.size(), 0);
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));

@@ -7,25 +7,26 @@
 
 namespace greta::tuner {
 
-/// A file in memory for the standard error of a worker process, where sanitizers' reports end up.
+/// A file in memory that receives the standard error of a worker process, including reports of
+/// sanitizers.
 class WorkerErrors {
  public:
-  /// Throws Error where there is no memory.
+  /// Throws Error if there is no memory.
   WorkerErrors();
   ~WorkerErrors();
   WorkerErrors(const WorkerErrors&) = delete;
   WorkerErrors& operator=(const WorkerErrors&) = delete;
 
   int descriptor() const { return file_; }
-  /// All that was written so far.
+  /// Returns all text written so far.
   std::string text() const;
 
  private:
   int file_;
 };
 
-/// This process's environment, where `variables` ("NAME=value") take the place of those of the same
-/// names. Nothing is made of what is in it.
+/// Returns this process's environment with `variables` ("NAME=value") added or replaced. The
+/// environment is copied and not interpreted.
 std::vector<std::string> environment_with(const std::vector<std::string>& variables);
 
 }  // namespace greta::tuner

@@ -21,16 +21,17 @@ namespace {
 using nlohmann::json;
 
 constexpr double open_s = 60;
-// Beyond a candidate's own limits: bringing results back and comparing them, and the first time
-// drawing inputs and computing the reference of what may be a large problem.
+// Time beyond a candidate's own limits: to read back and compare results, and the first time to
+// draw inputs and compute the reference of a possibly large problem.
 constexpr double check_s = 30;
 constexpr double first_s = 300;
-// Where somebody kills processes while they start, this is when to give up.
+// Maximum number of starts, for the case that another process kills the workers as they start.
 constexpr int most_starts = 5;
-// A driver that hangs hangs again: this many calls in a row that got no answer end the session.
+// A driver that hangs tends to hang again. This number of consecutive unanswered calls ends the
+// session.
 constexpr int most_unanswered = 3;
 
-/// As execve() wants them.
+/// Returns the argument array for execve().
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (auto& word : words) pointers.push_back(word.data());
@@ -96,7 +97,7 @@ void WorkerEvaluator::start() {
     if (opened) {
       info_ = device_from_json(opened->at("device"));
       lookahead_ = opened->at("lookahead").get<int>();
-      options_.device = info_.id();  // the next worker must open the same one
+      options_.device = info_.id();  // the next worker must open the same device
       return;
     }
     const bool without_cache = cached && !driver_cache_;
@@ -128,7 +129,7 @@ std::string WorkerEvaluator::stop_worker(bool kill_it) {
   close(descriptor_);
   channel_.reset();
   int status = 0;
-  // A worker whose connection is closed ends at once, unless its driver hangs.
+  // A worker whose connection is closed ends immediately, unless its driver hangs.
   bool ended = false;
   for (int i = 0; i < 500 && !ended; ++i) {
     ended = waitpid(pid_, &status, WNOHANG) != 0;
@@ -161,7 +162,7 @@ Result<json> WorkerEvaluator::call(const json& request, double deadline_s) {
     if (stalled_) {
       return unanswered("a call of the device did not return: the worker process was ended");
     }
-    // Mesa maps its own shader cache into memory, and dies of it where that folder's disk is full.
+    // Mesa maps its shader cache into memory and gets SIGBUS if the disk of that folder is full.
     if (driver_cache_ && how.find("Bus error") != std::string::npos) {
       driver_cache_ = false;
       variables_.emplace_back("MESA_SHADER_CACHE_DISABLE=true");
@@ -204,8 +205,9 @@ Result<json> WorkerEvaluator::call_again(const json& request,
   return call_or_lose(request, deadline_s(), begun);
 }
 
-// An error has no answer that says what became of the candidate, where there is one. Of an error
-// that tells of the host or of the problem, as of memory that is short, it is not the cause.
+// call() throws without a result for the candidate, so the candidate is recorded here if there is
+// one. Other errors, such as insufficient memory, come from the host or the problem and not from
+// the candidate.
 Result<json> WorkerEvaluator::call_or_lose(const json& request, double deadline_s,
                                            const Trial& begun) {
   try {
@@ -231,7 +233,7 @@ void WorkerEvaluator::lose(Trial begun, const Failure& failure, const char* then
 void WorkerEvaluator::prepare(const Problem& problem, const std::vector<Config>& upcoming) {
   if (upcoming.empty() || lookahead_ == 1) return;
   ensure_started();
-  // A worker that is gone by now is noticed by the next call.
+  // If the worker has ended, the next call notices it.
   channel_->send({{"call", "prepare"}, {"problem", problem.key()}, {"configs", to_json(upcoming)}});
 }
 

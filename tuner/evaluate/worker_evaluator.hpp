@@ -15,17 +15,17 @@
 
 namespace greta::tuner {
 
-/// Evaluates in a worker process, which is started again when it dies: a kernel that hangs is
-/// killed, a driver that crashes is one candidate's `crash`, and the session goes on. No candidate
-/// kills its process: what somebody else killed (SIGKILL) is begun once more in a new one. A
-/// device of which no call returns any more ends the session: evaluating throws Error. With
-/// EvaluatorOptions::sanitize the worker is started with the sanitizers' runtime, and what they
-/// report is the `crash`: their summary its message, all that they say its log.
+/// Evaluates in a worker process, which is restarted when it dies. A kernel that hangs is killed, a
+/// driver crash becomes the `crash` of one candidate, and the session goes on. A worker killed by
+/// SIGKILL was killed from outside, so its work is repeated once in a new worker. If the calls of a
+/// device no longer return, evaluating throws Error, which ends the session. With
+/// EvaluatorOptions::sanitize the worker runs with the sanitizers' runtime, and a report becomes a
+/// `crash` with the summary as message and the whole report as log.
 class WorkerEvaluator : public Evaluator {
  public:
-  /// `command` starts a program that calls serve_as_worker(), e.g. {"/proc/self/exe", "worker"}.
-  /// `stall_s` after its deadline, a launch is taken for one that never returns. Throws Error when
-  /// the worker can't open the device, or there are no sanitizers.
+  /// `command` starts a program that calls serve_as_worker(), e.g. {"/proc/self/exe", "worker"}. A
+  /// launch that exceeds its deadline by `stall_s` seconds is considered hung. Throws Error if the
+  /// worker can't open the device or there are no sanitizers.
   WorkerEvaluator(std::vector<std::string> command, const EvaluatorOptions& options,
                   double stall_s = 20);
   ~WorkerEvaluator() override;
@@ -45,7 +45,7 @@ class WorkerEvaluator : public Evaluator {
   void renew() override { stop_worker(false); }
   std::vector<Ceiling> measure_ceilings() override;
 
-  /// The process that serves now; 0 when none runs. For tests that kill it.
+  /// Returns the process id of the current worker; 0 if there is none. For tests that kill it.
   pid_t worker_pid() const { return pid_; }
 
  private:
@@ -53,22 +53,23 @@ class WorkerEvaluator : public Evaluator {
   void start();
   /// Starts the program and connects to it.
   void spawn();
-  /// Ends the worker and says how it ended.
+  /// Ends the worker and returns how it ended.
   std::string stop_worker(bool kill);
-  /// The worker's answer, or the failure (`crash`, `timeout`) that the call ended in.
+  /// Returns the worker's answer, or the failure (`crash`, `timeout`) that ended the call.
   Result<nlohmann::json> call(const nlohmann::json& request, double deadline_s);
-  /// The same in a process that is started where there is none, and once more where it was killed.
-  /// `begun` says in its message what is called, and is kept among what is lost.
+  /// Like call(), but starts a worker if there is none, and repeats the call once if the worker was
+  /// killed from outside. The message of `begun` describes the call; it is kept among the lost
+  /// work.
   Result<nlohmann::json> call_again(const nlohmann::json& request,
                                     const std::function<double()>& deadline_s, const Trial& begun);
-  /// call(), which keeps a candidate that a failure of the device ended with an Error.
+  /// Like call(), but keeps the candidate as lost work if a device failure ends it with an Error.
   Result<nlohmann::json> call_or_lose(const nlohmann::json& request, double deadline_s,
                                       const Trial& begun);
-  /// The `timeout` of a call that got no answer. Throws where too many in a row got none.
+  /// Returns the `timeout` of an unanswered call. Throws after too many of them in a row.
   Failure unanswered(const std::string& why);
-  /// Keeps what a process left undone.
+  /// Keeps the work that a process left unfinished.
   void lose(Trial begun, const Failure& failure, const char* then);
-  /// Seconds that a call may take with these limits.
+  /// Returns the deadline of a call with these limits, in seconds.
   double deadline(const Problem& problem, std::uint64_t seed, const TrialLimits& limits);
   Trial trial_call(nlohmann::json request, const Problem& problem, const Config& config,
                    std::uint64_t seed, const TrialLimits& limits);
@@ -81,14 +82,14 @@ class WorkerEvaluator : public Evaluator {
   pid_t pid_ = 0;
   int descriptor_ = -1;
   std::unique_ptr<LineChannel> channel_;
-  std::vector<std::string> variables_;    ///< "NAME=value", in the worker's environment
-  std::unique_ptr<WorkerErrors> errors_;  ///< of this worker; none where they go to the terminal
-  bool driver_cache_ = true;  ///< the worker's driver may keep a shader cache of its own
-  bool killed_ = false;       ///< by somebody else, the last worker that ended
-  bool stalled_ = false;      ///< the last worker that ended did so in a call that never returned
-  int unanswered_ = 0;        ///< calls in a row
-  std::vector<Trial> lost_;   ///< until they are taken
-  std::string workload_;      ///< problem and seed whose inputs and reference this worker has
+  std::vector<std::string> variables_;    ///< "NAME=value", for the worker's environment
+  std::unique_ptr<WorkerErrors> errors_;  ///< this worker's; null if it writes to the terminal
+  bool driver_cache_ = true;              ///< the worker's driver may use its own shader cache
+  bool killed_ = false;                   ///< the last worker was killed from outside
+  bool stalled_ = false;                  ///< the last worker ended in a call that did not return
+  int unanswered_ = 0;                    ///< number of consecutive unanswered calls
+  std::vector<Trial> lost_;               ///< returned by take_lost()
+  std::string workload_;                  ///< problem and seed of the worker's inputs and reference
 };
 
 }  // namespace greta::tuner

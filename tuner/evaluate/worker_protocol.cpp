@@ -16,7 +16,7 @@ namespace greta::tuner {
 using nlohmann::json;
 
 bool LineChannel::send(const json& message) {
-  // Compiler logs may hold bytes that are not UTF-8.
+  // Compiler logs may contain bytes that are not UTF-8.
   const std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   for (std::size_t sent = 0; sent < line.size();) {
     const ssize_t n = ::send(descriptor_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);

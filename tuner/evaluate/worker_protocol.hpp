@@ -10,39 +10,39 @@
 
 namespace greta::tuner {
 
-using db::to_json;  // of configurations, trials and devices
+using db::to_json;  // configurations, trials and devices
 
-// Messages between a session and its worker process: one JSON object per line, requests with a
-// "call", answers with a "result" or an "error".
+// Messages between a session and its worker process: one JSON object per line. Requests have a
+// "call", answers a "result" or an "error".
 
-/// The version of these messages; it changes with each of them.
+/// The version of the protocol. It changes whenever a message changes.
 inline constexpr int worker_protocol = 1;
 
-/// The descriptor on which a worker finds its end of the connection.
+/// The descriptor of a worker's end of the connection.
 inline constexpr int worker_descriptor = 3;
 
-/// One end of the connection. Does not own the descriptor.
+/// One end of the connection. It does not own the descriptor.
 class LineChannel {
  public:
   explicit LineChannel(int descriptor) : descriptor_(descriptor) {}
 
-  /// False when the other end is gone.
+  /// Returns false if the other end is closed.
   bool send(const nlohmann::json& message);
 
   enum class Received { message, closed, timeout };
-  /// Waits at most `seconds` (negative: for ever) for one line.
+  /// Waits at most `seconds` (negative: forever) for one line.
   Received receive(nlohmann::json& message, double seconds);
 
  private:
   int descriptor_;
-  std::string buffer_;  // received beyond the last line
+  std::string buffer_;  // received after the last complete line
 };
 
-/// What both ends tell each other first: the protocol's version, GRETA's, and the key of each
-/// operation.
+/// Returns the first message of both ends: the versions of the protocol and of GRETA, and the key
+/// of each operation.
 nlohmann::json greeting(const Catalog& catalog);
-/// Whether the two ends understand each other. `theirs` is a greeting, or null where the other end
-/// sent none. A failure is one line.
+/// Checks that the two ends are compatible. `theirs` is a greeting, or null if the other end sent
+/// none. A failure has a one-line message.
 Result<void> check_greeting(const Catalog& catalog, const nlohmann::json& theirs);
 
 nlohmann::json to_json(const EvaluatorOptions& options);

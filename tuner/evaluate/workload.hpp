@@ -11,22 +11,22 @@
 
 namespace greta::tuner {
 
-/// A problem's operands on a device with inputs in them, and the reference: what candidates are
-/// checked on, one after another.
+/// The operands of a problem on a device, filled with inputs, and the reference. Candidates are
+/// checked on it one after another.
 class Workload {
  public:
-  /// The operation must outlive it.
+  /// The operation must outlive the workload.
   static Result<Workload> create(Device& device, const Operation& operation,
                                  const Problem& problem);
 
   const Problem& problem() const { return problem_; }
   const Operands& operands() const { return operands_; }
-  /// Whether its inputs are those of this seed and style.
+  /// Returns whether the inputs were drawn from this seed and style.
   bool has_inputs(std::uint64_t seed, InputStyle style) const;
   Result<void> set_inputs(Device& device, std::uint64_t seed, InputStyle style);
 
-  /// Runs a candidate once, with outputs and workspace poisoned, and judges what it wrote, inside
-  /// of the operands and outside. What is wrong is a `correctness` failure.
+  /// Runs a candidate once with poisoned outputs and workspace, and checks all bytes written,
+  /// inside and outside the operands. A wrong result is a `correctness` failure.
   Result<void> check(Device& device, Stream& stream, const PreparedPlan& candidate, double run_s,
                      Verdict& verdict);
 
@@ -39,10 +39,10 @@ class Workload {
   InputStyle style_ = InputStyle::plain;
   bool filled_ = false;
   Operands operands_;
-  std::vector<HostTensor> restored_;  // input_output tensors' data, by position; empty otherwise
-  std::vector<HostTensor> outputs_;   // of the last candidate
-  std::vector<HostTensor> inputs_;    // for the reference, until it is made
-  std::unique_ptr<Reference> reference_;  // made for the first check: rounds need none
+  std::vector<HostTensor> restored_;      // data of input_output tensors, by position; else empty
+  std::vector<HostTensor> outputs_;       // outputs of the last candidate
+  std::vector<HostTensor> inputs_;        // kept until the reference is computed
+  std::unique_ptr<Reference> reference_;  // created for the first check; timing needs none
 };
 
 }  // namespace greta::tuner

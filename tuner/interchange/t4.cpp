@@ -7,7 +7,7 @@ namespace {
 
 using nlohmann::json;
 
-/// T4 knows six outcomes.
+/// Returns the T4 outcome of a status; T4 has six.
 const char* invalidity(const std::optional<Status>& failure) {
   if (!failure) return "correct";
   switch (*failure) {
@@ -33,7 +33,7 @@ void add(json& list, const char* name, double value, const char* unit) {
   if (std::isfinite(value)) list.push_back({{"name", name}, {"value", value}, {"unit", unit}});
 }
 
-/// What Kernel Tuner writes in the place of a failed configuration's time.
+/// Returns the error name that Kernel Tuner writes in place of a failed configuration's time.
 const char* error_name(Status failure) {
   switch (failure) {
     case Status::constraints:
@@ -79,7 +79,7 @@ json result_of(const Trial& trial) {
           {"configuration", configuration},
           {"objectives", {"time"}},
           {"times",
-           // Tools read "compilation"; the published schema names it "compilation_time".
+           // Tools read "compilation", although the published schema calls it "compilation_time".
            {{"compilation", spent(trial.compile_s)},
             {"compilation_time", spent(trial.compile_s)},
             {"framework", 0},

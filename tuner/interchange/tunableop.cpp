@@ -35,7 +35,7 @@ Failure untranslatable(const std::string& reason) {
   return Failure{Status::invalid_argument, reason, {}};
 }
 
-/// "GemmTunableOp_Half_TN": the type, and whether the rows' operands are stored transposed.
+/// Parsed from "GemmTunableOp_Half_TN": the type, and whether each row-major operand is transposed.
 struct Operation {
   DType dtype = DType::f32;
   bool bias = false;
@@ -76,7 +76,7 @@ std::array<std::int64_t, 3> packed_lines(const Operation& operation, std::int64_
   return {operation.b_transposed ? k : n, operation.a_transposed ? m : k, n};
 }
 
-/// "tn_M_N_K" or "tn_M_N_K_ld_A_B_C" as dimensions in rows.
+/// Parses "tn_M_N_K" or "tn_M_N_K_ld_A_B_C" as row-major dimensions.
 Result<Problem> read_problem(const Operation& operation, const std::string& text,
                              bool& says_lines) {
   const auto parts = split(text, '_');

@@ -10,9 +10,9 @@
 namespace greta::tuner {
 namespace {
 
-// Eight independent chains of four per thread hide the FMAs' latency on every device; the inner
-// loop is unrolled so that its counter costs next to nothing. The condition at the end is never
-// true, and the compiler can't know it: the chains stay, and nothing is written.
+// Eight independent chains of four FMAs per thread hide the FMA latency on every device. The inner
+// loop is unrolled, which makes its counter negligible. The final condition is never true, but the
+// compiler can't prove it: it keeps the chains, and nothing is written.
 constexpr std::string_view fma_glsl = R"(#version 460
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_control_flow_attributes : require
@@ -82,8 +82,7 @@ GRETA_KERNEL(256) greta_copy(const Words<16>* __restrict__ from, Words<16>* __re
 }
 )";
 
-// Nobody reads the memory but this, so that writing the sum there, once in a blue moon, does no
-// harm.
+// Nothing else reads this memory, so a rare write of the sum there does no harm.
 constexpr std::string_view read_glsl = R"(#version 460
 #extension GL_EXT_buffer_reference : require
 layout(local_size_x = 256) in;
@@ -140,7 +139,8 @@ GRETA_KERNEL(256) greta_chase(u32* memory, u32 steps, u32 unused) {
 }
 )";
 
-// Values come from the arguments, so that no product is known; two fragments take turns.
+// The values are kernel arguments, so the compiler can't compute any product. Adjacent lanes hold
+// different fragments.
 constexpr std::string_view matrix_hip = R"(
 typedef MatrixCore<INPUT, SPAN> Core;
 
@@ -181,7 +181,8 @@ GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
 }
 )";
 
-// A warpgroup's sums fill its registers; while its products wait for each other, the other's run.
+// The accumulators of a warpgroup fill its registers. While the MMA instructions of one warpgroup
+// wait for their predecessors, those of the other run.
 constexpr std::string_view warpgroup_matrix_hip = R"(
 GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
   typedef PanelTile<64, 8> A;
@@ -214,12 +215,12 @@ GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
 )";
 constexpr std::uint32_t warpgroup_matrix_bytes = (64 + 256) * 128;
 
-/// The only operations with so many rows.
+/// Returns whether it is a warpgroup operation; no other operation has 64 rows.
 bool of_warpgroup(const MatrixOperation& operation) {
   return operation.m == 64;
 }
 
-// The matrices come from shared memory and leave through it, each subgroup's by its own place.
+// The matrices are loaded from shared memory and stored to it, each subgroup's at its own offset.
 constexpr std::string_view matrix_glsl = R"(
 layout(local_size_x = 256) in;
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Sink { float values[]; };
@@ -250,7 +251,7 @@ void main() {
 )";
 
 std::string matrix_text_glsl(const DeviceInfo& device, const MatrixOperation& operation) {
-  const std::uint32_t place = operation.m * operation.n / 4;  // 16 bytes each
+  const std::uint32_t place = operation.m * operation.n / 4;  // in units of 16 bytes
   const std::uint32_t subgroups = ceiling_threads / std::max(1U, device.min_subgroup_size);
   const std::uint32_t operands = std::max(operation.m, operation.n) * operation.k / 8;
   const Defines defines{{"INSTR_M", std::to_string(operation.m)},
@@ -265,7 +266,7 @@ std::string matrix_text_glsl(const DeviceInfo& device, const MatrixOperation& op
          render("common/cooperative_matrix.glsl", defines) + std::string(matrix_glsl);
 }
 
-// NVIDIA's operations have 8 columns; the templates use them in pairs.
+// NVIDIA's operations have 8 columns. The templates use them in pairs.
 std::string matrix_text_hip(const MatrixOperation& operation) {
   const Defines defines{{"INPUT", std::string(traits(operation.input).hip)},
                         {"SPAN", std::to_string(operation.m)},
@@ -287,7 +288,7 @@ KernelSource make_source(const DeviceInfo& device, const std::string& name, std:
   return source;
 }
 
-// Without matrices: the text in the device's language.
+// Returns a kernel without matrix operations, in the device's language.
 KernelSource plain_source(const DeviceInfo& device, const std::string& name, std::string_view glsl,
                           std::string_view hip) {
   return make_source(device, name,
@@ -298,7 +299,7 @@ KernelSource plain_source(const DeviceInfo& device, const std::string& name, std
 
 }  // namespace
 
-// hip-host's threads run one after the other.
+// hip-host runs the threads of a workgroup one after the other.
 std::uint32_t ceiling_groups(const DeviceInfo& device) {
   if (!device.is_cpu()) return std::max(device.compute_units, 64U) * 16;
   return device.language == Language::hip ? 8 : 64;
@@ -340,7 +341,7 @@ KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& oper
 }
 
 std::uint32_t matrix_input(DType type) {
-  constexpr double small = 0.0009;  // a normal number of every type, and nothing special
+  constexpr double small = 0.0009;  // a normal number in every type
   std::uint32_t word = 0;
   for (int i = 0; i < 32 / bits_of(type); ++i) {
     store_element(type, reinterpret_cast<std::byte*>(&word), static_cast<std::size_t>(i), small);
@@ -349,7 +350,7 @@ std::uint32_t matrix_input(DType type) {
 }
 
 double matrix_flops(const DeviceInfo& device, const MatrixOperation& operation) {
-  if (of_warpgroup(operation)) return 2.0 * operation.m * operation.n / 4;  // of one of four waves
+  if (of_warpgroup(operation)) return 2.0 * operation.m * operation.n / 4;  // one of four subgroups
   const std::uint32_t columns = device.language == Language::glsl ? operation.n : operation.m;
   return 2.0 * operation.m * columns * matrix_chains;
 }

@@ -15,7 +15,7 @@
 namespace greta::tuner {
 namespace {
 
-// A few warm samples; the first one warms up and is left out.
+// Takes a few warm samples. The first one is a warm-up and is left out.
 Result<std::vector<double>> samples_of(LaunchTimer& timer, const LaunchTimer::Record& record) {
   constexpr int count = 15;
   std::vector<double> samples;
@@ -31,7 +31,7 @@ Ceiling make_ceiling(std::string_view kind, const std::vector<double>& samples_u
                      double units_per_us, const DeviceInfo& info) {
   Ceiling ceiling;
   ceiling.kind = kind;
-  // Whatever disturbs a sample makes it slower, so the fastest one is closest to the ceiling.
+  // Every disturbance makes a sample slower, so the fastest one is closest to the ceiling.
   const double us = *std::min_element(samples_us.begin(), samples_us.end());
   ceiling.value = units_per_us / us;
   ceiling.spread_percent = 100 * (quantile(samples_us, 0.9) - quantile(samples_us, 0.1)) / us;
@@ -49,7 +49,7 @@ Result<Ceiling> fma_ceiling(Device& device, LaunchTimer& timer) {
   return make_ceiling(ceiling_fma_f32, *samples, kernel.flops(iterations) / 1e3, device.info());
 }
 
-// The shortest time of one launch of so many products of this length.
+// Returns the shortest time of a launch of `groups` workgroups with dot products of this length.
 Result<double> matrix_us(Device& device, LaunchTimer& timer, const MatrixOperation& operation,
                          std::uint32_t groups, std::uint32_t length) {
   auto kernel = device.compile(matrix_kernel(device.info(), operation));
@@ -68,8 +68,8 @@ Result<double> matrix_us(Device& device, LaunchTimer& timer, const MatrixOperati
   return *std::min_element(samples->begin(), samples->end());
 }
 
-// The fastest of the operations on this type of input; 0: none could be measured. hip-host does
-// them lane by lane. Fails where the device can't go on.
+// Returns the rate of the fastest operation on this input type; 0 if none could be measured.
+// hip-host emulates these operations lane by lane. Fails if the device is lost.
 Result<Ceiling> matrix_ceiling(Device& device, LaunchTimer& timer, DType input) {
   const DeviceInfo& info = device.info();
   const std::uint32_t groups = ceiling_groups(info);
@@ -128,7 +128,7 @@ Result<Ceiling> copy_ceiling(Device& device, LaunchTimer& timer) {
   const std::uint64_t addresses[] = {(*from)->address(), (*to)->address()};
   std::memcpy(arguments.data(), addresses, sizeof addresses);
 
-  // Never zeros: some memory systems move them faster.
+  // The data is not zero, because some memory systems move zeros faster.
   auto filled = timer.stream().fill(**from, 0, bytes, 0x3F9D70A4);
   if (!filled) return filled.failure();
   auto by_kernel = samples_of(timer, [&](Stream& stream) {

@@ -7,7 +7,8 @@ namespace {
 
 constexpr double tie_margin = 1.01;
 
-// Position of the fastest contender that beats the default for sure, else 0.
+// Returns the position of the fastest contender that is significantly faster than the default, or
+// 0.
 std::size_t fastest_proved(const std::vector<Interval>& speedups) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < speedups.size(); ++i) {

@@ -8,33 +8,34 @@
 
 namespace greta::tuner {
 
-/// A finalist and its times in interleaved rounds: us[i] of all contenders belong to one round.
+/// A finalist and its times in interleaved rounds. us[i] of all contenders belong to one round.
 struct Contender {
   Config config;
   std::vector<double> us;
-  int batch = 1;  ///< launches averaged in each time
+  int batch = 1;  ///< number of launches averaged in each time
 };
 
-/// What the rounds prove.
+/// The conclusion from the rounds.
 struct Certification {
   std::size_t winner = 0;         ///< position among the contenders; 0 is the default
-  Interval speedup{1, 1, 1};      ///< time of the default over the winner's
-  std::vector<std::size_t> ties;  ///< can't be told apart from the winner
-  std::vector<Interval> ratios;   ///< of each contender's time to the winner's
-  double confidence = 0.95;       ///< of all comparisons together (Bonferroni)
+  Interval speedup{1, 1, 1};      ///< time of the default divided by the winner's
+  std::vector<std::size_t> ties;  ///< contenders not significantly different from the winner
+  std::vector<Interval> ratios;   ///< time of each contender divided by the winner's
+  double confidence = 0.95;       ///< joint confidence of all comparisons (Bonferroni)
 };
 
-/// Decides from paired times. contenders[0] is the template's default: it wins unless another one
-/// is faster for sure, that is, the whole interval of default/other is above 1. Among candidates
-/// that are, the fastest wins; those that neither rounds nor 1 % can tell from it are ties, and the
-/// first of them in the order of configurations is chosen, so that repeated runs agree.
-/// `comparisons`: how many contenders the default was ever compared with, those that were dropped
-/// on the way included; each single interval is as wide as that many demand.
+/// Decides from paired times. contenders[0] is the template's default. It wins unless another
+/// contender is significantly faster, that is, the whole confidence interval of default/other is
+/// above 1. The fastest of those wins. Contenders whose interval relative to it contains 1 and
+/// whose time is within 1 % of its time are tied, and the first of them in configuration order is
+/// chosen, so that repeated runs agree. `comparisons` is the number of contenders that were ever
+/// compared with the default, including those dropped on the way; the intervals are corrected for
+/// that number.
 Certification certify(const std::vector<Contender>& contenders, std::size_t comparisons,
                       double confidence = 0.95);
 
-/// True once the winner's interval is as narrow as `target` (relative half-width), or no other
-/// contender can matter any more.
+/// Returns whether all intervals relative to the winner are as narrow as `target` (relative
+/// half-width), except those of contenders that are significantly slower.
 bool sure_enough(const Certification& certification, double target);
 
 }  // namespace greta::tuner

@@ -10,7 +10,7 @@
 namespace greta::tuner {
 namespace {
 
-// The part of NVML that is needed, as declared in nvml.h.
+// The required subset of NVML, as declared in nvml.h.
 struct Nvml {
   using DeviceHandle = void*;
   int (*init)() = nullptr;
@@ -42,7 +42,7 @@ std::string nvidia_clocks(const std::string& pci_address) {
   return fmt::format("SM {} MHz, memory {} MHz", sm, memory);
 }
 
-// The line that the driver marks as current: "1: 2124Mhz *".
+// Returns the clock of the line that the driver marks as current: "1: 2124Mhz *".
 std::string current_level(const std::string& file) {
   std::istringstream in(read_system_file(file));
   for (std::string line; std::getline(in, line);) {

@@ -19,13 +19,13 @@ namespace greta::tuner {
 /// How the configuration of a result was chosen.
 enum class ResultOrigin {
   trial,              ///< a candidate of a search
-  stand_in,           ///< the same on a smaller problem
+  stand_in,           ///< a candidate of a search on a smaller problem
   untuned,            ///< the operation's default
   winner,             ///< the winner for this problem on this device
-  nearest_shape,      ///< a look-up's answer: the winner of another problem
-  same_architecture,  ///< a look-up's answer: the winner on another device
-  measured,           ///< no configuration: machine and runtime
-  random,             ///< drawn at random, to be checked
+  nearest_shape,      ///< lookup: the winner of another problem
+  same_architecture,  ///< lookup: the winner on another device
+  measured,           ///< no configuration: machine and runtime benchmarks
+  random,             ///< drawn at random for verification
 };
 inline constexpr std::array<std::string_view, 8> result_origins{
     "trial",         "stand_in",          "default",  "winner",
@@ -37,16 +37,16 @@ constexpr std::string_view to_string(ResultOrigin origin) {
 /// The state of the caches before each sample.
 enum class CacheState { not_timed, cold, warm };
 
-/// What is computed, as the words that names and files contain. Empty where it does not apply.
+/// A problem in the words that names and files contain. Fields that do not apply are empty.
 struct ProblemWords {
   std::string op{}, dtype{}, out_dtype{}, dims{}, attributes{};
   auto operator<=>(const ProblemWords&) const = default;
 };
 
-/// What is measured, with which configuration, on which device and with which software.
+/// What is measured: the problem, configuration, device and software.
 struct Subject {
-  /// A problem of an operation. Benchmarks of machine, runtime and models have the same form: `op`
-  /// is their name, which no catalog contains, and `dims` are their sizes.
+  /// A problem of an operation. Benchmarks of the machine, the runtime and models have the same
+  /// form: `op` is their name, which no catalog contains, and `dims` are their sizes.
   Problem problem;
   bool typed = true;                ///< whether it has element types
   std::string backend{}, device{};  ///< DeviceInfo::backend and name
@@ -59,22 +59,23 @@ struct Subject {
   /// Sets the device, its driver and compiler, and this version of GRETA.
   void set_device(const DeviceInfo& info);
   ProblemWords words() const;
-  /// Whether the configuration came from a database, as this problem's winner or as another's.
+  /// Returns whether the configuration came from a database, as this problem's winner or as
+  /// another's.
   bool from_database() const;
 };
 
-/// Samples in blocks that were taken at different times, µs.
+/// Samples in µs, in blocks that were taken at different times.
 struct Samples {
   std::vector<std::vector<double>> blocks_us;  ///< in the order taken
-  /// For each block, the time of work that stays the same, taken beside it. Empty if there is none.
+  /// For each block, the time of constant work measured beside it. Empty if there is none.
   std::vector<double> control_us{};
-  /// On a device that computes on the CPU: the processor time of its threads for each launch of a
-  /// block, and for the work beside the block.
+  /// On a device that computes on the CPU: the CPU time of its threads for each launch of a block,
+  /// and for the constant work beside the block.
   std::vector<std::vector<double>> cpu_us{};
   std::vector<double> cpu_control_us{};
 };
 
-/// A summary of all samples, µs.
+/// A summary of all samples, in µs.
 struct TimeSummary {
   double median = 0;
   double low = 0, high = 0;  ///< 95 % confidence interval of the median
@@ -83,26 +84,26 @@ struct TimeSummary {
 };
 TimeSummary summary_of(const Measurement& measurement);
 
-/// A subject with what was found: the result of a trial, of a certified configuration or of a
-/// benchmark. CSV files contain one in each row (tuner/report/csv.hpp).
+/// A subject with its result: of a trial, a certified configuration or a benchmark. CSV files
+/// contain one per row (tuner/report/csv.hpp).
 struct MeasuredResult {
   Subject subject;
-  std::optional<Failure> failure{};  ///< nothing: correct, and timed if it was to be timed
+  std::optional<Failure> failure{};  ///< empty: correct, and timed if requested
   TimeSummary us{};
-  Work work{};            ///< the least work of the problem
-  double roofline = 0;    ///< share of the roofline, 0 to 1; 0: unknown
-  Verdict verdict{};      ///< of the check that came closest to its bound
+  Work work{};            ///< minimum work of the problem
+  double roofline = 0;    ///< fraction of the roofline, 0…1; 0: unknown
+  Verdict verdict{};      ///< result of the check closest to its error bound
   Interval speedup{};     ///< time of the default divided by this time; 0: unknown
-  std::size_t count = 0;  ///< number of timed samples, or of correct checks where nothing is timed
+  std::size_t count = 0;  ///< number of timed samples, or of passed checks where nothing is timed
   Samples samples{};
-  /// Number of processes that the samples were taken in, if each block had its own.
+  /// Number of processes that the samples were taken in, if each block had its own process.
   std::size_t processes = 0;
-  std::string date{};    ///< of the start, UTC
-  std::string clocks{};  ///< of the GPU; empty where not readable
+  std::string date{};    ///< start time, UTC
+  std::string clocks{};  ///< clocks of the GPU; empty if not readable
 
-  /// Sets times, caches and clocks, with the samples as one block.
+  /// Sets the times, cache state and clocks, with the samples as one block.
   void set_measurement(const Measurement& measurement);
-  /// Keeps a verdict if it is closer to its bound than the one that is known.
+  /// Keeps `fresh` if it is closer to its bound than the current verdict.
   void add_verdict(const Verdict& fresh);
 };
 

@@ -7,14 +7,14 @@ namespace greta::tuner {
 namespace {
 
 constexpr double tolerance = 1.03;
-constexpr int to_learn = 40;  // samples, at some 5 ms of work each
+constexpr int to_learn = 40;  // samples, each after about 5 ms of work
 constexpr int patience = 200;
 
 }  // namespace
 
 Result<void> Pace::reach(const TakeSamples& take) {
   const bool learning = best_us_ == 0;
-  const double fast_us = tolerance * best_us_;  // while learning no sample is
+  const double fast_us = tolerance * best_us_;  // 0 while learning, which no sample reaches
   double last_us = 0;
   double least_us = std::numeric_limits<double>::infinity();
   for (int i = 0; i < (learning ? to_learn : patience); ++i) {

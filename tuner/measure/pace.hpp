@@ -4,13 +4,13 @@
 
 namespace greta::tuner {
 
-/// Whether a device runs as fast as it can. A GPU that idles while the host checks a result lowers
-/// its clocks, some to a fifth, and takes up to a tenth of a second of work to raise them again.
+/// Brings a device to its highest speed. A GPU that idles while the host checks a result lowers its
+/// clocks, on some to a fifth, and needs up to a tenth of a second of work to raise them again.
 class Pace {
  public:
-  /// Works until a steady kernel takes no longer than it took at best. A device that doesn't get
-  /// there (it is hot, or on battery) is taken as it is, and that becomes what is expected of it.
-  /// `take` times the kernel, after some milliseconds of work.
+  /// Runs work until a reference kernel is as fast as it was at best. A device that does not reach
+  /// that speed (because it is hot or on battery power) is used as it is, and its current speed
+  /// becomes the expected one. `take` times the kernel after some milliseconds of work.
   Result<void> reach(const TakeSamples& take);
 
  private:

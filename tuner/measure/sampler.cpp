@@ -14,7 +14,8 @@ constexpr int maximum_warm_up = 10;
 constexpr double stable = 0.05;      // two warm-up samples closer than this are stable
 constexpr double chunk_us = 20'000;  // device time in one submission
 
-// A single sample of a kernel can be disturbed, so the fewer there are, the wider the margin.
+// Returns whether samples show that a candidate is slower than the best. A single sample can be
+// disturbed, so the margin is wider for fewer samples.
 bool surely_slower(const std::vector<double>& samples, double best_us) {
   if (best_us <= 0 || samples.empty()) return false;
   const double lowest = *std::min_element(samples.begin(), samples.end());
@@ -36,7 +37,7 @@ bool precise(const std::vector<double>& samples, double target) {
 }
 
 int next_chunk(const std::vector<double>& samples, const SamplingLimits& limits) {
-  if (samples.size() < 3 && limits.best_us > 0) return 1;  // the race decides after each
+  if (samples.size() < 3 && limits.best_us > 0) return 1;  // may stop after each sample
   const double each_us = std::max(1e-3, median(samples)) + limits.overhead_us;
   const int fitting = static_cast<int>(std::clamp(chunk_us / each_us, 1.0, 32.0));
   const int wanted = std::max(static_cast<int>(samples.size()) / 2, limits.minimum);
@@ -59,7 +60,8 @@ Result<Measurement> sample_until_sure(const TakeSamples& take, const SamplingLim
   Measurement measurement;
   auto& samples = measurement.samples_us;
 
-  // A warm-up sample that already takes a good part of the time is kept: there is no other to pay.
+  // The last warm-up sample is kept: if it takes a large part of the time, there is no time for
+  // another.
   std::vector<double> last;
   for (int i = 0; i < maximum_warm_up; ++i) {
     auto taken = take(1);

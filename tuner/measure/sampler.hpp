@@ -8,24 +8,24 @@
 
 namespace greta::tuner {
 
-/// When to stop sampling one candidate.
+/// The stopping criteria of sampling one candidate.
 struct SamplingLimits {
-  double target = 0.01;  ///< wanted half-width of the median's 95 % interval, relative
-  double seconds = 1;    ///< of sampling, warm-up included; at least one sample is taken
-  int minimum = 7;       ///< samples before the target counts
+  double target = 0.01;  ///< relative half-width of the median's 95 % confidence interval
+  double seconds = 1;    ///< time limit including warm-up; at least one sample is taken
+  int minimum = 7;       ///< minimum number of samples before the target is tested
   int maximum = 300;
-  double best_us = 0;      ///< race: give up when surely slower than this; 0: no race
-  double overhead_us = 0;  ///< device time spent beside each sample (overwriting the cache)
+  double best_us = 0;      ///< stop when clearly slower than this; 0: never
+  double overhead_us = 0;  ///< device time in addition to each sample (cache flush)
 };
 
-/// Takes n samples, in microseconds, or fails as a whole.
+/// Takes n samples in microseconds, or fails as a whole.
 using TakeSamples = std::function<Result<std::vector<double>>(int n)>;
 
-/// The order of one measurement: warm up until two samples in a row agree, then sample in growing
-/// chunks until sure, out of time, or surely slower than the best.
+/// Warms up until two consecutive samples agree, then samples in growing chunks until the target is
+/// reached, the time has passed, or the candidate is clearly slower than the best.
 Result<Measurement> sample_until_sure(const TakeSamples& take, const SamplingLimits& limits);
 
-/// Fills in the summary of m.samples_us.
+/// Computes the summary of `measurement.samples_us`.
 void summarise(Measurement& measurement);
 
 }  // namespace greta::tuner

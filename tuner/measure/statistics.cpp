@@ -9,8 +9,8 @@
 namespace greta::tuner {
 namespace {
 
-// The largest r for which [x(r), x(n+1-r)] (1-based order statistics) covers the median with the
-// wanted confidence; nothing where even [min, max] does not.
+// Returns the largest r for which [x(r), x(n+1-r)] (1-based order statistics) covers the median
+// with the given confidence; nothing if even [min, max] does not.
 std::optional<std::size_t> covering_rank(std::size_t n, double confidence) {
   std::optional<std::size_t> best;
   double tail = std::pow(0.5, static_cast<double>(n));  // P(X <= 0), X ~ binomial(n, 1/2)
@@ -23,8 +23,8 @@ std::optional<std::size_t> covering_rank(std::size_t n, double confidence) {
   return best;
 }
 
-// P(|T| <= t) by Simpson's rule on the density after t = sqrt(degrees) tan(angle), which turns it
-// into the integral of cos^(degrees-1).
+// Computes P(|T| <= t) with Simpson's rule on the density after the substitution t = sqrt(degrees)
+// tan(angle), which transforms it into the integral of cos^(degrees-1).
 double student_central_probability(int degrees, double t) {
   const double end = std::atan(t / std::sqrt(static_cast<double>(degrees)));
   const auto integral = [&](double upper) {

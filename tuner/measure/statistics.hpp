@@ -6,10 +6,10 @@
 
 namespace greta::tuner {
 
-/// The middle value; the mean of the two middle ones for an even count. 0 for no values.
+/// Returns the median; the mean of the two middle values for an even count, and 0 for no values.
 double median(std::vector<double> values);
 
-/// Value at a quantile 0…1 by linear interpolation. 0 for no values.
+/// Returns the quantile `at` (0…1) with linear interpolation; 0 for no values.
 double quantile(std::vector<double> values, double at);
 
 struct Interval {
@@ -19,19 +19,21 @@ struct Interval {
   bool contains(double value) const { return low <= value && value <= high; }
 };
 
-/// Distribution-free confidence interval of the median from order statistics: the number of samples
-/// below the median is binomial(n, 1/2). Where n is too small for the confidence, the interval is
-/// [min, max] and its true confidence is 1 - 2^(1-n).
-/// Source: Hahn & Meeker, Statistical Intervals, section 5.2.
+/// Returns the distribution-free confidence interval of the median from order statistics: the
+/// number of samples below the median is binomial(n, 1/2). If n is too small for the confidence,
+/// the interval is [min, max] and its true confidence is 1 - 2^(1-n). Source: Hahn & Meeker,
+/// Statistical Intervals, section 5.2.
 Interval median_interval(const std::vector<double>& samples, double confidence);
 
-/// Confidence interval of the typical ratio of paired times a[i] / b[i]. Works on logarithms:
-/// by order statistics where there are enough pairs for the confidence, else by Student's t.
-/// Needs at least two pairs; for fewer the interval is [0, infinity).
+/// Returns the confidence interval of the median ratio of paired times a[i] / b[i], computed on
+/// logarithms: from order statistics if there are enough pairs for the confidence, else with
+/// Student's t for their mean. It needs at least two pairs; for fewer the interval is [0,
+/// infinity).
 Interval ratio_interval(const std::vector<double>& a, const std::vector<double>& b,
                         double confidence);
 
-/// Two-sided quantile of Student's t: P(|T| <= result) = confidence, for `degrees` >= 1.
+/// Returns the two-sided quantile of Student's t: P(|T| <= result) = confidence, for `degrees` >=
+/// 1.
 double student_t(int degrees, double confidence);
 
 }  // namespace greta::tuner

@@ -6,7 +6,7 @@
 
 namespace greta::tuner {
 
-/// Wall time since it was made.
+/// Measures the wall time since its construction.
 class Stopwatch {
  public:
   double seconds() const {

@@ -24,7 +24,7 @@ void shuffle(std::vector<int>& values, std::mt19937_64& random) {
   }
 }
 
-/// "16,1,4": a value for each parameter, in order.
+/// Parses "16,1,4": one value per parameter, in order.
 Config read_key(const Alternative& alternative, const std::string& key) {
   const auto values = nlohmann::json::parse("[" + key + "]").get<std::vector<int>>();
   if (values.size() != alternative.parameters.size()) throw Error("wrong number of values: " + key);

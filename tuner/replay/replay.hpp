@@ -12,26 +12,28 @@
 
 namespace greta::tuner {
 
-/// A search space of which every configuration was measured once: runs strategies without a device.
+/// A search space with one recorded measurement per configuration. It runs strategies without a
+/// device.
 class Recording {
  public:
   /// Reads a file in the cache format of Kernel Tuner
-  /// (https://github.com/KernelTuner/kernel_tuner). With a `shuffle_seed` other than 0 each
-  /// parameter's values are listed in a random order, so that nothing can be gained from the order
-  /// of the file.
+  /// (https://github.com/KernelTuner/kernel_tuner). A `shuffle_seed` other than 0 lists each
+  /// parameter's values in random order, so that a strategy can't profit from the order in the
+  /// file.
   static Result<Recording> load(const std::filesystem::path& file, std::uint64_t shuffle_seed = 0);
 
-  /// The device that it was made on, in the file's words.
+  /// Returns the name of the recorded device as in the file.
   const std::string& device_name() const { return device_name_; }
-  /// One variant, named as the kernel; its valid configurations are the recorded ones.
+  /// Returns the space: one variant, named like the kernel, in which the recorded configurations
+  /// are valid.
   const Space& space() const { return *space_; }
-  /// What a run of this configuration gave: its time, or a failure.
+  /// Returns the recorded trial of a configuration: its time, or a failure.
   Trial trial(const Config& config) const;
-  /// The shortest recorded time.
+  /// Returns the shortest recorded time.
   double optimum_us() const { return optimum_us_; }
 
  private:
-  /// Microseconds; infinity where the configuration failed.
+  /// Microseconds; infinity for a failed configuration.
   using Times = std::unordered_map<Config, double, ConfigHash>;
 
   std::string device_name_;

@@ -5,7 +5,7 @@
 namespace greta::tuner {
 namespace {
 
-/// The operation whose only variant has the recorded space. Nothing can be launched.
+/// Returns an operation whose only variant has the recorded space. Nothing can be launched.
 Operation recorded_operation(const std::shared_ptr<const Recording>& recording) {
   struct Shape {};
   const Alternative& recorded = recording->space().alternatives().front();

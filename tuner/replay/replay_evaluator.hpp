@@ -9,14 +9,14 @@
 
 namespace greta::tuner {
 
-/// Answers from a recording instead of a device: sessions and pools run on it as on any other
-/// evaluator. What is timed again, as in rounds, takes the recorded time.
+/// Evaluates from a recording instead of a device, for sessions and pools. Interleaved rounds
+/// repeat the recorded time.
 class ReplayEvaluator : public Evaluator {
  public:
   explicit ReplayEvaluator(Recording recording);
 
-  /// The only problem that it evaluates: of an operation "recorded" without dimensions, whose space
-  /// is the recording's.
+  /// Returns the only problem that it evaluates: of an operation "recorded" without dimensions,
+  /// whose space is the recording's.
   const Problem& problem() const { return problem_; }
   const Recording& recording() const { return *recording_; }
 
@@ -30,7 +30,7 @@ class ReplayEvaluator : public Evaluator {
   Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds,
                      double seconds, std::uint64_t seed, const TrialLimits& limits) override;
   void renew() override {}
-  /// There are none: an empty list.
+  /// Returns an empty list: a recording has no ceilings.
   std::vector<Ceiling> measure_ceilings() override { return {}; }
 
  private:

@@ -19,7 +19,7 @@
 namespace greta::tuner {
 namespace {
 
-// Samples are kept as they are needed for statistics: 1e-5 is far below their noise.
+// Precision of samples for later statistics: 1e-5 is far below their noise.
 constexpr int sample_digits = 5;
 
 using Blocks = std::vector<std::vector<double>>;
@@ -34,7 +34,7 @@ Number read_number(std::string_view text) {
   return value;
 }
 
-// Text is quoted where it could hold a comma, a quote or a line break.
+// Returns a text in quotes if it contains a comma, a quote or a line break.
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -46,7 +46,7 @@ std::string quoted(const std::string& text) {
 
 // How a field of each type is written, and read into an empty result.
 
-// Words of GRETA's own: in quotes only where a damaged database has made something else of one.
+// GRETA's enumerators and names need quotes only if a damaged database has changed them.
 std::string to_field(const std::string& word) {
   return word.find_first_of(",\"\r\n") == std::string::npos ? word : quoted(word);
 }
@@ -68,7 +68,7 @@ void read_field(const std::string& text, std::size_t& count) {
   if (!text.empty()) count = read_number<std::size_t>(text);
 }
 
-// "1.5 1.6|1.4 1.5": blocks of samples.
+// Formats blocks of samples as "1.5 1.6|1.4 1.5".
 std::string to_field(const Blocks& blocks) {
   std::string text;
   for (const auto& block : blocks) {
@@ -138,7 +138,8 @@ void read_field(const std::string& text, CacheState& cache) {
   read_word(text, cache_states, cache);
 }
 
-// "layout=nt epilogue=bias": names and values. A word that has no name belongs to the value before.
+// Parses names and values, "layout=nt epilogue=bias". A word without a name belongs to the previous
+// value.
 std::vector<std::pair<std::string, std::string>> read_pairs(std::string_view text) {
   std::vector<std::pair<std::string, std::string>> pairs;
   while (!text.empty()) {
@@ -181,7 +182,7 @@ void read_attributes(const std::string& text, Subject& subject) {
   subject.problem.attributes = read_pairs(text);
 }
 
-constexpr std::size_t later_columns = 3;  // that files of older versions may lack
+constexpr std::size_t later_columns = 3;  // columns that older files may lack
 
 struct Column {
   const char* name;
@@ -198,7 +199,7 @@ auto& member(Owner& owner, First first, Rest... rest) {
   return member(owner.*first, rest...);
 }
 
-// `path`: to the member that has the value.
+// `path` leads to the member with the value.
 template <typename... Path>
 Column column(const char* name, Path... path) {
   return {name, [=](const MeasuredResult& result) { return to_field(member(result, path...)); },
@@ -207,7 +208,7 @@ Column column(const char* name, Path... path) {
           }};
 }
 
-// Always in quotes.
+// A column that is always quoted.
 template <typename... Path>
 Column text(const char* name, Path... path) {
   Column made = column(name, path...);
@@ -215,7 +216,7 @@ Column text(const char* name, Path... path) {
   return made;
 }
 
-// A word of what is computed.
+// A column with a part of the problem.
 Column problem_column(const char* name, std::string ProblemWords::*word,
                       std::string (*format)(const std::string&),
                       void (*read)(const std::string&, Subject&)) {
@@ -223,7 +224,7 @@ Column problem_column(const char* name, std::string ProblemWords::*word,
           [=](MeasuredResult& result, const std::string& text) { read(text, result.subject); }};
 }
 
-// Work per microsecond, in units of `unit`.
+// A column with the work per microsecond, in units of `unit`.
 Column rate(const char* name, double unit, double Work::*amount) {
   return {name,
           [=](const MeasuredResult& result) {
@@ -280,7 +281,7 @@ const std::vector<Column>& columns() {
   return list;
 }
 
-// Fields of a line: separated by commas, in quotes where they hold one. Rows are single lines.
+// Splits a line at commas outside quotes. Rows are single lines.
 std::vector<std::string> split(const std::string& line) {
   std::vector<std::string> fields(1);
   bool inside = false;
@@ -302,7 +303,7 @@ std::vector<std::string> split(const std::string& line) {
   return fields;
 }
 
-// The first line of a file that has so many of the columns.
+// Returns the header of a file with the first `count` columns.
 std::string header_of(std::size_t count) {
   std::string line;
   for (std::size_t i = 0; i < count; ++i) {
@@ -311,7 +312,7 @@ std::string header_of(std::size_t count) {
   return line;
 }
 
-// How many columns a file with this first line has; nothing where they are others.
+// Returns the number of columns of a file with this header; nothing if they differ.
 std::optional<std::size_t> columns_of(const std::string& header) {
   const std::size_t all = columns().size();
   for (std::size_t count = all - later_columns; count <= all; ++count) {
@@ -320,7 +321,7 @@ std::optional<std::size_t> columns_of(const std::string& header) {
   return std::nullopt;
 }
 
-// A problem that was spelt otherwise when the row was written.
+// Updates the spelling of a problem from an older file.
 void rename_problem(Problem& problem) {
   const std::string earlier = problem.key(), today = today_key(earlier);
   if (today != earlier) problem = Problem::parse(today).value();

@@ -10,7 +10,7 @@
 namespace greta::tuner {
 namespace {
 
-// Three significant digits, so that columns of figures read alike.
+// Formats three significant digits, for uniform columns.
 std::string three_digits(double value) {
   return fmt::format("{:.{}f}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
@@ -18,7 +18,7 @@ std::string three_digits(double value) {
 constexpr std::size_t most_columns = 100;
 constexpr std::size_t label_columns = 13;
 
-// The first words of a text that fit a line, at least one; they are cut off `rest`.
+// Returns the first words of a text that fit a line, at least one, and removes them from `rest`.
 std::string_view next_line(std::string_view& rest, std::size_t most) {
   std::size_t end = rest.find(' ', rest.find_first_not_of(' '));
   while (end != std::string_view::npos) {
@@ -66,7 +66,7 @@ std::string format_count(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// All bytes but those that continue a character.
+// Counts all bytes except UTF-8 continuation bytes.
 std::size_t text_columns(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;

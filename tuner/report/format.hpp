@@ -9,26 +9,26 @@
 
 namespace greta::tuner {
 
-/// "812 ns", "81.2 µs", "12.3 ms", "4.56 s"
+/// Returns "812 ns", "81.2 µs", "12.3 ms", "4.56 s".
 std::string format_time(double us);
-/// "174 GFLOPS", "35.2 TFLOPS", for operations done in a time
+/// Returns "174 GFLOPS", "35.2 TFLOPS" for FLOPs performed in a time.
 std::string format_rate(double flops, double us);
-/// The same of an operation; "512 GB/s" where it has so few for each byte that memory limits it
-/// on every device.
+/// Returns the rate of an operation; as "512 GB/s" if its arithmetic intensity makes it
+/// memory-bound on every device.
 std::string format_rate(const Work& work, double us);
-/// "12 KiB", "4.0 GiB"
+/// Returns "12 KiB", "4.0 GiB".
 std::string format_bytes(double bytes);
-/// "71 %", "0.4 %"
+/// Returns "71 %", "0.4 %".
 std::string format_share(double share);
-/// "1 trial", "7 trials"
+/// Returns "1 trial", "7 trials".
 std::string format_count(std::int64_t count, std::string_view noun);
 
-/// Columns that UTF-8 text takes in a terminal, where every character takes one.
+/// Returns the width of UTF-8 text in terminal columns, one per character.
 std::size_t text_columns(std::string_view text);
 
-/// A line of a report: a label and a text behind it, which is continued on further lines where it
-/// is longer than 100 columns and has spaces. `indent` columns stand before the label. Control
-/// characters of either, newlines included, are shown as escapes.
+/// Returns a line of a report: a label, then a text, which continues on further lines if it is
+/// longer than 100 columns and contains spaces. The label is indented by `indent` columns. Control
+/// characters of both, including newlines, are escaped.
 std::string format_row(std::string_view label, std::string_view text, std::size_t indent = 2);
 
 }  // namespace greta::tuner

@@ -98,7 +98,7 @@ std::string operations_markdown(const Catalog& operations) {
   }
   text += "\n";
   for (const Operation& kernel : operations) text += operation_section(kernel);
-  text.pop_back();  // one newline at the end
+  text.pop_back();  // leaves one newline at the end
   return text;
 }
 

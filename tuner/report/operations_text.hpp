@@ -6,11 +6,11 @@
 
 namespace greta::tuner {
 
-/// The catalog as text for a terminal: a line for each operation.
+/// Returns the catalog as text for a terminal, one line per operation.
 std::string operations_text(const Catalog& operations);
-/// The catalog as docs/kernels.md has it: dimensions, attributes, types and error bound of each
-/// operation, parameters and constraints of its variants. Those depend on problem and device; they
-/// are told for the operation's first size on gfx942.
+/// Returns the catalog as in docs/kernels.md: dimensions, attributes, types and error bound of each
+/// operation, and parameters and constraints of its variants. Since those depend on the problem and
+/// device, they are given for the operation's first size on gfx942.
 std::string operations_markdown(const Catalog& operations);
 
 }  // namespace greta::tuner

@@ -12,7 +12,7 @@ void print_any(const Json& json, int indent) {
 
 }  // namespace
 
-// Whether all was written, the end of a tool asks its streams; nobody may be listening to messages.
+// Errors are not checked here: a tool checks its streams at exit, and messages may have no reader.
 void print_text(std::FILE* stream, std::string_view text) {
   const std::string clean = printable(text);
   static_cast<void>(std::fwrite(clean.data(), 1, clean.size(), stream));

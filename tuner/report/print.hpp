@@ -15,32 +15,32 @@
 
 namespace greta::tuner {
 
-// Everything that GRETA's tools write to standard output and standard error goes through these
-// functions. What they are given may come from databases, presets, models, devices, compilers, file
-// names and the environment: no control character of it but newlines and tabs is written as it is
+// All output of GRETA's tools to standard output and standard error goes through these functions.
+// Their arguments may come from databases, presets, models, devices, compilers, file names and the
+// environment, so control characters other than newlines and tabs are escaped
 // (runtime/device/printable.hpp).
 
 /// Writes a text of any number of lines.
 void print_text(std::FILE* stream, std::string_view text);
-/// The same on standard output.
+/// Writes a text to standard output.
 void print_text(std::string_view text);
 
-/// Writes one line on standard error; `line` has no newline at its end.
+/// Writes one line to standard error; `line` has no newline at its end.
 void tell(std::string_view line);
 
-/// Writes JSON on standard output, indented by `indent` (-1: on one line), and a newline; bytes
-/// that are no UTF-8 become U+FFFD.
+/// Writes JSON and a newline to standard output, indented by `indent` (-1: on one line). Invalid
+/// UTF-8 becomes U+FFFD.
 void print_json(const nlohmann::json& json, int indent = 2);
 void print_json(const nlohmann::ordered_json& json, int indent = 2);
 
-/// What a process of GRETA's own printed as its result: the last line that is a JSON object whose
-/// first key is `key`, as drivers may have written something as well. Empty where there is none.
+/// Returns the result that a GRETA process printed: the last line that is a JSON object whose first
+/// key is `key`, since drivers may print other lines. Empty if there is none.
 nlohmann::json printed_result(const std::string& output, const std::string& key);
 
-/// On a terminal: empties the line that the cursor is in.
+/// Clears the line of the cursor if the stream is a terminal.
 void clear_line(std::FILE* stream);
 
-/// What print() makes of an argument: text belongs on one line.
+/// Converts an argument of print(). Text is kept on one line.
 template <typename T>
 auto shown(const T& value) {
   if constexpr (std::is_convertible_v<const T&, std::string_view>) {
@@ -52,25 +52,24 @@ auto shown(const T& value) {
 template <typename T>
 using Shown = decltype(shown(std::declval<const std::remove_cvref_t<T>&>()));
 
-/// Writes a formatted text, in which no argument begins a new line: newlines and tabs come from
-/// `format` alone. Texts of several lines are for print_text().
+/// Writes a formatted text. Newlines and tabs come from `format` alone, so no argument can begin a
+/// new line. Use print_text() for texts of several lines.
 template <typename... Arguments>
 void print(std::FILE* stream, fmt::format_string<Shown<std::type_identity_t<Arguments>>...> format,
            const Arguments&... arguments) {
   print_text(stream, fmt::format(fmt::runtime(fmt::string_view(format)), shown(arguments)...));
 }
-/// The same on standard output.
+/// Writes a formatted text to standard output.
 template <typename... Arguments>
 void print(fmt::format_string<Shown<std::type_identity_t<Arguments>>...> format,
            const Arguments&... arguments) {
   print_text(fmt::format(fmt::runtime(fmt::string_view(format)), shown(arguments)...));
 }
 
-/// While it lives, a stream of the C++ library writes through print_text(): for libraries that
-/// print by themselves.
+/// Redirects a C++ stream to print_text() during its lifetime, for libraries that print directly.
 class PrintedStream {
  public:
-  /// `to`: what `stream` would write to.
+  /// `to` is the stream that receives the output of `stream`.
   PrintedStream(std::ostream& stream, std::FILE* to);
   ~PrintedStream();
   PrintedStream(const PrintedStream&) = delete;

@@ -29,7 +29,7 @@ std::string best_text(const SessionResult& result, const Trial& best) {
                      format_share(roofline_us(result.problem.dtype, work, result.ceilings) / us));
 }
 
-// As many bytes of the text as fill the terminal's width; text here is nearly all ASCII.
+// Returns the prefix of the text that fits the terminal's width. The text is mostly ASCII.
 std::string fitted(const std::string& text) {
   winsize size{};
   const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 10;
@@ -38,7 +38,7 @@ std::string fitted(const std::string& text) {
 
 }  // namespace
 
-// Nobody may be listening: a closed or full stream must not cost the session.
+// Write errors are ignored: a closed or full stream must not end the session.
 void Progress::show_line(const std::string& line) {
   clear_line();
   print_text(stream_, one_line(line) + "\n");

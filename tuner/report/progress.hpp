@@ -7,7 +7,7 @@
 
 namespace greta::tuner {
 
-/// Shows a session's progress on a stream: on a terminal as one live line, elsewhere as plain lines
+/// Shows a session's progress on a stream: on a terminal as one updated line, otherwise as lines
 /// for phases, improvements and every tenth of the budget.
 class Progress : public SessionObserver {
  public:

@@ -10,43 +10,45 @@
 
 namespace greta::tuner {
 
-/// What is known of a winner's kernels: "gemm/tiled: 128 registers, 32 KiB shared memory"; empty
-/// where the compiler says nothing.
+/// Returns the statistics of a winner's kernels: "gemm/tiled: 128 registers, 32 KiB shared memory";
+/// empty if the compiler reports none.
 std::string kernels_text(const std::vector<KernelFigures>& kernels);
 
-/// The least work of a problem; none where this build has no such operation or problem.
+/// Returns the minimum work of a problem; none if this build does not know the operation or
+/// problem.
 Work work_of(const Catalog& catalog, const Problem& problem);
 
-/// A winner with its problem, device and provenance; fields in docs/json.md.
+/// Returns a winner with its problem, device and provenance; docs/json.md describes the fields.
 nlohmann::json result_json(const StoredWinner& stored);
 
-/// What a session found, for people: the winner, its time, rate and share of the roofline, the
-/// ratio to the default, the error against its bound, trials by status, why candidates were
-/// rejected, and where the result went.
+/// Returns the report of a session as text: the winner, its time, rate and fraction of the
+/// roofline, the ratio to the default, the error relative to its bound, trials by status, reasons
+/// for rejected candidates, and where the result was stored.
 std::string report_text(const SessionResult& result, const std::string& database);
 
-/// The same as one object; fields in docs/json.md.
+/// Returns the report as one JSON object; docs/json.md describes the fields.
 nlohmann::json report_json(const SessionResult& result, const std::string& database);
 
-/// Whether one winner is faster than another for sure, and by how much; devices by their ids.
+/// Returns whether and by how much one winner is significantly faster than another; devices are
+/// named by their ids.
 std::string comparison_row(const std::string& faster, const std::string& slower,
                            const Comparison& comparison, std::size_t indent);
 
-/// Which of several devices was the fastest for a problem, for people. `sessions`: those that took
-/// part.
+/// Returns which device was the fastest for a problem, as text. `sessions` are those of the devices
+/// that took part.
 std::string contest_text(const std::vector<const SessionResult*>& sessions,
                          const ContestResult& contest);
 nlohmann::json contest_json(const std::vector<const SessionResult*>& sessions,
                             const ContestResult& contest);
 
-/// Each trial, then the default and the winner as certified.
+/// Returns each trial, then the default and the winner as certified.
 std::vector<MeasuredResult> measured_results(const SessionResult& result, bool cold,
                                              const std::string& date);
-/// Each trial of a stored session.
+/// Returns each trial of a stored session.
 std::vector<MeasuredResult> measured_results(const Catalog& catalog, const StoredSession& session,
                                              const DeviceInfo& device,
                                              const std::vector<Trial>& trials);
-/// The default, whose configuration is not stored where it is not the winner, and the winner.
+/// Returns the default, whose configuration is not stored unless it is the winner, and the winner.
 std::vector<MeasuredResult> measured_results(const Catalog& catalog, const StoredWinner& stored);
 
 }  // namespace greta::tuner

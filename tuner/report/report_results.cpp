@@ -39,7 +39,7 @@ MeasuredResult default_result(const Problem& problem, const Work& work, const Wi
   return result;
 }
 
-// What was certified: the default, where it ran, and the winner.
+// Adds the certified results: the default, if it ran, and the winner.
 void add_certified(std::vector<MeasuredResult>& results, const Problem& problem, const Work& work,
                    const Winner& winner, const std::optional<Config>& default_config) {
   if (winner.default_us > 0) {
@@ -57,7 +57,7 @@ void set_circumstances(std::vector<MeasuredResult>& results, const DeviceInfo& d
   }
 }
 
-// Those of a stored result are not today's.
+// Sets the provenance of a stored result, which differs from today's.
 void set_provenance(std::vector<MeasuredResult>& results, const Provenance& provenance) {
   for (auto& result : results) {
     result.subject.driver = provenance.driver;

@@ -19,7 +19,7 @@ std::string device_text(const DeviceInfo& device) {
                      device.is_cpu() ? " (a CPU device, not a GPU)" : "");
 }
 
-// What the share of the roofline is a share of.
+// Returns what the fraction of the roofline refers to.
 std::string roofline_text(const SessionResult& result) {
   const double gflops = arithmetic_gflops(result.problem.dtype, result.ceilings);
   const bool matrix = gflops > ceiling(result.ceilings, ceiling_fma_f32);
@@ -38,7 +38,7 @@ std::string winner_rows(const SessionResult& result) {
                   format_count(static_cast<std::size_t>(winner.rounds), "round"),
                   winner.cold ? "cold" : "warm"));
   std::string rate = format_rate(result.work, winner.measurement.median_us);
-  if (winner.roofline > 0) {  // else no ceilings were measured
+  if (winner.roofline > 0) {  // otherwise no ceilings were measured
     rate += fmt::format(", {} of the roofline ({})", format_share(winner.roofline),
                         roofline_text(result));
   }
@@ -66,7 +66,7 @@ std::string winner_rows(const SessionResult& result) {
   return text;
 }
 
-// The naive kernel is timed where the search runs, so its time is set against one of that place.
+// The naive kernel is timed on the searched problem, so it is compared with a time on that problem.
 std::string naive_row(const SessionResult& result) {
   const Trial& naive = *result.naive;
   if (!naive.ok()) return row("vs naive", "the naive kernel failed: " + naive.message);

@@ -17,10 +17,10 @@ class Table {
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  /// As many cells as columns. Their control characters, newlines included, are shown as escapes.
+  /// Adds a row with one cell per column. Control characters, including newlines, are escaped.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
-  /// A line for the titles and one for each row; no line ends in a space.
+  /// Returns one line for the titles and one per row, without trailing spaces.
   std::string text() const;
 
  private:

@@ -15,7 +15,7 @@ struct Unit {
   std::string_view suffix;
   Budget::Kind kind;
   double scale;
-  double most;  ///< of the number before the suffix
+  double most;  ///< largest allowed number before the suffix
 };
 
 constexpr Unit units[] = {

@@ -10,40 +10,41 @@
 
 namespace greta::tuner {
 
-/// When to stop: a time ("60s", "10m", "1h"), a number of trials ("500"), or a share of the space
-/// ("5%").
+/// When a search stops: after a time ("60s", "10m", "1h"), a number of trials ("500"), or a
+/// percentage of the search space ("5%").
 class Budget {
  public:
   using Clock = std::chrono::steady_clock;
 
   enum class Kind { seconds, trials, percent };
 
-  /// Reads "60s", "1.5m", "2h", "500" or "5%". Zero, negative and unreadable ones fail with a line
-  /// that says what is allowed.
+  /// Parses "60s", "1.5m", "2h", "500" or "5%". For zero, negative or unreadable text it fails with
+  /// one line that states the allowed values.
   static Result<Budget> parse(std::string_view text);
-  /// A time. Throws Error for what parse() would refuse.
+  /// Returns a time budget. Throws Error for a value that parse() would reject.
   static Budget seconds(double seconds);
-  /// A number of trials, at least 1.
+  /// Returns a budget of this number of trials, at least 1.
   static Budget trials_of(std::uint64_t trials);
 
-  /// This share (0…1) of it, at least one trial; a share of the space is one of any device's.
+  /// Returns this share (0…1) of the budget, at least one trial. A percentage of the space is
+  /// returned unchanged, because every device gets the same percentage.
   Budget part(double share) const;
 
   Kind kind() const { return kind_; }
   double amount() const { return amount_; }
-  /// As it was given.
+  /// Returns the text that the budget was parsed from.
   const std::string& text() const { return text_; }
 
-  /// Starts the clock; `space_count` turns a percentage into trials.
+  /// Starts the clock and converts a percentage of `space_count` configurations to trials.
   void start(std::uint64_t space_count, Clock::time_point now = Clock::now());
   void count_trial() { ++trials_; }
   bool spent(Clock::time_point now = Clock::now()) const;
-  /// 0…1
+  /// Returns the used share, 0…1.
   double used(Clock::time_point now = Clock::now()) const;
   double elapsed_s(Clock::time_point now = Clock::now()) const;
-  /// Seconds left; infinity for a budget of trials.
+  /// Returns the remaining seconds; infinity unless it is a time budget.
   double remaining_s(Clock::time_point now = Clock::now()) const;
-  /// Trials left; the largest number for a budget of time.
+  /// Returns the remaining number of trials; the largest integer for a time budget.
   std::uint64_t remaining_trials() const;
   std::uint64_t trials() const { return trials_; }
 

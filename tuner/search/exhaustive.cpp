@@ -4,7 +4,7 @@
 namespace greta::tuner {
 namespace {
 
-/// Everything, in index order.
+/// Tries every configuration in index order.
 class Exhaustive : public Strategy {
  public:
   explicit Exhaustive(const SearchProblem& problem)

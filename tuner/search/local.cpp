@@ -14,27 +14,27 @@
 namespace greta::tuner {
 namespace {
 
-// Chosen on recorded spaces (tests/data/replay and two of a GEMM); each may be halved or doubled
-// with little effect.
-constexpr std::size_t design_size = 10;       ///< first trials, shared by the variants …
-constexpr std::size_t least_per_variant = 4;  ///< … of which each gets at least these
-constexpr std::size_t climbers = 5;           ///< the best trials, whose neighbours are judged
-constexpr std::size_t strangers = 100;        ///< configurations from anywhere judged as well
-constexpr std::size_t model_best = 64;        ///< trials the surrogate learns from: the best …
-constexpr std::size_t model_latest = 64;      ///< … and the latest
+// Chosen on recorded search spaces (tests/data/replay and two of a GEMM). Halving or doubling any
+// of them has little effect.
+constexpr std::size_t design_size = 10;       ///< number of initial random trials
+constexpr std::size_t least_per_variant = 4;  ///< minimum number of them per variant
+constexpr std::size_t climbers = 5;           ///< number of best trials whose neighbours are judged
+constexpr std::size_t strangers = 100;        ///< number of random configurations that are judged
+constexpr std::size_t model_best = 64;        ///< number of best trials that the model is fitted to
+constexpr std::size_t model_latest = 64;      ///< number of latest trials in addition
 
 constexpr double failed = std::numeric_limits<double>::infinity();
 
-/// Local search with a model: after a small random design in every variant, tries next what
-/// promises the greatest expected improvement among the neighbours of the best trials and some
-/// configurations from anywhere, which lead it out of a local optimum.
-/// Source: Jones, Schonlau, Welch, "Efficient Global Optimization of Expensive Black-Box
-/// Functions", 1998; candidates as in SMAC, Hutter, Hoos, Leyton-Brown, LION 2011.
+/// Model-based local search. After a small random initial design in every variant, it tries the
+/// configuration with the greatest expected improvement among the neighbours of the best trials and
+/// some random configurations, which let it leave a local optimum. Sources: Jones, Schonlau, Welch,
+/// "Efficient Global Optimization of Expensive Black-Box Functions", 1998; candidates as in SMAC,
+/// Hutter, Hoos, Leyton-Brown, LION 2011.
 class Local : public Strategy {
  public:
   explicit Local(const SearchProblem& problem)
       : space_(*problem.space), untried_(problem), random_(problem.seed) {
-    std::vector<std::string> names;  // a column for each parameter's name
+    std::vector<std::string> names;  // one column per parameter name
     for (std::uint32_t variant = 0; variant < space_.alternatives().size(); ++variant) {
       if (space_.count_at(variant) > 0) variants_.push_back(variant);
       columns_.emplace_back();
@@ -68,8 +68,8 @@ class Local : public Strategy {
       observed_.push_back({choice, point(choice), cost, cost});
       succeeded_ = true;
     } else if (!belief.empty()) {
-      // A failure says little about its neighbours' times. The model keeps its guess, so that it
-      // is only surer here and looks elsewhere.
+      // A failure says little about the times of neighbours. The model is told its own prediction,
+      // so that only its uncertainty here decreases.
       observed_.push_back({choice, point(choice), failed, belief.mapped()});
     }
   }
@@ -78,11 +78,11 @@ class Local : public Strategy {
   struct Observation {
     Choice choice;
     Surrogate::Point point;
-    double cost = 0;    ///< logarithm of the time; infinite when it failed
-    double lesson = 0;  ///< what the model learns: the cost, or its own guess when it failed
+    double cost = 0;    ///< logarithm of the time; infinite after a failure
+    double lesson = 0;  ///< value for the model: the cost, or its prediction after a failure
   };
 
-  /// Coordinates of a configuration: its variant, then one column for each parameter's name.
+  /// Returns the coordinates of a configuration: its variant, then one column per parameter name.
   Surrogate::Point point(const Choice& choice) const {
     Surrogate::Point coordinates(coordinates_, std::numeric_limits<int>::min());
     coordinates[0] = static_cast<int>(choice.variant);
@@ -93,7 +93,8 @@ class Local : public Strategy {
     return coordinates;
   }
 
-  /// A random one of the variant whose turn it is. A few draws: a tiny variant may be used up.
+  /// Returns a random configuration of the next variant of the initial design. The number of draws
+  /// is limited, because a tiny variant may be exhausted.
   std::optional<Choice> next_of_design() {
     const std::uint32_t variant = variants_[--design_left_ % variants_.size()];
     for (int draw = 0; draw < 10; ++draw) {
@@ -117,13 +118,14 @@ class Local : public Strategy {
       }
     }
     if (!chosen) return std::nullopt;
-    // Until its result is told, the model takes its own guess for it, which keeps configurations
-    // that are asked ahead apart.
+    // Until the result is known, the model is given its own prediction, so that configurations
+    // requested ahead differ from each other.
     believed_[*chosen] = surrogate.guess(point(*chosen)).mean;
     return untried_.take(*space_.index(*chosen));
   }
 
-  /// What the model learns from, the best first: it costs the cube of their number.
+  /// Returns the observations that the model is fitted to, best first. Their number is limited,
+  /// because the cost of a fit is cubic in it.
   std::vector<const Observation*> informative() const {
     std::vector<const Observation*> all;
     all.reserve(observed_.size());
@@ -133,15 +135,15 @@ class Local : public Strategy {
       return std::pair(a->cost, a) < std::pair(b->cost, b);
     };
     std::partial_sort(all.begin(), middle, all.end(), cheaper);
-    // Behind the best, a later address is a later trial.
+    // Among the remaining observations, a higher address is a later trial.
     const auto end = middle + std::min<std::ptrdiff_t>(model_latest, all.end() - middle);
     std::partial_sort(middle, end, all.end(), std::greater<>());
     all.erase(end, all.end());
     return all;
   }
 
-  /// Costs above the median count as the median: how bad the bad ones are would only blur the
-  /// differences among the good.
+  /// Fits the model. Costs above the median are clamped to the median, because differences among
+  /// slow configurations would hide those among fast ones.
   Surrogate learn(const std::vector<const Observation*>& known) const {
     std::vector<double> costs;
     for (const Observation* observation : known) {
@@ -180,13 +182,13 @@ class Local : public Strategy {
   const Space& space_;
   Untried untried_;
   std::mt19937_64 random_;
-  std::vector<std::uint32_t> variants_;            ///< those that have valid configurations
-  std::vector<std::vector<std::size_t>> columns_;  ///< of each variant's parameters, in a point
+  std::vector<std::uint32_t> variants_;  ///< variants with at least one valid configuration
+  std::vector<std::vector<std::size_t>> columns_;  ///< [variant][parameter]
   std::size_t coordinates_ = 0;
   std::size_t design_left_ = 0;
   bool succeeded_ = false;
   std::vector<Observation> observed_;
-  std::map<Choice, double> believed_;  ///< asked for, not told yet
+  std::map<Choice, double> believed_;  ///< predictions for configurations without a result yet
 };
 
 }  // namespace

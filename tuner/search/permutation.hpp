@@ -7,13 +7,14 @@
 
 namespace greta::tuner {
 
-/// A random order of 0 … size-1 that needs no memory: a Feistel network over the next even number
-/// of bits, walked until it falls below `size` (at most four steps on average).
-/// Source: Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002.
+/// A random permutation of 0 … size-1 that needs no memory: a Feistel network over the smallest
+/// sufficient even number of bits, iterated until the result is below `size` (at most four
+/// iterations on average). Source: Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA
+/// 2002.
 class Permutation {
  public:
   Permutation(std::uint64_t size, std::uint64_t seed);
-  /// The number at this place, place < size.
+  /// Returns the number at `place`, which must be below the size.
   std::uint64_t operator[](std::uint64_t place) const;
 
  private:

@@ -4,7 +4,7 @@
 namespace greta::tuner {
 namespace {
 
-/// Uniform over the whole space, without replacement.
+/// Samples uniformly from the whole space, without replacement.
 class Random : public Strategy {
  public:
   explicit Random(const SearchProblem& problem) : untried_(problem) {}

@@ -11,23 +11,23 @@
 
 namespace greta::tuner {
 
-/// Decides which configuration to try next. It never sees a device. ask() may be called several
-/// times before the answers are told, so that candidates can be compiled ahead.
+/// Chooses the configuration to try next. It never sees a device. ask() may be called several times
+/// before results are told, so that candidates can be compiled ahead.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// The next configuration, never one it has given before; nothing when there is none to give:
-  /// for good when every asked one has been told, else until more are told.
+  /// Returns the next configuration, and never the same one twice. Returns nothing if there is none
+  /// until more results are told; if all results have been told, the search is finished.
   virtual std::optional<Choice> ask() = 0;
-  /// What became of a configuration that was asked for.
+  /// Reports the trial of a configuration that ask() returned.
   virtual void tell(const Choice& choice, const Trial& trial) = 0;
 };
 
-/// What a strategy starts from.
+/// The input of a strategy.
 struct SearchProblem {
   const Space* space = nullptr;
   std::vector<Choice> seeds;  ///< valid configurations to try first: the default, known winners
-  std::uint64_t seed = 0;     ///< of its random choices
+  std::uint64_t seed = 0;     ///< seed of the strategy's random numbers
 };
 
 struct StrategyEntry {
@@ -36,7 +36,7 @@ struct StrategyEntry {
   std::unique_ptr<Strategy> (*create)(const SearchProblem&);
 };
 
-/// Every strategy: the explicit list, one line each.
+/// Returns the explicit list of all strategies.
 const std::vector<StrategyEntry>& strategies();
 const StrategyEntry* find_strategy(std::string_view name);
 

@@ -9,10 +9,10 @@
 namespace greta::tuner {
 namespace {
 
-/// Points that differ in this many coordinates are alike by 1/e. Tuned on recorded spaces of 6 to
-/// 10 parameters, where 4 to 8 do about as well.
+/// Number of differing coordinates at which the correlation of two points is 1/e. It was chosen on
+/// recorded spaces of 6 to 10 parameters; values from 4 to 8 are about as good.
 constexpr double length = 6;
-/// Variance of a measurement as a share of the values' own.
+/// Variance of a measurement divided by the variance of the values.
 constexpr double noise = 1e-3;
 
 }  // namespace

@@ -9,18 +9,19 @@
 
 namespace greta::tuner {
 
-/// Which configurations of a space have been given out, and in which random order the rest come.
-/// Every strategy gives out through it: the seeds first, and nothing twice.
+/// Tracks which configurations of a space have been returned, and the random order of the rest.
+/// Every strategy obtains its configurations here: seeds first, and none twice.
 class Untried {
  public:
   explicit Untried(const SearchProblem& problem);
 
   bool has(std::uint64_t index) const { return !given_.contains(index); }
-  /// Gives out this one; nothing when it was given out before.
+  /// Returns the configuration with this index; nothing if it was returned before.
   std::optional<Choice> take(std::uint64_t index);
-  /// The next seed; nothing when all have been given out.
+  /// Returns the next seed; nothing if all have been returned.
   std::optional<Choice> next_seed();
-  /// The next in random order, uniform over the whole space; nothing when all have been given out.
+  /// Returns the next configuration of a uniformly random order of the whole space; nothing if all
+  /// have been returned.
   std::optional<Choice> next_random();
 
  private:

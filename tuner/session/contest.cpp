@@ -15,10 +15,10 @@ namespace {
 constexpr std::size_t fewest_turns = 8;
 constexpr std::size_t most_turns = 60;
 constexpr std::size_t turns_for_an_interval = 3;
-constexpr double target = 0.005;  // half-width of the intervals, relative
+constexpr double target = 0.005;  // relative half-width of the intervals
 constexpr double confidence = 0.95;
-// A turn is the median of some launches: the first one finds caches and clocks as another
-// device's turn left them. Long kernels don't notice.
+// A turn is the median of several launches, because the first one finds caches and clocks as the
+// other device's turn left them. This is negligible for long kernels.
 constexpr int launches_of_a_turn = 3;
 constexpr double long_us = 100'000;
 
@@ -49,12 +49,12 @@ class Contest {
   const std::vector<Entrant>& entrants_;
   const SessionOptions& options_;
   std::mt19937_64 random_;
-  std::vector<std::vector<double>> us_;  // of each entrant, one for each turn
-  std::size_t missed_ = 0;               // turns that drift spoilt
+  std::vector<std::vector<double>> us_;  // [entrant][turn]
+  std::size_t missed_ = 0;               // number of turns lost to drift
   std::string failure_;
 };
 
-// False where it makes no sense to go on.
+// Takes one turn of each entrant. Returns false if it is pointless to continue.
 bool Contest::take_turn() {
   std::vector<std::size_t> order(entrants_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -88,7 +88,7 @@ std::size_t Contest::fastest() const {
   return best;
 }
 
-// Any two might have become the ones to compare: each interval is as wide as all pairs demand.
+// Any pair could have been selected for comparison, so each interval is corrected for all pairs.
 Interval Contest::ratio(std::size_t slower, std::size_t faster) const {
   const auto pairs = static_cast<double>(us_.size() * (us_.size() - 1) / 2);
   return ratio_interval(us_[slower], us_[faster], 1 - (1 - confidence) / pairs);

@@ -10,29 +10,29 @@
 
 namespace greta::tuner {
 
-/// A device that takes part in a contest: the winner of its session and where it runs.
+/// A device in a contest: the result of its session and the evaluator that runs the winner.
 struct Entrant {
   Evaluator& evaluator;
-  const SessionResult& session;  ///< has a winner
+  const SessionResult& session;  ///< must have a winner
 };
 
-/// Which of several devices, or of one card's APIs, is the fastest for a problem.
+/// The fastest of several devices, or of several APIs of one card, for a problem.
 struct ContestResult {
   struct Other {
     std::size_t entrant = 0;  ///< position among the entrants
-    Comparison comparison;    ///< of the fastest with this one
+    Comparison comparison;    ///< comparison of the fastest entrant with this one
   };
   std::size_t fastest = 0;  ///< position among the entrants
   std::vector<Other> others;
   std::vector<std::string> notes;
 
-  bool sure() const;  ///< the fastest is faster than all others for sure
+  bool sure() const;  ///< whether the fastest is significantly faster than all others
 };
 
-/// Times the winners of one problem in alternating turns, each on its device, the order of a turn
-/// drawn anew; ends when every comparison is narrow, after `seconds` or on `stop`. Where that is
-/// not possible (no memory for two at a time, a device that drifts), the certified intervals
-/// decide, and a note says why.
+/// Times the winners of one problem in alternating turns, each on its device, in a new random order
+/// every turn. Ends when every comparison is precise, after `seconds`, or on `stop`. If turns are
+/// not possible (insufficient memory for both, a device that drifts), the certified intervals
+/// decide, and a note gives the reason.
 ContestResult hold_contest(const std::vector<Entrant>& entrants, const SessionOptions& options,
                            double seconds, const std::atomic<bool>& stop);
 

@@ -13,21 +13,22 @@ namespace greta::tuner {
 namespace {
 
 constexpr std::size_t most_finalists = 4;
-constexpr double finalist_margin = 1.10;  // medians of a search are biased towards luck
+constexpr double finalist_margin = 1.10;  // the best medians of a search are biased low
 constexpr int fewest_rounds = 8;
 constexpr int most_rounds = 60;
-constexpr double target_half_width = 0.005;  // half-width of the winner's interval
-constexpr double call_s = 2;                 // of rounds in one call, so that a stop is heard
-constexpr double least_time_s = 5;           // for the finals, whatever the search left
+constexpr double target_half_width = 0.005;  // relative half-width of the winner's interval
+constexpr double call_s = 2;  // seconds of rounds in one call, so that a stop takes effect soon
+constexpr double least_time_s = 5;  // minimum for the finals, whatever the search left
 constexpr int most_unexplained_failures = 3;
-// Where operands lie, which each process decides anew, changes launches of some µs by up to a
-// tenth. A winner that is shorter has to be faster than the default in five further processes, too:
-// what is slower in half of all processes is so once in 32 times.
+// The placement of operands changes with the process and affects launches of a few µs. A winner
+// shorter than this must also be faster than the default in five further processes. A candidate
+// that is slower in half of all processes passes with probability 1/32.
 constexpr double short_us = 200;
 constexpr int further_processes = 5;
 constexpr int rounds_elsewhere = 8;
-constexpr std::size_t fewest_elsewhere = 4;  // rounds without drift
-// For the finals of a session without a time limit: this part of what the search took, within …
+constexpr std::size_t fewest_elsewhere = 4;  // minimum number of rounds without drift
+// Time limit of the finals in a session without a time budget: this share of the search time,
+// clamped to [least_time_s, most_time_s].
 constexpr double share_of_search = 0.3;
 constexpr double most_time_s = 60;
 
@@ -47,12 +48,12 @@ TrialLimits Finals::limits(double best_us) const {
   TrialLimits limits;
   limits.cold = options_.cold;
   limits.run_s = std::max(60.0, 20e-6 * best_us);
-  limits.measure_s = 0.1;  // the rounds decide; this only orders the finalists
+  limits.measure_s = 0.1;  // only orders the finalists; the rounds decide
   limits.best_us = best_us;
   return limits;
 }
 
-// The default first, then the fastest of the search.
+// Returns the default first, then the fastest candidates of the search.
 std::vector<Config> Finals::shortlist() const {
   const std::string key =
       result_.stand_in ? result_.stand_in->problem.key() : result_.problem.key();
@@ -78,8 +79,9 @@ std::vector<Config> Finals::shortlist() const {
   return configs;
 }
 
-// What was not verified at full size yet is now: after a search on a stand-in all of them. The
-// default, the winner that is already known and the fastest are needed, others while time lasts.
+// Verifies the finalists that were not yet verified at full size, which are all of them after a
+// search on a stand-in. The default, the known winner and the fastest are required, others while
+// time is left.
 void Finals::confirm(const RecordTrial& record) {
   const std::string key = result_.problem.key();
   double best_us = 0;
@@ -128,7 +130,7 @@ void Finals::add_rounds(int count, double seconds_left, const RecordTrial& recor
   if (rounds.failure) find_culprit(*rounds.failure, record);
 }
 
-// Rounds run many candidates at once: when they fail, each one is tried alone.
+// The rounds run many candidates together. After a failure, each one is verified alone.
 void Finals::find_culprit(const Failure& failure, const RecordTrial& record) {
   result_.notes.push_back("the certifying rounds were cut short: " + failure.message);
   const std::size_t before = contenders_.size();
@@ -146,7 +148,7 @@ void Finals::find_culprit(const Failure& failure, const RecordTrial& record) {
   }
 }
 
-// Contenders that are surely slower than the leader need no more rounds; the default stays.
+// Drops contenders that are significantly slower than the leader. The default stays.
 void Finals::drop_hopeless() {
   const auto now = certification();
   for (std::size_t i = contenders_.size(); i-- > 1;) {
@@ -156,8 +158,8 @@ void Finals::drop_hopeless() {
   }
 }
 
-// Stops on precision, not on the sign of the result: stopping as soon as a contender looks proved
-// would make false proofs likely.
+// Stops on precision and not on the sign of the result, because stopping as soon as a contender
+// appears significant would inflate the rate of false positives.
 void Finals::time_in_rounds(const RecordTrial& record) {
   const Stopwatch watch;
   const double allowed_s = std::max(time_left_s(), least_time_s);
@@ -180,7 +182,7 @@ void Finals::time_in_rounds(const RecordTrial& record) {
   }
 }
 
-// The default's time over this configuration's, in another process.
+// Returns the default's time divided by this configuration's, in another process.
 Result<double> Finals::ratio_elsewhere(const Config& config, int process) {
   const auto seed = Hash().add(options_.seed).add("elsewhere").add(process).low();
   Failure why;
@@ -201,7 +203,7 @@ Result<double> Finals::ratio_elsewhere(const Config& config, int process) {
   return why;
 }
 
-// Whether a short winner is faster than the default in further processes as well.
+// Checks that a short winner is also faster than the default in further processes.
 bool Finals::faster_elsewhere(const Config& config, const Announce& announce) {
   elsewhere_.clear();
   const bool is_short = median(contenders_.front().us) < short_us;

@@ -9,8 +9,8 @@
 
 namespace greta::tuner {
 
-/// The end of a session: confirms the best candidates at full size, times them and the default in
-/// interleaved rounds, certifies the winner, and checks it once more on new inputs.
+/// The last phase of a session: confirms the best candidates at full size, times them and the
+/// default in interleaved rounds, certifies the winner, and verifies it again on new inputs.
 class Finals {
  public:
   using RecordTrial = std::function<void(Trial)>;
@@ -25,7 +25,7 @@ class Finals {
         stop_(stop),
         search_s_(budget.elapsed_s()) {}
 
-  /// Sets result.winner unless nothing was right or the session was stopped.
+  /// Sets result.winner, unless no finalist was correct or the session was stopped.
   void run(const RecordTrial& record, const Announce& announce);
 
  private:
@@ -49,9 +49,9 @@ class Finals {
   const Budget& budget_;
   const SessionOptions& options_;
   const std::atomic<bool>& stop_;
-  const double search_s_;              // what came before the finals
+  const double search_s_;              // wall time before the finals
   std::vector<Contender> contenders_;  // [0] is the default, unless it failed
-  std::size_t comparisons_ = 0;        // with the default, those dropped on the way included
+  std::size_t comparisons_ = 0;        // number of contenders compared with the default
   bool default_failed_ = false;
   int dropped_rounds_ = 0;
   std::uint64_t flush_bytes_ = 0;

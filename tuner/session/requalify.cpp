@@ -9,7 +9,7 @@ namespace {
 
 constexpr int most_requalified = 5;
 
-/// The default, the winner and the best of what is recorded, as far as they are valid here.
+/// Returns the default, the winner and the best recorded configurations, if they are valid here.
 std::vector<Config> candidates(const Operation& operation, const TunedDb& db,
                                const StoredWinner& result, const DeviceInfo& device) {
   const Space space = operation.space(result.problem, device);
@@ -26,7 +26,7 @@ std::vector<Config> candidates(const Operation& operation, const TunedDb& db,
   return configs;
 }
 
-/// Stores the old winner as that of a session of now.
+/// Stores the old winner as the winner of a new session.
 void keep(const Operation& operation, TunedDb& db, const StoredWinner& result,
           const DeviceInfo& device, const SessionOptions& options, const Winner& winner) {
   SessionOptions about = options;
@@ -79,7 +79,7 @@ Requalification requalify(Evaluator& evaluator, TunedDb& db, const StoredWinner&
     outcome.winner = std::move(winner);
     return outcome;
   }
-  now.budget = Budget::parse("1").value();  // those that are tried first are tried anyway
+  now.budget = Budget::parse("1").value();  // the first configurations are tried regardless of it
   now.try_first.assign(configs.begin() + 1, configs.end());
   auto session = tune(evaluator, db, result.problem, now, observer, stop);
   outcome.winner = std::move(session.winner);

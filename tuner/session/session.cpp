@@ -16,14 +16,14 @@
 namespace greta::tuner {
 namespace {
 
-// Share of the roofline that an untuned kernel is assumed to reach, for planning only.
+// Fraction of the roofline that an untuned kernel is assumed to reach. Only used for planning.
 constexpr double assumed_efficiency_cpu = 0.2;
 constexpr double assumed_efficiency_gpu = 0.3;
-// A launch that takes a larger part of the budget than this is searched on a stand-in …
+// If a launch takes a larger fraction of the budget than this, the search runs on a stand-in.
 constexpr double longest_launch = 1.0 / 200;
-// … whose launches take about this part of it.
+// Fraction of the budget that a launch of the stand-in takes.
 constexpr double stand_in_launch = 1.0 / 1000;
-constexpr double budget_without_time_s = 120;  // what planning assumes for a budget of trials
+constexpr double budget_without_time_s = 120;  // assumed for planning with a budget of trials
 
 class Session {
  public:
@@ -64,7 +64,7 @@ class Session {
   void tell(Strategy& strategy, const Space& space, Evaluated evaluated);
   TrialLimits limits_of(const Config& config) const;
   const Trial& evaluate(const Problem& problem, const Config& config);
-  /// `at_once`: trials that were made at the same time as this one, itself included.
+  /// `at_once` is the number of trials that ran concurrently, including this one.
   const Trial& record(Trial trial, double at_once = 1);
   double full_launch_s() const;
   const Problem& search_problem() const {
@@ -123,14 +123,15 @@ void Session::search_and_certify() {
   }
 }
 
-// The error that ends the run says what happened; the database says which candidate was under way.
+// The error that ends the run describes what happened. The database records which candidate was
+// running.
 void Session::end_as_failed() {
   store([&] { store_lost(pool_.lead().take_lost(), db_, result_); });
   store([&] { db_.end_session(result_.id, "failed"); });
   if (!result_.not_stored.empty()) log(LogLevel::warning, "{}", result_.not_stored);
 }
 
-// Runs a call that stores something. Where that fails, what was found is told all the same.
+// Runs a call that stores something. If it fails, the session still reports its results.
 void Session::store(const std::function<void()>& write) {
   if (!result_.not_stored.empty()) return;
   try {
@@ -170,9 +171,9 @@ void Session::learn_ceilings() {
   }
 }
 
-// Ceilings say at once that a launch is too long, but not that it is short: the default may be far
-// from its roofline, on an emulator by orders of magnitude. So the default is timed before anything
-// is decided, and if need be on ever smaller problems.
+// Ceilings can show that a launch is too long, but not that it is short: the default may be far
+// below the roofline, on an emulator by orders of magnitude. So the default is timed first, if
+// necessary on successively smaller problems.
 void Session::plan_search() {
   constexpr int most_attempts = 3;
   const double roof_s = roofline_us(result_.problem.dtype, result_.work, result_.ceilings) * 1e-6;
@@ -200,7 +201,8 @@ double Session::planned_s() const {
   return budget_.kind() == Budget::Kind::seconds ? options_.budget.amount() : budget_without_time_s;
 }
 
-// `full_s`: of one launch of the problem. False where there is no smaller one than now.
+// `full_s` is the time of one launch of the full problem. Returns false if there is no smaller
+// stand-in than the current one.
 bool Session::choose_stand_in(double full_s) {
   const double wanted_s = std::max(stand_in_launch * planned_s(), 0.02);
   Problem smaller = operation_.stand_in(result_.problem, wanted_s / full_s);
@@ -210,14 +212,14 @@ bool Session::choose_stand_in(double full_s) {
   return true;
 }
 
-// How many times the work of the problem is that of the one that is searched.
+// Returns the work of the full problem divided by that of the problem being searched.
 double Session::scale() const {
   const Work full = result_.work, less = operation_.work(search_problem());
   return full.flops > 0 ? full.flops / less.flops : full.bytes / less.bytes;
 }
 
-// What is tried first: the default, what the user asked for, what earlier sessions found best, and
-// what was best elsewhere.
+// Returns the configurations to try first: the default, the user's, the best of earlier sessions,
+// and the best on other devices and problems.
 std::vector<Config> Session::seeds(const Space& space) const {
   constexpr int most_remembered = 4;
   const auto fingerprint = result_.device.fingerprint();
@@ -245,7 +247,7 @@ void Session::search() {
   for (const Config& config : seeds(space)) first.push_back(*space.choice(config));
   const auto strategy =
       find_strategy(options_.strategy)->create({&space, std::move(first), options_.seed});
-  // However small the budget, the default and what the user asked for are tried.
+  // The default and the user's configurations are tried regardless of the budget.
   const std::size_t least = 1 + options_.try_first.size();
   const auto more = [&] {
     return !stopped() && (result_.trials.size() < least || (!budget_.spent() && time_for_finals()));
@@ -260,7 +262,7 @@ void Session::search() {
   while (pool_.in_flight() > 0) tell(*strategy, space, pool_.next());
 }
 
-// Gives the pool as many candidates as it takes now, and not more than `most` in all.
+// Queues as many candidates as the pool accepts, with at most `most` in flight.
 void Session::ask(Strategy& strategy, const Space& space, std::uint64_t most) {
   for (int free = pool_.free(); free > 0 && pool_.in_flight() < most;) {
     const auto choice = strategy.ask();
@@ -286,8 +288,8 @@ void Session::tell(Strategy& strategy, const Space& space, Evaluated evaluated) 
   pool_.set_limits(limits());
 }
 
-// A candidate that is far slower than the best is not worth waiting for; the first one has no such
-// bound, so it gets what the budget allows.
+// A candidate much slower than the best is cut off. The first candidate has no such bound and gets
+// what the budget allows.
 TrialLimits Session::limits() const {
   TrialLimits limits;
   limits.cold = options_.cold;
@@ -303,7 +305,7 @@ TrialLimits Session::limits() const {
   return limits;
 }
 
-// Seconds of one launch of the full problem, from what the default took.
+// Estimates the time of one launch of the full problem from the default's time, in seconds.
 double Session::full_launch_s() const {
   const Trial* best = best_trial(result_.trials, search_problem().key());
   if (best == nullptr) return 0;
@@ -319,8 +321,8 @@ double Session::full_launch_s() const {
 bool Session::time_for_finals() {
   const double budget_s = options_.budget.amount();
   if (budget_.kind() != Budget::Kind::seconds) return true;
-  // A checked launch of default and winner, five rounds of both, one more check; where the search
-  // ran on a stand-in, inputs and reference of the full problem as well.
+  // The finals need a checked launch of default and winner, five rounds of both and one more check;
+  // after a search on a stand-in also the inputs and reference of the full problem.
   const double launches = result_.stand_in ? 16 : 14;
   const double needed = launches * full_launch_s() + (result_.stand_in ? 0.05 * budget_s : 0);
   if (needed > 0.6 * budget_s && !warned_) {

@@ -19,40 +19,39 @@ struct SessionOptions {
   std::string strategy = "local";
   std::uint64_t seed = 0;
   bool cold = true;
-  std::vector<Config> try_first;  ///< valid configurations to evaluate before the search's own
-  std::vector<Config> suggested;  ///< valid ones, fast elsewhere; tried next, within the budget
+  std::vector<Config> try_first;  ///< valid configurations to evaluate before the search
+  std::vector<Config> suggested;  ///< valid ones that are fast elsewhere; next, within the budget
   bool compare_naive = false;     ///< also time a kernel with one thread per output
   bool reject_spills = false;     ///< candidates that spill fail; the default is always tried
-  std::string command;            ///< stored with the session, for people
+  std::string command;            ///< stored with the session, for readers only
   std::string started_utc;
 };
 
-/// Receives what happens, as it happens. Both calls have empty defaults.
+/// Receives events as they happen. The default implementations do nothing.
 class SessionObserver {
  public:
   virtual ~SessionObserver() = default;
   virtual void on_phase(const std::string& what);
-  /// `result` is as far as it is; the last trial is the new one.
+  /// Called after each trial, which is the last one in `result`. `result` is incomplete.
   virtual void on_trial(const SessionResult& result, const Budget& budget);
 };
 
-/// What is stored of a session before it begins.
+/// Returns the record of a session that is stored before it begins.
 SessionRecord session_record(const Operation& operation, const DeviceInfo& device,
                              const Problem& problem, const SessionOptions& options);
 
-/// Tunes one problem: measures ceilings if they are not known for this driver, searches (on a
-/// stand-in where one launch of the problem would take a large part of the budget), confirms the
-/// finalists at full size, certifies the winner against the default in interleaved rounds, checks
-/// it once more on new inputs, and stores every step in `db` as it happens. `stop` ends the search
-/// early: what was measured is kept, and no winner is stored. At the end what was stored is read
-/// back. A database that fails ends the search, and the result says so. Throws Error on other
-/// trouble that ends the run: the session's outcome is "failed" then, and what the trouble left
-/// undone is stored as store_lost() does.
-/// The search runs on all members of the pool, everything else on its lead.
+/// Tunes one problem. Measures ceilings if they are unknown for this driver, searches (on a
+/// stand-in if one launch of the problem would take a large part of the budget), confirms the
+/// finalists at full size, certifies the winner against the default in interleaved rounds, and
+/// verifies it again on new inputs. Every step is stored in `db` as it happens, and the stored data
+/// is read back at the end. `stop` ends the search early: measurements are kept, and no winner is
+/// stored. If the database fails, the search ends and the result says so. Other errors that end the
+/// run throw Error; the session's outcome is then "failed", and lost work is stored as in
+/// store_lost(). The search runs on all members of the pool, everything else on its lead.
 SessionResult tune(EvaluatorPool& pool, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,
                    const std::atomic<bool>& stop);
-/// The same on one evaluator.
+/// Tunes on a single evaluator.
 SessionResult tune(Evaluator& evaluator, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,
                    const std::atomic<bool>& stop);

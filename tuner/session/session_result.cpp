@@ -18,7 +18,7 @@ std::vector<Rejection> most_frequent_rejections(const Space& space) {
   return list;
 }
 
-// They are no trials of the search: what was begun again has one of its own.
+// These are not trials of the search: restarted work has its own trial.
 void store_lost(std::vector<Trial> lost, TunedDb& db, SessionResult& result) {
   for (Trial& trial : lost) {
     if (trial.problem_key.empty()) trial.problem_key = result.problem.key();

@@ -12,32 +12,32 @@
 
 namespace greta::tuner {
 
-/// Where the wall time of a session went, in seconds. Of candidates that several cards evaluated
-/// at once, the mean of the cards.
+/// Wall time of a session by activity, in seconds. For candidates that several cards evaluated
+/// concurrently, it is the mean over the cards.
 struct TimeSpent {
   double wall = 0;
   double compile = 0;
   double verify = 0;
-  double measure = 0;  ///< running kernels for their times
+  double measure = 0;  ///< running kernels to time them
   double other() const { return wall - compile - verify - measure; }
 };
 
-/// How the search was done: on the problem itself, or on a cheaper stand-in.
+/// The smaller problem that was searched instead.
 struct StandIn {
   Problem problem;
   Work work;
-  double estimated_s = 0;  ///< of one launch at full size, which was too long
+  double estimated_s = 0;  ///< time of one launch at full size, which was too long
 };
 
-/// A constraint, and the share of combinations that it is the first to reject.
+/// A constraint and the share of combinations for which it is the first violated one.
 struct Rejection {
   std::string constraint, reason;
   double share = 0;
 };
 
-/// Everything a session found out.
+/// The result of a session.
 struct SessionResult {
-  std::int64_t id = 0;  ///< in the database
+  std::int64_t id = 0;  ///< id in the database
   Problem problem;
   DeviceInfo device;
   Work work;
@@ -45,30 +45,30 @@ struct SessionResult {
   std::vector<Ceiling> ceilings;
   std::uint64_t space_count = 0;
   std::uint64_t cartesian_size = 0;
-  std::vector<Rejection> rejections;  ///< of the Cartesian product, the most frequent first
+  std::vector<Rejection> rejections;  ///< shares of the Cartesian product, most frequent first
   std::optional<StandIn> stand_in;
   std::vector<Trial> trials;
-  std::optional<Config> known_winner;  ///< of an earlier session, still valid
-  std::optional<Winner> winner;  ///< nothing when the run was interrupted, or nothing was right
+  std::optional<Config> known_winner;  ///< winner of an earlier session, if still valid
+  std::optional<Winner> winner;  ///< empty if the run was interrupted or no candidate was correct
   std::optional<Trial> naive;
   bool interrupted = false;
-  std::vector<std::string> notes;  ///< what a user should know: drift, timeouts, stand-in
-  std::string not_stored;  ///< why the database does not have all of this; empty where it has
+  std::vector<std::string> notes;  ///< remarks for the user: drift, timeouts, stand-in
+  std::string not_stored;          ///< why the database lacks part of this; empty if it is complete
   TimeSpent time;
 };
 
-/// What rejects most of a space's Cartesian product, estimated from 2000 samples of it.
+/// Estimates which constraints reject most of a space's Cartesian product, from 2000 samples of it.
 std::vector<Rejection> most_frequent_rejections(const Space& space);
 
-/// Stores what an evaluator's processes left undone (Evaluator::take_lost()) as trials of the
-/// session, and notes it in `result`.
+/// Stores the work that an evaluator's processes lost (Evaluator::take_lost()) as trials of the
+/// session, and adds notes to `result`.
 void store_lost(std::vector<Trial> lost, TunedDb& db, SessionResult& result);
 
-/// The trial of this configuration on the given problem, or nullptr.
+/// Returns the trial of this configuration on the given problem, or nullptr.
 const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,
                         const std::string& problem_key);
 
-/// The best successful trial of the given problem, or nullptr.
+/// Returns the fastest successful trial of the given problem, or nullptr.
 const Trial* best_trial(const std::vector<Trial>& trials, const std::string& problem_key);
 
 }  // namespace greta::tuner

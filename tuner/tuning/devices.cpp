@@ -17,14 +17,14 @@ bool is_fatal(const UnsafePart& part) {
   return avoided({part}).device;
 }
 
-/// The failed check that forbids to use a device at all; nothing where there is none.
+/// Returns the failed check that forbids any use of a device; nothing if there is none.
 std::optional<UnsafePart> fatal_part(const DeviceInfo& device, const TunedDb& db) {
   const auto parts = db.unsafe(device);
   const auto found = std::find_if(parts.begin(), parts.end(), is_fatal);
   return found == parts.end() ? std::nullopt : std::optional(*found);
 }
 
-/// A backend of whose devices those that are not to be used are not usable.
+/// A backend on which devices that must not be used are marked unusable.
 class SafeOnly final : public Backend {
  public:
   SafeOnly(Backend& backend, const TunedDb& db) : backend_(backend), db_(db) {}
@@ -45,7 +45,7 @@ class SafeOnly final : public Backend {
   const TunedDb& db_;
 };
 
-/// Of the host, as the system says it; 0 where it does not.
+/// Returns the available memory of the host as reported by the system; 0 if it reports none.
 double available_host_bytes() {
   std::istringstream in(read_system_file("/proc/meminfo"));
   std::string name;
@@ -56,7 +56,7 @@ double available_host_bytes() {
   return 0;
 }
 
-/// Bytes that a problem needs on the device, in one allocation, and on the host.
+/// Bytes that a problem needs: all operands on the device, the largest single one, and on the host.
 struct Needs {
   double operands = 0, largest = 0, host = 0;
 };
@@ -70,16 +70,17 @@ Needs needs_of(const Operation& operation, const Problem& problem, ResultsFor us
     const double bytes = bytes_of(spec.dtype, in_memory);
     needs.operands += bytes;
     needs.largest = std::max(needs.largest, bytes);
-    // Drawn as it is and converted for the reference; outputs are read back.
+    // Inputs are kept as drawn and converted for the reference. Outputs are read back.
     needs.host += bytes + 20.0 * static_cast<double>(spec.elements());
-    // An expected number and its bound for every element of memory, once more as they are found.
+    // A case holds an expected value and a bound for every element of memory, and a second copy of
+    // them.
     const bool written = use == ResultsFor::a_case && spec.role != Role::input;
     if (written) needs.host += 32.0 * in_memory;
   }
   return needs;
 }
 
-/// Nothing where there is no database, or where it can't be read: whoever uses it says why.
+/// Returns nothing if there is no database or it can't be read. Code that needs it reports why.
 std::optional<TunedDb> look_into(const std::filesystem::path& file) {
   try {
     return TunedDb::open(file, TunedDb::Mode::read_only);
@@ -154,7 +155,7 @@ Result<Avoided> avoided_on(const DeviceInfo& device, const TunedDb& db, TunerObs
   return avoided(parts);
 }
 
-// In one order in every process, so that two never wait for each other.
+// Every process locks in the same order, which prevents deadlocks.
 Result<std::vector<CardLock>> lock_cards(const std::vector<ProbedDevice>& devices,
                                          const std::filesystem::path& folder,
                                          const std::string& about, TunerObserver& observer,

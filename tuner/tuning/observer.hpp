@@ -8,22 +8,22 @@
 
 namespace greta::tuner {
 
-/// Receives what happens while a tuner works, on the thread that called it. All calls have empty
-/// defaults.
+/// Receives events while a tuner works, on the thread that called it. The default implementations
+/// do nothing.
 class TunerObserver : public SessionObserver {
  public:
-  /// Another process measures on the same card, and the tuner waits for it. `holder`: what that
-  /// process says of itself; may be empty. `card`: CardLock::key().
+  /// Another process measures on the same card, and the tuner waits for it. `holder` is that
+  /// process's description of itself, which may be empty. `card` is CardLock::key().
   virtual void on_wait(const std::string& holder, const std::string& card);
   /// A health check of a device failed (greta-bench doctor), so that a feature is not used. With
-  /// `instead`, the whole device is not used, and that one is.
+  /// `instead`, the whole device is replaced by that one.
   virtual void on_unsafe(const DeviceInfo& device, const UnsafePart& part,
                          const DeviceInfo* instead);
-  /// Rows of the database are damaged and left out (TunedDb::damaged()).
+  /// Rows of the database are damaged and are ignored (TunedDb::damaged()).
   virtual void on_damage(const TunedDb& db);
-  /// A session begins: a problem on a device, which is one of so many.
+  /// A session begins on one of `devices` device models.
   virtual void on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices);
-  /// A failure ends the run, and the database lacks what it should have stored.
+  /// A failure ends the run, and the database lacks data that should have been stored.
   virtual void on_not_stored(const std::string& why);
 };
 

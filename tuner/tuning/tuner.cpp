@@ -16,8 +16,8 @@
 namespace greta::tuner {
 namespace {
 
-// Of a comparison of devices: the part of a time budget that is left for it, and what it gets where
-// the budget is one of trials.
+// Share of a time budget reserved for the comparison of devices, and its time limit under a budget
+// of trials.
 constexpr double contest_share = 0.1;
 constexpr double contest_s = 20;
 
@@ -28,7 +28,7 @@ Result<void> check_strategy(const std::string& name) {
   return bad_field("strategy", name, fmt::format("must be one of {}", fmt::join(names, ", ")));
 }
 
-/// The configurations to try first, with their parameters in the space's order.
+/// Returns the configurations to try first, with their parameters in the space's order.
 Result<std::vector<Config>> configs_to_try(const Operation& operation, const TuningTask& task,
                                            const DeviceInfo& device) {
   std::vector<Config> configs;
@@ -195,13 +195,13 @@ SessionOptions Tuner::session_options() const {
   return session;
 }
 
-// What an application would run for the problem, by the user's database and by the shipped one:
-// this device's own winner, a near shape's, or another device's.
+// Returns the configurations that an application would use for the problem according to the user's
+// and the shipped database: this device's winner, that of a similar shape, or another device's.
 std::vector<Config> Tuner::suggestions(const Problem& problem, const DeviceInfo& device) const {
   LookupOptions options;
   options.catalog = options_.catalog;
   options.cold = options_.cold;
-  options.allow_unsafe = true;  // the device is without what is to be avoided
+  options.allow_unsafe = true;  // the device is already open without the avoided features
   std::vector<LookupFiles> sources{{db_.file(), std::nullopt}};
   if (!options_.shipped.empty()) sources.push_back({std::nullopt, options_.shipped});
   std::vector<Config> configs;

@@ -19,69 +19,70 @@
 
 namespace greta::tuner {
 
-/// What a tuner needs to know. A default-constructed one tunes on the best device for a minute, in
-/// this process, once `database` and `cache_directory` are set.
+/// Options of a tuner. With the defaults it tunes on the best device for a minute, in this process.
+/// `database` and `cache_directory` must be set.
 struct TunerOptions {
   Catalog catalog = Catalog::built_in();
-  /// Ids or parts of names. Cards of one model tune together; several models are compared.
+  /// Ids or parts of names. Cards of one model tune together; different models are compared.
   std::vector<std::string> devices{"auto"};
-  std::filesystem::path database;         ///< of trials and winners; made where there is none
-  std::filesystem::path shipped;          ///< one below it, whose winners are tried early
-  std::filesystem::path cache_directory;  ///< of compiled kernels, and of locks
-  /// The command that starts this program as its own worker, in which kernels run, as in
-  /// {"/proc/self/exe", "worker"}: that command calls serve_as_worker(). Empty: kernels run in this
-  /// process, and a crash or a hang of a driver ends it.
+  std::filesystem::path database;         ///< trials and winners; created if missing
+  std::filesystem::path shipped;          ///< read-only database whose winners are tried early
+  std::filesystem::path cache_directory;  ///< compiled kernels and locks
+  /// Command that starts this program as a worker, in which kernels run, e.g. {"/proc/self/exe",
+  /// "worker"}. It must call serve_as_worker(). If empty, kernels run in this process, and a crash
+  /// or hang of a driver ends it.
   std::vector<std::string> worker;
-  std::string name = "greta::tuner";    ///< of the program, for others that wait for the card
-  Budget budget = Budget::seconds(60);  ///< of each problem
-  std::string strategy = "local";       ///< of strategies()
-  std::optional<std::uint64_t> seed;    ///< of inputs and search; nothing: random
-  std::uint64_t flush_bytes = 0;  ///< that flush the caches; 0: by the last-level cache's size
-  bool cold = true;               ///< flush the caches before each sample
-  bool compare_naive = false;     ///< also time a kernel with one thread per output
-  bool reject_spills = false;     ///< candidates that spill registers fail before they run
-  bool lock = true;               ///< wait for other processes that measure on the card
-  bool allow_unsafe = false;      ///< also use what failed its health check
+  std::string name = "greta::tuner";    ///< program name, shown to processes that wait for the card
+  Budget budget = Budget::seconds(60);  ///< per problem
+  std::string strategy = "local";       ///< a name from strategies()
+  std::optional<std::uint64_t> seed;    ///< seed of inputs and search; empty: random
+  std::uint64_t flush_bytes = 0;        ///< size of the cache flush; 0: from the last-level cache
+  bool cold = true;                     ///< flush the caches before each sample
+  bool compare_naive = false;           ///< also time a kernel with one thread per output
+  bool reject_spills = false;           ///< candidates that spill registers fail before they run
+  bool lock = true;                     ///< wait for other processes that measure on the card
+  bool allow_unsafe = false;            ///< also use what failed its health check
 };
 
-/// A problem, and configurations to try first.
+/// A problem and the configurations to try first.
 struct TuningTask {
   Problem problem;
   std::vector<Config> try_first{};
-  std::string where{};  ///< what lists it, for messages: "smoke.json: problems[1]"
-  double share = 1;     ///< of the budget
+  std::string where{};  ///< where it is listed, for messages: "smoke.json: problems[1]"
+  double share = 1;     ///< fraction of the budget, 0…1
 };
 
-/// What a task gave.
+/// The result of a task.
 struct TaskResult {
-  std::vector<SessionResult> sessions;   ///< one for each device model, in the options' order
-  std::optional<ContestResult> contest;  ///< between entrants(), where there are several
+  std::vector<SessionResult> sessions;   ///< one per device model, in the order of the options
+  std::optional<ContestResult> contest;  ///< between entrants(), if there are several
 
-  /// Whether every device has a winner.
+  /// Returns whether every device has a winner.
   bool won() const;
-  /// The sessions that have a winner.
+  /// Returns the sessions that have a winner.
   std::vector<const SessionResult*> entrants() const;
-  /// Why the database does not have all of this; empty where it has.
+  /// Returns why the database lacks part of this; empty if it is complete.
   std::string not_stored() const;
 };
 
-/// Tunes problems on one device or several: searches, verifies, certifies, and records every step
+/// Tunes problems on one or several devices: searches, verifies, certifies, and records every step
 /// in a database.
 ///
-/// All input is checked before anything is opened or written. What is wrong with an option is a
-/// Failure on its field: "device", "strategy", "db", "shipped" or "try"; `unavailable` means that
-/// there is no device to use, and `interrupted` that `stop` was set.
+/// All input is checked before anything is opened or written. An invalid option is a Failure on its
+/// field: "device", "strategy", "db", "shipped" or "try". `unavailable` means that no device can be
+/// used, `interrupted` that `stop` was set.
 class Tuner {
  public:
-  /// Checks the options and all tasks, waits for the cards, and opens the database and the
-  /// devices. `observer` and `stop` must outlive the tuner.
+  /// Checks the options and all tasks, waits for the cards, and opens the database and the devices.
+  /// `observer` and `stop` must outlive the tuner.
   static Result<std::unique_ptr<Tuner>> open(const TunerOptions& options,
                                              const std::vector<TuningTask>& tasks,
                                              TunerObserver& observer,
                                              const std::atomic<bool>& stop);
 
-  /// Tunes a task on each device model in turn, then compares the winners. What ends a session
-  /// early is in its result; other trouble is a Failure, after which the tuner is of no more use.
+  /// Tunes a task on each device model in turn, then compares the winners. An early end of a
+  /// session is noted in its result. Any other error is a Failure, after which the tuner must not
+  /// be used.
   Result<TaskResult> tune(const TuningTask& task);
 
   const TunedDb& database() const { return db_; }
@@ -103,13 +104,13 @@ class Tuner {
   std::string date_;
   std::vector<CardLock> locks_;
   TunedDb db_;
-  std::vector<std::unique_ptr<Evaluator>> evaluators_;  // one for each card
-  std::vector<std::unique_ptr<EvaluatorPool>> pools_;   // one for each device model
+  std::vector<std::unique_ptr<Evaluator>> evaluators_;  // one per card
+  std::vector<std::unique_ptr<EvaluatorPool>> pools_;   // one per device model
 };
 
 /// Opens a database. A failure is on the field "db".
 Result<TunedDb> open_database(const std::filesystem::path& file, TunedDb::Mode mode);
-/// Whether a database that must be there can be read; a failure is on `field`.
+/// Checks that a required database can be read. A failure is on `field`.
 Result<void> check_database(const std::string& field, const std::filesystem::path& file);
 
 }  // namespace greta::tuner

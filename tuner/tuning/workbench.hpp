@@ -11,24 +11,24 @@
 
 namespace greta::tuner {
 
-/// How a workbench opens a device.
+/// Options for opening devices.
 struct WorkbenchOptions {
-  EvaluatorOptions evaluator;       ///< its device is chosen later
+  EvaluatorOptions evaluator;       ///< the device is set later
   std::vector<std::string> worker;  ///< as TunerOptions::worker; not empty
-  std::string name;                 ///< of the program, for others that wait for the card
+  std::string name;                 ///< program name, shown to processes that wait for the card
   bool lock = true;                 ///< wait for other processes that measure on the card
 };
 
-/// The devices of this machine that results of a database are about: one is open at a time, with
-/// its card locked.
+/// Gives access to the devices of this machine that the results of a database belong to. One device
+/// is open at a time, with its card locked.
 class Workbench {
  public:
-  /// `observer` and `stop` must outlive it.
+  /// `observer` and `stop` must outlive the workbench.
   Workbench(WorkbenchOptions options, TunerObserver& observer, const std::atomic<bool>& stop);
 
   std::vector<DeviceInfo> devices() const;
-  /// The evaluator of a device, or nullptr where no usable device of this machine has the
-  /// fingerprint. Fails with `interrupted` while it waits for a card.
+  /// Returns the evaluator of a device, or nullptr if no usable device of this machine has the
+  /// fingerprint. Fails with `interrupted` if stopped while waiting for a card.
   Result<Evaluator*> evaluator(const std::string& fingerprint);
 
  private:
@@ -36,7 +36,7 @@ class Workbench {
   TunerObserver& observer_;
   const std::atomic<bool>& stop_;
   std::vector<ProbedDevice> present_;
-  std::string open_;  // fingerprint
+  std::string open_;  // fingerprint of the open device
   std::vector<CardLock> locks_;
   std::unique_ptr<Evaluator> evaluator_;
 };

@@ -6,7 +6,7 @@
 
 namespace greta::test {
 
-/// How often this thread has allocated memory by operator new.
+/// Returns the number of allocations by operator new in this thread.
 std::size_t allocations();
 
 }  // namespace greta::test

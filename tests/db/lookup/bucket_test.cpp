@@ -1,4 +1,4 @@
-// Protects: problems of one bucket share a look-up and, with one configuration, every compiled
+// Protects: problems of a bucket share a lookup and, with the same configuration, every compiled
 // kernel.
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(Bucket, RoundsWhatVariesAtRunTimeAndNothingElse) {
   EXPECT_EQ(rounded("argmax dtype=f16 out=i32 rows=100 cols=1000"), "rows=64 cols=1000");
 }
 
-/// A random problem of the bucket that `representative` stands for.
+/// Returns a random problem of the bucket of `representative`.
 Problem random_member(const Problem& representative, std::mt19937_64& random) {
   Problem member = representative;
   for (std::size_t i = 0; i < member.dims.size(); ++i) {
@@ -74,7 +74,7 @@ std::vector<std::string> content_keys(const Problem& problem, const DeviceInfo& 
   return keys;
 }
 
-/// A size that people have, with `length` rows, tokens or queries.
+/// Returns a typical size with `length` rows, tokens or queries.
 Problem problem_of(const Operation& kernel, const DTypes& types, std::int64_t length) {
   Problem problem = typical_problem(kernel, types);
   for (auto& [name, extent] : problem.dims) {
@@ -85,8 +85,8 @@ Problem problem_of(const Operation& kernel, const DTypes& types, std::int64_t le
   return problem;
 }
 
-/// Whether what is valid for a bucket has the same kernels for its problems; returns how many other
-/// problems were looked at.
+/// Checks that configurations that are valid for a bucket have the same kernels for its problems.
+/// Returns the number of other problems that were compared.
 int check_bucket(const Operation& kernel, const DeviceInfo& device, const Problem& representative,
                  std::mt19937_64& random) {
   auto configs = std::vector{kernel.default_config(representative, device)};

@@ -1,4 +1,5 @@
-// Protects: what is unsafe, unreadable or gone is not used, and said; everything else still is.
+// Protects: unsafe, unreadable and missing data is not used and is reported; everything else is
+// used.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -29,7 +30,7 @@ class LookupDamage : public ::testing::Test {
 TEST_F(LookupDamage, AnUnreadableConfigurationIsPassedOver) {
   databases_.damage("UPDATE winners SET config = '= =' WHERE problem LIKE '%m=64 %'");
   const auto lookup = databases_.open(here_);
-  EXPECT_TRUE(lookup.unreadable().empty());  // nobody looked
+  EXPECT_TRUE(lookup.unreadable().empty());  // nothing was looked up
   EXPECT_EQ(lookup.find(asked_).origin, LookupOrigin::nearest_shape);
   ASSERT_EQ(lookup.unreadable().size(), 1U);
   EXPECT_NE(lookup.unreadable()[0].find("own.db"), std::string::npos);
@@ -104,7 +105,7 @@ TEST_F(LookupDamage, UnsafePartsAreNotUsed) {
   EXPECT_EQ(lookup.find(half).origin, LookupOrigin::fallback);
   EXPECT_NE(lookup.find(half).config.variant, "matrix");
   databases_.own().set_unsafe(here_, {"f16", "correctness", "wrong", "", ""});
-  EXPECT_THROW(databases_.open(here_).find(half), Error);  // nothing of f16 can run
+  EXPECT_THROW(databases_.open(here_).find(half), Error);  // no f16 kernel can run
 }
 
 }  // namespace

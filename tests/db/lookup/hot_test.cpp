@@ -1,5 +1,5 @@
-// Protects: a second look-up finds the same answer without allocation, from any thread, however
-// many problems there are.
+// Protects: a second lookup finds the same answer without allocation, from any thread, for any
+// number of problems.
 #include <gtest/gtest.h>
 
 #include <atomic>

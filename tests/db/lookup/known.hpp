@@ -9,26 +9,28 @@
 
 namespace greta::test {
 
-/// A device of this architecture that is not here; devices of different `uuid` are different cards.
+/// Returns a device of this architecture that this machine lacks. A different `uuid` is a different
+/// card.
 DeviceInfo card(const std::string& architecture, const std::string& uuid);
 
-/// `gemm dtype=f32 …`
+/// Returns `gemm dtype=f32 …`.
 Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k);
 
-/// A configuration that is valid for any GEMM, another one for each `number` of 0 to 3.
+/// Returns a configuration that is valid for any GEMM, a different one for each `number` from 0 to
+/// 3.
 Config plain_config(int number);
 
-/// A certified winner, 1.5 times as fast as the default.
+/// Returns a certified winner that is 1.5 times as fast as the default.
 StoredWinner winner(const Problem& problem, const DeviceInfo& device, const Config& config);
 
-/// Databases of a user and of an application, filled and looked up in.
+/// A user's and a shipped database with their lookup.
 class Databases {
  public:
-  /// Adds to the user's.
+  /// Adds a winner to the user's database.
   void add(const StoredWinner& result);
-  /// Writes the shipped one, which holds nothing else.
+  /// Writes the shipped database with exactly these winners.
   void ship(const std::vector<StoredWinner>& results);
-  /// What SQL does to the user's, which stays sound as far as SQLite can tell.
+  /// Changes the user's database with SQL, so that SQLite itself finds no damage.
   void damage(const std::string& sql);
 
   TunedDb own() const;

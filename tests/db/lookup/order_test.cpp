@@ -1,4 +1,4 @@
-// Protects: which winner answers, in which order, and what an answer says of where it came from.
+// Protects: the order in which winners are considered, and the origin that an answer reports.
 #include <gtest/gtest.h>
 
 #include "tests/catalog.hpp"
@@ -64,7 +64,7 @@ TEST_F(LookupOrder, ThenOtherDevicesOfTheArchitecture) {
   auto other = card("gfx90a", "cc");
   databases_.add(winner(asked, other, plain_config(1)));
   EXPECT_EQ(databases_.open(here_).find(asked).origin, LookupOrigin::fallback);
-  auto vulkan = beside_;  // what it runs is no HIP kernel
+  auto vulkan = beside_;  // its kernels are no HIP kernels
   vulkan.backend = Api::vulkan;
   vulkan.language = Language::glsl;
   databases_.add(winner(asked, vulkan, plain_config(1)));
@@ -96,7 +96,7 @@ TEST_F(LookupOrder, ConstraintsAreCheckedAgain) {
   const Config gemv{
       "gemv",
       {{"THREADS", 64}, {"COLS", 1}, {"VB", 1}, {"VA", 1}, {"TN", 1}, {"UNROLL", 1}, {"SPLIT", 1}}};
-  databases_.add(winner(gemm(8, 64, 64), here_, gemv));  // the nearest, but for few rows alone
+  databases_.add(winner(gemm(8, 64, 64), here_, gemv));  // nearest, but only valid for few rows
   databases_.add(winner(gemm(16, 128, 128), here_, plain_config(2)));
   const auto lookup = databases_.open(here_);
   EXPECT_EQ(lookup.find(asked).problem, gemm(16, 128, 128).key());
@@ -127,7 +127,7 @@ TEST_F(LookupOrder, WhereTheDefaultWonItIsThisProblemsDefault) {
   const auto lookup = databases_.open(here_);
   EXPECT_EQ(lookup.find(asked).origin, LookupOrigin::nearest_shape);
   EXPECT_EQ(lookup.find(asked).config, built_in("gemm").default_config(asked, here_));
-  EXPECT_EQ(lookup.find(near).config, plain_config(1));  // the problem itself: as it was certified
+  EXPECT_EQ(lookup.find(near).config, plain_config(1));  // the problem itself: as certified
 }
 
 TEST_F(LookupOrder, LengthsOfABucketShareTheirAnswerUnlessOneIsRecorded) {
@@ -161,7 +161,7 @@ TEST_F(LookupOrder, TheUsersResultWinsAndTheShippedOneFillsGaps) {
   const auto lookup = databases_.open(here_);
   EXPECT_EQ(lookup.find(both).config, plain_config(1));
   EXPECT_FALSE(lookup.find(both).shipped);
-  const Answer& exact = lookup.find(shipped_only);  // although the user's own is near
+  const Answer& exact = lookup.find(shipped_only);  // although a user's winner is near
   EXPECT_EQ(exact.origin, LookupOrigin::exact);
   EXPECT_EQ(exact.config, plain_config(3));
   EXPECT_TRUE(exact.shipped);
@@ -220,11 +220,11 @@ TEST_F(LookupOrder, RowsThatAreNotPackedTakeWhatIsKnownOfPackedOnes) {
   EXPECT_EQ(near.config, wide);
   EXPECT_EQ(lookup.find(norm("528")).origin, LookupOrigin::exact);
   EXPECT_EQ(lookup.find(norm("528")).config, plain);
-  const Answer& odd = lookup.find(norm("513"));  // VEC does not divide it
+  const Answer& odd = lookup.find(norm("513"));  // not divisible by VEC
   EXPECT_EQ(odd.origin, LookupOrigin::fallback);
   EXPECT_EQ(odd.config, built_in("rmsnorm").default_config(norm("513"), here_));
   databases_.add(winner(norm("520", 128), here_, plain));  // farther than the packed one
-  databases_.add(winner(norm("", 128), here_, plain));     // which VEC is no matter to
+  databases_.add(winner(norm("", 128), here_, plain));     // valid for every stride
   const auto later = databases_.open(here_);
   EXPECT_EQ(later.find(norm("520")).problem, norm("").key());
   EXPECT_EQ(later.find(norm("520", 96)).problem, norm("520", 128).key());
@@ -248,7 +248,7 @@ TEST_F(LookupOrder, OfPackedRowsADefaultStaysADefaultAndThisDeviceComesFirst) {
   databases_.add(winner(norm("", 128), here_, plain));
   databases_.add(winner(norm("528", 64), beside_, plain));
   const auto lookup = databases_.open(here_);
-  const Answer& odd = lookup.find(norm("513", 64));  // the packed default's loads are too wide
+  const Answer& odd = lookup.find(norm("513", 64));  // the loads of the packed default are too wide
   EXPECT_EQ(odd.problem, norm("", 64).key());
   EXPECT_EQ(odd.config, default_of(norm("513", 64)));
   EXPECT_EQ(lookup.find(norm("528", 64)).origin, LookupOrigin::nearest_shape);

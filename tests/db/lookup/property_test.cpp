@@ -1,5 +1,5 @@
-// Protects: among random databases of two layers and two cards, a look-up answers what its rules
-// say, written down once more here without an index.
+// Protects: lookups in random databases of two layers and two cards follow their rules, which are
+// implemented here a second time without an index.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Expected {
   LookupOrigin origin = LookupOrigin::fallback;
 };
 
-/// `layers`: the winners of each database, the user's first.
+/// `layers` are the winners of each database, the user's first.
 Expected by_the_rules(const Problem& asked, const DeviceInfo& here,
                       const std::vector<std::vector<StoredWinner>>& layers) {
   using Rank = std::tuple<bool, double, std::vector<std::pair<std::string, std::int64_t>>,
@@ -38,7 +38,7 @@ Expected by_the_rules(const Problem& asked, const DeviceInfo& here,
   }
   std::sort(order.begin(), order.end());
   for (const auto& [rank, one] : order) {
-    if (std::get<1>(rank) > 1) continue;  // another shape, and not near
+    if (std::get<1>(rank) > 1) continue;  // another shape that is not near
     const bool exact = !std::get<0>(rank) && std::get<1>(rank) == 0;
     const Config config = !exact && one->winner.is_default
                               ? built_in(asked.op).default_config(asked, here)
@@ -57,7 +57,7 @@ Problem random_problem(std::mt19937_64& random) {
   return gemm(extent(), extent(), extent());
 }
 
-/// Configurations of all variants, each of which is valid for some problems.
+/// Returns configurations of all variants, each valid for some problems.
 std::vector<Config> random_configs(const DeviceInfo& device, std::mt19937_64& random) {
   std::vector<Config> configs;
   for (const Problem& problem : {gemm(4, 64, 64), gemm(32, 32, 128), gemm(128, 128, 128)}) {
@@ -67,7 +67,7 @@ std::vector<Config> random_configs(const DeviceInfo& device, std::mt19937_64& ra
   return configs;
 }
 
-/// A random one, or one that has a winner.
+/// Returns a random problem, or one that has a winner.
 Problem next_problem(const std::vector<std::vector<StoredWinner>>& layers,
                      std::mt19937_64& random) {
   const auto& layer = layers[random() % layers.size()];
@@ -111,7 +111,7 @@ TEST(LookupProperty, AnswersByTheRules) {
     }
     EXPECT_TRUE(lookup.unreadable().empty());
   }
-  for (const int count : seen) EXPECT_GT(count, 5);  // every kind of answer was among them
+  for (const int count : seen) EXPECT_GT(count, 5);  // every kind of answer occurred
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What is read from code objects, and that no bytes whatsoever can break the reader.
+// Protects: the reader of AMD code objects. It returns the statistics of kernels and survives
+// arbitrary bytes.
 
 #include "runtime/device/hip/code_object.hpp"
 
@@ -22,7 +23,7 @@ namespace {
 
 using Binary = std::vector<std::byte>;
 
-/// Two kernels: one that is small, one with shared memory and a private array that needs scratch.
+/// Two kernels: a small one, and one with shared memory and a private array that needs scratch.
 const std::string two_kernels = R"(
 extern "C" __global__ void small(float* p) { p[__builtin_amdgcn_workitem_id_x()] = 1; }
 extern "C" __global__ void large(float* p, int n) {
@@ -67,7 +68,7 @@ TEST(CodeObject, StatisticsAreTheKernelsOwn) {
 }
 
 TEST(CodeObject, SpillsAreCounted) {
-  // 200 values that are alive at once, and registers for a 16th of a SIMD's file at most.
+  // 200 values are live at once, and each thread gets at most a 16th of a SIMD's register file.
   const auto source = test::hip_source(R"(
 extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(64, 64), amdgpu_waves_per_eu(8, 8)))
 void kernel(float* p) {
@@ -126,7 +127,7 @@ TEST(CodeObject, WhatEndsTooEarlyIsReadOrRefused) {
   }
 }
 
-/// Bytes changed at random, mostly in headers, notes and symbols, where they mean something.
+/// Random changes of bytes, mostly in headers, notes and symbols, which the reader interprets.
 TEST(CodeObject, NoBytesBreakTheReader) {
   std::mt19937_64 random(3);
   int refused = 0;
@@ -146,20 +147,20 @@ TEST(CodeObject, NoBytesBreakTheReader) {
   EXPECT_LT(refused, 39000);
 }
 
-/// Metadata that opens a million arrays must not exhaust the stack.
+/// Metadata with a million nested arrays must not exhaust the stack.
 TEST(CodeObject, DeepNestingIsRefused) {
   Binary binary = compiled("gfx90a");
   const std::string head("amdhsa.kernels");
   const auto at = std::search(binary.begin(), binary.end(), head.begin(), head.end(),
                               [](std::byte a, char b) { return a == std::byte(b); });
   ASSERT_NE(at, binary.end());
-  // The note's size lies 12 bytes before its description, which begins 2 before the first key.
+  // The note's size is 12 bytes before its description, which begins 2 bytes before the first key.
   const auto description = static_cast<std::size_t>(at - binary.begin()) - 2;
   const std::uint32_t size = 8U << 20;
   Binary nested(binary.begin(), binary.begin() + static_cast<std::ptrdiff_t>(description));
   nested.resize(description + size, std::byte{0x91});
   std::memcpy(nested.data() + description - 16, &size, sizeof size);
-  // Every program header of notes is made to cover it.
+  // Makes every program header of notes cover it.
   std::uint64_t headers = 0, whole = size + 64;
   std::memcpy(&headers, nested.data() + 32, sizeof headers);
   for (std::size_t i = 0; i < 12; ++i) {

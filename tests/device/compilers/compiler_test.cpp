@@ -1,4 +1,4 @@
-// The real compilers: hiprtc in its helper process, and clang.
+// Protects: compiling with the real compilers, hiprtc in its helper process and clang.
 
 #include "runtime/device/hip/compiler.hpp"
 
@@ -46,8 +46,8 @@ TEST(AmdCompiler, HiprtcIsUsedWhereItKnowsTheArchitecture) {
   }
 }
 
-/// hiprtc ends its process for architectures that are younger than it: Debian's for all of these,
-/// Ubuntu's for the last ones.
+/// hiprtc aborts for architectures that are newer than itself: Debian's for all of these, Ubuntu's
+/// for the last ones.
 TEST(AmdCompiler, ClangIsUsedWhereHiprtcAborts) {
   ASSERT_FALSE(test::clang_architectures().empty());
   for (const auto& architecture : test::clang_architectures()) {

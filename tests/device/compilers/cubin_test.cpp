@@ -1,5 +1,6 @@
-// What is read from NVIDIA's cubins, and that no bytes whatsoever can break the reader. The files
-// were compiled from tests/data/cubin/two_kernels.cu; `ptxas -v` said the same of it.
+// Protects: the reader of NVIDIA's cubins. It returns the statistics of kernels and survives
+// arbitrary bytes. The files were compiled from tests/data/cubin/two_kernels.cu; `ptxas -v`
+// reported the same statistics.
 
 #include "runtime/device/hip/cubin.hpp"
 
@@ -57,7 +58,7 @@ TEST(Cubin, AKernelThatIsNotThereIsNamed) {
             "the cubin has no kernel absent");
   EXPECT_EQ(read_cubin_statistics({}, "small").failure().message, "this is no cubin");
   Binary other = cubin_of("sm_90");
-  other[18] = std::byte{224};  // AMD's machine
+  other[18] = std::byte{224};  // the machine type of AMD
   EXPECT_EQ(read_cubin_statistics(other, "small").failure().message, "this is no cubin");
 }
 
@@ -75,8 +76,8 @@ TEST(Cubin, WhatEndsTooEarlyIsRefused) {
   EXPECT_LE(needed, whole.size());
 }
 
-/// Bytes changed at random, mostly in the header, the symbols and attributes, and the table of
-/// sections.
+/// Random changes of bytes, mostly in the header, the symbols and attributes, and the section
+/// table.
 TEST(Cubin, NoBytesBreakTheReader) {
   std::mt19937_64 random(5);
   int refused = 0;

@@ -1,5 +1,5 @@
-// What becomes of a kernel when the library that compiles it misbehaves: stand-ins for NVRTC and
-// hiprtc, loaded by the real helper program.
+// Protects: a kernel fails cleanly when the library that compiles it misbehaves. The real helper
+// program loads fake libraries in place of NVRTC and hiprtc.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class FakeLibrary : public ::testing::Test {
  protected:
   void TearDown() override { setenv("PATH", path_.c_str(), 1); }
 
-  /// The helper, which inherits this process's environment, then finds the libraries of a folder.
+  /// Makes the helper, which inherits this process's environment, find the libraries of a folder.
   static void use(const std::string& folder) {
     setenv("LD_LIBRARY_PATH", (std::string(GRETA_TEST_FAKES "/") + folder).c_str(), 1);
   }

@@ -1,4 +1,4 @@
-// GRETA's occupancy against what clang says of its own kernels.
+// Protects: GRETA's occupancy equals the occupancy that clang reports for its kernels.
 
 #include "runtime/device/occupancy.hpp"
 
@@ -22,14 +22,14 @@ struct Shape {
   int threads, values, shared_floats;
 };
 
-// Sizes of shared memory are multiples of every granule, to which clang does not round up.
+// The sizes of shared memory are multiples of every granule, because clang does not round up.
 const std::vector<Shape> shapes{
     {64, 4, 1280},   {64, 30, 5120},   {128, 50, 1280},   {128, 12, 7680},  {192, 20, 3840},
     {256, 4, 1280},  {256, 28, 2560},  {256, 40, 1280},   {256, 60, 1280},  {256, 80, 3840},
     {256, 95, 1280}, {256, 140, 1280}, {256, 200, 1280},  {320, 8, 5120},   {512, 10, 1280},
     {512, 45, 7680}, {1024, 5, 1280},  {1024, 20, 15360}, {64, 120, 15360}, {128, 3, 5120}};
 
-/// A kernel for each shape, which keeps `values` numbers of each thread alive.
+/// Returns one kernel per shape, which keeps `values` numbers per thread live.
 KernelSource kernels() {
   std::string text = R"(
 template <int threads, int values, int floats>
@@ -61,7 +61,7 @@ __attribute__((device)) inline void work(float* p, const float* q) {
   return source;
 }
 
-/// The number after a label in clang's remarks on a kernel; -1 where there is none.
+/// Returns the number after a label in clang's remarks on a kernel; -1 if there is none.
 int remark(const std::string& log, const std::string& kernel, const std::string& label) {
   const auto start = log.find("Function Name: " + kernel + " ");
   if (start == std::string::npos) return -1;

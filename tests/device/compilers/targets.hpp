@@ -9,19 +9,19 @@
 
 namespace greta::test {
 
-/// Architectures that Debian 12's hiprtc compiles for.
+/// Architectures that Debian 12's hiprtc supports.
 const std::vector<std::string>& hiprtc_architectures();
-/// Architectures that only clang compiles for, as far as the newest clang on PATH knows them.
+/// Architectures that only clang supports, as far as the newest clang on PATH does.
 const std::vector<std::string>& clang_architectures();
 
-/// The compiler of AMD kernels that a backend gets.
+/// The compiler of AMD kernels that backends use.
 hip::Compiler& amd_compiler();
-/// clang alone.
+/// A compiler that only uses clang.
 hip::Compiler& clang_compiler();
-/// The newest clang on PATH, as it is started.
+/// The command of the newest clang on PATH.
 const std::string& clang_name();
 
-/// A kernel in HIP without any header: `body` is the whole of it, called "kernel".
+/// Returns a HIP kernel without headers: `body` is the complete source of "kernel".
 KernelSource hip_source(const std::string& body);
 
 }  // namespace greta::test

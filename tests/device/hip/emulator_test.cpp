@@ -1,5 +1,5 @@
-// Kernels of a fake device that are executed by another process: memory that both see, launches in
-// order, the fake clock, and kernels that fail. Here a stand-in of a few lines executes them.
+// Protects: kernels of a fake device that another process executes: shared memory, launches in
+// order, the fake clock, and failing kernels. A small script replaces the emulator.
 
 #include <signal.h>
 #include <stdlib.h>
@@ -27,14 +27,14 @@ struct Arguments {
   std::int32_t count = 0;
 };
 
-/// Each test runs in a process of its own, whose fake library connects to this test's emulator.
+/// Each test runs in a separate process, whose fake library connects to this test's emulator.
 class HipEmulator : public ::testing::Test {
  protected:
   HipEmulator() {
     socket_ = folder_.path() / "socket";
     process_ = fork();
     if (process_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is ended by its library stops nothing
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // also ends if the library kills the test
       execlp("python3", "python3", "-B", FAKE_EMULATOR, FAKE_STAND_IN, socket_.c_str(), nullptr);
       _exit(127);
     }

@@ -10,7 +10,7 @@ namespace greta::test {
 
 namespace {
 
-/// As MI250 and H100 have them, by the numbers of HIP and of CUDA.
+/// Attributes like those of MI250 and H100, by the numbers of HIP and of CUDA.
 const std::map<int, int> hip_attributes{
     {56, 1024},  {26, 1024}, {27, 1024}, {28, 1024}, {29, 2147483647}, {30, 65536},    {31, 65536},
     {74, 65536}, {87, 64},   {63, 104},  {16, 0},    {71, 131072},     {10002, 65536}, {57, 2048}};

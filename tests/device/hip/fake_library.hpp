@@ -11,21 +11,21 @@
 
 namespace greta::test {
 
-/// Which library a fake one stands in for.
+/// The library that a fake one replaces.
 enum class Fake { hip6, hip5, incomplete, cuda };
 
 std::string path_of(Fake fake);
 
-/// The fake library, opened and as it was at first, with the attributes of a usual device.
+/// Opens the fake library in its initial state, with the attributes of a typical device.
 FakeHip& open_fake(Fake fake);
 
-/// A backend that finds this library and no other.
+/// Returns a backend that only finds this library.
 std::unique_ptr<Backend> backend_of(Fake fake);
 
-/// A code object for devices of the fake library, with kernel "work", which the library takes.
+/// Returns a code object for the library's devices with the kernel "work".
 const std::vector<std::byte>& code_object_of(Fake fake);
 
-/// The source that belongs to it: blocks of 64, and 16 bytes of arguments.
+/// Returns its source: blocks of 64, and 16 bytes of arguments.
 KernelSource work_source();
 
 }  // namespace greta::test

@@ -1,4 +1,5 @@
-// Devices that fail: with the cause, without harm to others, and usable once they are opened again.
+// Protects: a failing device reports the cause, does not affect others, and is usable after it is
+// reopened.
 
 #include <cstring>
 #include <fstream>
@@ -80,7 +81,7 @@ TEST_P(HipFault, NothingIsLeftBehind) {
 }
 
 TEST_P(HipFault, EveryFunctionThatIsLoadedIsCalled) {
-  if (GetParam() != Fake::hip6) return;  // what is loaded is told by the source of AMD's platform
+  if (GetParam() != Fake::hip6) return;  // the list below is of AMD's backend
   {
     const auto device = open();
     expect_works(*device);
@@ -172,7 +173,7 @@ TEST_P(HipFault, RefusesWhatTheDeviceCannotHold) {
 TEST_P(HipFault, WhatIsNoCodeObjectIsACompileFailure) {
   const auto device = open();
   EXPECT_EQ(device->load(work_source(), {}).failure().status, Status::compile);
-  if (GetParam() == Fake::cuda) return;  // whose code objects only the driver can read
+  if (GetParam() == Fake::cuda) return;  // only the driver can read its code objects
   auto damaged = code_object_of(GetParam());
   damaged.resize(damaged.size() / 4);
   EXPECT_EQ(device->load(work_source(), damaged).failure().status, Status::compile);
@@ -212,7 +213,7 @@ TEST_P(HipFault, AnIllegalAddressLosesAllOfTheCardAndNothingElse) {
   EXPECT_EQ(stream->submit().failure().status, Status::device_lost);
   expect_works(*other);
 
-  // Opened again, the card is reset once, and nothing of before is touched again.
+  // When it is reopened, the card is reset once, and no earlier object is used again.
   const auto again = open();
   EXPECT_EQ(fake_.resets, (std::map<int, int>{{0, 1}}));
   expect_works(*again);

@@ -1,4 +1,4 @@
-// Libraries that are not there, lack something, or describe devices in one way or the other.
+// Protects: libraries that are missing or incomplete, and both ways in which they describe devices.
 
 #include "tests/device/hip/fake_library.hpp"
 #include "tests/layers.hpp"
@@ -115,7 +115,8 @@ TEST(HipLibrary, DescribesTheSameDeviceThroughHip5) {
   EXPECT_EQ(older.architecture, newer.architecture);
   EXPECT_EQ(older.max_grid, newer.max_grid);
   EXPECT_EQ(older.timestamp_period_ns, 10) << "which HIP 5.2 does not say";
-  // HIP 5 does not tell serial numbers: the UUID is what Mesa's driver makes of the PCI address.
+  // HIP 5 reports no serial number: the UUID is the one that Mesa's driver makes from the PCI
+  // address.
   EXPECT_EQ(older.card.uuid, "00000000c10000000000000000000000");
   EXPECT_TRUE(same_card(older, newer));
 }
@@ -179,7 +180,7 @@ TEST(HipLibrary, DescribesAnNvidiaDevice) {
                                           {DType::bf16, DType::f32, 64, 256, 16}}));
 }
 
-// Stand-ins for NVRTC come first, whatever this machine has.
+// The fake NVRTC precedes any that this machine has.
 TEST(HipLibrary, ADeviceWithoutACompilerIsListedWithTheReason) {
   open_fake(Fake::cuda);
   setenv("LD_LIBRARY_PATH", FAKE_NVRTC_FOLDER, 1);

@@ -1,5 +1,5 @@
-// The fake library itself: that it notices calls which no device could take. Without that, tests
-// which expect no misuse would say nothing.
+// Protects: the fake library detects calls that no device accepts. Otherwise tests that expect no
+// misuse would be meaningless.
 
 #include <cstring>
 
@@ -33,7 +33,7 @@ class HipMisuse : public ::testing::Test {
     return hip_.hipModuleLaunchKernel(function_, grid[0], grid[1], grid[2], block[0], block[1],
                                       block[2], shared, stream_, nullptr, extra.data());
   }
-  /// Expects that the last call was refused, for this reason.
+  /// Expects that the last call was rejected for this reason.
   void expect_noticed(int error, const std::string& why) {
     EXPECT_NE(error, 0);
     ASSERT_EQ(fake_.misuse.size(), 1U) << why;

@@ -1,4 +1,5 @@
-// Blocks of every shape: who and where a thread is, barriers, shared memory, arguments, atomics.
+// Protects: blocks of every shape on hip-host: thread indices, barriers, shared memory, arguments,
+// atomics.
 
 #include <cmath>
 
@@ -12,7 +13,7 @@ class HipHostBlock : public ::testing::TestWithParam<Imitated> {
  protected:
   HostDevice host_{GetParam()};
 };
-// One with waves of 32, one with waves of 64.
+// One device with waves of 32, one with waves of 64.
 INSTANTIATE_TEST_SUITE_P(All, HipHostBlock, ::testing::Values(sm_80, gfx942), imitated_name);
 
 TEST_P(HipHostBlock, ThreadsKnowWhereTheyAre) {
@@ -48,7 +49,7 @@ extern "C" __global__ void test(unsigned* out) {
   }
 }
 
-// Reverses shared memory again and again; each round needs both barriers.
+// Reverses shared memory repeatedly; each round needs both barriers.
 TEST_P(HipHostBlock, BarriersHoldAllThreads) {
   const std::string text = R"(
 extern "C" __global__ void test(int* out, int rounds) {
@@ -218,7 +219,7 @@ extern "C" __global__ void test(unsigned* out, float* sums) {
   EXPECT_EQ(host_.download<float>(sums), (std::vector<float>{0.5F * all, static_cast<float>(all)}));
 }
 
-// Blocks of one launch really overlap: two that wait for each other both come to their end.
+// The blocks of a launch run concurrently: two that wait for each other both finish.
 TEST_P(HipHostBlock, TwoBlocksCanWaitForEachOther) {
   const auto out = host_.upload(std::vector<unsigned>(1));
   host_

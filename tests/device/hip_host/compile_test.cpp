@@ -1,4 +1,5 @@
-// Compiling: errors name the kernel's own lines, and what can't work is refused.
+// Protects: compiling on hip-host. Errors name lines of the kernel, and invalid sources are
+// rejected.
 
 #include "runtime/device/hip/hip_backend.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
@@ -148,7 +149,7 @@ TEST(HipHostCompile, ACompilerThatIsTooSlowIsATimeout) {
   OpenOptions options;
   options.compile_deadline = std::chrono::seconds(60);
   const auto compiler = hip::host::create_compiler(options).value();
-  // The preprocessor is kept busy for longer than any test may last.
+  // Keeps the preprocessor busy for longer than any test may take.
   std::string text = "#define A0 1\n";
   for (int i = 1; i <= 40; ++i) {
     const auto n = std::to_string(i), before = std::to_string(i - 1);

@@ -1,4 +1,5 @@
-// Asynchronous copies: their bytes are there after the wait that waits for them, and not before.
+// Protects: asynchronous copies on hip-host. Their data arrives at the matching wait and not
+// earlier.
 
 #include "tests/device/hip_host/host_device.hpp"
 #include "tests/layers.hpp"
@@ -18,7 +19,7 @@ TEST(HipHostCopies, CopyAsyncArrivesWithItsGroup) {
   HostDevice host(sm_80);
   const auto in = host.upload(numbers_up_to(4 * 64));
   const auto out = host.upload(std::vector<std::uint32_t>(64 * 16));
-  // Three groups of one copy; after each wait the thread looks at all.
+  // Three groups of one copy each. After each wait the thread reads all of them.
   host.run(HostDevice::source(R"(
 extern "C" __global__ void test(const uint32_t* in, uint32_t* out) {
   __shared__ uint32_t tile[4][64];
@@ -83,7 +84,7 @@ extern "C" __global__ void test(const unsigned char* in, unsigned char* out) {
   }
 }
 
-// A pipeline as GEMM kernels have it, right and with a wait that is one group too weak.
+// A pipeline as in GEMM kernels, correct and with a wait that is one group too weak.
 TEST(HipHostCopies, AWeakWaitIsSeen) {
   HostDevice host(sm_80);
   const auto in = host.upload(numbers_up_to(64 * 8));

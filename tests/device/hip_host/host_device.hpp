@@ -16,14 +16,14 @@
 
 namespace greta::test {
 
-/// Devices of hip-host by what they imitate.
+/// Devices of hip-host, by the architecture that they emulate.
 enum Imitated { sm_80, gfx942, gfx1100, gfx1201 };
 inline constexpr std::array every_imitated{sm_80, gfx942, gfx1100, gfx1201};
 
-/// The lanes of a wave.
+/// Returns the number of lanes of a wave.
 unsigned wave_of(Imitated device);
 
-/// The name of a test's parameter.
+/// Returns the name of a test's parameter.
 std::string imitated_name(const ::testing::TestParamInfo<Imitated>& info);
 
 /// An argument block: values at their natural alignment.
@@ -46,14 +46,14 @@ class ArgumentBlock {
   std::vector<std::byte> bytes_;
 };
 
-/// An open device of hip-host, and short ways to run kernels on it. What fails throws Error.
+/// An open device of hip-host with helpers that run kernels. Failures throw Error.
 class HostDevice {
  public:
   explicit HostDevice(Imitated device, OpenOptions options = {});
 
   Device& device() { return *device_; }
 
-  /// The source of a kernel "test" in blocks of this size.
+  /// Returns the source of a kernel "test" with blocks of this size.
   static KernelSource source(const std::string& text, std::array<unsigned, 3> block,
                              std::size_t dynamic_shared_bytes = 0);
   template <typename T>
@@ -69,7 +69,7 @@ class HostDevice {
     return values;
   }
 
-  /// Compiles a kernel, unless this device has done so before, and runs it once.
+  /// Compiles a kernel, unless this device has compiled it before, and runs it once.
   template <typename... Values>
   Result<void> run(KernelSource source, Grid grid, const Values&... values) {
     return run_block(std::move(source), grid, ArgumentBlock(values...));

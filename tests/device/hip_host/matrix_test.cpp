@@ -1,5 +1,5 @@
-// Matrix instructions against plain loops, with the layouts as the manuals write them down: each
-// lane's registers are gathered here, and the results put together again.
+// Protects: matrix instructions of hip-host give the results of plain loops, with the register
+// layouts of the manuals. The test gathers each lane's registers and reassembles the results.
 
 #include <functional>
 #include <random>
@@ -10,12 +10,12 @@
 namespace greta::test::matrix_test {
 namespace {
 
-/// Row and column of one element of a matrix.
+/// Row and column of a matrix element.
 struct Place {
   int row, column;
 };
 
-/// An instruction D = A B + C. The maps give the place of element `e` of a lane's registers.
+/// An instruction D = A B + C. The maps return the place of element `e` of a lane's registers.
 struct Instruction {
   Imitated device;
   std::string call;  ///< of greta_host, for register arrays a, b, c, d
@@ -116,7 +116,7 @@ std::vector<Instruction> instructions() {
   return all;
 }
 
-/// Of a small integer, which both formats hold exactly.
+/// Returns the bits of a small integer, which both formats represent exactly.
 std::uint16_t bits_of(int value, bool bf16) {
   const auto number = static_cast<float>(value);
   std::uint32_t bits = 0;
@@ -245,7 +245,7 @@ extern "C" __global__ void test(const float* a, const float* b, float* out) {
   }
 }
 
-// Subnormal, huge and special numbers go through the conversions as they are.
+// Subnormal, huge and special numbers are converted unchanged.
 TEST(HipHostMatrices, NumbersOfEverySize) {
   HostDevice host(sm_80);
   std::vector<std::uint16_t> halves(65536);
@@ -284,7 +284,7 @@ extern "C" __global__ void test(const uint16_t* in, float* out) {
 
 TEST(HipHostMatrices, LdmatrixLoadsEveryForm) {
   HostDevice host(sm_80);
-  // Rows of eight elements, each at a place of its own; one element more than a row apart.
+  // Rows of eight elements with a stride of 16, which the lanes address in permuted order.
   std::vector<std::uint16_t> numbers(32 * 16);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::uint16_t>(7 * i);
   const auto in = host.upload(numbers);

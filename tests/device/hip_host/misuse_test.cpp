@@ -1,5 +1,5 @@
-// What a GPU would hang on or get wrong in silence: each is told with thread, block and line, and
-// the device is usable again once it is opened anew.
+// Protects: errors on which a GPU would hang or silently give wrong results are reported with
+// thread, block and line, and the device is usable after it is reopened.
 
 #include <chrono>
 
@@ -11,13 +11,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A kernel of 64 threads whose body starts at line 2; it has a buffer of 64 ints called out.
+/// Returns a kernel of 64 threads whose body starts at line 2. It has a buffer `out` of 64 ints.
 KernelSource kernel_of(const std::string& body) {
   return HostDevice::source("extern \"C\" __global__ void test(int* out) {\n" + body + "\n}",
                             {64, 1, 1});
 }
 
-/// Runs the body in two blocks, which must fail with a message that has all these parts.
+/// Runs the body in two blocks. It must fail with a message that contains all these parts.
 void expect_failure(Imitated device, const std::string& body, Status status,
                     const std::vector<std::string>& parts) {
   HostDevice host(device);
@@ -77,7 +77,7 @@ TEST(HipHostMisuse, AWaveOperationOfAnotherKind) {
                  {"comes to __all", "wait in __any"});
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // else a sanitizer reports these, and ends the process
+#if !defined(__SANITIZE_ADDRESS__)  // otherwise the sanitizer ends the process
 
 TEST(HipHostMisuse, AVectorThatIsNotAligned) {
   expect_failure(sm_80,
@@ -130,7 +130,7 @@ TEST(HipHostMisuse, AnEndlessKernelIsStopped) {
   const std::string endless[] = {
       "for (volatile int i = 0;; ++i) {}", "for (;;) __syncthreads();",
       "for (int v = 0;; ++v) out[threadIdx.x] = __shfl(v, 0);",
-      // One lane never comes, as it waits for a value that none can write.
+      // One lane never arrives, because it waits for a value that is never written.
       "if (threadIdx.x == 5) while (*static_cast<volatile int*>(out) != 1) {}\n__syncthreads();"};
   for (const auto& body : endless) {
     KernelSource source = kernel_of(body);
@@ -139,12 +139,12 @@ TEST(HipHostMisuse, AnEndlessKernelIsStopped) {
     const auto out = host.upload(std::vector<int>(64));
     const auto kernel = host.device().compile(source).value();
     const auto stream = host.device().create_stream().value();
-    // More blocks than the machine has processors.
+    // More blocks than the machine has cores.
     stream->launch(*kernel, {1000, 1, 1}, ArgumentBlock(out).bytes()).value();
     const auto late = stream->synchronize(std::chrono::milliseconds(100));
     ASSERT_FALSE(late);
     EXPECT_EQ(late.failure().status, Status::timeout);
-    // Its processors are free for the next one at once.
+    // The cores are immediately available for the next device.
     HostDevice next(sm_80);
     const auto result = next.upload(std::vector<int>(64));
     EXPECT_TRUE(next.run(kernel_of("out[threadIdx.x] = 5;"), {1, 1, 1}, result)) << body;

@@ -1,5 +1,5 @@
-// Kernels under AddressSanitizer and UndefinedBehaviorSanitizer: a fault is reported with the line
-// of the kernel's text and the thread, and the same kernel without it passes.
+// Protects: faults of kernels under AddressSanitizer and UndefinedBehaviorSanitizer are reported
+// with the line of the kernel and the thread, and the correct kernel passes.
 
 #include <fmt/format.h>
 
@@ -13,10 +13,10 @@
 namespace greta::test::sanitize_test {
 namespace {
 
-/// Runs a kernel in a process that has the sanitizers' runtime.
+/// Runs a kernel in a process with the sanitizers' runtime.
 ProcessOutcome run_sanitized(const std::string& text, Imitated device = sm_80,
                              unsigned threads = 64, unsigned dynamic_bytes = 0) {
-  const TemporaryFolder folder;  // for what the process leaves behind when it is aborted
+  const TemporaryFolder folder;  // for files that the process leaves when it is aborted
   std::vector<std::string> command{"env", "TMPDIR=" + folder.path().string()};
   const auto variables = sanitizer_environment({}).value();
   command.insert(command.end(), variables.begin(), variables.end());
@@ -25,7 +25,7 @@ ProcessOutcome run_sanitized(const std::string& text, Imitated device = sm_80,
   return run_process(command, text, std::chrono::seconds(120)).value();
 }
 
-/// A kernel whose body starts at line 2; `edge` is 0 where it is right, and 1 where it is not.
+/// Returns a kernel whose body starts at line 2. `edge` is 0 if it is correct and 1 if it is not.
 std::string kernel_with(const std::string& body, int edge) {
   return fmt::format(
       "extern \"C\" __global__ void test(int* out, int n) {{ const int edge = {};\n{}\n}}", edge,
@@ -34,9 +34,9 @@ std::string kernel_with(const std::string& body, int edge) {
 
 struct Fault {
   std::string name, body;
-  std::string report;  ///< words of it
+  std::string report;  ///< substring of the report
   int line;
-  std::string thread = "";  ///< the message names it
+  std::string thread = "";  ///< substring of the message that identifies the thread
   Imitated device = sm_80;
   unsigned dynamic_bytes = 0;
 };
@@ -57,7 +57,7 @@ const Fault faults[] = {
      "__shared__ int tile[64];\nvolatile int* const at = tile;\nat[threadIdx.x + edge] = 1;\n"
      "__syncthreads();\nout[threadIdx.x] = tile[threadIdx.x];",
      "global-buffer-overflow", 4, "(63,0,0)"},
-    // The array's own bounds are known without looking at memory.
+    // The bounds of the array are known without looking at memory.
     {"SharedArrayIndex",
      "__shared__ int tile[64];\ntile[threadIdx.x + edge] = 1;\n__syncthreads();\n"
      "out[threadIdx.x] = tile[threadIdx.x];",
@@ -124,7 +124,7 @@ TEST(HipHostSanitizer, ReportsNameSharedArrays) {
   EXPECT_NE(wrong.errors.find("'tile'"), std::string::npos) << wrong.errors;
 }
 
-// Fibers, waves, abandoned stacks: nothing of them looks like a fault.
+// Fibers, waves and abandoned stacks must not look like faults.
 TEST(HipHostSanitizer, WhatIsRightPassesInEveryShape) {
   const std::string text = R"(
 __device__ int deep(int depth) {
@@ -160,7 +160,7 @@ TEST(HipHostSanitizer, MisuseIsStillAFailure) {
   EXPECT_NE(refused.output.find("no thread of block"), std::string::npos) << refused.output;
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // else every process of the tests has the runtime
+#if !defined(__SANITIZE_ADDRESS__)  // otherwise every test process has the runtime
 TEST(HipHostSanitizer, NeedsTheRuntimeInTheProcess) {
   const auto outcome =
       run_process({HIP_HOST_RUNNER, "0"}, kernel_with("out[0] = 1;", 0), std::chrono::seconds(60))

@@ -1,4 +1,5 @@
-// Wave operations against plain loops: every lane, every distance, partial waves, lanes that ended.
+// Protects: wave operations of hip-host give the results of plain loops, for every lane and
+// distance, partial waves, and lanes that have ended.
 
 #include <functional>
 #include <random>
@@ -14,7 +15,7 @@ class HipHostWave : public ::testing::TestWithParam<Imitated> {
   HostDevice host_{GetParam()};
   int wave_ = static_cast<int>(wave_of(GetParam()));
 };
-// One with waves of 32, one with waves of 64.
+// One device with waves of 32, one with waves of 64.
 INSTANTIATE_TEST_SUITE_P(All, HipHostWave, ::testing::Values(sm_80, gfx942), imitated_name);
 
 std::vector<int> random_numbers(std::size_t count, unsigned seed) {
@@ -24,7 +25,7 @@ std::vector<int> random_numbers(std::size_t count, unsigned seed) {
   return values;
 }
 
-/// Where lane `lane` reads from; a lane itself where nobody is.
+/// Returns the source lane of lane `lane`; the lane itself if there is none.
 using From = std::function<int(int lane, int by, int width)>;
 
 struct Shuffle {
@@ -63,7 +64,7 @@ extern "C" __global__ void test(const int* in, int* out, int which, int width) {
 })";
 
 TEST_P(HipHostWave, ShufflesOfEveryDistanceAndWidth) {
-  // Two waves, so that one could read the other's values.
+  // Two waves, so that reading the other's values would be detected.
   const int threads = 2 * wave_;
   const auto numbers = random_numbers(static_cast<std::size_t>(threads), 1);
   const auto in = host_.upload(numbers);
@@ -149,8 +150,8 @@ extern "C" __global__ void test(const int* in, unsigned long long* out) {
   }
 }
 
-// A value from a lane that is not there is undefined on GPUs; here it is seen in what is made of
-// it.
+// A value from an inactive lane is undefined on GPUs. Here it has a fixed pattern, which shows in
+// the results.
 TEST_P(HipHostWave, LanesThatEndedOrNeverWereReadAsBytesFF) {
   const auto out = host_.upload(std::vector<float>(static_cast<std::size_t>(wave_)));
   host_
@@ -177,7 +178,7 @@ extern "C" __global__ void test(float* out) {
   }
 }
 
-// The usual reductions: by halves in a wave, then over the waves in shared memory.
+// The usual reduction: by halves within a wave, then over the waves in shared memory.
 TEST_P(HipHostWave, ReducesABlock) {
   const std::string text = R"(
 extern "C" __global__ void test(const int* in, int* out) {
@@ -208,7 +209,7 @@ extern "C" __global__ void test(const int* in, int* out) {
   }
 }
 
-// Each lane writes for its neighbour; without the meeting the neighbour would read too early.
+// Each lane writes for its neighbour, which would read too early without __syncwarp.
 TEST_P(HipHostWave, LanesSeeWhatOthersWroteBeforeSyncwarp) {
   const auto threads = static_cast<unsigned>(2 * wave_);
   const auto out = host_.upload(std::vector<int>(threads));

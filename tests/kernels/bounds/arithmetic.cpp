@@ -12,7 +12,7 @@ namespace {
 
 Arithmetic current;
 
-/// To 24 - bits bits, half to even.
+/// Rounds to 24 - bits bits, half to even.
 float drop(float value, int bits) {
   if (bits == 0 || !std::isfinite(value)) return value;
   const auto raw = std::bit_cast<std::uint32_t>(value);
@@ -50,7 +50,7 @@ Float Float::rounded(float value) {
 Float Float::off(double exact, double ulps) {
   const auto nearest = static_cast<float>(exact);
   if (!current.least_precise || !std::isnormal(nearest)) return rounded(nearest);
-  // From -1 to 1, decided by the number.
+  // A number from -1 to 1 that depends on the value.
   const auto draw = static_cast<double>(mix64(std::bit_cast<std::uint64_t>(exact)) >> 11) * 0x1p-52;
   const double ulp = std::ldexp(1, std::ilogb(exact) - 23);
   return rounded(static_cast<float>(exact + (draw - 1) * ulps * ulp));

@@ -7,38 +7,38 @@
 #include "runtime/device/dtype.hpp"
 #include "tests/layers.hpp"
 
-/// f32 arithmetic as kernels have it, written without a line of the kernels or their references.
+/// f32 arithmetic of kernels, implemented independently of the kernels and their references.
 namespace greta::test::bounds {
 
 /// One way to compute in f32.
 struct Arithmetic {
   enum class Sums {
     straight,  ///< one running sum
-    lanes,     ///< eight running sums in turn, added pairwise at the end
-    tree,      ///< halves, and halves of these
+    lanes,     ///< eight interleaved running sums, added pairwise at the end
+    tree,      ///< recursive halves
   };
 
   const char* name = "";
   Sums sums = Sums::straight;
-  bool fused = false;  ///< a product is added without a rounding; e^x is 2^(x log2(e))
-  /// Functions are as far off as Vulkan lets a device be (exp: 3 + 2 |x| ulp, a division: 2.5, an
-  /// inverse root: 2), in a random direction, and what is below 2^-126 is 0.
+  bool fused = false;  ///< a product is added without rounding; e^x is 2^(x log2(e))
+  /// Functions have the largest errors that Vulkan allows (exp: 3 + 2 |x| ulp, division: 2.5,
+  /// inverse square root: 2), in a random direction, and numbers below 2^-126 are 0.
   bool least_precise = false;
-  int dropped = 0;  ///< so many bits of every result's mantissa are rounded away
+  int dropped = 0;  ///< number of mantissa bits rounded away in every result
 };
 
-/// The three ways to compute that a bound must allow.
+/// Returns the three ways of computing that a bound must allow.
 const std::vector<Arithmetic>& arithmetics();
 
-/// What Float computes with from now on.
+/// Sets the arithmetic of Float.
 void compute_with(const Arithmetic& arithmetic);
 const Arithmetic& arithmetic();
 
-/// A number of that arithmetic: the result of every operation is rounded.
+/// A number in that arithmetic: the result of every operation is rounded.
 class Float {
  public:
   Float() = default;
-  Float(float number);  ///< as it is; but denormals are 0 on the least precise device
+  Float(float number);  ///< unchanged, except denormals on the least precise device
 
   float value() const { return value_; }
 
@@ -57,17 +57,17 @@ class Float {
 
  private:
   static Float rounded(float value);
-  /// `exact` rounded to f32, or up to `ulps` beside it.
+  /// Returns `exact` rounded to f32, with an error of up to `ulps`.
   static Float off(double exact, double ulps);
 
   float value_ = 0;
 };
 
-/// The nearest number that has `bits` fewer than a type's.
+/// Returns the nearest number with `bits` fewer bits than a type has.
 double coarsened(DType type, double value, int bits);
 
-/// Takes 0 … count-1 into states that `nothing` starts, each by step(state, i), and merges states
-/// as merge(a, b), in the arithmetic's order.
+/// Accumulates 0 … count-1 by step(state, i) into states that start as `nothing`, and combines them
+/// by merge(a, b), in the order of the arithmetic.
 template <typename State, typename Step, typename Merge>
 State accumulate(std::size_t count, const State& nothing, const Step& step, const Merge& merge) {
   const auto run = [&](std::size_t first, std::size_t last, std::size_t stride) {
@@ -93,7 +93,7 @@ State accumulate(std::size_t count, const State& nothing, const Step& step, cons
   return states.empty() ? nothing : states.front();
 }
 
-/// The sum of term(i), i < count.
+/// Returns the sum of term(i), i < count.
 template <typename Term>
 Float sum(std::size_t count, const Term& term) {
   return accumulate(
@@ -101,7 +101,7 @@ Float sum(std::size_t count, const Term& term) {
       [](Float a, Float b) { return a + b; });
 }
 
-/// The sum of a(i) b(i), i < count.
+/// Returns the sum of a(i) b(i), i < count.
 template <typename A, typename B>
 Float dot(std::size_t count, const A& a, const B& b) {
   return accumulate(

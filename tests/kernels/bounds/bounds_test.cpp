@@ -1,6 +1,6 @@
-// The bounds of every reference, from both sides: results of the types' own arithmetic pass and
-// come as near to their bounds as is stated, and what is a few times less precise fails. A bound
-// that grows lets wrong kernels pass, and one that shrinks fails right ones.
+// Protects: the error bounds of every reference, from both sides. Results of the types' arithmetic
+// pass and come as close to their bounds as stated, and results that are a few times less precise
+// fail. If a bound grows, wrong kernels pass; if it shrinks, correct ones fail.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ std::vector<Emulation> emulations() {
   return all;
 }
 
-/// A case of a pair of types with its inputs and its reference.
+/// A case for a pair of types with its inputs and its reference.
 class Trial {
  public:
   Trial(const Emulation& emulation, const Operation& kernel, const DTypes& types, const Case& of)
@@ -53,11 +53,11 @@ class Trial {
 
   const Problem& problem() const { return problem_; }
   const char* what() const { return what_; }
-  /// Whether numbers are so small that their bound is not relative to them.
+  /// Returns whether numbers are so small that their bound is absolute.
   bool tiny() const { return std::string(what_).find("tiny") != std::string::npos; }
   const Reference& reference() const { return *reference_; }
 
-  /// What the arithmetic gives, stored. `coarse`: the outputs have so many bits less than their
+  /// Returns the stored results of the arithmetic. The outputs have `coarse` bits less than their
   /// type.
   std::vector<HostTensor> compute(const Arithmetic& arithmetic, int coarse = 0) const {
     compute_with(arithmetic);
@@ -99,7 +99,7 @@ class Trial {
   std::unique_ptr<Reference> reference_;
 };
 
-/// What is stated for a case, or 0 where it is not for these types.
+/// Returns the stated factor of a case, or 0 if it does not apply to these types.
 double factor_of(const Case& of, const DTypes& types) {
   if (types.out == DType::f16) return of.factors.to_f16;
   if (types.out == DType::bf16) return of.factors.to_bf16;
@@ -107,13 +107,13 @@ double factor_of(const Case& of, const DTypes& types) {
   return types.in == DType::f16 ? of.factors.f16 : of.factors.bf16;
 }
 
-/// Whether values of one type are the other's as well.
+/// Returns whether every value of `in` is also one of `out`.
 bool holds(DType out, DType in) {
   return out == in || out == DType::f32 || out == DType::i32;
 }
 
-/// How near the worst element of each output comes to its bound: error / bound, the least of all
-/// outputs.
+/// Returns how close the worst element of each output comes to its bound: error / bound, minimum
+/// over all outputs.
 double worst_ratio(const Reference& reference, const std::vector<HostTensor>& outputs) {
   const auto expected = reference.expected().value();
   double least = std::numeric_limits<double>::infinity();
@@ -131,8 +131,8 @@ double worst_ratio(const Reference& reference, const std::vector<HostTensor>& ou
 
 class Bounds : public ::testing::TestWithParam<std::string> {
  protected:
-  /// body(trial, factor) of every case of every pair of types; the factor of a case whose results
-  /// are exact is 0.
+  /// Calls body(trial, factor) for every case of every pair of types. The factor is 0 if the
+  /// results are exact.
   template <typename Body>
   void for_each_trial(const Body& body) const {
     ASSERT_FALSE(kernel_.dtypes.empty());
@@ -162,8 +162,9 @@ class Bounds : public ::testing::TestWithParam<std::string> {
   const Operation& kernel_ = built_in(GetParam());
 };
 
-// What a kernel may give passes. Its worst error says how far the bound is from it, for every term
-// of the bound in a case where that dominates: as far as is stated, or a little less.
+// Results that a correct kernel may give pass. For every term of the bound there is a case in which
+// it dominates. There the bound must exceed the worst error by at most the stated factor, and not
+// by much less.
 TEST_P(Bounds, AreAsFarFromTheWorstErrorAsIsStated) {
   std::size_t elements = 0;
   for_each_trial([&](const Trial& trial, double factor) {
@@ -193,7 +194,7 @@ TEST_P(Bounds, AreAsFarFromTheWorstErrorAsIsStated) {
   EXPECT_GE(elements, 1000000U);
 }
 
-/// The next number of an element's type, away from zero.
+/// Sets an element to the next number of its type, away from zero.
 void next_number(HostTensor& tensor, std::size_t element) {
   const auto size = bytes_of(tensor.spec.dtype, std::size_t{1});
   std::uint32_t raw = 0;
@@ -229,13 +230,12 @@ TEST_P(Bounds, OneElementThatIsAFewBoundsOffFails) {
   EXPECT_GE(spoilt, 64U);
 }
 
-// Results of 16 bits that are rounded to a few bits less, and results in f32 of an arithmetic that
-// has a few bits less: how many follows from the factor that is stated.
+// 16-bit results rounded to a few bits less, and f32 results of an arithmetic with a few bits less,
+// must fail. The number of bits follows from the stated factor.
 TEST_P(Bounds, RoundingThatIsAFewTimesTooCoarseFails) {
   std::size_t checked = 0;
   for_each_trial([&](const Trial& trial, double factor) {
-    if (factor == 0 || trial.tiny())
-      return;  // nothing is rounded, or numbers are below their bound
+    if (factor == 0 || trial.tiny()) return;  // exact, or below the bound
     Arithmetic coarse = arithmetics()[1];
     const bool stored = bits_of(trial.problem().out_dtype) < 32;
     const int bits = static_cast<int>(std::ceil(std::log2((stored ? 6 : 12) * factor)));
@@ -249,7 +249,7 @@ TEST_P(Bounds, RoundingThatIsAFewTimesTooCoarseFails) {
   EXPECT_EQ(checked > 0, !exact);
 }
 
-/// A new operation, or a new value of an attribute, takes part.
+/// A new operation and a new value of an attribute need a case.
 TEST_P(Bounds, CasesHaveEveryValueOfEveryAttribute) {
   for (const Attribute& attribute : kernel_.attributes) {
     if (attribute.packed != nullptr) continue;  // references pack rows first

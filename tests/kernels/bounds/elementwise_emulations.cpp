@@ -9,12 +9,12 @@ namespace {
 
 using Options = std::vector<std::pair<std::string, std::string>>;
 
-/// Where the least precise device holds an argument, which others don't.
+/// Clamps an argument on the least precise device only.
 Float at_least(float least, Float x) {
   return arithmetic().least_precise && x < Float(least) ? Float(least) : x;
 }
 
-/// f(i) of every element of a single output.
+/// Returns f(i) for every element of a single output.
 template <typename F>
 Outputs each(std::size_t count, const F& f) {
   std::vector<float> out(count);
@@ -27,7 +27,7 @@ Outputs add(const Given& given) {
   return each(a.size(), [&](std::size_t i) { return (Float(a[i]) + Float(b[i])).value(); });
 }
 
-// Sums of numbers of one size are exact where these have 16 bits.
+// Sums of 16-bit numbers of similar magnitude are exact.
 std::vector<Case> add_cases(const DTypes& types) {
   const Options options{{"rows", "250"}, {"cols", "300"}};
   return {
@@ -131,7 +131,7 @@ std::vector<Case> rope_cases(const DTypes& types) {
           with("tiny", "half", "out", tiny(types), {2.1, 0, 0, 1.1, 2.2})};
 }
 
-/// An element on its way from one type to another, which passes through f32 where it is rounded.
+/// Converts an element to another type. If it is rounded, it passes through f32.
 float copied(const Problem& problem, float value) {
   const bool shorter = bits_of(problem.out_dtype) < bits_of(problem.dtype);
   return shorter ? Float(value).value() : value;
@@ -214,8 +214,9 @@ Float gelu_tanh(Float x) {
   return x / (Float(1) + exp(Float(-2) * u));
 }
 
-// By the C library, or as x (1 - h) with h = erfc(|x| / sqrt(2)) / 2 of a relative error of 1.2e-7.
-// Source: Press, Teukolsky, Vetterling, Flannery, "Numerical Recipes in C", section 6.2, erfcc.
+// Computed by the C library, or as x (1 - h) with h = erfc(|x| / sqrt(2)) / 2 with a relative error
+// of 1.2e-7. Source: Press, Teukolsky, Vetterling, Flannery, "Numerical Recipes in C", section 6.2,
+// erfcc.
 Float gelu_erf(Float x) {
   if (arithmetic().sums == Arithmetic::Sums::straight) {
     return Float(0.5F) * x * erfc(-x * Float(0.70710678F));

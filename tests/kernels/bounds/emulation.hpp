@@ -12,12 +12,11 @@
 
 namespace greta::test::bounds {
 
-/// The elements of an input: a function of a number drawn from [-0.5, 0.5) and of their place.
+/// The elements of an input as a function of a number drawn from [-0.5, 0.5) and of the index.
 using Contents = std::function<double(double draw, std::size_t index)>;
 
-/// How many times the worst error seen a bound is at most, and not much less: for outputs in f32 by
-/// the type of the inputs, and for outputs in f16 and in bf16. 0: the case
-/// is not for these types.
+/// Upper limits of bound / worst observed error, which are also close to it: for f32 outputs by the
+/// type of the inputs, and for f16 and bf16 outputs. 0: the case does not apply to these types.
 struct Factors {
   double f32 = 0, f16 = 0, bf16 = 0, to_f16 = 0, to_bf16 = 0;
 };
@@ -26,7 +25,7 @@ struct Factors {
 struct Case {
   const char* what = "";
   std::vector<std::pair<std::string, std::string>> options;  ///< dimensions and attributes
-  std::map<std::string, Contents> contents;                  ///< of inputs that are not just draws
+  std::map<std::string, Contents> contents;                  ///< inputs that are not plain draws
   Factors factors;
 };
 
@@ -45,12 +44,12 @@ struct Given {
 
 using Outputs = std::vector<std::vector<float>>;  ///< every element, before it is stored
 
-/// An operation in f32, written for its tests alone.
+/// An operation in f32, implemented only for its tests.
 struct Emulation {
   const char* operation = "";
   std::vector<Case> (*cases)(const DTypes& types) = nullptr;
   Outputs (*run)(const Given& given) = nullptr;
-  bool copies = false;  ///< values that a type has are not rounded at all
+  bool copies = false;  ///< values that a type can represent are copied exactly
 };
 
 std::vector<Emulation> elementwise_emulations();
@@ -64,18 +63,18 @@ Float gelu_erf(Float x);
 inline Contents times(double factor) {
   return [factor](double draw, std::size_t) { return factor * draw; };
 }
-/// From `low` to `high`.
+/// Returns contents from `low` to `high`.
 inline Contents between(double low, double high) {
   return [=](double draw, std::size_t) { return low + (draw + 0.5) * (high - low); };
 }
-/// Whole numbers from 0 to count - 1.
+/// Returns integers from 0 to count - 1.
 inline Contents index_below(std::size_t count) {
   return [count](double draw, std::size_t) {
     return static_cast<double>(static_cast<std::size_t>((draw + 0.5) * static_cast<double>(count)) %
                                count);
   };
 }
-/// Times draws: numbers around the smallest normal ones of both types.
+/// Returns a factor that scales draws to the smallest normal numbers of both types.
 inline double tiny(const DTypes& types) {
   return 4 * std::max(smallest_normal(types.in), smallest_normal(types.out));
 }

@@ -65,7 +65,7 @@ std::vector<Case> gemm_cases(const DTypes& types) {
 
 // ---------------------------------------------------------------------------------- attention
 
-/// A weight as matrix cores take it: of the inputs' type where that has 16 bits.
+/// Returns a weight as matrix cores read it: rounded to the inputs' type if that has 16 bits.
 float stored_weight(DType type, Float weight) {
   if (bits_of(type) == 32) return weight.value();
   if (arithmetic().least_precise && weight < Float(static_cast<float>(smallest_normal(type)))) {
@@ -76,8 +76,9 @@ float stored_weight(DType type, Float weight) {
   return static_cast<float>(load_element(type, raw, 0));
 }
 
-/// One row of the output: the values of `keys` keys, weighted. `straight` takes the largest score
-/// first, others take blocks of keys and scale what they have whenever a larger score turns up.
+/// Computes one row of the output: the weighted values of `keys` keys. `straight` determines the
+/// largest score first; others process blocks of keys and rescale their sums whenever a larger
+/// score appears.
 void attend(DType in, const std::vector<Float>& scores, const float* values, std::size_t dim,
             float* out) {
   const bool straight = arithmetic().sums == Arithmetic::Sums::straight;

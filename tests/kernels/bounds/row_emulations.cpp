@@ -12,13 +12,13 @@ using Options = std::vector<std::pair<std::string, std::string>>;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float lowest = std::numeric_limits<float>::lowest();
-constexpr std::size_t group = 4;  // elements that one thread has
+constexpr std::size_t group = 4;  // elements per thread
 
 bool straight() {
   return arithmetic().sums == Arithmetic::Sums::straight;
 }
 
-/// Far from zero, as f16 and bf16 have it, too.
+/// Returns contents far from zero, also relative to the precision of f16 and bf16.
 Contents around(double mean) {
   return [mean](double draw, std::size_t) { return mean + mean / 16 * draw; };
 }
@@ -34,7 +34,7 @@ Float larger(Float a, Float b) {
   return a < b ? b : a;
 }
 
-/// The largest of some elements, and the sum of e^(element - largest).
+/// The maximum of some elements, and the sum of e^(element - maximum).
 struct Shares {
   Float largest = lowest, sum = 0;
 };
@@ -45,7 +45,7 @@ Shares merge(const Shares& a, const Shares& b) {
 }
 
 void softmax_of(std::vector<Float>& row) {
-  std::vector<Float> largest;  // of each group; straight: of all
+  std::vector<Float> largest;  // per group; straight: of all
   const std::size_t size = straight() ? row.size() : group;
   for (std::size_t i = 0; i < row.size(); i += size) {
     Float& most = largest.emplace_back(lowest);
@@ -122,7 +122,8 @@ std::vector<Case> softmax_cases(const DTypes& types) {
 
 // -------------------------------------------------------------------------------------- norms
 
-/// A norm's rows: what is to be normalised, each row by `normalise`, and the weights of columns.
+/// The rows of a norm: the elements, which `normalise` normalises row by row, and the weights of
+/// columns.
 template <typename Normalise>
 Outputs norm(const Given& given, const Normalise& normalise) {
   const std::size_t rows = given.dim("rows"), cols = given.dim("cols");
@@ -141,7 +142,7 @@ Outputs norm(const Given& given, const Normalise& normalise) {
   return outputs;
 }
 
-/// Each element over the root of the mean of all squares.
+/// Divides each element by the root of the mean of all squares.
 void over_root(const Given& given, std::vector<Float>& x) {
   const auto at = [&](std::size_t i) { return x[i]; };
   const Float mean = dot(x.size(), at, at) / Float(static_cast<float>(x.size()));
@@ -222,7 +223,7 @@ const Options plain{{"affine", "none"}}, small{{"affine", "none"}, {"epsilon", "
 
 std::vector<Case> rms_cases(const DTypes& types, const std::array<Factors, 5>& factors) {
   const double t = tiny(types);
-  // Sums that f32 must round, whatever type their terms have.
+  // Sums that f32 must round, for any type of their terms.
   const std::map<std::string, Contents> x{{"X", times(64)}, {"residual", times(0x1p-12)}};
   return {norm_case("short rows", "3000", "5", plain, x, factors[0]),
           norm_case("one column", "5000", "1", plain, x, factors[1]),
@@ -249,7 +250,7 @@ std::vector<Case> add_rmsnorm_cases(const DTypes& types) {
 }
 
 std::vector<Case> centred_cases(const DTypes& types, const std::array<Factors, 8>& factors) {
-  // One element far from all others, which are equal: what is squared is the distance.
+  // One element is far from all others, which are equal, so the distance is squared.
   const Contents spike = [](double draw, std::size_t i) { return i % 300 == 7 ? 512 : draw / 64; };
   return {norm_case("short rows", "3000", "5", plain, {}, factors[0]),
           norm_case("weighted", "60", "300", {{"affine", "weight"}}, {}, factors[1]),

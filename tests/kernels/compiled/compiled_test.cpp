@@ -1,6 +1,7 @@
-// Every HIP kernel of the catalog, compiled for GPUs that are not there: each operation's defaults,
-// and configurations sampled from each variant. For AMD hiprtc compiles for the architectures it
-// knows, clang for the others, as for a real device; for NVIDIA NVRTC does, where it is installed.
+// Protects: every HIP kernel of the catalog compiles for GPUs that this machine lacks: the defaults
+// of each operation and samples of each variant. As for real devices, hiprtc compiles for the AMD
+// architectures that it supports and clang for the others; NVRTC compiles for NVIDIA if it is
+// installed.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -42,7 +43,7 @@ class Compiled : public ::testing::TestWithParam<std::string> {
     EXPECT_EQ(uses_matrix_cores, config.variant.starts_with("matrix"));
   }
 
-  /// `each` samples of every variant for which `taken(entry, variant)` holds.
+  /// Compiles `each` samples of every variant for which `taken(entry, variant)` holds.
   void sample(int each, const std::function<bool(const Operation&, const std::string&)>& taken) {
     test::for_each_sample(device_, each,
                           [&](const Operation& entry, const Problem& wanted, const Config& config) {
@@ -62,7 +63,7 @@ class Compiled : public ::testing::TestWithParam<std::string> {
   const DeviceInfo device_ = *architecture_info(GetParam());
 
  private:
-  /// Whether the kernel has the instructions of this architecture's matrix cores.
+  /// Compiles a kernel. Returns whether it contains matrix instructions of this architecture.
   bool compile(const KernelSource& source, bool is_default) const {
     const auto compiled = compiler_->compile(source, device_.architecture);
     if (!compiled) {
@@ -93,7 +94,8 @@ class Compiled : public ::testing::TestWithParam<std::string> {
   }
 
   const bool is_amd_ = device_.vendor == "AMD";
-  /// clang for what no distribution's hiprtc is young enough for, though some would try.
+  /// Uses clang for architectures that are too new for every distribution's hiprtc, although some
+  /// would try.
   Result<std::unique_ptr<hip::Compiler>> make_compiler() const {
     if (!is_amd_) return hip::create_nvidia_compiler({});
     const bool old = device_.architecture == "gfx90a" || device_.architecture == "gfx1030";
@@ -101,13 +103,13 @@ class Compiled : public ::testing::TestWithParam<std::string> {
   }
 
   const std::unique_ptr<hip::Compiler> compiler_ = make_compiler().value();
-  std::map<std::string, bool> uses_matrix_cores_;  ///< by the key of each kernel that was compiled
+  std::map<std::string, bool> uses_matrix_cores_;  ///< by the key of each compiled kernel
 };
 
 const std::vector<std::string> amd{"gfx90a",  "gfx942",  "gfx950", "gfx1030",
                                    "gfx1103", "gfx1151", "gfx1201"};
 
-/// Those of one generation share the sizes between two; others have all of them.
+/// Two architectures of a generation share the sizes between them; others get all.
 test::Sizes sizes_of(const std::string& architecture) {
   for (const auto& [one, other] : {std::pair{"gfx90a", "gfx942"}, {"gfx1103", "gfx1151"}}) {
     if (architecture == one) return {.first = 0, .step = 2};
@@ -116,18 +118,18 @@ test::Sizes sizes_of(const std::string& architecture) {
   return {};
 }
 
-/// Every architecture has a third of the sizes, and those that follow it the others.
+/// Every architecture gets a third of the sizes, and the next ones get the others.
 TEST_P(Compiled, DefaultsSpillNothing) {
   const auto own = std::find(amd.begin(), amd.end(), GetParam());
   check_defaults({.first = static_cast<std::size_t>(own - amd.begin()) % 3, .step = 3});
 }
 
-/// scripts/test.sh --all.
+/// For scripts/test.sh --all.
 TEST_P(Compiled, MostDefaultsSpillNothing) {
   check_defaults(sizes_of(GetParam()));
 }
 
-/// All of them take minutes: ctest -L long.
+/// Takes minutes: ctest -L long.
 TEST_P(Compiled, ManyDefaultsSpillNothing) {
   check_defaults({.all = true});
 }
@@ -136,12 +138,12 @@ TEST_P(Compiled, ManySamples) {
   sample(50, [](const auto&, const auto&) { return true; });
 }
 
-/// One architecture of each generation; of the others ManySamples has some.
+/// One architecture per generation; ManySamples covers the others.
 const std::vector<std::string> generations{"gfx90a", "gfx942", "gfx1030", "gfx1151", "gfx1201"};
 
 class CompiledGeneration : public Compiled {};
 
-// Each variant for two of AMD's generations that have it; ManySamples has all.
+// Each variant on two of AMD's generations that have it; ManySamples covers all.
 TEST_P(CompiledGeneration, SomeSamples) {
   sample(1, [](const Operation& entry, const std::string& variant) {
     std::vector<std::string> having;
@@ -171,7 +173,7 @@ TEST(CompiledArchitectures, AreCompiledByHiprtcAndClang) {
   for (const char* architecture : {"gfx90a", "gfx1030"}) {
     EXPECT_TRUE(compiler->used_for(architecture).value().starts_with("hiprtc ")) << architecture;
   }
-  // What lies between them depends on the distribution's hiprtc.
+  // For architectures between them the compiler depends on the distribution's hiprtc.
   for (const char* architecture : {"gfx950", "gfx1201"}) {
     EXPECT_TRUE(compiler->used_for(architecture).value().starts_with("clang ")) << architecture;
   }

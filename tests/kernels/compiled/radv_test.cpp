@@ -1,4 +1,5 @@
-// Every GLSL kernel of the catalog, compiled by Mesa's AMD driver for GPUs that are not there.
+// Protects: every GLSL kernel of the catalog compiles with Mesa's AMD driver for GPUs that this
+// machine lacks.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ namespace {
 
 class CompiledByRadv : public ::testing::TestWithParam<const char*> {
  protected:
-  /// Under whichever name this machine's Mesa has for the GPU.
+  /// Opens the GPU with the name that this machine's Mesa uses.
   void SetUp() override {
     for (const std::string& name : null_hardware_names(GetParam())) {
       ::setenv("RADV_FORCE_FAMILY", name.c_str(), 1);
@@ -78,12 +79,12 @@ TEST_P(CompiledByRadv, SomeSamples) {
   sample(2);
 }
 
-/// scripts/test.sh --all.
+/// For scripts/test.sh --all.
 TEST_P(CompiledByRadv, MostSamples) {
   sample(5);
 }
 
-/// The same with more of them takes minutes: ctest -L long.
+/// More of them take minutes: ctest -L long.
 TEST_P(CompiledByRadv, ManyDefaultsSpillNothing) {
   check_defaults({.all = true});
 }

@@ -20,7 +20,8 @@ const T& pick(const std::vector<T>& values, Random& random) {
   return values[random() % values.size()];
 }
 
-/// A problem of this size and these types; its attributes are drawn until they suit the types.
+/// Returns a problem of this size and these types. Its attributes are drawn until they are valid
+/// for the types.
 Problem problem(const Operation& entry, const DTypes& types, const TypicalSize& size,
                 Random& random) {
   Problem drawn;
@@ -38,7 +39,7 @@ Problem problem(const Operation& entry, const DTypes& types, const TypicalSize& 
   return drawn;
 }
 
-/// Every variant that one of the sizes has on this device.
+/// Returns every variant that one of the sizes has on this device.
 const std::set<std::string>& variants(const Operation& entry, const DeviceInfo& device) {
   static std::map<std::pair<std::string, std::string>, std::set<std::string>> known;
   const auto [found, is_new] = known.try_emplace({entry.name, device.architecture});

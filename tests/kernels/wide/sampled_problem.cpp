@@ -15,8 +15,8 @@
 namespace greta::test {
 namespace {
 
-/// Calls use(byte in the whole tensor, bytes in the part) for each run of neighbours that both
-/// have: of a tensor whose rows are not packed, all elements.
+/// Calls use(offset in the whole tensor, offset in the part, size), in bytes, for each run of
+/// consecutive elements that both contain; for a tensor with unpacked rows, for all elements.
 template <typename Use>
 void each_run(const TensorSpec& whole, const TensorSpec& part,
               const std::vector<std::int64_t>& samples, Use use) {
@@ -36,8 +36,8 @@ void each_run(const TensorSpec& whole, const TensorSpec& part,
   }
 }
 
-/// What is not sampled: NaN between rows, else 0. Memory that hip-host allocates anew is 0 as it
-/// is, and takes no room until it is written.
+/// Sets elements that are not sampled to NaN between rows, else to 0. New memory of hip-host is
+/// already 0 and occupies no physical memory until it is written.
 Result<void> clear(Device& device, Operands& operands, std::size_t tensor) {
   const bool gaps = operands.specs()[tensor].stride > 0;
   if (device.info().backend == Api::hip_host && !gaps) return {};
@@ -91,7 +91,7 @@ Result<std::vector<HostTensor>> download(Device& device, const Operands& operand
   return outputs;
 }
 
-/// A matrix product with few rows or columns.
+/// Returns whether it is a matrix product with few rows or columns.
 bool is_narrow(const Problem& problem) {
   return problem.op == "gemm" && std::min(problem.dim("m"), problem.dim("n")) <= 16;
 }
@@ -162,7 +162,7 @@ Result<Verdict> run_sampled(const Operation& kernel, const SampledProblem& probl
 
 namespace {
 
-/// What grows with the threads that run for nothing: of tiles wider than the problem, or of splits.
+/// Returns a measure of idle threads: of tiles wider than the problem, or of splits.
 int idle_threads(const Config& config) {
   if (config.has("BM")) return config["BM"] * config["BN"];
   return config.has("SPLIT") ? config["THREADS"] * config["SPLIT"] : config["THREADS"];

@@ -1,5 +1,5 @@
-// Every operation with tensors of more than 2^31 elements, some with more than 2^32: what lies
-// around the elements and bytes whose numbers stop fitting 31 and 32 bits is as the reference says.
+// Protects: every operation with tensors of more than 2^31 elements, some with more than 2^32.
+// Around the elements and bytes whose indices exceed 31 and 32 bits, results equal the reference.
 
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@
 namespace greta::test::wide_test {
 namespace {
 
-/// Of `extent` indices of `elements` each: the first and the last ones, and those on both sides of
-/// 2^29, 2^30, 2^31 and 2^32 elements.
+/// Returns indices below `extent`, each of `elements` elements: the first and last ones, and those
+/// on both sides of 2^29, 2^30, 2^31 and 2^32 elements.
 std::vector<std::int64_t> boundaries(std::int64_t extent, std::int64_t elements) {
   std::vector<std::int64_t> list{0, extent - 1};
   for (const int power : {29, 30, 31, 32}) {
@@ -31,7 +31,7 @@ std::vector<std::int64_t> boundaries(std::int64_t extent, std::int64_t elements)
   return list;
 }
 
-/// Values of a tensor of indices, translated.
+/// Transforms the values of a tensor of indices.
 void change_indices(HostTensor& tensor, const std::function<std::int64_t(std::int64_t)>& change) {
   for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
     const auto index = static_cast<std::int64_t>(tensor.at(i));
@@ -51,7 +51,7 @@ SampledProblem sampled(const char* key, const char* dimension, std::int64_t elem
   return problem;
 }
 
-/// Neighbouring tokens around 2^32 elements of the caches.
+/// Consecutive tokens around 2^32 elements of the caches.
 SampledProblem long_cache() {
   constexpr std::int64_t first = (std::int64_t{1} << 32) / 128 - 4;
   const char* key = "kv_update dtype=f16 out=f16 tokens=4 kv_heads=1 dim=128 capacity=33554500";
@@ -85,7 +85,7 @@ SampledProblem long_sequence() {
   return problem;
 }
 
-/// Caches of more than 2^32 elements; the sequences between the samples have no keys.
+/// Caches of more than 2^32 elements. The sequences between the samples have no keys.
 SampledProblem long_caches() {
   const char* key = "attention dtype=f16 out=f16 batch=520 heads=1 kv_heads=1 q=9 kv=65536 dim=128";
   return sampled(key, "batch", 65536 * 128);
@@ -121,7 +121,7 @@ std::vector<WideCase> elementwise_cases() {
   };
 }
 
-/// Each way to walk rows, and each operation's own loads and stores.
+/// Each way to traverse rows, and the special loads and stores of each operation.
 std::vector<WideCase> row_cases() {
   std::vector<WideCase> cases;
   const auto add = [&cases](const std::string& op, const std::string& variant) {
@@ -176,8 +176,8 @@ std::vector<WideCase> attention_cases() {
   };
 }
 
-/// Few rows, far apart: the last one begins behind 2^32 elements; those of kv_update, which reads
-/// two such tensors, behind 2^31. Wide loads divide some strides, and not others.
+/// Few rows with large strides: the last one begins after 2^32 elements; those of kv_update, which
+/// reads two such tensors, after 2^31. Some strides allow wide loads, others don't.
 std::vector<WideCase> strided_cases() {
   const std::vector<std::array<const char*, 3>> keys{
       {"softmax_far_x", "held",
@@ -226,7 +226,7 @@ std::vector<WideCase> wide_cases() {
   return cases;
 }
 
-/// Opened for one test, so that its memory goes back to the system.
+/// Opened for one test, so that its memory is returned to the system.
 std::unique_ptr<Device> open(const std::string& id) {
   return open_device(id, {}).value();
 }
@@ -265,7 +265,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-/// The longest row that there is, with its largest value in the last column.
+/// The longest possible row, with its largest value in the last column.
 class LongestRow : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(LongestRow, HasItsLargestValueFound) {

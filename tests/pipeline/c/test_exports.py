@@ -1,4 +1,5 @@
-"""libgreta.so exports exactly the functions that greta.h declares: test_exports.py LIBRARY HEADER."""
+"""Protects: libgreta.so exports exactly the functions that greta.h declares: test_exports.py
+LIBRARY HEADER."""
 
 import pathlib
 import re
@@ -13,7 +14,7 @@ def main():
     listing = subprocess.run(["nm", "--dynamic", "--defined-only", "--format=posix", library],
                              capture_output=True, text=True, check=True).stdout
     exported = {line.split()[0].split("@")[0] for line in listing.splitlines()}
-    exported.discard("GRETA_1")  # the version's own name
+    exported.discard("GRETA_1")  # the name of the version
     print(f"{len(declared)} functions declared")
     if not declared or exported != declared:
         print("not exported:", sorted(declared - exported))

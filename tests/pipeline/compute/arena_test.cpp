@@ -1,4 +1,5 @@
-// Placing temporaries: what lives at the same time never overlaps, and what does not shares memory.
+// Protects: the placement of temporaries. Those that live at the same time never overlap; others
+// share memory.
 #include "runtime/pipeline/compute/arena.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ bool live_together(const Lifetime& a, const Lifetime& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-/// The most bytes that live at one step: no arena is smaller.
+/// Returns the most bytes that live at one step, a lower bound of the arena's size.
 std::size_t least_bytes(const std::vector<Lifetime>& lives, std::size_t alignment) {
   std::size_t most = 0, last = 0;
   for (const Lifetime& life : lives) last = std::max(last, life.last);
@@ -57,7 +58,7 @@ TEST(Arena, LiveOnesNeverOverlap) {
     EXPECT_GE(plan.bytes, least);
     worst = std::max(worst, static_cast<double>(plan.bytes) / static_cast<double>(least));
   }
-  EXPECT_LT(worst, 1.5);  // far from giving each its own
+  EXPECT_LT(worst, 1.5);  // far less than separate memory for each
 }
 
 TEST(Arena, AChainTakesItsTwoLargestNeighbours) {
@@ -67,7 +68,7 @@ TEST(Arena, AChainTakesItsTwoLargestNeighbours) {
 }
 
 TEST(Arena, TheSmallestGapIsTaken) {
-  // They stand at 0, 300, 500 and 600; from step 2 on, 300 bytes at 0 and 100 at 500 are free.
+  // They are placed at 0, 300, 500 and 600. From step 2 on, 300 bytes at 0 and 100 at 500 are free.
   const std::vector<Lifetime> lives{{300, 0, 1}, {200, 0, 9}, {100, 0, 1}, {80, 0, 9}, {50, 3, 9}};
   EXPECT_EQ(plan_arena(lives, 1).offsets, (std::vector<std::size_t>{0, 300, 500, 600, 500}));
   EXPECT_EQ(plan_arena({}).bytes, 0U);

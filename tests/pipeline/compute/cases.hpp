@@ -13,41 +13,42 @@
 
 namespace greta::test {
 
-/// A call of one of the methods of Operations, and the problem that it stands for.
+/// A call of a method of Operations, and its problem.
 struct OperationCase {
-  std::string name;           ///< of the test
-  std::string key;            ///< of the problem
-  std::vector<Shape> shapes;  ///< of the operands, in the order of Operation::tensors
+  std::string name;           ///< test name
+  std::string key;            ///< problem key
+  std::vector<Shape> shapes;  ///< shapes of the operands, in the order of Operation::tensors
   Result<void> (*call)(Operations&, const std::vector<Tensor>& operands);
 };
 
 /// For GoogleTest's messages.
 void PrintTo(const OperationCase& value, std::ostream* out);
 
-/// Every method, with every option that changes the problem.
+/// Returns calls of every method, with every option that changes the problem.
 const std::vector<OperationCase>& operation_cases();
 
-/// lavapipe, and one of hip-host's devices: a kernel takes a C++ compiler's second there.
+/// Returns lavapipe and one of hip-host's devices, on which compiling a kernel takes about a
+/// second.
 std::vector<std::string> compute_devices();
 std::string device_name(std::string id);
-/// A runtime with kernels cached for the test program.
+/// Opens a runtime with a kernel cache for the test program.
 std::unique_ptr<Runtime> open_runtime(const std::string& device, const LookupFiles& databases = {});
 
-/// A tensor of a host tensor's contents.
+/// Returns a tensor with the contents of a host tensor.
 Tensor upload(Runtime& runtime, const HostTensor& data, const Shape& shape);
 Tensor upload(Runtime& runtime, const std::vector<std::int32_t>& values);
-/// A tensor's contents as the operand `spec`.
+/// Returns a tensor's contents as the operand `spec`.
 HostTensor download(Runtime& runtime, const Tensor& tensor, const TensorSpec& spec);
-/// Tensors of an operation's operands: inputs drawn by `seed`, outputs full of NaN.
+/// Tensors of an operation's operands: inputs drawn from `seed`, outputs filled with NaN.
 struct Loaded {
   std::vector<Tensor> operands;
-  std::vector<HostTensor> inputs;  ///< of those that are read
+  std::vector<HostTensor> inputs;  ///< data of the operands that are read
 };
 Loaded load(Runtime& runtime, const Problem& problem, const std::vector<Shape>& shapes,
             std::uint64_t seed);
-/// Rows and columns as shapes.
+/// Returns rows and columns as shapes.
 std::vector<Shape> plain_shapes(const Problem& problem);
-/// Expects the outputs among `operands` to be right.
+/// Expects correct outputs among `operands`.
 void expect_right(Runtime& runtime, const Problem& problem, const Loaded& loaded,
                   std::uint64_t seed);
 

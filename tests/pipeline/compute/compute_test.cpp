@@ -1,4 +1,5 @@
-// Every operation on devices, through a queue and through a pipeline, against its FP64 reference.
+// Protects: every operation is correct on devices, through a queue and through a pipeline, compared
+// with its FP64 reference.
 #include <gtest/gtest.h>
 
 #include "runtime/pipeline/compute/pipeline.hpp"
@@ -26,8 +27,8 @@ TEST_P(Compute, OperationAtOnce) {
   test::expect_right(*runtime_, problem_, loaded, 11);
 }
 
-// What is written is a temporary, filled and read by copies of the same graph; the second replay is
-// on other inputs, in the same memory.
+// The outputs are temporaries, filled and read by copies in the same graph. The second replay uses
+// other inputs in the same memory.
 TEST_P(Compute, OperationInAReplayedGraph) {
   const auto specs = built_in(problem_.op).tensors(problem_);
   test::Loaded loaded = test::load(*runtime_, problem_, case_.shapes, 12);
@@ -60,7 +61,7 @@ TEST_P(Compute, OperationInAReplayedGraph) {
   }
 }
 
-// Without a device the suite must not pass for want of anything to test.
+// The suite must not pass because there is no device to test.
 TEST(ComputeDevices, AreOfBothLanguages) {
   const auto ids = test::compute_devices();
   for (const char* backend : {"vulkan:", "hip-host:"}) {
@@ -71,7 +72,7 @@ TEST(ComputeDevices, AreOfBothLanguages) {
   EXPECT_FALSE(test::operation_cases().empty());
 }
 
-/// Columns of one matrix as operands, at once and in a graph: those that are not written stay.
+/// Columns of a matrix as operands, immediately and in a graph. Other columns must not change.
 class ComputeColumns : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ComputeColumns, AreReadAndWrittenWhereTheyLie) {

@@ -1,4 +1,5 @@
-// What the methods of Operations ask for: the problem, its operands in order, and what is refused.
+// Protects: the methods of Operations request the correct problem with operands in order, and
+// reject invalid calls.
 #include "runtime/pipeline/compute/operations.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 namespace greta::test::operations_test {
 namespace {
 
-/// Keeps the last problem.
+/// Records the last problem.
 class Recorder final : public Operations {
  public:
   Result<void> copy(const Tensor& to, const Tensor& from) override { return check_copy(to, from); }
@@ -63,7 +64,7 @@ TEST(Operations, EveryCallIsItsProblemWithOperandsInOrder) {
   EXPECT_EQ(seen.size(), catalog().size());  // every operation has a method
 }
 
-/// What was recorded, whose operands fit; or why nothing was.
+/// Returns the key that was recorded, after checking its operands, or why there is none.
 std::string recorded_key(const Recorder& ops, const Result<void>& result) {
   if (!result) return result.failure().message;
   const auto specs = built_in(ops.problem.op).tensors(ops.problem);

@@ -1,5 +1,5 @@
-// Recorded sequences: memory, contents that change between replays, and operations that share one
-// workspace with counters in it.
+// Protects: recorded sequences. Memory is shared correctly, contents may change between replays,
+// and operations share a workspace with counters.
 #include "runtime/pipeline/compute/pipeline.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class PipelineTest : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<Queue> queue_ = runtime_->queue().value();
 };
 
-// A chain of sums over temporaries that share an arena: any overlap of live ones shows in the end.
+// A chain of sums over temporaries that share an arena: the result shows any overlap of live ones.
 TEST_P(PipelineTest, TemporariesShareMemoryAndKeepTheirContents) {
   const Tensor one = floats(64, 1), result = floats(64, 0);
   Pipeline pipeline(*runtime_);
@@ -49,7 +49,7 @@ TEST_P(PipelineTest, TemporariesShareMemoryAndKeepTheirContents) {
     pipeline.add(chain[chain.size() - 2], one, chain.back()).value();
   }
   pipeline.add(chain.back(), early, result).value();  // 22 + 2
-  pipeline.temporary(DType::f32, {4096});             // nobody uses it
+  pipeline.temporary(DType::f32, {4096});             // never used
   pipeline.keep(chain[3]);
   const auto graph = pipeline.finish().value();
   for (int i = 0; i < 3; ++i) {
@@ -61,7 +61,7 @@ TEST_P(PipelineTest, TemporariesShareMemoryAndKeepTheirContents) {
   EXPECT_EQ(graph->memory().arena, 4U * 256);  // two of the chain, the first one, the kept one
 }
 
-// The host writes staging memory between replays; everything else of the graph stays as it is.
+// The host writes staging memory between replays. Nothing else in the graph changes.
 TEST_P(PipelineTest, StagingMemoryIsCopiedWithinTheGraph) {
   const Tensor staged = runtime_->allocate(DType::i32, {2}, Memory::staging).value();
   const Tensor ids = runtime_->allocate(DType::i32, {2}).value();
@@ -118,8 +118,8 @@ TEST_P(PipelineTest, WhatCantBeRecordedIsSaidAndLeavesTheRest) {
             "no operation fft");
 }
 
-// Work on tensors that are nowhere: its problems and memory are known, and it is refused only where
-// it would have to run.
+// Work on tensors without memory: its problems and memory are known, and it is only rejected when
+// it would run.
 TEST_P(PipelineTest, SaysWhatItTakesBeforeAnythingIsThere) {
   const Tensor nowhere = Tensor::placeholder(DType::f32, {64});
   const Tensor result = Tensor::placeholder(DType::f32, {64});
@@ -131,7 +131,7 @@ TEST_P(PipelineTest, SaysWhatItTakesBeforeAnythingIsThere) {
   pipeline.add(sum, nowhere, result).value();
   pipeline.argmax(Tensor::placeholder(DType::f32, {2, 512}), Tensor::placeholder(DType::i32, {2}))
       .value();
-  EXPECT_FALSE(pipeline.add(wide, wide, wide.reshape({8192})));  // refused, and not counted
+  EXPECT_FALSE(pipeline.add(wide, wide, wide.reshape({8192})));  // rejected and not counted
   const auto problems = pipeline.problems();
   ASSERT_EQ(problems.size(), 2U);
   EXPECT_EQ(problems[0].key(), "add dtype=f32 out=f32 rows=1 cols=64");
@@ -157,7 +157,7 @@ TEST_P(PipelineTest, SaysWhatItTakesBeforeAnythingIsThere) {
   EXPECT_EQ(read(out), std::vector<float>(64, 3));
 }
 
-// With and without a graph, and in pieces with timestamps, a pipeline does the same.
+// A pipeline gives the same results with a graph, without, and in pieces with timestamps.
 TEST_P(PipelineTest, RunsAsAGraphOrOneByOneAndSaysWhatItRuns) {
   const Tensor one = floats(64, 1), result = floats(64, 0);
   for (const bool as_graph : {true, false}) {
@@ -190,7 +190,7 @@ TEST_P(PipelineTest, RunsAsAGraphOrOneByOneAndSaysWhatItRuns) {
   }
 }
 
-/// A configuration of this variant whose work is split, so that its plan counts arrivals.
+/// Returns a configuration of this variant that splits its work, so that its plan counts arrivals.
 std::optional<Config> split_config(const Problem& problem, const DeviceInfo& device,
                                    const char* variant) {
   const Operation& kernel = built_in(problem.op);
@@ -201,8 +201,8 @@ std::optional<Config> split_config(const Problem& problem, const DeviceInfo& dev
   return std::nullopt;
 }
 
-// Their counters overlap in one workspace, each left zero for the next, and none is written by
-// another's partial sums.
+// The counters overlap in one workspace. Each operation leaves them zero for the next, and no
+// partial sums overwrite them.
 TEST_P(PipelineTest, OperationsWithCountersShareOneWorkspace) {
   const test::TemporaryFolder folder;
   const DeviceInfo info = runtime_->device().info();
@@ -230,7 +230,7 @@ TEST_P(PipelineTest, OperationsWithCountersShareOneWorkspace) {
   }
   const std::size_t workspace = pipeline.memory().value().workspace;
   const auto graph = pipeline.finish().value();
-  EXPECT_EQ(graph->memory().workspace, workspace);  // as it was foretold
+  EXPECT_EQ(graph->memory().workspace, workspace);  // as predicted
   std::size_t zeroed = 0, apart = 0;
   for (const auto& line : graph->operations()) {
     EXPECT_EQ(line.prepared->answer.origin, LookupOrigin::exact) << line.prepared->key;
@@ -238,7 +238,7 @@ TEST_P(PipelineTest, OperationsWithCountersShareOneWorkspace) {
     zeroed = std::max<std::size_t>(zeroed, line.prepared->plan.zeroed_bytes());
     apart += line.prepared->plan.workspace_bytes();
   }
-  EXPECT_GT(zeroed, 256U);  // of the first; the others' counters lie at its end
+  EXPECT_GT(zeroed, 256U);  // the first one's; counters of others are at its end
   EXPECT_LT(graph->memory().workspace, apart);
 
   std::vector<std::vector<std::byte>> first;
@@ -254,7 +254,7 @@ TEST_P(PipelineTest, OperationsWithCountersShareOneWorkspace) {
       EXPECT_EQ(out, first[i]) << problems[i].key() << " changes in replay " << round;
     }
   }
-  // A queue's workspace grows from operation to operation while earlier ones are in flight.
+  // The queue's workspace grows from operation to operation while earlier ones are in flight.
   for (std::size_t i = problems.size(); i-- > 0;) {
     queue_->run(problems[i], loaded[i].operands).value();
   }

@@ -9,7 +9,7 @@
 
 namespace greta::test {
 
-/// A device that refuses to compile some kernels, and counts those that it compiles.
+/// A device that rejects some kernels and counts those that it compiles.
 class RefusingDevice final : public ForwardingDevice {
  public:
   using Refuses = std::function<bool(const KernelSource&)>;

@@ -1,5 +1,5 @@
-// What a runtime does with look-ups: kernels compiled once, configurations that can't run replaced,
-// counts, and what was seen written to a file and read again.
+// Protects: lookups of a runtime. Kernels are compiled once, configurations that can't run are
+// replaced, uses are counted, and captures survive a file.
 #include "runtime/pipeline/compute/runtime.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(Runtime, KernelsAreCompiledOnceForAllProblemsThatShareThem) {
   EXPECT_EQ(compiled, 1);
   EXPECT_EQ(runtime->prepare(add_problem).value(), first);
   Problem taller = add_problem;
-  taller.dims[0].second = 8;  // its text knows no extents
+  taller.dims[0].second = 8;  // its source does not depend on extents
   EXPECT_NE(runtime->prepare(taller).value(), first);
   EXPECT_EQ(compiled, 1);
   EXPECT_EQ(runtime->kernels().size(), 1U);
@@ -88,14 +88,14 @@ TEST(Runtime, ALookedUpConfigurationThatDoesNotCompileIsReplacedOnce) {
   EXPECT_NE(lines[0].find(problem.key() + ": the exact configuration can't run"),
             std::string::npos);
 
-  // Where the default can't run either, that is the answer.
+  // If the default can't run either, the failure is returned.
   std::atomic<int> tries{0};
   const auto hopeless = refusing([&](const KernelSource&) { return ++tries > 0; }, compiled);
   const auto failed = hopeless->prepare(problem);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.failure().message, "the driver gives up");
   EXPECT_EQ(failed.failure().log, "its log");
-  // A pipeline says so when it is finished, and keeps what was recorded.
+  // A pipeline reports it when it is finished, and keeps what was recorded.
   Pipeline pipeline(*hopeless);
   const Tensor row = Tensor::placeholder(DType::f32, {8, 4096});
   pipeline.label("layer 2 sum");
@@ -182,7 +182,7 @@ TEST(Telemetry, CountsRunsReplaysAndTimesOnlyWhenAsked) {
   EXPECT_GT(counts().device_us, 0);
   test::expect_right(*runtime, add_problem, loaded, 1);
 
-  graph.reset();  // its counts stay
+  graph.reset();  // its counts are kept
   static_cast<void>(Pipeline(*runtime).finish().value());
   EXPECT_EQ(counts().runs, 11U);
   const auto totals = runtime->telemetry().totals(runtime->prepared());

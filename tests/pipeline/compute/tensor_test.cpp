@@ -1,4 +1,4 @@
-// Views of memory: what they are, what is refused, and what kernels take.
+// Protects: views of memory, the rejection of invalid ones, and the strides that kernels receive.
 #include "runtime/pipeline/compute/tensor.hpp"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(Tensor, SlicesAndReshapesViewTheSameMemory) {
   EXPECT_EQ(columns.text(), "f16 [4, 6, 4] with strides [48, 8, 1]");
   EXPECT_EQ(error_of([&] { columns.reshape({96}); }),
             "f16 [4, 6, 4] with strides [48, 8, 1] as [96]: it is not contiguous");
-  // One row's piece is contiguous, whatever the strides of its dimensions of one.
+  // A slice of one row is contiguous, whatever the strides of dimensions of extent 1.
   EXPECT_TRUE(columns.slice(0, 3, 1).slice(1, 5, 1).contiguous());
 
   EXPECT_EQ(error_of([&] { whole.reshape({5}); }), "f16 [4, 6, 8] as [5]: not as many elements");
@@ -99,9 +99,9 @@ TEST(Tensor, KnowsHowFarApartItsRowsAre) {
   EXPECT_EQ(whole.row_stride(1), 48);
   const Tensor columns = whole.slice(2, 0, 4);
   EXPECT_EQ(columns.row_stride(2), 8);
-  EXPECT_EQ(columns.row_stride(1), 0);  // not packed in itself
+  EXPECT_EQ(columns.row_stride(1), 0);  // a row is not packed
   EXPECT_EQ(columns.slice(1, 2, 1).row_stride(2), 48);
-  EXPECT_EQ(whole.slice(1, 0, 3).row_stride(2), 0);  // not evenly apart
+  EXPECT_EQ(whole.slice(1, 0, 3).row_stride(2), 0);  // rows are not evenly spaced
   EXPECT_EQ(whole.slice(1, 0, 3).row_stride(1), 48);
   EXPECT_EQ(columns.slice(0, 1, 1).slice(1, 5, 1).row_stride(2), 4);
 }
@@ -130,7 +130,7 @@ TEST(Tensor, ColumnsOfOneMatrixDontOverlap) {
   EXPECT_TRUE(heads.slice(2, 0, 2).overlaps(keys));
 }
 
-/// Every part of a 3 x 5 matrix, and which elements it has.
+/// Returns every part of a 3 x 5 matrix with a mask of its elements.
 std::vector<std::pair<Tensor, unsigned>> parts_of_a_matrix() {
   std::vector<std::pair<Tensor, unsigned>> parts;
   const Tensor whole = tensor(DType::f32, {3, 5});

@@ -1,5 +1,5 @@
-// What a Llama takes is known before anything is allocated or compiled: memory as the allocator
-// counts it, and every problem that a text of any length asks for.
+// Protects: the requirements of a Llama are known before anything is allocated or compiled: memory
+// as the allocator counts it, and every problem that a text of any length uses.
 #include "runtime/pipeline/llama/needs.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(LlamaNeeds, AreWhatIsAllocatedForAModel) {
       const auto used = static_cast<double>(runtime->device().memory().in_use_bytes);
       EXPECT_NEAR(static_cast<double>(needs.total()), used, 0.02 * used) << device << " " << batch;
       EXPECT_GE(static_cast<double>(needs.passes + needs.buffers), 0.03 * used) << "not negligible";
-      // The weights are there once, however many run them.
+      // Several runners share the weights.
       const LlamaNeeds twice =
           llama_needs(*runtime, model().config, DType::f32, options, prompt, 2);
       EXPECT_EQ(twice.total(), 2 * needs.total() - needs.weights);
@@ -127,7 +127,7 @@ TEST(LlamaPasses, CapacitiesAreThoseThatAreChosen) {
   }
 }
 
-// Queries, keys and values are one product, of one token and of many.
+// Queries, keys and values are a single GEMM, for one token and for many.
 TEST(LlamaNeeds, PassesProjectOnce) {
   const auto runtime = open("vulkan:0");
   const LlamaConfig& config = model().config;
@@ -145,7 +145,7 @@ TEST(LlamaNeeds, PassesProjectOnce) {
   EXPECT_EQ(projected, (std::set<std::int64_t>{1, 16}));
 }
 
-// A prompt of any length, and whatever room is left, asks for nothing else.
+// Prompts of any length and any remaining capacity use no other problems.
 TEST(LlamaNeeds, ProblemsAreAllThatAreAskedFor) {
   const auto runtime = open("vulkan:0");
   LlamaOptions options;

@@ -1,3 +1,5 @@
+// Protects: the FP64 reference of Llama. It reproduces the published text of a published model.
+
 #include "runtime/pipeline/llama/reference.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +32,7 @@ const Ids from_once{432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 426, 338, 
                     358, 394, 261, 370, 432, 352, 266, 268, 388, 426, 338, 391, 266, 267, 337,
                     335, 312, 432, 398, 312, 286, 267, 414, 270, 333, 415, 426, 13,  438, 310};
 
-/// The likeliest tokens behind a prompt, and the smallest gap between the two best logits.
+/// The likeliest tokens after a prompt, and the smallest difference between the two best logits.
 struct Generated {
   Ids ids;
   double gap = 1e300;
@@ -52,7 +54,8 @@ Generated generate(const LlamaModel& model, const Ids& prompt, std::size_t count
   }
 }
 
-// The published model's published text: every formula, layout and order of weights is right.
+// The published text of a published model proves every formula, layout and the order of the
+// weights.
 TEST(LlamaReference, Stories260KTellsItsStory) {
   const LlamaModel model = load_llama(stories + "stories260K.bin");
   const Generated story = generate(model, {1}, 60);
@@ -107,13 +110,13 @@ TEST_F(TinyReference, PrefillAndDecodeAreTheSame) {
   }
 }
 
-// Rounding to a type is what storing in that type is.
+// Rounding weights to a type equals storing them in that type.
 TEST_F(TinyReference, RoundedWeightsAreThoseOfARoundedModel) {
   const LlamaModel model = load(TinyLlama());
   const Ids ids{1, 17, 4};
   const std::vector<double> rounded = LlamaReference(model, DType::f16).run(ids);
   EXPECT_NE(rounded, LlamaReference(model).run(ids));
-  std::vector<std::string> copies;  // kept as long as the views
+  std::vector<std::string> copies;  // must outlive the views
   LlamaModel small = model;
   std::vector<WeightView*> views{&small.weights.embedding, &small.weights.final_norm,
                                  &small.weights.head};
@@ -131,7 +134,7 @@ TEST_F(TinyReference, RoundedWeightsAreThoseOfARoundedModel) {
   EXPECT_EQ(LlamaReference(small).run(ids), rounded);
 }
 
-// Half layout is the interleaved one with the rows of q and k in another order: Hugging Face's
+// The half layout equals the interleaved one with permuted rows of q and k, as in Hugging Face's
 // conversion of Meta's weights.
 TEST_F(TinyReference, RopeStylesAreThePermutationOfEachOther) {
   const LlamaModel half = load(TinyLlama());

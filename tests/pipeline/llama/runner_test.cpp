@@ -1,6 +1,6 @@
-// What a Llama on a device must give: the text that its weights' authors published, the same logits
-// every time, and the same whether tokens come together or one by one; every stage within its
-// bound, and a broken stage named.
+// Protects: a Llama on a device. It generates the text that the weights' authors published, gives
+// the same logits every time, whether tokens come together or one by one, keeps every stage within
+// its bound, and names a broken stage.
 #include "runtime/pipeline/llama/runner.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// The first 60 tokens behind each prompt, as in tests/data/stories260K's origin.
+// The first 60 tokens after each prompt, as documented with tests/data/stories260K.
 const Ids from_bos{403, 407, 261, 378, 432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 426,
                    338, 401, 396, 267, 337, 410, 408, 419, 292, 411, 322, 265, 282, 295, 433,
                    426, 385, 328, 432, 358, 394, 261, 370, 432, 352, 266, 268, 388, 426, 338,
@@ -29,7 +29,7 @@ const Ids from_once{432, 383, 286, 261, 376, 298, 315, 421, 395, 317, 426, 338, 
                     358, 394, 261, 370, 432, 352, 266, 268, 388, 426, 338, 391, 266, 267, 337,
                     335, 312, 432, 398, 312, 286, 267, 414, 270, 333, 415, 426, 13,  438, 310};
 
-/// Each language and each width of a subgroup once.
+/// Returns devices with each language and each subgroup width once.
 std::vector<std::string> devices() {
   std::vector<std::string> ids;
   std::vector<std::string> kinds;
@@ -79,7 +79,8 @@ class Llama : public ::testing::TestWithParam<std::string> {
     return ids;
   }
 
-  /// So many tokens of a story, fewer on the second and later devices of an API: they take long.
+  /// Returns this number of tokens, or fewer on the second and later devices of an API, which are
+  /// slow.
   static std::size_t some(std::size_t tokens) {
     return GetParam().ends_with(":0") ? tokens : std::min<std::size_t>(tokens, 12);
   }
@@ -90,7 +91,7 @@ class Llama : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<Runtime> runtime_;
 };
 
-// Without a device the suite must not pass for want of anything to test.
+// The suite must not pass because there is no device to test.
 TEST(LlamaDevices, AreOfBothLanguages) {
   const auto ids = devices();
   for (const char* backend : {"vulkan:", "hip-host:"}) {
@@ -157,7 +158,7 @@ TEST_P(Llama, FillsItsCacheToTheLastToken) {
   const std::int32_t more = 1;
   EXPECT_THROW(llama->feed({&more, 1}), Error);
   EXPECT_EQ(llama->position(), 24);
-  // A prompt whose pass is filled up must not be filled up beyond the end.
+  // A prompt whose pass is padded must not be padded beyond the capacity.
   llama->reset();
   Ids prompt = once;
   prompt.insert(prompt.end(), from_once.begin(), from_once.begin() + 18);

@@ -1,3 +1,6 @@
+// Protects: sampled tokens have the distribution of softmax, top-p keeps the likeliest tokens, and
+// seeds reproduce draws.
+
 #include "runtime/pipeline/llama/sampler.hpp"
 
 #include <gtest/gtest.h>
@@ -31,8 +34,8 @@ TEST(Sampler, WithoutTemperatureTheLowestOfTheLargestIsTaken) {
   EXPECT_EQ(largest(std::vector<float>{5, 5, 5}), 0);
 }
 
-// Pearson's statistic of 100,000 draws against softmax: 5 degrees of freedom exceed 25.7 once in
-// ten thousand times; equal seeds give equal draws, so that this passes always or never.
+// Pearson's statistic of 100,000 draws against softmax: with 5 degrees of freedom it exceeds 25.7
+// with probability 1e-4. Equal seeds give equal draws, so the test is deterministic.
 TEST(Sampler, DrawsHaveTheDistributionOfSoftmax) {
   for (const double temperature : {0.5, 1.0, 3.0}) {
     constexpr int draws = 100000;
@@ -65,8 +68,8 @@ TEST(Sampler, TopPKeepsTheLikeliest) {
   EXPECT_EQ(kept(1), "012346");
 }
 
-// These draws are the same on every machine and with every compiler; if they change, so does the
-// text that users' seeds give.
+// These draws are the same on every machine and with every compiler. If they change, the text for
+// users' seeds changes as well.
 TEST(Sampler, SeedsRepeatDraws) {
   const auto draws = [](std::uint64_t seed) {
     Sampler sampler({1.0, 0.95, seed});

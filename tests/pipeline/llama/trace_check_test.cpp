@@ -1,3 +1,5 @@
+// Protects: the trace check passes correct runs and names the first stage that is wrong.
+
 #include "runtime/pipeline/llama/trace_check.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +19,7 @@ using test::expect_refused;
 using test::TemporaryFolder;
 using test::TinyLlama;
 
-/// A device's run: sums in f32, from the first product to the last; each stage stored in its type.
+/// Emulates a device's run: all sums in f32, and each stage stored in its type.
 class FloatLlama {
  public:
   FloatLlama(const LlamaModel& model, const TraceTypes& types) : model_(model), types_(types) {}
@@ -110,7 +112,7 @@ class FloatLlama {
     }
     return out;
   }
-  /// Appends a pass to a cache of rows, and gives it as a trace has it.
+  /// Appends a pass to a cache of rows and returns it in the form of a trace.
   TraceMatrix append(std::vector<std::vector<double>>& rows, const TraceMatrix& x) const {
     const LlamaConfig& c = model_.config;
     for (std::int64_t row = 0; row < x.rows; ++row) {
@@ -203,7 +205,7 @@ const TraceTypes f16{DType::f16, DType::f16, DType::f16, DType::f32};
 const TraceTypes bf16{DType::bf16, DType::bf16, DType::bf16, DType::bf16};
 const std::vector<std::int32_t> prompt{1, 17, 299, 5, 42};
 
-// Right arithmetic passes, in prefill and in decoding, and isn't far from its bounds.
+// Correct arithmetic passes in prefill and decoding, and comes close to its bounds.
 TEST_F(LlamaTraceCheck, RightRunsPass) {
   for (const TraceTypes& types : {f32, f16, bf16}) {
     FloatLlama device(model_, types);
@@ -231,7 +233,7 @@ TEST_F(LlamaTraceCheck, Stories260KPasses) {
   }
 }
 
-/// Every matrix of a trace.
+/// Visits every matrix of a trace.
 void for_each_stage(LlamaTrace& trace,
                     const std::function<void(std::int64_t, LlamaStage, TraceMatrix&)>& use) {
   use(-1, LlamaStage::embedding, trace.embedding);
@@ -245,8 +247,8 @@ void for_each_stage(LlamaTrace& trace,
   use(-1, LlamaStage::logits, trace.logits);
 }
 
-// One element of one stage is off by a few times of what its type rounds: it is that stage of that
-// layer that is named, although everything behind it was right on its inputs or not.
+// One element of one stage is wrong by several rounding errors of its type. The check must name
+// that stage of that layer, although later stages are affected as well.
 TEST_F(LlamaTraceCheck, NamesTheStageThatIsWrong) {
   for (const TraceTypes& types : {f32, f16}) {
     const runtime::LlamaTraceCheck check(model_, types);
@@ -273,7 +275,7 @@ TEST_F(LlamaTraceCheck, NamesTheStageThatIsWrong) {
   }
 }
 
-// What people get wrong: the first stage that shows it is the one that is named.
+// Typical mistakes: the first stage that is affected must be named.
 TEST_F(LlamaTraceCheck, FindsWrongModels) {
   const auto trace = FloatLlama(model_, f32).run(prompt);
   const auto first_with = [&](const std::function<void(LlamaModel&)>& change) {
@@ -296,7 +298,7 @@ TEST_F(LlamaTraceCheck, FindsWrongModels) {
 TEST_F(LlamaTraceCheck, TakesPartsOfTraces) {
   const runtime::LlamaTraceCheck check(model_, f32);
   LlamaTrace trace = FloatLlama(model_, f32).run(prompt);
-  // Logits of the last token alone.
+  // Keeps the logits of the last token alone.
   for (TraceMatrix* matrix : {&trace.final_norm, &trace.logits}) {
     TraceMatrix last(1, matrix->cols);
     std::copy_n(matrix->row(4), matrix->cols, last.row(0));

@@ -1,3 +1,5 @@
+// Protects: model configurations are read correctly, and unsupported ones are rejected by name.
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +24,7 @@ LlamaConfig read_with(const nlohmann::json& more) {
   return read(tiny.config());
 }
 
-// The numbers that Meta publishes.
+// The numbers that Meta published.
 TEST(LlamaConfig, NamedOnesHaveTheirNumberOfParameters) {
   EXPECT_EQ(named_llama("llama-2-7b")->parameters(), 6738415616);
   EXPECT_EQ(named_llama("llama-3-8b")->parameters(), 8030261248);
@@ -65,7 +67,7 @@ TEST(LlamaConfig, RopeScalingIsReadInBothForms) {
   EXPECT_EQ(none.rope_scaling.kind, RopeScaling::Kind::none);
 }
 
-// A model that would be run as another one is refused, by the name of what differs.
+// A model that would be run incorrectly is rejected, and the difference is named.
 TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
   const std::pair<nlohmann::json, const char*> cases[] = {
       {{{"model_type", "mistral"}}, "model_type is 'mistral'"},
@@ -124,8 +126,8 @@ TEST(Rope, FrequenciesAreThoseOfTheirFormulas) {
   EXPECT_EQ(rope_frequencies(config), (std::vector<double>{1, 0.01}));
   config.rope_scaling = {RopeScaling::Kind::linear, 4, 1, 4, 8192};
   EXPECT_EQ(rope_frequencies(config), (std::vector<double>{0.25, 0.0025}));
-  // Waves of 2 pi, 2 pi 1000 and 2 pi 10^6 positions; 8192 / 4 and 8192 are the limits. Between
-  // them lies 6283: 8192 / 6283.185 = 1.3037973, of which (1.3037973 - 1) / 3 is kept.
+  // Wavelengths of 2 pi, 2 pi 1000 and 2 pi 10^6 positions; the limits are 8192 / 4 and 8192. 6283
+  // lies between them: 8192 / 6283.185 = 1.3037973, of which (1.3037973 - 1) / 3 is kept.
   config.head_dim = 6;
   config.rope_theta = 1e9;
   config.rope_scaling = {RopeScaling::Kind::llama3, 8, 1, 4, 8192};

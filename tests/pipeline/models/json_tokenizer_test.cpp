@@ -1,3 +1,6 @@
+// Protects: tokenizer.json files of Llama 2 and 3 give the published tokens, and unsupported or
+// malformed ones are rejected.
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -37,8 +40,8 @@ json pair(const char* left, const char* right) {
   return json::array({left, right});
 }
 
-/// As Llama 2's: tokens of bytes at 3 … 258, then "\u2581" 259, "h" 260, "e", "l", "o" 263, "he"
-/// 264, "ll" 265, "hell" 266, "hello" 267, "\u2581hello" 268.
+/// A vocabulary like Llama 2's: byte tokens at 3 … 258, then "\u2581" 259, "h" 260, "e", "l", "o"
+/// 263, "he" 264, "ll" 265, "hell" 266, "hello" 267, "\u2581hello" 268.
 json llama2() {
   json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}};
   for (int byte = 0; byte < 256; ++byte) vocab[fmt::format("<0x{:02X}>", byte)] = byte + 3;
@@ -71,7 +74,7 @@ json llama2() {
             {"merges", {"h e", "l l", "he ll", "hell o", "\u2581 hello"}}}}};
 }
 
-/// The character of a byte in a byte-level vocabulary, of bytes that aren't beyond ASCII.
+/// Returns the character that stands for a byte in a byte-level vocabulary.
 std::string character(int byte) {
   for (int point = 0; point < 0x180; ++point) {
     const std::string text = point < 0x80 ? std::string(1, static_cast<char>(point))
@@ -83,8 +86,8 @@ std::string character(int byte) {
   return {};
 }
 
-/// As Llama 3's: a token's id is its byte, then "he" 256, "ll" 257, "hell" 258, "hello" 259,
-/// " hello" 260, "123" 261 without a merge; <|begin|> 262, <|end|> 263.
+/// A vocabulary like Llama 3's: the id of a byte is its value, then "he" 256, "ll" 257, "hell" 258,
+/// "hello" 259, " hello" 260, "123" 261 without a merge; <|begin|> 262, <|end|> 263.
 json llama3() {
   json vocab;
   for (int byte = 0; byte < 256; ++byte) vocab[character(byte)] = byte;
@@ -150,7 +153,7 @@ TEST_F(JsonTokenizer, Llama2FallsBackToBytes) {
   EXPECT_EQ(decoded(*tokenizer, ids), "hello \u00e9x");
 }
 
-// Unknown characters in a row are one token where the file says so.
+// Consecutive unknown characters are one token if the file requests it.
 TEST_F(JsonTokenizer, UnknownCharactersAreFused) {
   json file = llama2();
   file["model"]["byte_fallback"] = false;
@@ -196,7 +199,7 @@ TEST_F(JsonTokenizer, Llama3MergesWithinWords) {
   EXPECT_EQ(tokenizer->bos(), 262);
   EXPECT_EQ(tokenizer->encode("hello hello", true), (Ids{262, 259, 260}));
   EXPECT_EQ(tokenizer->encode("", true), (Ids{262}));
-  // Digits by threes; "123" is a token as a whole, though no merge leads there.
+  // Digits are split by threes. "123" is a token although no merge produces it.
   EXPECT_EQ(tokenizer->encode("1234", false), (Ids{261, '4'}));
   const std::string text = "\u00e9 \U0001f600\n";
   const Ids ids = tokenizer->encode(text, false);
@@ -249,7 +252,7 @@ TEST_F(JsonTokenizer, LongTextsAreNoTrouble) {
   }
 }
 
-// What is not known is refused by its name; it is never left out.
+// Unsupported features are rejected by name and never ignored.
 TEST_F(JsonTokenizer, RefusesWhatItDoesNotKnow) {
   const auto with = [&](const json& base, const char* path, const json& value) {
     return [this, base, path, value] {

@@ -1,3 +1,6 @@
+// Protects: the tokenizer of llama2.c gives the same tokens as llama2.c, and malformed files are
+// rejected.
+
 #include "runtime/pipeline/models/tokenizer.hpp"
 
 #include <gtest/gtest.h>
@@ -59,11 +62,11 @@ TEST(ScoreTokenizer, CharactersBeyondTheVocabularyAreBytes) {
   const std::string text = "na\u00efve \U0001f600 \u4f60\u597d\tx\n";
   const Ids ids = tokenizer->encode(text, true);
   EXPECT_EQ(decoded(*tokenizer, ids), text);
-  // The tokens of bytes begin at 3.
+  // Byte tokens begin at 3.
   const Ids emoji{0xf0 + 3, 0x9f + 3, 0x98 + 3, 0x80 + 3};
   EXPECT_NE(std::search(ids.begin(), ids.end(), emoji.begin(), emoji.end()), ids.end());
   expect_refused([&] { tokenizer->encode("a\xff", true); }, "isn't UTF-8 from byte 1 on");
-  // Spelled out, special tokens are text.
+  // Special tokens that are spelled out are text.
   EXPECT_EQ(decoded(*tokenizer, tokenizer->encode("<s> <0x41>", true)), "<s> <0x41>");
 }
 
@@ -110,7 +113,7 @@ TEST(Tokenizer, IsFoundBesideItsModel) {
   expect_refused([&] { find_tokenizer(folder.path(), config_of(512)); }, "no tokenizer.json");
 }
 
-/// Merges as one reads the definition: look for the best pair of all, merge it, begin again.
+/// Merges by the definition: finds the best pair, merges it, and repeats.
 std::string merged_slowly(std::vector<std::string> parts, const std::map<std::string, int>& ranks) {
   while (true) {
     auto best = ranks.end();
@@ -166,7 +169,7 @@ TEST(Merges, AreThoseOfTheirDefinition) {
   }
 }
 
-// A megabyte without a word's end: the time of a quadratic encoder is beyond any deadline.
+// A megabyte without a word boundary: a quadratic encoder would exceed any deadline.
 TEST(ScoreTokenizer, LongTextsAreNoTrouble) {
   const auto tokenizer = load_tokenizer(stories + "tok512.bin", config_of(512));
   std::string text;

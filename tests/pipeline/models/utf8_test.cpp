@@ -1,3 +1,5 @@
+// Protects: text that is written as it is generated is valid UTF-8.
+
 #include "runtime/device/utf8.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +14,8 @@ TEST(Utf8, KnowsWhatIsWellFormed) {
   for (const char* text : {"", "a", "\u00e9", "\u20ac", "\U0001f600", "\ud7ff\ue000\U0010ffff"}) {
     EXPECT_FALSE(invalid_utf8(text)) << text;
   }
-  // A continuation alone, an overlong form, a surrogate, above U+10FFFF, and a cut character.
+  // A lone continuation byte, an overlong form, a surrogate, a code above U+10FFFF, and a truncated
+  // character.
   EXPECT_EQ(invalid_utf8("a\x80"), 1U);
   EXPECT_EQ(invalid_utf8("\xc0\xaf"), 0U);
   EXPECT_EQ(invalid_utf8("\xed\xa0\x80"), 0U);
@@ -31,7 +34,7 @@ class Bytes : public Tokenizer {
   std::int32_t bos() const override { return -1; }
 };
 
-/// What comes out behind each byte, separated by bars, and at the end.
+/// Returns the output after each byte, separated by bars, and at the end.
 std::string streamed(std::string_view bytes) {
   const Bytes tokenizer;
   TextStream stream(tokenizer);
@@ -45,7 +48,7 @@ TEST(TextStream, HoldsBytesUntilACharacterIsComplete) {
   EXPECT_EQ(streamed("\xf0\x9f\x98\x80z"), "|||\U0001f600|z|");
 }
 
-// As the Unicode Standard recommends: one U+FFFD for each maximal part of a character.
+// As the Unicode Standard recommends: one U+FFFD per maximal subpart of a character.
 TEST(TextStream, ReplacesWhatCannotBecomeACharacter) {
   EXPECT_EQ(streamed("\x80"), "\ufffd|");
   EXPECT_EQ(streamed("\xe2\x82"

@@ -1,3 +1,6 @@
+// Protects: weights of llama2.c and Hugging Face are read correctly, and files that contradict the
+// configuration are rejected.
+
 #include <gtest/gtest.h>
 
 #include "runtime/pipeline/models/formats/safetensors.hpp"
@@ -19,7 +22,7 @@ using test::write_file;
 
 const std::string stories = std::string(GRETA_TEST_DATA) + "/stories260K/stories260K.bin";
 
-/// Reads every byte of every tensor, so that a view outside of its file can't go unseen.
+/// Reads every byte of every tensor, so that a view outside its file is detected.
 double sum_of(const LlamaModel& model) {
   double sum = 0;
   const auto add = [&](const WeightView& view) {
@@ -48,7 +51,7 @@ TEST(Checkpoint, Stories260KIsRead) {
   EXPECT_EQ(model.weights.head.data, model.weights.embedding.data);
   EXPECT_EQ(model.weights.layers[4].down.rows, 64);
   EXPECT_EQ(model.weights.layers[4].down.cols, 172);
-  // The final norm is followed by two tables of RoPE alone.
+  // Only two RoPE tables follow the final norm.
   const std::byte* end = model.files[0]->bytes().data() + model.files[0]->bytes().size();
   EXPECT_EQ(model.weights.final_norm.data + 4 * 64 + 4 * 512 * 8, end);
 }
@@ -56,7 +59,7 @@ TEST(Checkpoint, Stories260KIsRead) {
 std::string tiny_checkpoint(std::int32_t vocab) {
   const std::int32_t header[7] = {4, 6, 1, 2, 1, vocab, 3};
   const std::size_t rows = static_cast<std::size_t>(std::abs(vocab)) * (vocab < 0 ? 2 : 1);
-  // Norms; wq and wo; wk and wv; the feed-forward network; the tables of RoPE.
+  // Norms; wq and wo; wk and wv; the feed-forward network; the RoPE tables.
   const std::size_t numbers = rows * 4 + 3 * 4 + 2 * 16 + 2 * 8 + 3 * 24 + 3 * 2;
   std::string bytes(reinterpret_cast<const char*>(header), sizeof(header));
   return bytes + test::random_weights(DType::f32, static_cast<std::int64_t>(numbers), 1, 5);
@@ -145,8 +148,8 @@ TEST(HuggingFace, GenerationConfigAddsEnds) {
   expect_refused([&] { load_llama(folder.path()); }, "300 is none of 300");
 }
 
-// A tensor that is left out, has another shape, or is there and would not be used: each would be a
-// wrong model that runs.
+// Tensors that are missing, have another shape, or would not be used would all give a model that
+// runs and is wrong.
 TEST(HuggingFace, RefusesTensorsThatContradictTheConfig) {
   const TemporaryFolder folder;
   const TinyLlama tiny;

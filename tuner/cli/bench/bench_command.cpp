@@ -30,10 +30,10 @@
 namespace greta::tuner::cli {
 namespace {
 
-constexpr std::chrono::seconds check_deadline{120};  // of a health check
-constexpr double confidence = 0.95;                  // of what --both says
+constexpr std::chrono::seconds check_deadline{120};  // per health check
+constexpr double confidence = 0.95;                  // used by --both
 
-// The name of a card's folder in results/: "nvidia-h200"; of what runs on the CPU "lavapipe".
+// Returns the folder of a card in results/: "nvidia-h200"; "lavapipe" for a CPU device.
 std::string folder_name(const DeviceInfo& device) {
   std::string name;
   for (const char c : device.is_cpu() ? device.architecture : device.name) {
@@ -47,7 +47,7 @@ std::string folder_name(const DeviceInfo& device) {
   return name.substr(0, name.find_last_not_of('-') + 1);
 }
 
-/// Everything of one call of greta-bench.
+/// One run of greta-bench.
 class Bench {
  public:
   explicit Bench(const BenchOptions& options);
@@ -79,7 +79,7 @@ class Bench {
   std::vector<CardLock> locks_;
   std::vector<std::unique_ptr<DeviceBench>> devices_;
   GoogleRun google_;
-  bool own_output_ = true;  // not Google Benchmark's
+  bool own_output_ = true;  // GRETA's output, not Google Benchmark's
   Stopwatch watch_;
 };
 
@@ -105,7 +105,7 @@ Bench::Bench(const BenchOptions& options)
   if (!options.trace.empty()) {
     if (!preset_.measure) throw CommandError(exit_usage, "--trace: this preset times nothing");
     trace_.emplace();
-    write_trace();  // refused before anything is measured
+    write_trace();  // reports an error before anything is measured
   }
   selected_ = select_safe_devices(options.device, options.db, options.allow_unsafe);
   read_flush(options.flush);
@@ -183,7 +183,7 @@ int Bench::run() {
   return code;
 }
 
-// What the file that rows go to has already, in the same circumstances.
+// Removes benchmarks that the exported file already contains for the same device and software.
 void Bench::leave_out_known() {
   if (!options_.resume || !std::filesystem::exists(options_.export_file)) return;
   const auto known = read_csv(options_.export_file);
@@ -225,7 +225,7 @@ int Bench::measure() {
   double longest_s = 0;
   for (auto& group : groups) {
     const double begun = watch_.seconds();
-    // The first one always runs, so that every call gets on.
+    // The first one always runs, so that every call makes progress.
     if (longest_s > 0 && options_.limit_s > 0 && begun + longest_s > options_.limit_s) break;
     left -= group.size();
     auto measured = measure_group(std::move(group));
@@ -257,7 +257,7 @@ std::vector<NamedResult> Bench::measure_group(std::vector<GoogleRun::Entry> entr
       }
     }
     devices_[i]->expect_calls(calls);
-    // Operands that don't fit beside each other would be made anew for each block.
+    // Operands that don't fit together would be created anew for each block.
     if (bytes > devices_[i]->info().memory_bytes / 2) google_.interleave = false;
   }
   own_output_ = google_.run();
@@ -296,7 +296,7 @@ int Bench::verify() {
 std::vector<NamedResult> Bench::finished() const {
   std::vector<NamedResult> rows;
   for (const auto& entry : google_.entries) {
-    if (entry.blocks == 0 && !entry.result.failure) continue;  // left out by the filter
+    if (entry.blocks == 0 && !entry.result.failure) continue;  // excluded by the filter
     rows.push_back({entry.name, finished_result(entry.benchmark, entry.result)});
     rows.back().result.date = date_;
     rows.back().result.clocks = read_clocks(devices_[entry.device]->info().card.pci_address);
@@ -304,7 +304,7 @@ std::vector<NamedResult> Bench::finished() const {
   return rows;
 }
 
-// Winner and default of a problem stand beside each other.
+// Winner and default of a problem are adjacent.
 void Bench::add_speedups(std::vector<NamedResult>& rows) const {
   for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
     MeasuredResult& winner = rows[i].result;
@@ -399,7 +399,7 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
       ->check(CLI::PositiveNumber);
   action = [options, exporting] {
     options->exporting = exporting->count() > 0;
-    // What the option parser puts where no value is given.
+    // The option parser stores this if no value is given.
     if (options->export_file == "true") options->export_file.clear();
     return Bench(*options).run();
   };

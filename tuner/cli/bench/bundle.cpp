@@ -30,12 +30,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t most_bytes = std::size_t{48} << 20;  // of all files
+constexpr std::size_t most_bytes = std::size_t{48} << 20;  // limit for all files
 constexpr std::size_t most_log_bytes = std::size_t{64} << 10;
-constexpr int most_failed = 12;  // configurations whose kernels are added
+constexpr int most_failed = 12;  // limit for configurations whose kernels are added
 constexpr int most_failed_of_check = 3;
 
-/// The only variables that are read: they change what drivers and compilers do.
+/// Environment variables that affect drivers and compilers. No others are read.
 constexpr std::array<const char*, 34> variables{"AMD_LOG_LEVEL",
                                                 "AMD_SERIALIZE_KERNEL",
                                                 "AMD_VULKAN_ICD",
@@ -102,7 +102,7 @@ std::vector<std::string> user_names() {
   return names;
 }
 
-/// The machine's name, with its domain and without.
+/// Returns the machine's name with and without its domain.
 std::vector<std::string> host_names() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
@@ -110,7 +110,7 @@ std::vector<std::string> host_names() {
   return {whole, whole.substr(0, whole.find('.'))};
 }
 
-/// What GRETA says itself: a user who is called so is not found everywhere.
+/// Returns words of GRETA's output, so that a user with such a name is not replaced everywhere.
 std::vector<std::string> own_words() {
   std::vector<std::string> words = words_of(what_is_what);
   const auto add = [&](std::string_view text) {
@@ -148,12 +148,12 @@ std::string last_bytes(const std::string& text) {
                      text.substr(text.size() - most_log_bytes));
 }
 
-/// "vulkan:0" as a part of a path.
+/// Returns a device id such as "vulkan:0" in a form that paths may contain.
 std::string path_of(const DeviceInfo& device) {
   return fmt::format("{}-{}", to_string(device.backend), device.index);
 }
 
-/// A folder of its own in the system's place for temporary files, which goes with it.
+/// A new folder for temporary files that is removed with this object.
 class WorkFolder {
  public:
   WorkFolder() : path_((fs::temp_directory_path() / "greta-bundle-XXXXXX").string()) {

@@ -17,21 +17,22 @@ struct DeviceHealth {
   std::vector<Health> checks;
 };
 
-/// What greta-bench doctor found, packed to be understood elsewhere: one archive, whose files hold
-/// no names of people or machines. docs/first-amd-run.md says what they are.
+/// Packs the findings of greta-bench doctor for use on another machine: one archive, whose files
+/// contain no names of persons or machines. docs/first-amd-run.md describes them.
 class Bundle {
  public:
-  /// Throws CommandError where the file can't be made. `yes`: it is written without asking.
-  /// `deadline`: of each process that is started, a minute at least.
+  /// Throws CommandError if the file can't be created. `yes` writes it without confirmation.
+  /// `deadline` applies to each process that is started, with a minimum of one minute.
   Bundle(std::filesystem::path file, bool yes, std::chrono::seconds deadline);
 
-  /// Lists the devices of each API in a process of its own. Which of them died, and how; empty
-  /// where none did.
+  /// Lists the devices of each API in a separate process. Returns which of them crashed and how;
+  /// empty if none did.
   std::string probe();
-  /// Adds what checks found, and what failed with its kernels. `outcome`: what doctor ended with.
+  /// Adds the results of checks, and failed configurations with their kernels. `outcome` is the
+  /// outcome of doctor.
   void add(const std::vector<DeviceHealth>& devices, const std::string& outcome);
-  /// Says which files go into the bundle, asks on a terminal, and writes it. Throws CommandError
-  /// where that fails, or the user does not want it.
+  /// Lists the bundle's files, asks for confirmation on a terminal, and writes it. Throws
+  /// CommandError if writing fails or the user declines.
   void write();
 
  private:
@@ -42,7 +43,7 @@ class Bundle {
   bool yes_;
   std::chrono::seconds deadline_;
   BundleFiles files_;
-  int failed_ = 0;  ///< configurations whose kernels were added
+  int failed_ = 0;  ///< number of configurations whose kernels were added
 };
 
 }  // namespace greta::tuner::cli

@@ -13,13 +13,13 @@
 namespace greta::tuner::cli {
 namespace {
 
-/// Everything about an API's devices but what tells a card from its like.
+/// Prints everything about an API's devices except what identifies an individual card.
 int print_probe(const std::string& name) {
   set_log_sink([](LogLevel, std::string_view line) { print(stderr, "{}\n", line); });
   for (Backend* const backend : backends()) {
     if (to_string(backend->api()) != name) continue;
     const auto probed = probe_json(name, backend->probe());
-    nlohmann::ordered_json found{{"backend", name}};  // first, as it is looked for
+    nlohmann::ordered_json found{{"backend", name}};  // first, so that the parent finds it
     for (const auto& [key, value] : probed.items()) found[key] = value;
     for (auto& device : found["devices"]) {
       device.erase("uuid");
@@ -32,7 +32,7 @@ int print_probe(const std::string& name) {
   throw CommandError(exit_usage, name + ": no such API");
 }
 
-/// Standard input: the device, and the failed configuration as a bundle's trial.json.
+/// Reads from standard input: the device, and the failed configuration as a bundle's trial.json.
 int write_choice(const std::string& folder) {
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   const auto json = nlohmann::json::parse(input);

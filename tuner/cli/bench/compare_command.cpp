@@ -47,7 +47,7 @@ std::vector<MeasuredResult> read_baseline(const std::filesystem::path& file) {
   return *std::move(rows);
 }
 
-// Distinct values of a member, as a list.
+// Returns the distinct values of a member as a list.
 std::string values_of(const std::vector<MeasuredResult>& results, std::string Subject::*member) {
   std::set<std::string> values;
   for (const auto& result : results) values.insert(result.subject.*member);

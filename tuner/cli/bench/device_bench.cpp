@@ -33,7 +33,7 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   if (!options.winners) return;
   LookupOptions lookup;
   lookup.cold = options.kernels.cold;
-  lookup.allow_unsafe = true;  // what is to be avoided is known already
+  lookup.allow_unsafe = true;  // the features to avoid are already known
   lookup_.emplace(Lookup::open(info(), options.databases, lookup));
 }
 
@@ -51,7 +51,7 @@ void DeviceBench::learn_ceilings(TunedDb& db) {
   }
 }
 
-// Nothing where the default is what runs.
+// Returns nothing if the default is used.
 const Answer* DeviceBench::look_up(const Problem& problem) {
   if (!lookup_) return nullptr;
   const Answer& answer = lookup_->find(problem);
@@ -114,7 +114,7 @@ std::vector<Benchmark> DeviceBench::benchmarks(const Preset& preset) {
   for (auto& benchmark : runtime_benchmarks(*device_, preset.runtime)) {
     list.push_back(std::move(benchmark));
   }
-  // A trace is of this process.
+  // A trace only covers this process.
   if (options_.kernels.trace == nullptr) {
     for (auto& benchmark : list) {
       if (benchmark.calls) benchmark = calls_->apart(std::move(benchmark));

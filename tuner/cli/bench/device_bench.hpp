@@ -16,29 +16,29 @@
 
 namespace greta::tuner::cli {
 
-/// One device that is benchmarked: open in this process for timing, and in a worker for checking.
+/// One benchmarked device: open in this process for timing, and in a worker for checking.
 class DeviceBench {
  public:
   struct Options {
-    bool winners = true;    ///< what a runtime would find in `databases`, else a problem's default
-    bool defaults = false;  ///< defaults, besides or instead
+    bool winners = true;    ///< what a runtime finds in `databases`, else the default
+    bool defaults = false;  ///< defaults in addition or instead
     LookupFiles databases;
     bool allow_unsafe = false;
     KernelBenchmarks::Options kernels;
   };
 
-  /// Throws Error where the device can't be opened. Measures the device's ceilings, unless the
-  /// database has them.
+  /// Throws Error if the device can't be opened. Measures the device's ceilings unless the database
+  /// contains them.
   DeviceBench(const ProbedDevice& device, TunedDb& db, const Options& options);
 
-  /// All benchmarks of a preset. What the device can't do, and what is not tuned, is told in
-  /// notes().
+  /// Returns all benchmarks of a preset. notes() lists unsupported ones and problems that are not
+  /// tuned.
   std::vector<Benchmark> benchmarks(const Preset& preset);
 
-  /// What will be taken of the benchmarks whose blocks are of processes of their own, by name.
+  /// Sets the names of the benchmarks that will be taken in separate processes.
   void expect_calls(const std::vector<std::string>& names) { calls_->expect(names); }
 
-  /// As it may be used: without what failed its health check.
+  /// Returns the device without the features that failed their health checks.
   const DeviceInfo& info() const { return checker_->device(); }
   Evaluator& checker() { return *checker_; }
   const std::vector<std::string>& notes() const { return notes_; }
@@ -55,9 +55,9 @@ class DeviceBench {
   std::unique_ptr<WorkerEvaluator> checker_;
   std::optional<CallProcesses> calls_;
   std::optional<KernelBenchmarks> kernels_;
-  std::optional<Lookup> lookup_;  // none: defaults only
+  std::optional<Lookup> lookup_;  // empty: defaults only
   std::vector<std::string> notes_;
-  std::map<LookupOrigin, std::size_t> origins_;  // of problems
+  std::map<LookupOrigin, std::size_t> origins_;  // number of problems
 };
 
 }  // namespace greta::tuner::cli

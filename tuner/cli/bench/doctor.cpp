@@ -22,13 +22,13 @@ namespace greta::tuner::cli {
 namespace {
 
 struct DoctorOptions {
-  std::string device;  ///< empty: all that there are
+  std::string device;  ///< empty: all devices
   std::string timeout = "120";
   std::filesystem::path db;
   bool no_lock = false;
   std::filesystem::path bundle;  ///< empty: none
-  bool bundle_named = false;     ///< --bundle was given
-  bool yes = false;              ///< it is written without asking
+  bool bundle_named = false;     ///< whether --bundle was given
+  bool yes = false;              ///< write it without confirmation
 };
 
 std::vector<ProbedDevice> all_devices() {
@@ -42,8 +42,8 @@ std::vector<ProbedDevice> all_devices() {
   return devices;
 }
 
-/// Checks the devices, and adds each to `found` as soon as it is done. Returns the exit code where
-/// all is well (end_of_writing()), and throws CommandError where something failed.
+/// Checks the devices, and adds each to `found` when it is finished. Returns the exit code on
+/// success (end_of_writing()), and throws CommandError if a check failed.
 int check_devices(const DoctorOptions& options, std::chrono::seconds deadline,
                   std::vector<DeviceHealth>& found) {
   const auto devices = options.device.empty() ? all_devices() : select_devices(options.device);
@@ -65,13 +65,13 @@ int check_devices(const DoctorOptions& options, std::chrono::seconds deadline,
                                  format_count(static_cast<std::size_t>(failures), "check")));
 }
 
-/// Whatever the checks end with, the bundle tells.
+/// The bundle is written whatever the outcome of the checks.
 int doctor_with_bundle(const DoctorOptions& options, std::chrono::seconds deadline) {
   Bundle bundle(options.bundle, options.yes, deadline);
   std::vector<DeviceHealth> found;
   std::optional<CommandError> end;
   int code = exit_done;
-  if (const auto died = bundle.probe(); !died.empty()) {  // this process would die, too
+  if (const auto died = bundle.probe(); !died.empty()) {  // this process would crash as well
     end.emplace(exit_failed, "listing devices failed: " + died);
   } else {
     try {
@@ -124,7 +124,7 @@ std::vector<Health> run_doctor(const ProbedDevice& device, TunedDb& db,
     }
     const Health health = check_health_apart({"/proc/self/exe", "check"}, check, device.info.id(),
                                              default_cache_directory().string(), deadline);
-    if (stop_requested()) break;  // the check may have been interrupted, too
+    if (stop_requested()) break;  // the check may have been interrupted as well
     print_text(stream, format_row(check, health_text(health)));
     std::fflush(stream);
     found.push_back(health);

@@ -10,14 +10,14 @@
 
 namespace greta::tuner::cli {
 
-/// Runs health checks on a device, each in a process of its own, prints a line for each on
-/// `stream`, and records in the database what fails and what does not fail any more. After a failed
-/// check that makes the whole device unsafe, those behind it are left out.
+/// Runs health checks on a device, each in a separate process, prints one line per check to
+/// `stream`, and records failures, and those that no longer occur, in the database. After a failure
+/// that makes the whole device unsafe, the remaining checks are skipped.
 std::vector<Health> run_doctor(const ProbedDevice& device, TunedDb& db,
                                const std::vector<std::string>& checks,
                                std::chrono::seconds deadline, std::FILE* stream);
 
-/// How many of them failed.
+/// Returns the number of failed checks.
 int failures_of(const std::vector<Health>& checks);
 
 }  // namespace greta::tuner::cli

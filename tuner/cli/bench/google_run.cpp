@@ -20,8 +20,8 @@
 namespace greta::tuner::cli {
 namespace {
 
-/// Says on standard error how far the run is: one live line on a terminal, else a line for each
-/// tenth.
+/// Shows the progress of a run on standard error: one updated line on a terminal, else a line for
+/// each tenth.
 class BlockProgress {
  public:
   explicit BlockProgress(int total) : total_(total), live_(isatty(STDERR_FILENO) != 0) {}
@@ -50,7 +50,7 @@ class BlockProgress {
   int tenth_ = 0;
 };
 
-/// GRETA prints its own table at the end.
+/// Suppresses Google Benchmark's output: GRETA prints its table at the end.
 class SilentReporter : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
@@ -63,7 +63,7 @@ bool given(const std::vector<std::string>& flags, std::string_view name) {
   });
 }
 
-// Trouble of any kind is the benchmark's failure.
+// Any exception becomes the benchmark's failure.
 template <typename Body>
 auto caught(const Body& body) -> decltype(body()) {
   try {
@@ -73,8 +73,8 @@ auto caught(const Body& body) -> decltype(body()) {
   }
 }
 
-// What computes the same is checked one after the other, so that inputs and reference are made
-// once.
+// Entries of the same computation are checked consecutively, so that inputs and reference are
+// created once.
 void check(GoogleRun& run, const GoogleRun::Entry& first, int index) {
   for (auto& entry : run.entries) {
     if (!entry.benchmark.check || entry.checked > index || entry.result.failure ||
@@ -99,9 +99,9 @@ void keep(GoogleRun::Entry& entry, const std::vector<double>& samples) {
   if (steady && processor) taken.cpu_control_us.push_back(processor().control_us);
 }
 
-// More blocks of kernels that still scatter.
+// Takes more blocks of kernels whose intervals are still wide.
 void settle(GoogleRun& run, double seconds) {
-  constexpr std::size_t most = 4;  // times the blocks that there were
+  constexpr std::size_t most = 4;  // maximum multiple of the planned number of blocks
   const Stopwatch watch;
   const auto planned =
       static_cast<std::size_t>(run.iterations) * static_cast<std::size_t>(run.runs);
@@ -144,7 +144,8 @@ void set_counters(benchmark::State& state, const Benchmark& benchmark, const Ver
   }
 }
 
-// Google Benchmark insists that all blocks of a benchmark have as many iterations, failed or not.
+// Google Benchmark requires the same number of iterations of all blocks of a benchmark, even after
+// a failure.
 void skip(benchmark::State& state, const std::string& why) {
   for (auto _ : state) state.SetIterationTime(1e-9);
   state.SkipWithError(why.c_str());
@@ -196,12 +197,11 @@ void initialize(const GoogleRun& run) {
     words.push_back(fmt::format("--benchmark_enable_random_interleaving={}", run.interleave));
   }
   words.insert(words.end(), run.flags.begin(), run.flags.end());
-  words.emplace_back(
-      "--benchmark_color=false");  // no escape sequences: print_text() would show them
+  words.emplace_back("--benchmark_color=false");  // they would be escaped
   std::vector<char*> pointers{tool.data()};
   for (auto& word : words) pointers.push_back(word.data());
   int count = static_cast<int>(pointers.size());
-  // Called for values that it does not understand, before it would end the process.
+  // Called for invalid values, before Google Benchmark would end the process.
   const auto refuse = [] {
     throw CommandError(exit_usage, "--benchmark_…: a value that Google Benchmark does not take");
   };
@@ -237,8 +237,7 @@ bool GoogleRun::run() {
     throw CommandError(exit_usage, fmt::format("--filter {}: matches no benchmark",
                                                benchmark::GetBenchmarkFilter()));
   }
-  // Where it was said how many blocks there are, or where each would load its operands anew, it
-  // stays.
+  // No more blocks are taken if their number was given, or if each would load its operands anew.
   const bool fixed = given(flags, "--benchmark_min_time") ||
                      given(flags, "--benchmark_repetitions") ||
                      given(flags, "--benchmark_list_tests") || !interleave;

@@ -25,7 +25,7 @@ bool is_google_flag(std::string_view word) {
 }
 
 int run(int argc, char** argv) {
-  // A command has none of them, and says so.
+  // Commands don't accept these flags and report an error.
   const bool command = argc > 1 && !std::string_view(argv[1]).starts_with("-");
   const auto first = command ? argv + argc : argv + std::min(argc, 1);
   const auto own = std::stable_partition(first, argv + argc,

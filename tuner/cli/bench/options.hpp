@@ -8,25 +8,25 @@
 
 namespace greta::tuner::cli {
 
-/// What greta-bench was asked for, as text where it is read later.
+/// The options of greta-bench. Those that are parsed later are text.
 struct BenchOptions {
   std::string preset = "smoke";
   std::string device = "auto";
   std::filesystem::path db;
   std::string shipped;         ///< a database below `db`; empty: none
-  std::string filter;          ///< a regular expression on benchmarks' names; empty: all
+  std::string filter;          ///< regular expression on benchmark names; empty: all
   std::string repeat;          ///< empty: the preset's
-  std::string timeout = "30";  ///< s, of one launch
-  double settle_s = 120;       ///< s, at most, for more samples of kernels that scatter
-  std::string flush;           ///< MiB; empty: by the device's table
+  std::string timeout = "30";  ///< deadline of one launch, in seconds
+  double settle_s = 120;       ///< time limit for more samples of kernels with wide intervals
+  std::string flush;           ///< MiB; empty: chosen for the device
   std::string seed;            ///< empty: random
   bool exporting = false;
-  bool resume = false;          ///< leave out what the exported file has
-  double limit_s = 0;           ///< after which no more benchmarks begin; 0: none
-  std::string export_file;      ///< where `exporting`; empty: by device, date and preset
+  bool resume = false;          ///< skip what the exported file contains
+  double limit_s = 0;           ///< no benchmark starts after this time; 0: no limit
+  std::string export_file;      ///< if `exporting`; empty: by device, date and preset
   std::filesystem::path trace;  ///< empty: none
   bool untuned = false;         ///< defaults instead of the database's winners
-  bool both = false;            ///< defaults as well
+  bool both = false;            ///< defaults in addition
   bool compute_only = false;
   bool warm = false;
   bool no_lock = false;

@@ -7,19 +7,21 @@
 
 namespace greta::tuner::cli {
 
-/// Whether --filter takes what has this name: a regular expression on a part of it, with a "-" in
-/// front what does not match; empty: all. Throws CommandError for what is no expression.
+/// Returns whether --filter matches a name. It is a regular expression on part of the name; a
+/// leading "-" negates it; empty matches all. Throws CommandError for an invalid expression.
 bool matches(const std::string& filter, const std::string& name);
 
-/// Whether two entries compute the same on the same device, if perhaps in other ways.
+/// Returns whether two entries compute the same on the same device, possibly with different
+/// configurations.
 bool same_computation(const GoogleRun::Entry& a, const GoogleRun::Entry& b);
 
-/// Leaves out benchmarks whose subject `known` has, timed and right. Returns how many were left
-/// out.
+/// Removes benchmarks whose subject `known` contains with times and without failure. Returns the
+/// number of removed ones.
 std::size_t leave_out(const std::vector<MeasuredResult>& known,
                       std::vector<GoogleRun::Entry>& entries);
 
-/// Entries in groups of about so many, in their order; what computes the same stays together.
+/// Divides entries into groups of about `about` entries, in order. Entries of the same computation
+/// stay together.
 std::vector<std::vector<GoogleRun::Entry>> in_groups(std::vector<GoogleRun::Entry> entries,
                                                      std::size_t about);
 

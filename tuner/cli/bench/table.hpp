@@ -7,16 +7,16 @@
 
 namespace greta::tuner::cli {
 
-/// A result, and what it is called in a table.
+/// A result and its name in a table.
 struct NamedResult {
   std::string name;
   MeasuredResult result;
 };
 
-/// Figures of benchmarks for people, a line each.
+/// Returns the figures of benchmarks as text, one line each.
 std::string bench_table(const std::vector<NamedResult>& results);
 
-/// The same for benchmarks that were checked and not timed.
+/// Returns the same for benchmarks that were checked and not timed.
 std::string verify_table(const std::vector<NamedResult>& results);
 
 }  // namespace greta::tuner::cli

@@ -35,7 +35,7 @@ void VerifyRun::check_random(Evaluator& evaluator, std::vector<NamedResult>& res
     for (const auto& [problem, config] :
          random_candidates(operation, evaluator.device(), {}, count, seed)) {
       if (stop) break;
-      const bool plain = limits.inputs == InputStyle::plain;  // they take turns
+      const bool plain = limits.inputs == InputStyle::plain;  // the styles alternate
       limits.inputs = plain ? InputStyle::adversarial : InputStyle::plain;
       const Trial trial = evaluator.verify(problem, config, at++, limits);
       total.add_verdict(trial.verdict);

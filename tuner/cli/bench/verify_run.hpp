@@ -10,19 +10,18 @@
 
 namespace greta::tuner::cli {
 
-/// Benchmarks that are checked and not timed. Each adds a result, whose count is the number of
-/// correct checks.
+/// Checks benchmarks without timing. Each adds a result whose count is the number of passed checks.
 struct VerifyRun {
-  std::string filter;  ///< a regular expression on names; empty: all
+  std::string filter;  ///< regular expression on names; empty: all
   int runs = 1;
-  int random = 0;  ///< configurations of each operation
+  int random = 0;  ///< configurations per operation
   std::uint64_t seed = 0;
   double timeout_s = 30;
 
-  /// What a benchmark runs, on new inputs in each run.
+  /// Checks a benchmark's configuration, on new inputs in each run.
   void check(const std::string& name, const Benchmark& benchmark, std::vector<NamedResult>& results,
              const std::atomic<bool>& stop) const;
-  /// Random configurations of random small problems of each operation.
+  /// Checks random configurations of random small problems of each operation.
   void check_random(Evaluator& evaluator, std::vector<NamedResult>& results,
                     const std::atomic<bool>& stop) const;
 };

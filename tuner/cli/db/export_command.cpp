@@ -52,7 +52,7 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
     return devices.count(ceiling.device) == 0;
   });
   contents.peers.clear();
-  contents.unsafe.clear();  // of one card, which applications run on another of
+  contents.unsafe.clear();  // faults of one card; applications run on others
   TunedDb::ship(contents, options.out);
   print("{}: {} of {}, {}\n", options.out.string(),
         format_count(static_cast<std::int64_t>(contents.results.size()), "result"),
@@ -75,7 +75,7 @@ void export_csv(const TunedDb& db, const ExportOptions& options, const ResultFil
   write_file(options.out, text);
 }
 
-/// T4 files are about one problem on one device: several sessions of one are one file.
+/// Writes a T4 file, which is about one problem on one device: several sessions become one file.
 void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
   nlohmann::json file;
   std::set<std::string> subjects;
@@ -104,7 +104,7 @@ void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilt
         format_count(static_cast<std::int64_t>(file["results"].size()), "trial"));
 }
 
-/// Solutions that PyTorch chose before, or (`untuned`) which GEMMs there are to tune.
+/// Writes the solutions that PyTorch chose before, or (`untuned`) the GEMMs to be tuned.
 void export_tunableop(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter,
                       bool untuned) {
   StalenessJudge judge(Catalog::built_in());

@@ -20,7 +20,7 @@ struct InfoOptions {
   bool json = false;
 };
 
-/// A device model with what the database holds of it.
+/// A device model and a summary of its contents in the database.
 struct DeviceSummary {
   StoredDevice device;
   std::size_t results = 0;
@@ -52,7 +52,7 @@ std::vector<DeviceSummary> summarise(const TunedDb& db) {
   return all;
 }
 
-/// Sessions that never ended: they are running, or were killed.
+/// Counts sessions without an end: they are running or were killed.
 std::size_t open_sessions(const TunedDb& db) {
   const auto sessions = db.sessions();
   return static_cast<std::size_t>(

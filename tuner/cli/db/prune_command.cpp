@@ -49,7 +49,8 @@ void check(const PruneOptions& options, const ResultFilter& filter) {
   }
 }
 
-/// Results that have a later one of the same problem, device and cold or warm; these come first.
+/// Keeps results that have a later one for the same problem, device and cache state. Later results
+/// come first.
 void keep_superseded(std::vector<StoredWinner>& results) {
   std::set<std::tuple<std::string, std::string, bool>> seen;
   std::erase_if(results, [&](const StoredWinner& result) {
@@ -73,12 +74,12 @@ PruneRequest make_request(const TunedDb& db, const PruneOptions& options,
   request.only_failed = !options.trials;
   if (!options.trials && !options.failed) return request;
   for (const auto& [session, device] : select_sessions(db, filter)) {
-    if (session.outcome) request.trials_of.push_back(session.id);  // else somebody may be at work
+    if (session.outcome) request.trials_of.push_back(session.id);  // else it may be running
   }
   return request;
 }
 
-/// What is sound, and goes with what is damaged.
+/// Reports intact rows that are removed because they refer to damaged ones.
 void tell_orphans(const std::vector<DamagedRow>& rows, bool rehearsed) {
   if (rows.empty()) return;
   tell(fmt::format("{} that {} with damaged ones:",

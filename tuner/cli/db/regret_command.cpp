@@ -33,13 +33,14 @@ struct RegretOptions {
   bool json = false;
 };
 
-/// A winner and what its neighbour costs, or why nobody knows.
+/// A winner and its regret, or why it is unknown.
 struct Finding {
   StoredWinner result;
   std::string unknown;
 };
 
-/// As recorded, else as measured where there is a bench; a failure says why neither.
+/// Returns the recorded regret, else measures it if there is a workbench. A failure gives the
+/// reason.
 Result<Regret> cost_of(const TunedDb& db, const StoredWinner& result, const StoredWinner& neighbour,
                        Workbench* bench, std::uint64_t seed) {
   if (const auto regret = recorded_regret(Catalog::built_in(), db, result, neighbour))
@@ -97,7 +98,7 @@ void print_findings(const std::vector<Finding>& findings, bool json) {
         format_count(static_cast<std::int64_t>(findings.size()), "winner"));
 }
 
-/// The results that options choose, one device after the other.
+/// Returns the results that the options select, grouped by device.
 std::vector<StoredWinner> choose(std::vector<StoredWinner> winners, const ResultFilter& filter) {
   StalenessJudge judge(Catalog::built_in());
   std::erase_if(winners, [&](const StoredWinner& one) { return !filter.matches(one, judge); });

@@ -31,11 +31,11 @@ struct RequalifyOptions {
   bool json = false;
 };
 
-/// What happened to one result.
+/// The outcome for one result.
 struct Outcome {
   StoredWinner result;
   std::vector<std::string> reasons;  ///< why it was stale
-  std::string skipped;               ///< why nothing was done; empty where it was requalified
+  std::string skipped;               ///< why nothing was done; empty if it was requalified
   Requalification requalification;
 };
 
@@ -95,7 +95,7 @@ class Requalifier {
     judge_ = StalenessJudge(options.results.catalog, bench_->devices());
   }
 
-  /// The latest result of each problem that the options choose, one device after the other.
+  /// Returns the latest result of each problem that the options select, grouped by device.
   std::vector<StoredWinner> chosen() {
     auto results = db_->winners();
     std::erase_if(results, [&](const StoredWinner& one) { return !filter_.matches(one, judge_); });

@@ -17,14 +17,15 @@ struct VerifyOptions {
   bool json = false;
 };
 
-/// What a database holds, and its damaged rows.
+/// A database's contents and its damaged rows.
 struct Content {
   bool shipped = false;
   TunedDb::Counts counts;
   std::vector<DamagedRow> damaged;
 };
 
-/// What is wrong with a database: SQLite's findings, checksums, and what can't be read back.
+/// Returns the errors of a database: SQLite's findings, wrong checksums, and data that can't be
+/// read back.
 std::vector<std::string> find_damage(const std::filesystem::path& file, Content& content) {
   try {
     const TunedDb db = TunedDb::open(file, TunedDb::Mode::read_only);

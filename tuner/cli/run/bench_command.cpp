@@ -40,13 +40,13 @@ struct Way {
   std::unique_ptr<ModelTimer> timer;
 };
 
-/// Everything of one call.
+/// One run of the command.
 class ModelBench {
  public:
   ModelBench(const BenchOptions& options, LlamaConfig config);
   void measure();
   std::string text();
-  /// What runs in a prompt's last pass and for a token, with graphs.
+  /// Returns the operations of a prompt's last pass and of a token's pass, with graphs.
   std::string explanation();
   std::vector<MeasuredResult> results();
 
@@ -95,8 +95,7 @@ void ModelBench::add_ways(Runtime& runtime, const LlamaDeviceWeights& weights,
   }
 }
 
-/// Ways take turns, so that what disturbs the machine disturbs all of them; the first round warms
-/// up and is not kept.
+/// The ways alternate, so that disturbances affect all of them. The first round is a warm-up.
 void ModelBench::measure() {
   constexpr std::int64_t warm_up_steps = 2;
   for (const Way& way : ways_) way.timer->warm_up(warm_up_steps);

@@ -4,7 +4,7 @@
 
 namespace greta::tuner::cli {
 
-/// The program's own options: text from a model.
+/// Adds the options for text generation, which runs without a command.
 void add_generate_options(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 

@@ -11,7 +11,7 @@
 namespace greta::tuner::cli {
 namespace {
 
-/// "layer 3 attention" without its layer.
+/// Returns the label without its layer, from "layer 3 attention".
 std::string name_of(const std::string& label) {
   if (!label.starts_with("layer ")) return label;
   return label.substr(std::min(label.size(), label.find(' ', 6) + 1));
@@ -24,7 +24,7 @@ struct Line {
   double us = 0;
 };
 
-/// Operations that do the same for every layer, once each.
+/// Returns operations that are the same in every layer once.
 std::vector<Line> lines_of(const std::vector<Explanation>& all,
                            const std::vector<OperationTime>& times) {
   std::vector<Line> lines;

@@ -87,7 +87,7 @@ std::int64_t Generation::wanted_capacity() const {
 }
 
 std::int64_t Generation::room() const {
-  // The last token generated needs no slot of its own.
+  // The last generated token needs no slot in the cache.
   return std::min(options_.tokens,
                   runner_->capacity() - static_cast<std::int64_t>(prompt_.size()) + 1);
 }

@@ -25,11 +25,11 @@ struct GenerateOptions {
   std::string trace, capture;
 };
 
-/// Throws CommandError where --capacity is not between a prompt's tokens and what a model can.
+/// Throws CommandError unless --capacity is between the prompt's length and the model's maximum.
 void check_capacity(const GenerateOptions& options, const LlamaConfig& config,
                     std::int64_t prompt_tokens);
 
-/// A model on a device, with its tokenizer and a prompt. Everything is checked before the device is
+/// A model on a device, with its tokenizer and a prompt. All input is checked before the device is
 /// opened.
 class Generation {
  public:
@@ -40,12 +40,13 @@ class Generation {
   LlamaRunner& runner() { return *runner_; }
   const LlamaModel& model() const { return model_; }
   const std::vector<std::int32_t>& prompt() const { return prompt_; }
-  /// Tokens that follow the prompt at most: as many as were asked for, and have room.
+  /// Returns the maximum number of tokens after the prompt: the requested number, limited by the
+  /// capacity.
   std::int64_t room() const;
 
-  /// Feeds the prompt and generates. Writes the text as it comes, to standard output.
+  /// Feeds the prompt and generates. Writes text to standard output as it is generated.
   void run();
-  /// Writes the text, or with --json everything, and says how long it took.
+  /// Writes the text, or a JSON report with --json, and the times.
   void report() const;
 
  private:

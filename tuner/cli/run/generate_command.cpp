@@ -20,7 +20,7 @@
 namespace greta::tuner::cli {
 namespace {
 
-/// Whether there can be a file: refused before anything runs.
+/// Checks that a file can be created, before anything runs.
 void check_writable(const char* option, const std::string& file) {
   const std::filesystem::path path(file);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
@@ -55,8 +55,8 @@ int explain(Generation& generation) {
   return exit_done;
 }
 
-/// Every kernel that text of any length can ask for, with the cache's capacity that was named, or
-/// with all that runs choose by themselves. No weights are loaded.
+/// Compiles every kernel that a text of any length can use, with the given cache capacity, or with
+/// all capacities that runs choose. Loads no weights.
 int precompile(const GenerateOptions& options) {
   const LlamaModel model = load_llama(options.model);
   check_capacity(options, model.config, 1);

@@ -16,7 +16,7 @@
 namespace greta::tuner::cli {
 namespace {
 
-/// Telemetry goes to a trace as long as this lives.
+/// Sends telemetry to a trace during its lifetime.
 class Listening {
  public:
   explicit Listening(Trace& trace) { telemetry::set_sink(&trace); }
@@ -25,9 +25,10 @@ class Listening {
   Listening& operator=(const Listening&) = delete;
 };
 
-constexpr int traced_steps = 4;  ///< of decoding, behind the prompt
+constexpr int traced_steps = 4;  ///< number of decoding steps
 
-/// The operations of one replay on the device's line of a trace, from when the host began.
+/// Adds the operations of one replay to the device's track of a trace, starting at the host's
+/// start.
 void add_operations(Trace& trace, Generation& generation, const PipelineGraph& pass) {
   const auto start = Trace::Clock::now();
   const auto times = pass.time(generation.runner().queue()).value();
@@ -42,7 +43,7 @@ void add_operations(Trace& trace, Generation& generation, const PipelineGraph& p
   }
 }
 
-/// What came closest to its bound, by stage.
+/// Returns the result closest to its bound, by stage.
 std::string closest_text(const std::vector<StageFinding>& findings) {
   std::vector<StageFinding> worst;
   for (const StageFinding& finding : findings) {
@@ -68,7 +69,7 @@ std::string closest_text(const std::vector<StageFinding>& findings) {
 
 void write_model_trace(Generation& generation, const std::filesystem::path& file) {
   Trace trace;
-  trace.write(file).value();  // refused before anything runs
+  trace.write(file).value();  // reports an error before anything runs
   try {
     const Listening listening(trace);
     generation.run();
@@ -76,7 +77,7 @@ void write_model_trace(Generation& generation, const std::filesystem::path& file
     trace.write(file).value();
     throw;
   }
-  // Once more, operation by operation: a graph has no times inside.
+  // Runs again, operation by operation, because a graph has no times inside.
   visit_passes(
       generation.runner(), generation.prompt(),
       [&](std::int64_t, const PipelineGraph& pass) { add_operations(trace, generation, pass); });

@@ -4,8 +4,8 @@
 
 namespace greta::tuner::cli {
 
-// Each adds one subcommand (or one for each operation of the catalog) and sets `action` when it is
-// chosen.
+// Each function adds one subcommand (or one per operation of the catalog) and sets `action` when it
+// is chosen.
 void add_devices_command(CLI::App& app, Action& action);
 void add_operations_command(CLI::App& app, Action& action);
 void add_tune_commands(CLI::App& app, Action& action);

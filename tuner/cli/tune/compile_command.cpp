@@ -41,7 +41,7 @@ struct CompileOptions {
   throw CommandError(exit_usage, message);
 }
 
-/// Tries to open it, and leaves nothing behind.
+/// Checks that the file can be opened for writing, and leaves nothing behind.
 void check_writable(const char* option, const fs::path& file) {
   const bool there = fs::exists(file);
   if (!std::ofstream(file, std::ios::app)) {
@@ -50,7 +50,8 @@ void check_writable(const char* option, const fs::path& file) {
   if (!there) fs::remove(file);
 }
 
-/// Options that say which configurations exclude each other; files for one kernel need one.
+/// Checks for options that exclude each other. Output files for one kernel require a single
+/// configuration.
 void check_options(const CompileOptions& options) {
   if (options.architecture.empty()) refuse("--arch is missing");
   for (const auto& [option, file] :
@@ -63,7 +64,7 @@ void check_options(const CompileOptions& options) {
   }
 }
 
-/// Mesa's AMD driver for a GPU that is not there, which it takes from the environment.
+/// Opens Mesa's AMD driver for a GPU that need not exist, which it reads from the environment.
 std::unique_ptr<TargetCompiler> open_radv(const CompileOptions& options) {
   const std::string gpu = options.architecture.substr(radv_prefix.size());
   if (!options.compiler.empty()) refuse("--compiler: of HIP kernels; the driver compiles for radv");
@@ -79,7 +80,7 @@ std::unique_ptr<TargetCompiler> open_radv(const CompileOptions& options) {
   refuse("--arch radv:" + reason);
 }
 
-/// NVRTC compiles, and nothing of it lists instructions.
+/// NVRTC compiles for NVIDIA devices, and no tool here lists their instructions.
 void check_nvidia(const CompileOptions& options) {
   if (!options.compiler.empty()) refuse("--compiler: of AMD kernels; NVRTC compiles for NVIDIA");
   if (!options.listing.empty()) refuse("--listing: not of NVIDIA's instructions");
@@ -100,7 +101,7 @@ std::unique_ptr<TargetCompiler> open_target(const CompileOptions& options) {
       target.failure().message));
 }
 
-/// What is to be compiled. All input is checked here.
+/// Returns the candidates to compile. All input is checked here.
 std::vector<Candidate> choices(const Operation& operation, const CompileOptions& options,
                                const DeviceInfo& target, std::uint64_t seed) {
   return options.random.empty() ? candidates_of_problem(operation, options.choice, target, seed)
@@ -108,7 +109,7 @@ std::vector<Candidate> choices(const Operation& operation, const CompileOptions&
                                                                 "--random", options.random, seed);
 }
 
-/// DIR itself for one configuration, else a numbered folder in it for each.
+/// Returns DIR for a single configuration, else a numbered folder in it.
 fs::path case_folder(const CompileOptions& options, std::size_t index) {
   return options.many() ? options.emit_case / fmt::format("{:04}", index + 1) : options.emit_case;
 }
@@ -152,7 +153,7 @@ void write_file(const char* option, const fs::path& file, const void* data, std:
   if (!out) refuse(fmt::format("{} {}: can't be written", option, file.string()));
 }
 
-/// The plan's second and later code objects are numbered: kernel.co, kernel.2.co.
+/// Numbers the plan's second and later code objects: kernel.co, kernel.2.co.
 fs::path numbered(const fs::path& file, std::size_t index) {
   if (index == 0) return file;
   fs::path name = file.stem();
@@ -178,7 +179,7 @@ void write_files(const CompileOptions& options, const CompiledChoice& compiled) 
   }
 }
 
-/// The whole log of what failed, each different one once.
+/// Prints the whole log of each failure, without duplicates.
 void print_logs(const std::vector<CompileOutcome>& outcomes) {
   std::string last;
   for (const auto& outcome : outcomes) {

@@ -16,9 +16,9 @@ struct Found {
   Probe probe;
 };
 
-/// "f16 and bf16 16x16x16, f16 32x32x8"
+/// Returns "f16 and bf16 16x16x16, f16 32x32x8".
 std::string matrix_text(const std::vector<MatrixOperation>& operations) {
-  std::vector<std::pair<std::string, std::string>> sizes;  // and the inputs they take
+  std::vector<std::pair<std::string, std::string>> sizes;  // matrix sizes and their input types
   for (const auto& operation : operations) {
     const auto size = fmt::format("{}x{}x{}", operation.m, operation.n, operation.k);
     if (sizes.empty() || sizes.back().first != size) {
@@ -79,7 +79,7 @@ std::string backend_rows(const Found& found) {
   return text;
 }
 
-/// A line for each card that several APIs reach.
+/// Returns one line for each card that is accessible through several APIs.
 std::string card_rows(const std::vector<DeviceInfo>& devices) {
   std::string text;
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -87,7 +87,7 @@ std::string card_rows(const std::vector<DeviceInfo>& devices) {
     for (std::size_t j = i + 1; j < devices.size(); ++j) {
       if (same_card(devices[i], devices[j])) ids += " and " + devices[j].id();
     }
-    bool told = false;  // by an earlier one
+    bool told = false;  // whether an earlier device was the same card
     for (std::size_t j = 0; j < i; ++j) told = told || same_card(devices[i], devices[j]);
     if (!ids.empty() && !told) text += fmt::format("{}{} are one card\n", devices[i].id(), ids);
   }

@@ -14,7 +14,8 @@
 namespace greta::tuner::cli {
 namespace {
 
-/// What took an application's time on one device is not what does on another: told, no error.
+/// Reports that the capture's times come from another device, where the shares may differ. This is
+/// not an error.
 void tell_other_devices(const Capture& capture, const TuningOptions& options) {
   for (const ProbedDevice& device : select_devices(options.device)) {
     if (device.info.fingerprint() == capture.fingerprint) continue;
@@ -28,7 +29,7 @@ int tune_capture(const std::string& file, const TuningOptions& options) {
   if (!capture) throw CommandError(exit_usage, capture.failure().message);
   std::vector<WeightedProblem> problems;
   for (const CapturedProblem& each : capture->problems) {
-    // Where nothing was timed, what ran more often comes first.
+    // Without times, problems that ran more often come first.
     const double us = each.device_us > 0 ? each.device_us : static_cast<double>(each.count);
     problems.push_back({each.problem, us});
   }

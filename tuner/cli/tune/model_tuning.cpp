@@ -21,17 +21,17 @@
 namespace greta::tuner::cli {
 namespace {
 
-// Two ways to run a model are compared after so many rounds, until one is faster for sure: each
-// look may be wrong, so each must be surer.
+// Two ways to run a model are compared after these numbers of rounds, until one is significantly
+// faster. Repeated looks increase the rate of false positives, so each uses a higher confidence.
 constexpr std::array looks{6, 12, 24};
 constexpr double confidence = 1 - 0.05 / looks.size();
-constexpr std::uint64_t seed = 1;  ///< of random weights and prompts
+constexpr std::uint64_t seed = 1;  ///< seed of random weights and prompts
 
 std::string ratio_text(const Interval& ratio) {
   return fmt::format("{:.3f}x ({:.3f} to {:.3f})", ratio.estimate, ratio.low, ratio.high);
 }
 
-/// A database that is gone with this, together with SQLite's files beside it.
+/// A temporary database, which is removed with this object together with SQLite's files beside it.
 class ScratchDatabase {
  public:
   explicit ScratchDatabase(std::filesystem::path file) : file_(std::move(file)) { remove(); }
@@ -59,7 +59,7 @@ Contents contents_of(const std::filesystem::path& file) {
   return open_database(file, TunedDb::Mode::read_only).contents();
 }
 
-/// A database's contents and one more result.
+/// Returns a database's contents with one more result.
 Contents with(Contents contents, const StoredWinner& winner) {
   contents.results.push_back(winner);
   const auto same = [&](const StoredDevice& known) {
@@ -100,8 +100,8 @@ ModelTuning::ModelTuning(const ModelTuningOptions& options) : options_(options) 
   choice_.device = options_.tuning.device = device_.id();
   catch_interrupts();
   if (!options.tuning.no_lock) locks_ = lock_cards(devices, "greta-tune");
-  options_.tuning.no_lock = true;  // it is ours
-  // Made, or refused, before anything runs.
+  options_.tuning.no_lock = true;  // this process holds the lock
+  // Created, or an error, before anything runs.
   static_cast<void>(open_database(options.tuning.db, TunedDb::Mode::read_write));
   choice_.db = options.tuning.db.string();
 }
@@ -136,7 +136,7 @@ std::unique_ptr<ModelTimer> ModelTuning::timer(Runtime& runtime, const Bench& be
                                       seed);
 }
 
-/// What the model runs, and how much of its time each problem takes.
+/// Finds the model's problems and their shares of its time.
 void ModelTuning::find_problems() {
   const Bench bench = open_model();
   const auto model = timer(*bench.runtime, bench);
@@ -174,7 +174,7 @@ void ModelTuning::find_problems() {
                    options_.model.load.prompt_tokens, options_.model.load.generated_tokens));
 }
 
-/// Into the database of candidates, which knows what the user's knows.
+/// Tunes into the database of candidates, which also uses the contents of the user's database.
 void ModelTuning::tune_problems() {
   TuningOptions tuning = options_.tuning;
   tuning.db = beside_database("candidates");
@@ -184,7 +184,7 @@ void ModelTuning::tune_problems() {
   }
   std::vector<WeightedProblem> problems;
   for (const ModelChange& change : changes_) problems.push_back({change.problem, change.share});
-  tuning.json = true;  // the model's own report is what is printed
+  tuning.json = true;  // suppresses the tasks' reports
   nlohmann::json ignored;
   static_cast<void>(tune_list(tasks_by_time(problems, tuning.budget), tuning, ignored));
   if (stop_requested()) {
@@ -200,15 +200,15 @@ void ModelTuning::tune_problems() {
   }
 }
 
-/// The model's time with `base` over that with `changed`, in rounds that take turns, until one is
-/// faster for sure.
+/// Returns the model's time with `base` divided by that with `changed`, in alternating rounds,
+/// until one is significantly faster.
 Interval ModelTuning::compare(ModelTimer& base, ModelTimer& changed) const {
   const std::int64_t steps = std::min<std::int64_t>(options_.model.load.generated_tokens, 16);
   for (ModelTimer* timer : {&base, &changed}) timer->warm_up(2);
   std::vector<double> before, after;
   Interval ratio;
   for (int round = 0; round < looks.back() && !stop_requested(); ++round) {
-    // Who goes first changes, too.
+    // The order alternates as well.
     ModelTimer* const order[] = {round % 2 == 0 ? &base : &changed,
                                  round % 2 == 0 ? &changed : &base};
     for (ModelTimer* timer : order) timer->round(steps);
@@ -257,7 +257,7 @@ void ModelTuning::keep(const ModelChange& change) const {
   own.confirm();
 }
 
-/// Reads back what was kept, as another process would.
+/// Reads the kept results back like another process.
 void ModelTuning::check_stored() const {
   const TunedDb own = open_database(options_.tuning.db, TunedDb::Mode::read_only);
   for (const ModelChange& change : changes_) {

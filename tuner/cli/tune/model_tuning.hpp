@@ -21,19 +21,19 @@ struct ModelTuningOptions {
   std::string dtype;
 };
 
-/// What became of one of a model's problems.
+/// The outcome for one of a model's problems.
 struct ModelChange {
   Problem problem;
-  double share = 0;                    ///< of the model's time before
-  std::optional<StoredWinner> winner;  ///< that tuning found; nothing: no search, or no winner
-  std::optional<Interval> end_to_end;  ///< the model's time without it over that with it
+  double share = 0;                    ///< share of the model's time before tuning
+  std::optional<StoredWinner> winner;  ///< result of tuning; empty: no search or no winner
+  std::optional<Interval> end_to_end;  ///< the model's time without it divided by that with it
   bool kept = false;
 };
 
-/// Tunes a whole model: its problems by their share of the time, then each winner is put to the
-/// test in the model itself, and only what makes the model faster for sure reaches the user's
-/// database. Until then winners are in a database of candidates beside it, from which an
-/// interrupted run goes on.
+/// Tunes a whole model: its problems in order of their share of the time. Each winner is then
+/// tested in the model, and only winners that make the model significantly faster are stored in the
+/// user's database. The other winners are kept in a separate database of candidates, from which an
+/// interrupted run continues.
 class ModelTuning {
  public:
   /// Throws CommandError and Error.
@@ -41,7 +41,7 @@ class ModelTuning {
   int run();
 
  private:
-  /// A device with the model on it, as the user's database has it so far.
+  /// A device with the model loaded, using the current contents of the user's database.
   struct Bench {
     std::unique_ptr<Runtime> runtime;
     std::optional<LlamaDeviceWeights> weights;
@@ -66,8 +66,7 @@ class ModelTuning {
   DeviceInfo device_;
   std::vector<CardLock> locks_;
   std::vector<ModelChange> changes_;
-  std::optional<Interval> whole_;  ///< the model's default time over its time at the end, where
-                                   ///< that runs anything else
+  std::optional<Interval> whole_;  ///< default time over final time, if kernels differ
 };
 
 }  // namespace greta::tuner::cli

@@ -33,7 +33,7 @@ void add_preset_command(CLI::App& app, Action& action) {
   auto name = std::make_shared<std::string>();
   auto options = std::make_shared<TuningOptions>();
   command->add_option("preset", *name, "A preset's name (smoke) or file")->required();
-  add_tuning_options(*command, *options, "");  // the preset's own budget unless one is given
+  add_tuning_options(*command, *options, "");  // the preset's budget unless one is given
   command->callback([&action, name, options] {
     action = [name, options] { return tune_preset(*name, *options); };
   });

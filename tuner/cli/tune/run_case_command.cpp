@@ -19,10 +19,10 @@ struct RunCaseOptions {
   std::string device;  ///< empty: one of the case's architecture
 };
 
-/// The open device of a name. One that failed may be lost: the next case gets a fresh one.
+/// The open device of a name. It is reopened after a failure, since it may be lost.
 class FreshDevice {
  public:
-  /// Throws CommandError where it can't be opened.
+  /// Throws CommandError if it can't be opened.
   Device& get(const std::string& wanted) {
     if (device_ && wanted_ == wanted) return *device_;
     auto opened = open_device(wanted, {});
@@ -38,7 +38,7 @@ class FreshDevice {
   std::unique_ptr<Device> device_;
 };
 
-/// The first device that runs a case's code objects, and is of its architecture.
+/// Returns the first device that can run a case's code objects and has its architecture.
 Result<std::string> device_of(const KernelCase& run) {
   std::vector<std::string> there;
   for (Backend* const backend : backends()) {

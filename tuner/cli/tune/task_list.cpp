@@ -14,7 +14,7 @@
 namespace greta::tuner::cli {
 namespace {
 
-constexpr double least_s = 3;  ///< in which a problem can be tuned at all
+constexpr double least_s = 3;  ///< minimum budget for which tuning a problem is useful
 
 std::string summary_line(const SessionResult& result) {
   const std::string what = fmt::format("{} {}", result.device.id(), result.problem.key());
@@ -56,7 +56,7 @@ std::vector<TuningTask> tasks_by_time(std::vector<WeightedProblem> problems,
     for (std::size_t i = 0; i < count; ++i) us += problems[i].us;
     return us;
   };
-  // The last one has the least.
+  // The last one has the smallest budget.
   while (timed && served > 1 &&
          whole.amount() * problems[served - 1].us < least_s * total_of(served)) {
     --served;

@@ -14,7 +14,7 @@
 namespace greta::tuner::cli {
 namespace {
 
-/// One operation's own options, as text; the catalog turns them into a problem.
+/// The options of one operation as text, which the catalog converts to a problem.
 struct OperationOptions {
   TuningOptions tuning;
   ProblemRequest problem;
@@ -58,7 +58,7 @@ void add_operation(CLI::App& app, Action& action, const Operation& operation) {
                    "A configuration to try first, as reports print it; may be repeated")
       ->allow_extra_args(false);
   add_tuning_options(*command, options->tuning, "60s");
-  if (!operation.naive) command->get_option("--naive")->group("");  // refused with a reason
+  if (!operation.naive) command->get_option("--naive")->group("");  // rejected with a reason
   command->callback([&action, &operation, options] {
     action = [&operation, options] { return tune_one(operation, *options); };
   });

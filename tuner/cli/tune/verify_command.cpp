@@ -34,14 +34,14 @@ struct VerifyOptions {
   std::string problems;
   std::string seed;
   bool sanitize = false;
-  bool first = false;    ///< stop at the first that is wrong
+  bool first = false;    ///< stop at the first failure
   std::string only;      ///< numbers of problems; empty: all
-  fs::path sources;      ///< folder for kernels' sources; empty: they are checked
-  int deadline_s = 120;  ///< of one launch; hip-host takes its time
+  fs::path sources;      ///< folder for kernel sources; empty: check the kernels
+  int deadline_s = 120;  ///< deadline of one launch; hip-host is slow
   bool json = false;
 };
 
-/// How many of a variant, with types like "f16 to f32", were right and wrong.
+/// Numbers of passed and failed checks of a variant, with types like "f16 to f32".
 struct Tally {
   std::size_t right = 0;
   std::size_t wrong = 0;
@@ -50,11 +50,11 @@ struct Tally {
 struct Verification {
   DeviceInfo device;
   std::uint64_t seed = 0;
-  std::map<std::pair<std::string, std::string>, Tally> tallies;  // by variant and types
-  double worst = 0;                                              // error over bound
-  std::map<std::size_t, Trial> failures;                         // by the problem's number, from 1
-  std::size_t left = 0;              // not checked, as it was interrupted or --first
-  std::optional<Coverage> coverage;  // where problems are random: one problem meets little
+  std::map<std::pair<std::string, std::string>, Tally> tallies;  // key: variant and types
+  double worst = 0;                                              // error divided by bound
+  std::map<std::size_t, Trial> failures;                         // key: problem number, from 1
+  std::size_t left = 0;              // not checked after an interrupt or with --first
+  std::optional<Coverage> coverage;  // random problems only: a single problem covers little
 };
 
 std::string types_of(const Problem& problem) {
@@ -71,7 +71,7 @@ Verification verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>
     const auto& [problem, config] = choice;
     limits.inputs = number % 2 == 1 ? InputStyle::adversarial : InputStyle::plain;
     Trial trial = evaluator.verify(problem, config, seed + number - 1, limits);
-    if (stop_requested()) break;  // it may be what ended the trial
+    if (stop_requested()) break;  // the interrupt may have ended the trial
     --result.left;
     if (result.coverage) result.coverage->add(choice);
     Tally& tally = result.tallies[{config.variant, types_of(problem)}];
@@ -152,7 +152,7 @@ bool draws_problems(const VerifyOptions& options) {
   return !options.choice.names_problem() || !options.problems.empty();
 }
 
-/// What is to be verified. All input is checked here.
+/// Returns the candidates to verify. All input is checked here.
 std::vector<Candidate> choices(const Operation& operation, const VerifyOptions& options,
                                const DeviceInfo& device, std::uint64_t seed) {
   auto chosen =
@@ -168,7 +168,7 @@ std::vector<Candidate> choices(const Operation& operation, const VerifyOptions& 
   return chosen;
 }
 
-/// By their numbers, from 1: those that --only names, or all.
+/// Returns candidates by their number, from 1: those that --only names, or all.
 std::map<std::size_t, Candidate> numbered(std::vector<Candidate> choices, const std::string& only) {
   std::map<std::size_t, Candidate> by_number;
   for (std::size_t i = 0; i < choices.size(); ++i) by_number.emplace(i + 1, std::move(choices[i]));
@@ -181,7 +181,7 @@ std::map<std::size_t, Candidate> numbered(std::vector<Candidate> choices, const 
   return named;
 }
 
-/// Writes the kernels of each as FOLDER/NUMBER-KERNEL.glsl or .hip.
+/// Writes the kernels of each candidate as FOLDER/NUMBER-KERNEL.glsl or .hip.
 void write_sources(const Operation& operation, const DeviceInfo& device,
                    const std::map<std::size_t, Candidate>& choices, const fs::path& folder) {
   std::error_code error;

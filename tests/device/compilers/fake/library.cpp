@@ -1,6 +1,6 @@
-// Stands in for hiprtc (-D PREFIX=hiprtc -D CODE=Code) or NVRTC (-D PREFIX=nvrtc -D CODE=CUBIN) and
-// does what words in the source ask of it. -D MAJOR=N sets its version; -D WITHOUT_LOG leaves a
-// function out. It knows the architecture of -D KNOWN="option".
+// Replaces hiprtc (-D PREFIX=hiprtc -D CODE=Code) or NVRTC (-D PREFIX=nvrtc -D CODE=CUBIN) and
+// follows instructions in the source. -D MAJOR=N sets its version; -D WITHOUT_LOG omits a function.
+// It supports the architecture of -D KNOWN="option".
 
 #include <unistd.h>
 
@@ -76,7 +76,7 @@ int FUNCTION(CompileProgram)(Program* program, int count, const char* const* opt
 }
 
 int FUNCTION(GetProgramLogSize)(Program* program, std::size_t* size) {
-  *size = program->log.size() + 1;  // with its final zero, as the real ones
+  *size = program->log.size() + 1;  // includes the final zero, like the real libraries
   return 0;
 }
 

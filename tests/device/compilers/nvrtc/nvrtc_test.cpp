@@ -1,4 +1,4 @@
-// The real NVRTC, which needs no GPU.
+// Protects: compiling with the real NVRTC, which needs no GPU.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(Nvrtc, GivesACubin) {
   }
 }
 
-// A newer NVRTC that writes another form would be noticed here.
+// Detects a newer NVRTC that writes another format.
 TEST(Nvrtc, ItsCubinsAreUnderstood) {
   auto source = kernel(
       "__shared__ float tile[64]; float array[100];\n"

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Executes kernels for fake HIP devices, in one process that stays.
+"""Executes kernels for fake HIP devices, in one process that keeps running.
 
     emulator.py EMULATOR_DIR SOCKET
 
-EMULATOR_DIR holds run_co.py, an instruction emulator for AMD GPUs as a Python library. Every process that loads
-the fake library connects to SOCKET and shares memory with this one, at the same addresses in both: each
-connection has a range of its own, whose pages are accessible where the library has allocated memory.
+EMULATOR_DIR contains run_co.py, an instruction emulator for AMD GPUs as a Python library. Every
+process that loads the fake library connects to SOCKET and shares memory with this process at the
+same addresses. Each connection has a separate address range, whose pages are accessible where the
+library has allocated memory.
 
-A message is a line of JSON, and `bytes` bytes after it where it says so. Calls: allow and forbid (a range of
-memory; no answer), load (a code object), unload (no answer), launch. Answers are a line of JSON.
+A message is a line of JSON, followed by `bytes` bytes if it contains that field. Calls: allow and
+forbid (a range of memory; no answer), load (a code object), unload (no answer), launch. Answers are
+a line of JSON.
 """
 import ctypes
 import json
@@ -21,7 +23,7 @@ import sys
 import threading
 
 RANGE = 1 << 38  # addresses of a connection
-FIRST = 0x110000000000  # above what sanitizers keep for themselves
+FIRST = 0x110000000000  # above the range that sanitizers reserve
 RANGES = 128
 MAP_SHARED, MAP_NORESERVE, MAP_FIXED_NOREPLACE = 0x01, 0x4000, 0x100000
 
@@ -32,11 +34,11 @@ libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 free_ranges = list(range(RANGES))
-emulating = threading.Lock()  # an emulator may have state of its process, as its compiler's
+emulating = threading.Lock()  # an emulator may have process-wide state, as its compiler does
 
 
 class Memory:
-    """The range of a connection, and the file that its two ends share."""
+    """The address range of a connection, and the file that both ends share."""
 
     def __init__(self):
         self.slot = free_ranges.pop(0)
@@ -58,7 +60,7 @@ class Memory:
         free_ranges.append(self.slot)
 
     def explain(self, message):
-        """Says where an address lies that the emulator knows no buffer of."""
+        """Describes the place of an address outside all buffers of the emulator."""
         found = re.search(r"memory fault at (0x[0-9a-f]+) \(in no buffer\)", message)
         if not found or not self.allowed:
             return message
@@ -85,7 +87,7 @@ class Connection:
                     self.file.write(json.dumps(answer).encode() + b"\n")
                     self.file.flush()
         except (BrokenPipeError, ConnectionResetError):
-            pass  # the process at the other end was killed
+            pass  # the connected process was killed
         finally:
             self.memory.close()
             self.end.close()
@@ -131,7 +133,7 @@ def main():
     sys.path.insert(0, sys.argv[1])
     import run_co
     path = pathlib.Path(sys.argv[2])
-    early = path.with_name(path.name + ".new")  # what has the name is listening
+    early = path.with_name(path.name + ".new")  # when the final name exists, the server is listening
     early.unlink(missing_ok=True)
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(early))

@@ -31,7 +31,7 @@ std::string architecture_of(unsigned flags) {
   return found == machines.end() ? "" : found->second;
 }
 
-/// The metadata, from the note that holds it.
+/// Returns the metadata of the note that contains it.
 json metadata_of(const std::vector<std::byte>& elf, const Elf64_Shdr& notes) {
   constexpr unsigned metadata_note = 32;
   const auto padded = [](std::size_t bytes) { return (bytes + 3) / 4 * 4; };

@@ -10,20 +10,20 @@
 
 namespace greta::test {
 
-/// What a code object for AMD GPUs says of a kernel in it.
+/// The description of a kernel in an AMD code object.
 struct FakeKernel {
   struct Parameter {
     std::size_t offset = 0, bytes = 0;
     bool is_pointer = false;  ///< to global memory
   };
-  std::vector<Parameter> parameters;  ///< those that a caller gives
-  std::size_t argument_bytes = 0;     ///< of all parameters, the hidden ones included
+  std::vector<Parameter> parameters;  ///< those that a caller passes
+  std::size_t argument_bytes = 0;     ///< total size, including hidden parameters
   int max_threads = 0;
   int shared_bytes = 0, scratch_bytes = 0, registers = 0;
 };
 
 struct FakeCodeObject {
-  std::string architecture;  ///< "gfx90a"; empty where it is not among those that are emulated
+  std::string architecture;  ///< "gfx90a"; empty if it is not emulated
   std::map<std::string, FakeKernel> kernels;
 };
 

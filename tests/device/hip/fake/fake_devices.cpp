@@ -1,4 +1,4 @@
-// What a fake library says of itself and its devices, and how one is chosen.
+// The part of a fake library that describes and selects itself and its devices.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@ using namespace greta::test;
 
 namespace {
 
-/// A call that names a device.
+/// Begins a call that names a device.
 Call about(int device, const char* name) {
   Call call(name, false);
   if (device < 0 || device >= fake.devices) {
@@ -72,7 +72,7 @@ int NAME(hipDeviceGetUuid, cuDeviceGetUuid)(char* bytes, int device) {
 }
 #endif
 
-/// Everything on the device goes.
+/// Destroys everything on the device.
 static int reset(const Call& call, int device) {
   ++fake.resets[device];
   if (fake.gone || call.error() != success) return launch_failure;
@@ -164,7 +164,7 @@ const char* hipGetErrorString(int error) {
   const Call call("hipGetErrorString", false);
   return error == 700 ? "an illegal memory access was encountered" : hipGetErrorName(error);
 }
-/// The form of HIP 5.
+/// The structure of HIP 5.
 int hipGetDeviceProperties(char* to, int device) {
   const Call call = about(device, "hipGetDeviceProperties");
   if (call.error() != success) return call.error();

@@ -25,7 +25,7 @@ using nlohmann::json;
   std::_Exit(70);
 }
 
-/// Receives a line and the file descriptor that comes with it.
+/// Receives a line with its file descriptor.
 std::string receive_file(int socket, int& file) {
   std::array<char, 128> text{};
   iovec part{text.data(), text.size() - 1};

@@ -12,11 +12,11 @@
 
 namespace greta::test {
 
-/// The process that executes kernels, as emulator.py serves it. A process has one connection.
+/// The connection to the process that executes kernels (emulator.py). A process has one connection.
 class Emulator {
  public:
-  /// nullptr without GRETA_FAKE_EMULATOR, which names the socket; the process ends where nobody
-  /// answers there.
+  /// Returns nullptr without GRETA_FAKE_EMULATOR, which names the socket. Ends the process if the
+  /// emulator does not answer.
   static Emulator* instance();
 
   int memory_file() const { return memory_file_; }
@@ -26,15 +26,15 @@ class Emulator {
   void allow(std::size_t offset, std::size_t pages, std::size_t bytes);
   void forbid(std::size_t offset, std::size_t pages);
 
-  /// What became of a launch: how many instructions its waves executed, or an error, which is
-  /// "fault", "endless" or "unsupported".
+  /// The outcome of a launch: the number of instructions executed by its waves, or an error, which
+  /// is "fault", "endless" or "unsupported".
   struct Outcome {
     double instructions = 0;
     std::string error, message;
   };
   Outcome launch(const std::vector<std::byte>& code_object, const FakeLaunch& launch);
 
-  /// A code object that is not launched any more.
+  /// Reports that a code object is not launched any more.
   void unload(const std::vector<std::byte>& code_object);
 
  private:

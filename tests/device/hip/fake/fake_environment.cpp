@@ -1,5 +1,4 @@
-// The library as programs find it: what it is comes from environment variables. README.md lists
-// them.
+// Configures the library for programs from environment variables. README.md lists them.
 
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +19,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// One of "hipMalloc:3:out_of_memory".
+/// Parses "hipMalloc:3:out_of_memory".
 FakeFault fault_of(const std::string& text) {
   static const std::map<std::string, std::pair<FakeFault::Kind, int>> kinds{
       {"out_of_memory", {FakeFault::Kind::error, out_of_memory}},
@@ -45,7 +44,7 @@ FakeFault fault_of(const std::string& text) {
   return fault;
 }
 
-/// A small device of an architecture, whose name says that it is none.
+/// Configures a small device of an architecture. Its name says that it is fake.
 void describe(const std::string& architecture, bool executes) {
   const bool data_center = architecture.starts_with("gfx9");
   fake.devices = 1;
@@ -59,7 +58,7 @@ void describe(const std::string& architecture, bool executes) {
                      {16, 0},     {71, 131072}, {10002, 65536}, {57, 2048}, {10017, 100'000}};
 }
 
-/// Adds a line of JSON for this process to the file that GRETA_FAKE_CALLS names, when it exits.
+/// At exit, appends a line of JSON for this process to the file that GRETA_FAKE_CALLS names.
 struct CountsCalls {
   ~CountsCalls() {
     const std::string path = variable("GRETA_FAKE_CALLS");
@@ -67,7 +66,7 @@ struct CountsCalls {
   }
 } const counts_calls;
 
-/// Before anybody calls anything: tests of one process set everything themselves.
+/// Runs before any call. Tests in the same process set everything directly.
 const bool configured = [] {
   const std::string architecture = variable("GRETA_FAKE_ARCHITECTURE");
   if (architecture.empty()) return false;

@@ -20,7 +20,7 @@ constexpr std::size_t poisoned_bytes = std::size_t{16} << 20;  // larger allocat
 
 std::map<std::uintptr_t, Allocation> allocations;  ///< by address
 
-/// The addresses, and where the same bytes are accessible to this library.
+/// The address range, and the library's mapping of the same bytes.
 class Range {
  public:
   Range() {
@@ -41,7 +41,7 @@ class Range {
     bytes_ = map(nullptr, PROT_READ | PROT_WRITE, 0);
   }
 
-  /// Room for an allocation that ends where its pages end; nullptr when there is none.
+  /// Returns memory for an allocation that ends at a page boundary; nullptr if there is none.
   std::byte* take(std::size_t bytes, bool host_visible) {
     const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     const std::size_t pages = pages_of(bytes);
@@ -114,7 +114,7 @@ int allocate(const Call& call, void** pointer, std::size_t bytes, const char* en
   return success;
 }
 
-/// As the runtimes do, this waits for what the device does.
+/// Waits for the device's work, like the real runtimes.
 int release(const Call& call, void* pointer, const char* ended_by) {
   if (call.error() != success) return call.error();
   if (!finish_all(call)) return invalid_value;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Memory of fake devices: a range of addresses that this process shares with the emulator, if there
-// is one. Between allocations are pages that nobody may touch, and addresses are not used again.
+// Memory of fake devices: an address range that this process shares with the emulator, if there is
+// one. Inaccessible pages separate allocations, and addresses are never reused.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,14 +18,14 @@ struct Allocation {
   int device = 0;
 };
 
-/// The bytes that [pointer, pointer + bytes) of an allocation of this device are, as the library
-/// sees them; nullptr, and a misuse, where they are not all inside one. The calling process can't
-/// touch device memory.
+/// Returns the library's mapping of [pointer, pointer + bytes) of an allocation of this device.
+/// Returns nullptr and records a misuse if the range is not inside one allocation. The calling
+/// process can't access device memory.
 std::byte* bytes_at(const Call& call, const void* pointer, std::size_t bytes);
-/// Whether an address lies in an allocation of this device, or at its end.
+/// Returns whether an address lies in an allocation of this device or at its end.
 bool is_memory(const void* pointer);
 
-/// The memory of a device that is reset goes.
+/// Frees the memory of a device that is reset.
 void free_all(int device);
 
 }  // namespace greta::test

@@ -1,5 +1,5 @@
-// Code objects, their kernels and launches. Kernels are executed where there is an emulator; else
-// nothing happens but what a test has put in its place.
+// Code objects, their kernels and launches. Kernels are executed if there is an emulator; otherwise
+// only the test's replacement runs.
 
 #include <algorithm>
 #include <cstdio>
@@ -18,21 +18,22 @@ namespace greta::test {
 
 namespace {
 
-constexpr double unexecuted_instructions = 100;  // of each wave, where nothing executes them
+constexpr double unexecuted_instructions = 100;  // per wave, if nothing executes them
 constexpr unsigned assumed_wave = 64;
 
-/// Kernels that only pass time, so that GRETA can measure rates: nobody reads what they write. One
-/// workgroup of each launch that is unlike those before is executed, and the others count as much.
+/// Returns whether a kernel only consumes time for measurements of rates, so that its output is
+/// never read. Of each new kind of launch one workgroup is executed, and the others are counted
+/// like it.
 bool passes_time(const std::string& kernel) {
   static const std::set<std::string> kernels{"greta_fma", "greta_copy", "greta_read", "greta_chase",
                                              "greta_matrix"};
   return kernels.contains(kernel);
 }
 
-/// A loaded code object; launches that were not executed yet share it.
+/// A loaded code object, shared with launches that have not run yet.
 struct Code {
   std::vector<std::byte> image;
-  FakeCodeObject described;  ///< of AMD's
+  FakeCodeObject described;  ///< AMD only
   std::map<std::vector<std::byte>, double> passed_instructions;
 
   Code() = default;
@@ -46,17 +47,17 @@ struct Code {
 struct Function {
   std::string name;
   std::weak_ptr<Code> code;
-  const FakeKernel* kernel = nullptr;  ///< of AMD's
+  const FakeKernel* kernel = nullptr;  ///< AMD only
 };
 
-std::set<const Function*> functions;  ///< of modules that are loaded
+std::set<const Function*> functions;  ///< functions of loaded modules
 
 struct Module {
   std::shared_ptr<Code> code;
   std::map<std::string, Function> functions;
 };
 
-/// All of an ELF file whose sections come last, or a string.
+/// Returns a complete ELF file whose sections come last, or a string.
 std::vector<std::byte> whole_image(const void* image) {
   const auto* const bytes = static_cast<const std::byte*>(image);
   std::size_t size = 0;
@@ -81,7 +82,7 @@ int attribute_or(int number, int otherwise) {
   return found == fake.attributes.end() ? otherwise : found->second;
 }
 
-/// As a device would refuse it.
+/// Checks the limits that a device enforces.
 int check_limits(const Call& call, const FakeLaunch& launch, const FakeKernel* kernel) {
   const auto [max_threads, max_block, max_grid, shared] =
       std::tuple{NAME(56, 1), NAME(26, 2), NAME(29, 5), NAME(74, 97)};
@@ -112,7 +113,7 @@ int check_limits(const Call& call, const FakeLaunch& launch, const FakeKernel* k
   return success;
 }
 
-/// Holds the argument block against the parameters that the code object lists.
+/// Compares the argument block with the parameters that the code object lists.
 int check_arguments(const Call& call, const FakeLaunch& launch, const FakeKernel& kernel) {
   std::size_t declared = 0;
   for (const auto& parameter : kernel.parameters) {
@@ -134,7 +135,7 @@ int check_arguments(const Call& call, const FakeLaunch& launch, const FakeKernel
   return success;
 }
 
-/// What an AMD driver does when a kernel fails: an illegal address ends the process.
+/// Fails like an AMD driver: an illegal address ends the process.
 double fail(const FakeLaunch& launch, const Emulator::Outcome& outcome) {
   std::fprintf(stderr, "fake HIP: the kernel %s: %s: %s\n", launch.kernel.c_str(),
                outcome.error.c_str(), outcome.message.c_str());
@@ -160,7 +161,7 @@ double pass_time(Code& code, FakeLaunch launch, Emulator& emulator) {
   return found->second * workgroups;
 }
 
-/// Returns how many instructions waves executed.
+/// Returns the number of instructions executed by the waves.
 double execute(Code& code, const FakeLaunch& launch) {
   if (Emulator* const emulator = Emulator::instance()) {
     if (passes_time(launch.kernel)) return pass_time(code, launch, *emulator);

@@ -9,7 +9,7 @@
 
 namespace greta::test {
 
-[[gnu::init_priority(200)]] FakeHip fake;  // before it is configured
+[[gnu::init_priority(200)]] FakeHip fake;  // initialised before it is configured
 thread_local int current_device = -1;
 [[gnu::init_priority(200)]] std::map<const void*, Object> objects;
 
@@ -17,7 +17,7 @@ namespace {
 
 std::recursive_mutex mutex;
 
-/// What the faults that were ordered make of a call; success where there is none.
+/// Returns the error of a call according to the configured faults, or success.
 int run_into_fault(const std::string& name, int number) {
   for (const FakeFault& fault : fake.faults) {
     if (fault.function != name || fault.call != number) continue;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the sources of a fake library share.
+// Declarations shared by the sources of a fake library.
 
 #include <map>
 #include <mutex>
@@ -24,15 +24,16 @@ inline constexpr int success = 0, invalid_value = 1, out_of_memory = 2, invalid_
                      capture_unsupported = 900;
 
 extern FakeHip fake;
-extern thread_local int current_device;  ///< -1 before a thread has set one
+extern thread_local int current_device;  ///< -1 until a thread sets one
 
-/// A call of one of the library's functions, one at a time: every one begins by making this.
+/// A call of a function of the library. Every function begins by constructing one, which serialises
+/// the calls.
 class Call {
  public:
   explicit Call(const char* name, bool needs_device = true);
 
   int error() const { return error_; }
-  /// Notes that no device could have taken the call. Returns its error.
+  /// Records that no device accepts the call. Returns its error.
   int misused(const std::string& why, int error = invalid_value) const;
   void fail(int error) { error_ = error; }
 
@@ -42,7 +43,7 @@ class Call {
   int error_ = success;
 };
 
-/// Something that a caller holds a pointer to.
+/// An object to which a caller holds a pointer.
 struct Object {
   int device = 0;
   std::string ended_by;
@@ -51,9 +52,9 @@ struct Object {
 extern std::map<const void*, Object> objects;
 
 void add_object(const void* object, const char* ended_by);
-/// Takes an object out; false, and a misuse, when it is not there.
+/// Removes an object. Returns false and records a misuse if it does not exist.
 bool remove_object(const Call& call, const void* object, const char* ended_by);
-/// Whether an object is there, and of the kind that this function ends; a misuse when not.
+/// Returns whether an object exists and is destroyed by this function; otherwise records a misuse.
 bool is_object(const Call& call, const void* object, const char* ended_by);
 
 }  // namespace greta::test

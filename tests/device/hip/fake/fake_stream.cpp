@@ -11,22 +11,22 @@ namespace greta::test {
 
 namespace {
 
-constexpr int commands_at_once = 16;  // that are done before a query is answered
+constexpr int commands_at_once = 16;  // executed before a query is answered
 
 struct Event {
-  double ns = 0;    ///< by the device's clock, when it was last reached
-  int pending = 0;  ///< recordings that were not reached yet
+  double ns = 0;    ///< device clock when it was last reached
+  int pending = 0;  ///< recordings not reached yet
   Stream* stream = nullptr;
 };
 
-/// What hipGraphLaunch runs; launches in flight share the graph.
+/// The work of hipGraphLaunch. Launches in flight share the graph.
 struct Executable {
   std::shared_ptr<const Graph> graph;
 };
 
 std::map<int, double> clocks;  ///< by device, in ns
 
-/// Does up to so many commands. What fails, sticks to the device, which does nothing more.
+/// Executes up to `most` commands. A failure is sticky, and the device then executes nothing more.
 void advance(const Call& call, Stream& stream, int most) {
   for (; most > 0 && !stream.commands.empty() && !fake.busy; --most) {
     if (fake.sticking.contains(current_device)) return;
@@ -215,7 +215,7 @@ int NAME(hipGraphLaunch, cuGraphLaunch)(Executable* executable, Stream* stream) 
     return invalid_handle;
   }
   if (stream->capturing) return call.misused("into a graph", capture_unsupported);
-  // Each command holds the graph: destroying it before they are done is noticed.
+  // Each command holds a reference to the graph, so that destroying it too early is detected.
   for (const auto& command : executable->graph->commands) {
     add_command(*stream, [graph = executable->graph, &command](const Call& later) {
       return command(later);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Streams of fake devices. What is handed to one is done later, some of it at each query: whoever
-// relies on work before having waited for it finds that it was not done.
+// Streams of fake devices. Submitted work is executed later, some of it at each query, so that
+// using results without waiting for them is detected.
 
 #include <cstddef>
 #include <deque>
@@ -14,7 +14,7 @@
 
 namespace greta::test {
 
-/// Something for a device to do. It returns how long that takes by the fake clock, in ns.
+/// A command for a device. Returns its duration by the fake clock, in ns.
 using Command = std::function<double(const Call&)>;
 
 struct Graph {
@@ -26,18 +26,18 @@ struct Stream {
   std::unique_ptr<Graph> capturing;
 };
 
-/// The fake clock, which says nothing about any device: what a command takes, and for each byte
-/// that is copied or filled, and each instruction that a wave executes.
+/// The fake clock, which says nothing about real devices: the time of a command, of each copied or
+/// filled byte, and of each instruction that a wave executes.
 inline constexpr double command_ns = 5000, byte_ns = 0.01, instruction_ns = 1;
 
-/// Hands a command to a stream, or to the graph that is captured from it.
+/// Appends a command to a stream, or to the graph that is being captured from it.
 void add_command(Stream& stream, Command command);
 
-/// Does everything that this thread's device has to do. False, and a misuse, where that would never
+/// Executes all work of this thread's device. Returns false and records a misuse if it would never
 /// end.
 bool finish_all(const Call& call);
 
-/// The objects of a device that is reset go.
+/// Destroys the objects of a device that is reset.
 void forget_streams(int device);
 
 }  // namespace greta::test

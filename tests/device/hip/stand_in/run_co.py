@@ -1,4 +1,5 @@
-"""What emulator.py needs of an emulator, for one kernel: work(float* to, float value, int count) fills."""
+"""The interface of an emulator that emulator.py needs, for a single kernel: work(float* to, float
+value, int count) fills."""
 import ctypes
 import struct
 import time
@@ -13,7 +14,7 @@ class KernelFault(EmuError):
 
 
 class CodeObject:
-    launches = 0  # under way
+    launches = 0  # in flight
     kernels = {"work": {".args": [
         {".offset": 0, ".size": 8, ".value_kind": "by_value"},
         {".offset": 8, ".size": 4, ".value_kind": "by_value"},

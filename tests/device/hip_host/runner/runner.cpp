@@ -1,6 +1,6 @@
-// greta_hip_host_runner DEVICE [THREADS BYTES]: runs the kernel "test" on standard input under
-// sanitizers, with a buffer of 64 ints and its number of elements, in two blocks, and prints the
-// buffer's last element. Its exit code is 3 when the device refuses.
+// greta_hip_host_runner DEVICE [THREADS BYTES]: runs the kernel "test" from standard input under
+// sanitizers in two blocks, with a buffer of 64 ints and its number of elements as arguments, and
+// prints the last element. The exit code is 3 if the device rejects it.
 
 #include <fmt/format.h>
 
