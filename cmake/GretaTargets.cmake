@@ -4,6 +4,15 @@
 
 include(GNUInstallDirs)
 
+# A fast linker where there is one: the tests are thirty programs with the same libraries.
+find_program(GRETA_LINKER NAMES ld.mold ld.lld DOC "Linker of a name that -fuse-ld= takes after \"ld.\"")
+mark_as_advanced(GRETA_LINKER)
+if(GRETA_LINKER AND NOT CMAKE_EXE_LINKER_FLAGS MATCHES -fuse-ld)
+  cmake_path(GET GRETA_LINKER EXTENSION LAST_ONLY linker)
+  string(SUBSTRING ${linker} 1 -1 linker)
+  add_link_options(-fuse-ld=${linker})
+endif()
+
 add_library(greta_options INTERFACE)
 target_compile_features(greta_options INTERFACE cxx_std_20)
 target_compile_options(greta_options INTERFACE

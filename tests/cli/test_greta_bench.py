@@ -79,10 +79,12 @@ class BenchRun(BenchCase):
         rewrite(elsewhere, "UPDATE devices SET fingerprint = ?, info = ?",
                 [fingerprint(device), json.dumps(device)])
         rewrite(elsewhere, "DELETE FROM ceilings")
+        known = self.know_ceilings(file=self.folder / "known.db")
+        self.assertEqual(self.run_db("merge", known, db=elsewhere).returncode, 0)
         near = self.preset("near", iterations=4, batch=2, problems=[dict(GEMM, n=48)])
         same = self.preset("same", iterations=4, batch=2, problems=[GEMM])
         far = self.preset("far", iterations=4, batch=2, problems=[dict(GEMM, n=2048)])
-        self.db = self.folder / "own.db"
+        self.db = self.know_ceilings(file=self.folder / "own.db")
         for preset, database, options, origins in (
                 (same, tuned, ["--both"], ["winner", "default"]),
                 (near, tuned, ["--both"], ["nearest shape", "default"]),

@@ -131,12 +131,13 @@ class Run(RunCase):
         self.assertIn(" 0 of them new", again.stdout)
 
     def test_what_is_precompiled_is_all_that_text_of_any_length_runs(self):
-        for number, capacity in enumerate(((), ("--capacity", 100))):
+        for number, (capacity, texts) in enumerate((
+                ((), ((0, 2), (30, 4), (45, 3))), (("--capacity", 100), ((5, 30), (45, 300))))):
             self.env["XDG_CACHE_HOME"] = str(self.folder / f"cache{number}")
             first = self.run_greta("--model", MODEL, "--precompile", "--device", "lavapipe",
                                    *capacity)
             self.assertEqual(first.returncode, 0, first.stderr)
-            for words, tokens in ((0, 2), (5, 30), (30, 4), (45, 3), (45, 300)):
+            for words, tokens in texts:
                 told = self.told("--tokens", tokens, *capacity, prompt="one " * words)
                 self.assertEqual(told["kernels_compiled"], 0, (words, tokens, capacity))
         self.assertGreater(len(told["prompt_ids"]), 64)

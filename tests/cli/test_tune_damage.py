@@ -31,9 +31,8 @@ class Damage(Case):
 
     def test_full_disk(self):
         def limit():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (160 * 1024, 160 * 1024))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (144 * 1024, 144 * 1024))
         self.env["XDG_CACHE_HOME"] = str(self.folder / "cache")
-        self.db.unlink()
         result = self.run_tune(*SMALL, "--budget", "300", "--db", self.db, preexec_fn=limit)
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn(str(self.db), result.stderr.splitlines()[-1])
@@ -64,7 +63,7 @@ class Damage(Case):
         self.assertGreaterEqual(self.query("SELECT count(*) FROM trials")[0][0], kept + 3)
 
     def test_killed_worker_costs_no_trial(self):
-        run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "25", "--db", self.db)
+        run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "10", "--db", self.db)
         self.wait_for_trials(3)
         children = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)

@@ -26,7 +26,8 @@ class Walk(Case):
         for command in commands:
             self.assertTrue(command.startswith("greta-"), command)
             if not WHOLE:
-                command = re.sub(r"--budget \d+s", "--budget 4s", command)
+                trials = "4s" if re.search(" model | from-capture ", command) else "2"
+                command = re.sub(r"--budget \d+s", f"--budget {trials}", command)
                 command = re.sub(r"--repeat \d+", "--repeat 2", command)
             run = subprocess.run(command, shell=True, cwd=self.folder, env=dict(self.env, PATH=path),
                                  capture_output=True, text=True, timeout=patient(200))
