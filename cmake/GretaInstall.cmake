@@ -13,7 +13,8 @@ install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime
 install(TARGETS greta_c EXPORT greta LIBRARY)
 install(FILES runtime/pipeline/c/greta.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Public headers lie directly in these folders; deeper ones are the implementation's.
-foreach(folder runtime/device kernels kernels/model kernels/launch db db/lookup
+foreach(folder runtime/device runtime/device/compile runtime/device/hardware runtime/device/system
+        runtime/device/text kernels kernels/model kernels/launch kernels/sampling db db/lookup
         runtime/pipeline/compute runtime/pipeline/models runtime/pipeline/llama
         tuner/evaluate tuner/measure tuner/search tuner/session tuner/tuning)
   file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp)

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/device/printable.hpp"
+#include "runtime/device/text/printable.hpp"
 
 namespace greta::db {
 

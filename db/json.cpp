@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "db/values.hpp"
+#include "db/enum_text.hpp"
 
 namespace greta::db {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "db/enum_text.hpp"
 #include "db/json.hpp"
-#include "db/values.hpp"
 
 namespace greta::db {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/enum_text.hpp"
 #include "db/hardware.hpp"
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/columns.hpp"
@@ -14,7 +15,6 @@
 #include "db/sqlite/rows.hpp"
 #include "db/sqlite/tuned_db_impl.hpp"
 #include "db/sqlite/winner_rows.hpp"
-#include "db/values.hpp"
 
 namespace greta::db {
 

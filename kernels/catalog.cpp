@@ -4,21 +4,8 @@
 
 #include <set>
 
-#include "kernels/problems.hpp"
-#include "kernels/templates/add/add.hpp"
-#include "kernels/templates/add_rmsnorm/add_rmsnorm.hpp"
-#include "kernels/templates/argmax/argmax.hpp"
-#include "kernels/templates/attention/attention.hpp"
-#include "kernels/templates/embedding/embedding.hpp"
-#include "kernels/templates/gelu/gelu.hpp"
-#include "kernels/templates/gemm/gemm.hpp"
-#include "kernels/templates/kv_update/kv_update.hpp"
-#include "kernels/templates/layernorm/layernorm.hpp"
-#include "kernels/templates/layernorm_rmsnorm/layernorm_rmsnorm.hpp"
-#include "kernels/templates/rmsnorm/rmsnorm.hpp"
-#include "kernels/templates/rope/rope.hpp"
-#include "kernels/templates/silu_mul/silu_mul.hpp"
-#include "kernels/templates/softmax/softmax.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "kernels/templates/operations.hpp"
 
 namespace greta::kernels {
 

@@ -51,7 +51,7 @@ RESERVED = [
     ("print", ["tuner/report/print.cpp", "runtime/device/hip/helper/main.cpp"],
      re.compile(r"\bfmt::v?print\b|\b(?:v?f?printf|f?puts|fputc|putchar|fwrite|perror)\s*\("
                 r"|\bcout\s*<<|\bcerr\s*<<|\bclog\b")),
-    ("open a file to read it", ["runtime/device/input_file.cpp"],
+    ("open a file to read it", ["runtime/device/system/input_file.cpp"],
      re.compile(r"\bifstream\b|\bstd::fstream\b|\bfopen\s*\(|\bO_RDONLY\b(?!\s*\|\s*O_DIRECTORY)")),
 ]
 NAMESPACE = re.compile(r"^namespace (greta\b[\w:]*) \{$")

@@ -8,7 +8,7 @@
 
 #include "db/distance.hpp"
 #include "db/regret.hpp"
-#include "runtime/device/printable.hpp"
+#include "runtime/device/text/printable.hpp"
 
 namespace greta::db {
 namespace {

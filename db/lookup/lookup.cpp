@@ -9,7 +9,7 @@
 
 #include "db/lookup/expected_regret.hpp"
 #include "db/lookup/known_winners.hpp"
-#include "kernels/problems.hpp"
+#include "kernels/model/problem_rules.hpp"
 
 namespace greta::db {
 namespace {

@@ -17,7 +17,7 @@
 #include "db/sqlite/device_rows.hpp"
 #include "db/sqlite/guard.hpp"
 #include "db/sqlite/quoting.hpp"
-#include "runtime/device/log.hpp"
+#include "runtime/device/system/log.hpp"
 
 namespace greta::db {
 namespace {

@@ -7,7 +7,7 @@
 #include <bit>
 
 #include "db/sqlite/quoting.hpp"
-#include "runtime/device/hash.hpp"
+#include "runtime/device/text/hash.hpp"
 
 namespace greta::db {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "db/values.hpp"
+#include "db/enum_text.hpp"
 
 namespace greta::db {
 

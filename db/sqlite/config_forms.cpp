@@ -6,8 +6,8 @@
 #include <charconv>
 #include <sstream>
 
+#include "db/enum_text.hpp"
 #include "db/sqlite/guard.hpp"
-#include "db/values.hpp"
 
 namespace greta::db {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/guard.hpp"
-#include "runtime/device/printable.hpp"
 #include "runtime/device/result.hpp"
+#include "runtime/device/text/printable.hpp"
 
 namespace greta::db {
 namespace {

@@ -6,7 +6,7 @@
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/guard.hpp"
-#include "runtime/device/utc.hpp"
+#include "runtime/device/system/utc.hpp"
 
 namespace greta::db {
 namespace {

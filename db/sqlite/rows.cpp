@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "db/enum_text.hpp"
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/device_rows.hpp"
 #include "db/sqlite/guard.hpp"
-#include "db/values.hpp"
-#include "runtime/device/utc.hpp"
+#include "runtime/device/system/utc.hpp"
 
 namespace greta::db {
 

@@ -3,10 +3,10 @@
 #include <SQLiteCpp/VariadicBind.h>
 #include <fmt/format.h>
 
+#include "db/enum_text.hpp"
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/device_rows.hpp"
-#include "db/values.hpp"
 
 namespace greta::db {
 namespace {

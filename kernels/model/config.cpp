@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "runtime/device/hash.hpp"
 #include "runtime/device/result.hpp"
+#include "runtime/device/text/hash.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -4,8 +4,8 @@
 #include <deque>
 #include <string>
 
-#include "runtime/device/input_file.hpp"
 #include "runtime/device/result.hpp"
+#include "runtime/device/system/input_file.hpp"
 
 namespace greta::kernels {
 namespace {

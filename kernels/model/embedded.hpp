@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/device/embedded_file.hpp"
+#include "runtime/device/compile/embedded_file.hpp"
 
 namespace greta::kernels {
 

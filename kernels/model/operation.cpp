@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "kernels/model/embedded.hpp"
-#include "runtime/device/hash.hpp"
+#include "runtime/device/text/hash.hpp"
 
 namespace greta::kernels {
 namespace {

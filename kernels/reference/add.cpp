@@ -1,8 +1,7 @@
-#include "kernels/reference/add.hpp"
-
 #include <cmath>
 
 #include "kernels/reference/elements.hpp"
+#include "kernels/reference/references.hpp"
 
 namespace greta::kernels {
 std::unique_ptr<Reference> add_reference(const Problem& problem,

@@ -1,7 +1,6 @@
-#include "kernels/reference/add_rmsnorm.hpp"
-
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/norms.hpp"
+#include "kernels/reference/references.hpp"
 
 namespace greta::kernels {
 

@@ -1,5 +1,3 @@
-#include "kernels/reference/attention.hpp"
-
 #include <fmt/format.h>
 
 #include <Eigen/Core>
@@ -13,6 +11,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/reference/findings.hpp"
 #include "kernels/reference/gemm_error.hpp"
+#include "kernels/reference/references.hpp"
 #include "kernels/reference/roundoff.hpp"
 
 namespace greta::kernels {

@@ -1,8 +1,7 @@
-#include "kernels/reference/embedding.hpp"
-
 #include <limits>
 
 #include "kernels/reference/elements.hpp"
+#include "kernels/reference/references.hpp"
 
 namespace greta::kernels {
 std::unique_ptr<Reference> embedding_reference(const Problem& problem,

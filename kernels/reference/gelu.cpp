@@ -1,9 +1,8 @@
-#include "kernels/reference/gelu.hpp"
-
 #include <cmath>
 
 #include "kernels/reference/activation.hpp"
 #include "kernels/reference/elements.hpp"
+#include "kernels/reference/references.hpp"
 
 namespace greta::kernels {
 std::unique_ptr<Reference> gelu_reference(const Problem& problem,

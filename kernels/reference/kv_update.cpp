@@ -1,8 +1,7 @@
-#include "kernels/reference/kv_update.hpp"
-
 #include <cmath>
 
 #include "kernels/reference/elements.hpp"
+#include "kernels/reference/references.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -1,9 +1,8 @@
-#include "kernels/reference/rope.hpp"
-
 #include <cmath>
 #include <limits>
 
 #include "kernels/reference/elements.hpp"
+#include "kernels/reference/references.hpp"
 
 namespace greta::kernels {
 std::unique_ptr<Reference> rope_reference(const Problem& problem,

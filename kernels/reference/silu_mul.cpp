@@ -1,9 +1,8 @@
-#include "kernels/reference/silu_mul.hpp"
-
 #include <cmath>
 
 #include "kernels/reference/activation.hpp"
 #include "kernels/reference/elements.hpp"
+#include "kernels/reference/references.hpp"
 
 namespace greta::kernels {
 std::unique_ptr<Reference> silu_mul_reference(const Problem& problem,

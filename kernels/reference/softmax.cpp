@@ -1,11 +1,10 @@
-#include "kernels/reference/softmax.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
 #include "kernels/reference/elements.hpp"
+#include "kernels/reference/references.hpp"
 #include "kernels/reference/rows.hpp"
 
 namespace greta::kernels {

@@ -5,7 +5,7 @@
 
 #include "runtime/device/backend.hpp"
 #include "runtime/device/hip/hip_backend.hpp"
-#include "runtime/device/text.hpp"
+#include "runtime/device/text/strings.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
 
 namespace greta::device {

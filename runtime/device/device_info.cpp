@@ -1,6 +1,6 @@
 #include "runtime/device/device_info.hpp"
 
-#include "runtime/device/hash.hpp"
+#include "runtime/device/text/hash.hpp"
 
 namespace greta::device {
 

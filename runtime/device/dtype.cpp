@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "runtime/device/text.hpp"
+#include "runtime/device/text/strings.hpp"
 
 namespace greta::device {
 namespace {

@@ -1,6 +1,6 @@
 #include "runtime/device/kernel_source.hpp"
 
-#include "runtime/device/hash.hpp"
+#include "runtime/device/text/hash.hpp"
 
 namespace greta::device {
 

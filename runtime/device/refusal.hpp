@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/device/result.hpp"
-#include "runtime/device/stall_watch.hpp"
+#include "runtime/device/system/stall_watch.hpp"
 
 namespace greta::device {
 

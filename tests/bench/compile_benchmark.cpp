@@ -18,9 +18,9 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/problems.hpp"
-#include "runtime/device/architectures.hpp"
+#include "kernels/model/problem_rules.hpp"
 #include "runtime/device/backend.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/hip/compiler.hpp"
 #include "tests/catalog.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "db/lookup/lookup.hpp"
 #include "db/tuned_db.hpp"
-#include "runtime/device/architectures.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 

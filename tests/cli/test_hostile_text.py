@@ -31,7 +31,7 @@ TINY_TUNE = [*SMALL, *QUICK]
 
 
 class Hash:
-    """FNV-1a with 128 bits, like runtime/device/hash.hpp."""
+    """FNV-1a with 128 bits, like runtime/device/text/hash.hpp."""
 
     def __init__(self):
         self.state = 0x6c62272e07bb014262b821756295c58d

@@ -8,7 +8,7 @@
 
 #include "db/sqlite/checksums.hpp"
 #include "tests/db/fixture.hpp"
-#include "tests/db/plain.hpp"
+#include "tests/db/unguarded_database.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::guard_test {

@@ -10,8 +10,8 @@
 #include "db/sqlite/checksums.hpp"
 #include "db/sqlite/connection.hpp"
 #include "tests/db/fixture.hpp"
-#include "tests/db/plain.hpp"
 #include "tests/db/random_contents.hpp"
+#include "tests/db/unguarded_database.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::quarantine_test {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "db/enum_text.hpp"
 #include "db/json.hpp"
-#include "db/values.hpp"
 #include "tests/db/fixture.hpp"
 #include "tests/layers.hpp"
 

@@ -10,9 +10,9 @@
 #include "db/json.hpp"
 #include "db/sqlite/connection.hpp"
 #include "db/sqlite/quoting.hpp"
-#include "runtime/device/hash.hpp"
+#include "runtime/device/text/hash.hpp"
 #include "tests/db/fixture.hpp"
-#include "tests/db/plain.hpp"
+#include "tests/db/unguarded_database.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test {

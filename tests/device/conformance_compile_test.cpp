@@ -6,7 +6,7 @@
 #include <fstream>
 #include <future>
 
-#include "runtime/device/log.hpp"
+#include "runtime/device/system/log.hpp"
 #include "tests/device/conformance.hpp"
 #include "tests/layers.hpp"
 

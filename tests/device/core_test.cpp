@@ -6,11 +6,11 @@
 #include <set>
 
 #include "runtime/device/clock.hpp"
-#include "runtime/device/hash.hpp"
+#include "runtime/device/compile/listing.hpp"
 #include "runtime/device/kernel_source.hpp"
-#include "runtime/device/listing.hpp"
-#include "runtime/device/log.hpp"
 #include "runtime/device/result.hpp"
+#include "runtime/device/system/log.hpp"
+#include "runtime/device/text/hash.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::core_test {

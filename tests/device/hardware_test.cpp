@@ -1,14 +1,13 @@
 // Protects: architectures and identities of devices. Cards of a model share a fingerprint through
 // every API, and a card is recognised across APIs.
 
-#include "runtime/device/hardware.hpp"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <vector>
 
 #include "runtime/device/device_info.hpp"
+#include "runtime/device/hardware/known_gpus.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 #include "runtime/device/vulkan/spirv_info.hpp"
 #include "tests/device/conformance.hpp"

@@ -1,7 +1,7 @@
 // Protects: files are read by one function, which rejects anything else and never exceeds its size
 // limit.
 
-#include "runtime/device/input_file.hpp"
+#include "runtime/device/system/input_file.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/log.hpp"
+#include "runtime/device/system/log.hpp"
 #include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -1,7 +1,7 @@
 // Protects: the kernel cache returns exactly what was stored, ignores foreign and incomplete
 // entries, and survives a full disk.
 
-#include "runtime/device/kernel_cache.hpp"
+#include "runtime/device/compile/kernel_cache.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <thread>
 
-#include "runtime/device/log.hpp"
+#include "runtime/device/system/log.hpp"
 #include "tests/device/conformance.hpp"
 #include "tests/layers.hpp"
 

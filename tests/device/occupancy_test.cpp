@@ -1,12 +1,12 @@
 // Protects: the occupancy model of AMD and NVIDIA GPUs, with its limiting resource.
 
-#include "runtime/device/occupancy.hpp"
+#include "runtime/device/hardware/occupancy.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "runtime/device/architectures.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::occupancy_test {

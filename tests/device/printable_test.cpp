@@ -1,6 +1,6 @@
 // Protects: foreign text is shown without any character that a terminal interprets.
 
-#include "runtime/device/printable.hpp"
+#include "runtime/device/text/printable.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Protects: a driver call that never returns ends its process, and nothing else does.
 
-#include "runtime/device/stall_watch.hpp"
+#include "runtime/device/system/stall_watch.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

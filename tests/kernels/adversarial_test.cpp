@@ -10,9 +10,9 @@
 #include <random>
 #include <set>
 
+#include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
-#include "kernels/problems.hpp"
-#include "kernels/random_problem.hpp"
+#include "kernels/sampling/random_problem.hpp"
 #include "tests/catalog.hpp"
 
 namespace greta::test::adversarial_test {

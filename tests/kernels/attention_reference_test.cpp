@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/reference/attention.hpp"
+#include "kernels/reference/references.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/attention_cpu.hpp"
 

@@ -10,8 +10,8 @@
 #include <random>
 #include <tuple>
 
+#include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
-#include "kernels/problems.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/attention_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"

@@ -1,15 +1,15 @@
 // Protects: random candidates cover all types, attributes and variants of an operation and are
 // valid, and samples of a space are distinct.
 
-#include "kernels/candidates.hpp"
+#include "kernels/sampling/candidates.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 
-#include "kernels/problems.hpp"
-#include "runtime/device/architectures.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 
 namespace greta::test::candidates_test {

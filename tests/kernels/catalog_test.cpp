@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "kernels/problems.hpp"
+#include "kernels/model/problem_rules.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
 namespace greta::test::catalog_test {

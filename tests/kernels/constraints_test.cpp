@@ -7,9 +7,9 @@
 #include <csignal>
 #include <random>
 
-#include "kernels/problems.hpp"
-#include "kernels/random_problem.hpp"
-#include "runtime/device/architectures.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "kernels/sampling/random_problem.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/cooperative_gpu.hpp"
 

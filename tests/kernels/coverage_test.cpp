@@ -1,7 +1,7 @@
 // Protects: 200 random problems cover 99 of 100 cases of an operation's kernels on a device, 200
 // more cover the rest, and the coverage is listed. Nothing is compiled or run.
 
-#include "kernels/coverage.hpp"
+#include "kernels/sampling/coverage.hpp"
 
 #include <gtest/gtest.h>
 

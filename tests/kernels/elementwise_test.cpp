@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/problems.hpp"
-#include "runtime/device/architectures.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"

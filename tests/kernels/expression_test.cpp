@@ -8,9 +8,9 @@
 #include <map>
 #include <random>
 
+#include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
-#include "kernels/problems.hpp"
-#include "runtime/device/architectures.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 
 namespace greta::test::expression_test {

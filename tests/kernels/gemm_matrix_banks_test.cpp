@@ -9,9 +9,9 @@
 #include <set>
 #include <tuple>
 
-#include "kernels/templates/common/render.hpp"
 #include "kernels/templates/gemm/matrix_kernel.hpp"
-#include "runtime/device/architectures.hpp"
+#include "kernels/templates/planning/render.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"

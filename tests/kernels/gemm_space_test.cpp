@@ -7,8 +7,8 @@
 #include <array>
 #include <cstdint>
 
-#include "kernels/problems.hpp"
-#include "runtime/device/architectures.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "runtime/device/architectures.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"

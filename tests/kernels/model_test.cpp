@@ -11,8 +11,8 @@
 #include "kernels/model/embedded.hpp"
 #include "kernels/model/tensor.hpp"
 #include "runtime/device/dtype.hpp"
-#include "runtime/device/hash.hpp"
 #include "runtime/device/result.hpp"
+#include "runtime/device/text/hash.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::model_test {

@@ -1,9 +1,8 @@
 // Protects: problems in earlier spellings can be read, and operations created at run time work like
 // built-in ones.
-#include "kernels/problems.hpp"
-
 #include <gtest/gtest.h>
 
+#include "kernels/model/problem_rules.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/candidates.hpp"
+#include "kernels/sampling/candidates.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
 

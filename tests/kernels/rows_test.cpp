@@ -5,7 +5,7 @@
 
 #include <tuple>
 
-#include "runtime/device/architectures.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/kernels/row_cases.hpp"

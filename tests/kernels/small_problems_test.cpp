@@ -1,16 +1,16 @@
 // Protects: small problems are small and valid, and use the kernels of the given problem in other
 // cases. There are none if kernels are compiled for a single problem.
 
-#include "kernels/small_problems.hpp"
+#include "kernels/sampling/small_problems.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "kernels/coverage.hpp"
-#include "kernels/problems.hpp"
-#include "runtime/device/architectures.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "kernels/sampling/coverage.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 
 namespace greta::test::small_problems_test {

@@ -7,8 +7,8 @@
 #include <map>
 #include <tuple>
 
-#include "kernels/problems.hpp"
-#include "runtime/device/architectures.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/filled.hpp"
 #include "tests/kernels/plan_runner.hpp"

@@ -94,7 +94,7 @@ class Rules(unittest.TestCase):
         for code in ("std::ifstream in(file);", "const int file = ::open(path.c_str(), O_RDONLY);",
                      'auto* file = std::fopen(path, "r");'):
             self.assert_rejected({"db/x.cpp": code + "\n"}, "db/x.cpp:1:", "must not open a file to read")
-        self.assertEqual(self.check({"runtime/device/input_file.cpp": "open(path, O_RDONLY);\n"}).returncode, 0)
+        self.assertEqual(self.check({"runtime/device/system/input_file.cpp": "open(path, O_RDONLY);\n"}).returncode, 0)
 
     def test_a_file_declares_names_in_its_layers_namespace(self):
         for path, text in (("db/x.cpp", "namespace greta {\n"), ("db/x.cpp", "namespace greta::dbase {\n"),

@@ -14,9 +14,9 @@
 #include <iterator>
 #include <random>
 
-#include "runtime/device/architectures.hpp"
 #include "runtime/device/backend.hpp"
-#include "runtime/device/process.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+#include "runtime/device/system/process.hpp"
 #include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tuner/bundle/archive.hpp"

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <thread>
 
-#include "runtime/device/log.hpp"
+#include "runtime/device/system/log.hpp"
 #include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "runtime/device/backend.hpp"
-#include "runtime/device/log.hpp"
+#include "runtime/device/system/log.hpp"
 #include "runtime/device/version.hpp"
 #include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"

@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-#include "runtime/device/hash.hpp"
+#include "runtime/device/text/hash.hpp"
 #include "tests/catalog.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/measure/ceilings.hpp"

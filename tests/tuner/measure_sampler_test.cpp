@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "tests/layers.hpp"
+#include "tuner/measure/clock_warm_up.hpp"
 #include "tuner/measure/launch_timer.hpp"
-#include "tuner/measure/pace.hpp"
 #include "tuner/measure/sampler.hpp"
 
 namespace greta::test::measure_sampler_test {

@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "db/values.hpp"
+#include "db/enum_text.hpp"
 #include "runtime/device/backend.hpp"
-#include "runtime/device/process.hpp"
+#include "runtime/device/system/process.hpp"
+#include "tuner/bench/benchmark_names.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
-#include "tuner/bench/names.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner {

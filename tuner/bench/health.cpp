@@ -9,12 +9,12 @@
 #include <span>
 #include <sstream>
 
-#include "db/values.hpp"
-#include "kernels/candidates.hpp"
+#include "db/enum_text.hpp"
 #include "kernels/catalog.hpp"
-#include "kernels/problems.hpp"
-#include "runtime/device/log.hpp"
-#include "runtime/device/process.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "kernels/sampling/candidates.hpp"
+#include "runtime/device/system/log.hpp"
+#include "runtime/device/system/process.hpp"
 #include "tuner/bench/kernel_benchmarks.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/format.hpp"

@@ -6,7 +6,7 @@
 #include <random>
 #include <thread>
 
-#include "tuner/bench/control.hpp"
+#include "tuner/bench/host_speed.hpp"
 #include "tuner/bench/host_timer.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/bench/undisturbed.hpp"

@@ -9,10 +9,10 @@
 #include <set>
 
 #include "kernels/catalog.hpp"
-#include "kernels/problems.hpp"
-#include "runtime/device/input_file.hpp"
-#include "runtime/device/printable.hpp"
-#include "tuner/bench/names.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "runtime/device/system/input_file.hpp"
+#include "runtime/device/text/printable.hpp"
+#include "tuner/bench/benchmark_names.hpp"
 #include "tuner/search/budget.hpp"
 
 namespace greta::tuner {

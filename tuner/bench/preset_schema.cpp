@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/catalog.hpp"
-#include "kernels/problems.hpp"
-#include "tuner/bench/names.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "tuner/bench/benchmark_names.hpp"
 #include "tuner/bench/preset.hpp"
 
 namespace greta::tuner {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "runtime/device/telemetry.hpp"
-#include "tuner/bench/control.hpp"
+#include "tuner/bench/host_speed.hpp"
 #include "tuner/bench/host_timer.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/bench/undisturbed.hpp"

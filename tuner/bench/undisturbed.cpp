@@ -9,7 +9,7 @@
 #include <string>
 #include <system_error>
 
-#include "runtime/device/input_file.hpp"
+#include "runtime/device/system/input_file.hpp"
 
 namespace greta::tuner {
 namespace {

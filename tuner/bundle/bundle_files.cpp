@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/device/input_file.hpp"
+#include "runtime/device/system/input_file.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta::tuner {

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "db/values.hpp"
+#include "db/enum_text.hpp"
 #include "kernels/catalog.hpp"
 #include "tuner/compile/case_files.hpp"
 

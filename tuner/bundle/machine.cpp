@@ -14,11 +14,11 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/device/hardware.hpp"
+#include "runtime/device/hardware/known_gpus.hpp"
 #include "runtime/device/hip/compiler_program.hpp"
-#include "runtime/device/input_file.hpp"
-#include "runtime/device/process.hpp"
-#include "runtime/device/text.hpp"
+#include "runtime/device/system/input_file.hpp"
+#include "runtime/device/system/process.hpp"
+#include "runtime/device/text/strings.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta::tuner {

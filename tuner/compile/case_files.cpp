@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "runtime/device/input_file.hpp"
+#include "runtime/device/system/input_file.hpp"
 #include "tuner/compile/element.hpp"
 
 namespace greta::tuner {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "db/json.hpp"
-#include "runtime/device/occupancy.hpp"
+#include "runtime/device/hardware/occupancy.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta::tuner {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/candidates.hpp"
 #include "kernels/model/operation.hpp"
+#include "kernels/sampling/candidates.hpp"
 #include "runtime/device/device.hpp"
 
 namespace greta::tuner {

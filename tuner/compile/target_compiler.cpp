@@ -10,14 +10,14 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/device/architectures.hpp"
+#include "runtime/device/compile/listing.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/cubin.hpp"
 #include "runtime/device/hip/disassembler.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "runtime/device/hip/platform.hpp"
-#include "runtime/device/listing.hpp"
 #include "runtime/device/vulkan/vulkan_backend.hpp"
 
 namespace greta::tuner {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/candidates.hpp"
+#include "kernels/sampling/candidates.hpp"
 #include "runtime/device/backend.hpp"
 #include "tuner/compile/compiled_choice.hpp"
 

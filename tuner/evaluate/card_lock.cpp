@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/device/log.hpp"
+#include "runtime/device/system/log.hpp"
 
 namespace greta::tuner {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/small_problems.hpp"
+#include "kernels/sampling/small_problems.hpp"
 #include "tuner/evaluate/workload.hpp"
 
 namespace greta::tuner {

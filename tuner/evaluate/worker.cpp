@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "db/json.hpp"
-#include "runtime/device/log.hpp"
-#include "runtime/device/stall_watch.hpp"
+#include "runtime/device/system/log.hpp"
+#include "runtime/device/system/stall_watch.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_protocol.hpp"
 

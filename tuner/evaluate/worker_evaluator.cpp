@@ -11,9 +11,9 @@
 #include <cstring>
 
 #include "db/json.hpp"
-#include "runtime/device/log.hpp"
-#include "runtime/device/process.hpp"
-#include "runtime/device/sanitizing.hpp"
+#include "runtime/device/system/log.hpp"
+#include "runtime/device/system/process.hpp"
+#include "runtime/device/system/sanitizing.hpp"
 
 namespace greta::tuner {
 namespace {

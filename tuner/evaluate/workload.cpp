@@ -1,6 +1,6 @@
 #include "tuner/evaluate/workload.hpp"
 
-#include "runtime/device/stall_watch.hpp"
+#include "runtime/device/system/stall_watch.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta::tuner {

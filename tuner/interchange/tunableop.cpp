@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "kernels/catalog.hpp"
-#include "kernels/problems.hpp"
+#include "kernels/model/problem_rules.hpp"
 
 namespace greta::tuner {
 namespace {

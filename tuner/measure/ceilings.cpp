@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "runtime/device/log.hpp"
-#include "runtime/device/utc.hpp"
+#include "runtime/device/system/log.hpp"
+#include "runtime/device/system/utc.hpp"
 #include "tuner/measure/ceiling_kernels.hpp"
 #include "tuner/measure/statistics.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "runtime/device/input_file.hpp"
+#include "runtime/device/system/input_file.hpp"
 
 namespace greta::tuner {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/device/stall_watch.hpp"
+#include "runtime/device/system/stall_watch.hpp"
 
 namespace greta::tuner {
 

@@ -8,7 +8,7 @@
 
 #include "runtime/device/device.hpp"
 #include "tuner/measure/cache_flush.hpp"
-#include "tuner/measure/pace.hpp"
+#include "tuner/measure/clock_warm_up.hpp"
 #include "tuner/measure/reference_kernel.hpp"
 
 namespace greta::tuner {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "kernels/model/random.hpp"
-#include "runtime/device/input_file.hpp"
+#include "runtime/device/system/input_file.hpp"
 
 namespace greta::tuner {
 namespace {

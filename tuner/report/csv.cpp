@@ -13,8 +13,8 @@
 #include <system_error>
 
 #include "db/earlier_keys.hpp"
-#include "db/values.hpp"
-#include "runtime/device/input_file.hpp"
+#include "db/enum_text.hpp"
+#include "runtime/device/system/input_file.hpp"
 
 namespace greta::tuner {
 namespace {

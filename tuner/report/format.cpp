@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/device/printable.hpp"
+#include "runtime/device/text/printable.hpp"
 
 namespace greta::tuner {
 namespace {

@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include "kernels/catalog.hpp"
-#include "kernels/problems.hpp"
-#include "runtime/device/architectures.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 
 namespace greta::tuner {
 namespace {

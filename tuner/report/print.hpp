@@ -11,14 +11,14 @@
 #include <type_traits>
 #include <utility>
 
-#include "runtime/device/printable.hpp"
+#include "runtime/device/text/printable.hpp"
 
 namespace greta::tuner {
 
 // All output of GRETA's tools to standard output and standard error goes through these functions.
 // Their arguments may come from databases, presets, models, devices, compilers, file names and the
 // environment, so control characters other than newlines and tabs are escaped
-// (runtime/device/printable.hpp).
+// (runtime/device/text/printable.hpp).
 
 /// Writes a text of any number of lines.
 void print_text(std::FILE* stream, std::string_view text);

@@ -1,7 +1,7 @@
+#include "db/enum_text.hpp"
 #include "db/json.hpp"
-#include "db/values.hpp"
 #include "kernels/catalog.hpp"
-#include "kernels/problems.hpp"
+#include "kernels/model/problem_rules.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/report/report.hpp"
 

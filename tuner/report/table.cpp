@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/device/printable.hpp"
+#include "runtime/device/text/printable.hpp"
 #include "tuner/report/format.hpp"
 
 namespace greta::tuner {

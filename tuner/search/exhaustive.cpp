@@ -1,5 +1,5 @@
-#include "tuner/search/create.hpp"
-#include "tuner/search/untried.hpp"
+#include "tuner/search/enumeration.hpp"
+#include "tuner/search/factories.hpp"
 
 namespace greta::tuner {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "kernels/model/random.hpp"
-#include "tuner/search/create.hpp"
+#include "tuner/search/enumeration.hpp"
+#include "tuner/search/factories.hpp"
 #include "tuner/search/surrogate.hpp"
-#include "tuner/search/untried.hpp"
 
 namespace greta::tuner {
 namespace {

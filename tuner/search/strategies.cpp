@@ -1,4 +1,4 @@
-#include "tuner/search/create.hpp"
+#include "tuner/search/factories.hpp"
 
 namespace greta::tuner {
 

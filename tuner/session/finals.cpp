@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/device/hash.hpp"
+#include "runtime/device/text/hash.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/sampler.hpp"
 #include "tuner/measure/stopwatch.hpp"

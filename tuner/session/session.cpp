@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-#include "runtime/device/log.hpp"
+#include "runtime/device/system/log.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/measure/stopwatch.hpp"

@@ -7,11 +7,11 @@
 #include <random>
 
 #include "db/lookup/lookup.hpp"
-#include "runtime/device/utc.hpp"
+#include "runtime/device/system/utc.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/search/strategy.hpp"
-#include "tuner/tuning/devices.hpp"
+#include "tuner/tuning/device_selection.hpp"
 
 namespace greta::tuner {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "tuner/evaluate/worker_evaluator.hpp"
-#include "tuner/tuning/devices.hpp"
+#include "tuner/tuning/device_selection.hpp"
 
 namespace greta::tuner {
 

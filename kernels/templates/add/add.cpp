@@ -1,8 +1,7 @@
-#include "kernels/templates/add/add.hpp"
-
-#include "kernels/reference/add.hpp"
-#include "kernels/templates/common/elementwise.hpp"
-#include "kernels/templates/common/work.hpp"
+#include "kernels/reference/references.hpp"
+#include "kernels/templates/operations.hpp"
+#include "kernels/templates/planning/operand_work.hpp"
+#include "kernels/templates/skeletons/elementwise.hpp"
 
 namespace greta::kernels {
 namespace {

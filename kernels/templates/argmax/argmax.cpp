@@ -1,5 +1,3 @@
-#include "kernels/templates/argmax/argmax.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,11 +7,12 @@
 #include <random>
 
 #include "kernels/model/random.hpp"
-#include "kernels/reference/argmax.hpp"
-#include "kernels/templates/common/limits.hpp"
-#include "kernels/templates/common/plan.hpp"
-#include "kernels/templates/common/strides.hpp"
-#include "kernels/templates/common/work.hpp"
+#include "kernels/reference/references.hpp"
+#include "kernels/templates/operations.hpp"
+#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/templates/planning/operand_work.hpp"
+#include "kernels/templates/planning/plan.hpp"
+#include "kernels/templates/planning/stride_attributes.hpp"
 
 namespace greta::kernels {
 namespace {

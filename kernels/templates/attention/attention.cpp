@@ -1,5 +1,3 @@
-#include "kernels/templates/attention/attention.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,13 +5,14 @@
 #include <random>
 
 #include "kernels/model/random.hpp"
-#include "kernels/reference/attention.hpp"
+#include "kernels/reference/references.hpp"
 #include "kernels/templates/attention/adversarial.hpp"
 #include "kernels/templates/attention/shape.hpp"
-#include "kernels/templates/common/limits.hpp"
-#include "kernels/templates/common/number.hpp"
-#include "kernels/templates/common/strides.hpp"
-#include "kernels/templates/common/work.hpp"
+#include "kernels/templates/operations.hpp"
+#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/templates/planning/number_attribute.hpp"
+#include "kernels/templates/planning/operand_work.hpp"
+#include "kernels/templates/planning/stride_attributes.hpp"
 
 namespace greta::kernels {
 namespace {

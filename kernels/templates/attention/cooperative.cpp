@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "kernels/templates/attention/prefill.hpp"
-#include "kernels/templates/common/limits.hpp"
-#include "kernels/templates/common/plan.hpp"
-#include "kernels/templates/common/products.hpp"
+#include "kernels/templates/planning/cooperative_operations.hpp"
+#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/templates/planning/plan.hpp"
 
 namespace greta::kernels::attention {
 namespace {

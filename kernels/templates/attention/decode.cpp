@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "kernels/templates/attention/shape.hpp"
-#include "kernels/templates/common/limits.hpp"
-#include "kernels/templates/common/plan.hpp"
+#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/templates/planning/plan.hpp"
 
 /// Attention for few queries, bound by reading the keys and values once.
 namespace greta::kernels::attention {

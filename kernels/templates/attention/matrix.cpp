@@ -4,9 +4,9 @@
 
 #include "kernels/templates/attention/cooperative.hpp"
 #include "kernels/templates/attention/prefill.hpp"
-#include "kernels/templates/common/limits.hpp"
-#include "kernels/templates/common/plan.hpp"
-#include "runtime/device/architectures.hpp"
+#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/templates/planning/plan.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 
 /// Attention for many queries, with matrix instructions.
 namespace greta::kernels::attention {

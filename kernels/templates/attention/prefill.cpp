@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/templates/common/limits.hpp"
-#include "kernels/templates/common/plan.hpp"
+#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/templates/planning/plan.hpp"
 
 namespace greta::kernels::attention {
 

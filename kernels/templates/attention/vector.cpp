@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "kernels/templates/attention/prefill.hpp"
-#include "kernels/templates/common/limits.hpp"
-#include "kernels/templates/common/plan.hpp"
+#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/templates/planning/plan.hpp"
 
 /// Attention for many queries, without matrix instructions.
 namespace greta::kernels::attention {

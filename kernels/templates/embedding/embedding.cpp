@@ -1,9 +1,8 @@
-#include "kernels/templates/embedding/embedding.hpp"
-
 #include <algorithm>
 
-#include "kernels/reference/embedding.hpp"
-#include "kernels/templates/common/elementwise.hpp"
+#include "kernels/reference/references.hpp"
+#include "kernels/templates/operations.hpp"
+#include "kernels/templates/skeletons/elementwise.hpp"
 
 namespace greta::kernels {
 namespace {

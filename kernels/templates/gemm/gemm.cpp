@@ -1,12 +1,12 @@
-#include "kernels/templates/gemm/gemm.hpp"
+#include "kernels/reference/gemm.hpp"
 
 #include <algorithm>
 
-#include "kernels/reference/gemm.hpp"
-#include "kernels/templates/common/number.hpp"
-#include "kernels/templates/common/work.hpp"
 #include "kernels/templates/gemm/adversarial.hpp"
 #include "kernels/templates/gemm/variant.hpp"
+#include "kernels/templates/operations.hpp"
+#include "kernels/templates/planning/number_attribute.hpp"
+#include "kernels/templates/planning/operand_work.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "kernels/model/space.hpp"
 #include "kernels/templates/gemm/shape.hpp"
-#include "runtime/device/architectures.hpp"
 #include "runtime/device/device_info.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 
 namespace greta::kernels::gemm {
 

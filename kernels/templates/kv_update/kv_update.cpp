@@ -1,14 +1,13 @@
-#include "kernels/templates/kv_update/kv_update.hpp"
-
 #include <fmt/format.h>
 
 #include <iterator>
 
 #include "kernels/model/random.hpp"
-#include "kernels/reference/kv_update.hpp"
-#include "kernels/templates/common/elementwise.hpp"
-#include "kernels/templates/common/limits.hpp"
-#include "kernels/templates/common/strides.hpp"
+#include "kernels/reference/references.hpp"
+#include "kernels/templates/operations.hpp"
+#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/templates/planning/stride_attributes.hpp"
+#include "kernels/templates/skeletons/elementwise.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -1,9 +1,8 @@
-#include "kernels/templates/layernorm/layernorm.hpp"
-
-#include "kernels/reference/layernorm.hpp"
-#include "kernels/templates/common/norms.hpp"
-#include "kernels/templates/common/rows.hpp"
-#include "kernels/templates/common/work.hpp"
+#include "kernels/reference/references.hpp"
+#include "kernels/templates/operations.hpp"
+#include "kernels/templates/planning/operand_work.hpp"
+#include "kernels/templates/skeletons/norms.hpp"
+#include "kernels/templates/skeletons/rows.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -1,13 +1,12 @@
-#include "kernels/templates/rope/rope.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "kernels/reference/rope.hpp"
-#include "kernels/templates/common/elementwise.hpp"
-#include "kernels/templates/common/limits.hpp"
-#include "kernels/templates/common/strides.hpp"
+#include "kernels/reference/references.hpp"
+#include "kernels/templates/operations.hpp"
+#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/templates/planning/stride_attributes.hpp"
+#include "kernels/templates/skeletons/elementwise.hpp"
 
 namespace greta::kernels {
 namespace {

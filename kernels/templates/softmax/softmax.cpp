@@ -1,5 +1,3 @@
-#include "kernels/templates/softmax/softmax.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,10 +7,11 @@
 #include <utility>
 
 #include "kernels/model/random.hpp"
-#include "kernels/reference/softmax.hpp"
-#include "kernels/templates/common/number.hpp"
-#include "kernels/templates/common/rows.hpp"
-#include "kernels/templates/common/work.hpp"
+#include "kernels/reference/references.hpp"
+#include "kernels/templates/operations.hpp"
+#include "kernels/templates/planning/number_attribute.hpp"
+#include "kernels/templates/planning/operand_work.hpp"
+#include "kernels/templates/skeletons/rows.hpp"
 
 namespace greta::kernels {
 namespace {

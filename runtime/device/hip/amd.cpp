@@ -5,13 +5,13 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/device/dynamic_library.hpp"
-#include "runtime/device/hardware.hpp"
+#include "runtime/device/hardware/known_gpus.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/hip/describe.hpp"
 #include "runtime/device/hip/disassembler.hpp"
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/refusal.hpp"
+#include "runtime/device/system/dynamic_library.hpp"
 
 namespace greta::device::hip {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/device/hip/compiler_program.hpp"
-#include "runtime/device/log.hpp"
+#include "runtime/device/system/log.hpp"
 
 namespace greta::device::hip {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "runtime/device/hip/code_object.hpp"
-#include "runtime/device/process.hpp"
-#include "runtime/device/text.hpp"
+#include "runtime/device/system/process.hpp"
+#include "runtime/device/text/strings.hpp"
 
 namespace greta::device::hip {
 namespace {

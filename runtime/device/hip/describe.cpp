@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "runtime/device/architectures.hpp"
-#include "runtime/device/hardware.hpp"
-#include "runtime/device/input_file.hpp"
-#include "runtime/device/text.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+#include "runtime/device/hardware/known_gpus.hpp"
+#include "runtime/device/system/input_file.hpp"
+#include "runtime/device/text/strings.hpp"
 
 namespace greta::device::hip {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "runtime/device/hip/compiler_program.hpp"
-#include "runtime/device/process.hpp"
-#include "runtime/device/text.hpp"
+#include "runtime/device/system/process.hpp"
+#include "runtime/device/text/strings.hpp"
 
 namespace greta::device::hip {
 namespace {

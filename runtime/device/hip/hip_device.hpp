@@ -2,10 +2,10 @@
 
 #include <memory>
 
+#include "runtime/device/compile/kernel_cache.hpp"
 #include "runtime/device/hip/event.hpp"
 #include "runtime/device/hip/memory.hpp"
 #include "runtime/device/hip/stream.hpp"
-#include "runtime/device/kernel_cache.hpp"
 
 namespace greta::device::hip {
 

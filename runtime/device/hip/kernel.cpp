@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device/checks.hpp"
-#include "runtime/device/hash.hpp"
+#include "runtime/device/launch_checks.hpp"
 #include "runtime/device/telemetry.hpp"
+#include "runtime/device/text/hash.hpp"
 
 namespace greta::device::hip {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/compile/kernel_cache.hpp"
 #include "runtime/device/hip/context.hpp"
-#include "runtime/device/kernel_cache.hpp"
 
 namespace greta::device::hip {
 

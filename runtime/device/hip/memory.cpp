@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "runtime/device/checks.hpp"
+#include "runtime/device/launch_checks.hpp"
 #include "runtime/device/telemetry.hpp"
 
 namespace greta::device::hip {

@@ -5,10 +5,10 @@
 #include <mutex>
 #include <utility>
 
-#include "runtime/device/dynamic_library.hpp"
 #include "runtime/device/hip/describe.hpp"
 #include "runtime/device/hip/platform.hpp"
 #include "runtime/device/refusal.hpp"
+#include "runtime/device/system/dynamic_library.hpp"
 
 namespace greta::device::hip {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/checks.hpp"
 #include "runtime/device/hip/memory.hpp"
+#include "runtime/device/launch_checks.hpp"
 #include "runtime/device/telemetry.hpp"
 
 namespace greta::device::hip {

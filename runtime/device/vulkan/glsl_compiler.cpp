@@ -13,7 +13,7 @@
 #include <sstream>
 #include <utility>
 
-#include "runtime/device/text.hpp"
+#include "runtime/device/text/strings.hpp"
 #include "runtime/device/vulkan/cooperative_matrix.hpp"
 #include "runtime/device/vulkan/khr_matrices.hpp"
 #include "runtime/device/vulkan/spirv_info.hpp"

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device/checks.hpp"
-#include "runtime/device/hash.hpp"
-#include "runtime/device/listing.hpp"
+#include "runtime/device/compile/listing.hpp"
+#include "runtime/device/launch_checks.hpp"
 #include "runtime/device/telemetry.hpp"
+#include "runtime/device/text/hash.hpp"
 #include "runtime/device/vulkan/executable.hpp"
 #include "runtime/device/vulkan/spirv_info.hpp"
 #include "runtime/device/vulkan/stream.hpp"

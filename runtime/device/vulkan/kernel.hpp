@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/device/kernel_cache.hpp"
+#include "runtime/device/compile/kernel_cache.hpp"
 #include "runtime/device/vulkan/context.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/device/checks.hpp"
+#include "runtime/device/launch_checks.hpp"
 #include "runtime/device/telemetry.hpp"
 
 namespace greta::device::vulkan {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <vector>
 
-#include "runtime/device/architectures.hpp"
-#include "runtime/device/hardware.hpp"
-#include "runtime/device/hash.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+#include "runtime/device/hardware/known_gpus.hpp"
+#include "runtime/device/text/hash.hpp"
 #include "runtime/device/vulkan/features.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 

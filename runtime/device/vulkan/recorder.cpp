@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "runtime/device/checks.hpp"
+#include "runtime/device/launch_checks.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "runtime/device/vulkan/memory.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "runtime/device/kernel_cache.hpp"
+#include "runtime/device/compile/kernel_cache.hpp"
 #include "runtime/device/vulkan/event.hpp"
 #include "runtime/device/vulkan/memory.hpp"
 #include "runtime/device/vulkan/stream.hpp"

@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "kernels/catalog.hpp"
-#include "runtime/device/input_file.hpp"
+#include "runtime/device/system/input_file.hpp"
 #include "runtime/device/version.hpp"
 #include "runtime/pipeline/compute/runtime.hpp"
 

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "kernels/problems.hpp"
+#include "kernels/model/problem_rules.hpp"
 
 namespace greta::runtime {
 namespace {

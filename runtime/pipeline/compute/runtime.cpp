@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "kernels/catalog.hpp"
-#include "kernels/problems.hpp"
-#include "runtime/device/log.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "runtime/device/system/log.hpp"
 #include "runtime/device/telemetry.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
 

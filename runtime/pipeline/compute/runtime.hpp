@@ -72,9 +72,10 @@ class Runtime {
   Result<std::unique_ptr<Queue>> queue();
 
   /// Returns the prepared problem. On the first call, looks it up, renders and compiles it. A
-  /// problem that is not in the databases uses the answer for its bucket (kernels/problems.hpp). If
-  /// the looked-up configuration does not compile or launch with this driver, logs a warning and
-  /// uses the default configuration. The result is valid as long as the runtime.
+  /// problem that is not in the databases uses the answer for its bucket
+  /// (kernels/model/problem_rules.hpp). If the looked-up configuration does not compile or launch
+  /// with this driver, logs a warning and uses the default configuration. The result is valid as
+  /// long as the runtime.
   Result<const PreparedOperation*> prepare(const Problem& problem);
   /// Returns the plan of the looked-up configuration, which prepare() would compile. Compiles
   /// nothing.

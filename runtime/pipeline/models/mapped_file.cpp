@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/device/input_file.hpp"
 #include "runtime/device/result.hpp"
+#include "runtime/device/system/input_file.hpp"
 
 namespace greta::runtime {
 

@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "runtime/device/result.hpp"
-#include "runtime/device/utf8.hpp"
+#include "runtime/device/text/utf8.hpp"
 #include "runtime/pipeline/models/mapped_file.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
 

@@ -4,9 +4,9 @@
 
 #include <random>
 
-#include "kernels/problems.hpp"
+#include "kernels/model/problem_rules.hpp"
 #include "tests/catalog.hpp"
-#include "tests/db/lookup/known.hpp"
+#include "tests/db/lookup/lookup_fixture.hpp"
 
 namespace greta::test::bucket_test {
 namespace {

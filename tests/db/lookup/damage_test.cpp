@@ -5,7 +5,7 @@
 #include <random>
 
 #include "tests/catalog.hpp"
-#include "tests/db/lookup/known.hpp"
+#include "tests/db/lookup/lookup_fixture.hpp"
 
 namespace greta::test::damage_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/db/lookup/allocations.hpp"
-#include "tests/db/lookup/known.hpp"
+#include "tests/db/lookup/lookup_fixture.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::hot_test {

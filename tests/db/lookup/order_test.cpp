@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/catalog.hpp"
-#include "tests/db/lookup/known.hpp"
+#include "tests/db/lookup/lookup_fixture.hpp"
 
 namespace greta::test::order_test {
 namespace {

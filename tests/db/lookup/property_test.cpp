@@ -8,7 +8,7 @@
 
 #include "db/distance.hpp"
 #include "tests/catalog.hpp"
-#include "tests/db/lookup/known.hpp"
+#include "tests/db/lookup/lookup_fixture.hpp"
 
 namespace greta::test::property_test {
 namespace {

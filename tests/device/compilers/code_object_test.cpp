@@ -11,7 +11,7 @@
 #include <random>
 #include <string>
 
-#include "runtime/device/process.hpp"
+#include "runtime/device/system/process.hpp"
 #include "tests/device/compilers/targets.hpp"
 #include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <thread>
 
+#include "runtime/device/compile/listing.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/hip/disassembler.hpp"
-#include "runtime/device/listing.hpp"
 #include "tests/device/compilers/targets.hpp"
 #include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"

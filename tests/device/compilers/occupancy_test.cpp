@@ -1,6 +1,6 @@
 // Protects: GRETA's occupancy equals the occupancy that clang reports for its kernels.
 
-#include "runtime/device/occupancy.hpp"
+#include "runtime/device/hardware/occupancy.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/device/architectures.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "tests/device/compilers/targets.hpp"
 #include "tests/layers.hpp"

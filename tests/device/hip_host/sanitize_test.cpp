@@ -5,8 +5,8 @@
 
 #include <csignal>
 
-#include "runtime/device/process.hpp"
-#include "runtime/device/sanitizing.hpp"
+#include "runtime/device/system/process.hpp"
+#include "runtime/device/system/sanitizing.hpp"
 #include "tests/device/hip_host/host_device.hpp"
 #include "tests/layers.hpp"
 

@@ -11,8 +11,8 @@
 #include <random>
 #include <set>
 
+#include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
-#include "kernels/problems.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
 

@@ -11,14 +11,14 @@
 #include <map>
 #include <memory>
 
-#include "runtime/device/architectures.hpp"
-#include "runtime/device/hash.hpp"
+#include "runtime/device/compile/listing.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+#include "runtime/device/hardware/occupancy.hpp"
 #include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/cubin.hpp"
 #include "runtime/device/hip/disassembler.hpp"
-#include "runtime/device/listing.hpp"
-#include "runtime/device/occupancy.hpp"
+#include "runtime/device/text/hash.hpp"
 #include "tests/kernels/compiled/samples.hpp"
 #include "tests/layers.hpp"
 

@@ -6,8 +6,8 @@
 #include <random>
 #include <set>
 
-#include "kernels/problems.hpp"
-#include "runtime/device/hash.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "runtime/device/text/hash.hpp"
 #include "tests/catalog.hpp"
 
 namespace greta::test {

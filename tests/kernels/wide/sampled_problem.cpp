@@ -8,7 +8,7 @@
 
 #include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
-#include "kernels/problems.hpp"
+#include "kernels/model/problem_rules.hpp"
 #include "runtime/device/backend.hpp"
 #include "tests/catalog.hpp"
 

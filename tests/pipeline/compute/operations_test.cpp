@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "kernels/problems.hpp"
+#include "kernels/model/problem_rules.hpp"
 #include "tests/catalog.hpp"
 #include "tests/pipeline/compute/cases.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "kernels/candidates.hpp"
+#include "kernels/sampling/candidates.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
 #include "tests/catalog.hpp"
 #include "tests/pipeline/compute/cases.hpp"

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <fstream>
 
-#include "kernels/candidates.hpp"
-#include "runtime/device/log.hpp"
+#include "kernels/sampling/candidates.hpp"
+#include "runtime/device/system/log.hpp"
 #include "runtime/pipeline/compute/capture.hpp"
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/compute/queue.hpp"

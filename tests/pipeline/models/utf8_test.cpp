@@ -1,6 +1,6 @@
 // Protects: text that is written as it is generated is valid UTF-8.
 
-#include "runtime/device/utf8.hpp"
+#include "runtime/device/text/utf8.hpp"
 
 #include <gtest/gtest.h>
 

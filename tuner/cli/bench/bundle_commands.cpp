@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/device/backend.hpp"
-#include "runtime/device/log.hpp"
+#include "runtime/device/system/log.hpp"
 #include "tuner/bundle/failed_choice.hpp"
 #include "tuner/bundle/machine.hpp"
 #include "tuner/cli/bench/commands.hpp"
-#include "tuner/cli/devices.hpp"
+#include "tuner/cli/options/device_options.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/cli/tool.hpp"
+#include "tuner/cli/program/tool.hpp"
 
 namespace greta::tuner::cli {
 

@@ -4,14 +4,14 @@
 
 #include "kernels/catalog.hpp"
 #include "tuner/bench/machine_benchmarks.hpp"
-#include "tuner/cli/devices.hpp"
-#include "tuner/cli/option_values.hpp"
-#include "tuner/cli/paths.hpp"
-#include "tuner/cli/terminal.hpp"
-#include "tuner/cli/tool.hpp"
+#include "tuner/cli/options/device_options.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/terminal.hpp"
+#include "tuner/cli/program/tool.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/report/format.hpp"
-#include "tuner/tuning/devices.hpp"
+#include "tuner/tuning/device_selection.hpp"
 
 namespace greta::tuner::cli {
 

@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <optional>
 
-#include "runtime/device/utc.hpp"
-#include "tuner/bench/names.hpp"
+#include "runtime/device/system/utc.hpp"
+#include "tuner/bench/benchmark_names.hpp"
 #include "tuner/cli/bench/bundle.hpp"
 #include "tuner/cli/bench/commands.hpp"
-#include "tuner/cli/damage.hpp"
-#include "tuner/cli/databases.hpp"
-#include "tuner/cli/devices.hpp"
-#include "tuner/cli/interrupt.hpp"
-#include "tuner/cli/option_values.hpp"
-#include "tuner/cli/paths.hpp"
+#include "tuner/cli/options/device_options.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/paths.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 

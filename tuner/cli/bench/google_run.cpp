@@ -12,8 +12,8 @@
 
 #include "runtime/device/version.hpp"
 #include "tuner/bench/compare.hpp"
-#include "tuner/cli/bench/parts.hpp"
-#include "tuner/cli/tool.hpp"
+#include "tuner/cli/bench/entries.hpp"
+#include "tuner/cli/program/tool.hpp"
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/report/print.hpp"
 

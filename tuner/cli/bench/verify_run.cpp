@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "kernels/candidates.hpp"
 #include "kernels/catalog.hpp"
-#include "tuner/cli/bench/parts.hpp"
+#include "kernels/sampling/candidates.hpp"
+#include "tuner/cli/bench/entries.hpp"
 
 namespace greta::tuner::cli {
 

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tuner/cli/damage.hpp"
-#include "tuner/cli/databases.hpp"
 #include "tuner/cli/db/commands.hpp"
-#include "tuner/cli/result_options.hpp"
+#include "tuner/cli/options/result_options.hpp"
+#include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/databases.hpp"
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"
 #include "tuner/report/csv.hpp"

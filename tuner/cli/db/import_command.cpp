@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "runtime/device/input_file.hpp"
-#include "runtime/device/utc.hpp"
-#include "tuner/cli/damage.hpp"
-#include "tuner/cli/databases.hpp"
+#include "runtime/device/system/input_file.hpp"
+#include "runtime/device/system/utc.hpp"
 #include "tuner/cli/db/commands.hpp"
-#include "tuner/cli/paths.hpp"
+#include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/paths.hpp"
 #include "tuner/interchange/tunableop.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"

@@ -3,16 +3,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tuner/cli/damage.hpp"
-#include "tuner/cli/databases.hpp"
 #include "tuner/cli/db/commands.hpp"
-#include "tuner/cli/result_options.hpp"
+#include "tuner/cli/options/result_options.hpp"
+#include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/databases.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 #include "tuner/report/table.hpp"
-#include "tuner/tuning/devices.hpp"
+#include "tuner/tuning/device_selection.hpp"
 
 namespace greta::tuner::cli {
 namespace {

@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "db/merge.hpp"
-#include "tuner/cli/damage.hpp"
-#include "tuner/cli/databases.hpp"
 #include "tuner/cli/db/commands.hpp"
-#include "tuner/cli/paths.hpp"
+#include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/paths.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"

@@ -4,9 +4,9 @@
 #include <set>
 #include <tuple>
 
-#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
-#include "tuner/cli/result_options.hpp"
+#include "tuner/cli/options/result_options.hpp"
+#include "tuner/cli/program/damage_report.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 

@@ -4,16 +4,16 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "db/enum_text.hpp"
 #include "db/json.hpp"
 #include "db/regret.hpp"
-#include "db/values.hpp"
-#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
-#include "tuner/cli/interrupt.hpp"
-#include "tuner/cli/option_values.hpp"
-#include "tuner/cli/paths.hpp"
-#include "tuner/cli/result_options.hpp"
-#include "tuner/cli/terminal.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/options/result_options.hpp"
+#include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/terminal.hpp"
 #include "tuner/measure/statistics.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"

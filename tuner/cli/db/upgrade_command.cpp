@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
-#include "tuner/cli/paths.hpp"
-#include "tuner/cli/result_options.hpp"
+#include "tuner/cli/options/result_options.hpp"
+#include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/paths.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {

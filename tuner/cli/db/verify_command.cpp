@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "db/tuned_db.hpp"
-#include "tuner/cli/damage.hpp"
 #include "tuner/cli/db/commands.hpp"
-#include "tuner/cli/paths.hpp"
+#include "tuner/cli/program/damage_report.hpp"
+#include "tuner/cli/program/paths.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 

@@ -5,12 +5,12 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/device/utc.hpp"
+#include "runtime/device/system/utc.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
-#include "tuner/cli/devices.hpp"
-#include "tuner/cli/interrupt.hpp"
-#include "tuner/cli/model_options.hpp"
-#include "tuner/cli/option_values.hpp"
+#include "tuner/cli/model/model_options.hpp"
+#include "tuner/cli/options/device_options.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/run/commands.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/measure/clocks.hpp"

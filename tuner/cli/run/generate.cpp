@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/pipeline/llama/needs.hpp"
-#include "tuner/cli/interrupt.hpp"
-#include "tuner/cli/tool.hpp"
+#include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/tool.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 

@@ -9,7 +9,7 @@
 #include "runtime/pipeline/llama/runner.hpp"
 #include "runtime/pipeline/llama/sampler.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
-#include "tuner/cli/model_options.hpp"
+#include "tuner/cli/model/model_options.hpp"
 
 namespace greta::tuner::cli {
 

@@ -9,7 +9,7 @@
 
 #include "runtime/pipeline/compute/capture.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
-#include "tuner/cli/option_values.hpp"
+#include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/run/commands.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/cli/run/generate.hpp"

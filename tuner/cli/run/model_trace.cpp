@@ -8,8 +8,8 @@
 #include "runtime/device/telemetry.hpp"
 #include "runtime/pipeline/llama/trace_check.hpp"
 #include "tuner/bench/trace.hpp"
+#include "tuner/cli/program/tool.hpp"
 #include "tuner/cli/run/explain.hpp"
-#include "tuner/cli/tool.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/table.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tuner/cli/tool.hpp"
+#include "tuner/cli/program/tool.hpp"
 
 namespace greta::tuner::cli {
 

@@ -7,14 +7,14 @@
 
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
-#include "tuner/cli/choice_options.hpp"
-#include "tuner/cli/option_values.hpp"
+#include "tuner/cli/options/choice_options.hpp"
+#include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/compile_report.hpp"
 #include "tuner/compile/target_compiler.hpp"
 #include "tuner/report/print.hpp"
-#include "tuner/tuning/devices.hpp"
+#include "tuner/tuning/device_selection.hpp"
 
 namespace greta::tuner::cli {
 namespace {

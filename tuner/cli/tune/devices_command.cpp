@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/device/backend.hpp"
-#include "tuner/cli/devices.hpp"
+#include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"

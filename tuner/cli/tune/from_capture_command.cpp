@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/pipeline/compute/capture.hpp"
-#include "tuner/cli/devices.hpp"
-#include "tuner/cli/option_values.hpp"
+#include "tuner/cli/options/device_options.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/options/tuning_options.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/task_list.hpp"
-#include "tuner/cli/tuning_options.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {

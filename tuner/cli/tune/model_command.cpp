@@ -1,6 +1,6 @@
+#include "tuner/cli/options/tuning_options.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/model_tuning.hpp"
-#include "tuner/cli/tuning_options.hpp"
 
 namespace greta::tuner::cli {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tuner/cli/model_options.hpp"
+#include "tuner/cli/model/model_options.hpp"
+#include "tuner/cli/options/tuning_options.hpp"
 #include "tuner/cli/tune/task_list.hpp"
-#include "tuner/cli/tuning_options.hpp"
 #include "tuner/evaluate/card_lock.hpp"
 #include "tuner/measure/statistics.hpp"
 

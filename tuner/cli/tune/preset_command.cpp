@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tuner/cli/option_values.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/options/tuning_options.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/cli/tune/task_list.hpp"
-#include "tuner/cli/tuning_options.hpp"
 #include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "runtime/device/backend.hpp"
-#include "tuner/cli/option_values.hpp"
-#include "tuner/cli/terminal.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/run_case.hpp"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tuner/cli/option_values.hpp"
-#include "tuner/cli/tuning_options.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/options/tuning_options.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"

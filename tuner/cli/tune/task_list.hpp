@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
-#include "tuner/cli/tuning_options.hpp"
+#include "tuner/cli/options/tuning_options.hpp"
 
 namespace greta::tuner::cli {
 

@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/catalog.hpp"
-#include "kernels/problems.hpp"
-#include "tuner/cli/option_values.hpp"
-#include "tuner/cli/problem_options.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/options/problem_options.hpp"
+#include "tuner/cli/options/tuning_options.hpp"
 #include "tuner/cli/tune/commands.hpp"
-#include "tuner/cli/tuning_options.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 

@@ -10,18 +10,18 @@
 #include <optional>
 
 #include "db/json.hpp"
-#include "kernels/coverage.hpp"
-#include "tuner/cli/choice_options.hpp"
-#include "tuner/cli/devices.hpp"
-#include "tuner/cli/interrupt.hpp"
-#include "tuner/cli/option_values.hpp"
-#include "tuner/cli/paths.hpp"
-#include "tuner/cli/terminal.hpp"
+#include "kernels/sampling/coverage.hpp"
+#include "tuner/cli/options/choice_options.hpp"
+#include "tuner/cli/options/device_options.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
-#include "tuner/tuning/devices.hpp"
+#include "tuner/tuning/device_selection.hpp"
 
 namespace greta::tuner::cli {
 namespace {

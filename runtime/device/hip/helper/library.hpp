@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device/dynamic_library.hpp"
 #include "runtime/device/result.hpp"
+#include "runtime/device/system/dynamic_library.hpp"
 
 namespace greta::device::hip {
 

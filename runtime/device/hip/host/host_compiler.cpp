@@ -13,15 +13,15 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device/architectures.hpp"
-#include "runtime/device/hash.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/hip/elf_bytes.hpp"
 #include "runtime/device/hip/host/elf_image.hpp"
 #include "runtime/device/hip/host/functions.hpp"
 #include "runtime/device/hip/host/language_files.hpp"
 #include "runtime/device/hip/host/sanitizer.hpp"
-#include "runtime/device/process.hpp"
-#include "runtime/device/text.hpp"
+#include "runtime/device/system/process.hpp"
+#include "runtime/device/text/hash.hpp"
+#include "runtime/device/text/strings.hpp"
 
 namespace greta::device::hip::host {
 namespace {

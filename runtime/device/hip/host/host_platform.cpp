@@ -1,15 +1,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "runtime/device/architectures.hpp"
-#include "runtime/device/hardware.hpp"
-#include "runtime/device/hash.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+#include "runtime/device/hardware/known_gpus.hpp"
 #include "runtime/device/hip/host/executor.hpp"
 #include "runtime/device/hip/host/functions.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "runtime/device/hip/host/modules.hpp"
 #include "runtime/device/hip/host/sanitizer.hpp"
 #include "runtime/device/hip/platform.hpp"
+#include "runtime/device/text/hash.hpp"
 #include "runtime/device/version.hpp"
 
 namespace greta::device::hip {

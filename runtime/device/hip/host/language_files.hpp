@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "runtime/device/embedded_file.hpp"
+#include "runtime/device/compile/embedded_file.hpp"
 
 namespace greta::device {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device/architectures.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/hip/host/elf_image.hpp"
 #include "runtime/device/hip/host/functions.hpp"
 #include "runtime/device/hip/host/state.hpp"

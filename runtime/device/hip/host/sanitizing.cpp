@@ -1,4 +1,4 @@
-#include "runtime/device/sanitizing.hpp"
+#include "runtime/device/system/sanitizing.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "runtime/device/hip/host/sanitizer.hpp"
-#include "runtime/device/process.hpp"
-#include "runtime/device/text.hpp"
+#include "runtime/device/system/process.hpp"
+#include "runtime/device/text/strings.hpp"
 
 namespace greta::device {
 namespace {

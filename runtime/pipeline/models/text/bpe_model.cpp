@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/device/result.hpp"
-#include "runtime/device/utf8.hpp"
+#include "runtime/device/text/utf8.hpp"
 
 namespace greta::runtime {
 namespace {

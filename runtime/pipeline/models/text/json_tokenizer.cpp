@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "runtime/device/result.hpp"
-#include "runtime/device/utf8.hpp"
+#include "runtime/device/text/utf8.hpp"
 #include "runtime/pipeline/models/text/bpe_model.hpp"
 #include "runtime/pipeline/models/text/text_steps.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "runtime/device/result.hpp"
-#include "runtime/device/utf8.hpp"
+#include "runtime/device/text/utf8.hpp"
 #include "runtime/pipeline/models/text/merges.hpp"
 #include "runtime/pipeline/models/text/tokenizers.hpp"
 

@@ -4,7 +4,7 @@
 // processor's. Each returns the old value. As on a GPU they order nothing else: __threadfence()
 // does.
 
-#include "runtime/device/hip/host/language/numbers.hpp"
+#include "runtime/device/hip/host/language/float_formats.hpp"
 
 template <typename T>
 T atomicAdd(T* at, T value) {

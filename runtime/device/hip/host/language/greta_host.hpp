@@ -10,11 +10,11 @@
 // a kernel's text that are neither const nor __shared__ are refused.
 
 #include "runtime/device/hip/host/language/atomics.hpp"
-#include "runtime/device/hip/host/language/checks.hpp"
 #include "runtime/device/hip/host/language/copies.hpp"
 #include "runtime/device/hip/host/language/entry.hpp"
 #include "runtime/device/hip/host/language/math.hpp"
 #include "runtime/device/hip/host/language/matrix_amd.hpp"
 #include "runtime/device/hip/host/language/matrix_ptx.hpp"
+#include "runtime/device/hip/host/language/misuse_checks.hpp"
 #include "runtime/device/hip/host/language/vectors.hpp"
 #include "runtime/device/hip/host/language/wave.hpp"

@@ -3,7 +3,7 @@
 // Functions of one number: the C library's under their own names, and HIP's beside them. The fast
 // ones of HIP (__expf …) are as exact as the others.
 
-#include "runtime/device/hip/host/language/numbers.hpp"
+#include "runtime/device/hip/host/language/float_formats.hpp"
 
 extern "C" {
 #define GRETA_HOST_UNARY(name)   \

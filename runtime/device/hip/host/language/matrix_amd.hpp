@@ -4,7 +4,7 @@
 // manuals. Registers are 32-bit words that hold two 16-bit elements, the one with the lower index
 // in the lower half, as in the vectors that clang's builtins take. Sums are f32.
 
-#include "runtime/device/hip/host/language/numbers.hpp"
+#include "runtime/device/hip/host/language/float_formats.hpp"
 #include "runtime/device/hip/host/language/wave.hpp"
 
 namespace greta_host {

@@ -6,7 +6,7 @@
 
 #if GRETA_HOST == 80
 
-#include "runtime/device/hip/host/language/numbers.hpp"
+#include "runtime/device/hip/host/language/float_formats.hpp"
 #include "runtime/device/hip/host/language/wave.hpp"
 
 namespace greta_host {

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/model/operation.hpp"
+
+namespace greta::kernels {
+
+// FP64 references of operations, each with its error bound. `inputs` are in the order of the
+// operation's tensors; `seed` chooses what is checked where not every element is.
+
+/// Checks every element of C = A + B. Error bound: 2^-24 of the sum and 2^-126 (devices may flush)
+/// for one f32 addition, then one rounding to the output's type.
+std::unique_ptr<Reference> add_reference(const Problem& problem,
+                                         const std::vector<HostTensor>& inputs, std::uint64_t seed);
+
+/// Returns the FP64 reference of an add_rmsnorm problem, which checks every element of both
+/// outputs. `inputs` contain X, residual and, if the problem has one, weight, by name. Error
+/// bounds: one rounding for the sum, rows::RmsNorm for Y.
+std::unique_ptr<Reference> add_rmsnorm_reference(const Problem& problem,
+                                                 const std::vector<HostTensor>& inputs,
+                                                 std::uint64_t seed);
+
+/// Checks every row exactly: the lowest column of the row's largest value. NaN is smaller than all
+/// other values, including -infinity. A row of NaN alone gives 0. Zeros of either sign are equal.
+std::unique_ptr<Reference> argmax_reference(const Problem& problem,
+                                            const std::vector<HostTensor>& inputs,
+                                            std::uint64_t seed);
+
+/// Returns the FP64 reference of an attention problem. `inputs` contain Q, K, V and lengths, by
+/// name. Q and the output have one row per sequence, query and head. K and V have one row per
+/// sequence, KV head and key. `lengths` holds the number n of valid keys of each sequence. With a
+/// causal mask, query i of q attends to keys j <= n - q + i. A query without keys gives zeros.
+///
+/// Checks all outputs of up to 2^28 multiplications of Q and K. For larger problems, checks at
+/// least 16 queries of every head (or all): the first, the last, those at the edge of the last tile
+/// of common heights, and random ones. All rows are scanned for NaN and Inf.
+///
+/// Error bound of an output o = sum w_j v_j with w_j = p_j / sum p, p_j = exp(s_j - max s), n keys,
+/// u = 2^-24 and gamma(n) = dot_product_error(n). The bound is the sum of:
+/// - Weights: sum w_j e_j (|v_j| + |o|), where e_j is the relative error of p_j. e_j is the sum of
+///   |scale| gamma(dim) times the norm of the score's products (GemmErrorModel), 3u (|s_j| + |max
+///   s|) for scaling and subtraction, and 4u (3 + 2 |x|) + 16u for the exponential 2^x. Vulkan
+///   requires 2^x within 3 + 2 |x| ulp. The term occurs twice since weights are rescaled when a
+///   greater score is found. For keys in random order this happens log(n) times, and the factors
+///   are common to all earlier keys, so they nearly cancel in the quotient: 16u.
+/// - Sums over keys, of p and of p v: gamma(n) (|o| + norm), norm = root of the sum of (w_j v_j)^2.
+/// - If inputs have 16 bits, matrix instructions take weights of that type with unit roundoff r: r
+///   |o| for the error that all weights have in common and 6 r norm for the rest. Independent
+///   errors below r with mean zero exceed 6 r norm with probability at most 2 e^-18 (Hoeffding).
+///   f16 weights below 2^-14 may be flushed to zero.
+/// - 4u |o| for the quotient, and the rounding of the output.
+/// Like GemmErrorModel's, the bound is probabilistic: it holds with overwhelming probability for
+/// values of mean zero.
+std::unique_ptr<Reference> attention_reference(const Problem& problem,
+                                               const std::vector<HostTensor>& inputs,
+                                               std::uint64_t seed);
+
+/// Checks every element of out = the rows of the table that ids select: exact, or rounded once to a
+/// smaller type. An invalid id gives a row of NaN.
+std::unique_ptr<Reference> embedding_reference(const Problem& problem,
+                                               const std::vector<HostTensor>& inputs,
+                                               std::uint64_t seed);
+
+/// Checks every element of out = gelu(x), in the form with erf or with tanh. Error bound: the
+/// evaluation in f32 (activation.hpp) and one rounding to the output's type.
+std::unique_ptr<Reference> gelu_reference(const Problem& problem,
+                                          const std::vector<HostTensor>& inputs,
+                                          std::uint64_t seed);
+
+/// Checks every element of caches to which new keys and values are appended from `position` on.
+/// Appended elements are exact, or rounded once to a smaller type. All other elements must be
+/// unchanged, bit for bit. Tokens beyond the capacity of the caches are dropped.
+std::unique_ptr<Reference> kv_update_reference(const Problem& problem,
+                                               const std::vector<HostTensor>& inputs,
+                                               std::uint64_t seed);
+
+/// Returns the FP64 reference of a layernorm problem, which checks every element. `inputs` contain
+/// X and, if the problem has them, weight and bias, by name. Error bounds: rows::LayerNorm.
+std::unique_ptr<Reference> layernorm_reference(const Problem& problem,
+                                               const std::vector<HostTensor>& inputs,
+                                               std::uint64_t seed);
+
+/// Returns the FP64 reference of a layernorm_rmsnorm problem, which checks every element. `inputs`
+/// contain X and, if the problem has them, weight and bias, by name. Error bounds:
+/// rows::LayerRmsNorm.
+std::unique_ptr<Reference> layernorm_rmsnorm_reference(const Problem& problem,
+                                                       const std::vector<HostTensor>& inputs,
+                                                       std::uint64_t seed);
+
+/// Returns the FP64 reference of an rmsnorm problem, which checks every element. `inputs` contain X
+/// and, if the problem has one, weight, by name. Error bounds: rows::RmsNorm.
+std::unique_ptr<Reference> rmsnorm_reference(const Problem& problem,
+                                             const std::vector<HostTensor>& inputs,
+                                             std::uint64_t seed);
+
+/// Checks every element of the rotation of each head's pairs: (a, b) becomes (a cos - b sin, a sin
+/// + b cos), with cos and sin from the table row of the token's position. Error bound: 2^-24 (|a
+/// cos| + |b sin|) each for a product and the sum, and one rounding to the output's type. A
+/// position outside of the table gives NaN.
+std::unique_ptr<Reference> rope_reference(const Problem& problem,
+                                          const std::vector<HostTensor>& inputs,
+                                          std::uint64_t seed);
+
+/// Checks every element of out = silu(gate) * up. Error bound: the error of silu in f32
+/// (activation.hpp) times |up|, one rounding for the product, one rounding to the output's type,
+/// and 2^-126 (1 + |silu(gate)| + |up|) because devices may flush up, silu(gate) and the product.
+std::unique_ptr<Reference> silu_mul_reference(const Problem& problem,
+                                              const std::vector<HostTensor>& inputs,
+                                              std::uint64_t seed);
+
+/// Returns the FP64 reference of a softmax problem, which checks every element. `inputs` contain X
+/// and, if it is additive, mask, by name.
+///
+/// An element is e^d / S, where d is its distance to the row's largest element and S the sum over
+/// the row. With u = 2^-24, its relative error in f32 is at most the sum of
+/// - (6 + 3 |d|) 2u for its exponential, which is the product of two: of the element relative to a
+///   thread's maximum, and of that relative to the row's. Each is within 3 + 2 |x| ulp (Vulkan's
+///   precision of exp), with differences rounded once. e^0 is exact.
+/// - the error of S through its terms: the mean over the row, weighted with the elements' shares,
+///   of (3 (1 + m) + 3 |d|) 2u. m is the number of merges of partial sums, each of which may
+///   rescale.
+/// - rows::sum_error(cols) for the additions.
+/// - 7u for a division within 2.5 ulp and two products.
+/// - u (|a| + |b|) for elements that are scaled or masked, where a and b are the rounded
+///   intermediate results of this element and of the largest. If the rounding errors exceed the
+///   distances, an element may have any share between its own and that of the largest element.
+/// Rounding to the output type is added.
+std::unique_ptr<Reference> softmax_reference(const Problem& problem,
+                                             const std::vector<HostTensor>& inputs,
+                                             std::uint64_t seed);
+
+}  // namespace greta::kernels

@@ -1,0 +1,298 @@
+#include "kernels/sampling/candidates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <compare>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "kernels/model/problem_rules.hpp"
+#include "kernels/model/random.hpp"
+#include "kernels/sampling/coverage.hpp"
+#include "kernels/sampling/random_problem.hpp"
+
+namespace greta::kernels {
+namespace {
+
+/// Draws values in random order without replacement, and starts again when all have been drawn.
+template <typename T>
+class Deck {
+ public:
+  explicit Deck(std::vector<T> values) : values_(std::move(values)) {}
+
+  const T& draw(std::mt19937_64& random) {
+    if (left_ == 0) left_ = values_.size();
+    const auto chosen = static_cast<std::size_t>(uniform_below(random, left_));
+    std::swap(values_[chosen], values_[--left_]);
+    return values_[left_];
+  }
+  /// Removes the value that was drawn last.
+  void discard() { values_.erase(values_.begin() + static_cast<std::ptrdiff_t>(left_)); }
+  bool empty() const { return values_.empty(); }
+
+ private:
+  std::vector<T> values_;
+  std::size_t left_ = 0;  ///< values_[0 .. left_) have not been drawn in this round
+};
+
+struct AttributeDeck {
+  const Attribute* attribute;
+  Deck<std::string> values;
+};
+
+/// A parameter value to cover. If `parameter` is empty, a length of parts for extents.
+struct Aim {
+  std::string parameter;
+  int value;
+};
+
+/// The properties that distinguish kernels most.
+struct Kind {
+  DTypes types;
+  std::string variant;
+  std::optional<Aim> by;  ///< a value of Variant::kernels_by
+};
+
+/// Parameters and divisions of a variant as of its latest problem.
+struct Seen {
+  std::vector<Parameter> parameters;
+  std::vector<Division> divisions;
+};
+
+/// The number of features that a choice would cover for the first time. Pairs of parameter values
+/// break ties, since some branches depend on two parameters.
+struct Gain {
+  std::size_t features = 0;
+  std::size_t pairs = 0;  ///< of parameter values
+
+  auto operator<=>(const Gain&) const = default;
+};
+
+/// Takes about a second on a CPU.
+constexpr std::uint64_t most_threads_launched = std::uint64_t{1} << 22;
+
+class Dealer {
+ public:
+  Dealer(const Operation& operation, const DeviceInfo& device, std::string_view variant,
+         std::uint64_t seed)
+      : operation_(operation), device_(device), random_(seed), kinds_(all_kinds(variant)) {
+    for (const Attribute& attribute : operation_.attributes) {
+      if (attribute.packed != nullptr) continue;
+      attributes_.push_back(
+          {&attribute, Deck(attribute.allowed.empty() ? attribute.examples : attribute.allowed)});
+    }
+  }
+
+  /// Returns std::nullopt if no problem has a valid configuration.
+  std::optional<Candidate> deal() {
+    while (!kinds_.empty()) {
+      const Kind kind = kinds_.draw(random_);
+      if (auto choice = find(kind)) return choice;
+      kinds_.discard();  // not supported on this device
+    }
+    return std::nullopt;
+  }
+
+ private:
+  Deck<Kind> all_kinds(std::string_view variant) {
+    std::vector<Kind> kinds;
+    for (const DTypes& types : operation_.dtypes) {
+      for (const Variant& each : operation_.variants) {
+        if (!variant.empty() && each.name != variant) continue;
+        std::vector<Kind> of_variant = kinds_of(each, types);
+        std::move(of_variant.begin(), of_variant.end(), std::back_inserter(kinds));
+      }
+    }
+    return Deck(std::move(kinds));
+  }
+
+  std::vector<Kind> kinds_of(const Variant& variant, const DTypes& types) const {
+    std::vector<Kind> kinds;
+    if (!variant.kernels_by.empty()) {
+      for (const Parameter& parameter :
+           variant.space(operation_.shape(typical_problem(operation_, types)), device_)
+               .parameters) {
+        if (parameter.name != variant.kernels_by) continue;
+        for (const int value : parameter.values) {
+          kinds.push_back({types, variant.name, Aim{parameter.name, value}});
+        }
+      }
+    }
+    if (kinds.empty()) kinds.push_back({types, variant.name, std::nullopt});
+    return kinds;
+  }
+
+  /// Draws values of the attributes that are not strides. Half of the time an uncovered value
+  /// replaces the drawn one; not always, as some attributes cannot be combined with some types.
+  AttributeValues draw_attributes(const std::string& variant) {
+    AttributeValues values;
+    for (auto& [attribute, deck] : attributes_) {
+      std::string value = deck.draw(random_);
+      std::vector<std::string> unmet;
+      for (const std::string& other : values_to_test(*attribute, {})) {
+        const bool met = met_.contains(fmt::format("{} {}={}", variant, attribute->name, other));
+        if (!met) unmet.push_back(other);
+      }
+      if (!unmet.empty() && uniform_below(random_, 2) == 0)
+        value = unmet[uniform_below(random_, unmet.size())];
+      if (value != attribute->fallback) values.emplace_back(attribute->name, value);
+    }
+    return values;
+  }
+
+  /// Returns a parameter value with uncovered features that was tried least often, or std::nullopt
+  /// if all features are covered.
+  std::optional<Aim> aim(const std::string& variant) {
+    std::vector<Aim> rarest;
+    int fewest = std::numeric_limits<int>::max();
+    const auto& [parameters, divisions] = seen_[variant];
+    for (const Parameter& parameter : parameters) {
+      for (const int value : parameter.values) {
+        std::vector<Feature> wanted{fmt::format("{} {}={}", variant, parameter.name, value)};
+        for (const Division& division : divisions) {
+          if (division.parameter != parameter.name) continue;
+          for (Feature& one : cases(variant, division, value)) wanted.push_back(std::move(one));
+        }
+        if (unmet(wanted) == 0) continue;
+        const int times = aimed_[wanted.front()];
+        if (times < fewest) rarest.clear();
+        if (times > fewest) continue;
+        fewest = times;
+        rarest.push_back({parameter.name, value});
+      }
+    }
+    for (const Division& division : divisions) {
+      if (division.parameter.empty() && unmet(cases(variant, division, division.part)) > 0) {
+        // Candidates for the length of whole parts.
+        rarest.push_back({"", 32 << uniform_below(random_, 7)});
+      }
+    }
+    if (rarest.empty()) return std::nullopt;
+    const Aim& chosen = rarest[uniform_below(random_, rarest.size())];
+    if (!chosen.parameter.empty())
+      ++aimed_[fmt::format("{} {}={}", variant, chosen.parameter, chosen.value)];
+    return chosen;
+  }
+
+  /// Restricts the parameter to this value, if it has it.
+  static void fix(Alternative& alternative, const Aim& aim) {
+    for (Parameter& parameter : alternative.parameters) {
+      if (parameter.name != aim.parameter) continue;
+      std::erase_if(parameter.values, [&](int value) { return value != aim.value; });
+    }
+  }
+
+  std::size_t unmet(const std::vector<Feature>& features) const {
+    return static_cast<std::size_t>(
+        std::count_if(features.begin(), features.end(),
+                      [&](const Feature& feature) { return !met_.contains(feature); }));
+  }
+
+  /// Calls use(text) for each pair of parameter values.
+  template <typename Use>
+  static void each_pair(const Config& config, Use use) {
+    for (auto one = config.values.begin(); one != config.values.end(); ++one) {
+      for (auto other = config.values.begin(); other != one; ++other) {
+        use(fmt::format("{} {}={} {}={}", config.variant, one->first, one->second, other->first,
+                        other->second));
+      }
+    }
+  }
+
+  Gain gain(const Candidate& choice) const {
+    Gain gain{unmet(features(operation_, choice)), 0};
+    each_pair(choice.config,
+              [&](const std::string& pair) { gain.pairs += met_pairs_.contains(pair) ? 0 : 1; });
+    return gain;
+  }
+
+  /// Draws several problems that support the variant, and configurations of each, and returns the
+  /// choice with the largest gain.
+  std::optional<Candidate> find(const Kind& kind) {
+    constexpr int tries = 180, configs = 8, patience = 100;
+    const int problems = in_vain_ < patience ? 6 : 1;
+    const Variant& variant = operation_.variant(kind.variant);
+    std::optional<Candidate> best;
+    Gain most;
+    for (int i = 0, found = 0; i < tries && found < problems; ++i) {
+      const auto aimed = i % 2 == 0 ? aim(kind.variant) : std::nullopt;
+      const Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant),
+                                             {}, random_, aimed ? aimed->value : 0);
+      if (!check_problem(operation_, problem)) continue;
+      Alternative alternative = variant.space(operation_.shape(problem), device_);
+      seen_[kind.variant].parameters = alternative.parameters;
+      if (aimed) fix(alternative, *aimed);
+      if (kind.by) fix(alternative, *kind.by);
+      const Space space({std::move(alternative)});
+      if (space.count() == 0) continue;
+      ++found;
+      for (int j = 0; j < configs; ++j) {
+        Candidate choice{problem, space.sample(random_)};
+        const Gain gained = gain(choice);
+        if (best && gained <= most) continue;
+        const LaunchPlan plan = variant.plan(operation_.shape(problem), device_, choice.config);
+        if (launched_threads(plan) > most_threads_launched) continue;
+        best = std::move(choice);
+        most = gained;
+      }
+    }
+    if (!best) return best;
+    in_vain_ = most.features > 0 ? 0 : in_vain_ + 1;
+    for (Feature& feature : features(operation_, *best)) met_.insert(std::move(feature));
+    each_pair(best->config, [this](std::string pair) { met_pairs_.insert(std::move(pair)); });
+    seen_[kind.variant].divisions =
+        variant.divisions(operation_.shape(best->problem), best->config);
+    return best;
+  }
+
+  const Operation& operation_;
+  const DeviceInfo& device_;
+  std::mt19937_64 random_;
+  Deck<Kind> kinds_;
+  std::vector<AttributeDeck> attributes_;
+  std::unordered_set<Feature> met_;
+  std::unordered_set<std::string> met_pairs_;
+  int in_vain_ = 0;                             ///< choices since one covered a new feature
+  std::unordered_map<Feature, int> aimed_;      ///< how often a value was aimed at
+  std::unordered_map<std::string, Seen> seen_;  ///< by variant
+};
+
+}  // namespace
+
+std::vector<Candidate> sample_candidates(const Operation& operation, const Problem& problem,
+                                         const DeviceInfo& device, std::string_view variant,
+                                         std::size_t count, std::uint64_t seed) {
+  const Space space = operation.space(problem, device);
+  const std::uint64_t there = variant.empty() ? space.count() : space.count(variant);
+  std::mt19937_64 random(seed);
+  std::set<Config> drawn;
+  std::vector<Candidate> choices;
+  while (choices.size() < std::min<std::uint64_t>(count, there)) {
+    const Config config = variant.empty() ? space.sample(random) : space.sample(variant, random);
+    if (drawn.insert(config).second) choices.push_back({problem, config});
+  }
+  return choices;
+}
+
+std::vector<Candidate> random_candidates(const Operation& operation, const DeviceInfo& device,
+                                         std::string_view variant, std::size_t count,
+                                         std::uint64_t seed) {
+  Dealer dealer(operation, device, variant, seed);
+  std::vector<Candidate> choices;
+  while (choices.size() < count) {
+    auto choice = dealer.deal();
+    if (!choice) break;
+    choices.push_back(*std::move(choice));
+  }
+  return choices;
+}
+
+}  // namespace greta::kernels

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/model/operation.hpp"
+
+namespace greta::kernels {
+
+/// A problem and a configuration that is valid for it.
+struct Candidate {
+  Problem problem;
+  Config config;
+};
+
+/// Draws `count` different configurations of a problem, or all if there are fewer. If `variant` is
+/// not empty, draws only from that variant.
+std::vector<Candidate> sample_candidates(const Operation& operation, const Problem& problem,
+                                         const DeviceInfo& device, std::string_view variant,
+                                         std::size_t count, std::uint64_t seed);
+
+/// Draws random configurations of random small problems, for testing. Combinations of variant,
+/// instruction (Variant::kernels_by) and types that the device supports are drawn without
+/// replacement in rounds, so that each occurs equally often, and so are the values of each
+/// attribute. Within a combination, choices with uncovered features are preferred: values of
+/// parameters and attributes, and extents that leave parts incomplete
+/// (kernels/sampling/coverage.hpp). Uncovered pairs of parameter values break ties. Equal seeds
+/// give equal choices.
+std::vector<Candidate> random_candidates(const Operation& operation, const DeviceInfo& device,
+                                         std::string_view variant, std::size_t count,
+                                         std::uint64_t seed);
+
+}  // namespace greta::kernels

@@ -1,0 +1,167 @@
+#include "kernels/sampling/coverage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+
+#include "kernels/model/problem_rules.hpp"
+#include "kernels/sampling/random_problem.hpp"
+
+namespace greta::kernels {
+namespace {
+
+Feature types_feature(std::string_view variant, const Problem& problem) {
+  return fmt::format("{} {} to {}", variant, to_string(problem.dtype),
+                     to_string(problem.out_dtype));
+}
+
+Feature value_feature(std::string_view variant, std::string_view name, std::string_view value) {
+  return fmt::format("{} {}={}", variant, name, value);
+}
+
+/// Adds the features that depend only on the problem.
+void add_problem_features(const Operation& operation, const Problem& problem,
+                          std::string_view variant, std::vector<Feature>& list) {
+  list.push_back(types_feature(variant, problem));
+  for (const Attribute& attribute : operation.attributes) {
+    if (attribute.packed != nullptr) {
+      const bool apart = problem.stride(attribute.name, attribute.packed(problem)) != 0;
+      list.push_back(fmt::format("{} {} {}", variant, attribute.name, apart ? "apart" : "packed"));
+    } else {
+      list.push_back(value_feature(variant, attribute.name,
+                                   problem.attribute(attribute.name, attribute.fallback)));
+    }
+  }
+  for (const Dimension& dimension : operation.dimensions) {
+    const std::int64_t extent = problem.dim(dimension.name);
+    if (has_few_extents(dimension)) {
+      list.push_back(value_feature(variant, dimension.name, std::to_string(extent)));
+    }
+    for (const auto& [name, other] : problem.dims) {
+      if (name != dimension.fallback) continue;
+      list.push_back(
+          fmt::format("{} {} {}", variant, dimension.name, extent == other ? "same" : "other"));
+    }
+  }
+}
+
+Feature case_feature(std::string_view variant, const Division& division, std::int64_t part,
+                     std::string_view which) {
+  if (division.parameter.empty()) return fmt::format("{} {} {}", variant, division.name, which);
+  return fmt::format("{} {} by {}={} {}", variant, division.name, division.parameter, part, which);
+}
+
+constexpr std::string_view whole = "whole", rest = "rest", less = "less";
+
+std::string_view case_of(const Division& division) {
+  if (division.extent < division.part) return less;
+  return division.extent % division.part == 0 ? whole : rest;
+}
+
+/// Adds the features of a variant's valid configurations of one problem, if there are any.
+void list_features(const Operation& operation, const Problem& problem, const DeviceInfo& device,
+                   const Variant& variant, std::mt19937_64& random, std::set<Feature>& list) {
+  const Space space({variant.space(operation.shape(problem), device)});
+  if (space.count() == 0) return;
+  std::vector<Feature> of_problem;
+  add_problem_features(operation, problem, variant.name, of_problem);
+  list.insert(of_problem.begin(), of_problem.end());
+  const auto divisions = variant.divisions(operation.shape(problem), space.sample(random));
+  for (const Division& division : divisions) {
+    if (!division.parameter.empty()) continue;
+    for (Feature& one : cases(variant.name, division, division.part)) list.insert(std::move(one));
+  }
+  for (const Parameter& parameter : space.used(variant.name)) {
+    for (const int value : parameter.values) {
+      list.insert(value_feature(variant.name, parameter.name, std::to_string(value)));
+      for (const Division& division : divisions) {
+        if (division.parameter != parameter.name) continue;
+        for (Feature& one : cases(variant.name, division, value)) list.insert(std::move(one));
+      }
+    }
+  }
+}
+
+/// Returns problems of the operation's typical sizes, with default attributes, and random problems.
+std::vector<Problem> probes(const Operation& operation, const DTypes& types,
+                            std::mt19937_64& random) {
+  constexpr int random_probes = 40;
+  std::vector<Problem> list;
+  for (std::size_t i = 0; i < operation.sizes.size(); ++i) {
+    list.push_back(typical_problem(operation, types, i));
+  }
+  for (std::size_t i = 0; i < random_probes; ++i) {
+    AttributeValues values;
+    for (const Attribute& attribute : operation.attributes) {
+      if (attribute.packed != nullptr) continue;
+      const auto tested = values_to_test(attribute, {});
+      const std::string& value = tested[i % tested.size()];
+      if (value != attribute.fallback) values.emplace_back(attribute.name, value);
+    }
+    list.push_back(random_problem(operation, types, std::move(values), {}, random));
+  }
+  std::erase_if(list, [&](const Problem& problem) { return !check_problem(operation, problem); });
+  return list;
+}
+
+}  // namespace
+
+std::vector<Feature> cases(std::string_view variant, const Division& division, std::int64_t part) {
+  std::vector<Feature> list;
+  if (part <= 1) return list;
+  for (const std::string_view which : {whole, rest, less}) {
+    if (which == less && part < division.may_exceed) continue;
+    list.push_back(case_feature(variant, division, part, which));
+  }
+  return list;
+}
+
+std::vector<Feature> features(const Operation& operation, const Candidate& choice) {
+  const auto& [problem, config] = choice;
+  std::vector<Feature> list;
+  add_problem_features(operation, problem, config.variant, list);
+  for (const auto& [name, value] : config.values) {
+    list.push_back(value_feature(config.variant, name, std::to_string(value)));
+  }
+  for (const Division& division :
+       operation.variant(config.variant).divisions(operation.shape(problem), config)) {
+    if (division.part <= 1) continue;  // no part can be incomplete
+    list.push_back(case_feature(config.variant, division, division.part, case_of(division)));
+  }
+  return list;
+}
+
+std::set<Feature> features_on(const Operation& operation, const DeviceInfo& device,
+                              std::string_view variant) {
+  std::set<Feature> list;
+  std::mt19937_64 random(1);
+  for (const DTypes& types : operation.dtypes) {
+    for (const Problem& problem : probes(operation, types, random)) {
+      for (const Variant& one : operation.variants) {
+        if (!variant.empty() && one.name != variant) continue;
+        list_features(operation, problem, device, one, random, list);
+      }
+    }
+  }
+  return list;
+}
+
+void Coverage::add(const Candidate& choice) {
+  for (Feature& feature : features(operation_, choice)) met_.insert(std::move(feature));
+}
+
+std::vector<Feature> Coverage::missing() const {
+  std::vector<Feature> list;
+  std::set_difference(all_.begin(), all_.end(), met_.begin(), met_.end(), std::back_inserter(list));
+  return list;
+}
+
+std::vector<Feature> Coverage::unlisted() const {
+  std::vector<Feature> list;
+  std::set_difference(met_.begin(), met_.end(), all_.begin(), all_.end(), std::back_inserter(list));
+  return list;
+}
+
+}  // namespace greta::kernels

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/sampling/candidates.hpp"
+
+namespace greta::kernels {
+
+/// A case that kernels of an operation may treat separately, as text that begins with a variant:
+///
+///     tiled f16 to f32        element types
+///     tiled BM=64             value of a parameter
+///     tiled layout=nt         value of an attribute, or of a dimension with few extents
+///     held x_stride apart     rows that are packed, or apart (strided)
+///     vector kv_heads other   a dimension equal to its default (same), or not (other)
+///     tiled m by BM=64 rest   a Division: whole parts; parts and a rest; less than one part
+///     gemv k rest             the same, if several parameters determine the part
+using Feature = std::string;
+
+/// Returns the features of one division, of which a choice has exactly one; empty for parts of
+/// length 1. `part` is Division::part, or a value of the parameter that equals it.
+std::vector<Feature> cases(std::string_view variant, const Division& division, std::int64_t part);
+
+/// Returns the features of a choice.
+std::vector<Feature> features(const Operation& operation, const Candidate& choice);
+
+/// Returns the features that some problem has on a device. If `variant` is not empty, returns only
+/// those of this variant. They are derived from the operation's types, attributes, dimensions and
+/// divisions, and from the parameter values in valid configurations of typical and random problems.
+std::set<Feature> features_on(const Operation& operation, const DeviceInfo& device,
+                              std::string_view variant);
+
+/// Records which of the features that exist on a device were covered.
+class Coverage {
+ public:
+  Coverage(const Operation& operation, const DeviceInfo& device, std::string_view variant)
+      : operation_(operation), all_(features_on(operation, device, variant)) {}
+
+  void add(const Candidate& choice);
+  std::size_t all() const { return all_.size(); }
+  std::size_t met() const { return all_.size() - missing().size(); }
+  /// Returns the uncovered features in alphabetical order.
+  std::vector<Feature> missing() const;
+  /// Returns covered features that are missing from features_on(), which is a defect of
+  /// features_on().
+  std::vector<Feature> unlisted() const;
+
+ private:
+  const Operation& operation_;
+  std::set<Feature> all_, met_;
+};
+
+}  // namespace greta::kernels

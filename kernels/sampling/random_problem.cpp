@@ -1,0 +1,143 @@
+#include "kernels/sampling/random_problem.hpp"
+
+#include <algorithm>
+
+#include "kernels/model/problem_rules.hpp"
+#include "kernels/model/random.hpp"
+
+namespace greta::kernels {
+namespace {
+
+bool one_in(std::uint64_t count, std::mt19937_64& random) {
+  return uniform_below(random, count) == 0;
+}
+
+std::int64_t between(std::int64_t least, std::int64_t most, std::mt19937_64& random) {
+  return least + static_cast<std::int64_t>(
+                     uniform_below(random, static_cast<std::uint64_t>(most - least) + 1));
+}
+
+/// Returns a tiny extent, an arbitrary one, a multiple of 8 (which allows wide loads), or whole
+/// tiles.
+std::int64_t random_extent(std::mt19937_64& random) {
+  constexpr std::int64_t tiny = 8, most = 160;
+  switch (uniform_below(random, 4)) {
+    case 0:
+      return between(1, tiny, random);
+    case 1:
+      return between(1, most, random);
+    case 2:
+      return 8 * between(1, most / 8, random);
+    default:
+      return between(1, 3, random) << between(3, 7, random);
+  }
+}
+
+/// Returns an extent from 128 to 8192, with equal probability per power of two; often a multiple of
+/// 64.
+std::int64_t long_extent(std::mt19937_64& random) {
+  const std::int64_t power = std::int64_t{128} << between(0, 5, random);
+  const std::int64_t extent = power + between(0, power, random);
+  return one_in(2, random) ? extent : extent / 64 * 64;
+}
+
+/// Returns 1, 2, 4 … or 32 whole parts, or these and a rest, or at most one part.
+std::int64_t extent_in_parts(std::int64_t part, std::mt19937_64& random) {
+  const std::int64_t whole = part << between(0, 5, random);
+  switch (uniform_below(random, 4)) {
+    case 0:
+      return whole + between(0, part - 1, random);
+    case 1:
+      return between(1, part, random);
+    default:
+      return whole;
+  }
+}
+
+std::int64_t draw_extent(const Dimension& dimension, const Problem& so_far, std::int64_t part,
+                         std::mt19937_64& random) {
+  if (has_few_extents(dimension)) return between(dimension.least, dimension.most, random);
+  for (const auto& [name, extent] : so_far.dims) {
+    if (name == dimension.fallback && one_in(3, random)) return extent;
+  }
+  const auto& examples = dimension.examples;
+  if (!examples.empty() && !one_in(4, random)) {
+    return examples[uniform_below(random, examples.size())];
+  }
+  return part > 0 && one_in(2, random) ? extent_in_parts(part, random) : random_extent(random);
+}
+
+/// Halves extents, the longest last, until the work is within its limit.
+void shrink(Problem& problem, const Operation& operation, std::size_t longest,
+            const WorkLimit& limit, std::mt19937_64& random) {
+  while (!limit.allows(operation, problem)) {
+    std::vector<std::size_t> others;
+    for (std::size_t i = 0; i < problem.dims.size(); ++i) {
+      if (i != longest && problem.dims[i].second > 1 &&
+          problem.dims[i].second / 2 >= operation.dimensions[i].least) {
+        others.push_back(i);
+      }
+    }
+    const std::size_t chosen =
+        others.empty() ? longest : others[uniform_below(random, others.size())];
+    if (chosen >= problem.dims.size() || problem.dims[chosen].second <= 1) return;
+    problem.dims[chosen].second /= 2;
+  }
+}
+
+}  // namespace
+
+bool WorkLimit::allows(const Operation& operation, const Problem& problem) const {
+  const Work work = operation.work(problem);
+  if (work.flops > flops || work.bytes > bytes) return false;
+  double operands = 0;
+  for (const TensorSpec& spec : operation.tensors(problem)) {
+    operands += static_cast<double>(spec.bytes());
+  }
+  return operands <= 4 * bytes;
+}
+
+std::uint64_t launched_threads(const LaunchPlan& plan) {
+  std::uint64_t threads = 0;
+  for (const Launch& launch : plan.launches) {
+    const auto& block = plan.sources[launch.source].block;
+    std::uint64_t of_launch = 1;
+    for (std::size_t i = 0; i < 3; ++i) of_launch *= std::uint64_t{launch.grid[i]} * block[i];
+    threads += of_launch;
+  }
+  return threads;
+}
+
+bool has_few_extents(const Dimension& dimension) {
+  return dimension.most - dimension.least < 8;
+}
+
+Problem random_problem(const Operation& operation, const DTypes& types, AttributeValues attributes,
+                       const WorkLimit& limit, std::mt19937_64& random, std::int64_t part) {
+  Problem problem{operation.name, types.in, types.out, std::move(attributes), {}};
+  const auto& dimensions = operation.dimensions;
+  const bool least = one_in(12, random);  // a single element, or nearly
+  for (const Dimension& dimension : dimensions) {
+    const std::int64_t extent =
+        least ? between(1, 2, random) : draw_extent(dimension, problem, part, random);
+    problem.dims.emplace_back(dimension.name, std::clamp(extent, dimension.least, dimension.most));
+  }
+  std::size_t longest = dimensions.size();
+  if (!least && one_in(3, random)) {
+    longest = uniform_below(random, dimensions.size());
+    auto& extent = problem.dims[longest].second;
+    if (dimensions[longest].most > 8192 * 2) extent = long_extent(random);
+  }
+  shrink(problem, operation, longest, limit, random);
+  for (const Attribute& attribute : operation.attributes) {
+    if (attribute.packed == nullptr || one_in(2, random)) continue;
+    const auto values = values_to_test(attribute, problem);
+    const std::string& value = values[uniform_below(random, values.size())];
+    if (value != default_value(attribute, problem)) {
+      problem.attributes.emplace_back(attribute.name, value);
+    }
+  }
+  return problem;
+}
+
+}  // namespace greta::kernels

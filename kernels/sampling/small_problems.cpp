@@ -1,0 +1,188 @@
+#include "kernels/sampling/small_problems.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "kernels/model/problem_rules.hpp"
+#include "kernels/model/random.hpp"
+#include "kernels/sampling/coverage.hpp"
+#include "kernels/sampling/random_problem.hpp"
+
+namespace greta::kernels {
+namespace {
+
+/// Limit on the threads of all launches, which take a fraction of a second on a CPU.
+constexpr std::uint64_t most_launched = std::uint64_t{1} << 20;
+constexpr std::size_t most_drawn = 320;
+/// Large tiles need extents of their size: 129 x 132 x 1056 takes 36 million operations.
+constexpr WorkLimit limit{4e7, 2 << 20};
+
+/// Weights features by how likely they reveal an error. A rest after whole parts has more kinds of
+/// edges than less than one part, and extents equal to their default hide swapped operands.
+int worth(const Feature& feature) {
+  return feature.ends_with(" rest") || feature.ends_with(" other") ? 3 : 1;
+}
+
+/// Returns the number of dimensions that became 1, which hides errors in products with their index.
+int lost_extents(const Problem& problem, const Problem& given) {
+  int lost = 0;
+  for (std::size_t i = 0; i < problem.dims.size(); ++i) {
+    lost += problem.dims[i].second == 1 && given.dims[i].second > 1 ? 1 : 0;
+  }
+  return lost;
+}
+
+/// Returns the plan of another problem if the configuration runs the same kernels on it.
+std::optional<LaunchPlan> plan_with_kernels_of(const LaunchPlan& plan, const Operation& operation,
+                                               const Problem& problem, const DeviceInfo& device,
+                                               const Config& config) {
+  auto other = operation.plan(problem, device, config);
+  if (!other || !same_kernels(plan, *other)) return std::nullopt;
+  return *std::move(other);
+}
+
+Problem with_attribute(const Operation& operation, const Problem& problem, const Attribute& changed,
+                       const std::string& value) {
+  Problem other = problem;
+  other.attributes.clear();
+  for (const Attribute& attribute : operation.attributes) {
+    const std::string standard = default_value(attribute, problem);
+    const std::string now =
+        attribute.name == changed.name ? value : problem.attribute(attribute.name, standard);
+    if (now != standard) other.attributes.emplace_back(attribute.name, now);
+  }
+  return other;
+}
+
+}  // namespace
+
+bool same_kernels(const LaunchPlan& a, const LaunchPlan& b) {
+  return std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(),
+                    [](const KernelSource& x, const KernelSource& y) {
+                      return x.content_key("", "") == y.content_key("", "") &&
+                             x.language == y.language && x.block == y.block &&
+                             x.argument_bytes == y.argument_bytes &&
+                             x.dynamic_shared_bytes == y.dynamic_shared_bytes;
+                    });
+}
+
+SmallProblems::SmallProblems(const Operation& operation, const Problem& problem,
+                             const DeviceInfo& device, std::uint64_t seed)
+    : operation_(operation), device_(device), problem_(problem), seed_(seed) {}
+
+std::vector<SmallProblems::FreeValue> SmallProblems::free_values(const Config& config,
+                                                                 const LaunchPlan& plan) const {
+  std::vector<FreeValue> list;
+  for (const Attribute& attribute : operation_.attributes) {
+    if (attribute.packed != nullptr) continue;
+    for (const std::string& value : values_to_test(attribute, problem_)) {
+      const Problem other = with_attribute(operation_, problem_, attribute, value);
+      if (check_problem(operation_, other) &&
+          plan_with_kernels_of(plan, operation_, other, device_, config)) {
+        list.push_back({&attribute, value});
+      }
+    }
+  }
+  return list;
+}
+
+// Returns whether every other extent of a dimension that the configuration supports changes its
+// kernels.
+bool SmallProblems::reaches_text(std::size_t dimension, const Config& config,
+                                 const LaunchPlan& plan) const {
+  const std::int64_t extent = problem_.dims[dimension].second;
+  bool other_kernels = false;
+  for (const std::int64_t other : {extent - 1, extent + 1, extent + 8, extent * 2, extent / 2,
+                                   extent / 8 * 4, std::int64_t{1}}) {
+    Problem changed = problem_;
+    changed.dims[dimension].second = other;
+    if (other == extent || !check_problem(operation_, changed)) continue;
+    const auto other_plan = operation_.plan(changed, device_, config);
+    if (!other_plan) continue;
+    if (same_kernels(plan, *other_plan)) return false;
+    other_kernels = true;
+  }
+  return other_kernels;
+}
+
+// Replaces extents by those of a random problem, or reduces them slightly. Extents that are
+// compiled into the kernels mostly stay, since changing one changes all kernels.
+void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
+  const auto values = free_values(config, plan);
+  std::vector<bool> fixed;
+  for (std::size_t i = 0; i < problem_.dims.size(); ++i) {
+    fixed.push_back(reaches_text(i, config, plan));
+  }
+  std::mt19937_64 random(seed_);
+  const auto chance = [&](std::uint64_t share, std::uint64_t of) {
+    return uniform_below(random, of) < share;
+  };
+  constexpr std::size_t attempts = 2000;
+  for (std::size_t i = 0; i < attempts && drawn_.size() < most_drawn; ++i) {
+    Problem problem = problem_;
+    const auto part = chance(1, 3) ? std::int64_t{16} << uniform_below(random, 5) : 0;
+    const Problem other =
+        random_problem(operation_, {problem.dtype, problem.out_dtype}, {}, limit, random, part);
+    for (std::size_t j = 0; j < problem.dims.size(); ++j) {
+      auto& extent = problem.dims[j].second;
+      if (!chance(1 + i % 3, fixed[j] ? 32 : 4)) continue;
+      const auto less = static_cast<std::int64_t>(1 + uniform_below(random, 24));
+      // Kernels are specialised for stores of four elements and for wide loads.
+      const std::int64_t step = chance(1, 2) ? 4 : 1;
+      extent = chance(1, 3) ? std::max(operation_.dimensions[j].least, extent - less)
+                            : other.dims[j].second;
+      if (extent > step) extent -= extent % step;
+    }
+    for (const auto& [attribute, value] : values) {
+      if (chance(1, 2)) problem = with_attribute(operation_, problem, *attribute, value);
+    }
+    for (int halvings = 0; halvings < 40 && !limit.allows(operation_, problem); ++halvings) {
+      const auto j = static_cast<std::size_t>(uniform_below(random, problem.dims.size()));
+      auto& extent = problem.dims[j].second;
+      if (!fixed[j] && extent / 2 >= operation_.dimensions[j].least) extent /= 2;
+    }
+    if (problem == problem_ || !check_problem(operation_, problem)) continue;
+    if (limit.allows(operation_, problem)) drawn_.push_back(std::move(problem));
+  }
+}
+
+std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
+                                                         const LaunchPlan& plan,
+                                                         std::size_t count) {
+  if (drawn_.empty()) draw(config, plan);
+  std::vector<std::vector<Feature>> features_of;
+  for (const Problem& problem : drawn_)
+    features_of.push_back(features(operation_, {problem, config}));
+  const auto own = features(operation_, {problem_, config});
+  std::set<Feature> seen(own.begin(), own.end());
+  std::vector<SmallProblem> chosen;
+  std::vector<bool> tried(drawn_.size());
+  while (chosen.size() < count) {
+    std::vector<std::pair<int, std::size_t>> order;  // gain, index
+    for (std::size_t i = 0; i < drawn_.size(); ++i) {
+      if (tried[i]) continue;
+      int gain = -lost_extents(drawn_[i], problem_);
+      for (const Feature& one : features_of[i]) gain += seen.contains(one) ? 0 : worth(one);
+      order.emplace_back(gain, i);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    const std::size_t before = chosen.size();
+    for (const auto& [gain, i] : order) {
+      tried[i] = true;
+      auto plan_there = plan_with_kernels_of(plan, operation_, drawn_[i], device_, config);
+      if (!plan_there || launched_threads(*plan_there) > most_launched) continue;
+      seen.insert(features_of[i].begin(), features_of[i].end());
+      chosen.push_back({drawn_[i], *std::move(plan_there)});
+      break;
+    }
+    if (chosen.size() == before) break;
+  }
+  return chosen;
+}
+
+}  // namespace greta::kernels

@@ -1,0 +1,75 @@
+#pragma once
+
+#include "kernels/model/operation.hpp"
+
+namespace greta::kernels {
+
+// The built-in operations. Each is defined in its own folder.
+
+/// Makes the operation C = A + B.
+Operation make_add();
+
+/// Makes the operation sum = X + residual, Y = sum / sqrt(mean of sum^2 + epsilon) * weight on each
+/// row. The matrices are row-major, rows x cols; weight is 1 x cols. Y is computed from the f32 sum
+/// before it is rounded to the output's type. Squares and their sum are f32, so elements of f32 and
+/// bf16 should stay below 1e17.
+Operation make_add_rmsnorm();
+
+/// Makes the operation that returns the lowest column of each row's largest value.
+Operation make_argmax();
+
+/// Scaled dot-product attention: prefill and decode.
+Operation make_attention();
+
+/// Makes the operation that gathers rows of a table by ids.
+Operation make_embedding();
+
+/// Makes the operation gelu: x times the normal distribution function of x.
+Operation make_gelu();
+
+/// C = act(alpha * op(A) op(B) + bias + residual + beta * C), row-major and packed. op(A) is m x k,
+/// op(B) is k x n, and C is m x n. bias is 1 x n and residual m x n, both of C's type. Accumulation
+/// is in f32.
+///
+/// `layout` specifies how A and B are stored: n as op(A) or op(B), t transposed (tn: A is k x m;
+/// nt: B is n x k). With beta = 0, C is not read. silu(x) = x / (1 + e^-x); gelu is the tanh form,
+/// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+Operation make_gemm();
+
+/// Makes the operation that appends new keys and values to their caches.
+Operation make_kv_update();
+
+/// Makes the operation Y = (X - mean) / sqrt(variance + epsilon) * weight + bias on each row. The
+/// matrices are row-major, rows x cols; weight and bias are 1 x cols. Squares and their sum are
+/// f32, so distances from the mean should stay below 1e17.
+Operation make_layernorm();
+
+/// Makes the operation Y = y / sqrt(mean of y^2 + epsilon) * gain with y = (X - mean) /
+/// sqrt(variance + epsilon) * weight + bias: the rmsnorm of the layernorm of each row. The matrices
+/// are row-major, rows x cols; weight, bias and gain are 1 x cols; y is f32. affine=weight omits
+/// the bias, none omits all three. Squares and their sums are f32, so distances from the mean
+/// should stay below 1e17.
+Operation make_layernorm_rmsnorm();
+
+/// Makes the operation Y = X / sqrt(mean of X^2 + epsilon) * weight on each row. The matrices are
+/// row-major, rows x cols; weight is 1 x cols. Squares and their sum are f32, so elements of f32
+/// and bf16 should stay below 1e17.
+Operation make_rmsnorm();
+
+/// Makes the rotary position embedding.
+Operation make_rope();
+
+/// Makes the operation out = silu(gate) * up, the gated activation of feed-forward layers.
+Operation make_silu_mul();
+
+/// Makes the operation Y = softmax(scale * X + mask) on each row of a row-major matrix of rows x
+/// cols. With the causal mask, row r attends to its first r mod cols + 1 columns, as in stacked
+/// square score matrices. The additive mask is a tensor of X's shape and type. With place=in, Y
+/// replaces X in memory.
+///
+/// A row that is fully masked or -inf throughout gives zeros. +inf elements share the row's sum of
+/// 1 evenly. A row with an unmasked NaN is NaN. Scaled elements are f32, so values beyond its range
+/// count as infinite.
+Operation make_softmax();
+
+}  // namespace greta::kernels

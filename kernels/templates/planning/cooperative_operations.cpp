@@ -1,0 +1,44 @@
+#include "kernels/templates/planning/cooperative_operations.hpp"
+
+#include <algorithm>
+
+namespace greta::kernels {
+
+std::vector<MatrixOperation> cooperative_products(DType in, const DeviceInfo& device) {
+  std::vector<MatrixOperation> list;
+  const auto volume = [](const MatrixOperation& o) { return o.m * o.k; };
+  for (const MatrixOperation& operation : device.matrix_operations) {
+    if (operation.input != in || bits_of(in) != 16) continue;
+    const auto same = std::find_if(list.begin(), list.end(),
+                                   [&](const auto& known) { return known.n == operation.n; });
+    if (same == list.end()) {
+      list.push_back(operation);
+    } else if (volume(*same) < volume(operation)) {
+      *same = operation;
+    }
+  }
+  return list;
+}
+
+MatrixOperation product_of(const std::vector<MatrixOperation>& products, int n) {
+  for (const MatrixOperation& operation : products) {
+    if (static_cast<int>(operation.n) == n) return operation;
+  }
+  return {.m = 1U << 30, .n = 1U << 30, .k = 1U << 30};
+}
+
+std::vector<int> product_names(const std::vector<MatrixOperation>& products) {
+  std::vector<int> names;
+  for (const MatrixOperation& operation : products) names.push_back(static_cast<int>(operation.n));
+  return names.empty() ? std::vector<int>{16} : names;
+}
+
+std::vector<int> subgroup_sizes(const DeviceInfo& device) {
+  std::vector<int> sizes;
+  for (std::uint32_t s = device.min_subgroup_size; s <= device.max_subgroup_size && s > 0; s *= 2) {
+    sizes.push_back(static_cast<int>(s));
+  }
+  return sizes.empty() ? std::vector<int>{static_cast<int>(device.subgroup_size)} : sizes;
+}
+
+}  // namespace greta::kernels

@@ -1,0 +1,98 @@
+#include "kernels/templates/planning/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/launch/argument_block.hpp"
+#include "kernels/templates/planning/device_limits.hpp"
+
+namespace greta::kernels {
+namespace {
+
+struct Pack {
+  std::string memory;     ///< the type in memory.glsl
+  std::string registers;  ///< the register type of one load
+};
+
+/// Vectors of f32 are loaded as such, vectors of smaller types as 32-bit words.
+Pack pack(DType type, int width) {
+  const DTypeTraits& t = traits(type);
+  if (width == 1) return {std::string(t.glsl), std::string(t.glsl_register)};
+  if (t.bits == 32) return {fmt::format("{}x{}", t.glsl, width), fmt::format("vec{}", width)};
+  const int words = width * t.bits / 32;
+  if (words == 1) return {"U32", "uint"};
+  return {fmt::format("U32x{}", words), fmt::format("uvec{}", words)};
+}
+
+/// Returns the size of the block of these arguments.
+std::uint32_t block_bytes(const std::vector<Argument>& arguments) {
+  ArgumentBlock block;
+  for (const Argument& argument : arguments) {
+    std::visit(
+        [&block](auto value) {
+          using T = decltype(value);
+          constexpr bool address =
+              std::is_same_v<T, OperandArgument> || std::is_same_v<T, WorkspaceArgument>;
+          if constexpr (address) {
+            block.add(std::uint64_t{0});
+          } else {
+            block.add(value);
+          }
+        },
+        argument);
+  }
+  return static_cast<std::uint32_t>(block.take().size());
+}
+
+}  // namespace
+
+Defines type_defines(const std::vector<TypedName>& operands) {
+  Defines defines;
+  for (const auto& [name, type] : operands) {
+    for (const DType known : narrow_types()) {
+      defines.emplace_back(fmt::format("{}_{}", name, traits(known).glsl),
+                           type == known ? "1" : "0");
+    }
+  }
+  return defines;
+}
+
+void add_parameters(Defines& defines, const Config& config) {
+  for (const auto& [name, value] : config.values) defines.emplace_back(name, std::to_string(value));
+}
+
+void add_pack(Defines& defines, const DeviceInfo& device, std::string_view name, DType type,
+              int width) {
+  if (device.language != Language::glsl) return;
+  const Pack types = pack(type, width);
+  defines.emplace_back(fmt::format("{}_PACK", name), types.memory);
+  defines.emplace_back(fmt::format("{}_RAW", name), types.registers);
+}
+
+KernelSource kernel_source(const DeviceInfo& device, std::string_view path, const Defines& defines,
+                           std::int64_t threads, const std::vector<Argument>& arguments) {
+  const bool glsl = device.language == Language::glsl;
+  KernelSource kernel;
+  kernel.name = path;
+  kernel.language = device.language;
+  kernel.entry = path;
+  std::replace(kernel.entry.begin(), kernel.entry.end(), '/', '_');
+  if (glsl) kernel.entry = "main";
+  kernel.text = render(fmt::format("{}.{}", path, glsl ? "comp" : "hip"), defines);
+  kernel.argument_bytes = block_bytes(arguments);
+  kernel.block = {static_cast<std::uint32_t>(threads), 1, 1};
+  return kernel;
+}
+
+std::array<std::uint32_t, 3> grid(const DeviceInfo& device, const KernelSource& kernel,
+                                  std::uint64_t count, int slices) {
+  // AMD GPUs limit the threads of a dimension to 32 bits.
+  const std::uint64_t most =
+      std::min<std::uint64_t>(device.max_grid[0], 0xffffffffU / kernel.block[0]);
+  const std::uint64_t x = std::min(count, most);
+  return {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(ceil_div(count, x)),
+          static_cast<std::uint32_t>(slices)};
+}
+
+}  // namespace greta::kernels

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/model/operation.hpp"
+#include "kernels/templates/planning/render.hpp"
+
+/// Shared parts of the launch plans of every operation.
+namespace greta::kernels {
+
+/// An operand's name in the sources and its element type.
+struct TypedName {
+  std::string_view name;
+  DType type;
+};
+
+/// Returns NAME_F16, NAME_BF16 etc. for each operand: 1 for its element type, else 0. For f32 all
+/// are 0.
+Defines type_defines(const std::vector<TypedName>& operands);
+/// Adds the configuration's values under the parameters' names.
+void add_parameters(Defines& defines, const Config& config);
+/// Adds the GLSL types for loads of `width` elements: NAME_PACK in memory, NAME_RAW in registers.
+/// Adds nothing for HIP, which uses templates.
+void add_pack(Defines& defines, const DeviceInfo& device, std::string_view name, DType type,
+              int width);
+
+/// Returns a kernel in the device's language: `path`.comp, or `path`.hip with an entry named after
+/// the path, e.g. softmax_held for "softmax/held". `arguments` are those of its launches.
+KernelSource kernel_source(const DeviceInfo& device, std::string_view path, const Defines& defines,
+                           std::int64_t threads, const std::vector<Argument>& arguments);
+
+/// Returns a grid of `count` workgroups, folded into two dimensions if x is too small, with z =
+/// `slices`.
+std::array<std::uint32_t, 3> grid(const DeviceInfo& device, const KernelSource& kernel,
+                                  std::uint64_t count, int slices = 1);
+
+}  // namespace greta::kernels

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/templates/skeletons/rows.hpp"
+
+/// Search spaces of the kernels in common/rows.{hip,glsl}.
+namespace greta::kernels::rows {
+
+/// Returns the number of vectors of a row that each of its THREADS / ROWS threads processes.
+std::int64_t vectors_of_thread(std::int64_t cols, const Config& config);
+
+Alternative held_space(const Shape&, const DeviceInfo&);
+Alternative streamed_space(const Shape&, const DeviceInfo&);
+Alternative split_space(const Shape&, const DeviceInfo&);
+Alternative naive_space(const Shape&, const DeviceInfo&);
+
+/// Return default configurations, best first. Empty if another variant is the better default.
+std::vector<Config> held_defaults(const Shape&, const DeviceInfo&);
+std::vector<Config> streamed_defaults(const Shape&, const DeviceInfo&);
+std::vector<Config> split_defaults(const Shape&, const DeviceInfo&);
+std::vector<Config> naive_defaults(const Shape&, const DeviceInfo&);
+
+}  // namespace greta::kernels::rows

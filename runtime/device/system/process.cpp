@@ -1,0 +1,188 @@
+#include "runtime/device/system/process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace greta::device {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A file descriptor that is closed with its owner.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { reset(); }
+  int get() const { return value_; }
+  void reset(int value = -1) {
+    if (value_ >= 0) close(value_);
+    value_ = value;
+  }
+
+ private:
+  int value_ = -1;
+};
+
+struct Pipe {
+  Descriptor read, write;
+
+  bool open() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return false;
+    read.reset(ends[0]);
+    write.reset(ends[1]);
+    return true;
+  }
+};
+
+/// Pipes to and from the child; `failed` carries errno when the program can't be executed.
+struct Pipes {
+  Pipe input, output, errors, failed;
+};
+
+// Runs in the child, which may only make calls that are safe after a fork of a multithreaded
+// process.
+[[noreturn]] void become(char* const* argv, const Pipes& pipes) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setpgid(0, 0);
+  dup2(pipes.input.read.get(), STDIN_FILENO);
+  dup2(pipes.output.write.get(), STDOUT_FILENO);
+  dup2(pipes.errors.write.get(), STDERR_FILENO);
+  std::signal(SIGPIPE, SIG_DFL);
+  execvp(argv[0], argv);
+  const int error = errno;
+  [[maybe_unused]] const auto told = write(pipes.failed.write.get(), &error, sizeof error);
+  _exit(127);
+}
+
+/// Appends the available bytes. Returns false at the end of the stream.
+bool drain(Descriptor& from, std::string& to) {
+  std::array<char, 65536> block;
+  const ssize_t n = read(from.get(), block.data(), block.size());
+  if (n < 0) return errno == EINTR || errno == EAGAIN;
+  to.append(block.data(), static_cast<std::size_t>(n));
+  return n > 0;
+}
+
+/// Writes the rest of `input`. Returns false when nothing more can or need be written.
+bool feed(Descriptor& to, const std::string& input, std::size_t& written) {
+  const ssize_t n = write(to.get(), input.data() + written, input.size() - written);
+  if (n < 0) return errno == EINTR || errno == EAGAIN;
+  written += static_cast<std::size_t>(n);
+  return written < input.size();
+}
+
+/// Feeds the child and reads from it until it has closed its outputs. Returns false when the
+/// deadline has passed.
+bool converse(Pipes& pipes, const std::string& input, Clock::time_point deadline,
+              ProcessOutcome& outcome) {
+  std::size_t written = 0;
+  Descriptor &in = pipes.input.write, &out = pipes.output.read, &err = pipes.errors.read;
+  fcntl(in.get(), F_SETFL, O_NONBLOCK);
+  if (input.empty()) in.reset();
+  while (out.get() >= 0 || err.get() >= 0) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return false;
+    // poll() ignores negative descriptors.
+    std::array<pollfd, 3> waits{
+        {{in.get(), POLLOUT, 0}, {out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}}};
+    if (poll(waits.data(), waits.size(), static_cast<int>(std::min<long long>(left, 60000))) < 0) {
+      continue;
+    }
+    if (waits[0].revents != 0 && !feed(in, input, written)) in.reset();
+    if (waits[1].revents != 0 && !drain(out, outcome.output)) out.reset();
+    if (waits[2].revents != 0 && !drain(err, outcome.errors)) err.reset();
+  }
+  return true;
+}
+
+/// Waits for a child that may keep running after it has closed its outputs. Returns -1 when the
+/// deadline has passed.
+int wait_for(pid_t child, Clock::time_point deadline) {
+  int status = 0;
+  for (int pause_us = 50;; pause_us = std::min(2 * pause_us, 10000)) {
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child) return status;
+    if (ended < 0 && errno != EINTR) return 0;
+    if (Clock::now() >= deadline) return -1;
+    usleep(static_cast<useconds_t>(pause_us));
+  }
+}
+
+}  // namespace
+
+std::string signal_text(int signal) {
+  return fmt::format("signal {} ({})", signal, strsignal(signal));
+}
+
+std::string ProcessOutcome::how_it_ended(std::chrono::nanoseconds deadline) const {
+  if (timed_out) {
+    return fmt::format("was killed after {:g} s", std::chrono::duration<double>(deadline).count());
+  }
+  if (signal != 0) return "was killed by " + signal_text(signal);
+  return fmt::format("exited with {}", exit_code);
+}
+
+std::string ProcessOutcome::last_error_line() const {
+  const auto end = errors.find_last_not_of('\n');
+  if (end == std::string::npos) return {};
+  const auto before = errors.rfind('\n', end);  // npos + 1 is 0
+  return errors.substr(before + 1, end - before);
+}
+
+Result<ProcessOutcome> run_process(const std::vector<std::string>& command,
+                                   const std::string& input, std::chrono::nanoseconds deadline) {
+  std::signal(SIGPIPE, SIG_IGN);  // a program that doesn't read its input must not end this process
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(deadline);
+  const auto refuse = [&](int error) {
+    return Failure{Status::unavailable,
+                   fmt::format("can't start {}: {}", command.front(), std::strerror(error)),
+                   {}};
+  };
+  Pipes pipes;
+  for (Pipe* pipe : {&pipes.input, &pipes.output, &pipes.errors, &pipes.failed}) {
+    if (!pipe->open()) return refuse(errno);
+  }
+  std::vector<char*> argv;
+  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+
+  const pid_t child = fork();
+  if (child < 0) return refuse(errno);
+  if (child == 0) become(argv.data(), pipes);
+  setpgid(child, child);  // the child calls it as well; either may come first
+  pipes.input.read.reset();
+  for (Pipe* pipe : {&pipes.output, &pipes.errors, &pipes.failed}) pipe->write.reset();
+
+  int error = 0;
+  if (read(pipes.failed.read.get(), &error, sizeof error) == sizeof error) {
+    waitpid(child, nullptr, 0);
+    return refuse(error);
+  }
+  ProcessOutcome outcome;
+  int status = converse(pipes, input, end, outcome) ? wait_for(child, end) : -1;
+  outcome.timed_out = status < 0;
+  if (outcome.timed_out) {
+    kill(-child, SIGKILL);
+    waitpid(child, &status, 0);
+  }
+  outcome.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  outcome.exit_code = outcome.signal != 0 ? 128 + outcome.signal : WEXITSTATUS(status);
+  return outcome;
+}
+
+}  // namespace greta::device

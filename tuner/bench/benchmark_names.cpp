@@ -1,0 +1,54 @@
+#include "tuner/bench/benchmark_names.hpp"
+
+namespace greta::tuner {
+
+std::vector<std::string> names_of(const std::vector<Named>& list) {
+  std::vector<std::string> names;
+  for (const auto& entry : list) names.push_back(entry.name);
+  return names;
+}
+
+const std::vector<Named>& platform_names() {
+  static const std::vector<Named> list{
+      {"cpu_copy", "the host's memory copied by all its cores"},
+      {"cpu_latency", "a dependent read of the host's memory, far beyond its caches"},
+      {"copy", "the device's memory copied by a kernel, far beyond its caches"},
+      {"copy_command", "the same by the API's copy command"},
+      {"latency", "a dependent read of the device's memory, far beyond its caches"},
+      {"cached_latency", "the same within 16 KiB"},
+      {"empty_launch", "device time of a kernel that does nothing"},
+      {"synchronise", "submitting an empty kernel and waiting for it, host time"},
+      {"upload", "blocking copies from the host to the device: 4 B, 64 KiB and 16 MiB"},
+      {"download", "blocking copies from the device to the host: 4 B, 64 KiB and 16 MiB"},
+  };
+  return list;
+}
+
+const std::vector<Named>& runtime_names() {
+  static const std::vector<Named> list{
+      {"allocate", "memory from the pool and back, 256 B and 1 MiB"},
+      {"allocate_new", "96 MiB from the driver and back"},
+      {"record_launch", "the host's side of recording one launch"},
+      {"dispatch", "one launch of 256 in a submission, empty kernels"},
+      {"graph_replay", "one launch of 256 in a graph that is replayed, empty kernels"},
+      {"event_pair", "device time between two events with nothing between them"},
+      {"event_error", "host time of a long submission less what its events say"},
+      {"telemetry_off", "a counter and a span while telemetry is off"},
+      {"telemetry_on", "the same with a sink that counts"},
+  };
+  return list;
+}
+
+const std::vector<Named>& check_names() {
+  static const std::vector<Named> list{
+      {"fill", "memory can be allocated, filled, copied and read back"},
+      {"ultrasafe", "the plainest kernel, one thread per output, gives right results"},
+      {"default", "every operation's default configuration gives right results in f32"},
+      {"f16",
+       "every operation's default configuration gives right results in types shorter than f32"},
+      {"matrix", "GEMM on each of the device's matrix operations gives right results"},
+  };
+  return list;
+}
+
+}  // namespace greta::tuner

@@ -1,0 +1,51 @@
+#include "tuner/cli/bench/entries.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+#include <tuple>
+
+#include "tuner/cli/program/tool.hpp"
+
+namespace greta::tuner::cli {
+bool matches(const std::string& filter, const std::string& name) {
+  const bool other = filter.starts_with('-');
+  if (filter.empty()) return true;
+  try {
+    return std::regex_search(
+               name, std::regex(filter.substr(other ? 1 : 0), std::regex::extended)) != other;
+  } catch (const std::regex_error&) {
+    throw CommandError(exit_usage, fmt::format("--filter {}: is no regular expression", filter));
+  }
+}
+
+bool same_computation(const GoogleRun::Entry& a, const GoogleRun::Entry& b) {
+  const auto computation = [](const Subject& subject) {
+    return std::tie(subject.problem, subject.typed, subject.backend, subject.device);
+  };
+  return computation(a.benchmark.subject) == computation(b.benchmark.subject);
+}
+
+std::size_t leave_out(const std::vector<MeasuredResult>& known,
+                      std::vector<GoogleRun::Entry>& entries) {
+  return std::erase_if(entries, [&](const GoogleRun::Entry& entry) {
+    return std::any_of(known.begin(), known.end(), [&](const MeasuredResult& result) {
+      return !result.failure && result.us.median > 0 && result.subject == entry.benchmark.subject;
+    });
+  });
+}
+
+std::vector<std::vector<GoogleRun::Entry>> in_groups(std::vector<GoogleRun::Entry> entries,
+                                                     std::size_t about) {
+  std::vector<std::vector<GoogleRun::Entry>> groups;
+  for (auto& entry : entries) {
+    const bool full = groups.empty() || (groups.back().size() >= about &&
+                                         !same_computation(groups.back().back(), entry));
+    if (full) groups.emplace_back();
+    groups.back().push_back(std::move(entry));
+  }
+  return groups;
+}
+
+}  // namespace greta::tuner::cli

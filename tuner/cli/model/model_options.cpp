@@ -1,0 +1,168 @@
+#include "tuner/cli/model/model_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "runtime/device/system/stall_watch.hpp"
+#include "tuner/cli/options/device_options.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/tool.hpp"
+#include "tuner/report/print.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+bool stores(const DeviceInfo& device, DType type) {
+  return bits_of(type) == 32 || device.f16_storage;
+}
+
+}  // namespace
+
+void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
+  command.add_option("--device", choice.device, "auto, an id as vulkan:0, or a part of a name")
+      ->capture_default_str();
+  command.add_option("--db", choice.db,
+                     fmt::format("Database whose winners run [{}]", default_database().string()));
+  command.add_option("--shipped", choice.shipped,
+                     "A database that came with an application, below your own");
+  command.add_option(
+      "--dtype", choice.dtype,
+      converted_types_text() + ": of weights, activations and the cache [the model's]");
+  command.add_flag("--untuned", choice.untuned, "Run default configurations, not winners");
+  command.add_flag("--allow-unsafe", choice.allow_unsafe,
+                   "Also use what failed its health check (greta-bench doctor)");
+  add_whole_number<std::int64_t>(
+      command, "--patience", choice.patience_s,
+      "Seconds after which a device that does not answer, or end a pass, is given up", 1, 86'400)
+      ->capture_default_str();
+}
+
+void watch_device(const RuntimeChoice& choice) {
+  const auto seconds = choice.patience_s;
+  const auto patience = static_cast<double>(seconds);
+  watch_for_stalls({.patience_s = patience, .margin_s = patience / 4, .end = [seconds] {
+                      tell(
+                          fmt::format("greta-run: the device does not answer: one of its calls "
+                                      "did not return within --patience {} seconds",
+                                      seconds));
+                      _exit(exit_failed);
+                    }});
+}
+
+LookupFiles lookup_files(const RuntimeChoice& choice) {
+  LookupFiles files;
+  if (choice.untuned) return files;
+  if (!choice.db.empty()) {
+    files.own = named_database("--db", choice.db);
+  } else if (std::filesystem::exists(default_database())) {
+    files.own = default_database();
+  }
+  if (!choice.shipped.empty()) files.shipped = named_database("--shipped", choice.shipped);
+  return files;
+}
+
+std::vector<ProbedDevice> select_watched(const RuntimeChoice& choice) {
+  const StallWatch probing(static_cast<double>(choice.patience_s));
+  return select_devices(choice.device);
+}
+
+std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
+  const auto selected = select_watched(choice);
+  if (selected.size() != 1) {
+    throw CommandError(exit_usage, fmt::format("--device {}: must be one", choice.device));
+  }
+  const StallWatch opening(static_cast<double>(choice.patience_s));
+  RuntimeOptions options;
+  options.device = selected.front().info.id();
+  options.open.cache_directory = default_cache_directory();
+  options.databases = lookup_files(choice);
+  options.lookup.allow_unsafe = choice.allow_unsafe;
+  options.patience = options.open.transfer_deadline = std::chrono::seconds(choice.patience_s);
+  auto runtime = Runtime::open(options);
+  if (!runtime) throw CommandError(exit_failed, runtime.failure().message);
+  return *std::move(runtime);
+}
+
+std::unique_ptr<Runtime> open_beside(Runtime& runtime, const LookupFiles& files,
+                                     const RuntimeChoice& choice) {
+  LookupOptions options;
+  options.allow_unsafe = choice.allow_unsafe;
+  auto beside = Runtime::beside(runtime, files, options);
+  if (!beside) throw CommandError(exit_failed, beside.failure().message);
+  return *std::move(beside);
+}
+
+DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& device) {
+  if (choice.dtype.empty()) {
+    if (stores(device, model)) return model;
+    print(stderr, "{} can't store {}: running in f32\n", device.id(), to_string(model));
+    return DType::f32;
+  }
+  const auto type = dtype_from_string(choice.dtype);
+  if (!type || !kernels_convert(*type)) {
+    throw CommandError(exit_usage,
+                       fmt::format("--dtype {}: must be {}", choice.dtype, converted_types_text()));
+  }
+  if (!stores(device, *type)) {
+    throw CommandError(exit_usage,
+                       fmt::format("--dtype {}: {} can't store it", choice.dtype, device.id()));
+  }
+  return *type;
+}
+
+void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
+  command.add_option("--config", choice.config,
+                     fmt::format("{}, or a config.json", fmt::join(llama_names(), ", ")));
+  choice.load = {0, 0, 1};  // until the model is known
+  const auto add = [&command](const char* option, std::int64_t& value, const char* help) {
+    return add_whole_number<std::int64_t>(command, option, value, help, 1,
+                                          std::numeric_limits<std::int64_t>::max());
+  };
+  add("--prompt-len", choice.load.prompt_tokens,
+      "Tokens of a prompt [512, or half of what the model can]");
+  add("--gen-len", choice.load.generated_tokens,
+      "Tokens behind it [128, or what there is room for]");
+  add("--batch", choice.load.batch, "Sequences at once, all of these lengths")
+      ->capture_default_str();
+  add("--layers", choice.layers, "Only so many layers [all]");
+}
+
+LlamaConfig read_architecture(const ArchitectureChoice& choice) {
+  if (const auto named = named_llama(choice.config)) return *named;
+  if (!std::filesystem::exists(choice.config)) {
+    throw CommandError(exit_usage, fmt::format("--config {}: must be {}, or a config.json",
+                                               choice.config, fmt::join(llama_names(), ", ")));
+  }
+  return llama_config_from_file(choice.config);
+}
+
+void apply_load(ArchitectureChoice& choice, LlamaConfig& config) {
+  ModelLoad& load = choice.load;
+  const std::int64_t most = config.max_positions;
+  if (load.prompt_tokens == 0) {
+    load.prompt_tokens = std::clamp<std::int64_t>(most - load.generated_tokens, 1,
+                                                  std::min<std::int64_t>(512, (most + 1) / 2));
+  }
+  if (load.generated_tokens == 0) {
+    load.generated_tokens = std::clamp<std::int64_t>(most - load.prompt_tokens, 1, 128);
+  }
+  if (choice.layers > config.layers) {
+    throw CommandError(exit_usage, fmt::format("--layers {}: must be between 1 and {}",
+                                               choice.layers, config.layers));
+  }
+  if (choice.layers > 0) config.layers = choice.layers;
+  if (load.prompt_tokens > most || load.generated_tokens > most - load.prompt_tokens) {
+    throw CommandError(exit_usage,
+                       fmt::format("--prompt-len {} and --gen-len {}: the model has {} positions",
+                                   load.prompt_tokens, load.generated_tokens, most));
+  }
+}
+
+}  // namespace greta::tuner::cli

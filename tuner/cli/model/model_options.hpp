@@ -1,0 +1,66 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/pipeline/compute/runtime.hpp"
+#include "runtime/pipeline/models/llama_config.hpp"
+#include "tuner/cli/model/model_timer.hpp"
+#include "tuner/cli/options/option_values.hpp"
+
+namespace greta::tuner::cli {
+
+/// Options of every command that runs a model.
+struct RuntimeChoice {
+  std::string device = "auto";
+  std::string db;       ///< empty: the user's database, if it exists
+  std::string shipped;  ///< empty: none
+  std::string dtype;    ///< empty: the model's, if the device supports it
+  bool untuned = false;
+  bool allow_unsafe = false;
+  std::int64_t patience_s = 60;  ///< time limit of each device operation
+};
+
+void add_runtime_options(CLI::App& command, RuntimeChoice& choice);
+
+/// Ends greta-run with one line if a device call does not return in time. Call it once, before
+/// open_runtime().
+void watch_device(const RuntimeChoice& choice);
+
+/// Returns the databases for lookups. Throws CommandError if a named one does not exist.
+LookupFiles lookup_files(const RuntimeChoice& choice);
+
+/// Returns the devices of --device. Drivers may take --patience seconds to list them. Throws
+/// CommandError.
+std::vector<ProbedDevice> select_watched(const RuntimeChoice& choice);
+
+/// Opens the device and its databases. Throws CommandError.
+std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice);
+
+/// Opens the same device with other databases; the runtimes can share tensors. Throws CommandError.
+std::unique_ptr<Runtime> open_beside(Runtime& runtime, const LookupFiles& files,
+                                     const RuntimeChoice& choice);
+
+/// Returns the element type that a model runs in: the requested one, which the device must support;
+/// else `model`'s, or f32 with a message if the device does not support that. Throws CommandError.
+DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& device);
+
+/// An architecture without weights, and its load.
+struct ArchitectureChoice {
+  std::string config;       ///< a name, or a config.json
+  std::int64_t layers = 0;  ///< number of layers; 0: all
+  ModelLoad load;
+};
+
+void add_architecture_options(CLI::App& command, ArchitectureChoice& choice);
+/// Reads the architecture that --config names. Throws CommandError.
+LlamaConfig read_architecture(const ArchitectureChoice& choice);
+/// Reduces a model to --layers, completes the load, and checks that it fits the model's context.
+/// Throws CommandError.
+void apply_load(ArchitectureChoice& choice, LlamaConfig& config);
+
+}  // namespace greta::tuner::cli

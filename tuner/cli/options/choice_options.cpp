@@ -1,0 +1,123 @@
+#include "tuner/cli/options/choice_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "kernels/model/problem_rules.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/options/problem_options.hpp"
+#include "tuner/cli/program/tool.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+constexpr std::uint64_t most_choices = 1'000'000;
+
+void check_variant(const Operation& operation, const std::string& variant) {
+  std::vector<std::string> names;
+  for (const Variant& one : operation.variants) names.push_back(one.name);
+  if (variant.empty() || std::find(names.begin(), names.end(), variant) != names.end()) return;
+  throw CommandError(
+      exit_usage, fmt::format("--variant {}: must be one of {}", variant, fmt::join(names, ", ")));
+}
+
+/// Returns the constraint that rejects most configurations of a variant without valid ones, as
+/// "name: reason".
+std::string obstacle(const Operation& operation, const std::string& variant, const Problem& problem,
+                     const DeviceInfo& device) {
+  const auto chosen = std::find_if(operation.variants.begin(), operation.variants.end(),
+                                   [&](const Variant& one) { return one.name == variant; });
+  const Space space({chosen->space(operation.shape(problem), device)});
+  const auto rates = space.rejection_rates(1, 1000);
+  const auto most = std::max_element(
+      rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != rates.end()) return most->first + ": " + space.reason_of(most->first);
+  return "no values to choose from";
+}
+
+[[noreturn]] void refuse_variant(const Operation& operation, const std::string& variant,
+                                 const std::vector<Problem>& problems, const DeviceInfo& device) {
+  std::vector<std::string> reasons;
+  for (const Problem& problem : problems) {
+    const std::string reason = obstacle(operation, variant, problem, device);
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
+      reasons.push_back(reason);
+    }
+  }
+  throw CommandError(exit_usage,
+                     fmt::format("--variant {}: has no valid configuration of {} here: {}", variant,
+                                 problems.size() == 1 ? problems.front().key() : operation.name,
+                                 fmt::join(reasons, "; ")));
+}
+
+}  // namespace
+
+bool ChoiceOptions::names_problem() const {
+  return !problem.values.empty() || !problem.dtype.empty() || !problem.out_dtype.empty() ||
+         !config.empty() || !sample.empty();
+}
+
+void add_choice_options(CLI::App& command, const Operation& operation, ChoiceOptions& options) {
+  add_problem_options(command, operation, options.problem);
+  const auto add = [&](const char* name, std::string& value, const char* help) {
+    command.add_option(name, value, help)->group("Configurations");
+  };
+  add("--config", options.config, "One, as reports print it; without these options: the default");
+  add("--variant", options.variant, "Of this variant only");
+  add("--sample", options.sample, "So many random ones");
+}
+
+std::vector<Candidate> candidates_of_problem(const Operation& operation,
+                                             const ChoiceOptions& options, const DeviceInfo& device,
+                                             std::uint64_t seed) {
+  if (!options.config.empty() && (!options.sample.empty() || !options.variant.empty())) {
+    throw CommandError(exit_usage,
+                       "--config: names one configuration, without --variant and --sample");
+  }
+  const auto problem = make_problem(operation, options.problem);
+  if (!problem) throw bad_option(problem.failure());
+  const Space space = operation.space(*problem, device);
+  if (!options.config.empty()) {
+    auto config = space.parse(options.config);
+    if (!config) throw CommandError(exit_usage, "--config: " + config.failure().message);
+    return {{*problem, *std::move(config)}};
+  }
+  check_variant(operation, options.variant);
+  const Config standard = operation.default_config(*problem, device);
+  const bool fits = options.variant.empty() || standard.variant == options.variant;
+  if (options.sample.empty() && fits) return {{*problem, standard}};
+  const std::size_t count =
+      options.sample.empty() ? 1 : read_count("--sample", options.sample, most_choices);
+  auto drawn = sample_candidates(operation, *problem, device, options.variant, count, seed);
+  if (drawn.empty() && !options.variant.empty()) {
+    refuse_variant(operation, options.variant, {*problem}, device);
+  }
+  return drawn;
+}
+
+std::vector<Candidate> candidates_of_random_problems(const Operation& operation,
+                                                     const ChoiceOptions& options,
+                                                     const DeviceInfo& device,
+                                                     const std::string& option,
+                                                     const std::string& count, std::uint64_t seed) {
+  if (options.names_problem()) {
+    throw CommandError(
+        exit_usage,
+        option + ": draws problems itself, without options for them, --config and --sample");
+  }
+  check_variant(operation, options.variant);
+  auto drawn = random_candidates(operation, device, options.variant,
+                                 read_count(option, count, most_choices), seed);
+  if (drawn.empty() && !options.variant.empty()) {
+    std::vector<Problem> problems;
+    for (const DTypes& types : operation.dtypes) {
+      problems.push_back(typical_problem(operation, types));
+    }
+    refuse_variant(operation, options.variant, problems, device);
+  }
+  return drawn;
+}
+
+}  // namespace greta::tuner::cli

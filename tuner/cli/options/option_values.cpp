@@ -1,0 +1,151 @@
+#include "tuner/cli/options/option_values.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <system_error>
+
+#include "db/enum_text.hpp"
+#include "runtime/device/system/input_file.hpp"
+#include "tuner/cli/program/terminal.hpp"
+#include "tuner/report/csv.hpp"
+#include "tuner/search/strategy.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+template <typename Number>
+std::optional<Number> parsed(const std::string& text) {
+  Number number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+[[noreturn]] void refuse(const std::string& option, const std::string& text,
+                         const std::string& allowed) {
+  throw CommandError(exit_usage, fmt::format("{} {}: must be {}", option, text, allowed));
+}
+
+std::filesystem::path find_preset(const std::string& wanted) {
+  // A folder may happen to have a preset's name.
+  std::error_code ignored;
+  const auto there = std::filesystem::status(wanted, ignored);
+  if (std::filesystem::exists(there) && !std::filesystem::is_directory(there)) return wanted;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto installed = program.parent_path().parent_path() / "share/greta/presets";
+  for (const auto& folder : {installed, std::filesystem::path("presets")}) {
+    const auto file = folder / (wanted + ".json");
+    if (std::filesystem::is_regular_file(file)) return file;
+  }
+  throw CommandError(exit_usage, fmt::format("preset {}: no such file, and no preset of that name "
+                                             "in {} or presets/",
+                                             wanted, installed.string()));
+}
+
+}  // namespace
+
+std::uint64_t read_seed(const std::string& text) {
+  if (text.empty()) return std::random_device{}();
+  check_whole_number("--seed", text, 0, std::numeric_limits<std::uint64_t>::max());
+  return *parsed<std::uint64_t>(text);
+}
+
+std::uint64_t read_count(const std::string& option, const std::string& text, std::uint64_t most) {
+  check_whole_number(option, text, 1, most);
+  return *parsed<std::uint64_t>(text);
+}
+
+void check_whole_number(const std::string& option, const std::string& text, std::uint64_t least,
+                        std::uint64_t most) {
+  const auto number = parsed<std::uint64_t>(text);
+  if (number && *number >= least && *number <= most) return;
+  constexpr std::uint64_t largest = std::numeric_limits<std::int64_t>::max();
+  refuse(option, text,
+         most < largest ? fmt::format("a whole number between {} and {}", least, most)
+         : least > 0    ? fmt::format("a whole number, at least {}", least)
+                        : fmt::format("a whole number below 2^{}", most > largest ? 64 : 63));
+}
+
+void check_number(const std::string& option, const std::string& text) {
+  const auto number = parsed<double>(text);
+  if (!number || !std::isfinite(*number)) refuse(option, text, "a number");
+}
+
+Budget read_budget(const std::string& text) {
+  auto budget = Budget::parse(text);
+  if (!budget) throw command_error(budget.failure());
+  return *std::move(budget);
+}
+
+std::uint64_t read_flush(const std::string& text) {
+  if (text.empty()) return 0;
+  std::size_t end = 0;
+  double mebibytes = 0;
+  try {
+    mebibytes = std::stod(text, &end);
+  } catch (const std::exception&) {
+    end = 0;
+  }
+  if (end != text.size() || !(mebibytes >= 1) || mebibytes > 65536) {
+    throw CommandError(exit_usage,
+                       fmt::format("--flush {}: must be MiB between 1 and 65536", text));
+  }
+  return static_cast<std::uint64_t>(mebibytes * 1024 * 1024);
+}
+
+std::string names_of_strategies() {
+  std::string names;
+  for (const auto& entry : strategies())
+    names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  return names;
+}
+
+void check_csv(const std::string& option, const std::filesystem::path& file) {
+  if (file.empty()) return;
+  const auto refuse = [&](std::string_view why) {
+    throw CommandError(exit_usage, fmt::format("{} {}: {}", option, file.string(), why));
+  };
+  if (std::filesystem::exists(file)) {
+    const auto text = read_file(file, most_csv_bytes);
+    if (!text) throw CommandError(exit_usage, fmt::format("{} {}", option, text.failure().message));
+    if (!text->empty() && !text->starts_with(csv_header())) refuse("exists and has other columns");
+    if (access(file.c_str(), W_OK) != 0) refuse("can't be written");
+    return;
+  }
+  auto folder = std::filesystem::absolute(file).parent_path();
+  while (!std::filesystem::exists(folder)) folder = folder.parent_path();  // created later
+  if (!std::filesystem::is_directory(folder)) refuse(folder.string() + " is not a folder");
+  if (access(folder.c_str(), W_OK) != 0) refuse("can't be written");
+}
+
+std::vector<Config> read_configs(const std::vector<std::string>& texts) {
+  std::vector<Config> configs;
+  for (const auto& text : texts) {
+    std::istringstream words(text);  // a report may have wrapped it
+    std::string joined;
+    for (std::string word; words >> word;) joined += (joined.empty() ? "" : " ") + word;
+    try {
+      configs.push_back(config_from_text(joined));
+    } catch (const Error& error) {
+      throw CommandError(exit_usage, std::string("--try: ") + error.what());
+    }
+  }
+  return configs;
+}
+
+Preset load_preset(const std::string& wanted) {
+  auto preset = read_preset(find_preset(wanted), Catalog::built_in());
+  if (!preset) throw CommandError(exit_usage, preset.failure().message);
+  return *std::move(preset);
+}
+
+}  // namespace greta::tuner::cli

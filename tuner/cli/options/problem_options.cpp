@@ -1,0 +1,55 @@
+#include "tuner/cli/options/problem_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/model/problem_rules.hpp"
+
+namespace greta::tuner::cli {
+
+std::string option_of(std::string_view field) {
+  if (field == "out") return "--out-dtype";
+  std::string option = fmt::format("--{}", field);
+  std::replace(option.begin() + 2, option.end(), '_', '-');
+  return option;
+}
+
+CommandError bad_option(const Failure& failure) {
+  if (!failure.field) return {exit_usage, failure.message};
+  const auto& [field, value, reason] = *failure.field;
+  return {exit_usage, value.empty() ? fmt::format("{} {}", option_of(field), reason)
+                                    : fmt::format("{} {}: {}", option_of(field), value, reason)};
+}
+
+void add_problem_options(CLI::App& command, const Operation& operation, ProblemRequest& request) {
+  const auto add = [&](const std::string& name, const std::string& help) {
+    const std::string option = option_of(name);  // and its earlier spelling
+    command.add_option_function<std::string>(
+        option == "--" + name ? option : option + ",--" + name,
+        [&request, name](const std::string& text) { request.values.emplace_back(name, text); },
+        help);
+  };
+  for (const auto& dimension : operation.dimensions) {
+    add(dimension.name, dimension.fallback.empty()
+                            ? dimension.help + " (needed)"
+                            : fmt::format("{} [{}]", dimension.help, dimension.fallback));
+  }
+  for (const auto& earlier : operation.renamed) {
+    if (command.get_option_no_throw("--" + earlier.old_name) != nullptr) continue;
+    add(earlier.old_name, "as it was spelt earlier");
+    command.get_option("--" + earlier.old_name)->group("");
+  }
+  command.add_option("--dtype", request.dtype,
+                     fmt::format("type of the inputs: {} [{}]", input_types_text(operation),
+                                 to_string(operation.dtypes[0].in)));
+  command.add_option(
+      "--out-dtype", request.out_dtype,
+      fmt::format("type of the output: {} [the first]", output_types_text(operation)));
+  for (const auto& attribute : operation.attributes) {
+    add(attribute.name,
+        fmt::format("{}: {} [{}]", attribute.help, values_text(attribute), attribute.fallback));
+  }
+}
+
+}  // namespace greta::tuner::cli

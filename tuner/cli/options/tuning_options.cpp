@@ -1,0 +1,132 @@
+#include "tuner/cli/options/tuning_options.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/device/system/utc.hpp"
+#include "tuner/cli/options/device_options.hpp"
+#include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/paths.hpp"
+#include "tuner/cli/program/terminal.hpp"
+#include "tuner/report/csv.hpp"
+#include "tuner/report/print.hpp"
+#include "tuner/report/report.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+void write_csv(const TuningOptions& options, const TaskResult& result, const std::string& date) {
+  if (options.csv.empty()) return;
+  for (const auto& session : result.sessions) {
+    const auto written = append_csv(options.csv, measured_results(session, !options.warm, date));
+    if (written) continue;
+    throw CommandError(exit_failed, fmt::format("--csv {}; the trials are in {}",
+                                                written.failure().message, options.db.string()));
+  }
+}
+
+}  // namespace
+
+void add_tuning_options(CLI::App& command, TuningOptions& options, const std::string& budget) {
+  options.budget = budget;
+  options.db = default_database();
+  const std::string group = "Tuning";
+  command
+      .add_option("--device", options.device,
+                  "auto, an id as vulkan:0, or a part of a name; a list as hip:0,vulkan:0 compares")
+      ->group(group)
+      ->capture_default_str();
+  command.add_option("--strategy", options.strategy, names_of_strategies())
+      ->group(group)
+      ->capture_default_str();
+  command
+      .add_option("--budget", options.budget,
+                  "Time (60s, 10m), trials (500) or share of the space (5%)")
+      ->group(group)
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Of inputs and search; random when left out")
+      ->group(group);
+  command.add_flag("--warm", options.warm, "Don't flush the caches before each sample")
+      ->group(group);
+  command
+      .add_option(
+          "--flush", options.flush,
+          "MiB that flush the caches before each sample; default: by the last-level cache's size")
+      ->group(group);
+  command.add_flag("--naive", options.naive, "Also time a kernel with one thread per output")
+      ->group(group);
+  command
+      .add_flag("--in-process", options.in_process,
+                "Run kernels in this process, not in a worker; a crash ends the run")
+      ->group(group);
+  command
+      .add_flag("--reject-spills", options.reject_spills,
+                "Candidates that keep registers in memory fail before they run")
+      ->group(group);
+  command
+      .add_flag("--no-lock", options.no_lock,
+                "Don't wait for another greta-tune that measures on the same card")
+      ->group(group);
+  command
+      .add_flag("--allow-unsafe", options.allow_unsafe,
+                "Also use what failed its health check (greta-bench doctor)")
+      ->group(group);
+  add_templates_option(command);
+  command.add_option("--db", options.db, "Database of trials and winners")
+      ->group("Output")
+      ->capture_default_str();
+  command
+      .add_option("--shipped", options.shipped,
+                  "A database that came with an application; what it knows is tried early")
+      ->group("Output");
+  command.add_flag("--json", options.json, "Print one JSON object (docs/json.md)")->group("Output");
+  command.add_option("--csv", options.csv, "Append rows to a CSV file (docs/csv.md)")
+      ->group("Output");
+}
+
+TunerOptions tuner_options(const TuningOptions& options) {
+  TunerOptions tuner;
+  tuner.budget = read_budget(options.budget);
+  tuner.seed = read_seed(options.seed);
+  tuner.flush_bytes = read_flush(options.flush);
+  if (options.warm && !options.flush.empty()) {
+    throw CommandError(exit_usage, "--flush: flushes caches, which --warm leaves alone");
+  }
+  tuner.devices = names_of_devices(options.device);
+  tuner.database = options.db;
+  tuner.shipped = options.shipped;
+  tuner.cache_directory = default_cache_directory();
+  if (!options.in_process) tuner.worker = worker_command();
+  tuner.name = "greta-tune";
+  tuner.strategy = options.strategy;
+  tuner.cold = !options.warm;
+  tuner.compare_naive = options.naive;
+  tuner.reject_spills = options.reject_spills;
+  tuner.lock = !options.no_lock;
+  tuner.allow_unsafe = options.allow_unsafe;
+  return tuner;
+}
+
+bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
+                const std::function<void(const TuningTask&, const TaskResult&)>& show) {
+  const TunerOptions tuner_is = tuner_options(options);
+  check_csv("--csv", options.csv);
+  catch_interrupts();
+  const std::string date = utc_now();
+  Terminal terminal;
+  const auto tuner = value_of(Tuner::open(tuner_is, tasks, terminal, stop_requested()));
+  bool all = true;
+  for (const auto& task : tasks) {
+    if (stop_requested()) break;
+    if (tasks.size() > 1) print(stderr, "\n{}\n", task.problem.key());
+    const TaskResult result = value_of(tuner->tune(task));
+    all = all && result.won();
+    show(task, result);
+    write_csv(options, result, date);
+    std::fflush(stdout);
+    if (const auto why = result.not_stored(); !why.empty()) throw CommandError(exit_failed, why);
+  }
+  return all && !stop_requested();
+}
+
+}  // namespace greta::tuner::cli

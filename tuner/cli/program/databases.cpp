@@ -1,0 +1,21 @@
+#include "tuner/cli/program/databases.hpp"
+
+#include "tuner/cli/program/terminal.hpp"
+#include "tuner/tuning/tuner.hpp"
+
+namespace greta::tuner::cli {
+
+TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
+  return value_of(tuner::open_database(file, mode));
+}
+
+std::filesystem::path named_database(const std::string& option, const std::string& file) {
+  value_of(check_database(option.substr(2), file));
+  return file;
+}
+
+void check_shipped(const std::string& file) {
+  if (!file.empty()) static_cast<void>(named_database("--shipped", file));
+}
+
+}  // namespace greta::tuner::cli

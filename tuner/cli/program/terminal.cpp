@@ -1,0 +1,68 @@
+#include "tuner/cli/program/terminal.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tuner/cli/options/problem_options.hpp"
+#include "tuner/cli/program/damage_report.hpp"
+#include "tuner/report/print.hpp"
+#include "tuner/tuning/device_selection.hpp"
+
+namespace greta::tuner::cli {
+
+Terminal::Terminal() : live_(isatty(STDERR_FILENO) != 0) {
+  progress_.emplace(stderr, live_);
+}
+
+void Terminal::on_phase(const std::string& what) {
+  progress_->on_phase(what);
+}
+
+void Terminal::on_trial(const SessionResult& result, const Budget& budget) {
+  progress_->on_trial(result, budget);
+}
+
+void Terminal::on_wait(const std::string& holder, const std::string& card) {
+  print(stderr, "waiting for {}, which measures on the same card ({}); --no-lock does not wait\n",
+        holder.empty() ? "another process" : holder, card);
+}
+
+void Terminal::on_unsafe(const DeviceInfo& device, const UnsafePart& part,
+                         const DeviceInfo* instead) {
+  const std::string why = unsafe_text(device, part);
+  tell(instead != nullptr ? fmt::format("{}; {} is used instead", why, instead->id())
+                          : why + ", so that it is not used; --allow-unsafe does");
+}
+
+void Terminal::on_damage(const TunedDb& db) {
+  static_cast<void>(tell_damage(db));
+}
+
+void Terminal::on_session(const Problem& /*problem*/, const DeviceInfo& device,
+                          std::size_t devices) {
+  progress_.emplace(stderr, live_);
+  if (devices > 1) progress_->on_phase(device.id() + " " + device.name);
+}
+
+void Terminal::on_not_stored(const std::string& why) {
+  tell(why);
+}
+
+CommandError command_error(const Failure& failure) {
+  if (failure.field && failure.field->field == "allow_unsafe") {
+    return {exit_no_device,
+            failure.field->reason + "; --allow-unsafe uses the device all the same"};
+  }
+  if (failure.field) return bad_option(failure);
+  switch (failure.status) {
+    case Status::invalid_argument:
+    case Status::constraints:
+      return {exit_usage, failure.message};
+    case Status::unavailable:
+      return {exit_no_device, failure.message};
+    default:
+      return {exit_failed, failure.message};
+  }
+}
+
+}  // namespace greta::tuner::cli

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+
+#include "tuner/cli/program/tool.hpp"
+#include "tuner/report/progress.hpp"
+#include "tuner/tuning/observer.hpp"
+
+namespace greta::tuner::cli {
+
+/// Prints the events of a tuner to standard error.
+class Terminal final : public TunerObserver {
+ public:
+  Terminal();
+
+  void on_phase(const std::string& what) override;
+  void on_trial(const SessionResult& result, const Budget& budget) override;
+  void on_wait(const std::string& holder, const std::string& card) override;
+  void on_unsafe(const DeviceInfo& device, const UnsafePart& part,
+                 const DeviceInfo* instead) override;
+  void on_damage(const TunedDb& db) override;
+  void on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices) override;
+  void on_not_stored(const std::string& why) override;
+
+ private:
+  bool live_;  ///< standard error is a terminal
+  std::optional<Progress> progress_;
+};
+
+/// Returns the error that ends a command after a library's failure: one line, in which fields are
+/// options, and the exit code.
+CommandError command_error(const Failure& failure);
+
+/// Returns the value, or throws CommandError.
+template <typename T>
+T value_of(Result<T> result) {
+  if (!result) throw command_error(result.failure());
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+}  // namespace greta::tuner::cli

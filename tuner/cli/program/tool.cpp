@@ -1,0 +1,256 @@
+#include "tuner/cli/program/tool.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "kernels/model/embedded.hpp"
+#include "runtime/device/result.hpp"
+#include "runtime/device/system/log.hpp"
+#include "runtime/device/version.hpp"
+#include "tuner/cli/program/manual.hpp"
+#include "tuner/evaluate/worker.hpp"
+#include "tuner/report/print.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+std::vector<const CLI::App*> commands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+const CLI::App* find_command(const CLI::App& app, const std::string& name) {
+  for (const auto* command : commands(app)) {
+    if (command->get_name() == name) return command;
+  }
+  return nullptr;
+}
+
+std::string names_of_commands(const CLI::App& app) {
+  std::string names;
+  for (const auto* command : commands(app)) {
+    if (!command->get_group().empty()) names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return names;
+}
+
+bool is_help(const std::string& word) {
+  return word == "-h" || word == "--help";
+}
+
+[[noreturn]] void refuse_words(const std::string& message) {
+  throw CommandError(exit_usage, message);
+}
+
+// Checks the first argument of a command that has operations.
+void check_operation(const CLI::App& command, std::span<const std::string> words) {
+  const auto operations = commands(command);
+  if (operations.empty() || (!words.empty() && is_help(words[0]))) return;
+  const std::string name = command.get_name(), known = names_of_commands(command);
+  if (words.empty() || words[0].starts_with("-")) {
+    refuse_words(fmt::format("{}: needs an operation first: {}", name, known));
+  }
+  if (find_command(command, words[0]) == nullptr) {
+    refuse_words(fmt::format("{} {}: no such operation; there are {}", name, words[0], known));
+  }
+}
+
+// Reports errors that the option parser would report in its own style.
+void check_words(const CLI::App& app, bool needs_command, std::span<const std::string> words) {
+  for (const auto& word : words) {
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      refuse_words(word + ": the value is empty");
+    }
+  }
+  if (words.empty() && !needs_command) return;
+  if (words.empty()) refuse_words("a command is needed: " + names_of_commands(app));
+  if (words[0].starts_with("-")) return;
+  const CLI::App* command = find_command(app, words[0]);
+  if (command == nullptr) {
+    refuse_words(
+        fmt::format("{}: no such command; there are {}", words[0], names_of_commands(app)));
+  }
+  check_operation(*command, words.subspan(1));
+}
+
+// Returns the command that the words select, as far as they do.
+const CLI::App* chosen_command(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? &app : chosen_command(*chosen.front());
+}
+
+// Returns an option that differs only in hyphens and underscores.
+std::string similar_option(const CLI::App& command, std::string name) {
+  const auto plain = [](std::string text) {
+    std::replace(text.begin(), text.end(), '_', '-');
+    return text;
+  };
+  for (const auto* option : command.get_options()) {
+    if (plain(option->get_name()) == plain(name)) return option->get_name();
+  }
+  return {};
+}
+
+// Options of the program itself have no effect on a command.
+void check_own_options(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty()) return;
+  for (const auto* option : app.get_options()) {
+    if (option->count() == 0) continue;
+    refuse_words(
+        fmt::format("{}: not with the command {}", option->get_name(), chosen.front()->get_name()));
+  }
+}
+
+// Returns the first word that no option takes.
+std::string unexpected(const CLI::App& app) {
+  const CLI::App& command = *chosen_command(app);
+  const std::string word = app.remaining(true).front();
+  if (!word.starts_with("-")) return fmt::format("{}: not expected here", word);
+  const std::string name = word.substr(0, word.find('='));
+  const std::string meant = similar_option(command, name);
+  return fmt::format("{}: {} has no such option{}", name, command.get_name(),
+                     meant.empty() ? "; --help lists them" : "; it has " + meant);
+}
+
+// Opens standard streams that the caller closed, so that files opened later don't get their
+// descriptors. Output to a closed stream fails, as it should. Messages are discarded.
+void open_standard_streams() {
+  constexpr std::array<const char*, 3> substitutes{"/dev/null", "/dev/full", "/dev/null"};
+  for (int descriptor = 0; descriptor < 3; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) < 0) {
+      static_cast<void>(open(substitutes[static_cast<std::size_t>(descriptor)], O_RDWR));
+    }
+  }
+}
+
+// Returns the words of a command line. The word after one of `text_options` is its value, even if
+// it looks like an option.
+std::vector<std::string> words_of(std::span<char*> arguments,
+                                  const std::vector<std::string>& text_options) {
+  std::vector<std::string> words;
+  bool value = false;  // this word is the value of the previous one
+  for (const char* const argument : arguments) {
+    const std::string word = argument;
+    if (value && word.starts_with("-")) {
+      words.back() += "=" + word;
+      value = false;
+      continue;
+    }
+    value =
+        !value && std::find(text_options.begin(), text_options.end(), word) != text_options.end();
+    words.push_back(word);
+  }
+  return words;
+}
+
+// Prints what the build installs beside the program, for options that only the build uses.
+bool print_documentation(const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.size() == 1 && words[0] == "--manual") {
+    print_text(manual_page(app));
+  } else if (words.size() == 2 && words[0] == "--completion") {
+    print_text(completion(app, words[1]));
+  } else {
+    return false;
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw CommandError(exit_failed, "can't write the output");
+  return true;
+}
+
+// Prints warnings of the lower layers, each different one once.
+void tell_warnings(const std::string& tool) {
+  set_log_sink([tool, told = std::set<std::string, std::less<>>()](LogLevel level,
+                                                                   std::string_view line) mutable {
+    if (level != LogLevel::warning || !told.emplace(line).second) return;
+    if (isatty(STDERR_FILENO) != 0) clear_line(stderr);  // clears a progress line
+    tell(fmt::format("{}: {}", tool, line));
+  });
+}
+
+}  // namespace
+
+int run_tool(const Tool& tool, int argc, char** argv) {
+  open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its size limit becomes a write error
+  tell_warnings(tool.name);
+  const PrintedStream output(std::cout, stdout), errors(std::cerr, stderr);
+  const auto complain = [&](int code, const std::string& message) {
+    tell(tool.name + ": " + message);
+    return code;
+  };
+  CLI::App app(tool.summary, tool.name);
+  app.footer(tool.examples +
+             "\n\nExit codes: 0 done, 1 failed, 2 bad usage, 3 no device, 4 regression.");
+  app.set_version_flag("--version", fmt::format("{} {}", tool.name, version()));
+  app.require_subcommand(tool.needs_command ? 1 : 0, 1);
+  Action action;
+  tool.add_commands(app, action);
+  try {
+    const auto words = words_of({argv + std::min(argc, 1), argv + argc}, tool.text_options);
+    if (print_documentation(app, words)) return exit_done;
+    check_words(app, tool.needs_command, words);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // in reverse order
+    check_own_options(app);
+    const int code = action();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      throw CommandError(exit_failed, "can't write the output");
+    return code;
+  } catch (const CLI::Success& success) {  // --help, --version
+    app.exit(success);
+    return std::cout.flush() ? exit_done : complain(exit_failed, "can't write the output");
+  } catch (const CLI::ExtrasError&) {
+    return complain(exit_usage, unexpected(app));
+  } catch (const CLI::ParseError& error) {
+    return complain(exit_usage, error.what());
+  } catch (const CommandError& error) {
+    return complain(error.code(), error.what());
+  } catch (const Error& error) {
+    return complain(error.status() == Status::constraints ? exit_usage : exit_failed, error.what());
+  } catch (const std::bad_alloc&) {
+    return complain(exit_failed, "out of memory");
+  } catch (const std::exception& error) {
+    return complain(exit_failed, error.what());
+  }
+}
+
+void add_templates_option(CLI::App& command) {
+  command
+      .add_option_function<std::string>(
+          "--templates",
+          [](const std::string& folder) {
+            try {
+              use_templates(folder);
+            } catch (const Error& error) {
+              throw CommandError(exit_usage, std::string("--templates ") + error.what());
+            }
+          },
+          "A folder like kernels/templates, whose files replace the built-in ones")
+      ->group("Development");
+}
+
+std::vector<std::string> worker_command() {
+  std::vector<std::string> words{"/proc/self/exe", "worker"};
+  if (!template_folder().empty()) {
+    words.insert(words.end(), {"--templates", template_folder().string()});
+  }
+  return words;
+}
+
+void add_worker_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("worker", "Serve a tuning session (internal)");
+  command->group("");  // hidden
+  add_templates_option(*command);
+  command->callback([&action] { action = [] { return serve_as_worker(); }; });
+}
+
+}  // namespace greta::tuner::cli
