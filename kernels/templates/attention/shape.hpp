@@ -34,8 +34,8 @@ Defines problem_defines(const Shape& shape);
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool workspace,
                                 std::uint64_t counter_bytes);
 
-/// Puts defaults that need more registers of a thread than compilers are at ease with behind
-/// others; `registers` estimates them.
+/// Moves defaults after others that need fewer registers of a thread, by the estimate `registers`:
+/// those that compilers would keep in few others, and last those that would spill.
 void roomy_first(std::vector<Config>& configs, const DeviceInfo& device,
                  const std::function<std::int64_t(const Config&)>& registers);
 

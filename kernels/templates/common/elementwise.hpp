@@ -28,7 +28,6 @@ struct ElementwiseShape {
   std::int64_t run = 0;
   std::string_view run_name = "";  ///< for messages: "dim"
   int least_width = 1;             ///< of VEC
-  int loads = 1;                   ///< vectors that are loaded for each of ITEMS
   std::int64_t most_items = largest_items;
   std::string_view items_name = "";  ///< for messages: "heads"; empty: any ITEMS are right
   std::function<std::int64_t(const Config&)> workgroups;
@@ -41,10 +40,10 @@ void set_elementwise(Operation& operation, std::string path, std::string summary
                      ElementwiseShape (*shape)(const Problem&));
 
 /// Of a kernel whose workgroups take `elements` one after the other, whatever their number.
-ElementwiseShape flat_shape(const Problem& problem, std::int64_t elements, int loads);
+ElementwiseShape flat_shape(const Problem& problem, std::int64_t elements);
 /// Of one whose threads take the vectors of `rows` rows of `run` elements.
 ElementwiseShape row_shape(const Problem& problem, std::int64_t rows, std::int64_t run,
-                           std::string_view run_name, int loads);
+                           std::string_view run_name);
 /// Extents of these dimensions, as a kernel's last arguments.
 void add_extents(std::vector<Argument>& arguments, const Problem& problem,
                  std::initializer_list<const char*> dimensions);

@@ -21,6 +21,14 @@ bool vectorising_cpu(const DeviceInfo& device);
 std::int64_t busy_workgroups(const DeviceInfo& device);
 /// 32-bit vector registers of a compute unit; a guess where the API does not say.
 std::int64_t register_file(const DeviceInfo& device);
+/// The most 32-bit vector registers that a thread can have, and that the threads of a workgroup can
+/// have together: on RDNA, a workgroup may use those of two compute units.
+std::int64_t thread_registers(const DeviceInfo& device);
+std::int64_t workgroup_registers(const DeviceInfo& device);
+/// The number of registers that compilers have for each thread of a workgroup of `threads`.
+auto register_limit(const DeviceInfo& device, const auto& threads) {
+  return min(thread_registers(device), workgroup_registers(device) / threads);
+}
 std::int64_t most_threads(const DeviceInfo& device);
 /// Workgroups that fit into a grid folded into two dimensions, and into 32 bits.
 std::int64_t most_workgroups(const DeviceInfo& device);
@@ -36,6 +44,13 @@ void append(std::vector<Constraint>& constraints, std::vector<Constraint> more);
 /// `named`.
 Result<void> check_count(const Problem& problem, std::string_view named,
                          const std::vector<std::string>& dimensions);
+
+/// Rejects configurations that no compiler can keep in registers: each of `threads` threads uses
+/// `least` registers at the same time, for `what`. A constraint must not reject more than that.
+/// Estimates of what compilers need are for the order of defaults; what a compiler does need is
+/// known when it has compiled a candidate.
+Constraint register_constraint(const DeviceInfo& device, std::string_view what,
+                               const Expression& least, const Expression& threads);
 
 /// Elements of these types in the device's memory.
 Constraint storage_constraint(DType in, DType out, const DeviceInfo& device);

@@ -53,17 +53,24 @@ class MatrixKernel {
   std::int64_t loads_b(const Config& config) const;
   /// Dynamic shared memory.
   std::int64_t shared_bytes(const Config& config) const;
-  /// An estimate of the 32-bit registers of a thread, and how many there are for it.
+  /// 32-bit registers that a thread uses at once, whatever the compiler does: sums, loads in flight
+  /// and the operands of one product.
+  std::int64_t least_registers(const Config& config) const;
+  /// An estimate of those that a compiler needs, which orders defaults.
   std::int64_t registers(const Config& config) const;
+  /// Those that it has.
   std::int64_t register_limit(const Config& config) const;
 
  private:
   double units(const Config& config, bool along_k, const char* span, const char* vec) const;
   std::int64_t tile_bytes(const Config& config, bool along_k, const char* span) const;
+  std::int64_t fragment_registers() const;  ///< of an operand of a product
+  std::int64_t sum_registers(const Config& config) const;
+  std::int64_t loaded_registers(const Config& config) const;
 
   Shape shape_;
   MatrixCores cores_;
-  std::int64_t unit_registers_;
+  std::int64_t thread_registers_, workgroup_registers_;
   int wave_, element_bytes_;
   int chunk_;  ///< elements of 16 bytes
   std::vector<int> products_, copies_;
