@@ -49,10 +49,10 @@ auto shared_bytes(const Shape& shape, const auto& c) {
   return 4 * max(row * rows, rows_of(shape) * c["SPLIT"] * 3);
 }
 
-/// 32-bit registers that a thread uses at once: queries and sums. Compilers start loads later where
-/// registers are few.
+/// 32-bit registers that a thread uses at once: sums. Where registers are few, compilers start
+/// loads later, and keep queries that all threads share in scalar registers.
 Expression least_registers(const Shape& shape) {
-  return rows_of(shape) * (2 * elements_of(shape, p) + 2);
+  return rows_of(shape) * (elements_of(shape, p) + 2);
 }
 
 /// An estimate of a thread's 32-bit registers: queries, sums, keys and values in flight and one of
@@ -109,7 +109,7 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
        fmt::format("a row's sums of all THREADS, and of SPLIT slices, must fit {} KiB",
                    shared / 1024),
        shared_bytes(shape, p) <= shared},
-      register_constraint(device, fmt::format("{} queries and their sums", rows_of(shape)),
+      register_constraint(device, fmt::format("sums of {} queries", rows_of(shape)),
                           least_registers(shape), p["THREADS"]),
   };
 }

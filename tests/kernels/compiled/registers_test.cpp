@@ -101,10 +101,9 @@ void Registers::check_tiles(const std::vector<const char*>& layouts, std::size_t
 const std::vector<std::string> amd{"gfx90a",  "gfx942",  "gfx950", "gfx1030",
                                    "gfx1103", "gfx1151", "gfx1201"};
 
-// A space must hold what a compiler can do. Every fifth variant, another one on each architecture.
+// A space must hold what a compiler can do. Every fifth variant that rejects some.
 TEST_P(Registers, SomeThatAreRejectedSpill) {
-  const auto own = std::find(amd.begin(), amd.end(), GetParam()) - amd.begin();
-  check_rejected(1, [own](int number) { return number % 5 == own % 5; });
+  check_rejected(1, [](int number) { return number % 5 == 0; });
 }
 
 /// scripts/test.sh --all.
