@@ -114,6 +114,11 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
   };
 }
 
+Constraint code_size(const Shape& shape) {
+  return {"code_size", "more than 1024 multiplications of a thread in a round compile slowly",
+          rows_of(shape) * elements_of(shape, p) * p["UNROLL"] <= 1024};
+}
+
 /// Of the CPU through Vulkan.
 std::vector<Constraint> cpu_constraints(const Shape& shape) {
   return {
@@ -142,7 +147,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, workgroup_constraints(shape, device));
-  if (vectorising_cpu(device)) append(a.constraints, cpu_constraints(shape));
+  append(a.constraints,
+         vectorising_cpu(device) ? cpu_constraints(shape) : std::vector{code_size(shape)});
   return a;
 }
 
