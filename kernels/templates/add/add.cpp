@@ -19,7 +19,7 @@ Work work(const Problem& problem) {
 
 ElementwiseShape shape(const Problem& problem) {
   const std::int64_t count = problem.dim("rows") * problem.dim("cols");
-  ElementwiseShape shape = flat_shape(problem, count, 2);
+  ElementwiseShape shape = flat_shape(problem, count);
   shape.arguments = {OperandArgument{0}, OperandArgument{1}, OperandArgument{2},
                      static_cast<std::uint64_t>(count)};
   return shape;

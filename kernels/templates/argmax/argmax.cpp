@@ -66,17 +66,12 @@ auto candidate_bytes(const ArgmaxShape& shape, const auto& split) {
 }
 
 std::vector<Constraint> common_constraints(const ArgmaxShape& shape, const DeviceInfo& device) {
-  const std::int64_t threads = most_threads(device), file = register_file(device);
+  const std::int64_t threads = most_threads(device);
   return {storage_constraint(shape.in, shape.in, device),
           {"workgroup_threads", fmt::format("the device allows {} threads", threads),
            p["THREADS"] <= threads},
           {"alignment", fmt::format("VEC must divide cols, which is {}", shape.cols),
-           shape.cols % p["VEC"] == 0},
-          {"register_file",
-           fmt::format("the threads of a workgroup need more than {} registers together", file),
-           (ceil_div(p["VEC"] * p["ITEMS"] * bits_of(shape.in), 32) + 2 * p["VEC"] + 28) *
-                   p["THREADS"] <=
-               file}};
+           shape.cols % p["VEC"] == 0}};
 }
 
 /// `other` is the parameter that determines a thread's share of a row.

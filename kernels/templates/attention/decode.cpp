@@ -50,9 +50,15 @@ auto shared_bytes(const Shape& shape, const auto& c) {
   return 4 * max(row * rows, rows_of(shape) * c["SPLIT"] * 3);
 }
 
+/// Returns the number of 32-bit registers that a thread uses at once: those of its accumulators. If
+/// registers are scarce, compilers delay loads, and keep shared queries in scalar registers.
+Expression least_registers(const Shape& shape) {
+  return rows_of(shape) * (elements_of(shape, p) + 2);
+}
+
 /// Returns an estimate of a thread's 32-bit registers: queries, accumulators, keys and values in
 /// flight, one of them in f32, scores, addresses.
-auto registers_of(const Shape& shape, const auto& c) {
+std::int64_t registers_of(const Shape& shape, const Config& c) {
   const auto elements = elements_of(shape, c);
   const auto loads = ceil_div(elements, c["VEC"]) * shape.load_registers(c["VEC"]);
   return rows_of(shape) * (2 * elements + 2) +
@@ -90,7 +96,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
 }
 
 std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t threads = most_threads(device), file = register_file(device);
+  const std::int64_t threads = most_threads(device);
   const std::int64_t shared = std::min<std::int64_t>(device.shared_memory_bytes, 48 << 10);
   const int wave = static_cast<int>(device.min_subgroup_size);
   const int whole = static_cast<int>(device.max_subgroup_size);
@@ -104,12 +110,14 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
        fmt::format("a row's sums of all THREADS, and of SPLIT slices, must fit {} KiB",
                    shared / 1024),
        shared_bytes(shape, p) <= shared},
-      {"registers",
-       fmt::format("{} queries, their sums, and UNROLL keys need more than 255 registers of a "
-                   "thread, or {} of a workgroup",
-                   rows_of(shape), file),
-       registers_of(shape, p) <= 255 && registers_of(shape, p) * p["THREADS"] <= file},
+      register_constraint(device, fmt::format("sums of {} queries", rows_of(shape)),
+                          least_registers(shape), p["THREADS"]),
   };
+}
+
+Constraint code_size(const Shape& shape) {
+  return {"code_size", "more than 1024 multiplications of a thread in a round compile slowly",
+          rows_of(shape) * elements_of(shape, p) * p["UNROLL"] <= 1024};
 }
 
 /// Returns the constraints of a CPU through Vulkan.
@@ -143,7 +151,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, workgroup_constraints(shape, device));
-  if (vectorising_cpu(device)) append(a.constraints, cpu_constraints(shape));
+  append(a.constraints,
+         vectorising_cpu(device) ? cpu_constraints(shape) : std::vector{code_size(shape)});
   return a;
 }
 

@@ -18,7 +18,8 @@ class Kernel {
   Kernel(const Shape& shape, const DeviceInfo& device)
       : shape_(shape),
         cores_(matrix_cores(device.architecture)),
-        file_(register_file(device)),
+        thread_registers_(thread_registers(device)),
+        workgroup_registers_(workgroup_registers(device)),
         wave_(static_cast<int>(device.subgroup_size)) {
     offered_ = bits_of(shape.in) == 16 &&
                std::any_of(device.matrix_operations.begin(), device.matrix_operations.end(),
@@ -42,29 +43,25 @@ class Kernel {
     return c["QREG"] != 0 ? std::max(own, tiles) : own + tiles;
   }
 
-  /// Returns an estimate of a thread's 32-bit registers: outputs, scores, fragments, loads in
-  /// flight, row sums and addresses.
-  std::int64_t registers(const Config& c) const {
-    const std::int64_t blocks = c["WQ"] / 16, fragment = cores_ == MatrixCores::wmma11 ? 8 : 4;
+  /// Returns the number of 32-bit registers that a thread uses at once: outputs, scores, the
+  /// operands of one matrix instruction, all queries with QREG, and keys and values that wait to be
+  /// written to shared memory.
+  std::int64_t least_registers(const Config& c) const {
     const std::int64_t sums = c["WQ"] * (padded() + c["BK"]) / wave_;
-    const std::int64_t queries = c["QREG"] != 0 ? blocks * (padded() / depth()) : blocks;
-    const std::int64_t rows = blocks * (cores_ == MatrixCores::mma ? 2 : 1);
-    // Keys and values that wait in registers to be written to shared memory.
+    const std::int64_t queries = c["QREG"] != 0 ? blocks(c) * (padded() / depth()) : 1;
     const std::int64_t waiting =
         c["ASYNC"] != 0 ? 0 : 2 * ceil_div(c["BK"] * shape_.dim / 8, threads(c)) * 4;
-    return sums + fragment * (queries + 2) + 2 * rows + waiting + (copies() ? 32 : 48);
+    return sums + fragment() * (queries + 1) + waiting;
   }
-
+  /// Returns an estimate of what a thread needs: also the operands of further instructions, and the
+  /// maximum and the sum of each row.
+  std::int64_t registers(const Config& c) const {
+    const std::int64_t more = c["QREG"] != 0 ? 1 : blocks(c);
+    const std::int64_t rows = blocks(c) * (cores_ == MatrixCores::mma ? 2 : 1);
+    return least_registers(c) + fragment() * more + 2 * rows + (copies() ? 32 : 48);
+  }
   std::int64_t register_limit(const Config& c) const {
-    switch (cores_) {
-      case MatrixCores::mfma:
-        return std::min<std::int64_t>(512, file_ / threads(c));
-      case MatrixCores::wmma11:
-      case MatrixCores::wmma12:  // a workgroup can use two compute units
-        return std::min<std::int64_t>(256, 2 * file_ / threads(c));
-      default:
-        return std::min<std::int64_t>(256, file_ / threads(c));
-    }
+    return std::min(thread_registers_, workgroup_registers_ / threads(c));
   }
 
   /// Returns the number of matrix instructions of a wave per tile.
@@ -74,6 +71,9 @@ class Kernel {
   }
 
  private:
+  static std::int64_t blocks(const Config& c) { return c["WQ"] / 16; }
+  /// Returns the number of registers of an operand of a matrix instruction.
+  std::int64_t fragment() const { return cores_ == MatrixCores::wmma11 ? 8 : 4; }
   std::int64_t depth() const { return cores_ == MatrixCores::mfma ? 32 : 16; }
   std::int64_t padded() const { return ceil_div(shape_.dim, depth()) * depth(); }
   /// Returns the size of a query or key in shared memory; see key_tiles.hip.
@@ -84,7 +84,7 @@ class Kernel {
 
   Shape shape_;
   MatrixCores cores_;
-  std::int64_t file_;
+  std::int64_t thread_registers_, workgroup_registers_;
   int wave_;
   bool offered_ = false;
 };
@@ -114,7 +114,7 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
       {"registers",
        "outputs, scores and queries need more registers than a thread has",
        {{"BK", "WQ", "WAVES", "ASYNC", "QREG"},
-        [=](const Config& c) { return kernel.registers(c) <= kernel.register_limit(c); }}},
+        [=](const Config& c) { return kernel.least_registers(c) <= kernel.register_limit(c); }}},
   };
 }
 
@@ -179,11 +179,10 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     const std::int64_t room = shape.in == DType::bf16 ? 176 : 192;  // conversions need some
     std::erase_if(configs, [=](const Config& c) { return kernel.registers(c) > room; });
   }
-  if (async) {  // above this, NVIDIA's compiler spills
-    constexpr std::int64_t room = 240;
-    std::stable_partition(configs.begin(), configs.end(),
-                          [&kernel](const Config& c) { return kernel.registers(c) <= room; });
-  }
+  // NVIDIA's compiler spills above 240 registers.
+  std::stable_partition(configs.begin(), configs.end(), [&](const Config& c) {
+    return kernel.registers(c) <= (async ? 240 : kernel.register_limit(c));
+  });
   return configs;
 }
 

@@ -35,8 +35,8 @@ Defines problem_defines(const Shape& shape);
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, bool workspace,
                                 std::uint64_t counter_bytes);
 
-/// Moves defaults whose register estimate exceeds what compilers handle without spills behind the
-/// others.
+/// Moves defaults that need many registers of a thread, by the estimate `registers`, to the end of
+/// the list, and those that would spill after them.
 void roomy_first(std::vector<Config>& configs, const DeviceInfo& device,
                  const std::function<std::int64_t(const Config&)>& registers);
 

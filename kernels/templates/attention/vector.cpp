@@ -23,18 +23,21 @@ auto loads_of(const Shape& shape, const auto& c) {
   return ceil_div(ceil_div(c["BK"] * shape.dim, c["VEC"]), threads_of(c));
 }
 
-/// Returns an estimate of a thread's 32-bit registers: accumulators, scores, loads in flight,
-/// vectors of four elements of queries and keys, or of weights and a value.
-auto registers_of(const Shape& shape, const auto& c) {
-  const auto keys = c["BK"] / c["LANES"];
-  const auto dims = shape.dim / c["LANES"];
+/// Returns the number of 32-bit registers that a thread uses at once: accumulators, scores, and
+/// elements that wait to be written to shared memory.
+auto least_registers(const Shape& shape, const auto& c) {
   const auto waiting = loads_of(shape, c) * shape.load_registers(c["VEC"]);
-  return c["TQ"] * (dims + keys + 7) + waiting + 4 * min(keys, 8) + 32;
+  return c["TQ"] * (shape.dim / c["LANES"] + c["BK"] / c["LANES"]) + waiting;
+}
+
+/// Returns an estimate of what a thread needs: also vectors of four elements of queries and keys,
+/// or of weights and a value, and addresses.
+std::int64_t registers_of(const Shape& shape, const Config& c) {
+  return least_registers(shape, c) + 7 * c["TQ"] + 4 * min(c["BK"] / c["LANES"], 8) + 32;
 }
 
 std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
-  const std::int64_t file = register_file(device);
   const int wave = static_cast<int>(device.min_subgroup_size);
   const int whole = static_cast<int>(device.max_subgroup_size);
   return {
@@ -54,9 +57,8 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
       {"shared_memory",
        fmt::format("BQ queries, BK keys and their weights must fit {} KiB", shared / 1024),
        shared_bytes(shape, p) <= shared},
-      {"registers",
-       fmt::format("TQ rows need more than 255 registers of a thread, or {} of a workgroup", file),
-       registers_of(shape, p) <= 255 && registers_of(shape, p) * threads_of(p) <= file},
+      register_constraint(device, "TQ rows and a tile in flight", least_registers(shape, p),
+                          threads_of(p)),
   };
 }
 

@@ -34,7 +34,7 @@ Work work(const Problem& problem) {
 }
 
 ElementwiseShape shape(const Problem& problem) {
-  ElementwiseShape shape = row_shape(problem, problem.dim("tokens"), problem.dim("dim"), "dim", 1);
+  ElementwiseShape shape = row_shape(problem, problem.dim("tokens"), problem.dim("dim"), "dim");
   shape.arguments = {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}};
   add_extents(shape.arguments, problem, {"tokens", "vocabulary", "dim"});
   return shape;

@@ -19,7 +19,7 @@ Work work(const Problem& problem) {
 
 ElementwiseShape shape(const Problem& problem) {
   const std::int64_t count = problem.dim("rows") * problem.dim("cols");
-  ElementwiseShape shape = flat_shape(problem, count, 1);
+  ElementwiseShape shape = flat_shape(problem, count);
   shape.defines = {{"EXACT", problem.attribute("form", "tanh") == "erf" ? "1" : "0"}};
   shape.arguments = {OperandArgument{0}, OperandArgument{1}, static_cast<std::uint64_t>(count)};
   return shape;

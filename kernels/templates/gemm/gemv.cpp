@@ -34,12 +34,19 @@ auto load_registers(const Shape& shape, const auto& count) {
   return max(1, count * static_cast<std::int64_t>(bits_of(shape.in)) / 32);
 }
 
+/// Returns the number of 32-bit registers that a thread uses at once: accumulators, and UNROLL
+/// loads of B in flight.
+Expression least_registers(const Shape& shape) {
+  return shape.m * p[shape.b_along_k ? "TN" : "VB"] +
+         p["UNROLL"] * p["TN"] * load_registers(shape, p["VB"]);
+}
+
 /// Returns an estimate of the 32-bit registers of a thread of gemv.hip: accumulators, loads of B in
 /// flight, A (double-buffered if one load of A does not serve all loads of B), addresses.
-auto registers_of(const Shape& shape, const auto& c) {
-  const auto sums = shape.b_along_k ? c["TN"] * select(c["VB"] > 1, 2, 1) : 1 * c["VB"];
-  const auto one_load = c["UNROLL"] == (shape.b_along_k ? 0 * c["VA"] + 1 : 1 * c["VA"]);
-  const auto a = select(one_load, 1, 2) * load_registers(shape, c["VA"]);
+std::int64_t registers_of(const Shape& shape, const Config& c) {
+  const std::int64_t sums = shape.b_along_k ? c["TN"] * (c["VB"] > 1 ? 2 : 1) : c["VB"];
+  const bool one_load = c["UNROLL"] == (shape.b_along_k ? 1 : c["VA"]);
+  const std::int64_t a = (one_load ? 1 : 2) * load_registers(shape, c["VA"]);
   return shape.m * (sums + a + 1) + c["UNROLL"] * c["TN"] * load_registers(shape, c["VB"]) + 16;
 }
 
@@ -72,11 +79,10 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
       {"a_loads",
        shape.b_along_k ? "VA must be VB: A is read along with B" : "VA must not exceed UNROLL",
        shape.b_along_k ? p["VA"] == p["VB"] : p["VA"] <= p["UNROLL"]},
-      {"registers",
-       fmt::format("sums of {} rows and UNROLL loads need more than 200 registers", shape.m),
-       shape.m * p[shape.b_along_k ? "TN" : "VB"] +
-               p["UNROLL"] * p["TN"] * load_registers(shape, p["VB"]) <=
-           200},
+      // GLSL's compilers start loads later where registers are few.
+      register_constraint(device, fmt::format("sums of {} rows and UNROLL loads", shape.m),
+                          least_registers(shape),
+                          device.language == Language::hip ? p["THREADS"] : Expression(1)),
       {"columns",
        fmt::format("COLS x {} columns need as many of THREADS to write them",
                    shape.b_along_k ? "TN" : "VB"),
@@ -84,13 +90,6 @@ std::vector<Constraint> workgroup_constraints(const Shape& shape, const DeviceIn
       {"shared_memory", fmt::format("the threads' sums of a row must fit {} KiB", shared / 1024),
        shared_bytes(shape, device) <= shared},
   };
-}
-
-Constraint register_constraint(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t file = register_file(device);
-  return {"register_file",
-          fmt::format("the threads of a workgroup need more than {} registers together", file),
-          registers_of(shape, p) * p["THREADS"] <= file};
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -117,7 +116,6 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, workgroup_constraints(shape, device));
-  if (device.language == Language::hip) a.constraints.push_back(register_constraint(shape, device));
   if (vectorising_cpu(device)) {
     a.constraints.push_back(
         {"code_size", "m x VB x TN x UNROLL above 128 multiplications compiles slowly for a CPU",
@@ -157,6 +155,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                         // An additional slice costs as much as it hides, unless most of the device
                         // is idle.
                         {"SPLIT", gpu ? default_split(shape, device, 4 * groups()) : 1}}});
+  }
+  if (device.language == Language::hip) {
+    std::stable_partition(configs.begin(), configs.end(), [&](const Config& c) {
+      return registers_of(shape, c) * c["THREADS"] <= register_file(device);
+    });
   }
   return configs;
 }

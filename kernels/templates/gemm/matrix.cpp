@@ -199,6 +199,10 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   for (const Choice& choice : choices) {
     configs.push_back(config_of(shape, device, choice.tile, choice.split));
   }
+  const MatrixKernel kernel(shape, device);
+  std::stable_partition(configs.begin(), configs.end(), [&kernel](const Config& c) {
+    return kernel.registers(c) <= kernel.register_limit(c);
+  });
   return configs;
 }
 

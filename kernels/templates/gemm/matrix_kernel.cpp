@@ -21,7 +21,8 @@ std::vector<int> copy_widths(const DeviceInfo& device, MatrixCores cores) {
 MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
     : shape_(shape),
       cores_(matrix_cores(device.architecture)),
-      unit_registers_(register_file(device)),
+      thread_registers_(thread_registers(device)),
+      workgroup_registers_(workgroup_registers(device)),
       wave_(static_cast<int>(device.subgroup_size)),
       element_bytes_(bytes_of(shape.in, 1)),
       chunk_(16 / element_bytes_) {
@@ -115,17 +116,32 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
   return std::max(tiles, sums + received) + whole(16);
 }
 
-std::int64_t MatrixKernel::registers(const Config& c) const {
-  const int product = c["INSTR"];
-  const std::int64_t sums = std::int64_t{c["WM"]} * c["WN"] / part_threads(c);
-  if (by_warpgroups(c)) return sums + 32;
-  const std::int64_t fragments = std::int64_t{c["WM"] + c["WN"]} / product * c["FRAGMENTS"] *
-                                 (cores_ == MatrixCores::wmma11 ? 8 : 4);
+std::int64_t MatrixKernel::fragment_registers() const {
+  return cores_ == MatrixCores::wmma11 ? 8 : 4;
+}
+
+std::int64_t MatrixKernel::sum_registers(const Config& c) const {
+  return std::int64_t{c["WM"]} * c["WN"] / part_threads(c);
+}
+
+std::int64_t MatrixKernel::loaded_registers(const Config& c) const {
+  if (c["ASYNC"] != 0) return 0;
   const auto words = [this](int vec) {
     return std::max<std::int64_t>(1, vec * element_bytes_ / 4);
   };
-  const std::int64_t loaded =
-      c["ASYNC"] != 0 ? 0 : loads_a(c) * words(c["VA"]) + loads_b(c) * words(c["VB"]);
+  return loads_a(c) * words(c["VA"]) + loads_b(c) * words(c["VB"]);
+}
+
+std::int64_t MatrixKernel::least_registers(const Config& c) const {
+  if (by_warpgroups(c)) return sum_registers(c);  // operands are in shared memory
+  return sum_registers(c) + loaded_registers(c) + 2 * fragment_registers();
+}
+
+std::int64_t MatrixKernel::registers(const Config& c) const {
+  if (by_warpgroups(c)) return sum_registers(c) + 32;
+  const int product = c["INSTR"];
+  const std::int64_t fragments =
+      std::int64_t{c["WM"] + c["WN"]} / product * c["FRAGMENTS"] * fragment_registers();
   // Address registers: one per fragment and depth (times the number of instructions if tiles are
   // transposed), and on AMD one per load, because the compiler keeps precomputed addresses.
   const auto places = [&](const char* extent, bool along_k) {
@@ -133,19 +149,14 @@ std::int64_t MatrixKernel::registers(const Config& c) const {
   };
   const std::int64_t addresses = places("WM", shape_.a_along_k) + places("WN", shape_.b_along_k) +
                                  (cores_ == MatrixCores::mma ? 8 : loads_a(c) + loads_b(c));
-  return sums + fragments + loaded + addresses + 40;
+  // What is left over was measured: results/2026-11-22-register-estimates.
+  const bool turns = turned(shape_.a_along_k) || turned(shape_.b_along_k);
+  const std::int64_t others = cores_ == MatrixCores::mma ? 40 : turns ? 32 : 12;
+  return sum_registers(c) + fragments + loaded_registers(c) + addresses + others;
 }
 
 std::int64_t MatrixKernel::register_limit(const Config& c) const {
-  switch (cores_) {
-    case MatrixCores::mfma:
-      return std::min<std::int64_t>(512, unit_registers_ / threads(c));
-    case MatrixCores::wmma11:
-    case MatrixCores::wmma12:  // a workgroup can use two compute units
-      return std::min<std::int64_t>(256, 2 * unit_registers_ / threads(c));
-    default:
-      return std::min<std::int64_t>(255, unit_registers_ / threads(c));
-  }
+  return std::min(thread_registers_, workgroup_registers_ / threads(c));
 }
 
 }  // namespace greta::kernels::gemm

@@ -56,17 +56,24 @@ class MatrixKernel {
   std::int64_t loads_b(const Config& config) const;
   /// Returns the bytes of dynamic shared memory.
   std::int64_t shared_bytes(const Config& config) const;
-  /// Return an estimate of a thread's 32-bit registers, and the number available.
+  /// Returns the number of 32-bit registers that a thread uses at once: accumulators, loads in
+  /// flight, and the operands of one matrix instruction.
+  std::int64_t least_registers(const Config& config) const;
+  /// Returns an estimate of the number that a compiler needs. It orders defaults.
   std::int64_t registers(const Config& config) const;
+  /// Returns the number available to a thread.
   std::int64_t register_limit(const Config& config) const;
 
  private:
   double units(const Config& config, bool along_k, const char* span, const char* vec) const;
   std::int64_t tile_bytes(const Config& config, bool along_k, const char* span) const;
+  std::int64_t fragment_registers() const;  ///< of an operand of a product
+  std::int64_t sum_registers(const Config& config) const;
+  std::int64_t loaded_registers(const Config& config) const;
 
   Shape shape_;
   MatrixCores cores_;
-  std::int64_t unit_registers_;
+  std::int64_t thread_registers_, workgroup_registers_;
   int wave_, element_bytes_;
   int chunk_;  ///< elements in 16 bytes
   std::vector<int> products_, copies_;

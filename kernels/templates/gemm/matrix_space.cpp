@@ -110,9 +110,9 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
           return kernel.loads_a(c) <= most_loads && kernel.loads_b(c) <= most_loads;
         }}},
       {"registers",
-       "sums, fragments and what is loaded need more registers than a thread has",
-       {{"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC", "FRAGMENTS"},
-        [=](const Config& c) { return kernel.registers(c) <= kernel.register_limit(c); }}},
+       "sums, loads in flight and a product's operands need more registers than a thread has",
+       {{"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"},
+        [=](const Config& c) { return kernel.least_registers(c) <= kernel.register_limit(c); }}},
   };
 }
 

@@ -12,12 +12,12 @@ auto threads_of(const auto& c) {
   return c["BM"] / c["TM"] * (c["BN"] / c["TN"]);
 }
 
-/// Returns an estimate of a thread's 32-bit registers: accumulators, fragments of A and B for
-/// `ahead` K steps, loads in flight, addresses.
-Expression registers_of(int ahead) {
-  const Expression tile = p["TM"] * p["TN"] + ahead * (p["TM"] + p["TN"]);
-  const Expression loads = (p["BM"] + p["BN"]) * p["BK"] / threads_of(p);
-  return tile + select(p["STAGES"] == 2, loads, 0) + 24;
+/// Returns the number of 32-bit registers that a thread uses at once: accumulators, an element of A
+/// and one of B, and the loads in flight with STAGES=2.
+Expression least_registers(DType type) {
+  const Expression elements = (p["BM"] + p["BN"]) * p["BK"] / threads_of(p);
+  const Expression loaded = ceil_div(elements * bits_of(type), 32);
+  return p["TM"] * p["TN"] + 2 + select(p["STAGES"] == 2, loaded, 0);
 }
 
 auto shared_bytes(const auto& c) {
@@ -50,20 +50,6 @@ std::vector<Constraint> thread_constraints(const DeviceInfo& device) {
        threads_of(p) >= 32 && threads_of(p) <= most},
       {"bundles", "bundles of LX x 32/LX threads must divide BN/TN x BM/TM",
        p["BN"] / p["TN"] % p["LX"] == 0 && p["BM"] / p["TM"] % (32 / p["LX"]) == 0},
-  };
-}
-
-/// GPUs keep accumulators in registers, where spills are never competitive.
-std::vector<Constraint> register_constraints(const DeviceInfo& device) {
-  const std::int64_t file = register_file(device);
-  const int ahead =
-      device.language == Language::hip ? 2 : 1;  // tiled.hip prefetches the next K step explicitly
-  return {
-      {"registers", "TM x TN sums and what goes with them need more than 256 registers of a thread",
-       registers_of(ahead) <= 256},
-      {"register_file",
-       fmt::format("the threads of a workgroup need more than {} registers together", file),
-       registers_of(ahead) * threads_of(p) <= file},
   };
 }
 
@@ -149,7 +135,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, thread_constraints(device));
   append(a.constraints, tile_constraints(device));
-  append(a.constraints, cpu ? std::vector{code_size()} : register_constraints(device));
+  a.constraints.push_back(cpu ? code_size()
+                              : register_constraint(device, "TM x TN sums and elements in flight",
+                                                    least_registers(shape.in), threads_of(p)));
   if (split) append(a.constraints, split_constraints(shape, device));
   if (cpu) a.constraints.push_back(loop_limit(shape, split));
   return a;

@@ -71,7 +71,7 @@ Work work(const Problem& problem) {
 
 ElementwiseShape shape(const Problem& problem) {
   ElementwiseShape shape = row_shape(problem, problem.dim("tokens") * problem.dim("kv_heads"),
-                                     problem.dim("dim"), "dim", 2);
+                                     problem.dim("dim"), "dim");
   shape.defines = {stride_define(shape.strides, "kv_stride", packed_stride(problem))};
   for (std::size_t i = 0; i < 5; ++i) shape.arguments.emplace_back(OperandArgument{i});
   add_extents(shape.arguments, problem, {"tokens", "kv_heads", "dim", "capacity"});

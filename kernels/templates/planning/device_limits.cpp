@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
+
+#include "runtime/device/hardware/architectures.hpp"
 
 namespace greta::kernels {
 
@@ -18,6 +21,16 @@ std::int64_t busy_workgroups(const DeviceInfo& device) {
 
 std::int64_t register_file(const DeviceInfo& device) {
   return device.unit_registers > 0 ? device.unit_registers : 65536;
+}
+
+std::int64_t thread_registers(const DeviceInfo& device) {
+  if (device.vendor == "NVIDIA") return 255;
+  return matrix_cores(device.architecture) == MatrixCores::mfma ? 512 : 256;
+}
+
+std::int64_t workgroup_registers(const DeviceInfo& device) {
+  const bool rdna = device.architecture.find("gfx1") != std::string::npos;
+  return (rdna ? 2 : 1) * register_file(device);
 }
 
 std::int64_t most_threads(const DeviceInfo& device) {
@@ -44,6 +57,14 @@ int widest_vector(DType type, std::int64_t stride, std::int64_t elements) {
 
 void append(std::vector<Constraint>& constraints, std::vector<Constraint> more) {
   std::move(more.begin(), more.end(), std::back_inserter(constraints));
+}
+
+Constraint register_constraint(const DeviceInfo& device, std::string_view what,
+                               const Expression& least, const Expression& threads) {
+  return {"registers",
+          fmt::format("{} need more than {} registers of a thread, or {} of a workgroup", what,
+                      thread_registers(device), workgroup_registers(device)),
+          least <= register_limit(device, threads)};
 }
 
 Constraint storage_constraint(DType in, DType out, const DeviceInfo& device) {

@@ -24,6 +24,14 @@ std::int64_t busy_workgroups(const DeviceInfo& device);
 /// Returns the number of 32-bit vector registers of a compute unit; an estimate if the API does not
 /// report it.
 std::int64_t register_file(const DeviceInfo& device);
+/// Return the largest number of 32-bit vector registers of a thread, and of all threads of a
+/// workgroup. On RDNA, a workgroup may use the registers of two compute units.
+std::int64_t thread_registers(const DeviceInfo& device);
+std::int64_t workgroup_registers(const DeviceInfo& device);
+/// Returns the number of registers that compilers have for each thread of a workgroup of `threads`.
+auto register_limit(const DeviceInfo& device, const auto& threads) {
+  return min(thread_registers(device), workgroup_registers(device) / threads);
+}
 std::int64_t most_threads(const DeviceInfo& device);
 /// Returns the number of workgroups that fit into 32 bits and into a grid folded into two
 /// dimensions.
@@ -40,6 +48,12 @@ void append(std::vector<Constraint>& constraints, std::vector<Constraint> more);
 /// names the field `named`.
 Result<void> check_count(const Problem& problem, std::string_view named,
                          const std::vector<std::string>& dimensions);
+
+/// Rejects configurations in which each of `threads` threads uses more registers at the same time
+/// than it can have: `least` of them, for `what`. Estimates of what compilers need only order
+/// defaults, because the exact number is known when a compiler has compiled the candidate.
+Constraint register_constraint(const DeviceInfo& device, std::string_view what,
+                               const Expression& least, const Expression& threads);
 
 /// Returns the constraint that the device can load and store these types.
 Constraint storage_constraint(DType in, DType out, const DeviceInfo& device);

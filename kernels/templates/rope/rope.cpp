@@ -73,8 +73,8 @@ Work work(const Problem& problem) {
 ElementwiseShape shape(const Problem& problem) {
   const std::int64_t tokens = problem.dim("tokens"), heads = problem.dim("heads");
   const std::int64_t run = problem.dim("dim") / (half(problem) ? 2 : 1);
-  ElementwiseShape shape = row_shape(problem, tokens * heads, run,
-                                     half(problem) ? "dim / 2" : "dim", half(problem) ? 2 : 1);
+  ElementwiseShape shape =
+      row_shape(problem, tokens * heads, run, half(problem) ? "dim / 2" : "dim");
   const auto x = stride_define(shape.strides, "x_stride", packed_stride(problem));
   shape.defines = {
       {"HALF", half(problem) ? "1" : "0"}, x, {"OUT_STRIDE", in_place(problem) ? x.second : "0"}};

@@ -27,8 +27,8 @@ Work work(const Problem& problem) {
 ElementwiseShape shape(const Problem& problem) {
   const std::int64_t rows = problem.dim("rows"), cols = problem.dim("cols");
   const auto count = static_cast<std::uint64_t>(rows * cols);
-  ElementwiseShape shape = packed(problem) ? row_shape(problem, rows, cols, "cols", 2)
-                                           : flat_shape(problem, rows * cols, 2);
+  ElementwiseShape shape =
+      packed(problem) ? row_shape(problem, rows, cols, "cols") : flat_shape(problem, rows * cols);
   shape.defines = {{"PACKED", packed(problem) ? "1" : "0"}};
   shape.arguments = {OperandArgument{0}, OperandArgument{1}};
   if (packed(problem)) {

@@ -12,12 +12,6 @@
 namespace greta::kernels {
 namespace {
 
-/// Returns the number of 32-bit registers of a thread: loaded data, f32 input and output vectors,
-/// addresses.
-Expression registers_of(DType in, int loads) {
-  return loads * p["ITEMS"] * ceil_div(p["VEC"] * bits_of(in), 32) + 4 * p["VEC"] + 24;
-}
-
 /// Returns the constraints that can reject a configuration of this shape.
 std::vector<Constraint> shape_constraints(const ElementwiseShape& shape, const DeviceInfo& device) {
   const std::int64_t groups = most_workgroups(device);
@@ -46,18 +40,14 @@ std::vector<Constraint> shape_constraints(const ElementwiseShape& shape, const D
 
 Alternative space(const std::string& variant, const ElementwiseShape& shape,
                   const DeviceInfo& device) {
-  const std::int64_t threads = most_threads(device), file = register_file(device);
+  const std::int64_t threads = most_threads(device);
   Alternative a{variant, {}, {}};
   a.parameters = {{"THREADS", {64, 128, 256, 512, 1024}},
                   {"VEC", vector_widths(shape.in)},
                   {"ITEMS", {1, 2, 4, 8}}};
-  a.constraints = {
-      storage_constraint(shape.in, shape.out, device),
-      {"workgroup_threads", fmt::format("the device allows {} threads", threads),
-       p["THREADS"] <= threads},
-      {"register_file",
-       fmt::format("the threads of a workgroup need more than {} registers together", file),
-       registers_of(shape.in, shape.loads) * p["THREADS"] <= file}};
+  a.constraints = {storage_constraint(shape.in, shape.out, device),
+                   {"workgroup_threads", fmt::format("the device allows {} threads", threads),
+                    p["THREADS"] <= threads}};
   append(a.constraints, shape_constraints(shape, device));
   append(a.constraints, stride_constraints(shape.strides));
   return a;
@@ -128,12 +118,11 @@ void add_extents(std::vector<Argument>& arguments, const Problem& problem,
   }
 }
 
-ElementwiseShape flat_shape(const Problem& problem, std::int64_t elements, int loads) {
+ElementwiseShape flat_shape(const Problem& problem, std::int64_t elements) {
   ElementwiseShape shape;
   shape.in = problem.dtype;
   shape.out = problem.out_dtype;
   shape.strides = strides_of(problem);
-  shape.loads = loads;
   shape.workgroups = [elements](const Config& c) {
     return ceil_div(ceil_div(elements, c["VEC"]), std::int64_t{c["THREADS"]} * c["ITEMS"]);
   };
@@ -145,8 +134,8 @@ ElementwiseShape flat_shape(const Problem& problem, std::int64_t elements, int l
 }
 
 ElementwiseShape row_shape(const Problem& problem, std::int64_t rows, std::int64_t run,
-                           std::string_view run_name, int loads) {
-  ElementwiseShape shape = flat_shape(problem, rows * run, loads);
+                           std::string_view run_name) {
+  ElementwiseShape shape = flat_shape(problem, rows * run);
   shape.divisions = [elements = rows * run](const Config& c) -> std::vector<Division> {
     return {{"vectors", elements / c["VEC"], std::int64_t{c["THREADS"]} * c["ITEMS"]}};
   };

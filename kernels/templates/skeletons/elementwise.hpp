@@ -28,7 +28,6 @@ struct ElementwiseShape {
   std::int64_t run = 0;
   std::string_view run_name = "";  ///< for messages, e.g. "dim"
   int least_width = 1;             ///< minimum of VEC
-  int loads = 1;                   ///< vectors loaded per item
   std::int64_t most_items = largest_items;
   std::string_view items_name = "";  ///< for messages, e.g. "heads"; empty: any ITEMS are valid
   std::function<std::int64_t(const Config&)> workgroups;
@@ -41,11 +40,11 @@ void set_elementwise(Operation& operation, std::string path, std::string summary
                      ElementwiseShape (*shape)(const Problem&));
 
 /// Returns the shape of a kernel whose workgroups process `elements` consecutive elements.
-ElementwiseShape flat_shape(const Problem& problem, std::int64_t elements, int loads);
+ElementwiseShape flat_shape(const Problem& problem, std::int64_t elements);
 /// Returns the shape of a kernel whose threads process the vectors of `rows` rows of `run`
 /// elements.
 ElementwiseShape row_shape(const Problem& problem, std::int64_t rows, std::int64_t run,
-                           std::string_view run_name, int loads);
+                           std::string_view run_name);
 /// Appends the extents of these dimensions to a kernel's arguments.
 void add_extents(std::vector<Argument>& arguments, const Problem& problem,
                  std::initializer_list<const char*> dimensions);

@@ -118,12 +118,12 @@ void add_subgroup(Config& config, const DeviceInfo& device) {
 
 /// Returns the registers of column weights. If a thread holds many elements, weights are loaded
 /// only when they are needed (fixed_first).
-auto weight_registers(int beside, const auto& held, const auto& c) {
+std::int64_t weight_registers(int beside, std::int64_t held, const Config& c) {
   return select(c["STAY"] > 0 || held <= 16, held * beside, 8);
 }
 
 /// Returns whether compilers are expected to avoid spills. They need more registers than the space
-/// assumes.
+/// requires.
 bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
   const std::int64_t held = vectors_of_thread(s.cols, c) * c["VEC"];
   const std::int64_t weights = s.operation.registers_beside == 0
@@ -162,7 +162,6 @@ Alternative held_space(const Shape& s, const DeviceInfo& device) {
   append(a.constraints, alignment(s));
   append(a.constraints, several_rows(s, device));
   const std::int64_t cols = s.cols, most = most_held(device);
-  const std::int64_t file = register_file(device);
   const Expression held = vectors_of(cols, p["THREADS"] / p["ROWS"]) * p["VEC"];
   const Expression ahead = select(p["STAY"] > 0, ceil_div(held * bits_of(s.in), 32), 0);
   a.constraints.push_back(
@@ -176,10 +175,7 @@ Alternative held_space(const Shape& s, const DeviceInfo& device) {
        fmt::format("a thread must hold its share of a row in at most {} vectors", most_loads),
        vectors_of(cols, p["THREADS"] / p["ROWS"]) <= most_loads});
   a.constraints.push_back(
-      {"register_file", fmt::format("a workgroup's rows need more than {} registers", file),
-       (held + weight_registers(s.operation.registers_beside, held, p) + ahead + 24) *
-               p["THREADS"] <=
-           file});
+      register_constraint(device, "rows that threads hold", held + ahead, p["THREADS"]));
   return a;
 }
 

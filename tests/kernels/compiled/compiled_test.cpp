@@ -14,11 +14,10 @@
 #include "runtime/device/compile/listing.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/hardware/occupancy.hpp"
-#include "runtime/device/hip/code_object.hpp"
 #include "runtime/device/hip/compiler.hpp"
-#include "runtime/device/hip/cubin.hpp"
 #include "runtime/device/hip/disassembler.hpp"
 #include "runtime/device/text/hash.hpp"
+#include "tests/kernels/compiled/compilers.hpp"
 #include "tests/kernels/compiled/samples.hpp"
 #include "tests/layers.hpp"
 
@@ -70,10 +69,9 @@ class Compiled : public ::testing::TestWithParam<std::string> {
       ADD_FAILURE() << compiled.failure().message << '\n' << compiled.failure().log;
       return false;
     }
-    const auto read = is_amd_ ? hip::read_statistics : hip::read_cubin_statistics;
-    const auto statistics = read(compiled->binary, source.entry).value();
+    const auto statistics = test::read_statistics(device_, source, compiled->binary);
     expect_fits(source, statistics, is_default);
-    if (!is_amd_) return statistics.matrix_instructions > 0;
+    if (device_.vendor != "AMD") return statistics.matrix_instructions > 0;
     const MatrixCores cores = matrix_cores(device_.architecture);
     if (cores == MatrixCores::none || source.name.find("matrix") == std::string::npos) return false;
     const auto listing = hip::disassemble(compiled->binary, {}).value();
@@ -93,17 +91,8 @@ class Compiled : public ::testing::TestWithParam<std::string> {
     EXPECT_EQ(statistics.scratch_bytes, 0U);
   }
 
-  const bool is_amd_ = device_.vendor == "AMD";
-  /// Uses clang for architectures that are too new for every distribution's hiprtc, although some
-  /// would try.
-  Result<std::unique_ptr<hip::Compiler>> make_compiler() const {
-    if (!is_amd_) return hip::create_nvidia_compiler({});
-    const bool old = device_.architecture == "gfx90a" || device_.architecture == "gfx1030";
-    return old ? hip::create_amd_compiler({}) : hip::create_clang_compiler({});
-  }
-
-  const std::unique_ptr<hip::Compiler> compiler_ = make_compiler().value();
-  std::map<std::string, bool> uses_matrix_cores_;  ///< by the key of each compiled kernel
+  const std::unique_ptr<hip::Compiler> compiler_ = test::compiler_for(device_);
+  std::map<std::string, bool> uses_matrix_cores_;  ///< by the key of each kernel that was compiled
 };
 
 const std::vector<std::string> amd{"gfx90a",  "gfx942",  "gfx950", "gfx1030",

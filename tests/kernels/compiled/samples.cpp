@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -57,6 +59,24 @@ const std::set<std::string>& variants(const Operation& entry, const DeviceInfo& 
   return names;
 }
 
+/// A configuration that `constraint` alone rejects, next to a valid one; nothing where few are.
+std::optional<Config> just_rejected(const Alternative& all, const std::string& constraint,
+                                    Random& random) {
+  Alternative others = all;
+  std::erase_if(others.constraints, [&](const Constraint& c) { return c.name == constraint; });
+  if (others.constraints.size() == all.constraints.size()) return std::nullopt;
+  const Space wider({others});
+  const auto valid = [&](const Config& config) { return !rejects({all}, config); };
+  for (int tries = 0; tries < 1000 && wider.count() > 0; ++tries) {
+    const Choice drawn = wider.choice(random() % wider.count());
+    if (valid(wider.config(drawn))) continue;
+    for (const Choice& near : wider.neighbours(drawn, true)) {
+      if (valid(wider.config(near))) return wider.config(drawn);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool has_variant(const Operation& entry, const std::string& variant, const DeviceInfo& device) {
@@ -95,6 +115,26 @@ void for_each_sample(const DeviceInfo& device, int each, const Visit& visit) {
         ++sampled;
       }
       EXPECT_EQ(sampled, each) << entry.name << ' ' << variant;
+    }
+  }
+}
+
+void for_each_rejected(const DeviceInfo& device, const std::string& constraint, int each,
+                       const Visit& visit) {
+  Random random(17);
+  for (const Operation& entry : catalog()) {
+    for (const std::string& variant : variants(entry, device)) {
+      int sampled = 0;
+      for (int tries = 0; sampled < each && tries < 3 * each; ++tries) {
+        const Problem wanted =
+            problem(entry, pick(entry.dtypes, random), pick(entry.sizes, random), random);
+        if (!check_problem(entry, wanted)) continue;
+        const auto config = just_rejected(entry.variant(variant).space(entry.shape(wanted), device),
+                                          constraint, random);
+        if (!config) continue;
+        visit(entry, wanted, *config);
+        ++sampled;
+      }
     }
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "tests/catalog.hpp"
 
@@ -25,5 +26,10 @@ void for_each_default(const DeviceInfo& device, const Sizes& sizes, const Visit&
 /// Visits `each` random configurations of every variant that an operation has on a device, each for
 /// a random problem. Fails the test if a variant has fewer.
 void for_each_sample(const DeviceInfo& device, int each, const Visit& visit);
+
+/// Up to `each` random configurations of every variant that a constraint of this name rejects and
+/// no other does, one step of one parameter from a valid one.
+void for_each_rejected(const DeviceInfo& device, const std::string& constraint, int each,
+                       const Visit& visit);
 
 }  // namespace greta::test
