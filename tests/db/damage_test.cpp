@@ -1,11 +1,14 @@
 // Protects: damage to a file is an error or harmless, and check() finds changed values and schemas.
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "tests/db/fixture.hpp"
+#include "tests/db/unguarded_database.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test::damage_test {
@@ -134,6 +137,33 @@ TEST(Damage, AChangedValueIsFoundInEveryTable) {
                         change.find("circumstances") != std::string::npos;
     ASSERT_EQ(found.size(), origin ? 2U : 1U) << change;  // the winner has lost its origin as well
     EXPECT_NE(found[0].find("does not match its checksum"), std::string::npos) << found[0];
+  }
+}
+
+TEST(Damage, AChangedValueIsFoundInEveryColumn) {
+  const TemporaryFolder folder;
+  fill(folder / "filled.db");
+  Plain database(folder / "filled.db");
+  std::vector<std::pair<std::string, std::string>> columns;  // with their tables
+  SQLite::Statement select(*database, R"(
+    SELECT m.name, c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
+    WHERE c.name <> 'checksum' AND EXISTS (
+      SELECT 1 FROM pragma_table_info(m.name) k WHERE k.name = 'checksum'))");
+  while (select.executeStep()) {
+    columns.emplace_back(select.getColumn(0).getString(), select.getColumn(1).getString());
+  }
+  EXPECT_GT(columns.size(), 100U);
+  for (const auto& [table, column] : columns) {
+    const auto key = fmt::format("{}", fmt::join(key_columns(*database, table), ", "));
+    database->exec("BEGIN");
+    const int changed = database->exec(fmt::format(
+        "UPDATE {0} SET {1} = CASE typeof({1}) WHEN 'text' THEN {1} || 'x' WHEN 'null' THEN 7"
+        " ELSE {1} + 1000003 END WHERE ({2}) = (SELECT {2} FROM {0} LIMIT 1)",
+        table, '"' + column + '"', key));
+    const bool is_empty = table == "config_forms";  // only shipped databases have rows in it
+    EXPECT_EQ(changed, is_empty ? 0 : 1) << table;
+    EXPECT_EQ(database.damaged(), changed) << table << '.' << column;
+    database->exec("ROLLBACK");
   }
 }
 

@@ -208,11 +208,12 @@ TEST(RoundTrip, FastestConfigurationsComeBestFirst) {
   const TemporaryFolder folder;
   auto db = TunedDb::open(folder / "a.db", TunedDb::Mode::read_write);
   const auto session = db.begin_session(sample_session());
-  const auto add = [&](int bm, double us, bool stand_in, std::optional<Status> failure) {
+  const auto add = [&](int bm, double us, bool stand_in, std::optional<Status> failure,
+                       bool raced = false) {
     Trial trial = sample_trial("x");
     trial.config = {"tiled", {{"BM", bm}}};
     trial.measurement.median_us = us;
-    trial.measurement.raced = false;
+    trial.measurement.raced = raced;
     trial.problem_key = stand_in ? "gemm dtype=f32 out=f32 m=1 n=1 k=1" : sample_problem().key();
     trial.failure = failure;
     db.add_trial(session, trial);
@@ -222,6 +223,7 @@ TEST(RoundTrip, FastestConfigurationsComeBestFirst) {
   add(2, 25, false, {});
   add(3, 1, true, {});
   add(4, 5, false, Status::correctness);
+  add(5, 6, false, {}, true);  // too few samples to say how fast it is
   const auto fastest =
       db.fastest_configs(sample_device().fingerprint(), sample_problem().key(), true, 3);
   ASSERT_EQ(fastest.size(), 3U);

@@ -79,12 +79,13 @@ TEST(KernelSource, EverythingThatReachesTheBinaryIsInTheKey) {
   add([](KernelSource& other) { other.text = "Text"; });
   add([](KernelSource& other) { other.entry = "start"; });
   add([](KernelSource& other) { other.options = {"-DA"}; });
+  add([](KernelSource& other) { other.options = {"-DB"}; });
   add([](KernelSource& other) { other.options = {"-D", "A"}; });
   add([](KernelSource& other) { other.required_subgroup_size = 8; });
   add([](KernelSource& other) { other.argument_bytes = 8; });
   keys.insert(source.content_key("compiler 2", "architecture"));
   keys.insert(source.content_key("compiler", "architecture 2"));
-  EXPECT_EQ(keys.size(), 10U);
+  EXPECT_EQ(keys.size(), 11U);
   source.name = "a name is for people only";
   EXPECT_TRUE(keys.contains(source.content_key("compiler", "architecture")));
 }

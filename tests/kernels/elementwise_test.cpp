@@ -1,6 +1,7 @@
 // Protects: elementwise kernels on every device: odd sizes, special values, and positions and ids
 // outside their tables.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,6 +51,20 @@ TEST_P(Elementwise, TailsShorterThanAVectorAreWhole) {
     run("add", cols, "flat THREADS=64 VEC=8 ITEMS=2");
   }
   run("gelu", 13, "flat THREADS=64 VEC=4 ITEMS=1");
+}
+
+// A thread takes several heads of a token; those that are left over are fewer.
+TEST_P(Elementwise, HeadsThatDoNotFillAThreadAreWhole) {
+  const Operation& kernel = built_in("rope");
+  for (const int heads : {3, 5, 7}) {
+    const Problem problem = Problem::parse(fmt::format("rope dtype=f16 out=f16 tokens=3 heads={} "
+                                                       "dim=8 positions=4",
+                                                       heads))
+                                .value();
+    const char* const config = "heads THREADS=64 VEC=4 ITEMS=2";
+    const Config parsed = kernel.space(problem, info_).parse(config).value();
+    test::expect_right(kernel, problem, kernel.plan(problem, info_, parsed), config, 3, device_);
+  }
 }
 
 TEST_P(Elementwise, InfinitiesNanAndTheLimitsOfTypes) {

@@ -29,7 +29,7 @@ void nobody(const std::string& holder) {
 TEST(CardLock, TheSecondWaitsAndIsToldWhom) {
   const test::TemporaryFolder folder;
   std::vector<std::string> told;
-  std::atomic<bool> waiting{false};
+  std::atomic<bool> waiting{false}, has_it{false};
   std::thread second;
   {
     const CardLock first(folder / "locks", "card", "first tuner", nobody, never);
@@ -42,11 +42,12 @@ TEST(CardLock, TheSecondWaitsAndIsToldWhom) {
             waiting = true;
           },
           never);
-      EXPECT_TRUE(lock.held());
+      has_it = lock.held();
     });
-    while (!waiting) std::this_thread::yield();
+    while (!waiting && !has_it) std::this_thread::yield();
   }
   second.join();
+  EXPECT_TRUE(has_it);
   ASSERT_EQ(told.size(), 1U);
   EXPECT_NE(told[0].find("first tuner"), std::string::npos) << told[0];
   EXPECT_NE(told[0].find(std::to_string(getpid())), std::string::npos) << told[0];

@@ -283,6 +283,23 @@ TEST(WorkerEvaluator, AHangingKernelIsATimeoutAndItsProcessIsGone) {
   expect_right(worker.evaluate(problem, default_of(worker, problem), {}));
 }
 
+// Its answer, when it comes, must not be taken for the next candidate's.
+TEST(WorkerEvaluator, AWorkerThatDoesNotAnswerInTimeIsKilledAndTheNextOneWorks) {
+  WorkerEvaluator worker(worker_command(), {});
+  const auto problem = small_problem();
+  const auto config = default_of(worker, problem);
+  expect_right(worker.evaluate(problem, config, {}));
+  ASSERT_EQ(kill(worker.worker_pid(), SIGSTOP), 0);
+  TrialLimits hasty;
+  hasty.run_s = hasty.measure_s = 0;
+  hasty.compile_s = -29;  // of the 30 s that bringing back and comparing results may take
+  const auto late = worker.evaluate(problem, config, hasty);
+  EXPECT_EQ(late.failure, Status::timeout);
+  EXPECT_EQ(late.message, "no answer within 1 s: the worker process was killed");
+  ASSERT_EQ(worker.worker_pid(), 0);
+  expect_right(worker.evaluate(problem, config, {}));
+}
+
 // A driver that hangs: no code in the process can end the call, and the next call hangs as well.
 TEST(WorkerEvaluator, LaunchesThatNeverReturnAreTimeoutsAndThenEndTheSession) {
   EvaluatorOptions options;

@@ -57,10 +57,7 @@ TEST_P(EvaluatorPoolTest, EachCandidateComesBackOnce) {
   }
   EXPECT_EQ(seen, std::multiset<Config>(configs_.begin(), configs_.end()));
   std::size_t prepared = 0;
-  for (const FakeEvaluator& fake : fakes_) {
-    EXPECT_FALSE(fake.evaluated_.empty());
-    prepared += fake.prepared_;
-  }
+  for (const FakeEvaluator& fake : fakes_) prepared += fake.prepared_;
   EXPECT_EQ(prepared, configs_.size());
 }
 
@@ -112,7 +109,7 @@ TEST_P(EvaluatorPoolTest, TheLastMemberThatIsLostEndsIt) {
 TEST_P(EvaluatorPoolTest, WhatIsCancelledIsNotEvaluated) {
   EvaluatorPool pool(members_);
   auto config = configs_.begin();
-  while (pool.free() > 0) pool.evaluate(problem, *config++, {});
+  while (config != configs_.end() && pool.free() > 0) pool.evaluate(problem, *config++, {});
   pool.cancel();
   std::size_t ended = 0;
   for (; pool.in_flight() > 0; ++ended) pool.next();

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "runtime/device/text/hash.hpp"
@@ -48,13 +49,10 @@ class FakeEvaluator : public Evaluator {
 
   Trial evaluate(const Problem& problem, const Config& config, const TrialLimits& limits) override {
     if (dies(config)) {
-      Trial& begun = undone_.emplace_back();
-      begun.config = config;
-      begun.problem_key = problem.key();
-      begun.failure = Status::timeout;
-      begun.message = "evaluating: planted";
+      lose(problem, config, Status::timeout);
       throw Error(Failure{Status::timeout, "the device does not answer", {}});
     }
+    if (is_killed(config)) lose(problem, config, Status::crash);
     ++evaluated_[config];
     problems_.push_back(problem.key());
     Trial trial = verify(problem, config, 0, limits);
@@ -93,6 +91,7 @@ class FakeEvaluator : public Evaluator {
 
   Rounds time_rounds(const Problem& problem, const std::vector<Config>& configs, int rounds, double,
                      std::uint64_t, const TrialLimits&) override {
+    timed_.insert(configs.begin(), configs.end());
     Rounds result;
     result.us.resize(configs.size());
     result.batch.assign(configs.size(), 1);
@@ -145,6 +144,8 @@ class FakeEvaluator : public Evaluator {
   std::function<bool(const Config&)> fails_in_rounds = [](const Config&) { return false; };
   /// The device is lost with these configurations: evaluating throws.
   std::function<bool(const Config&)> dies = [](const Config&) { return false; };
+  /// The process that evaluates it, which is begun again.
+  std::function<bool(const Config&)> is_killed = [](const Config&) { return false; };
   double noise = 0.005;
   double speed = 1;  ///< factor for all kernels; ceilings are not affected
   double fma_gflops_ = 50000;
@@ -154,6 +155,7 @@ class FakeEvaluator : public Evaluator {
   DeviceInfo info_;
   std::map<Config, int> evaluated_;
   std::vector<std::string> problems_;
+  std::set<Config> timed_;  ///< in rounds
   std::size_t prepared_ = 0;
   std::vector<Config> rejected_;
   int ceilings_measured_ = 0;
@@ -162,6 +164,14 @@ class FakeEvaluator : public Evaluator {
 
  private:
   std::vector<Trial> undone_;
+
+  void lose(const Problem& problem, const Config& config, Status status) {
+    Trial& begun = undone_.emplace_back();
+    begun.config = config;
+    begun.problem_key = problem.key();
+    begun.failure = status;
+    begun.message = "evaluating: planted";
+  }
 
   double draw(const Problem& problem, const Config& config) {
     const double flops = built_in(problem.op).work(problem).flops;

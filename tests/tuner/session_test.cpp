@@ -233,6 +233,21 @@ TEST_F(SessionTest, AnErrorLeavesTheCandidateItEndedInAndAFailedSession) {
   EXPECT_EQ(trials.back().message, "evaluating: planted");
 }
 
+TEST_F(SessionTest, WhatAKilledProcessHadBegunIsRecordedBesideItsTrial) {
+  evaluator_.is_killed = [&](const Config& config) { return config == default_config(); };
+  const auto result = tune_problem("6");
+  ASSERT_TRUE(result.winner);
+  const auto trials = db_.trials(result.id);
+  const auto crashed = std::find_if(trials.begin(), trials.end(), [](const Trial& trial) {
+    return trial.failure == Status::crash;
+  });
+  ASSERT_NE(crashed, trials.end());
+  EXPECT_EQ(crashed->config, default_config());
+  EXPECT_EQ(trials.size(), result.trials.size() + 1);
+  const auto note = default_config().text() + ": evaluating: planted";
+  EXPECT_EQ(std::count(result.notes.begin(), result.notes.end(), note), 1);
+}
+
 TEST_F(SessionTest, ALaterSessionStartsFromTheKnownWinner) {
   const auto first = tune_problem("100");
   evaluator_.evaluated_.clear();
@@ -240,6 +255,15 @@ TEST_F(SessionTest, ALaterSessionStartsFromTheKnownWinner) {
   EXPECT_EQ(evaluator_.evaluated_.count(first.winner->config), 1U);
   ASSERT_TRUE(second.winner);
   EXPECT_LE(evaluator_.factor(second.winner->config), evaluator_.factor(first.winner->config));
+}
+
+// What a search measures of it may be bad luck.
+TEST_F(SessionTest, TheKnownWinnerIsAFinalistHoweverSlowTheSearchFindsIt) {
+  const Config first = winner_from_now_on();
+  evaluator_.factor = [&](const Config& config) { return config == first ? 1.5 : 1.0; };
+  evaluator_.timed_.clear();
+  tune_problem();
+  EXPECT_TRUE(evaluator_.timed_.contains(first));
 }
 
 TEST_F(SessionTest, WhatWasFastElsewhereIsTriedNextButOnlyWithinTheBudget) {

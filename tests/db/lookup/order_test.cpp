@@ -88,6 +88,9 @@ TEST_F(LookupOrder, WhatIsOfOtherTypesOrAttributesDoesNotCount) {
   databases_.add(winner(half, here_, plain_config(1)));
   databases_.add(winner(turned, here_, plain_config(1)));
   EXPECT_EQ(databases_.open(here_).find(gemm(64, 64, 64)).origin, LookupOrigin::fallback);
+  auto wider = half;
+  wider.out_dtype = DType::f32;
+  EXPECT_EQ(databases_.open(here_).find(wider).origin, LookupOrigin::fallback);
   EXPECT_EQ(databases_.open(here_).find(turned).origin, LookupOrigin::exact);
 }
 
