@@ -158,7 +158,8 @@ TEST(GemmReference, CatchesUnwrittenAndInfiniteElements) {
 TEST(GemmReference, CatchesASkippedKStep) {
   for (const Problem& problem : {small(), large(), large({{"epilogue", "silu"}})}) {
     const std::int64_t k = problem.dim("k");
-    EXPECT_FALSE(shared_case(problem).judge(Mistakes{k - 1, k, false, false}).passed) << problem.key();
+    EXPECT_FALSE(shared_case(problem).judge(Mistakes{k - 1, k, false, false}).passed)
+        << problem.key();
   }
 }
 
