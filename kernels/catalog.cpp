@@ -5,7 +5,7 @@
 #include <set>
 
 #include "kernels/model/problem_rules.hpp"
-#include "kernels/templates/operations.hpp"
+#include "kernels/operations.hpp"
 
 namespace greta::kernels {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/templates/planning/render.hpp"
+#include "kernels/planning/render.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test {

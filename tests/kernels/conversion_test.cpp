@@ -9,7 +9,7 @@
 #include <cstring>
 #include <random>
 
-#include "kernels/templates/planning/render.hpp"
+#include "kernels/planning/render.hpp"
 #include "runtime/device/dtype.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/layers.hpp"

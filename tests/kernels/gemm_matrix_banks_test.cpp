@@ -9,8 +9,8 @@
 #include <set>
 #include <tuple>
 
+#include "kernels/planning/render.hpp"
 #include "kernels/templates/gemm/matrix_kernel.hpp"
-#include "kernels/templates/planning/render.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"

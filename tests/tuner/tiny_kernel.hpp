@@ -3,7 +3,7 @@
 #include <string>
 
 #include "kernels/model/operation.hpp"
-#include "kernels/templates/planning/render.hpp"
+#include "kernels/planning/render.hpp"
 #include "runtime/device/device_info.hpp"
 #include "tests/layers.hpp"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/templates/planning/render.hpp"
+#include "kernels/planning/render.hpp"
 
 namespace greta::tuner {
 namespace {

@@ -1,7 +1,7 @@
+#include "kernels/operations.hpp"
+#include "kernels/planning/operand_work.hpp"
 #include "kernels/reference/references.hpp"
-#include "kernels/templates/operations.hpp"
-#include "kernels/templates/planning/operand_work.hpp"
-#include "kernels/templates/skeletons/elementwise.hpp"
+#include "kernels/skeletons/elementwise.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -1,8 +1,8 @@
+#include "kernels/operations.hpp"
+#include "kernels/planning/operand_work.hpp"
 #include "kernels/reference/references.hpp"
-#include "kernels/templates/operations.hpp"
-#include "kernels/templates/planning/operand_work.hpp"
-#include "kernels/templates/skeletons/norms.hpp"
-#include "kernels/templates/skeletons/rows.hpp"
+#include "kernels/skeletons/norms.hpp"
+#include "kernels/skeletons/rows.hpp"
 
 namespace greta::kernels {
 namespace {

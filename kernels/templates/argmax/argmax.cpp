@@ -7,12 +7,12 @@
 #include <random>
 
 #include "kernels/model/random.hpp"
+#include "kernels/operations.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/operand_work.hpp"
+#include "kernels/planning/plan.hpp"
+#include "kernels/planning/stride_attributes.hpp"
 #include "kernels/reference/references.hpp"
-#include "kernels/templates/operations.hpp"
-#include "kernels/templates/planning/device_limits.hpp"
-#include "kernels/templates/planning/operand_work.hpp"
-#include "kernels/templates/planning/plan.hpp"
-#include "kernels/templates/planning/stride_attributes.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -5,14 +5,14 @@
 #include <random>
 
 #include "kernels/model/random.hpp"
+#include "kernels/operations.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/number_attribute.hpp"
+#include "kernels/planning/operand_work.hpp"
+#include "kernels/planning/stride_attributes.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/templates/attention/adversarial.hpp"
 #include "kernels/templates/attention/shape.hpp"
-#include "kernels/templates/operations.hpp"
-#include "kernels/templates/planning/device_limits.hpp"
-#include "kernels/templates/planning/number_attribute.hpp"
-#include "kernels/templates/planning/operand_work.hpp"
-#include "kernels/templates/planning/stride_attributes.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "kernels/planning/cooperative_operations.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/prefill.hpp"
-#include "kernels/templates/planning/cooperative_operations.hpp"
-#include "kernels/templates/planning/device_limits.hpp"
-#include "kernels/templates/planning/plan.hpp"
 
 namespace greta::kernels::attention {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/cooperative.hpp"
 #include "kernels/templates/attention/prefill.hpp"
-#include "kernels/templates/planning/device_limits.hpp"
-#include "kernels/templates/planning/plan.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 
 /// Attention for many queries, with matrix instructions.

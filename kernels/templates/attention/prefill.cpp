@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/templates/planning/device_limits.hpp"
-#include "kernels/templates/planning/plan.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/plan.hpp"
 
 namespace greta::kernels::attention {
 

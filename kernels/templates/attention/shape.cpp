@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "kernels/templates/planning/plan.hpp"
+#include "kernels/planning/plan.hpp"
 
 namespace greta::kernels::attention {
 

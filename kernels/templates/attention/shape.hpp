@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/model/operation.hpp"
-#include "kernels/templates/planning/render.hpp"
+#include "kernels/planning/render.hpp"
 
 namespace greta::kernels::attention {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/prefill.hpp"
-#include "kernels/templates/planning/device_limits.hpp"
-#include "kernels/templates/planning/plan.hpp"
 
 /// Attention for many queries, without matrix instructions.
 namespace greta::kernels::attention {

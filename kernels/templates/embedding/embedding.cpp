@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "kernels/operations.hpp"
 #include "kernels/reference/references.hpp"
-#include "kernels/templates/operations.hpp"
-#include "kernels/templates/skeletons/elementwise.hpp"
+#include "kernels/skeletons/elementwise.hpp"
 
 namespace greta::kernels {
 namespace {

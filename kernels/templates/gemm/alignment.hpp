@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "kernels/model/operation.hpp"
+#include "kernels/planning/render.hpp"
 #include "kernels/templates/gemm/shape.hpp"
-#include "kernels/templates/planning/render.hpp"
 
 /// ALIGN: operands whose stored rows do not begin at multiples of 16 bytes are first copied to
 /// padded rows, so that wide loads can read them. Shared parts of the variants that support this.

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "kernels/planning/cooperative_operations.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
-#include "kernels/templates/planning/cooperative_operations.hpp"
 
 namespace greta::kernels::gemm {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "kernels/operations.hpp"
+#include "kernels/planning/number_attribute.hpp"
+#include "kernels/planning/operand_work.hpp"
 #include "kernels/templates/gemm/adversarial.hpp"
 #include "kernels/templates/gemm/variant.hpp"
-#include "kernels/templates/operations.hpp"
-#include "kernels/templates/planning/number_attribute.hpp"
-#include "kernels/templates/planning/operand_work.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernels/model/operation.hpp"
+#include "kernels/planning/plan.hpp"
 #include "kernels/templates/gemm/shape.hpp"
-#include "kernels/templates/planning/plan.hpp"
 
 /// Shared parts of the launch plans of several variants.
 namespace greta::kernels::gemm {

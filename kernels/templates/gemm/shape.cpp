@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/templates/planning/number_attribute.hpp"
+#include "kernels/planning/number_attribute.hpp"
 
 namespace greta::kernels::gemm {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "kernels/model/space.hpp"
+#include "kernels/planning/device_limits.hpp"
 #include "kernels/templates/gemm/shape.hpp"
-#include "kernels/templates/planning/device_limits.hpp"
 #include "runtime/device/device_info.hpp"
 
 /// Shared parts of the spaces of several variants.

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "kernels/operations.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/stride_attributes.hpp"
 #include "kernels/reference/references.hpp"
-#include "kernels/templates/operations.hpp"
-#include "kernels/templates/planning/device_limits.hpp"
-#include "kernels/templates/planning/stride_attributes.hpp"
-#include "kernels/templates/skeletons/elementwise.hpp"
+#include "kernels/skeletons/elementwise.hpp"
 
 namespace greta::kernels {
 namespace {

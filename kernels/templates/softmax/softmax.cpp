@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "kernels/model/random.hpp"
+#include "kernels/operations.hpp"
+#include "kernels/planning/number_attribute.hpp"
+#include "kernels/planning/operand_work.hpp"
 #include "kernels/reference/references.hpp"
-#include "kernels/templates/operations.hpp"
-#include "kernels/templates/planning/number_attribute.hpp"
-#include "kernels/templates/planning/operand_work.hpp"
-#include "kernels/templates/skeletons/rows.hpp"
+#include "kernels/skeletons/rows.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/templates/skeletons/rows.hpp"
+#include "kernels/skeletons/rows.hpp"
 
 /// Search spaces of the kernels in common/rows.{hip,glsl}.
 namespace greta::kernels::rows {

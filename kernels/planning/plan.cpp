@@ -1,11 +1,11 @@
-#include "kernels/templates/planning/plan.hpp"
+#include "kernels/planning/plan.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "kernels/launch/argument_block.hpp"
-#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/planning/device_limits.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -1,13 +1,13 @@
-#include "kernels/templates/skeletons/elementwise.hpp"
+#include "kernels/skeletons/elementwise.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "kernels/model/random.hpp"
-#include "kernels/templates/planning/device_limits.hpp"
-#include "kernels/templates/planning/plan.hpp"
-#include "kernels/templates/planning/stride_attributes.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/plan.hpp"
+#include "kernels/planning/stride_attributes.hpp"
 
 namespace greta::kernels {
 namespace {

@@ -1,12 +1,12 @@
-#include "kernels/templates/skeletons/rows_space.hpp"
+#include "kernels/skeletons/rows_space.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 
-#include "kernels/templates/planning/device_limits.hpp"
-#include "kernels/templates/planning/stride_attributes.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/stride_attributes.hpp"
 
 namespace greta::kernels::rows {
 namespace {

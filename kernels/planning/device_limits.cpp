@@ -1,4 +1,4 @@
-#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/planning/device_limits.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

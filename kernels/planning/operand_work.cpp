@@ -1,4 +1,4 @@
-#include "kernels/templates/planning/operand_work.hpp"
+#include "kernels/planning/operand_work.hpp"
 
 namespace greta::kernels {
 

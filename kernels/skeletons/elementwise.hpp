@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/model/operation.hpp"
-#include "kernels/templates/planning/render.hpp"
-#include "kernels/templates/planning/stride_attributes.hpp"
+#include "kernels/planning/render.hpp"
+#include "kernels/planning/stride_attributes.hpp"
 
 /// Memory-bound operations that access each element once. Their kernels use
 /// common/elementwise.{glsl,hip} and have the parameters THREADS (workgroup size), VEC (elements

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "kernels/model/operation.hpp"
-#include "kernels/templates/planning/render.hpp"
-#include "kernels/templates/planning/stride_attributes.hpp"
+#include "kernels/planning/render.hpp"
+#include "kernels/planning/stride_attributes.hpp"
 
 /// Shared parts of operations that process each row of a matrix independently (dimensions `rows`
 /// and `cols`). The sources are common/rows.{hip,glsl}.

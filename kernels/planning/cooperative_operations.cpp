@@ -1,4 +1,4 @@
-#include "kernels/templates/planning/cooperative_operations.hpp"
+#include "kernels/planning/cooperative_operations.hpp"
 
 #include <algorithm>
 

@@ -1,14 +1,14 @@
-#include "kernels/templates/skeletons/rows.hpp"
+#include "kernels/skeletons/rows.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 
-#include "kernels/templates/planning/device_limits.hpp"
-#include "kernels/templates/planning/plan.hpp"
-#include "kernels/templates/planning/stride_attributes.hpp"
-#include "kernels/templates/skeletons/rows_space.hpp"
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/plan.hpp"
+#include "kernels/planning/stride_attributes.hpp"
+#include "kernels/skeletons/rows_space.hpp"
 
 namespace greta::kernels::rows {
 namespace {

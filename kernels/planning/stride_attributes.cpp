@@ -1,4 +1,4 @@
-#include "kernels/templates/planning/stride_attributes.hpp"
+#include "kernels/planning/stride_attributes.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "kernels/templates/planning/device_limits.hpp"
+#include "kernels/planning/device_limits.hpp"
 
 namespace greta::kernels {
 namespace {

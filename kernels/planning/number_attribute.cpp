@@ -1,4 +1,4 @@
-#include "kernels/templates/planning/number_attribute.hpp"
+#include "kernels/planning/number_attribute.hpp"
 
 #include <fmt/format.h>
 

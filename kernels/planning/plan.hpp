@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/model/operation.hpp"
-#include "kernels/templates/planning/render.hpp"
+#include "kernels/planning/render.hpp"
 
 /// Shared parts of the launch plans of every operation.
 namespace greta::kernels {

@@ -1,4 +1,4 @@
-#include "kernels/templates/planning/render.hpp"
+#include "kernels/planning/render.hpp"
 
 #include <fmt/format.h>
 

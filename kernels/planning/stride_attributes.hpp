@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/model/operation.hpp"
-#include "kernels/templates/planning/render.hpp"
+#include "kernels/planning/render.hpp"
 
 /// Operands with a row stride: attributes named *_stride (Attribute::packed).
 namespace greta::kernels {

@@ -1,11 +1,11 @@
-#include "kernels/templates/skeletons/norms.hpp"
+#include "kernels/skeletons/norms.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/model/random.hpp"
-#include "kernels/templates/planning/number_attribute.hpp"
-#include "kernels/templates/skeletons/rows.hpp"
+#include "kernels/planning/number_attribute.hpp"
+#include "kernels/skeletons/rows.hpp"
 
 namespace greta::kernels::rows {
 namespace {
