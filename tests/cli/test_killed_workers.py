@@ -87,6 +87,7 @@ class KilledWorkers(Case):
 
     def test_killed_while_it_opens_the_device(self):
         """Kills the worker several times as soon as it exists. The run must still begin."""
+        self.know_ceilings()
         run = subprocess.Popen(
             [TUNE, *SMALL, "--budget", "3", "--no-lock", "--flush", "1", "--seed", "1", "--json",
              "--device", "vulkan:0", "--db", str(self.db)], env=self.env, text=True,

@@ -28,7 +28,7 @@ class Walk(Case):
             if not WHOLE:
                 trials = "4s" if re.search(" model | from-capture ", command) else "2"
                 command = re.sub(r"--budget \d+s", f"--budget {trials}", command)
-                command = re.sub(r"--repeat \d+", "--repeat 2", command)
+                command = re.sub(r"--repeat \d+", "--repeat 2 --settle 0", command)
             run = subprocess.run(command, shell=True, cwd=self.folder, env=dict(self.env, PATH=path),
                                  capture_output=True, text=True, timeout=patient(200))
             # On a machine that is busy with other tests, one of two equal runs may be slower.
