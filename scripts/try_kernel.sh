@@ -32,8 +32,8 @@ problems=(--problems 5)
 for argument in "$@"; do
   case $argument in
     --device | --device=*) devices=("") ;;
-    --problems | --problems=* | --m | --m=* | --rows | --rows=* | --config | --config=* | --sample | --sample=*)
-      problems=() ;;
+    --variant* | --seed* | --first | --deadline* | --only* | --json | --sanitize) ;;
+    --*) problems=() ;; # a given problem, or a number of random ones
   esac
 done
 code=0

@@ -133,10 +133,11 @@ TableSum sum_of(SQLite::Database& database, const std::string& table) {
 
 }  // namespace
 
-void write_manifest(SQLite::Database& database) {
+void write_manifest(SQLite::Database& database, const std::set<std::string>& except) {
   SQLite::Statement insert(
       database, "INSERT OR IGNORE INTO manifest (name, row_count, sum) VALUES (?, ?, ?)");
   for (const auto& table : sealed_tables(database)) {
+    if (except.contains(table)) continue;
     const TableSum found = sum_of(database, table);
     insert.bind(1, table);
     insert.bind(2, found.rows);
@@ -146,7 +147,9 @@ void write_manifest(SQLite::Database& database) {
   }
 }
 
-void remove_correct_lines_of_manifest(SQLite::Database& database) {
+std::set<std::string> remove_correct_lines_of_manifest(SQLite::Database& database) {
+  if (database.execAndGet("SELECT count(*) FROM main.manifest").getInt() == 0) return {};
+  std::set<std::string> left;
   SQLite::Statement remove(
       database, "DELETE FROM main.manifest WHERE name = ? AND row_count = ? AND sum = ?");
   for (const auto& table : sealed_tables(database)) {
@@ -154,9 +157,10 @@ void remove_correct_lines_of_manifest(SQLite::Database& database) {
     remove.bind(1, table);
     remove.bind(2, found.rows);
     remove.bind(3, found.sum);
-    remove.exec();
+    if (remove.exec() == 0) left.insert(table);
     remove.reset();
   }
+  return left;
 }
 
 std::vector<std::string> check_manifest(SQLite::Database& database) {

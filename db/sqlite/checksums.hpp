@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,11 +46,12 @@ void rewrite_sound(SQLite::Database& database, const std::string& table, const s
 void seal_for_the_first_time(SQLite::Database& database);
 
 /// Stores row counts and sums of checksums of the tables that the manifest does not list, once a
-/// shipped database is complete.
-void write_manifest(SQLite::Database& database);
+/// shipped database is complete. Tables of `except` get no line.
+void write_manifest(SQLite::Database& database, const std::set<std::string>& except = {});
 /// Removes the manifest's lines that are correct. Before a migration, so that write_manifest() can
-/// write them again after it; lines that are wrong stay wrong.
-void remove_correct_lines_of_manifest(SQLite::Database& database);
+/// write them again after it; lines that are wrong stay wrong. Returns the tables whose line was
+/// wrong or missing; none if there is no manifest.
+std::set<std::string> remove_correct_lines_of_manifest(SQLite::Database& database);
 /// Returns one line for each table that does not match the manifest; none if there is no manifest.
 std::vector<std::string> check_manifest(SQLite::Database& database);
 

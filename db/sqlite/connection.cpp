@@ -265,10 +265,12 @@ void Connection::migrate() {
 void Connection::migrate_copy() {
   const auto file = std::move(database_);
   open_handle(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-  SQLite::Backup(*database_, *file).executeStep();
-  remove_correct_lines_of_manifest(*database_);
+  if (SQLite::Backup(*database_, *file).executeStep() != SQLITE_DONE) {
+    fail("it can't be copied while another process writes it");
+  }
+  const auto incorrect = remove_correct_lines_of_manifest(*database_);
   migrate();
-  write_manifest(*database_);
+  write_manifest(*database_, incorrect);
   database_->exec(fmt::format("DROP INDEX IF EXISTS {}", unshipped_index));
 }
 

@@ -293,6 +293,16 @@ TEST_F(CardMigration, AShippedDatabaseAnswersForEveryCard) {
   EXPECT_EQ(read_file(file_), before);
 }
 
+TEST_F(CardMigration, AMissingLineOfTheManifestIsNotWrittenAnew) {
+  old_.add(Known{.device = card('a')});
+  old_.mark_as_shipped();
+  old_.exec("DELETE FROM winners; DELETE FROM manifest WHERE name = 'winners'");
+  old_.close();
+  const auto findings = TunedDb::open(file_, Mode::read_only).check();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_TRUE(findings[0].starts_with("manifest: ")) << findings[0];
+}
+
 TEST_F(CardMigration, WhatAShippedDatabaseLacksIsStillFound) {
   old_.add(Known{.device = card('a')});
   old_.add(Known{.device = card('a'), .m = 2});

@@ -224,6 +224,7 @@ Result<json> WorkerEvaluator::call_or_lose(const json& request, double deadline_
 
 void WorkerEvaluator::lose(Trial begun, const Failure& failure, const char* then) {
   begun.failure = failure.status;
+  begun.card = info_.card.uuid;
   begun.message = fmt::format("{}: {}{}", begun.message, failure.message, then);
   begun.log = failure.log;
   log(LogLevel::warning, "{}", begun.message);

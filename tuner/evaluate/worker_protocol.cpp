@@ -61,19 +61,24 @@ Result<void> check_greeting(const Catalog& catalog, const json& theirs) {
                    how + ": a worker must be of the same build as the program that starts it",
                    {}};
   };
-  const int protocol = theirs.is_object() ? theirs.value("protocol", 0) : 0;
+  const auto field = [&](const char* name) {
+    return theirs.is_object() && theirs.contains(name) ? theirs.at(name) : json();
+  };
+  const int protocol = field("protocol").is_number_integer() ? field("protocol").get<int>() : 0;
   if (protocol != worker_protocol) {
     return differs(fmt::format(
         "this process speaks version {} of the worker protocol (GRETA {}), the other one {} ({})",
         worker_protocol, version(), protocol,
-        protocol > 0 ? "GRETA " + theirs.value("greta", "?") : "none that it tells"));
+        protocol > 0
+            ? "GRETA " + (field("greta").is_string() ? field("greta").get<std::string>() : "?")
+            : "none that it tells"));
   }
-  const json ours = greeting(catalog);
+  const json ours = greeting(catalog), known = field("operations");
   for (const auto& [name, key] : ours.at("operations").items()) {
-    if (!theirs.at("operations").contains(name)) {
+    if (!known.is_object() || !known.contains(name)) {
       return differs(fmt::format("only one of two processes knows operation {}", name));
     }
-    if (theirs.at("operations").at(name) != key) {
+    if (known.at(name) != key) {
       return differs(fmt::format("two processes have different kernels of operation {}", name));
     }
   }

@@ -248,7 +248,7 @@ Winner Finals::describe(const Certification& certification) const {
   Winner winner;
   winner.config = chosen.config;
   winner.is_default = chosen.config == result_.default_config;
-  winner.card = result_.device.card.uuid;
+  winner.card = evaluator_.device().card.uuid;
   Measurement& measurement = winner.measurement;
   measurement.samples_us = chosen.us;
   summarise(measurement);

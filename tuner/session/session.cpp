@@ -46,6 +46,8 @@ class Session {
 
  private:
   void search_and_certify();
+  /// Waits for what is in flight and stores it, so that other sessions can use the pool.
+  void drain();
   void end_as_failed();
   void learn_ceilings();
   void plan_search();
@@ -64,6 +66,8 @@ class Session {
   void tell(Strategy& strategy, const Space& space, Evaluated evaluated);
   TrialLimits limits_of(const Config& config) const;
   const Trial& evaluate(const Problem& problem, const Config& config);
+  /// Evaluates on the lead, while nothing is in flight.
+  const Trial& evaluate(const Problem& problem, const Config& config, const TrialLimits& allowed);
   /// `at_once` is the number of trials that ran concurrently, including this one.
   const Trial& record(Trial trial, double at_once = 1);
   double full_launch_s() const;
@@ -99,6 +103,7 @@ SessionResult Session::run() {
   try {
     search_and_certify();
   } catch (...) {
+    drain();
     end_as_failed();
     throw;
   }
@@ -125,6 +130,17 @@ void Session::search_and_certify() {
 
 // The error that ends the run describes what happened. The database records which candidate was
 // running.
+void Session::drain() {
+  pool_.cancel();
+  try {
+    while (pool_.in_flight() > 0) {
+      const Evaluated late = pool_.next();
+      store([&] { db_.add_trial(result_.id, late.trial); });
+    }
+  } catch (const Error&) {  // all members have retired
+  }
+}
+
 void Session::end_as_failed() {
   store([&] { store_lost(pool_.lead().take_lost(), db_, result_); });
   store([&] { db_.end_session(result_.id, "failed"); });
@@ -341,17 +357,22 @@ TrialLimits Session::limits_of(const Config& config) const {
 }
 
 const Trial& Session::evaluate(const Problem& problem, const Config& config) {
-  return record(pool_.lead().evaluate(problem, config, limits_of(config)));
+  return evaluate(problem, config, limits_of(config));
+}
+
+const Trial& Session::evaluate(const Problem& problem, const Config& config,
+                               const TrialLimits& allowed) {
+  Evaluator& lead = pool_.lead();
+  Trial trial = lead.evaluate(problem, config, allowed);
+  store([&] { store_lost(lead.take_lost(), db_, result_); });
+  return record(std::move(trial));
 }
 
 const Trial& Session::record(Trial trial, double at_once) {
   result_.time.compile += trial.compile_s / at_once;
   result_.time.verify += trial.verify_s / at_once;
   result_.time.measure += trial.measure_s / at_once;
-  store([&] {
-    store_lost(pool_.lead().take_lost(), db_, result_);
-    db_.add_trial(result_.id, trial);
-  });
+  store([&] { db_.add_trial(result_.id, trial); });
   result_.trials.push_back(std::move(trial));
   budget_.count_trial();
   observer_.on_trial(result_, budget_);
@@ -366,9 +387,7 @@ void Session::time_naive() {
   naive_limits.run_s = 120;
   const Trial* known = find_trial(result_.trials, *operation_.naive, search_problem().key());
   const bool measured = known != nullptr && !known->measurement.raced;
-  result_.naive =
-      measured ? *known
-               : record(pool_.lead().evaluate(search_problem(), *operation_.naive, naive_limits));
+  result_.naive = measured ? *known : evaluate(search_problem(), *operation_.naive, naive_limits);
 }
 
 }  // namespace

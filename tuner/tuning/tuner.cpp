@@ -63,6 +63,14 @@ Result<void> check_options(const TunerOptions& options, const std::vector<Tuning
   return options.shipped.empty() ? Result<void>{} : check_database("shipped", options.shipped);
 }
 
+/// Returns whether one session may use both devices at once: different cards of one model that run
+/// the same kernels with the same driver.
+bool may_share_a_pool(const DeviceInfo& a, const DeviceInfo& b) {
+  return a.fingerprint() == b.fingerprint() && a.driver == b.driver && a.compiler == b.compiler &&
+         a.f16_storage == b.f16_storage && a.f16_arithmetic == b.f16_arithmetic &&
+         a.matrix_operations == b.matrix_operations && !same_card(a, b);
+}
+
 }  // namespace
 
 Result<TunedDb> open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
@@ -166,9 +174,10 @@ Result<void> Tuner::open_evaluators(const std::vector<ProbedDevice>& devices) {
 void Tuner::make_pools() {
   std::vector<std::vector<Evaluator*>> models;
   for (const auto& evaluator : evaluators_) {
-    const std::string model = evaluator->device().fingerprint();
     const auto same = std::find_if(models.begin(), models.end(), [&](const auto& members) {
-      return members.front()->device().fingerprint() == model;
+      return std::all_of(members.begin(), members.end(), [&](const Evaluator* member) {
+        return may_share_a_pool(member->device(), evaluator->device());
+      });
     });
     if (same != models.end()) {
       same->push_back(evaluator.get());
