@@ -17,12 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::int64_t device_id(SQLite::Database& database, const std::string& fingerprint) {
-  const auto id = find_device(database, fingerprint);
-  if (!id) throw Error("there is no device " + fingerprint);
-  return *id;
-}
-
 /// Writes contents; `packed` selects the form of shipped databases.
 void write_contents(SQLite::Database& database, const Contents& contents, bool packed) {
   for (const auto& device : contents.devices) put_device(database, device);
@@ -32,10 +26,10 @@ void write_contents(SQLite::Database& database, const Contents& contents, bool p
     writer.write(result);
   }
   for (const auto& [fingerprint, ceiling] : contents.ceilings) {
-    put_ceiling(database, device_id(database, fingerprint), ceiling);
+    put_ceiling(database, device_row(database, fingerprint), ceiling);
   }
   for (const auto& [fingerprint, part] : contents.unsafe) {
-    put_unsafe(database, device_id(database, fingerprint), part);
+    put_unsafe(database, device_row(database, fingerprint), part);
   }
   for (const auto& peer : contents.peers) put_peer(database, peer);
 }

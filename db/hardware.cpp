@@ -18,11 +18,6 @@ const Comparison* find(const StoredWinner& a, const StoredWinner& b,
   return nullptr;
 }
 
-bool is_same(const Card& a, const Card& b) {
-  if (!a.pci_address.empty() && !b.pci_address.empty()) return a.pci_address == b.pci_address;
-  return a.uuid == b.uuid;
-}
-
 /// Whether two devices are views of one hardware model through two APIs.
 bool share_a_card(const StoredDevice& a, const StoredDevice& b) {
   if (a.info.backend == b.info.backend || a.info.vendor != b.info.vendor) return false;
@@ -31,7 +26,7 @@ bool share_a_card(const StoredDevice& a, const StoredDevice& b) {
   if (units.first != 0 && units.second != 0 && units.first != units.second) return false;
   return std::any_of(a.cards.begin(), a.cards.end(), [&](const StoredCard& one) {
     return std::any_of(b.cards.begin(), b.cards.end(),
-                       [&](const StoredCard& other) { return is_same(one.card, other.card); });
+                       [&](const StoredCard& other) { return same_card(one.card, other.card); });
   });
 }
 

@@ -130,8 +130,9 @@ void remove_winner(SQLite::Database& database, const FoundWinner& winner) {
   if (!winner.sound) {
     log(LogLevel::warning, "a damaged winner of {} is replaced", winner.key.problem);
   } else if (std::get<std::int64_t>(winner.standing) == 0) {
-    log(LogLevel::warning, "a winner of {} without a session, of {}, is replaced by one of {}",
-        winner.key.problem, std::get<std::string>(winner.standing), "another card");
+    log(LogLevel::warning,
+        "a winner of {} without a session, of {}, is replaced by one of another card",
+        winner.key.problem, std::get<std::string>(winner.standing));
   }
   database.exec("DELETE FROM main.winners WHERE " + winner.key.where());
 }

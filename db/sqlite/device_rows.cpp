@@ -45,6 +45,12 @@ std::optional<std::int64_t> find_device(SQLite::Database& database,
   return select.getColumn("id").getInt64();
 }
 
+std::int64_t device_row(SQLite::Database& database, const std::string& fingerprint) {
+  const auto id = find_device(database, fingerprint);
+  if (!id) throw Error("there is no device " + fingerprint);
+  return *id;
+}
+
 std::int64_t put_device(SQLite::Database& database, const DeviceInfo& device) {
   SQLite::Statement select(database, select_device);
   select.bind(":fingerprint", device.fingerprint());

@@ -25,6 +25,8 @@ void put_card(SQLite::Database& database, std::int64_t device, const StoredCard&
 
 /// Returns the row id of a device, or nothing if there is none.
 std::optional<std::int64_t> find_device(SQLite::Database& database, const std::string& fingerprint);
+/// Returns the row id of a device that must be there. Throws Error if it is not.
+std::int64_t device_row(SQLite::Database& database, const std::string& fingerprint);
 /// Returns all devices with their cards, by name.
 std::vector<StoredDevice> read_devices(SQLite::Database& database);
 

@@ -51,17 +51,16 @@ std::optional<std::int64_t> find_circumstances(SQLite::Database& database,
 std::int64_t put_circumstances(SQLite::Database& database, const std::string& fingerprint,
                                const Provenance& provenance) {
   if (const auto known = find_circumstances(database, fingerprint, provenance)) return *known;
-  const auto device = find_device(database, fingerprint);
-  if (!device) throw Error(fmt::format("there is no device {}", fingerprint));
+  const auto device = device_row(database, fingerprint);
   set_aside(
       database, "circumstances", "driver",
       "device = CAST(?1 AS INTEGER) AND driver = ?2 AND compiler = ?3 AND template_key = ?4",
-      {std::to_string(*device), provenance.driver, provenance.compiler, provenance.template_key});
+      {std::to_string(device), provenance.driver, provenance.compiler, provenance.template_key});
   const auto id = next_id(database, "circumstances");
   SealedInsert insert(database, "circumstances", Existing::refused,
                       {"id", "device", "driver", "compiler", "template_key"});
   insert.row().bind(":id", id);
-  insert.row().bind(":device", *device);
+  insert.row().bind(":device", device);
   insert.row().bind(":driver", provenance.driver);
   insert.row().bind(":compiler", provenance.compiler);
   insert.row().bind(":template_key", provenance.template_key);

@@ -56,12 +56,14 @@ std::string DeviceInfo::fingerprint() const {
   return hash.hex();
 }
 
+bool same_card(const Card& a, const Card& b) {
+  if (!a.pci_address.empty() && !b.pci_address.empty()) return a.pci_address == b.pci_address;
+  return !a.uuid.empty() && a.uuid == b.uuid;
+}
+
 bool same_card(const DeviceInfo& a, const DeviceInfo& b) {
-  if (a.is_cpu() || b.is_cpu()) return a.id() == b.id();
-  if (!a.card.pci_address.empty() && !b.card.pci_address.empty())
-    return a.card.pci_address == b.card.pci_address;
-  if (!a.card.uuid.empty() && !b.card.uuid.empty()) return a.card.uuid == b.card.uuid;
-  return a.id() == b.id();
+  if (a.id() == b.id()) return true;
+  return !a.is_cpu() && !b.is_cpu() && same_card(a.card, b.card);
 }
 
 }  // namespace greta::device

@@ -93,9 +93,11 @@ struct DeviceInfo {
 /// "llvmpipe (LLVM 15.0.6, 256 bits)".
 std::string_view product_name(std::string_view name);
 
-/// Whether two devices of this machine are the same card, possibly seen through two APIs. Cards are
-/// compared by PCI address, or by UUID where one of them has no address. A device that acts as a
-/// GPU on the CPU is not a card and equals only itself.
+/// Returns whether two descriptions are of the same card. Cards are compared by PCI address, or by
+/// UUID where one of them has no address; they differ where neither tells.
+bool same_card(const Card& a, const Card& b);
+/// Returns whether two devices of this machine are the same card, possibly seen through two APIs. A
+/// device that acts as a GPU on the CPU is not a card and equals only itself.
 bool same_card(const DeviceInfo& a, const DeviceInfo& b);
 
 }  // namespace greta::device

@@ -31,15 +31,16 @@ def fingerprint(device):
     return f"{fnv1a_128(data + field_bytes(product) + field_bytes(device['uuid'].encode())):032x}"
 
 
-def checksum(*arguments):
+def checksum(*arguments, bytes_are_text=False):
     """Returns the checksum that db/sqlite/checksums.cpp stores with a row: over names and values
-    that are not NULL."""
+    that are not NULL. `bytes_are_text`: bytes are text that need not be UTF-8, not blobs."""
+    kinds = {int: 1, float: 2, str: 3, bytes: 3 if bytes_are_text else 4}
     data = b""
     for name, value in zip(arguments[::2], arguments[1::2]):
         if value is None:
             continue
         data += field_bytes(name.encode())
-        data += number_bytes({int: 1, float: 2, str: 3, bytes: 4}[type(value)])
+        data += number_bytes(kinds[type(value)])
         if isinstance(value, int):
             data += number_bytes(value)
         elif isinstance(value, float):

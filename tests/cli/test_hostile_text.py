@@ -11,7 +11,7 @@ import subprocess
 import unittest
 
 from cli_case import BENCH, DB, SMALL, SOURCE, TUNE, database_of_ceilings, patient
-from sealed_database import fingerprint
+from sealed_database import checksum, fingerprint
 from test_bench_compare import BenchCompare
 from test_greta_db import Tuned
 from test_greta_run import RUN, TINY
@@ -28,45 +28,6 @@ IDENTITIES = {"fingerprint", "key", "problem", "op", "dtype", "out_dtype", "dims
 ESCAPED = b"\\xc2\\x9b"  # an escape of EVIL; some layers replace other characters earlier
 QUICK = ["--budget", "1", "--no-lock", "--flush", "1", "--device", "vulkan:0"]
 TINY_TUNE = [*SMALL, *QUICK]
-
-
-class Hash:
-    """FNV-1a with 128 bits, like runtime/device/text/hash.hpp."""
-
-    def __init__(self):
-        self.state = 0x6c62272e07bb014262b821756295c58d
-
-    def add_bytes(self, data):
-        for byte in data:
-            self.state = (self.state ^ byte) * 0x1000000000000000000013b % 2 ** 128
-
-    def add(self, value):
-        if isinstance(value, int):
-            self.add_bytes(struct.pack("<Q", value % 2 ** 64))
-        else:
-            self.add(len(value))
-            self.add_bytes(value)
-
-
-def checksum(*arguments):
-    """Implements greta_checksum() of db/sqlite/checksums.cpp. Text is passed as bytes, and there
-    are no blobs."""
-    state = Hash()
-    for name, value in zip(arguments[::2], arguments[1::2]):
-        if value is None:
-            continue
-        state.add(name.encode() if isinstance(name, str) else name)
-        if isinstance(value, int):
-            state.add(1)
-            state.add(value)
-        elif isinstance(value, float):
-            state.add(2)
-            state.add(struct.unpack("<Q", struct.pack("<d", value))[0])
-        else:
-            state.add(3)
-            state.add(value.encode() if isinstance(value, str) else value)
-    low = state.state % 2 ** 64
-    return low - 2 ** 64 if low >= 2 ** 63 else low
 
 
 def infect(file, everything):
@@ -109,7 +70,8 @@ def infect(file, everything):
             words = [word for pair in zip(names, row) for word in pair]
             where = " AND ".join(f"CAST({key} AS BLOB) IS CAST(? AS BLOB)" for key in keys)
             connection.execute(f"UPDATE {table} SET checksum = ? WHERE {where}",
-                               (checksum(*words), *(row[names.index(key)] for key in keys)))
+                               (checksum(*words, bytes_are_text=True),
+                                *(row[names.index(key)] for key in keys)))
     connection.commit()
     connection.close()
     return changed

@@ -21,6 +21,23 @@ namespace {
 
 const Problem problem = Problem::parse("gemm dtype=f32 out=f32 m=512 n=512 k=512").value();
 
+/// A session on a pool of these evaluators, and the number of trials that it stored.
+struct Tuned {
+  Tuned(const std::vector<Evaluator*>& members, const Problem& problem, int trials) {
+    const TemporaryFolder folder;
+    TunedDb db = TunedDb::open(folder / "tuned.db", TunedDb::Mode::read_write);
+    SilentObserver observer;
+    SessionOptions options;
+    options.budget = Budget::trials_of(trials);
+    EvaluatorPool pool(members);
+    result = tune(pool, db, problem, options, observer, observer.stop_);
+    stored = db.counts().trials;
+  }
+
+  SessionResult result;
+  std::int64_t stored = 0;
+};
+
 class EvaluatorPoolTest : public ::testing::TestWithParam<std::size_t> {
  protected:
   EvaluatorPoolTest() : fakes_(GetParam()) {
@@ -121,16 +138,10 @@ TEST_P(EvaluatorPoolTest, WhatIsCancelledIsNotEvaluated) {
 }
 
 TEST_P(EvaluatorPoolTest, ASessionKeepsItsBudgetAndFindsAWinner) {
-  const TemporaryFolder folder;
-  TunedDb db = TunedDb::open(folder / "tuned.db", TunedDb::Mode::read_write);
-  SilentObserver observer;
-  SessionOptions options;
-  options.budget = Budget::trials_of(80);
-  EvaluatorPool pool(members_);
-  const SessionResult result = tune(pool, db, problem, options, observer, observer.stop_);
+  const auto [result, stored] = Tuned(members_, problem, 80);
   ASSERT_TRUE(result.winner);
   EXPECT_GT(result.winner->speedup_low, 1);
-  EXPECT_EQ(db.counts().trials, static_cast<std::int64_t>(result.trials.size()));
+  EXPECT_EQ(stored, static_cast<std::int64_t>(result.trials.size()));
   int evaluated = 0;
   for (const FakeEvaluator& fake : fakes_) {
     for (const auto& [config, times] : fake.evaluated_) evaluated += times;
@@ -150,19 +161,13 @@ TEST_P(PoolOfSeveral, ASessionGoesOnWithoutALostCard) {
     died.count_down();
     return true;
   };
-  const TemporaryFolder folder;
-  TunedDb db = TunedDb::open(folder / "tuned.db", TunedDb::Mode::read_write);
-  SilentObserver observer;
-  SessionOptions options;
-  options.budget = Budget::trials_of(80);
-  EvaluatorPool pool(members_);
-  const SessionResult result = tune(pool, db, problem, options, observer, observer.stop_);
+  const auto [result, stored] = Tuned(members_, problem, 80);
   ASSERT_TRUE(result.winner);
   ASSERT_FALSE(result.notes.empty());
   EXPECT_EQ(result.notes.front(),
             members_.back()->device().id() +
                 ": the device does not answer; the search went on without it");
-  EXPECT_EQ(db.counts().trials, static_cast<std::int64_t>(result.trials.size()));
+  EXPECT_EQ(stored, static_cast<std::int64_t>(result.trials.size()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Members, EvaluatorPoolTest, ::testing::Values(1, 2, 8),
@@ -178,13 +183,7 @@ TEST(ReplayEvaluator, ASessionRunsOnARecording) {
   ReplayEvaluator first(load()), second(load());
   for (const std::vector<Evaluator*>& members :
        {std::vector<Evaluator*>{&first}, std::vector<Evaluator*>{&first, &second}}) {
-    const TemporaryFolder folder;
-    TunedDb db = TunedDb::open(folder / "tuned.db", TunedDb::Mode::read_write);
-    SilentObserver observer;
-    SessionOptions options;
-    options.budget = Budget::trials_of(200);
-    EvaluatorPool pool(members);
-    const SessionResult result = tune(pool, db, first.problem(), options, observer, observer.stop_);
+    const SessionResult result = Tuned(members, first.problem(), 200).result;
     ASSERT_TRUE(result.winner);
     EXPECT_LT(result.winner->measurement.median_us, 1.1 * first.recording().optimum_us());
     EXPECT_EQ(result.winner->measurement.median_us,

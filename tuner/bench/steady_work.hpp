@@ -24,9 +24,4 @@ class SteadyWork {
   std::unique_ptr<Buffer> from_, to_;
 };
 
-/// Times dependent arithmetic on one core of the host: the fastest of a few, in µs.
-double spin_us();
-/// Times a thread that wakes another and is woken by it.
-double wake_us();
-
 }  // namespace greta::tuner

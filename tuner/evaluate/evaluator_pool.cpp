@@ -107,7 +107,8 @@ void EvaluatorPool::cancel() {
   }
 }
 
-void EvaluatorPool::begin(Member& member, Request& request, std::unique_lock<std::mutex>& lock) {
+void EvaluatorPool::run_front(Member& member, Request& request, Evaluated& evaluated,
+                              std::unique_lock<std::mutex>& lock) {
   member.busy = true;
   std::vector<Config> upcoming;
   for (std::size_t i = member.prepared; i < member.queue.size(); ++i) {
@@ -117,7 +118,12 @@ void EvaluatorPool::begin(Member& member, Request& request, std::unique_lock<std
   member.queue.pop_front();
   member.prepared = member.queue.size();
   lock.unlock();
-  member.evaluator->prepare(request.problem, upcoming);
+  Evaluator& evaluator = *member.evaluator;
+  evaluator.prepare(request.problem, upcoming);
+  evaluated.trial = evaluator.evaluate(request.problem, request.config, request.limits);
+  evaluated.lost = evaluator.take_lost();
+  lock.lock();
+  member.busy = false;
 }
 
 Evaluated EvaluatorPool::next() {
@@ -129,20 +135,14 @@ Evaluated EvaluatorPool::next() {
     return first;
   }
   Member& member = *members_.front();
-  const auto finish = [&] {
-    if (!lock.owns_lock()) lock.lock();
-    member.busy = false;
-  };
   try {
     Request request;
     Evaluated evaluated;
-    begin(member, request, lock);
-    evaluated.trial = member.evaluator->evaluate(request.problem, request.config, request.limits);
-    evaluated.lost = member.evaluator->take_lost();
-    finish();
+    run_front(member, request, evaluated, lock);
     return evaluated;
   } catch (...) {
-    finish();
+    if (!lock.owns_lock()) lock.lock();
+    member.busy = false;
     throw;
   }
 }
@@ -155,15 +155,12 @@ void EvaluatorPool::serve(Member& member) {
     Request request;
     Evaluated evaluated;
     try {
-      begin(member, request, lock);
-      evaluated.trial = member.evaluator->evaluate(request.problem, request.config, request.limits);
-      evaluated.lost = member.evaluator->take_lost();
-      lock.lock();
+      run_front(member, request, evaluated, lock);
     } catch (...) {
       if (!lock.owns_lock()) lock.lock();
+      member.busy = false;
       retire(member, request, evaluated);
     }
-    member.busy = false;
     const bool retired = member.retired;
     ended_.push_back(std::move(evaluated));
     done_.notify_one();

@@ -78,8 +78,11 @@ class EvaluatorPool {
   };
 
   void serve(Member& member);
-  /// Announces new candidates in the queue to the evaluator and takes the front one. Unlocks.
-  void begin(Member& member, Request& request, std::unique_lock<std::mutex>& lock);
+  /// Announces new candidates in the queue to the evaluator, then takes the front one and evaluates
+  /// it with the mutex unlocked. After an exception the member is still busy, and the mutex may be
+  /// unlocked.
+  void run_front(Member& member, Request& request, Evaluated& evaluated,
+                 std::unique_lock<std::mutex>& lock);
   void retire(Member& member, const Request& request, Evaluated& evaluated);
   /// Returns the member with the most room in its queue, or nullptr if all have retired.
   Member* least_loaded();

@@ -65,7 +65,6 @@ class Session {
   void ask(Strategy& strategy, const Space& space, std::uint64_t most);
   void tell(Strategy& strategy, const Space& space, Evaluated evaluated);
   TrialLimits limits_of(const Config& config) const;
-  const Trial& evaluate(const Problem& problem, const Config& config);
   /// Evaluates on the lead, while nothing is in flight.
   const Trial& evaluate(const Problem& problem, const Config& config, const TrialLimits& allowed);
   /// `at_once` is the number of trials that ran concurrently, including this one.
@@ -128,19 +127,22 @@ void Session::search_and_certify() {
   }
 }
 
-// The error that ends the run describes what happened. The database records which candidate was
-// running.
 void Session::drain() {
   pool_.cancel();
   try {
     while (pool_.in_flight() > 0) {
-      const Evaluated late = pool_.next();
-      store([&] { db_.add_trial(result_.id, late.trial); });
+      Evaluated late = pool_.next();
+      store([&] {
+        store_lost(std::move(late.lost), db_, result_);
+        db_.add_trial(result_.id, late.trial);
+      });
     }
   } catch (const Error&) {  // all members have retired
   }
 }
 
+// The error that ends the run describes what happened. The database records which candidate was
+// running.
 void Session::end_as_failed() {
   store([&] { store_lost(pool_.lead().take_lost(), db_, result_); });
   store([&] { db_.end_session(result_.id, "failed"); });
@@ -199,10 +201,10 @@ void Session::plan_search() {
   for (int attempt = 0; attempt < most_attempts && !stopped(); ++attempt) {
     const Space space = operation_.space(search_problem(), result_.device);
     if (!space.valid(result_.default_config)) break;
-    const double allowed_s = limits().run_s;
-    const Trial& trial = evaluate(search_problem(), result_.default_config);
+    const TrialLimits allowed = limits_of(result_.default_config);
+    const Trial& trial = evaluate(search_problem(), result_.default_config, allowed);
     if (!trial.ok() && trial.failure != Status::timeout) break;
-    const double launch_s = trial.ok() ? trial.measurement.median_us * 1e-6 : 2 * allowed_s;
+    const double launch_s = trial.ok() ? trial.measurement.median_us * 1e-6 : 2 * allowed.run_s;
     if (launch_s <= longest_launch * planned_s() || !choose_stand_in(launch_s * scale())) break;
   }
   if (!result_.stand_in) return;
@@ -354,10 +356,6 @@ TrialLimits Session::limits_of(const Config& config) const {
   TrialLimits allowed = limits();
   allowed.reject_spills = options_.reject_spills && config != result_.default_config;
   return allowed;
-}
-
-const Trial& Session::evaluate(const Problem& problem, const Config& config) {
-  return evaluate(problem, config, limits_of(config));
 }
 
 const Trial& Session::evaluate(const Problem& problem, const Config& config,
