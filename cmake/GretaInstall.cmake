@@ -1,4 +1,5 @@
-# What `cmake --install` puts in place besides the tools: the libraries of greta::runtime and greta::tuner with their
+# What `cmake --install` puts in place besides the tools: the libraries of greta::runtime, greta::tuner and
+# greta::tuner_model with their
 # headers below include/greta, and the CMake package.
 include(CMakePackageConfigHelpers)
 
@@ -8,7 +9,8 @@ add_library(greta::runtime ALIAS greta_runtime)
 set_target_properties(greta_runtime PROPERTIES EXPORT_NAME runtime)
 target_link_libraries(greta_runtime INTERFACE greta::pipeline)
 
-install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime greta_tuner EXPORT greta ARCHIVE)
+install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime greta_tuner
+        greta_tuner_model EXPORT greta ARCHIVE)
 # libgreta.so and its header, for C.
 install(TARGETS greta_c EXPORT greta LIBRARY)
 install(FILES runtime/pipeline/c/greta.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -16,7 +18,7 @@ install(FILES runtime/pipeline/c/greta.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
 foreach(folder runtime/device runtime/device/compile runtime/device/hardware runtime/device/system
         runtime/device/text kernels kernels/model kernels/launch kernels/sampling db db/lookup
         runtime/pipeline/compute runtime/pipeline/models runtime/pipeline/llama
-        tuner/evaluate tuner/measure tuner/search tuner/session tuner/tuning)
+        tuner/evaluate tuner/measure tuner/model tuner/search tuner/session tuner/tuning)
   file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta/${folder})
 endforeach()

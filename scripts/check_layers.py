@@ -24,7 +24,8 @@ LAYERS = {
     "db": ["kernels", "runtime/device"],
     "runtime/pipeline": ["db", "kernels", "runtime/device"],
     "tuner": ["db", "kernels", "runtime/device"],
-    "tuner/cli": ["tuner", "runtime/pipeline", "db", "kernels", "runtime/device"],
+    "tuner/model": ["tuner", "runtime/pipeline", "db", "kernels", "runtime/device"],
+    "tuner/cli": ["tuner/model", "tuner", "runtime/pipeline", "db", "kernels", "runtime/device"],
 }
 # Each layer's namespace.
 NAMESPACES = {
@@ -33,6 +34,7 @@ NAMESPACES = {
     "db": "greta::db",
     "runtime/pipeline": "greta::runtime",
     "tuner": "greta::tuner",
+    "tuner/model": "greta::tuner::model",
     "tuner/cli": "greta::tuner::cli",
 }
 # The header that makes lower layers' names visible in each namespace.

@@ -9,4 +9,5 @@ using namespace kernels;
 using namespace db;
 using namespace runtime;
 using namespace tuner;
+using namespace tuner::model;
 }  // namespace greta::test

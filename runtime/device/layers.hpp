@@ -27,9 +27,14 @@ using namespace device;
 using namespace kernels;
 using namespace db;
 
-namespace cli {
+namespace model {
 using namespace runtime;
 }
+
+namespace cli {
+using namespace runtime;
+using namespace model;
+}  // namespace cli
 }  // namespace tuner
 
 }  // namespace greta

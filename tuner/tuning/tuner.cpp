@@ -21,13 +21,6 @@ namespace {
 constexpr double contest_share = 0.1;
 constexpr double contest_s = 20;
 
-Result<void> check_strategy(const std::string& name) {
-  if (find_strategy(name) != nullptr) return {};
-  std::vector<std::string_view> names;
-  for (const StrategyEntry& entry : strategies()) names.push_back(entry.name);
-  return bad_field("strategy", name, fmt::format("must be one of {}", fmt::join(names, ", ")));
-}
-
 /// Returns the configurations to try first, with their parameters in the space's order.
 Result<std::vector<Config>> configs_to_try(const Operation& operation, const TuningTask& task,
                                            const DeviceInfo& device) {
@@ -72,6 +65,13 @@ bool may_share_a_pool(const DeviceInfo& a, const DeviceInfo& b) {
 }
 
 }  // namespace
+
+Result<void> check_strategy(const std::string& name) {
+  if (find_strategy(name) != nullptr) return {};
+  std::vector<std::string_view> names;
+  for (const StrategyEntry& entry : strategies()) names.push_back(entry.name);
+  return bad_field("strategy", name, fmt::format("must be one of {}", fmt::join(names, ", ")));
+}
 
 Result<TunedDb> open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
   try {

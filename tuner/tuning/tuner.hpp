@@ -108,6 +108,8 @@ class Tuner {
   std::vector<std::unique_ptr<EvaluatorPool>> pools_;   // one per device model
 };
 
+/// Checks a name of TunerOptions::strategy. A failure is on the field "strategy".
+Result<void> check_strategy(const std::string& name);
 /// Opens a database. A failure is on the field "db".
 Result<TunedDb> open_database(const std::filesystem::path& file, TunedDb::Mode mode);
 /// Checks that a required database can be read. A failure is on `field`.

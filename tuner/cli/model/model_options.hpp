@@ -9,8 +9,8 @@
 
 #include "runtime/pipeline/compute/runtime.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
-#include "tuner/cli/model/model_timer.hpp"
 #include "tuner/cli/options/option_values.hpp"
+#include "tuner/model/model_timer.hpp"
 
 namespace greta::tuner::cli {
 

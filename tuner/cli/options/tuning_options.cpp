@@ -13,20 +13,6 @@
 #include "tuner/report/report.hpp"
 
 namespace greta::tuner::cli {
-namespace {
-
-void write_csv(const TuningOptions& options, const TaskResult& result, const std::string& date) {
-  if (options.csv.empty()) return;
-  for (const auto& session : result.sessions) {
-    const auto written = append_csv(options.csv, measured_results(session, !options.warm, date));
-    if (written) continue;
-    throw CommandError(exit_failed, fmt::format("--csv {}; the trials are in {}",
-                                                written.failure().message, options.db.string()));
-  }
-}
-
-}  // namespace
-
 void add_tuning_options(CLI::App& command, TuningOptions& options, const std::string& budget) {
   options.budget = budget;
   options.db = default_database();
@@ -107,6 +93,17 @@ TunerOptions tuner_options(const TuningOptions& options) {
   return tuner;
 }
 
+void append_results(const TuningOptions& options, const TaskResult& result,
+                    const std::string& date) {
+  if (options.csv.empty()) return;
+  for (const auto& session : result.sessions) {
+    const auto written = append_csv(options.csv, measured_results(session, !options.warm, date));
+    if (written) continue;
+    throw CommandError(exit_failed, fmt::format("--csv {}; the trials are in {}",
+                                                written.failure().message, options.db.string()));
+  }
+}
+
 bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
                 const std::function<void(const TuningTask&, const TaskResult&)>& show) {
   const TunerOptions tuner_is = tuner_options(options);
@@ -122,7 +119,7 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
     const TaskResult result = value_of(tuner->tune(task));
     all = all && result.won();
     show(task, result);
-    write_csv(options, result, date);
+    append_results(options, result, date);
     std::fflush(stdout);
     if (const auto why = result.not_stored(); !why.empty()) throw CommandError(exit_failed, why);
   }

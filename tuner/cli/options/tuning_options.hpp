@@ -32,6 +32,10 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
 /// Converts the options. Throws CommandError.
 TunerOptions tuner_options(const TuningOptions& options);
 
+/// Appends a result to the CSV file if requested. `date`: when the run began. Throws CommandError.
+void append_results(const TuningOptions& options, const TaskResult& result,
+                    const std::string& date);
+
 /// Tunes tasks in order according to the options, and passes each result to `show`. Handles
 /// interrupts, and appends to the CSV file if requested. Returns whether each task has a winner.
 /// Throws CommandError, also if the database lacks part of a result.

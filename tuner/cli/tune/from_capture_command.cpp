@@ -35,8 +35,10 @@ int tune_capture(const std::string& file, const TuningOptions& options) {
   }
   if (problems.empty()) throw CommandError(exit_usage, file + ": has no problems to tune");
   tell_other_devices(*capture, options);
+  const auto distribution = distribute(std::move(problems), read_budget(options.budget));
+  report_left_out(distribution, options.budget);
   nlohmann::json report{{"capture", file}};
-  const bool all = tune_list(tasks_by_time(std::move(problems), options.budget), options, report);
+  const bool all = tune_list(distribution.tasks, options, report);
   if (options.json) print_json(report);
   return all ? exit_done : exit_failed;
 }

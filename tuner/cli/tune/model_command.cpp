@@ -1,20 +1,130 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "runtime/device/system/utc.hpp"
+#include "tuner/cli/model/model_options.hpp"
+#include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/tuning_options.hpp"
+#include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/tune/commands.hpp"
-#include "tuner/cli/tune/model_tuning.hpp"
+#include "tuner/cli/tune/task_list.hpp"
+#include "tuner/model/model_tuner.hpp"
+#include "tuner/report/csv.hpp"
+#include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
+#include "tuner/report/table.hpp"
 
 namespace greta::tuner::cli {
+namespace {
+
+struct ModelOptions {
+  TuningOptions tuning;
+  std::string path;  ///< a model with weights; empty: an architecture
+  ArchitectureChoice model;
+  std::string dtype;
+};
+
+/// Prints the events of a model's tuning to standard error, and appends results to the CSV file.
+class ModelReport final : public ModelObserver {
+ public:
+  ModelReport(const TuningOptions& options, const ModelLoad& load)
+      : options_(options), load_(load), date_(utc_now()) {}
+
+  void on_problems(const std::vector<ModelChange>& changes) override {
+    tell(fmt::format("{} of a prompt of {} tokens and {} generated tokens",
+                     format_count(static_cast<std::int64_t>(changes.size()), "problem"),
+                     load_.prompt_tokens, load_.generated_tokens));
+  }
+  void on_distribution(const Distribution& distribution) override {
+    report_left_out(distribution, options_.budget);
+  }
+  void on_result(const TaskResult& result) override { append_results(options_, result, date_); }
+  void on_change(const ModelChange& change) override {
+    tell(fmt::format("trying {} in the model", change.problem.key()));
+  }
+
+ private:
+  const TuningOptions& options_;
+  const ModelLoad& load_;
+  std::string date_;
+};
+
+/// Converts the options, and reads the model. Throws CommandError.
+ModelTunerOptions model_tuner_options(const ModelOptions& options) {
+  if (options.path.empty() == options.model.config.empty()) {
+    throw CommandError(exit_usage, "a model is needed: its folder or file, or --config");
+  }
+  ModelTunerOptions tuner;
+  tuner.tuner = tuner_options(options.tuning);
+  if (!options.path.empty()) tuner.weights = load_llama(options.path);
+  ArchitectureChoice model = options.model;
+  tuner.config = tuner.weights ? tuner.weights->config : read_architecture(model);
+  apply_load(model, tuner.config);
+  tuner.load = model.load;
+  DType own = DType::f16;
+  if (tuner.weights) {
+    tuner.weights->weights.layers.resize(static_cast<std::size_t>(tuner.config.layers));
+    tuner.weights->config = tuner.config;
+    own = tuner.weights->weights.embedding.dtype;
+  }
+  RuntimeChoice choice;
+  choice.dtype = options.dtype;
+  tuner.dtype = run_dtype(choice, own, select_devices(options.tuning.device).front().info);
+  return tuner;
+}
+
+std::string ratio_text(const Interval& ratio) {
+  return fmt::format("{:.3f}x ({:.3f} to {:.3f})", ratio.estimate, ratio.low, ratio.high);
+}
+
+std::string result_text(const ModelResult& result, const std::string& database) {
+  constexpr auto right = Table::Align::right;
+  Table table({{"problem"}, {"share", right}, {"micro", right}, {"end to end", right}, {"kept"}});
+  for (const ModelChange& change : result.changes) {
+    const auto micro = change.winner ? fmt::format("{:.2f}x", change.winner->winner.speedup) : "-";
+    table.add({change.problem.key(), format_share(change.share), micro,
+               change.end_to_end ? ratio_text(*change.end_to_end) : "-",
+               change.kept         ? "yes"
+               : change.end_to_end ? "no"
+                                   : "as it was"});
+  }
+  const auto whole =
+      result.whole
+          ? fmt::format("{} the speed of default configurations", ratio_text(*result.whole))
+          : "runs default configurations; nothing makes it significantly faster";
+  return table.text() + fmt::format("the model: {}\nkept in {}\n", whole, database);
+}
+
+int tune_model(const ModelOptions& options) {
+  check_csv("--csv", options.tuning.csv);
+  const ModelTunerOptions tuner_options = model_tuner_options(options);
+  catch_interrupts();
+  Terminal terminal;
+  ModelReport report(options.tuning, tuner_options.load);
+  const auto tuner = value_of(ModelTuner::open(tuner_options, terminal, report, stop_requested()));
+  const ModelResult result = value_of(tuner->tune());
+  print_text(result_text(result, options.tuning.db.string()));
+  if (std::fflush(stdout) != 0) {
+    throw CommandError(exit_failed, "the report can't be written; what was kept is stored");
+  }
+  value_of(tuner->finish(result));
+  return exit_done;
+}
+
+}  // namespace
 
 void add_model_command(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("model", "Tune what a model runs, and keep what makes the model faster");
-  auto options = std::make_shared<ModelTuningOptions>();
+  auto options = std::make_shared<ModelOptions>();
   command->add_option("model", options->path,
                       "A folder as Hugging Face keeps Llamas, or a checkpoint of llama2.c");
   add_architecture_options(*command, options->model);
   command->add_option("--dtype", options->dtype, converted_types_text() + " [the model's, or f16]");
   add_tuning_options(*command, options->tuning, "10m");
-  command->callback(
-      [&action, options] { action = [options] { return ModelTuning(*options).run(); }; });
+  command->callback([&action, options] { action = [options] { return tune_model(*options); }; });
 }
 
 }  // namespace greta::tuner::cli

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tuner/cli/options/tuning_options.hpp"
+#include "tuner/tuning/distribution.hpp"
 
 namespace greta::tuner::cli {
 
@@ -12,16 +13,7 @@ namespace greta::tuner::cli {
 bool tune_list(const std::vector<TuningTask>& tasks, const TuningOptions& options,
                nlohmann::json& report);
 
-/// A problem and its time.
-struct WeightedProblem {
-  Problem problem;
-  double us = 0;
-};
-
-/// Distributes a time budget over tasks in proportion to the time of each problem, the most
-/// expensive first. Problems that would get less than a few seconds are dropped with a message on
-/// standard error. A budget that is not a time applies to each task.
-std::vector<TuningTask> tasks_by_time(std::vector<WeightedProblem> problems,
-                                      const std::string& budget);
+/// Reports the problems that a distribution left out on standard error.
+void report_left_out(const Distribution& distribution, const std::string& budget);
 
 }  // namespace greta::tuner::cli

@@ -6,7 +6,7 @@
 
 #include "runtime/pipeline/llama/runner.hpp"
 
-namespace greta::tuner::cli {
+namespace greta::tuner::model {
 
 /// The load for which a model is timed.
 struct ModelLoad {
@@ -64,4 +64,4 @@ class ModelTimer {
   double last_load_us_ = 0;
 };
 
-}  // namespace greta::tuner::cli
+}  // namespace greta::tuner::model

@@ -1,4 +1,4 @@
-#include "tuner/cli/model/model_timer.hpp"
+#include "tuner/model/model_timer.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,7 @@
 #include "kernels/model/random.hpp"
 #include "tuner/measure/statistics.hpp"
 
-namespace greta::tuner::cli {
+namespace greta::tuner::model {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -93,4 +93,4 @@ void ModelTimer::warm_up(std::int64_t steps) {
   times_ = {};
 }
 
-}  // namespace greta::tuner::cli
+}  // namespace greta::tuner::model

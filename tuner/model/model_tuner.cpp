@@ -1,0 +1,316 @@
+#include "tuner/model/model_tuner.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "db/merge.hpp"
+#include "runtime/pipeline/llama/needs.hpp"
+#include "tuner/tuning/device_selection.hpp"
+
+namespace greta::tuner::model {
+namespace {
+
+// Two ways to run a model are compared after these numbers of rounds, until one is significantly
+// faster. Repeated looks increase the rate of false positives, so each uses a higher confidence.
+constexpr std::array looks{6, 12, 24};
+constexpr double confidence = 1 - 0.05 / looks.size();
+constexpr std::uint64_t seed = 1;  ///< seed of random weights and prompts
+
+/// A temporary database, which is removed with this object together with SQLite's files beside it.
+class ScratchDatabase {
+ public:
+  explicit ScratchDatabase(std::filesystem::path file) : file_(std::move(file)) { remove(); }
+  ~ScratchDatabase() { remove(); }
+  ScratchDatabase(const ScratchDatabase&) = delete;
+  ScratchDatabase& operator=(const ScratchDatabase&) = delete;
+
+  const std::filesystem::path& file() const { return file_; }
+  void write(const Contents& contents) const {
+    TunedDb::open(file_, TunedDb::Mode::read_write).write(contents);
+  }
+
+ private:
+  void remove() const {
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+      std::error_code ignored;
+      std::filesystem::remove(file_.string() + suffix, ignored);
+    }
+  }
+  std::filesystem::path file_;
+};
+
+Contents contents_of(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return {};
+  return TunedDb::open(file, TunedDb::Mode::read_only).contents();
+}
+
+/// Returns a database's contents with one more result.
+Contents with(Contents contents, const StoredWinner& winner) {
+  contents.results.push_back(winner);
+  const auto same = [&](const StoredDevice& known) {
+    return known.info.fingerprint() == winner.device.fingerprint();
+  };
+  if (std::none_of(contents.devices.begin(), contents.devices.end(), same)) {
+    const std::string& now = winner.provenance.started_utc;
+    contents.devices.push_back({winner.device, now, now});
+  }
+  return contents;
+}
+
+}  // namespace
+
+void ModelObserver::on_problems(const std::vector<ModelChange>&) {}
+void ModelObserver::on_distribution(const Distribution&) {}
+void ModelObserver::on_result(const TaskResult&) {}
+void ModelObserver::on_change(const ModelChange&) {}
+
+Result<std::unique_ptr<ModelTuner>> ModelTuner::open(ModelTunerOptions options,
+                                                     TunerObserver& observer,
+                                                     ModelObserver& model_observer,
+                                                     const std::atomic<bool>& stop) {
+  try {
+    TunerOptions& tuner = options.tuner;
+    if (tuner.budget.kind() != Budget::Kind::seconds) {
+      return bad_field("budget", tuner.budget.text(), "must be a time, as 10m");
+    }
+    if (auto known = check_strategy(tuner.strategy); !known) return known.failure();
+    if (!tuner.shipped.empty()) {
+      if (auto known = check_database("shipped", tuner.shipped); !known) return known.failure();
+    }
+    const auto devices = select_devices(tuner.devices);
+    if (!devices) return devices.failure();
+    if (devices->size() != 1) {
+      return bad_field("device", fmt::format("{}", fmt::join(tuner.devices, ",")),
+                       "a model is tuned on one");
+    }
+    std::unique_ptr<ModelTuner> model(
+        new ModelTuner(std::move(options), observer, model_observer, stop));
+    model->device_ = devices->front().info;
+    TunerOptions& own = model->options_.tuner;
+    own.devices = {model->device_.id()};
+    if (own.lock) {
+      auto locks = lock_cards(*devices, own.cache_directory / "locks", own.name, observer, stop);
+      if (!locks) return locks.failure();
+      model->locks_ = *std::move(locks);
+      own.lock = false;  // this process holds the lock
+    }
+    // Created, or an error, before anything runs.
+    if (auto db = open_database(own.database, TunedDb::Mode::read_write); !db) return db.failure();
+    return model;
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+std::filesystem::path ModelTuner::beside_database(const char* what) const {
+  return options_.tuner.database.string() + "." + what;
+}
+
+LlamaOptions ModelTuner::llama_options() const {
+  LlamaOptions llama;
+  llama.batch = options_.load.batch;
+  llama.capacity = llama_capacity(options_.config, options_.load.tokens());
+  return llama;
+}
+
+ModelTuner::Bench ModelTuner::open_model() const {
+  RuntimeOptions runtime;
+  runtime.device = device_.id();
+  runtime.open.cache_directory = options_.tuner.cache_directory;
+  runtime.databases = {options_.tuner.database, {}};
+  runtime.lookup.catalog = options_.tuner.catalog;
+  runtime.lookup.allow_unsafe = options_.tuner.allow_unsafe;
+  Bench bench;
+  bench.runtime = Runtime::open(runtime).value();
+  const LlamaConfig& config = options_.config;
+  constexpr std::int64_t runners = 2;  // the model as it is, and changed
+  llama_needs(*bench.runtime, config, options_.dtype, llama_options(), options_.load.prompt_tokens,
+              runners)
+      .check(device_);
+  bench.weights = options_.weights
+                      ? upload_weights(*bench.runtime, *options_.weights, options_.dtype)
+                      : random_weights(*bench.runtime, config, options_.dtype, seed);
+  return bench;
+}
+
+/// Opens the same device with other databases.
+std::unique_ptr<Runtime> ModelTuner::open_beside(const Runtime& runtime,
+                                                 const LookupFiles& files) const {
+  LookupOptions lookup;
+  lookup.catalog = options_.tuner.catalog;
+  lookup.allow_unsafe = options_.tuner.allow_unsafe;
+  return Runtime::beside(runtime, files, lookup).value();
+}
+
+std::unique_ptr<ModelTimer> ModelTuner::timer(Runtime& runtime, const Bench& bench) const {
+  return std::make_unique<ModelTimer>(runtime, *bench.weights, llama_options(), options_.load,
+                                      seed);
+}
+
+/// Finds the model's problems and their shares of its time.
+void ModelTuner::find_problems() {
+  auto& changes = result_.changes;
+  const Bench bench = open_model();
+  const auto model = timer(*bench.runtime, bench);
+  model->warm_up(1);
+  LlamaRunner& runner = model->runner();
+  runner.reset();
+  double total = 0;
+  const auto add = [&](std::int64_t tokens, double times) {
+    const PipelineGraph& pass = runner.pass(tokens);
+    const auto spent = pass.time(runner.queue()).value();
+    for (std::size_t i = 0; i < spent.size(); ++i) {
+      const PreparedOperation* operation = pass.operations()[i].prepared;
+      if (operation == nullptr) continue;
+      auto known = std::find_if(changes.begin(), changes.end(), [&](const ModelChange& change) {
+        return change.problem == operation->problem;
+      });
+      if (known == changes.end()) {
+        changes.push_back({operation->problem, 0, {}, {}, false});
+        known = changes.end() - 1;
+      }
+      known->share += times * spent[i].us;
+      total += times * spent[i].us;
+    }
+  };
+  const auto passes = runner.passes(options_.load.prompt_tokens);
+  model->feed_prompt();
+  for (const std::int64_t tokens : passes) add(tokens, 1);
+  model->feed_next();
+  add(1, static_cast<double>(options_.load.generated_tokens));
+  for (ModelChange& change : changes) change.share /= std::max(total, 1e-9);
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const auto& a, const auto& b) { return a.share > b.share; });
+  model_observer_.on_problems(changes);
+}
+
+/// Tunes into the database of candidates, which also uses the contents of the user's database.
+Result<void> ModelTuner::tune_problems() {
+  TunerOptions options = options_.tuner;
+  options.database = beside_database("candidates");
+  {
+    auto candidates = open_database(options.database, TunedDb::Mode::read_write);
+    if (!candidates) return candidates.failure();
+    static_cast<void>(candidates->merge(contents_of(options_.tuner.database)));
+  }
+  std::vector<WeightedProblem> problems;
+  for (const ModelChange& change : result_.changes) {
+    problems.push_back({change.problem, change.share});
+  }
+  const Distribution distribution = distribute(std::move(problems), options.budget);
+  model_observer_.on_distribution(distribution);
+  const auto tuner = Tuner::open(options, distribution.tasks, observer_, stop_);
+  if (!tuner) return tuner.failure();
+  for (const TuningTask& task : distribution.tasks) {
+    if (stop_) break;
+    const auto tuned = (*tuner)->tune(task);
+    if (!tuned) return tuned.failure();
+    model_observer_.on_result(*tuned);
+    if (auto why = tuned->not_stored(); !why.empty()) {
+      return Failure{Status::io, std::move(why), {}};
+    }
+  }
+  if (stop_) {
+    return Failure{Status::interrupted,
+                   fmt::format("interrupted; what was tuned is in {}, and the same command goes on "
+                               "from there",
+                               options.database.string()),
+                   {}};
+  }
+  for (ModelChange& change : result_.changes) {
+    change.winner =
+        (*tuner)->database().find_winner(device_.fingerprint(), change.problem.key(), options.cold);
+  }
+  return {};
+}
+
+/// Returns the model's time with `base` divided by that with `changed`, in alternating rounds,
+/// until one is significantly faster.
+Interval ModelTuner::compare(ModelTimer& base, ModelTimer& changed) const {
+  const std::int64_t steps = std::min<std::int64_t>(options_.load.generated_tokens, 16);
+  for (ModelTimer* timer : {&base, &changed}) timer->warm_up(2);
+  std::vector<double> before, after;
+  Interval ratio;
+  for (int round = 0; round < looks.back() && !stop_; ++round) {
+    // The order alternates as well.
+    ModelTimer* const order[] = {round % 2 == 0 ? &base : &changed,
+                                 round % 2 == 0 ? &changed : &base};
+    for (ModelTimer* timer : order) timer->round(steps);
+    before.push_back(base.last_load_us());
+    after.push_back(changed.last_load_us());
+    if (std::find(looks.begin(), looks.end(), round + 1) == looks.end()) continue;
+    ratio = ratio_interval(before, after, confidence);
+    if (ratio.low > 1 || ratio.high < 1) break;
+  }
+  return ratio;
+}
+
+void ModelTuner::judge_changes() {
+  const Bench bench = open_model();
+  std::unique_ptr<Runtime> best = open_beside(*bench.runtime, {options_.tuner.database, {}});
+  std::unique_ptr<ModelTimer> base = timer(*best, bench);
+  for (ModelChange& change : result_.changes) {
+    if (!change.winner || stop_) continue;
+    const Answer& now = best->lookup().find(change.problem);
+    if (now.config == change.winner->winner.config) continue;
+    model_observer_.on_change(change);
+    const ScratchDatabase scratch(beside_database("step"));
+    scratch.write(with(contents_of(options_.tuner.database), *change.winner));
+    auto runtime = open_beside(*bench.runtime, {scratch.file(), {}});
+    auto changed = timer(*runtime, bench);
+    change.end_to_end = compare(*base, *changed);
+    change.kept = change.end_to_end->low > 1;
+    if (!change.kept) continue;
+    keep(change);
+    base = std::move(changed);
+    best = std::move(runtime);
+  }
+  const auto plain = open_beside(*bench.runtime, {});
+  const bool changed =
+      std::any_of(result_.changes.begin(), result_.changes.end(), [&](const ModelChange& change) {
+        return plain->lookup().find(change.problem).config !=
+               best->lookup().find(change.problem).config;
+      });
+  if (changed) result_.whole = compare(*timer(*plain, bench), *base);
+}
+
+void ModelTuner::keep(const ModelChange& change) const {
+  TunedDb own = TunedDb::open(options_.tuner.database, TunedDb::Mode::read_write);
+  Contents add = with({}, *change.winner);
+  own.write(add);
+  own.confirm();
+}
+
+Result<ModelResult> ModelTuner::tune() {
+  try {
+    find_problems();
+    if (auto tuned = tune_problems(); !tuned) return tuned.failure();
+    judge_changes();
+    if (stop_) return Failure{Status::interrupted, "interrupted; what was kept is stored", {}};
+    return result_;
+  } catch (const Error& error) {
+    return Failure{error.status(), error.what(), {}};
+  }
+}
+
+Result<void> ModelTuner::finish(const ModelResult& result) const {
+  const auto own = open_database(options_.tuner.database, TunedDb::Mode::read_only);
+  if (!own) return own.failure();
+  for (const ModelChange& change : result.changes) {
+    if (!change.kept) continue;
+    const auto found =
+        own->find_winner(device_.fingerprint(), change.problem.key(), options_.tuner.cold);
+    if (found && found->winner.config == change.winner->winner.config) continue;
+    return Failure{Status::io,
+                   fmt::format("{}: overwritten while it was used: the result of {} is not there",
+                               own->file().string(), change.problem.key()),
+                   {}};
+  }
+  const ScratchDatabase done(beside_database("candidates"));  // removes it
+  return {};
+}
+
+}  // namespace greta::tuner::model
