@@ -26,7 +26,7 @@ class Walk(Case):
         for command in commands:
             self.assertTrue(command.startswith("greta-"), command)
             if not WHOLE:
-                trials = "4s" if re.search(" model | from-capture ", command) else "2"
+                trials = "1s" if re.search(" model | from-capture ", command) else "2"
                 command = re.sub(r"--budget \d+s", f"--budget {trials}", command)
                 command = re.sub(r"--repeat \d+", "--repeat 2 --settle 0", command)
             run = subprocess.run(command, shell=True, cwd=self.folder, env=dict(self.env, PATH=path),

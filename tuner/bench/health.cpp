@@ -25,6 +25,7 @@ namespace {
 
 constexpr double launch_s = 30;
 constexpr std::size_t matrix_configs = 6;  // per input type
+constexpr double cpu_flops = 5e7;          // per configuration on a device that acts as a GPU
 
 Health passed(const std::string& message) {
   return {{}, std::nullopt, message, true, {}, {}, 0};
@@ -119,13 +120,16 @@ Health check_ultrasafe(const EvaluatorOptions& options, const Tell& tell) {
   return verify_all(evaluator, {{problem, config}}, tell);
 }
 
-// Returns the smallest of an operation's listed sizes, with these types.
-Problem small_problem(const Operation& operation, const DTypes& types) {
+// Returns the smallest of an operation's listed sizes, with these types. On a CPU, it is reduced to
+// fewer tiles of the same kernel.
+Problem small_problem(const Operation& operation, const DTypes& types, const DeviceInfo& device) {
   Problem smallest = typical_problem(operation, types);
   for (std::size_t i = 1; i < operation.sizes.size(); ++i) {
     const Problem problem = typical_problem(operation, types, i);
     if (operand_bytes(operation, problem) < operand_bytes(operation, smallest)) smallest = problem;
   }
+  const double flops = operation.work(smallest).flops;
+  if (device.is_cpu() && flops > cpu_flops) return operation.stand_in(smallest, cpu_flops / flops);
   return smallest;
 }
 
@@ -139,7 +143,7 @@ Health check_defaults(const EvaluatorOptions& options, const std::vector<DType>&
       const auto types = std::find_if(all.begin(), all.end(),
                                       [&](const DTypes& pair) { return pair.in == input; });
       if (types == all.end()) continue;
-      const Problem problem = small_problem(operation, *types);
+      const Problem problem = small_problem(operation, *types, evaluator.device());
       if (operation.space(problem, evaluator.device()).count() == 0) continue;
       choices.push_back({problem, operation.default_config(problem, evaluator.device())});
     }

@@ -79,6 +79,7 @@ class Bench {
   std::vector<CardLock> locks_;
   std::vector<std::unique_ptr<DeviceBench>> devices_;
   GoogleRun google_;
+  bool lists_ = false;      // prints names and measures nothing
   bool own_output_ = true;  // GRETA's output, not Google Benchmark's
   Stopwatch watch_;
 };
@@ -97,6 +98,8 @@ Bench::Bench(const BenchOptions& options)
     throw CommandError(exit_usage, "--flush: flushes caches, which --warm leaves alone");
   }
   if (options.resume || options.limit_s > 0) check_parts();
+  static_cast<void>(matches(options.filter, {}));  // reports an invalid expression
+  lists_ = given(options.google_flags, "--benchmark_list_tests");
   check_shipped(options.shipped);
   if (options.compute_only) {
     preset_.platform.clear();
@@ -141,6 +144,7 @@ DeviceBench::Options Bench::device_options() {
   if (!options_.shipped.empty()) options.databases.shipped = options_.shipped;
   options.defaults = options_.both;
   options.allow_unsafe = options_.allow_unsafe;
+  options.ceilings = preset_.measure && !lists_;
   options.kernels.cold = !options_.warm;
   options.kernels.timeout_s = timeout_s_;
   options.kernels.flush_bytes = read_flush(options_.flush);
@@ -162,10 +166,10 @@ void Bench::add_entries() {
 
 int Bench::run() {
   catch_interrupts();
-  if (!options_.no_lock) locks_ = lock_cards(selected_, "greta-bench");
+  if (!options_.no_lock && !lists_) locks_ = lock_cards(selected_, "greta-bench");
   TunedDb db = open_database(options_.db, TunedDb::Mode::read_write);
   for (const auto& device : selected_) {
-    if (!preset_.checks.empty()) {
+    if (!preset_.checks.empty() && !lists_) {
       failed_checks_ += failures_of(run_doctor(device, db, preset_.checks, check_deadline, stderr));
     }
     devices_.push_back(std::make_unique<DeviceBench>(device, db, device_options()));
@@ -348,7 +352,7 @@ int Bench::conclude(const std::vector<NamedResult>& rows) const {
         exit_failed, fmt::format("{} failed", format_count(static_cast<std::size_t>(failed_checks_),
                                                            "health check")));
   }
-  if (preset_.repeat > 1) tell(fmt::format("{0} of {0} runs clean", preset_.repeat));
+  if (preset_.repeat > 1 && !lists_) tell(fmt::format("{0} of {0} runs clean", preset_.repeat));
   return exit_done;
 }
 

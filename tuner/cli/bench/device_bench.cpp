@@ -40,7 +40,7 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
 void DeviceBench::learn_ceilings(TunedDb& db) {
   auto& ceilings = options_.kernels.ceilings;
   ceilings = db.ceilings(info().fingerprint());
-  if (complete(ceilings, info())) return;
+  if (!options_.ceilings || complete(ceilings, info())) return;
   try {
     ceilings = checker_->measure_ceilings();
     db.set_ceilings(info(), ceilings);

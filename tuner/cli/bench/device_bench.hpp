@@ -24,11 +24,11 @@ class DeviceBench {
     bool defaults = false;  ///< defaults in addition or instead
     LookupFiles databases;
     bool allow_unsafe = false;
+    bool ceilings = true;  ///< measure the device's ceilings unless the database contains them
     KernelBenchmarks::Options kernels;
   };
 
-  /// Throws Error if the device can't be opened. Measures the device's ceilings unless the database
-  /// contains them.
+  /// Throws Error if the device can't be opened.
   DeviceBench(const ProbedDevice& device, TunedDb& db, const Options& options);
 
   /// Returns all benchmarks of a preset. notes() lists unsupported ones and problems that are not

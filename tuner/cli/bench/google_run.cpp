@@ -57,12 +57,6 @@ class SilentReporter : public benchmark::BenchmarkReporter {
   void ReportRuns(const std::vector<Run>&) override {}
 };
 
-bool given(const std::vector<std::string>& flags, std::string_view name) {
-  return std::any_of(flags.begin(), flags.end(), [&](const std::string& flag) {
-    return std::string_view(flag).substr(0, flag.find('=')) == name;
-  });
-}
-
 // Any exception becomes the benchmark's failure.
 template <typename Body>
 auto caught(const Body& body) -> decltype(body()) {
@@ -214,6 +208,12 @@ void initialize(const GoogleRun& run) {
 }
 
 }  // namespace
+
+bool given(const std::vector<std::string>& flags, std::string_view name) {
+  return std::any_of(flags.begin(), flags.end(), [&](const std::string& flag) {
+    return std::string_view(flag).substr(0, flag.find('=')) == name;
+  });
+}
 
 bool GoogleRun::run() {
   initialize(*this);

@@ -39,4 +39,7 @@ struct GoogleRun {
   bool run();
 };
 
+/// Returns whether Google Benchmark's flags contain this one, e.g. "--benchmark_min_time".
+bool given(const std::vector<std::string>& flags, std::string_view name);
+
 }  // namespace greta::tuner::cli
