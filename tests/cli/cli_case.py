@@ -29,7 +29,7 @@ def patient(seconds):
 def quick(words, lock):
     """Returns options that shorten measurements."""
     flushing = [] if "--warm" in words or "--flush" in words else ["--flush", "1"]
-    return flushing + ([] if lock else ["--no-lock"])
+    return flushing + ([] if lock or "--no-lock" in words else ["--no-lock"])
 
 
 # Created once for all tests: compiled kernels, and databases of ceilings.
@@ -97,7 +97,7 @@ class Case(unittest.TestCase):
         """Returns the command line of a test. Tests run concurrently and their times don't matter,
         so they don't wait for cards and flush little between samples."""
         words = [TUNE, *map(str, arguments)]
-        if arguments and arguments[0] in ("gemm", "preset", "argmax"):
+        if arguments and arguments[0] in ("gemm", "preset", "argmax", "model", "from-capture"):
             words += quick(words, lock)
         return words
 

@@ -29,6 +29,7 @@ class Walk(Case):
                 trials = "1s" if re.search(" model | from-capture ", command) else "2"
                 command = re.sub(r"--budget \d+s", f"--budget {trials}", command)
                 command = re.sub(r"--repeat \d+", "--repeat 2 --settle 0", command)
+                command = re.sub(r"(--budget|--repeat) ", r"--flush 1 \1 ", command)
             run = subprocess.run(command, shell=True, cwd=self.folder, env=dict(self.env, PATH=path),
                                  capture_output=True, text=True, timeout=patient(200))
             # On a machine that is busy with other tests, one of two equal runs may be slower.
