@@ -38,14 +38,17 @@ bool HardwareWinners::sure() const {
 }
 
 HardwareGroups::HardwareGroups(const std::vector<StoredDevice>& devices) {
+  std::vector<std::size_t> group(devices.size());
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    std::size_t group = i;
-    for (std::size_t earlier = 0; earlier < i && group == i; ++earlier) {
-      if (share_a_card(devices[earlier], devices[i])) {
-        group = groups_.at(devices[earlier].info.fingerprint());
-      }
+    group[i] = i;
+    for (std::size_t earlier = 0; earlier < i; ++earlier) {
+      const bool same = devices[earlier].info.fingerprint() == devices[i].info.fingerprint() ||
+                        share_a_card(devices[earlier], devices[i]);
+      if (same) std::replace(group.begin(), group.end(), group[earlier], group[i]);
     }
-    groups_.emplace(devices[i].info.fingerprint(), group);
+  }
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    groups_.emplace(devices[i].info.fingerprint(), group[i]);
   }
 }
 

@@ -11,7 +11,8 @@ namespace greta::db {
 /// Groups the devices of a database that are views of one hardware model through different APIs.
 /// Two devices are, if vendor and number of compute units agree and both have the same card: one
 /// with the same PCI address, or with the same UUID where one of them has no address. A device that
-/// acts as a GPU on the CPU is a group of its own.
+/// acts as a GPU on the CPU is a group of its own. A device may be listed several times, with other
+/// cards each time. Groups that have a device in common are one.
 class HardwareGroups {
  public:
   explicit HardwareGroups(const std::vector<StoredDevice>& devices);

@@ -80,6 +80,10 @@ const std::filesystem::path& TunedDb::file() const {
   return impl_->connection.file();
 }
 
+int TunedDb::file_schema() const {
+  return impl_->connection.schema();
+}
+
 bool TunedDb::shipped() const {
   return impl_->connection.shipped();
 }

@@ -200,6 +200,9 @@ class TunedDb {
   ~TunedDb();
 
   const std::filesystem::path& file() const;
+  /// Returns the schema version of the file. A shipped database of an older schema is migrated in
+  /// memory.
+  int file_schema() const;
   /// Whether this is a shipped database: complete, without raw trials, and never written again.
   bool shipped() const;
 

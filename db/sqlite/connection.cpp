@@ -134,6 +134,7 @@ void Connection::open_for_writing() {
   open_handle(file_.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   if (get_int(*database_, "PRAGMA page_count") != 0) check_identity(*database_);
   migrate();
+  schema_ = newest_schema();
   choose_journal();
   guard_tables(*database_, true);
   database_->exec("PRAGMA foreign_keys = ON");
@@ -163,14 +164,14 @@ void Connection::open_for_reading() {
     open_handle(immutable_uri(file_), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
     shipped_ = check_identity(*database_);
   }
-  const int schema = get_int(*database_, "PRAGMA user_version");
-  if (schema < (shipped_ ? oldest_shipped_schema : newest_schema())) {
+  schema_ = get_int(*database_, "PRAGMA user_version");
+  if (schema_ < (shipped_ ? oldest_shipped_schema : newest_schema())) {
     fail(
         fmt::format("written by an older GRETA (schema {}); open it for writing once to bring it "
                     "to schema {}",
-                    schema, newest_schema()));
+                    schema_, newest_schema()));
   }
-  if (schema < newest_schema()) migrate_copy();
+  if (schema_ < newest_schema()) migrate_copy();
   guard_tables(*database_, false);
   database_->exec("PRAGMA query_only = ON");
 }

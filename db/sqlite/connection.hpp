@@ -33,6 +33,9 @@ class Connection {
   const std::filesystem::path& file() const { return file_; }
   /// Whether the file is marked as a shipped, read-only database.
   bool shipped() const { return shipped_; }
+  /// Returns the schema of the file, which is older than newest_schema() for a shipped database that
+  /// was migrated in memory.
+  int schema() const { return schema_; }
 
   using Work = std::function<void(SQLite::Database&)>;
   /// Runs `work` in one transaction, which sees one state of the database.
@@ -68,6 +71,7 @@ class Connection {
   TunedDb::Mode mode_;
   ConnectionOptions options_;
   bool shipped_ = false;
+  int schema_ = 0;
   std::unique_ptr<SQLite::Database> database_;
 };
 

@@ -272,6 +272,7 @@ TEST_F(CardMigration, AShippedDatabaseAnswersForEveryCard) {
   const TunedDb db = TunedDb::open(file_, Mode::read_only);
   EXPECT_TRUE(db.check().empty()) << db.check().front();
   EXPECT_TRUE(db.shipped());
+  EXPECT_EQ(db.file_schema(), 5);
   EXPECT_EQ(db.results().size(), 2U);
   const auto found = db.find_winner(here.fingerprint(), problem_of(1).key(), true);
   ASSERT_TRUE(found);

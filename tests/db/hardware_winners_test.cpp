@@ -84,6 +84,21 @@ TEST(HardwareGroups, AreOfDevicesThatShareACard) {
   EXPECT_TRUE(groups.same(unknown, unknown));
 }
 
+TEST(HardwareGroups, AreJoinedByADeviceThatSharesACardWithEach) {
+  const auto vulkan = sample_device(), hip = through_hip();
+  const auto other = sister().card;
+  auto second_driver = vulkan;
+  second_driver.name = "Example GPU 9000 (a second Vulkan driver)";
+  const auto first = with_cards(vulkan, {vulkan.card}), second = with_cards(second_driver, {other});
+  EXPECT_FALSE(HardwareGroups({first, second}).same(vulkan, second_driver));
+  EXPECT_TRUE(HardwareGroups({first, second, with_cards(hip, {hip.card, other})})
+                  .same(vulkan, second_driver));
+  // The card in use may be new to a device that the database has.
+  EXPECT_FALSE(HardwareGroups({first, with_cards(hip, {other})}).same(vulkan, hip));
+  EXPECT_TRUE(HardwareGroups({first, with_cards(hip, {other}), with_cards(hip, {hip.card})})
+                  .same(vulkan, hip));
+}
+
 TEST(HardwareGroups, NeedMoreThanAPlaceInAMachine) {
   const auto vulkan = sample_device();
   const auto same = [&](DeviceInfo hip) {

@@ -64,7 +64,7 @@ nlohmann::json info_json(const TunedDb& db, const std::vector<DeviceSummary>& de
   const auto counts = db.counts();
   nlohmann::json object{
       {"file", db.file().string()},          {"bytes", std::filesystem::file_size(db.file())},
-      {"schema", TunedDb::schema_version()}, {"shipped", db.shipped()},
+      {"schema", db.file_schema()},          {"shipped", db.shipped()},
       {"results", counts.winners},           {"trials", counts.trials},
       {"sessions", counts.sessions},         {"sessions_without_an_end", open_sessions(db)},
       {"problems", counts.problems},         {"devices", nlohmann::json::array()},
@@ -101,7 +101,7 @@ std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devic
   text += format_row(
       "size", fmt::format("{}, schema {}{}",
                           format_bytes(static_cast<double>(std::filesystem::file_size(db.file()))),
-                          TunedDb::schema_version(), db.shipped() ? ", shipped" : ""));
+                          db.file_schema(), db.shipped() ? ", shipped" : ""));
   text +=
       format_row("holds", fmt::format("{} for {}, {} of {}", format_count(counts.winners, "result"),
                                       format_count(counts.problems, "problem"),

@@ -86,8 +86,7 @@ class BlockRunner {
 
   const greta_host::Entry* entry_ = nullptr;
   const Launch* launch_ = nullptr;
-  unsigned dynamic_open_ = 0;  ///< unpoisoned bytes of the library's dynamic memory
-  unsigned count_ = 0;         ///< threads per block
+  unsigned count_ = 0;  ///< threads per block
   std::vector<Thread> threads_;
   std::vector<Wave> waves_;
   std::uint64_t ready_waves_ = 0;  ///< waves with lanes that can run

@@ -28,7 +28,10 @@ std::string library_of(const std::string& compiler, const std::string& name) {
 /// both.
 std::string runtime_of(const std::string& compiler) {
   const std::string address = library_of(compiler, "libasan.so");
-  if (!address.empty()) return address + " " + library_of(compiler, "libubsan.so");
+  if (!address.empty()) {
+    const std::string undefined = library_of(compiler, "libubsan.so");
+    return undefined.empty() ? address : address + " " + undefined;
+  }
 #if defined(__aarch64__)
   return library_of(compiler, "libclang_rt.asan-aarch64.so");
 #else

@@ -95,6 +95,8 @@ std::string error_name(hipError_t error) {
       return "hipErrorInvalidDevice";
     case hipErrorInvalidImage:
       return "hipErrorInvalidImage";
+    case hipErrorNoBinaryForGpu:
+      return "hipErrorNoBinaryForGpu";
     case hipErrorInvalidHandle:
       return "hipErrorInvalidHandle";
     case hipErrorNotFound:
