@@ -10,7 +10,6 @@
 
 #include "runtime/device/backend.hpp"
 #include "runtime/device/system/log.hpp"
-#include "runtime/device/version.hpp"
 #include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/tiny_kernel.hpp"
@@ -225,7 +224,7 @@ TEST(WorkerEvaluator, AKilledWorkerIsReplacedAndLeavesATrace) {
   EXPECT_FALSE(rounds.us.at(1).empty());
   EXPECT_TRUE(lost_by(worker).message.starts_with("timing it and others in rounds: "));
   kill(worker.worker_pid(), SIGKILL);
-  EXPECT_FALSE(worker.measure_ceilings().empty());
+  EXPECT_FALSE(worker.measure_ceilings({std::string(ceiling_fma_f32)}).empty());
   EXPECT_TRUE(lost_by(worker).config.variant.empty());
 }
 
@@ -362,59 +361,30 @@ TEST(WorkerEvaluator, ADriverThatDiesOfItsCacheIsStartedWithout) {
   expect_right(worker.evaluate(problem, default_of(worker, problem), {}));
 }
 
-std::string error_of(const std::vector<std::string>& command) {
-  try {
-    const WorkerEvaluator worker(command, {});
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-// A worker of another build would misread requests or evaluate different kernels.
-TEST(WorkerEvaluator, AWorkerThatSpeaksAnotherProtocolIsAnErrorInOneLine) {
-  const auto answering = [](const std::string& result) {
-    return std::vector<std::string>{
-        "/bin/sh", "-c", "read line <&3; echo '{\"result\":" + result + "}' >&3; cat <&3"};
-  };
-  EXPECT_EQ(
-      error_of(answering("{}")),
-      fmt::format("this process speaks version 1 of the worker protocol (GRETA {}), the other "
-                  "one 0 (none that it tells): a worker must be of the same build as the "
-                  "program that starts it",
-                  version()));
-  EXPECT_NE(error_of(answering("{\"greeting\":{\"protocol\":7,\"greta\":\"9.1\"}}"))
-                .find("the other one 7 (GRETA 9.1)"),
-            std::string::npos);
-}
-
-TEST(WorkerEvaluator, BothEndsHaveTheSameOperations) {
-  auto theirs = greeting(test::catalog());
-  EXPECT_TRUE(check_greeting(test::catalog(), theirs));
-  theirs["operations"]["gemm"] = "0123";
-  EXPECT_EQ(check_greeting(test::catalog(), theirs).failure().message,
-            "two processes have different kernels of operation gemm: a worker must be of the same "
-            "build as the program that starts it");
-  theirs["operations"].erase("gemm");
-  EXPECT_EQ(check_greeting(test::catalog(), theirs).failure().message,
-            "only one of two processes knows operation gemm: a worker must be of the same build as "
-            "the program that starts it");
-}
-
-// The worker checks its catalog as well: it serves the operations of tune's worker command.
-TEST(WorkerEvaluator, AWorkerWithoutAnOperationOfTheSessionRefuses) {
-  Operation own = built_in("gelu");
-  own.name = "own";
+// Neither the deadline of the call nor the worker's answer is waited for.
+TEST(WorkerEvaluator, AStopEndsACallThatDoesNotReturn) {
+  std::atomic<bool> stop = false;
   EvaluatorOptions options;
-  options.catalog = Catalog({own});
+  options.stop = &stop;
+  WorkerEvaluator worker(worker_command(), options);
+  const pid_t process = worker.worker_pid();
+  ASSERT_EQ(kill(process, SIGSTOP), 0);
+  std::thread stopping([&stop] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    stop = true;
+  });
+  const auto problem = small_problem();
   try {
-    const WorkerEvaluator worker(worker_command(), options);
-    FAIL() << "it started";
+    worker.evaluate(problem, default_of(worker, problem), {});
+    ADD_FAILURE() << "it returned";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("only one of two processes knows operation "),
-              std::string::npos)
-        << error.what();
+    EXPECT_EQ(error.status(), Status::interrupted);
   }
+  stopping.join();
+  EXPECT_NE(kill(process, 0), 0);
+  EXPECT_TRUE(worker.take_lost().empty());
+  EXPECT_THROW(worker.verify(problem, default_of(worker, problem), 1, {}), Error);
+  EXPECT_EQ(worker.worker_pid(), 0) << "none is started after a stop";
 }
 
 TEST(WorkerEvaluator, AWorkerThatCannotStartIsAnError) {

@@ -48,6 +48,9 @@ class FakeEvaluator : public Evaluator {
   int lookahead() const override { return lookahead_; }
 
   Trial evaluate(const Problem& problem, const Config& config, const TrialLimits& limits) override {
+    if (interrupts_ && interrupts_(config)) {
+      throw Error(Failure{Status::interrupted, "interrupted", {}});
+    }
     if (dies(config)) {
       lose(problem, config, Status::timeout);
       throw Error(Failure{Status::timeout, "the device does not answer", {}});
@@ -113,10 +116,15 @@ class FakeEvaluator : public Evaluator {
   void renew() override { ++renewed_; }
   std::vector<Trial> take_lost() override { return std::exchange(undone_, {}); }
 
-  std::vector<Ceiling> measure_ceilings() override {
-    ++ceilings_measured_;
-    return {{std::string(ceiling_copy), 4000, 1, info_.driver, "2026-01-01T00:00:00Z"},
-            {std::string(ceiling_fma_f32), fma_gflops_, 1, info_.driver, "2026-01-01T00:00:00Z"}};
+  std::vector<Ceiling> measure_ceilings(const std::vector<std::string>& kinds) override {
+    std::vector<Ceiling> measured;
+    for (const std::string& kind : kinds) {
+      if (before_peaks_) before_peaks_();
+      ++ceilings_measured_;
+      measured.push_back({kind, kind == ceiling_copy ? 4000 : fma_gflops_, 1, info_.driver,
+                          "2026-01-01T00:00:00Z"});
+    }
+    return measured;
   }
 
   /// Returns one kernel, which spills for every third configuration and for the defaults of all
@@ -158,7 +166,10 @@ class FakeEvaluator : public Evaluator {
   std::set<Config> timed_;  ///< in rounds
   std::size_t prepared_ = 0;
   std::vector<Config> rejected_;
-  int ceilings_measured_ = 0;
+  /// Whether a stop ends the trial of a configuration, as in a worker process.
+  std::function<bool(const Config&)> interrupts_;
+  int ceilings_measured_ = 0;           ///< number of peaks
+  std::function<void()> before_peaks_;  ///< called before each peak
   int renewed_ = 0;
   bool rounds_failed_ = false;
 

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/catalog.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tuner/fake_evaluator.hpp"
@@ -213,6 +216,35 @@ TEST_F(SessionTest, StoppingKeepsEveryTrialAndStoresNoWinner) {
   EXPECT_EQ(db_.counts().winners, 0);
 }
 
+// A worker that is stopped while a kernel runs throws. The candidate has not failed.
+TEST_F(SessionTest, AStopWhileACandidateRunsIsNoFailureOfTheCandidate) {
+  evaluator_.interrupts_ = [this, tried = 0](const Config&) mutable {
+    observer_.stop_ = ++tried == 6;
+    return observer_.stop_.load();
+  };
+  const auto result = tune_problem("60");
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_FALSE(result.winner);
+  const auto sessions = db_.sessions();
+  ASSERT_EQ(sessions.size(), 1U);
+  EXPECT_EQ(sessions[0].outcome, "interrupted");
+  const auto trials = db_.trials(sessions[0].id);
+  EXPECT_EQ(trials.size(), 5U);
+  for (const auto& trial : trials) EXPECT_TRUE(trial.ok()) << trial.message;
+}
+
+TEST_F(SessionTest, AStopAfterTheWinnerIsCertifiedKeepsIt) {
+  evaluator_.before_peaks_ = [this] {
+    observer_.stop_ = true;
+    throw Error(Failure{Status::interrupted, "interrupted", {}});
+  };
+  const auto result = tune_problem("20");
+  EXPECT_FALSE(result.interrupted);
+  ASSERT_TRUE(result.winner);
+  EXPECT_EQ(db_.counts().winners, 1);
+  EXPECT_EQ(db_.sessions()[0].outcome, "done");
+}
+
 // Otherwise such a run could not be distinguished from a running one, and its candidate would be
 // unknown.
 TEST_F(SessionTest, AnErrorLeavesTheCandidateItEndedInAndAFailedSession) {
@@ -327,13 +359,34 @@ TEST_F(SessionTest, AnEmulatorFarFromItsRooflineIsSearchedOnASmallerProblem) {
   EXPECT_EQ(result.notes.size(), 1U);  // reported once
 }
 
-TEST_F(SessionTest, CeilingsAreMeasuredOnceForADriver) {
-  tune_problem("5");
-  tune_problem("5");
-  EXPECT_EQ(evaluator_.ceilings_measured_, 1);
-  evaluator_.info_.driver = "fake 2.0";
+TEST_F(SessionTest, PeaksAreMeasuredOnceForADriverAfterTheTrials) {
+  std::size_t trials_before = 0;
+  evaluator_.before_peaks_ = [&] {
+    for (const auto& [config, times] : evaluator_.evaluated_) trials_before += times > 0 ? 1 : 0;
+  };
+  const auto result = tune_problem("5");
+  EXPECT_EQ(evaluator_.ceilings_measured_, 2);
+  EXPECT_GE(trials_before, 5U);
+  ASSERT_TRUE(result.winner);
+  EXPECT_GT(result.winner->roofline, 0);
   tune_problem("5");
   EXPECT_EQ(evaluator_.ceilings_measured_, 2);
+  evaluator_.info_.driver = "fake 2.0";
+  tune_problem("5");
+  EXPECT_EQ(evaluator_.ceilings_measured_, 4);
+}
+
+TEST_F(SessionTest, PeaksThatTheProblemDoesNotNeedAreMeasuredWhileTheBudgetLasts) {
+  for (const DType type : {DType::f16, DType::bf16}) {
+    evaluator_.info_.matrix_operations.push_back({.input = type, .m = 16, .n = 16, .k = 16});
+  }
+  evaluator_.before_peaks_ = [] { std::this_thread::sleep_for(std::chrono::milliseconds(60)); };
+  const auto result = tune_problem("0.05s");
+  EXPECT_EQ(evaluator_.ceilings_measured_, 2);
+  ASSERT_TRUE(result.winner);
+  EXPECT_GT(result.winner->roofline, 0);
+  tune_problem("5");
+  EXPECT_EQ(evaluator_.ceilings_measured_, 4);
 }
 
 TEST_F(SessionTest, ASlowDeviceIsSearchedOnAStandInAndConfirmedAtFullSize) {

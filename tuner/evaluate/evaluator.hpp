@@ -68,8 +68,9 @@ class Evaluator {
   /// message says what was running and whether it was restarted. It includes the work of a call
   /// that threw. Configuration and problem are empty if there was none. Clears the list.
   virtual std::vector<Trial> take_lost() { return {}; }
-  /// Measures copy bandwidth, FMA rate and the rates of matrix operations. Takes seconds.
-  virtual std::vector<Ceiling> measure_ceilings() = 0;
+  /// Measures some of ceiling_kinds(). Each may take a few seconds. A matrix rate that can't be
+  /// measured is missing in the result.
+  virtual std::vector<Ceiling> measure_ceilings(const std::vector<std::string>& kinds) = 0;
 };
 
 }  // namespace greta::tuner

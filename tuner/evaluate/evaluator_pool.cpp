@@ -182,7 +182,9 @@ void EvaluatorPool::retire(Member& member, const Request& request, Evaluated& ev
   } catch (...) {
   }
   evaluated.lost = member.evaluator->take_lost();
-  evaluated.retired = member.evaluator->device().id() + ": " + why.message;
+  if (why.status != Status::interrupted) {
+    evaluated.retired = member.evaluator->device().id() + ": " + why.message;
+  }
   Trial& trial = evaluated.trial;
   const auto told = std::find_if(
       evaluated.lost.begin(), evaluated.lost.end(),
@@ -193,7 +195,7 @@ void EvaluatorPool::retire(Member& member, const Request& request, Evaluated& ev
   } else {
     trial.config = request.config;
     trial.problem_key = request.problem.key();
-    trial.failure = Status::crash;
+    trial.failure = why.status == Status::interrupted ? why.status : Status::crash;
     trial.message = why.message;
   }
   std::deque<Request> orphans = std::exchange(member.queue, {});

@@ -337,9 +337,9 @@ Rounds LocalEvaluator::time_rounds(const Problem& problem, const std::vector<Con
   return result;
 }
 
-std::vector<Ceiling> LocalEvaluator::measure_ceilings() {
+std::vector<Ceiling> LocalEvaluator::measure_ceilings(const std::vector<std::string>& kinds) {
   ensure_open();
-  auto measured = tuner::measure_ceilings(*open_->device);
+  auto measured = tuner::measure_ceilings(*open_->device, kinds);
   if (measured) return *std::move(measured);
   const Failure& failure = measured.failure();
   if (failure.status == Status::timeout || failure.status == Status::device_lost) recover();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ struct EvaluatorOptions {
   Avoided avoid;                  ///< device features that must not be used
   bool sanitize = false;          ///< OpenOptions::sanitize; requires a process started for it
   bool reopen = true;             ///< reopen the device after it was lost; a worker exits instead
+  /// Once set, calls of a WorkerEvaluator throw Error (`interrupted`) within half a second, even
+  /// while a kernel runs. Must outlive the evaluator. A LocalEvaluator ignores it.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// Fails with `constraints` and the statistics of the first kernel that spills, if there is one.
@@ -51,7 +55,7 @@ class LocalEvaluator : public Evaluator {
                      double seconds, std::uint64_t seed, const TrialLimits& limits) override;
   void renew() override { open(); }
   std::vector<Trial> take_lost() override { return std::exchange(undone_, {}); }
-  std::vector<Ceiling> measure_ceilings() override;
+  std::vector<Ceiling> measure_ceilings(const std::vector<std::string>& kinds) override;
 
   /// Returns whether the device was lost with EvaluatorOptions::reopen off, so that nothing more
   /// can be evaluated.

@@ -27,7 +27,9 @@ Problem problem_of(const json& request) {
 
 json answer(LocalEvaluator& evaluator, const json& request) {
   const auto call = request.at("call").get<std::string>();
-  if (call == "ceilings") return to_json(evaluator.measure_ceilings());
+  if (call == "ceilings") {
+    return to_json(evaluator.measure_ceilings(request.at("kinds").get<std::vector<std::string>>()));
+  }
   const Problem problem = problem_of(request);
   const TrialLimits limits = limits_from_json(request.at("limits"));
   if (call == "evaluate") {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "runtime/device/system/log.hpp"
 #include "runtime/device/system/process.hpp"
 #include "runtime/device/system/sanitizing.hpp"
+#include "tuner/measure/stopwatch.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -21,6 +23,9 @@ namespace {
 using nlohmann::json;
 
 constexpr double open_s = 60;
+constexpr double look_s = 0.05;  // interval between two looks whether the run was stopped
+constexpr double grace_s = 0.2;  // time to answer or to end after a stop
+constexpr double end_s = 5;      // time to end otherwise
 // Time beyond a candidate's own limits: to read back and compare results, and the first time to
 // draw inputs and compute the reference of a possibly large problem.
 constexpr double check_s = 30;
@@ -49,7 +54,7 @@ WorkerEvaluator::WorkerEvaluator(std::vector<std::string> command, const Evaluat
 }
 
 WorkerEvaluator::~WorkerEvaluator() {
-  stop_worker(false);
+  stop_worker(stopped());
 }
 
 void WorkerEvaluator::spawn() {
@@ -120,7 +125,9 @@ double WorkerEvaluator::deadline(const Problem& problem, std::uint64_t seed,
 }
 
 void WorkerEvaluator::ensure_started() {
-  if (pid_ == 0) start();
+  if (pid_ != 0) return;
+  if (stopped()) throw Error(Failure{Status::interrupted, "interrupted", {}});
+  start();
 }
 
 std::string WorkerEvaluator::stop_worker(bool kill_it) {
@@ -130,8 +137,9 @@ std::string WorkerEvaluator::stop_worker(bool kill_it) {
   channel_.reset();
   int status = 0;
   // A worker whose connection is closed ends immediately, unless its driver hangs.
+  const Stopwatch watch;
   bool ended = false;
-  for (int i = 0; i < 500 && !ended; ++i) {
+  while (!ended && watch.seconds() < (stopped() ? grace_s : end_s)) {
     ended = waitpid(pid_, &status, WNOHANG) != 0;
     if (!ended) usleep(10'000);
   }
@@ -151,7 +159,7 @@ std::string WorkerEvaluator::stop_worker(bool kill_it) {
 Result<json> WorkerEvaluator::call(const json& request, double deadline_s) {
   json reply;
   auto received = LineChannel::Received::closed;
-  if (channel_->send(request)) received = channel_->receive(reply, deadline_s);
+  if (channel_->send(request)) received = receive(reply, deadline_s);
   if (received == LineChannel::Received::timeout) {
     stop_worker(true);
     return unanswered(
@@ -184,6 +192,20 @@ Result<json> WorkerEvaluator::call(const json& request, double deadline_s) {
                         {}});
   }
   return reply.at("result");
+}
+
+LineChannel::Received WorkerEvaluator::receive(json& reply, double deadline_s) {
+  const Stopwatch watch;
+  for (double stopped_at = 0;;) {
+    const double left_s = deadline_s - watch.seconds();
+    const auto received = channel_->receive(reply, std::clamp(left_s, 0.0, look_s));
+    if (received != LineChannel::Received::timeout || left_s <= look_s) return received;
+    if (!stopped()) continue;
+    if (stopped_at == 0) stopped_at = watch.seconds();
+    if (watch.seconds() - stopped_at < grace_s) continue;
+    stop_worker(true);
+    throw Error(Failure{Status::interrupted, "interrupted", {}});
+  }
 }
 
 Failure WorkerEvaluator::unanswered(const std::string& why) {
@@ -290,11 +312,11 @@ Rounds WorkerEvaluator::time_rounds(const Problem& problem, const std::vector<Co
   return lost;
 }
 
-std::vector<Ceiling> WorkerEvaluator::measure_ceilings() {
+std::vector<Ceiling> WorkerEvaluator::measure_ceilings(const std::vector<std::string>& kinds) {
   Trial begun;
-  begun.message = "measuring the device's ceilings";
+  begun.message = "measuring the device's peaks";
   const auto reply = call_again(
-      {{"call", "ceilings"}}, [] { return open_s + first_s; }, begun);
+      {{"call", "ceilings"}, {"kinds", kinds}}, [] { return open_s + first_s; }, begun);
   if (!reply) {
     lose(std::move(begun), reply.failure(), "");
     throw Error(reply.failure());

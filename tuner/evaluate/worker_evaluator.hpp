@@ -43,7 +43,7 @@ class WorkerEvaluator : public Evaluator {
                      double seconds, std::uint64_t seed, const TrialLimits& limits) override;
   std::vector<Trial> take_lost() override { return std::exchange(lost_, {}); }
   void renew() override { stop_worker(false); }
-  std::vector<Ceiling> measure_ceilings() override;
+  std::vector<Ceiling> measure_ceilings(const std::vector<std::string>& kinds) override;
 
   /// Returns the process id of the current worker; 0 if there is none. For tests that kill it.
   pid_t worker_pid() const { return pid_; }
@@ -65,6 +65,10 @@ class WorkerEvaluator : public Evaluator {
   /// Like call(), but keeps the candidate as lost work if a device failure ends it with an Error.
   Result<nlohmann::json> call_or_lose(const nlohmann::json& request, double deadline_s,
                                       const Trial& begun);
+  bool stopped() const { return options_.stop != nullptr && *options_.stop; }
+  /// Waits for an answer. After a stop it waits a moment for work that ends by itself, then kills
+  /// the worker and throws Error (`interrupted`).
+  LineChannel::Received receive(nlohmann::json& reply, double deadline_s);
   /// Returns the `timeout` of an unanswered call. Throws after too many of them in a row.
   Failure unanswered(const std::string& why);
   /// Keeps the work that a process left unfinished.

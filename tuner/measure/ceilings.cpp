@@ -147,20 +147,22 @@ Result<Ceiling> copy_ceiling(Device& device, LaunchTimer& timer) {
 
 }  // namespace
 
-Result<std::vector<Ceiling>> measure_ceilings(Device& device) {
+Result<std::vector<Ceiling>> measure_ceilings(Device& device,
+                                              const std::vector<std::string>& kinds) {
   auto timer = LaunchTimer::create(device, 0);
   if (!timer) return timer.failure();
   if (auto r = timer->reach_pace(); !r) return r.failure();
+  const std::vector<DType> inputs = matrix_inputs(device.info());
   std::vector<Ceiling> ceilings;
-  for (const auto measure : {copy_ceiling, fma_ceiling}) {
-    auto ceiling = measure(device, *timer);
+  for (const std::string& kind : kinds) {
+    const auto input = std::find_if(inputs.begin(), inputs.end(),
+                                    [&](DType type) { return ceiling_matrix(type) == kind; });
+    auto ceiling = kind == ceiling_copy      ? copy_ceiling(device, *timer)
+                   : kind == ceiling_fma_f32 ? fma_ceiling(device, *timer)
+                   : input != inputs.end()   ? matrix_ceiling(device, *timer, *input)
+                                             : invalid_argument("no ceiling is called " + kind);
     if (!ceiling) return ceiling.failure();
-    ceilings.push_back(*std::move(ceiling));
-  }
-  for (const DType input : matrix_inputs(device.info())) {
-    auto matrix = matrix_ceiling(device, *timer, input);
-    if (!matrix) return matrix.failure();
-    if (measured(*matrix)) ceilings.push_back(*std::move(matrix));
+    if (measured(*ceiling)) ceilings.push_back(*std::move(ceiling));
   }
   device.trim();
   return ceilings;
@@ -176,13 +178,22 @@ std::vector<std::string> ceiling_kinds(const DeviceInfo& device) {
   return kinds;
 }
 
-bool complete(const std::vector<Ceiling>& ceilings, const DeviceInfo& device) {
-  const auto kinds = ceiling_kinds(device);
-  return std::all_of(kinds.begin(), kinds.end(), [&](const std::string& kind) {
+std::vector<std::string> missing_kinds(const std::vector<Ceiling>& ceilings,
+                                       const DeviceInfo& device) {
+  auto kinds = ceiling_kinds(device);
+  std::erase_if(kinds, [&](const std::string& kind) {
     return std::any_of(ceilings.begin(), ceilings.end(), [&](const Ceiling& c) {
       return c.kind == kind && c.driver == device.driver && measured(c);
     });
   });
+  return kinds;
+}
+
+void update(std::vector<Ceiling>& ceilings, std::vector<Ceiling> measured) {
+  for (Ceiling& fresh : measured) {
+    std::erase_if(ceilings, [&](const Ceiling& known) { return known.kind == fresh.kind; });
+    ceilings.push_back(std::move(fresh));
+  }
 }
 
 double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind) {

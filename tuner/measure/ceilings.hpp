@@ -21,14 +21,20 @@ std::string ceiling_matrix(DType input);
 /// Returns the kinds that measure_ceilings() returns for a device.
 std::vector<std::string> ceiling_kinds(const DeviceInfo& device);
 
-/// Measures a device's ceilings: a copy far larger than its caches, independent chains of FP32 FMAs
-/// in registers, and the matrix operations that it lists. Each ceiling is the fastest of several
-/// samples. A matrix rate that can't be measured is left out, with a warning in the log.
-Result<std::vector<Ceiling>> measure_ceilings(Device& device);
+/// Measures ceilings of a device: a copy far larger than its caches, independent chains of FP32
+/// FMAs in registers, and the matrix operations that it lists. Each ceiling is the fastest of
+/// several samples. A matrix rate that can't be measured is left out, with a warning in the log.
+/// `kinds` are some of ceiling_kinds().
+Result<std::vector<Ceiling>> measure_ceilings(Device& device,
+                                              const std::vector<std::string>& kinds);
 
-/// Returns whether these are all ceilings of a device, measured with its current driver. An
+/// Returns the kinds of a device that are missing, or that were measured with another driver. An
 /// impossible value (0, negative, infinite, NaN) counts as not measured.
-bool complete(const std::vector<Ceiling>& ceilings, const DeviceInfo& device);
+std::vector<std::string> missing_kinds(const std::vector<Ceiling>& ceilings,
+                                       const DeviceInfo& device);
+
+/// Replaces ceilings of the same kinds, and adds the others.
+void update(std::vector<Ceiling>& ceilings, std::vector<Ceiling> measured);
 
 /// Returns the value of one kind, or 0 if it was not measured.
 double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind);

@@ -31,7 +31,9 @@ class ReplayEvaluator : public Evaluator {
                      double seconds, std::uint64_t seed, const TrialLimits& limits) override;
   void renew() override {}
   /// Returns an empty list: a recording has no ceilings.
-  std::vector<Ceiling> measure_ceilings() override { return {}; }
+  std::vector<Ceiling> measure_ceilings(const std::vector<std::string>& /*kinds*/) override {
+    return {};
+  }
 
  private:
   std::shared_ptr<const Recording> recording_;

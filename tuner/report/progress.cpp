@@ -25,8 +25,9 @@ std::string best_text(const SessionResult& result, const Trial& best) {
                          ? result.stand_in->work
                          : result.work;
   const double us = best.measurement.median_us;
-  return fmt::format("best {}, {}, {} of the roofline", format_time(us), format_rate(work, us),
-                     format_share(roofline_us(result.problem.dtype, work, result.ceilings) / us));
+  const double roof_us = roofline_us(result.problem.dtype, work, result.ceilings);
+  return fmt::format("best {}, {}", format_time(us), format_rate(work, us)) +
+         (roof_us > 0 ? fmt::format(", {} of the roofline", format_share(roof_us / us)) : "");
 }
 
 // Returns the prefix of the text that fits the terminal's width. The text is mostly ASCII.

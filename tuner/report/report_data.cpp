@@ -20,11 +20,8 @@ json trial_counts(const SessionResult& result) {
 }
 
 json time_json(const TimeSpent& time) {
-  return {{"wall_s", time.wall},
-          {"compile_s", time.compile},
-          {"verify_s", time.verify},
-          {"measure_s", time.measure},
-          {"other_s", time.other()}};
+  return {{"wall_s", time.wall},       {"compile_s", time.compile}, {"verify_s", time.verify},
+          {"measure_s", time.measure}, {"peaks_s", time.peaks},     {"other_s", time.other()}};
 }
 
 json problem_json(const SessionResult& result) {

@@ -38,7 +38,7 @@ std::string winner_rows(const SessionResult& result) {
                   format_count(static_cast<std::size_t>(winner.rounds), "round"),
                   winner.cold ? "cold" : "warm"));
   std::string rate = format_rate(result.work, winner.measurement.median_us);
-  if (winner.roofline > 0) {  // otherwise no ceilings were measured
+  if (winner.roofline > 0) {  // otherwise no peaks were measured
     rate += fmt::format(", {} of the roofline ({})", format_share(winner.roofline),
                         roofline_text(result));
   }
@@ -125,7 +125,11 @@ std::string time_row(const TimeSpent& time) {
              fmt::format("{:.1f} s: compiling {}, verifying {}, running {}, everything else {}",
                          time.wall, format_share(time.compile / wall),
                          format_share(time.verify / wall), format_share(time.measure / wall),
-                         format_share(std::max(0.0, time.other()) / wall)));
+                         format_share(std::max(0.0, time.other()) / wall))) +
+         (time.peaks > 0
+              ? row("peaks",
+                    fmt::format("measured in {:.1f} s of it, once for this driver", time.peaks))
+              : "");
 }
 
 }  // namespace

@@ -266,8 +266,6 @@ Winner Finals::describe(const Certification& certification) const {
   }
   winner.confidence = certification.confidence;
   winner.rounds = static_cast<int>(chosen.us.size());
-  winner.roofline =
-      roofline_us(result_.problem.dtype, result_.work, result_.ceilings) / measurement.median_us;
   winner.kernels = find_trial(result_.trials, winner.config, result_.problem.key())->kernels;
   for (const std::size_t i : certification.ties) {
     winner.ties.push_back({contenders_[i].config, certification.ratios[i].estimate});

@@ -12,6 +12,7 @@
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/search/strategy.hpp"
 #include "tuner/session/finals.hpp"
+#include "tuner/session/session_peaks.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -24,6 +25,9 @@ constexpr double longest_launch = 1.0 / 200;
 // Fraction of the budget that a launch of the stand-in takes.
 constexpr double stand_in_launch = 1.0 / 1000;
 constexpr double budget_without_time_s = 120;  // assumed for planning with a budget of trials
+// Fraction of the budget that measuring peaks may take beyond it, except for those that the
+// problem's roofline needs.
+constexpr double peaks_share = 0.1;
 
 class Session {
  public:
@@ -49,7 +53,8 @@ class Session {
   /// Waits for what is in flight and stores it, so that other sessions can use the pool.
   void drain();
   void end_as_failed();
-  void learn_ceilings();
+  void measure_peaks();
+  void set_roofline();
   void plan_search();
   double planned_s() const;
   bool choose_stand_in(double full_s);
@@ -82,6 +87,8 @@ class Session {
   const Operation& operation_;
   Budget budget_;
   bool warned_ = false;
+  bool certified_ = false;  // a stop after that loses no winner
+  SessionPeaks peaks_;
   std::size_t replaced_before_ = 0;
   SessionResult result_;
 };
@@ -101,13 +108,19 @@ SessionResult Session::run() {
       db_.begin_session(session_record(operation_, result_.device, result_.problem, options_));
   try {
     search_and_certify();
-  } catch (...) {
+  } catch (const std::exception& error) {
     drain();
-    end_as_failed();
-    throw;
+    const auto* const failure = dynamic_cast<const Error*>(&error);
+    const bool ended_by_stop =
+        failure != nullptr && failure->status() == Status::interrupted && stop_;
+    if (!ended_by_stop) {
+      end_as_failed();
+      throw;
+    }
   }
+  set_roofline();
   store([&] { store_lost(pool_.lead().take_lost(), db_, result_); });
-  result_.interrupted = stop_;
+  result_.interrupted = stop_ && !certified_;
   if (result_.interrupted) result_.winner.reset();
   conclude();
   result_.time.wall = watch.seconds();
@@ -115,7 +128,8 @@ SessionResult Session::run() {
 }
 
 void Session::search_and_certify() {
-  learn_ceilings();
+  peaks_ = SessionPeaks(db_, result_.device, result_.problem.dtype);
+  result_.ceilings = peaks_.of_the_problem();
   budget_.start(result_.space_count);
   plan_search();
   search();
@@ -124,6 +138,15 @@ void Session::search_and_certify() {
     Finals finals(pool_.lead(), result_, budget_, options_, stop_);
     finals.run([this](Trial trial) { record(std::move(trial)); },
                [this](const std::string& what) { observer_.on_phase(what); });
+  }
+  certified_ = !stopped();
+  measure_peaks();
+}
+
+void Session::set_roofline() {
+  if (result_.winner) {
+    result_.winner->roofline = roofline_us(result_.problem.dtype, result_.work, result_.ceilings) /
+                               result_.winner->measurement.median_us;
   }
 }
 
@@ -134,7 +157,7 @@ void Session::drain() {
       Evaluated late = pool_.next();
       store([&] {
         store_lost(std::move(late.lost), db_, result_);
-        db_.add_trial(result_.id, late.trial);
+        if (late.trial.failure != Status::interrupted) db_.add_trial(result_.id, late.trial);
       });
     }
   } catch (const Error&) {  // all members have retired
@@ -174,29 +197,34 @@ void Session::conclude() {
   });
 }
 
-void Session::learn_ceilings() {
-  result_.ceilings = db_.ceilings(result_.device.fingerprint());
-  if (complete(result_.ceilings, result_.device)) return;
-  observer_.on_phase("measuring the device's ceilings");
-  const Lap lap(result_.time.measure);
+// The first result must not wait for peaks, so they are measured last: those that this problem's
+// roofline needs, then others while the budget lasts, or for a fixed share of it. Later sessions
+// measure what is missing then.
+void Session::measure_peaks() {
+  const double left_s = budget_.remaining_s();
+  const double allowed_s = std::max(std::isinf(left_s) ? 0 : left_s, peaks_share * planned_s());
+  const Lap lap(result_.time.peaks);
   try {
-    result_.ceilings = pool_.lead().measure_ceilings();
-    db_.set_ceilings(result_.device, result_.ceilings);
+    peaks_.measure(
+        pool_.lead(), allowed_s, [this] { return stopped(); },
+        [this](const std::string& what) { observer_.on_phase(what); },
+        [this](const std::vector<Ceiling>& measured) {
+          store([&] { db_.set_ceilings(result_.device, measured); });
+        });
+    result_.ceilings = peaks_.of_the_problem();
   } catch (const Error& error) {
-    result_.ceilings.clear();
-    result_.notes.push_back(std::string("no ceilings, so no share of the roofline: ") +
-                            error.what());
+    if (error.status() == Status::interrupted) throw;
+    result_.notes.push_back(std::string("no peaks, so no share of the roofline: ") + error.what());
   }
 }
 
-// Ceilings can show that a launch is too long, but not that it is short: the default may be far
-// below the roofline, on an emulator by orders of magnitude. So the default is timed first, if
-// necessary on successively smaller problems.
+// Peaks can show that a launch is too long, but not that it is short: the default may be far below
+// the roofline, on an emulator by orders of magnitude. So the default is timed first, if necessary
+// on successively smaller problems.
 void Session::plan_search() {
   constexpr int most_attempts = 3;
-  const double roof_s = roofline_us(result_.problem.dtype, result_.work, result_.ceilings) * 1e-6;
-  const double full_s =
-      roof_s / (result_.device.is_cpu() ? assumed_efficiency_cpu : assumed_efficiency_gpu);
+  const double full_s = peaks_.roof_s(result_.work) /
+                        (result_.device.is_cpu() ? assumed_efficiency_cpu : assumed_efficiency_gpu);
   if (full_s > longest_launch * planned_s()) choose_stand_in(full_s);
   for (int attempt = 0; attempt < most_attempts && !stopped(); ++attempt) {
     const Space space = operation_.space(search_problem(), result_.device);
@@ -300,6 +328,7 @@ void Session::tell(Strategy& strategy, const Space& space, Evaluated evaluated) 
     result_.notes.push_back(evaluated.retired + "; the search went on without it");
   }
   store([&] { store_lost(std::move(evaluated.lost), db_, result_); });
+  if (evaluated.trial.failure == Status::interrupted) return;
   const auto choice = space.choice(evaluated.trial.config);
   const Trial& trial = record(std::move(evaluated.trial), static_cast<double>(pool_.size()));
   if (choice) strategy.tell(*choice, trial);

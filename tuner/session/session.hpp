@@ -40,14 +40,15 @@ class SessionObserver {
 SessionRecord session_record(const Operation& operation, const DeviceInfo& device,
                              const Problem& problem, const SessionOptions& options);
 
-/// Tunes one problem. Measures ceilings if they are unknown for this driver, searches (on a
-/// stand-in if one launch of the problem would take a large part of the budget), confirms the
-/// finalists at full size, certifies the winner against the default in interleaved rounds, and
-/// verifies it again on new inputs. Every step is stored in `db` as it happens, and the stored data
-/// is read back at the end. `stop` ends the search early: measurements are kept, and no winner is
-/// stored. If the database fails, the search ends and the result says so. Other errors that end the
-/// run throw Error; the session's outcome is then "failed", and lost work is stored as in
-/// store_lost(). The search runs on all members of the pool, everything else on its lead.
+/// Tunes one problem. Searches (on a stand-in if one launch of the problem would take a large part
+/// of the budget), confirms the finalists at full size, certifies the winner against the default in
+/// interleaved rounds, and verifies it again on new inputs. Then measures the device's peaks that
+/// the database lacks for this driver, in what is left of the budget. Every step is stored in `db`
+/// as it happens, and the stored data is read back at the end. `stop` ends the run early:
+/// measurements are kept, and no winner is stored. If the database fails, the search ends and the
+/// result says so. Other errors that end the run throw Error; the session's outcome is then
+/// "failed", and lost work is stored as in store_lost(). The search runs on all members of the
+/// pool, everything else on its lead.
 SessionResult tune(EvaluatorPool& pool, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,
                    const std::atomic<bool>& stop);

@@ -19,7 +19,8 @@ struct TimeSpent {
   double compile = 0;
   double verify = 0;
   double measure = 0;  ///< running kernels to time them
-  double other() const { return wall - compile - verify - measure; }
+  double peaks = 0;    ///< measuring the device's peaks
+  double other() const { return wall - compile - verify - measure - peaks; }
 };
 
 /// The smaller problem that was searched instead.

@@ -154,6 +154,7 @@ Result<void> Tuner::open_evaluators(const std::vector<ProbedDevice>& devices) {
   evaluator.cache_directory = options_.cache_directory;
   evaluator.seed = seed_;
   evaluator.flush_bytes = options_.flush_bytes;
+  evaluator.stop = &stop_;
   for (const auto& device : devices) {
     evaluator.device = device.info.id();
     if (!options_.allow_unsafe) {
@@ -263,8 +264,13 @@ void Tuner::compare(TaskResult& result, const SessionOptions& options) {
   if (entrants.size() < 2 || stop_) return;
   observer_.on_phase("comparing the winners in alternating turns");
   const bool timed = options_.budget.kind() == Budget::Kind::seconds;
-  result.contest = hold_contest(
-      entrants, options, timed ? contest_share * options_.budget.amount() : contest_s, stop_);
+  try {
+    result.contest = hold_contest(
+        entrants, options, timed ? contest_share * options_.budget.amount() : contest_s, stop_);
+  } catch (const Error& error) {
+    if (error.status() != Status::interrupted) throw;
+    return;
+  }
   for (std::size_t i = 0; i < result.sessions.size(); ++i) {
     store_lost(pools_[i]->lead().take_lost(), db_, result.sessions[i]);
   }

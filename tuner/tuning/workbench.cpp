@@ -11,6 +11,7 @@ namespace greta::tuner {
 Workbench::Workbench(WorkbenchOptions options, TunerObserver& observer,
                      const std::atomic<bool>& stop)
     : options_(std::move(options)), observer_(observer), stop_(stop), present_(present_devices()) {
+  options_.evaluator.stop = &stop_;
   std::erase_if(present_, [](const ProbedDevice& device) { return !device.usable; });
 }
 

@@ -198,6 +198,7 @@ void Bench::leave_out_known() {
 }
 
 int Bench::measure() {
+  keep_results_after_interrupt();
   google_.iterations = preset_.iterations;
   google_.batch = preset_.batch;
   google_.runs = preset_.repeat;

@@ -6,11 +6,13 @@
 #include "tuner/bench/machine_benchmarks.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/print.hpp"
 #include "tuner/tuning/device_selection.hpp"
 
 namespace greta::tuner::cli {
@@ -21,6 +23,7 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
   evaluator.device = device.info.id();
   evaluator.cache_directory = default_cache_directory();
   evaluator.seed = options.kernels.seed;
+  evaluator.stop = &stop_requested();
   evaluator.avoid = avoided_on(device.info, db, options.allow_unsafe);
   checker_ = std::make_unique<WorkerEvaluator>(worker_command(), evaluator);
   OpenOptions open;
@@ -40,14 +43,21 @@ DeviceBench::DeviceBench(const ProbedDevice& device, TunedDb& db, const Options&
 void DeviceBench::learn_ceilings(TunedDb& db) {
   auto& ceilings = options_.kernels.ceilings;
   ceilings = db.ceilings(info().fingerprint());
-  if (!options_.ceilings || complete(ceilings, info())) return;
+  const auto missing = missing_kinds(ceilings, info());
+  if (!options_.ceilings || missing.empty()) return;
   try {
-    ceilings = checker_->measure_ceilings();
-    db.set_ceilings(info(), ceilings);
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      tell(fmt::format("{}: measuring peak {} of {}: {}", info().id(), i + 1, missing.size(),
+                       missing[i]));
+      const auto measured = checker_->measure_ceilings({missing[i]});
+      db.set_ceilings(info(), measured);
+      update(ceilings, measured);
+    }
   } catch (const Error& error) {
+    if (error.status() == Status::interrupted) throw;
     ceilings.clear();
     notes_.push_back(
-        fmt::format("{}: no ceilings, so no share of the roofline: {}", info().id(), error.what()));
+        fmt::format("{}: no peaks, so no share of the roofline: {}", info().id(), error.what()));
   }
 }
 

@@ -117,6 +117,7 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
     if (stop_requested()) break;
     if (tasks.size() > 1) print(stderr, "\n{}\n", task.problem.key());
     const TaskResult result = value_of(tuner->tune(task));
+    answer_interrupt();
     all = all && result.won();
     show(task, result);
     append_results(options, result, date);

@@ -1,29 +1,69 @@
 #include "tuner/cli/program/interrupt.hpp"
 
+#include <errno.h>
 #include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <initializer_list>
+#include <string>
+
+#include "tuner/cli/program/tool.hpp"
 
 namespace greta::tuner::cli {
 namespace {
 
+constexpr timeval latest{.tv_sec = 0, .tv_usec = 850'000};
+
 std::atomic<bool> requested{false};
+std::atomic<bool> answered{false};
+std::atomic<bool> ends_late{true};
+// Built before the handlers are installed, which may only read them.
+std::string end_line, wait_line;
+
+void set_timer(const timeval& after) {
+  const itimerval once{.it_interval = {}, .it_value = after};
+  static_cast<void>(setitimer(ITIMER_REAL, &once, nullptr));
+}
 
 void on_interrupt(int signal) {
   requested = true;
   std::signal(signal, SIG_DFL);
+  if (!answered) set_timer(latest);
+}
+
+void on_timer(int /*signal*/) {
+  const int error = errno;
+  const std::string& line = ends_late ? end_line : wait_line;
+  static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
+  if (ends_late) _exit(exit_failed);
+  errno = error;
 }
 
 }  // namespace
 
 void catch_interrupts() {
+  const std::string interrupted = std::string(program_invocation_short_name) + ": interrupted; ";
+  end_line = interrupted + "what was stored before is kept\n";
+  wait_line = interrupted + "the running kernel ends first; a second interrupt ends at once\n";
+  std::signal(SIGALRM, on_timer);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     // Signals that the caller ignores, e.g. with nohup, stay ignored.
     struct sigaction now {};
     if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) continue;
     std::signal(signal, on_interrupt);
   }
+}
+
+void keep_results_after_interrupt() {
+  ends_late = false;
+}
+
+void answer_interrupt() {
+  if (!requested) return;
+  answered = true;
+  set_timer({});
 }
 
 const std::atomic<bool>& stop_requested() {

@@ -7,8 +7,17 @@
 namespace greta::tuner::cli {
 
 /// Makes SIGINT, SIGTERM and SIGHUP request an orderly end; a second signal of the same kind ends
-/// the process. Ignored signals, e.g. under nohup, stay ignored.
+/// the process. Ignored signals, e.g. under nohup, stay ignored. If the orderly end has not begun
+/// after a second (answer_interrupt()), the process ends with one line.
 void catch_interrupts();
+
+/// From now on, results exist that are not stored yet: instead of ending a second after an
+/// interrupt, the program says that it finishes the running kernel first.
+void keep_results_after_interrupt();
+
+/// Begins the orderly end: only results are still written or printed. Does nothing without an
+/// interrupt.
+void answer_interrupt();
 
 /// Returns whether an orderly end was requested.
 const std::atomic<bool>& stop_requested();

@@ -17,6 +17,7 @@
 #include "runtime/device/result.hpp"
 #include "runtime/device/system/log.hpp"
 #include "runtime/device/version.hpp"
+#include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/manual.hpp"
 #include "tuner/evaluate/worker.hpp"
 #include "tuner/report/print.hpp"
@@ -185,6 +186,7 @@ int run_tool(const Tool& tool, int argc, char** argv) {
   tell_warnings(tool.name);
   const PrintedStream output(std::cout, stdout), errors(std::cerr, stderr);
   const auto complain = [&](int code, const std::string& message) {
+    answer_interrupt();
     tell(tool.name + ": " + message);
     return code;
   };

@@ -70,8 +70,13 @@ Verification verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>
   for (const auto& [number, choice] : choices) {
     const auto& [problem, config] = choice;
     limits.inputs = number % 2 == 1 ? InputStyle::adversarial : InputStyle::plain;
-    Trial trial = evaluator.verify(problem, config, seed + number - 1, limits);
-    if (stop_requested()) break;  // the interrupt may have ended the trial
+    Trial trial;
+    try {
+      trial = evaluator.verify(problem, config, seed + number - 1, limits);
+    } catch (const Error& error) {
+      if (error.status() == Status::interrupted) break;
+      throw;
+    }
     --result.left;
     if (result.coverage) result.coverage->add(choice);
     Tally& tally = result.tallies[{config.variant, types_of(problem)}];
@@ -210,6 +215,7 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   evaluator.device = devices.front().info.id();
   evaluator.cache_directory = default_cache_directory();
   evaluator.sanitize = options.sanitize;
+  evaluator.stop = &stop_requested();
   const std::uint64_t seed = read_seed(options.seed);
   const auto wanted =
       numbered(choices(operation, options, devices.front().info, seed), options.only);
@@ -222,6 +228,7 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
     coverage.emplace(operation, devices.front().info, options.choice.variant);
   WorkerEvaluator worker(worker_command(), evaluator);
   const auto result = verify(worker, wanted, seed, options, std::move(coverage));
+  answer_interrupt();
   options.json ? show_json(result) : show_text(result);
   return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
 }
