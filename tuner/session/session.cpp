@@ -12,6 +12,7 @@
 #include "tuner/measure/stopwatch.hpp"
 #include "tuner/search/strategy.hpp"
 #include "tuner/session/finals.hpp"
+#include "tuner/session/seeds.hpp"
 #include "tuner/session/session_peaks.hpp"
 
 namespace greta::tuner {
@@ -60,7 +61,6 @@ class Session {
   bool choose_stand_in(double full_s);
   double scale() const;
   void search();
-  std::vector<Config> seeds(const Space& space) const;
   void time_naive();
   TrialLimits limits() const;
   bool time_for_finals();
@@ -264,33 +264,13 @@ double Session::scale() const {
   return full.flops > 0 ? full.flops / less.flops : full.bytes / less.bytes;
 }
 
-// Returns the configurations to try first: the default, the user's, the best of earlier sessions,
-// and the best on other devices and problems.
-std::vector<Config> Session::seeds(const Space& space) const {
-  constexpr int most_remembered = 4;
-  const auto fingerprint = result_.device.fingerprint();
-  const auto key = result_.problem.key();
-  std::vector<Config> configs{result_.default_config};
-  const auto add = [&](const Config& config) {
-    const bool known = std::find(configs.begin(), configs.end(), config) != configs.end();
-    if (!known && space.valid(config)) configs.push_back(config);
-  };
-  for (const auto& config : options_.try_first) add(config);
-  if (result_.known_winner) add(*result_.known_winner);
-  for (const auto& config : db_.fastest_configs(fingerprint, key, options_.cold, most_remembered)) {
-    add(config);
-  }
-  for (const auto& config : options_.suggested) add(config);
-  std::erase_if(configs, [&](const Config& config) { return !space.valid(config); });
-  return configs;
-}
-
 void Session::search() {
   if (stopped()) return;
   observer_.on_phase(fmt::format("searching {} configurations", result_.space_count));
   const Space space = operation_.space(search_problem(), result_.device);
   std::vector<Choice> first;
-  for (const Config& config : seeds(space)) first.push_back(*space.choice(config));
+  for (const Config& config : seeds(space, result_, options_, db_))
+    first.push_back(*space.choice(config));
   const auto strategy =
       find_strategy(options_.strategy)->create({&space, std::move(first), options_.seed});
   // The default and the user's configurations are tried regardless of the budget.

@@ -1,0 +1,27 @@
+#include "tuner/session/seeds.hpp"
+
+#include <algorithm>
+
+namespace greta::tuner {
+
+std::vector<Config> seeds(const Space& space, const SessionResult& result,
+                          const SessionOptions& options, const TunedDb& db) {
+  constexpr int most_remembered = 4;
+  const auto fingerprint = result.device.fingerprint();
+  const auto key = result.problem.key();
+  std::vector<Config> configs{result.default_config};
+  const auto add = [&](const Config& config) {
+    const bool known = std::find(configs.begin(), configs.end(), config) != configs.end();
+    if (!known && space.valid(config)) configs.push_back(config);
+  };
+  for (const auto& config : options.try_first) add(config);
+  if (result.known_winner) add(*result.known_winner);
+  for (const auto& config : db.fastest_configs(fingerprint, key, options.cold, most_remembered)) {
+    add(config);
+  }
+  for (const auto& config : options.suggested) add(config);
+  std::erase_if(configs, [&](const Config& config) { return !space.valid(config); });
+  return configs;
+}
+
+}  // namespace greta::tuner
