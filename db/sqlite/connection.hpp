@@ -33,8 +33,8 @@ class Connection {
   const std::filesystem::path& file() const { return file_; }
   /// Whether the file is marked as a shipped, read-only database.
   bool shipped() const { return shipped_; }
-  /// Returns the schema of the file, which is older than newest_schema() for a shipped database that
-  /// was migrated in memory.
+  /// Returns the schema of the file, which is older than newest_schema() for a shipped database
+  /// that was migrated in memory.
   int schema() const { return schema_; }
 
   using Work = std::function<void(SQLite::Database&)>;
