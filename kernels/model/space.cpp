@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -57,18 +59,47 @@ bool Condition::holds(const Config& config) const {
 }
 
 struct Space::Tables {
-  std::vector<Alternative> alternatives;
-  std::vector<SpaceTable> tables;     ///< one per alternative
-  std::vector<std::uint64_t> before;  ///< number of valid configurations of earlier alternatives
-  std::uint64_t count = 0;
+  explicit Tables(std::vector<Alternative> all)
+      : alternatives(std::move(all)), tables_(alternatives.size()) {}
+
+  const std::vector<Alternative> alternatives;
 
   std::size_t find(std::string_view variant) const { return find_variant(alternatives, variant); }
 
   std::size_t need(std::string_view variant) const {
     const std::size_t position = find(variant);
-    if (position == tables.size()) throw Error(no_variant(alternatives, variant));
+    if (position == alternatives.size()) throw Error(no_variant(alternatives, variant));
     return position;
   }
+
+  /// Returns the table of an alternative, which the first call builds.
+  const SpaceTable& at(std::size_t position) {
+    Built& built = tables_.at(position);
+    std::call_once(built.once, [&] { built.table.emplace(alternatives[position]); });
+    return *built.table;
+  }
+
+  /// Returns the number of valid configurations of the alternatives before each, and of all.
+  const std::vector<std::uint64_t>& before() {
+    std::call_once(summed_, [&] {
+      std::vector<std::uint64_t> before{0};
+      for (std::size_t i = 0; i < tables_.size(); ++i) {
+        before.push_back(before.back() + at(i).count());
+      }
+      before_ = std::move(before);
+    });
+    return before_;
+  }
+
+ private:
+  struct Built {
+    std::once_flag once;
+    std::optional<SpaceTable> table;
+  };
+
+  std::vector<Built> tables_;  ///< one per alternative
+  std::once_flag summed_;
+  std::vector<std::uint64_t> before_;
 };
 
 namespace {
@@ -126,19 +157,21 @@ void check_names(const std::vector<Alternative>& alternatives) {
                                 parameter.name, variant));
       }
     }
+    for (const Constraint& constraint : alternative.constraints) {
+      for (const std::string& name : constraint.condition.parameters()) {
+        if (names.contains(name)) continue;
+        throw Error(fmt::format("constraint {} of variant {} reads {}, which is no parameter",
+                                constraint.name, variant, name));
+      }
+    }
   }
 }
 
 }  // namespace
 
-Space::Space(std::vector<Alternative> alternatives) : tables_(std::make_unique<Tables>()) {
+Space::Space(std::vector<Alternative> alternatives) {
   check_names(alternatives);
-  tables_->alternatives = std::move(alternatives);
-  for (const Alternative& alternative : tables_->alternatives) {
-    tables_->tables.emplace_back(alternative);
-    tables_->before.push_back(tables_->count);
-    tables_->count += tables_->tables.back().count();
-  }
+  tables_ = std::make_unique<Tables>(std::move(alternatives));
 }
 
 Space::Space(Space&&) noexcept = default;
@@ -159,32 +192,31 @@ std::uint64_t Space::cartesian_size() const {
 }
 
 std::uint64_t Space::count() const {
-  return tables_->count;
+  return tables_->before().back();
 }
 
 std::uint64_t Space::count(std::string_view variant) const {
-  return tables_->tables[tables_->need(variant)].count();
+  return tables_->at(tables_->need(variant)).count();
 }
 
 std::uint64_t Space::count_at(std::uint32_t variant) const {
-  return tables_->tables.at(variant).count();
+  return tables_->at(variant).count();
 }
 
 Choice Space::choice(std::uint64_t index) const {
   if (index >= count()) {
     throw Error(fmt::format("configuration {} of a space of {}", index, count()));
   }
-  const auto& before = tables_->before;
+  const auto& before = tables_->before();
   const auto after = std::upper_bound(before.begin(), before.end(), index);
   const auto position = static_cast<std::size_t>(after - before.begin()) - 1;
-  return {static_cast<std::uint32_t>(position),
-          tables_->tables[position].at(index - before[position])};
+  return {static_cast<std::uint32_t>(position), tables_->at(position).at(index - before[position])};
 }
 
 std::optional<std::uint64_t> Space::index(const Choice& choice) const {
-  const auto within = tables_->tables.at(choice.variant).index(choice.values);
+  const auto within = tables_->at(choice.variant).index(choice.values);
   if (!within) return std::nullopt;
-  return tables_->before[choice.variant] + *within;
+  return tables_->before()[choice.variant] + *within;
 }
 
 std::optional<std::uint64_t> Space::index(const Config& config) const {
@@ -205,7 +237,7 @@ Config Space::config(const Choice& choice) const {
 
 std::optional<Choice> Space::choice(const Config& config) const {
   const std::size_t position = tables_->find(config.variant);
-  if (position == tables_->tables.size()) return std::nullopt;
+  if (position == alternatives().size()) return std::nullopt;
   const Alternative& alternative = alternatives()[position];
   if (domain_error(alternative, config)) return std::nullopt;
   Choice choice{static_cast<std::uint32_t>(position), {}};
@@ -225,21 +257,21 @@ Config Space::sample(std::mt19937_64& random) const {
 
 Config Space::sample(std::string_view variant, std::mt19937_64& random) const {
   const std::size_t position = tables_->need(variant);
-  if (tables_->tables[position].count() == 0) {
+  if (tables_->at(position).count() == 0) {
     throw Error(fmt::format("variant {} is empty", variant));
   }
   return config(sample_at(static_cast<std::uint32_t>(position), random));
 }
 
 Choice Space::sample_at(std::uint32_t variant, std::mt19937_64& random) const {
-  const SpaceTable& table = tables_->tables.at(variant);
+  const SpaceTable& table = tables_->at(variant);
   return {variant, table.at(uniform_below(random, table.count()))};
 }
 
 std::vector<Parameter> Space::used(std::string_view variant) const {
   const std::size_t position = tables_->need(variant);
   std::vector<Parameter> parameters = alternatives()[position].parameters;
-  const auto used = tables_->tables[position].used();
+  const auto used = tables_->at(position).used();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     std::vector<int> values;
     for (const std::uint32_t choice : used[i]) values.push_back(parameters[i].values[choice]);
@@ -250,7 +282,7 @@ std::vector<Parameter> Space::used(std::string_view variant) const {
 
 std::vector<Choice> Space::neighbours(Choice choice, bool adjacent) const {
   const Alternative& alternative = alternatives().at(choice.variant);
-  const SpaceTable& table = tables_->tables[choice.variant];
+  const SpaceTable& table = tables_->at(choice.variant);
   std::vector<Choice> found;
   for (std::size_t i = 0; i < choice.values.size(); ++i) {
     const std::uint16_t here = choice.values[i];
@@ -306,7 +338,7 @@ Result<Config> Space::parse(std::string_view text) const {
   Config config;
   words >> config.variant;
   const std::size_t position = tables_->find(config.variant);
-  if (position == tables_->tables.size()) return fail(no_variant(alternatives(), config.variant));
+  if (position == alternatives().size()) return fail(no_variant(alternatives(), config.variant));
   const auto& parameters = alternatives()[position].parameters;
   std::vector<std::optional<int>> values(parameters.size());
   for (std::string word; words >> word;) {

@@ -29,10 +29,6 @@ class Rule {
       const auto found =
           std::find_if(alternative.parameters.begin(), alternative.parameters.end(),
                        [&](const Parameter& parameter) { return parameter.name == name; });
-      if (found == alternative.parameters.end()) {
-        throw Error(fmt::format("constraint {} of variant {} reads {}, which is no parameter",
-                                constraint.name, alternative.variant, name));
-      }
       reads_.push_back(static_cast<std::size_t>(found - alternative.parameters.begin()));
       parameters_.set(reads_.back());
       lists_.push_back(&found->values);
@@ -81,24 +77,24 @@ class Rule {
 class Memo {
  public:
   Memo(const Alternative& alternative, const std::vector<std::size_t>& live) : live_(live) {
-    std::size_t combinations = 1;
+    std::uint64_t combinations = 1;
     for (const std::size_t parameter : live) {
       sizes_.push_back(alternative.parameters[parameter].values.size());
-      combinations = std::min(most_entries + 1, combinations * sizes_.back());
+      if (__builtin_mul_overflow(combinations, sizes_.back(), &combinations)) {
+        throw Error(
+            fmt::format("constraints of variant {} read 2^64 combinations of values or more",
+                        alternative.variant));
+      }
     }
     if (combinations <= most_entries) table_.assign(combinations, unknown);
   }
 
   /// Returns the node for these choices, which is `unknown` until it is set.
   std::uint32_t& at(const SpaceTable::Positions& choice) {
-    if (table_.empty()) {
-      std::u16string key;
-      for (const std::size_t parameter : live_) key += char16_t{choice[parameter]};
-      return map_.try_emplace(std::move(key), unknown).first->second;
-    }
-    std::size_t place = 0;
+    std::uint64_t place = 0;
     for (std::size_t i = 0; i < live_.size(); ++i) place = place * sizes_[i] + choice[live_[i]];
-    return table_[place];
+    if (!table_.empty()) return table_[place];
+    return map_.try_emplace(place, unknown).first->second;
   }
 
   static constexpr std::uint32_t unknown = std::numeric_limits<std::uint32_t>::max();
@@ -106,9 +102,10 @@ class Memo {
  private:
   static constexpr std::size_t most_entries = std::size_t{1} << 20;
 
-  std::vector<std::size_t> live_, sizes_;
+  std::vector<std::size_t> live_;
+  std::vector<std::uint64_t> sizes_;
   std::vector<std::uint32_t> table_;
-  std::unordered_map<std::u16string, std::uint32_t> map_;  ///< references to its entries stay valid
+  std::unordered_map<std::uint64_t, std::uint32_t> map_;  ///< references to its entries stay valid
 };
 
 /// Returns an upper bound on the number of partial assignments of `assigned` that later rules can

@@ -51,20 +51,24 @@ def made_once(name, make):
     return file
 
 
+# Devices whose ceilings tests need; the automatic one may be one of the others.
+MEASURED = ["auto", "vulkan:0", "hip-host:0", "hip-host:2"]
+
+
 def database_of_ceilings(devices, env):
-    """Returns a database that contains the ceilings of these devices and nothing else. Measuring
-    them takes 10 s of both cores per device."""
-    known, _, device = devices.rpartition(",")
+    """Returns a database that contains the ceilings of these devices and of those before them in MEASURED, and
+    nothing else. Measuring them takes about 10 s of both cores per device, so each is measured once."""
+    last = max(map(MEASURED.index, devices.split(",")))
 
     def make(file):
-        if known:
-            shutil.copy(database_of_ceilings(known, env), file)
+        if last > 0:
+            shutil.copy(database_of_ceilings(MEASURED[last - 1], env), file)
         preset = file.with_name("tiny.json")
         preset.write_text(json.dumps({"iterations": 1, "batch": 1, "problems": [
             {"op": "gemm", "m": 1, "n": 1, "k": 1}]}))
-        subprocess.run([BENCH, "--preset", preset, "--untuned", "--no-lock", "--device", device, "--db", file],
-                       env=env, check=True, capture_output=True, timeout=patient(120))
-    return made_once(f"ceilings-{devices}.db", make)
+        subprocess.run([BENCH, "--preset", preset, "--untuned", "--no-lock", "--device", MEASURED[last], "--db",
+                        file], env=env, check=True, capture_output=True, timeout=patient(120))
+    return made_once(f"ceilings-{last}.db", make)
 
 
 class Case(unittest.TestCase):

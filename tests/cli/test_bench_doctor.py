@@ -37,7 +37,6 @@ class BenchDoctor(BenchCase):
 
     def test_unsafe_types_are_not_used(self):
         self.know_ceilings()
-        self.assertEqual(self.doctor("--device", "vulkan:0").returncode, 0)
         self.plant("f16")
         tune = ("gemm", "--m", 16, "--n", 16, "--k", 16, "--device", "vulkan:0", "--budget", 1,
                 "--db", self.db)

@@ -129,6 +129,8 @@ class HostileText(Tuned):
                 self.said(*words)
             if everything:
                 continue  # its contents can't be found any more
+            # Adds the device under its true name, with its ceilings.
+            self.said(DB, "merge", self.with_ceilings("known.db"), "--db", self.db)
             for words in ([RUN, "--model", SOURCE / "tests/data/stories260K/stories260K.bin", "--db",
                            self.db, "--explain", "--prompt", "x", "--device", "lavapipe"],
                           [TUNE, *TINY_TUNE, "--db", self.db],
@@ -249,9 +251,10 @@ exec {shutil.which("c++")} "$@"
                           [DB, "verify", "--db", file], [BENCH, "compare", file, file],
                           [BENCH, "--preset", file], [TUNE, *SMALL, "--shipped", file],
                           [TUNE, "run-case", file], [TUNE, "model", "--config", file],
-                          [RUN, "--model", file], [RUN, "bench", "--config", file],
-                          [TUNE, *TINY_TUNE, "--db", file]):
+                          [RUN, "--model", file], [RUN, "bench", "--config", file]):
                 self.assertIn(ESCAPED, self.said(*words), words)
+        for file in (there, self.with_ceilings(os.fsdecode(b"tuned" + name))):
+            self.assertIn(ESCAPED, self.said(TUNE, *TINY_TUNE, "--db", file))
         shutil.copy(self.template, there)
         self.assertIn(ESCAPED, self.said(DB, "list", "--db", there))
         env = {os.fsencode(key): os.fsencode(value) for key, value in self.env.items()}

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <map>
 #include <random>
-#include <set>
 
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
@@ -23,11 +22,12 @@ struct Seen {
   void add(const HostTensor& tensor) {
     const TensorSpec& spec = tensor.spec;
     for (std::int64_t r = 0; r < spec.rows; ++r) {
-      std::set<double> values;
-      bool all_negative = true;
+      const double first =
+          spec.cols > 0 ? tensor.at(static_cast<std::size_t>(r * spec.row_stride())) : 0;
+      bool all_negative = true, all_equal = true;
       for (std::int64_t c = 0; c < spec.cols; ++c) {
         const double value = tensor.at(static_cast<std::size_t>(r * spec.row_stride() + c));
-        values.insert(value);
+        all_equal = all_equal && value == first;
         all_negative = all_negative && value < 0;
         const double size = std::abs(value);
         if (size > largest && std::isfinite(size)) largest = size;
@@ -35,8 +35,8 @@ struct Seen {
       }
       if (spec.cols < 8) continue;
       negative += all_negative;
-      equal += values.size() == 1 && *values.begin() != 0;
-      zero += values.size() == 1 && *values.begin() == 0;
+      equal += all_equal && first != 0;
+      zero += all_equal && first == 0;
     }
   }
 

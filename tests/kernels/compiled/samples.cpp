@@ -52,7 +52,8 @@ const std::set<std::string>& variants(const Operation& entry, const DeviceInfo& 
     for (const auto& size : entry.sizes) {
       const Space space = entry.space(problem(entry, types, size, random), device);
       for (const Alternative& alternative : space.alternatives()) {
-        if (space.count(alternative.variant) > 0) names.insert(alternative.variant);
+        const std::string& name = alternative.variant;
+        if (!names.contains(name) && space.count(name) > 0) names.insert(name);
       }
     }
   }
