@@ -30,7 +30,7 @@ class Rule {
           std::find_if(alternative.parameters.begin(), alternative.parameters.end(),
                        [&](const Parameter& parameter) { return parameter.name == name; });
       if (found == alternative.parameters.end()) {
-        throw Error(fmt::format("constraint {} of variant {} reads {}, which is no parameter",
+        throw Error(fmt::format("constraint {} of variant {} reads {}, which is not a parameter",
                                 constraint.name, alternative.variant, name));
       }
       reads_.push_back(static_cast<std::size_t>(found - alternative.parameters.begin()));

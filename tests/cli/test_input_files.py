@@ -1,4 +1,4 @@
-"""Protects: input that is no regular file, or is larger than its kind allows, is rejected
+"""Protects: input that is not a regular file, or is larger than its kind allows, is rejected
 immediately with one line. No tool waits for a writer or reads without a limit."""
 import os
 import shutil

@@ -62,7 +62,8 @@ TEST(KernelsText, GivesWhatIsKnownAndNothingElse) {
   some.scratch_bytes = 16;
   some.matrix_instructions = 1;
   const auto text = kernels_text({{"gemm/tiled", some}, {"gemm/reduce", {}}});
-  EXPECT_EQ(text, "gemm/tiled: 128 registers, 16 B scratch memory a thread, 1 matrix instruction");
+  EXPECT_EQ(text,
+            "gemm/tiled: 128 registers, 16 B scratch memory per thread, 1 matrix instruction");
   EXPECT_EQ(kernels_text({{"gemm/tiled", {}}}), "");
 }
 

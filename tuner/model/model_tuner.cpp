@@ -214,11 +214,12 @@ Result<void> ModelTuner::tune_problems() {
     }
   }
   if (stop_) {
-    return Failure{Status::interrupted,
-                   fmt::format("interrupted; what was tuned is in {}, and the same command goes on "
-                               "from there",
-                               options.database.string()),
-                   {}};
+    return Failure{
+        Status::interrupted,
+        fmt::format(
+            "interrupted; what was tuned is in {}, and the same command continues from there",
+            options.database.string()),
+        {}};
   }
   for (ModelChange& change : result_.changes) {
     change.winner =

@@ -105,7 +105,7 @@ TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
   expect_refused(text("[1]"), "no JSON object");
   expect_refused(text("{\"rms_norm_eps\": NaN}"), "isn't JSON");
   expect_refused(text("{\"rms_norm_eps\": 1e999}"), "too large");
-  expect_refused(text("{\"a\": 1, \"a\": 2}"), "\"a\" is there twice");
+  expect_refused(text("{\"a\": 1, \"a\": 2}"), "\"a\" occurs twice");
 }
 
 TEST(LlamaConfig, DeepNestingIsNoTrouble) {

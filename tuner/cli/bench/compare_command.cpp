@@ -121,13 +121,14 @@ void print_summary(const BaselineComparison& comparison, double margin) {
   const auto broke = std::count_if(comparison.changes.begin(), comparison.changes.end(),
                                    [](const ResultChange& row) { return row.broke; });
   print(
-      "\n{}: {} slower by more than {:.3g} %, {} failing, {} faster, {} the same, {} can't be "
-      "told\n",
+      "\n{}: {} slower by more than {:.3g} %, {} failing, {} faster, {} the same, {} "
+      "inconclusive\n",
       format_count(comparison.changes.size(), "row"), count(Finding::slower), 100 * margin, broke,
       count(Finding::faster), count(Finding::same), count(Finding::unsure));
   const bool blind = std::any_of(comparison.changes.begin(), comparison.changes.end(),
                                  [](const ResultChange& row) { return row.change.low <= 0; });
-  if (blind) print("some rows have too few blocks of samples to tell; --repeat takes more\n");
+  if (blind)
+    print("some rows have too few blocks of samples for a conclusion; --repeat takes more\n");
 }
 
 int compare(const CompareOptions& options) {
@@ -153,7 +154,7 @@ void add_compare_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<CompareOptions>();
   command->add_option("base", options->base, "The older baseline")->required();
   command->add_option("new", options->fresh, "The newer one")->required();
-  command->add_option("--threshold", options->threshold, "Percent of change that matter")
+  command->add_option("--threshold", options->threshold, "Smallest change that counts, in percent")
       ->capture_default_str();
   command->add_flag("--any-device", options->any_device, "Compare different devices too");
   command->footer(

@@ -52,7 +52,7 @@ std::string outcome_text(const Outcome& outcome) {
                                  outcome.result.device_id, outcome_name(outcome));
   if (!outcome.skipped.empty()) return text + ": " + outcome.skipped + "\n";
   text +=
-      fmt::format(" ({} of {} kernels as before; {})\n", done.unchanged, done.compiled,
+      fmt::format(" ({} of {} kernels unchanged; {})\n", done.unchanged, done.compiled,
                   outcome.reasons.empty() ? "it was fresh"
                                           : fmt::format("{}", fmt::join(outcome.reasons, "; ")));
   if (done.winner && !done.stands) {
@@ -170,10 +170,10 @@ int requalify_results(const RequalifyOptions& options) {
 
 void add_requalify_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
-      "requalify", "Bring stale results up to date: compile again, time again where that changed");
+      "requalify", "Update stale results: compile again, and time again where binaries changed");
   auto options = std::make_shared<RequalifyOptions>();
   add_result_options(*command, options->results);
-  command->add_option("--seed", options->seed, "Of inputs; random when left out");
+  command->add_option("--seed", options->seed, "Seed of the inputs; random by default");
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for another tool that measures on the same card");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");

@@ -60,7 +60,7 @@ int verify(const VerifyOptions& options) {
                               {"trials", counts.trials},
                               {"sessions", counts.sessions}});
   } else if (findings.empty()) {
-    print("{} is sound: {}, {}, {}\n", options.db.string(), format_count(counts.winners, "result"),
+    print("{} is intact: {}, {}, {}\n", options.db.string(), format_count(counts.winners, "result"),
           format_count(counts.trials, "trial"), format_count(counts.sessions, "session"));
   } else {
     for (const auto& finding : findings) print("{}\n", finding);

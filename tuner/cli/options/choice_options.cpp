@@ -64,9 +64,10 @@ void add_choice_options(CLI::App& command, const Operation& operation, ChoiceOpt
   const auto add = [&](const char* name, std::string& value, const char* help) {
     command.add_option(name, value, help)->group("Configurations");
   };
-  add("--config", options.config, "One, as reports print it; without these options: the default");
-  add("--variant", options.variant, "Of this variant only");
-  add("--sample", options.sample, "So many random ones");
+  add("--config", options.config,
+      "One configuration, as reports print it; without these options: the default");
+  add("--variant", options.variant, "Only configurations of this variant");
+  add("--sample", options.sample, "Number of random configurations");
 }
 
 std::vector<Candidate> candidates_of_problem(const Operation& operation,

@@ -163,7 +163,7 @@ void Generation::report() const {
         format_count(static_cast<std::int64_t>(generated_.size()), "token"),
         format_time(1e6 * (prompt_s_ + decode_s_)), to_string(runner_->dtype()),
         format_time(1e6 * prompt_s_), rate,
-        full ? fmt::format("; the cache of {} tokens is full", runner_->capacity()) : "");
+        full ? fmt::format("; the KV cache of {} tokens is full", runner_->capacity()) : "");
 }
 
 }  // namespace greta::tuner::cli

@@ -230,9 +230,9 @@ void add_compiled_operation(CLI::App& app, Action& action, const Operation& oper
       what);
   add("--compiler", options->compiler, "A clang that compiles HIP; default: hiprtc, or on PATH",
       what);
-  add("--random", options->random, "So many random problems, each with a random configuration",
+  add("--random", options->random, "Number of random problems, each with a random configuration",
       what);
-  add("--seed", options->seed, "Of configurations, problems and the inputs of cases", what)
+  add("--seed", options->seed, "Seed of configurations, problems and the inputs of cases", what)
       ->capture_default_str();
   const std::string output = "Output";
   add("--emit-case", options->emit_case,
@@ -249,7 +249,7 @@ void add_compiled_operation(CLI::App& app, Action& action, const Operation& oper
 
 void add_compile_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
-      "compile", "Compile an operation's kernels for a GPU that need not be there");
+      "compile", "Compile an operation's kernels for a GPU that need not be present");
   command->require_subcommand(1);
   for (const Operation& operation : Catalog::built_in())
     add_compiled_operation(*command, action, operation);
