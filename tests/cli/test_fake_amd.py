@@ -66,7 +66,7 @@ class FakeDevice(FakeAmd):
     def test_a_tune_finds_no_winner(self):
         result = self.tune()
         self.assertEqual(result.returncode, 1, result.stdout)
-        self.assertIn("no configuration was right", result.stdout)
+        self.assertIn("no configuration passed", result.stdout)
         self.assertEqual(self.query("SELECT count(*) FROM winners"), [(0,)])
         self.assertEqual(self.query("SELECT DISTINCT status FROM trials"), [("correctness",)])
 

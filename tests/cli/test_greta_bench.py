@@ -19,7 +19,7 @@ class BenchRun(BenchCase):
         result = self.bench("--preset", preset, "--repeat", 2, "--export", file, "--seed", 1,
                             "--settle", 0)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("2 of 2 runs clean", result.stderr)
+        self.assertIn("2 of 2 runs passed", result.stderr)
         self.assertIn("2 of 2 problems not tuned", result.stderr)
         rows = self.rows(file)
         self.assertEqual([row["op"] for row in rows],

@@ -82,7 +82,7 @@ class InputFiles(Case):
                 result = subprocess.run(list(map(str, words)), env=self.env, capture_output=True, text=True,
                                         timeout=patient(20), stdin=subprocess.DEVNULL)
                 self.assertEqual(result.returncode, 2, result.stderr)
-                self.assertIn("no regular file", result.stdout)
+                self.assertIn("not a regular file", result.stdout)
             else:
                 self.refused_at_once(words)
 
