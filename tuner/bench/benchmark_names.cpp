@@ -32,7 +32,7 @@ const std::vector<Named>& runtime_names() {
       {"dispatch", "one launch of 256 in a submission, empty kernels"},
       {"graph_replay", "one launch of 256 in a graph that is replayed, empty kernels"},
       {"event_pair", "device time between two events with nothing between them"},
-      {"event_error", "host time of a long submission less what its events say"},
+      {"event_error", "host time of a long submission less the time between its events"},
       {"telemetry_off", "a counter and a span while telemetry is off"},
       {"telemetry_on", "the same with a sink that counts"},
   };

@@ -96,7 +96,7 @@ Bench::Bench(const BenchOptions& options)
                        "--untuned: omits the winners, which --both compares with the defaults");
   }
   if (options.warm && !options.flush.empty()) {
-    throw CommandError(exit_usage, "--flush: flushes caches, which --warm leaves alone");
+    throw CommandError(exit_usage, "--flush: not with --warm, which does not flush caches");
   }
   if (options.resume || options.limit_s > 0) check_parts();
   static_cast<void>(matches(options.filter, {}));  // reports an invalid expression
@@ -123,7 +123,7 @@ void Bench::check_parts() const {
   const auto refuse = [&](std::string_view why) {
     throw CommandError(exit_usage, fmt::format("{}: {}", option, why));
   };
-  if (options_.export_file.empty()) refuse("needs --export FILE, which has what was measured");
+  if (options_.export_file.empty()) refuse("needs --export FILE, which contains the measurements");
   if (!preset_.measure) refuse("this preset times nothing");
   if (options_.limit_s > 0 && !options_.google_flags.empty()) {
     refuse("does not go with Google Benchmark's own flags");
@@ -386,12 +386,10 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
       "--flush", options->flush,
       "Memory in MiB that flushes the caches before each sample; default: by their size");
   app.add_option("--seed", options->seed, "Seed of the inputs; random by default");
-  app.add_option("--trace", options->trace,
-                 "Write what host and device do as a trace for Perfetto (JSON)");
+  app.add_option("--trace", options->trace, "Write a trace of host and device for Perfetto (JSON)");
   app.add_flag("--untuned", options->untuned, "Run default configurations, not winners");
   app.add_flag("--both", options->both, "Run both, and report the speedup");
-  app.add_flag("--compute-only", options->compute_only,
-               "Kernels only: nothing of the platform and the runtime");
+  app.add_flag("--compute-only", options->compute_only, "Kernels only: omit platform and runtime");
   app.add_flag("--warm", options->warm, "Don't flush the caches before each sample");
   app.add_flag("--allow-unsafe", options->allow_unsafe,
                "Also use devices and features that failed a health check (greta-bench doctor)");

@@ -72,9 +72,9 @@ constexpr std::array<const char*, 34> variables{"AMD_LOG_LEVEL",
                                                 "VK_LOADER_DRIVERS_SELECT"};
 
 constexpr auto what_is_what =
-    R"(What greta-bench doctor --bundle found on a machine. `tar tzf` lists it.
+    R"(The findings of greta-bench doctor --bundle on a machine. `tar tzf` lists it.
 
-about.txt            GRETA's version, the time, the system, and what doctor ended with
+about.txt            GRETA's version, the time, the system, and the outcome of doctor
 devices.json         every device of every API with all properties that GRETA reads, and why one is not usable
                      (docs/json.md; without UUIDs); "ended" where listing them killed its process
 drivers.txt          graphics cards, their kernel drivers, device files, compute nodes, Vulkan's manifests
@@ -82,7 +82,7 @@ compilers.txt        compilers of kernels, their versions and paths
 environment.txt      the variables that drivers and compilers use, from a fixed list
 health/DEVICE/CHECK.txt    each check: outcome, every configuration that it ran, and the log
 failed/DEVICE-CHECK-N/     a configuration that failed
-  trial.json         problem, configuration, seed of the inputs, what failed
+  trial.json         problem, configuration, seed of the inputs, failure
   log.txt            the compiler's output
   kernel-N.hip, .comp      the sources, complete
   kernel-N.co, .spv        compiled kernels, where there is no case

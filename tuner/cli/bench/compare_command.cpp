@@ -34,8 +34,8 @@ double read_threshold(const std::string& text) {
   const bool unit = end != std::string::npos && text.substr(end) == "%";
   if (end == std::string::npos || (end != text.size() && !unit) || !(percent > 0) ||
       percent > 1000) {
-    throw CommandError(exit_usage,
-                       fmt::format("--threshold {}: must be a percentage, as 5 or 2.5%", text));
+    throw CommandError(
+        exit_usage, fmt::format("--threshold {}: must be a percentage, such as 5 or 2.5%", text));
   }
   return percent / 100;
 }
@@ -59,10 +59,9 @@ void check_devices(const std::vector<MeasuredResult>& base,
   const auto before = values_of(base, &Subject::device), after = values_of(fresh, &Subject::device);
   if (before == after) return;
   if (!any_device) {
-    throw CommandError(exit_usage,
-                       fmt::format("different devices: {} and {}; --any-device compares "
-                                   "them all the same",
-                                   before, after));
+    throw CommandError(
+        exit_usage, fmt::format("different devices: {} and {}; --any-device compares them anyway",
+                                before, after));
   }
   print("different devices: {} and {}\n", before, after);
 }
@@ -149,8 +148,8 @@ int compare(const CompareOptions& options) {
 }  // namespace
 
 void add_compare_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand(
-      "compare", "Compare two CSV baselines; exits with 4 where something became slower");
+  auto* command =
+      app.add_subcommand("compare", "Compare two CSV baselines; exits with 4 on a regression");
   auto options = std::make_shared<CompareOptions>();
   command->add_option("base", options->base, "The older baseline")->required();
   command->add_option("new", options->fresh, "The newer one")->required();

@@ -142,8 +142,8 @@ std::vector<Health> run_doctor(const ProbedDevice& device, TunedDb& db,
 }
 
 void add_doctor_command(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("doctor", "Check each device's health, and record what must not be used");
+  auto* command = app.add_subcommand(
+      "doctor", "Check each device's health, and record devices and features that are unsafe");
   auto options = std::make_shared<DoctorOptions>();
   options->db = default_database();
   command->add_option("--device", options->device, "Only these, as vulkan:0,hip:0");

@@ -14,7 +14,7 @@ constexpr auto examples = R"(Examples:
   greta-bench --preset standard --export          # and store the figures in results/
   greta-bench --preset perf --both --device hip:0 --filter gemm/f16
   greta-bench --preset my.json --repeat 10 --benchmark_out=figures.json
-  greta-bench doctor                              # what must not be used on these devices
+  greta-bench doctor                              # check the health of the devices
   greta-bench doctor --bundle first-run.tar.gz    # and pack the findings for a developer elsewhere
   greta-bench compare results/lavapipe/old.csv results/lavapipe/new.csv
 

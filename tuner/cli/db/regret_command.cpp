@@ -142,7 +142,7 @@ void add_regret_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<RegretOptions>();
   add_result_options(*command, options->results);
   command->add_flag("--measure", options->measure,
-                    "Time what is not recorded, in rounds with the winner");
+                    "Time configurations that are not recorded, in rounds with the winner");
   command->add_option("--seed", options->seed, "Seed of the inputs; random by default");
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for another tool that measures on the same card");

@@ -159,7 +159,8 @@ int requalify_results(const RequalifyOptions& options) {
           format_count(static_cast<std::int64_t>(results.size()), "result"));
   }
   const int code = end_of_writing(requalifier.db(), failed == 0 ? exit_done : exit_failed);
-  if (stop_requested()) throw CommandError(exit_failed, "interrupted; what was done is stored");
+  if (stop_requested())
+    throw CommandError(exit_failed, "interrupted; completed results are stored");
   if (!results.empty() && done == 0) {
     throw CommandError(exit_no_device, "none of the results' devices is on this machine");
   }

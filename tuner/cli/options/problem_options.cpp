@@ -32,7 +32,7 @@ void add_problem_options(CLI::App& command, const Operation& operation, ProblemR
   };
   for (const auto& dimension : operation.dimensions) {
     add(dimension.name, dimension.fallback.empty()
-                            ? dimension.help + " (needed)"
+                            ? dimension.help + " (required)"
                             : fmt::format("{} [{}]", dimension.help, dimension.fallback));
   }
   for (const auto& earlier : operation.renamed) {

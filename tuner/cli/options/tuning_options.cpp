@@ -77,7 +77,7 @@ TunerOptions tuner_options(const TuningOptions& options) {
   tuner.seed = read_seed(options.seed);
   tuner.flush_bytes = read_flush(options.flush);
   if (options.warm && !options.flush.empty()) {
-    throw CommandError(exit_usage, "--flush: flushes caches, which --warm leaves alone");
+    throw CommandError(exit_usage, "--flush: not with --warm, which does not flush caches");
   }
   tuner.devices = names_of_devices(options.device);
   tuner.database = options.db;

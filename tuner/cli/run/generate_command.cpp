@@ -143,7 +143,7 @@ void add_generate_options(CLI::App& app, Action& action) {
       app.add_flag("--trace-layers", options->trace_layers,
                    "Check every stage of every layer against FP64"),
       app.add_option("--trace", options->trace,
-                     "Write what host and device do as a trace for Perfetto (JSON)"),
+                     "Write a trace of host and device for Perfetto (JSON)"),
       app.add_option(
           "--capture", options->capture,
           "Record the problems that ran, with their times, for greta-tune from-capture")};

@@ -88,7 +88,7 @@ std::string result_text(const ModelResult& result, const std::string& database) 
                change.end_to_end ? ratio_text(*change.end_to_end) : "-",
                change.kept         ? "yes"
                : change.end_to_end ? "no"
-                                   : "not tuned"});
+                                   : "unchanged"});
   }
   const auto whole =
       result.whole
@@ -107,7 +107,7 @@ int tune_model(const ModelOptions& options) {
   const ModelResult result = value_of(tuner->tune());
   print_text(result_text(result, options.tuning.db.string()));
   if (std::fflush(stdout) != 0) {
-    throw CommandError(exit_failed, "the report can't be written; what was kept is stored");
+    throw CommandError(exit_failed, "the report can't be written; kept winners are stored");
   }
   value_of(tuner->finish(result));
   return exit_done;
