@@ -37,7 +37,7 @@ class DatabaseDamage(Tuned):
         out = self.folder / "t4.json"
         result = self.run_db("export", "--format", "t4", "--out", out)
         self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertRegex(result.stderr, r"rows skipped(.|\n)*choose 0")
+        self.assertRegex(result.stderr, r"rows skipped(.|\n)*select 0")
         self.assertFalse(out.exists())
 
     def test_no_command_shows_or_ships_it(self):

@@ -92,12 +92,12 @@ void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilt
   if (subjects.size() != 1) {
     throw CommandError(
         tell_damage(db) ? exit_failed : exit_usage,
-        fmt::format("--format t4: such a file is about one problem on one device; the options "
-                    "choose {}{}",
-                    subjects.size(),
-                    subjects.empty()
-                        ? ""
-                        : fmt::format(", as {} and {}", *subjects.begin(), *subjects.rbegin())));
+        fmt::format(
+            "--format t4: such a file is about one problem on one device; the options select {}{}",
+            subjects.size(),
+            subjects.empty()
+                ? ""
+                : fmt::format(", as {} and {}", *subjects.begin(), *subjects.rbegin())));
   }
   write_file(options.out, file.dump(1) + "\n");
   print("{}: {}; trials on proxy problems are omitted\n", options.out.string(),
@@ -200,7 +200,7 @@ void add_export_command(CLI::App& app, Action& action) {
   command->add_option("--format", options->format,
                       "csv (docs/csv.md), t4 (Kernel Tuner's JSON), tunableop (solutions that were "
                       "imported) or tunableop-untuned (GEMMs for PyTorch to tune)");
-  command->add_option("--out", options->out, "The file")->required();
+  command->add_option("--out", options->out, "Output file")->required();
   command->add_flag("--force", options->force, "Replace an existing file");
   command->footer("Example: greta-db export --ship --fresh --out tuned.db");
   command->callback(

@@ -36,7 +36,7 @@ nlohmann::json preset_json(const std::string& name, const std::vector<Peer>& pee
     }
   }
   return {{"name", name},
-          {"summary", "GEMMs that PyTorch TunableOp met"},
+          {"summary", "GEMMs that PyTorch TunableOp recorded"},
           {"budget", "60s"},
           {"problems", problems}};
 }

@@ -147,7 +147,8 @@ void add_regret_command(CLI::App& app, Action& action) {
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for another tool that measures on the same card");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
-  command->footer("It is stored with the winner. Example: greta-db regret --op gemm --measure");
+  command->footer(
+      "The regret is stored with the winner. Example: greta-db regret --op gemm --measure");
   command->callback([&action, options] { action = [options] { return regret(*options); }; });
 }
 

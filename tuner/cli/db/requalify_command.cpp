@@ -39,17 +39,23 @@ struct Outcome {
   Requalification requalification;
 };
 
-std::string outcome_name(const Outcome& outcome) {
-  if (!outcome.skipped.empty()) return "skipped";
-  if (outcome.requalification.stands) return "stands";
-  return outcome.requalification.winner ? "timed anew" : "nothing is right any more";
+/// The outcome as programs read it, and as people do.
+struct OutcomeNames {
+  std::string value, text;
+};
+
+OutcomeNames names_of(const Outcome& outcome) {
+  if (!outcome.skipped.empty()) return {"skipped", "skipped"};
+  if (outcome.requalification.stands) return {"stands", "still valid"};
+  if (outcome.requalification.winner) return {"timed anew", "timed again"};
+  return {"nothing is right any more", "no configuration passed"};
 }
 
 std::string outcome_text(const Outcome& outcome) {
   const Requalification& done = outcome.requalification;
   std::string text = fmt::format("{}{} on {}: {}", outcome.result.problem.key(),
                                  outcome.result.winner.cold ? "" : " (warm)",
-                                 outcome.result.device_id, outcome_name(outcome));
+                                 outcome.result.device_id, names_of(outcome).text);
   if (!outcome.skipped.empty()) return text + ": " + outcome.skipped + "\n";
   text +=
       fmt::format(" ({} of {} kernels unchanged; {})\n", done.unchanged, done.compiled,
@@ -68,7 +74,7 @@ nlohmann::json outcome_json(const Outcome& outcome) {
   const Requalification& done = outcome.requalification;
   auto object = result_json(outcome.result);
   object["stale"] = outcome.reasons;
-  object["outcome"] = outcome_name(outcome);
+  object["outcome"] = names_of(outcome).value;
   object["skipped"] = outcome.skipped;
   object["compiled"] = done.compiled;
   object["unchanged"] = done.unchanged;
@@ -179,8 +185,8 @@ void add_requalify_command(CLI::App& app, Action& action) {
                     "Don't wait for another tool that measures on the same card");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->footer(
-      "The default, the winner and the five best that are recorded are compiled and checked. Where "
-      "all\ncome out as before, the result stands; otherwise they are timed in rounds. --fresh "
+      "The default, the winner and the five best that are recorded are compiled and checked. If "
+      "all\nbinaries are unchanged, the result stands; otherwise they are timed in rounds. --fresh "
       "does "
       "the same\nto results that are not stale. Example: greta-db requalify --device vulkan:0");
   command->callback(

@@ -105,8 +105,7 @@ std::vector<Candidate> candidates_of_random_problems(const Operation& operation,
                                                      const std::string& count, std::uint64_t seed) {
   if (options.names_problem()) {
     throw CommandError(
-        exit_usage,
-        option + ": draws problems itself, without options for them, --config and --sample");
+        exit_usage, option + ": draws problems, without options for them, --config and --sample");
   }
   check_variant(operation, options.variant);
   auto drawn = random_candidates(operation, device, options.variant,

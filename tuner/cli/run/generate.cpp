@@ -102,8 +102,8 @@ std::int32_t Generation::next(Sampler& sampler) const {
     const float largest = runner_->largest_logit();
     if (!std::isfinite(largest)) {
       throw CommandError(exit_failed,
-                         fmt::format("the model's largest logit is {}: its weights, or what was "
-                                     "computed, is broken; --trace-layers finds where",
+                         fmt::format("the model's largest logit is {}: weights or intermediate "
+                                     "results are invalid; --trace-layers locates the error",
                                      largest));
     }
     return runner_->likeliest().front();
