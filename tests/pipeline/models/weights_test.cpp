@@ -170,7 +170,7 @@ TEST(HuggingFace, RefusesTensorsThatContradictTheConfig) {
   expect_refused(with([](Tensors& t) {
                    t.push_back({"model.layers.0.self_attn.q_proj.bias", "F32", {1}, "1234"});
                  }),
-                 "no part of this architecture");
+                 "not a part of this architecture");
   with([](Tensors& t) {
     t.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {1}, "1234"});
   })();
@@ -233,7 +233,7 @@ TEST(SafeTensors, RefusesWhatBreaksTheirRules) {
   expect_refused(one(List{2, 3}, List{0, 12, 12}), "aren't two offsets");
   expect_refused(one(List{2, -3}, List{0, 12}), "not a number of at least 0");
   expect_refused(one(List{1LL << 62, 4}, List{0, 12}), "too large");
-  expect_refused(one(List{2, 3}, List{0, 12}, "F16", 13), "1 bytes behind");
+  expect_refused(one(List{2, 3}, List{0, 12}, "F16", 13), "1 bytes after");
   expect_refused(one(List{2, 3}, List{1, 13}, "F16", 13), "leaves a gap");
   const auto two = [&](List first, List second) {
     const nlohmann::json header = {
