@@ -44,7 +44,7 @@ TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
   const std::string gemm = R"({"problems": [{"op": "gemm", "m": 8, "n": 8, "k": 8}, )";
   const std::vector<std::pair<std::string, std::string>> cases{
       {gemm + R"({"op": "gemm", "m": 8, "n": 8, "k": 8, "z": 1}]})", "p.json: problems[1].z: gemm"},
-      {gemm + R"({"op": "conv"}]})", "p.json: problems[1].op: conv is no operation"},
+      {gemm + R"({"op": "conv"}]})", "p.json: problems[1].op: conv is not an operation"},
       {gemm + R"({"m": 1}]})", "p.json: problems[1]: \"op\" is missing"},
       {gemm + R"({"op": "gemm", "m": 8, "n": 8}]})", "p.json: problems[1].k: is missing"},
       {gemm + R"({"op": "gemm", "m": 0, "n": 8, "k": 8}]})", "p.json: problems[1].m: 0: must be"},
