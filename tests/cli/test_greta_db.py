@@ -221,7 +221,7 @@ class DatabaseExchange(Tuned):
 
     def test_t4_and_csv(self):
         out = self.folder / "t4.json"
-        self.refused(self.run_db("export", "--format", "t4", "--out", out), 2, "choose 2")
+        self.refused(self.run_db("export", "--format", "t4", "--out", out), 2, "select 2")
         self.done("export", "--format", "t4", "--op", "gemm", "--out", out)
         t4 = json.loads(out.read_text())
         self.assertEqual(t4["schema_version"], "1.1.0")
