@@ -56,8 +56,8 @@ void DeviceBench::learn_ceilings(TunedDb& db) {
   } catch (const Error& error) {
     if (error.status() == Status::interrupted) throw;
     ceilings.clear();
-    notes_.push_back(fmt::format("{}: no measured peaks, so no share of the roofline: {}",
-                                 info().id(), error.what()));
+    notes_.push_back(
+        fmt::format("{}: no peaks, so no share of the roofline: {}", info().id(), error.what()));
   }
 }
 
