@@ -60,7 +60,7 @@ class Reader {
         std::in_range<Integer>(value.get<std::int64_t>())) {
       return static_cast<Integer>(value.get<std::int64_t>());
     }
-    throw wrong(name, "is not an integer of the right range");
+    throw wrong(name, "is not an integer in the valid range");
   }
   std::array<std::uint32_t, 3> triple(const char* name) const {
     if (array(name).size() != 3) throw wrong(name, "does not have three elements");

@@ -45,7 +45,7 @@ bool is_better(const StoredWinner& a, const StoredWinner& b);
 /// seen, with the cards of both. Of each card's ceilings and failed health checks the latest are
 /// kept, and the latest peers. A check that passes leaves no record,
 /// so a failure in either database remains until the check runs again. The merge is idempotent,
-/// commutative and associative (docs/decisions/0012-a-winner-for-each-set-of-circumstances.md).
+/// commutative and associative (docs/decisions/0012-a-winner-for-each-environment.md).
 Merge merge(const Contents& mine, const Contents& theirs);
 
 }  // namespace greta::db

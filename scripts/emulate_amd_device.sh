@@ -107,7 +107,7 @@ run_architecture() {
   step conformance '\[  PASSED  \] [1-9]' "$build/tests/device/greta_test_device" \
     --gtest_filter='*Conformance*hip_0*-*ConformanceFailure*'
   for operation in $("$tune" verify --help | sed -n '/^Subcommands/,$s/^  \([a-z_]*\) .*/\1/p'); do
-    step "verify-$operation" "all .* of .* right" "$tune" verify "$operation" \
+    step "verify-$operation" "all .* of .* passed" "$tune" verify "$operation" \
       --problems "$problems" --seed 16 --device hip:0
   done
   step doctor 'matrix +passed' "$build/bin/greta-bench" doctor --device hip:0 --db "$folder/doctor.db" --no-lock \

@@ -3,7 +3,7 @@
 
 A defect is a patch with a header: what is planted, and the suites that find it, as PROGRAM.SUITE. Each defect is
 planted in a copy of the tree that has a build folder of its own; the tree itself is never changed. Of the copy, only
-the programs that hold these suites are built. Tests with the labels long and slow, which scripts/test.sh leaves out,
+the programs that hold these suites are built. Tests with the labels long and slow, which scripts/test.sh excludes,
 do not run. At first the suites of all defects run without a defect and must pass.
 
 The exit code is 1 if a defect is missed, if its patch does not apply or compile, or if a suite fails without one.
@@ -61,7 +61,7 @@ def read_all(folder=DEFECTS):
 
 def apply(defect, tree, *options):
     """None if the patch of a defect applies to a tree, else the reason. The tree need not be a repository: git would
-    ignore the patch in an ignored folder of one, so it is told that there is none."""
+    ignore the patch in an ignored folder of one, so git gets an empty one."""
     result = subprocess.run(["git", "apply", *options, str(defect.file)], cwd=tree, capture_output=True, text=True,
                             env={**os.environ, "GIT_DIR": os.devnull})
     return result.stderr.strip() if result.returncode else None

@@ -71,7 +71,7 @@ void KnownWinners::read_index(std::size_t layer, const DeviceInfo& device) {
     }
     if (!number || index_.add(place.problem, {static_cast<std::uint16_t>(layer), *number})) return;
     unreadable_.push_back(one_line(
-        fmt::format("{}: a winner of \"{}\", which is no problem's key", file, place.problem)));
+        fmt::format("{}: a winner of \"{}\", which is not a problem's key", file, place.problem)));
   });
   if (without_device == 0) return;
   unreadable_.push_back(

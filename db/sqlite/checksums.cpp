@@ -177,7 +177,7 @@ std::vector<std::string> check_manifest(SQLite::Database& database) {
     }
     const TableSum found = sum_of(database, name);
     if (found.rows != rows) {
-      lines.push_back(fmt::format("{}: {} rows, shipped were {}", name, found.rows, rows));
+      lines.push_back(fmt::format("{}: {} rows, {} were shipped", name, found.rows, rows));
     } else if (found.sum != select.getColumn(2).getInt64()) {
       lines.push_back(fmt::format("{}: the rows are not those that were shipped", name));
     }

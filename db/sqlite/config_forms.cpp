@@ -55,7 +55,7 @@ Config changed(Config base, std::string_view stored) {
   for (std::size_t i = 0; i < numbers.size(); i += 2) {
     if (i + 1 == numbers.size() || numbers[i] < 0 ||
         static_cast<std::size_t>(numbers[i]) >= base.values.size()) {
-      throw Error(fmt::format("\"{}\" is no difference from \"{}\"", stored, base.text()));
+      throw Error(fmt::format("\"{}\" is not a difference from \"{}\"", stored, base.text()));
     }
     base.values[static_cast<std::size_t>(numbers[i])].second = numbers[i + 1];
   }

@@ -148,8 +148,8 @@ void add_results_without_origin(SQLite::Database& database, std::vector<DamagedR
     const bool circumstances = select.getColumn(3).getInt() != 0;
     rows.push_back(damaged_row(database, "winners", select, 0,
                                circumstances
-                                   ? "refers to circumstances that are damaged or not there"
-                                   : "refers to a device whose row is damaged or not there"));
+                                   ? "refers to an environment that is damaged or missing"
+                                   : "refers to a device whose row is damaged or missing"));
   }
 }
 
@@ -260,7 +260,7 @@ std::vector<DamagedRow> remove_sound(SQLite::Database& database, const std::stri
                                          subject(table, "t."), where));
     while (select.executeStep()) {
       rows.push_back(
-          damaged_row(database, table, select, 0, "refers to a row that is damaged or not there"));
+          damaged_row(database, table, select, 0, "refers to a row that is damaged or missing"));
     }
   }
   database.exec("DELETE " + where);

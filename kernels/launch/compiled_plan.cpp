@@ -53,7 +53,7 @@ Result<CompiledPlan> CompiledPlan::create(const LaunchPlan& plan, const Compile&
     const std::size_t bytes = compiled.launches_.back().arguments.size();
     if (bytes > most_argument_bytes) {
       return Failure{Status::compile,
-                     fmt::format("{}: {} bytes of arguments, a launch has room for {}",
+                     fmt::format("{}: {} bytes of arguments, a launch takes at most {}",
                                  plan.sources[launch.source].name, bytes, most_argument_bytes),
                      {}};
     }

@@ -86,7 +86,7 @@ Result<std::optional<std::string>> Operands::broken_guard(Device& device,
     const auto gap = broken_gap(device, i, part_bytes);
     if (!gap) return gap.failure();
     if (*gap)
-      return std::optional(fmt::format("wrote behind row {} of tensor {}", **gap, specs_[i].name));
+      return std::optional(fmt::format("wrote after row {} of tensor {}", **gap, specs_[i].name));
   }
   return std::optional<std::string>{};
 }

@@ -242,7 +242,7 @@ class Parser {
     std::int64_t value = 0;
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || stop != word.data() + word.size()) {
-      return fail(fmt::format("{} is no whole number of 64 bits", word));
+      return fail(fmt::format("{} is not a whole number of 64 bits", word));
     }
     position_ += word.size();
     return value;

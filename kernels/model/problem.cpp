@@ -63,11 +63,11 @@ std::string name_and_type(Problem& problem, std::string_view& rest) {
 /// Reads one of the later words. Returns an error message, or an empty string.
 std::string attribute_or_dimension(Problem& problem, std::string_view word) {
   const std::size_t equals = word.find('=');
-  if (equals == std::string_view::npos) return fmt::format("\"{}\" is no name=value", word);
+  if (equals == std::string_view::npos) return fmt::format("\"{}\" is not name=value", word);
   const std::string name(word.substr(0, equals));
   std::string_view value = word.substr(equals + 1);
   const auto same_name = [&](const auto& pair) { return pair.first == name; };
-  if (!is_name(name) || value.empty()) return fmt::format("\"{}\" is no name=value", word);
+  if (!is_name(name) || value.empty()) return fmt::format("\"{}\" is not name=value", word);
   if (std::any_of(problem.attributes.begin(), problem.attributes.end(), same_name) ||
       std::any_of(problem.dims.begin(), problem.dims.end(), same_name)) {
     return fmt::format("{} is given twice", name);

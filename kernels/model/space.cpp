@@ -148,12 +148,12 @@ void check_names(const std::vector<Alternative>& alternatives) {
   std::set<std::string> variants;
   for (const Alternative& alternative : alternatives) {
     const std::string& variant = alternative.variant;
-    if (!variants.insert(variant).second) throw Error("variant " + variant + " is there twice");
+    if (!variants.insert(variant).second) throw Error("variant " + variant + " occurs twice");
     std::set<std::string> names;
     for (const Parameter& parameter : alternative.parameters) {
       const std::set<int> values(parameter.values.begin(), parameter.values.end());
       if (!names.insert(parameter.name).second || values.size() != parameter.values.size()) {
-        throw Error(fmt::format("parameter {} of variant {}, or a value of it, is there twice",
+        throw Error(fmt::format("parameter {} of variant {}, or a value of it, occurs twice",
                                 parameter.name, variant));
       }
     }

@@ -41,7 +41,7 @@ std::vector<int> subgroup_sizes(const DeviceInfo& device) {
 Constraint whole_waves(const DeviceInfo& device) {
   if (device.language == Language::hip) {
     const int wave = static_cast<int>(device.subgroup_size);
-    return {"whole_waves", fmt::format("THREADS must be a multiple of the wave's {}", wave),
+    return {"whole_waves", fmt::format("THREADS must be a multiple of the subgroup size {}", wave),
             p["THREADS"] % wave == 0};
   }
   constexpr int most = 32;  // supported by every driver
@@ -74,7 +74,7 @@ std::vector<Constraint> several_rows(const Shape& s, const DeviceInfo& device) {
   const std::int64_t rows = s.rows, cols = s.cols;
   const std::int64_t groups = most_workgroups(device);
   return {{"rows_of_workgroup",
-           fmt::format("ROWS must not exceed THREADS, or the power of 2 behind rows, {}", rows),
+           fmt::format("ROWS must not exceed THREADS, or the next power of 2 after rows, {}", rows),
            p["ROWS"] <= p["THREADS"] && p["ROWS"] <= next_power(rows)},
           {"idle_threads",
            fmt::format("THREADS / ROWS vectors of VEC must not be twice a row, {}, or more", cols),

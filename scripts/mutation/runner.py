@@ -136,7 +136,7 @@ class Tools:
         return None if code == 0 else ("tool", errors.strip()[-300:])
 
     def known_peaks(self, device):
-        """Returns a database with the device's ceilings, which a first tune would measure for a
+        """Returns a database with the device's measured peaks, which a first tune would measure for a
         long time."""
         with self._lock:
             if device not in self._databases:

@@ -138,7 +138,7 @@ class Bundle(BenchCase):
         self.assertIn(" in ~/x may not", log)
         self.assertIn("failed/hip-host-0-ultrasafe-1/kernel-0.hip", contents)
         self.assertRegex(contents["README.txt"].decode(),
-                         "(?s)Left out, or changed:\n.*failed/hip-host-0-ultrasafe-1/case: .*may not")
+                         "(?s)Omitted or changed:\n.*failed/hip-host-0-ultrasafe-1/case: .*may not")
 
     def test_it_is_written_without_a_device(self):
         self.env.update(VK_DRIVER_FILES="/nowhere.json", VK_ICD_FILENAMES="/nowhere.json",
@@ -187,11 +187,11 @@ class Bundle(BenchCase):
 
     def test_what_can_t_be_written_is_refused_before_anything_runs(self):
         self.file.write_text("mine")
-        self.refused(self.doctor(timeout=20), 2, "--bundle", "bundle.tar.gz", "is there already")
+        self.refused(self.doctor(timeout=20), 2, "--bundle", "bundle.tar.gz", "already exists")
         self.assertEqual(self.file.read_text(), "mine")
         self.file.unlink()
         self.file.symlink_to(self.folder / "nowhere")
-        self.refused(self.doctor(timeout=20), 2, "is there already")
+        self.refused(self.doctor(timeout=20), 2, "already exists")
         self.file = self.folder / "missing" / "bundle.tar.gz"
         self.refused(self.doctor(timeout=20), 1, "--bundle", "can't be written")
         self.refused(self.bench("doctor", "--bundle", ""), 2, "--bundle", "empty")

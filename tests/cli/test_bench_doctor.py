@@ -27,7 +27,7 @@ class BenchDoctor(BenchCase):
         result = self.doctor("--device", "hip-host:0", "--timeout", 1)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertIn("FAILED, timeout", result.stdout)
-        self.assertIn("left out", result.stdout)
+        self.assertIn("skipped", result.stdout)
         failed = self.query("SELECT health_check, status FROM unsafe")
         self.assertEqual([status for _, status in failed], ["timeout"])
         self.refused(self.run_tune(*tune), 3, "hip-host:0", failed[0][0], "--allow-unsafe")

@@ -19,7 +19,7 @@ class DatabaseDamage(Tuned):
     def test_the_example(self):
         """A regression test: a command that wrote beside a damaged row gave it a valid checksum."""
         damage(self.db, "update winners set median_us=1")
-        self.refused(self.run_db("verify"), 1, "2 findings; 2 rows left out, because of damage: tuning")
+        self.refused(self.run_db("verify"), 1, "2 findings; 2 rows skipped because of damage: tuning")
         self.assertEqual(self.run_db("regret").returncode, 1)
         verified = self.run_db("verify")
         self.refused(verified, 1, "2 findings")
@@ -31,13 +31,13 @@ class DatabaseDamage(Tuned):
         for command in (["list"], ["regret"]):
             result = self.run_db(*command, "--device", "vulkan:0")
             self.assertEqual(result.returncode, 1, result.stderr)
-            self.assertIn("2 rows left out", result.stderr)
+            self.assertIn("2 rows skipped", result.stderr)
             self.assertIn("--device vulkan:0: no winner of any device is known", result.stderr)
         damage(self.db, "UPDATE sessions SET started_utc = 'never'")
         out = self.folder / "t4.json"
         result = self.run_db("export", "--format", "t4", "--out", out)
         self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertRegex(result.stderr, r"rows left out(.|\n)*choose 0")
+        self.assertRegex(result.stderr, r"rows skipped(.|\n)*select 0")
         self.assertFalse(out.exists())
 
     def test_no_command_shows_or_ships_it(self):
@@ -50,7 +50,7 @@ class DatabaseDamage(Tuned):
             with self.subTest(command=command):
                 result = self.run_db(*command)
                 self.assertEqual(result.returncode, 1, result.stderr)
-                self.assertIn("1 row left out, because of damage: tuning a problem again", result.stderr)
+                self.assertIn("1 row skipped because of damage: tuning a problem again", result.stderr)
                 self.assertIn("winners: the row of softmax", result.stderr)
                 if command[0] != "info":
                     self.assertNotIn("softmax", result.stdout)
@@ -72,7 +72,7 @@ class DatabaseDamage(Tuned):
         damage(self.db, "UPDATE winners SET checksum = NULL")
         result = self.run_tune(*SOFTMAX, "--budget", "2", "--db", self.db, "--device", "vulkan:0")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("2 rows left out, because of damage", result.stderr)
+        self.assertIn("2 rows skipped because of damage", result.stderr)
         self.assertRegex(result.stdout, "replaced winners: the row of softmax")
         self.assertIn("stored in", result.stdout)
         self.assertEqual(damaged_rows(self.db), 1)
@@ -87,7 +87,7 @@ class DatabaseDamage(Tuned):
         self.assertIn("refers to a device whose row is damaged", result.stderr)
         rehearsed = self.run_db("prune", "--damaged", "--dry-run")
         self.assertIn("would remove", rehearsed.stdout)
-        self.assertRegex(rehearsed.stderr, r"sound rows that would go with damaged ones:\n  \w+: the row of")
+        self.assertRegex(rehearsed.stderr, r"intact rows that would be removed with damaged ones:\n  \w+: the row of")
         self.assertEqual(damaged_rows(self.db), 1)
         self.refused(self.run_db("prune", "--damaged", "--op", "gemm"), 2, "--damaged")
         removed = self.run_db("prune", "--damaged", "--json")
@@ -104,7 +104,7 @@ class DatabaseDamage(Tuned):
             self.assertEqual(sum(row["table"] == kind for row in orphans), report[table])
         self.assertTrue(all(row["row"].endswith(" (id)") or row["table"] != "sessions" for row in orphans))
         self.assertIn("refers to a row that is damaged", orphans[0]["cause"])
-        self.assertRegex(removed.stderr, r"sound rows that went with damaged ones:\n  \w+: the row of")
+        self.assertRegex(removed.stderr, r"intact rows that were removed with damaged ones:\n  \w+: the row of")
         self.assertRegex(removed.stderr, "sessions: the row of .*, (gemm|softmax) .* on another refers to")
         self.done("verify")
 
@@ -116,7 +116,7 @@ class DatabaseDamage(Tuned):
         for command in ("list", "verify"):
             result = self.run_db(command, db=shipped)
             self.assertEqual(result.returncode, 1)
-            self.assertIn("1 row left out, because of damage: a shipped file is never written, so install it again",
+            self.assertIn("1 row skipped because of damage: a shipped file is never written, so install it again",
                           result.stderr)
             self.assertNotIn("prune", result.stderr)
 

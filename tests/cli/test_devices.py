@@ -46,8 +46,8 @@ class Compare(Case):
 
     def test_text(self):
         output = self.tune_both("--budget", 4).stdout
-        self.assertRegex(output, r"(?m)^  (faster|can't tell) .*(vulkan:0|hip-host:2)")
-        self.assertIn("alternating turns", " ".join(output.split()))
+        self.assertRegex(output, r"(?m)^  (faster|inconclusive) .*(vulkan:0|hip-host:2)")
+        self.assertIn("alternating runs", " ".join(output.split()))
         wide = [line for line in output.splitlines() if len(line) > 100 and " " in line.strip()]
         self.assertEqual([line for line in wide if str(self.db) not in line], [])
 
@@ -106,9 +106,9 @@ class Verify(Case):
         self.assertGreater(coverage["met"], 100)
         text = self.run_tune("verify", "gemm", "--device", "vulkan:0", "--problems", 2, "--variant",
                              "gemv")
-        self.assertIn("2 of 2 right", text.stdout)
-        self.assertRegex(text.stdout, r"(?m)^  coverage +\d+ of \d+ cases of the kernels met$")
-        self.assertRegex(text.stdout, r"(?m)^  not met +gemv ")
+        self.assertIn("2 of 2 passed", text.stdout)
+        self.assertRegex(text.stdout, r"(?m)^  coverage +\d+ of \d+ cases of the kernels covered$")
+        self.assertRegex(text.stdout, r"(?m)^  not covered +gemv ")
 
     def test_an_interruption_says_what_was_checked(self):
         run = self.start("verify", "gemm", "--device", "hip-host:1", "--problems", 300)
@@ -121,13 +121,13 @@ class Verify(Case):
     def test_a_given_problem(self):
         problem = ["--m", 40, "--n", 33, "--k", 70, "--dtype", "f16", "--device", "vulkan:0"]
         default = self.run_tune("verify", "gemm", *problem)
-        self.assertIn("1 of 1 right", default.stdout, default.stderr)
+        self.assertIn("1 of 1 passed", default.stdout, default.stderr)
         self.assertNotIn("coverage", default.stdout)
         named = self.run_tune("verify", "gemm", *problem, "--config", "naive THREADS=64", "--json")
         self.assertEqual(json.loads(named.stdout)["variants"],
                          [{"variant": "naive", "types": "f16 to f16", "right": 1, "wrong": 0}])
         sampled = self.run_tune("verify", "gemm", *problem, "--sample", 3, "--variant", "tiled")
-        self.assertRegex(sampled.stdout, "tiled +f16 to f16: 3 right, 0 wrong")
+        self.assertRegex(sampled.stdout, "tiled +f16 to f16: 3 passed, 0 failed")
 
     def templates(self, name, old, new):
         """Creates a folder with one kernel source in which `old` is replaced by `new`."""

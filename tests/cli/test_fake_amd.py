@@ -66,7 +66,7 @@ class FakeDevice(FakeAmd):
     def test_a_tune_finds_no_winner(self):
         result = self.tune()
         self.assertEqual(result.returncode, 1, result.stdout)
-        self.assertIn("no configuration was right", result.stdout)
+        self.assertIn("no configuration passed", result.stdout)
         self.assertEqual(self.query("SELECT count(*) FROM winners"), [(0,)])
         self.assertEqual(self.query("SELECT DISTINCT status FROM trials"), [("correctness",)])
 
@@ -183,7 +183,7 @@ class FakeFaults(FakeAmd):
     def test_a_device_that_is_lost_while_its_rates_are_measured_is_opened_again(self):
         result = self.tune(faults="hipModuleLaunchKernel:150:lost")
         self.assertEqual(result.returncode, 1, result.stdout)
-        self.assertIn("no ceilings", result.stdout)
+        self.assertIn("no peaks", result.stdout)
         self.assertIn("hipModuleLaunchKernel: hipErrorLaunchFailure", " ".join(result.stdout.split()))
         self.assertEqual(self.query("SELECT DISTINCT status FROM trials"), [("correctness",)])
 

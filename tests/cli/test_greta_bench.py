@@ -19,7 +19,7 @@ class BenchRun(BenchCase):
         result = self.bench("--preset", preset, "--repeat", 2, "--export", file, "--seed", 1,
                             "--settle", 0)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("2 of 2 runs clean", result.stderr)
+        self.assertIn("2 of 2 runs passed", result.stderr)
         self.assertIn("2 of 2 problems not tuned", result.stderr)
         rows = self.rows(file)
         self.assertEqual([row["op"] for row in rows],
@@ -143,7 +143,7 @@ class BenchRun(BenchCase):
         file = self.folder / "out.csv"
         parts = ("--preset", preset, "--export", file, "--settle", 0, "--resume")
         first = self.bench(*parts, "--limit", 0.001)
-        self.refused(self.only_last_line(first), 1, "4 benchmarks left", "--resume")
+        self.refused(self.only_last_line(first), 1, "4 benchmarks remaining", "--resume")
         self.assertEqual(len(self.rows(file)), 12)
         second = self.bench(*parts, "--limit", 100)
         self.assertEqual(second.returncode, 0, second.stderr)

@@ -125,7 +125,7 @@ class DatabaseLooks(Tuned):
 
 class DatabaseCare(Tuned):
     def test_verify_of_a_sound_database(self):
-        self.assertIn("is sound: 2 results", self.done("verify"))
+        self.assertIn("is intact: 2 results", self.done("verify"))
 
     def test_verify_names_a_changed_value(self):
         damage(self.db, "UPDATE winners SET median_us = 1 WHERE problem LIKE 'softmax%'")
@@ -221,7 +221,7 @@ class DatabaseExchange(Tuned):
 
     def test_t4_and_csv(self):
         out = self.folder / "t4.json"
-        self.refused(self.run_db("export", "--format", "t4", "--out", out), 2, "choose 2")
+        self.refused(self.run_db("export", "--format", "t4", "--out", out), 2, "select 2")
         self.done("export", "--format", "t4", "--op", "gemm", "--out", out)
         t4 = json.loads(out.read_text())
         self.assertEqual(t4["schema_version"], "1.1.0")
@@ -246,19 +246,19 @@ class DatabaseExchange(Tuned):
                         "GemmTunableOp_double_NN,nn_8_8_8,Default,1\n")
         preset = self.folder / "gemms.json"
         text = self.done("import", file, "--preset", preset)
-        self.assertIn("line 4 does not carry over: no type double here", text)
+        self.assertIn("line 4 cannot be converted: no type double here", text)
         self.assertIn("1 GEMM", text)
         self.assertEqual(json.loads(preset.read_text())["problems"],
                          [{"op": "gemm", "dtype": "f32", "m": 64, "n": 48, "k": 40}])
         self.assertIn("250 µs, Gemm_Rocblas_7", self.done("show", "--op", "gemm"))
         out = self.folder / "out.csv"
         text = self.done("export", "--format", "tunableop", "--out", out)
-        self.assertIn("softmax dtype=f32 out=f32 rows=8 cols=64 does not carry over", text)
+        self.assertIn("softmax dtype=f32 out=f32 rows=8 cols=64 cannot be converted", text)
         self.assertEqual(out.read_text().splitlines(), file.read_text().splitlines()[:3])
         self.done("export", "--format", "tunableop-untuned", "--out", out, "--force")
         self.assertEqual(out.read_text(), "GemmTunableOp_float_NN,nn_48_64_40_ld_48_40_48\n")
         file.write_text("a,b,c\n")
-        self.refused(self.run_db("import", file), 2, "no row carries over", "line 1")
+        self.refused(self.run_db("import", file), 2, "no row can be converted", "line 1")
         self.refused(self.run_db("import", self.folder / "none.csv"), 2, "none.csv")
 
 

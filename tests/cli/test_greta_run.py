@@ -93,7 +93,7 @@ class Run(RunCase):
     def test_a_full_cache_ends_the_text_and_says_so(self):
         result = self.story("--tokens", 60, "--capacity", 16)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("the cache of 16 tokens is full", result.stderr)
+        self.assertIn("the KV cache of 16 tokens is full", result.stderr)
         self.assertEqual(len(self.told("--tokens", 60, "--capacity", 16)["ids"]), 12)
 
     def test_half_precision_tells_the_same(self):
@@ -246,9 +246,9 @@ class RunBadInput(RunCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertTrue(link.is_symlink())
         self.assertIn("greta_capture", target.read_text())
-        self.refused(self.story("--tokens", 2, "--capture", self.folder), 2, "no regular file")
+        self.refused(self.story("--tokens", 2, "--capture", self.folder), 2, "not a regular file")
         self.refused(self.story("--capture", target, "--explain"), 2, "excludes")
-        self.refused(self.run_tune("from-capture", "/dev/zero"), 2, "no regular file")
+        self.refused(self.run_tune("from-capture", "/dev/zero"), 2, "not a regular file")
 
     def test_databases_that_can_not_be_opened(self):
         garbage = self.folder / "garbage.db"

@@ -238,7 +238,7 @@ class Tune(Case):
                 result = self.run_tune("gemm", "--m", 33, "--n", 17, "--k", 19, *extra, "--budget",
                                        "4", "--db", self.db)
                 self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
-                self.assertIn("4 of 4 right", result.stdout)
+                self.assertIn("4 of 4 passed", result.stdout)
 
     def test_one_element(self):
         result = self.run_tune("gemm", "--m", 1, "--n", 1, "--k", 1, "--budget", "5", "--db",

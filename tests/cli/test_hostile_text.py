@@ -118,7 +118,7 @@ class HostileText(Tuned):
             shutil.copy(self.template, self.db)
             self.assertGreater(infect(self.db, everything), 20)
             if not everything:
-                self.assertIn(b"is sound", self.said(DB, "verify", "--db", self.db))
+                self.assertIn(b"is intact", self.said(DB, "verify", "--db", self.db))
             for look in looks:
                 told = self.said(DB, *look, "--db", self.db)
                 shown[look[0]] = shown.get(look[0], b"") + told

@@ -1,4 +1,4 @@
-"""Protects: input that is no regular file, or is larger than its kind allows, is rejected
+"""Protects: input that is not a regular file, or is larger than its kind allows, is rejected
 immediately with one line. No tool waits for a writer or reads without a limit."""
 import os
 import shutil
@@ -82,7 +82,7 @@ class InputFiles(Case):
                 result = subprocess.run(list(map(str, words)), env=self.env, capture_output=True, text=True,
                                         timeout=patient(20), stdin=subprocess.DEVNULL)
                 self.assertEqual(result.returncode, 2, result.stderr)
-                self.assertIn("no regular file", result.stdout)
+                self.assertIn("not a regular file", result.stdout)
             else:
                 self.refused_at_once(words)
 

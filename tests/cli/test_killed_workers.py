@@ -14,7 +14,7 @@ import unittest
 from cli_case import SMALL, TUNE, Case, patient
 
 # A note about lost work; other notes report its consequences.
-LOST = re.compile(r"(^|: )(opening the device|measuring the device's ceilings|evaluating|verifying"
+LOST = re.compile(r"(^|: )(opening the device|measuring the device's peaks|evaluating|verifying"
                   r"|timing it( and others)? in rounds): the process that ran it died: killed by signal 9")
 KILLS = int(os.environ.get("GRETA_KILLS", "6"))
 

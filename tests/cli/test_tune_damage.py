@@ -71,7 +71,7 @@ class Damage(Case):
         self.assertEqual(run.returncode, 0, errors)
         crashes = self.query("SELECT count(*) FROM trials WHERE status = 'crash'")[0][0]
         self.assertEqual(crashes, 1)
-        self.assertRegex(output, r"begun\s+again")
+        self.assertRegex(output, r"restarted")
         self.assertEqual(self.query("SELECT count(*) FROM winners"), [(1,)])
 
     def test_unwritable_cache_is_no_obstacle(self):

@@ -312,7 +312,7 @@ TEST_F(CardMigration, WhatAShippedDatabaseLacksIsStillFound) {
   old_.close();
   const auto findings = TunedDb::open(file_, Mode::read_only).check();
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0], "winners: 1 rows, shipped were 2");
+  EXPECT_EQ(findings[0], "winners: 1 rows, 2 were shipped");
 }
 
 }  // namespace

@@ -176,7 +176,7 @@ TEST(JsonForms, NumbersOutOfRangeAreErrors) {
   EXPECT_THROW(trial_from_json(with("/status", "fine")), Error);
   EXPECT_THROW(trial_from_json(with("/measurement/median_us", "fast")), Error);
   EXPECT_EQ(error_of([&] { trial_from_json(with("/measurement/batch", "many")); }),
-            "measurement: batch is not an integer of the right range");
+            "measurement: batch is not an integer in the valid range");
   auto device = to_json(sample_device());
   device["kind"] = "toaster";
   EXPECT_EQ(error_of([&] { device_from_json(device); }), "device: kind is unknown");

@@ -124,7 +124,7 @@ TEST(CompiledPlan, PassesFailuresOn) {
 
   plan.launches = {{0, {1, 1, 1}, std::vector<Argument>(129, std::uint64_t{0})}};
   EXPECT_EQ(CompiledPlan::create(plan, compile).failure().message,
-            "good: 1032 bytes of arguments, a launch has room for 1024");
+            "good: 1032 bytes of arguments, a launch takes at most 1024");
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(Expression, SaysWhatIsWrongAndWhere) {
             "expression \"pow(A, 2)\", character 10: there is no function pow; those are min, max "
             "and ceil_div");
   EXPECT_EQ(failure("99999999999999999999"),
-            "expression \"99999999999999999999\", character 1: 99999999999999999999 is no whole "
+            "expression \"99999999999999999999\", character 1: 99999999999999999999 is not a whole "
             "number of 64 bits");
   for (const std::string& text :
        {std::string(), std::string(5000, '('), std::string(5000, '-'), std::string(5000, '!'),

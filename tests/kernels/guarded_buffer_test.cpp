@@ -153,8 +153,8 @@ TEST(GuardedBuffer, SeesWhatIsWrittenBetweenRows) {
     };
     for (const std::int64_t inside : {0, 4, 7, 11, 14, 18}) EXPECT_EQ(write(inside), "") << inside;
     for (const std::int64_t between : {5, 6}) {
-      EXPECT_EQ(write(between), "wrote behind row 0 of tensor C");
-      EXPECT_EQ(write(between + 7), "wrote behind row 1 of tensor C");
+      EXPECT_EQ(write(between), "wrote after row 0 of tensor C");
+      EXPECT_EQ(write(between + 7), "wrote after row 1 of tensor C");
     }
     EXPECT_EQ(write(19), "wrote 1 bytes past the end of tensor C");
   }
@@ -175,7 +175,7 @@ TEST(Operands, SeeWhatIsWrittenBetweenRowsInEveryPart) {
     for (std::size_t byte = 0; byte < spec.bytes(); ++byte) {
       const std::string row = std::to_string(byte / 14);
       EXPECT_EQ(broken_at(byte, part_bytes),
-                byte % 14 < 10 ? "" : "wrote behind row " + row + " of tensor C")
+                byte % 14 < 10 ? "" : "wrote after row " + row + " of tensor C")
           << byte << " in parts of " << part_bytes;
     }
   }

@@ -106,8 +106,9 @@ TEST_P(RowSpace, SaysWhyAConfigurationIsNotAllowed) {
   EXPECT_EQ(why("held THREADS=256 ROWS=1 VEC=2 STAY=0"), "alignment: VEC must divide cols, 1001");
   EXPECT_EQ(why("held THREADS=128 ROWS=16 VEC=1 STAY=0"),
             "held: THREADS / ROWS threads must hold a row of 1001 with at most 64 elements each");
-  EXPECT_EQ(why("held THREADS=256 ROWS=128 VEC=1 STAY=0"),
-            "rows_of_workgroup: ROWS must not exceed THREADS, or the power of 2 behind rows, 64");
+  EXPECT_EQ(
+      why("held THREADS=256 ROWS=128 VEC=1 STAY=0"),
+      "rows_of_workgroup: ROWS must not exceed THREADS, or the next power of 2 after rows, 64");
   EXPECT_EQ(why("streamed THREADS=32 ROWS=4 VEC=1 ITEMS=8"),
             "rounds: a thread must add the elements of a row in at most 8 rounds");
 }

@@ -105,7 +105,7 @@ TEST_F(BenchCalls, AFailureIsOfTheOneThatFails) {
   EXPECT_EQ(broken.failure().status, Status::launch);
   EXPECT_EQ(broken.failure().message, "b is broken");
   EXPECT_TRUE(a.take(1));
-  EXPECT_EQ(c.take(1).failure().message, "its process left it out");
+  EXPECT_EQ(c.take(1).failure().message, "its process did not report it");
 }
 
 TEST_F(BenchCalls, WhatEndsItsProcessDoesNotEndOthers) {

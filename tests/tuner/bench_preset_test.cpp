@@ -44,7 +44,7 @@ TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
   const std::string gemm = R"({"problems": [{"op": "gemm", "m": 8, "n": 8, "k": 8}, )";
   const std::vector<std::pair<std::string, std::string>> cases{
       {gemm + R"({"op": "gemm", "m": 8, "n": 8, "k": 8, "z": 1}]})", "p.json: problems[1].z: gemm"},
-      {gemm + R"({"op": "conv"}]})", "p.json: problems[1].op: conv is no operation"},
+      {gemm + R"({"op": "conv"}]})", "p.json: problems[1].op: conv is not an operation"},
       {gemm + R"({"m": 1}]})", "p.json: problems[1]: \"op\" is missing"},
       {gemm + R"({"op": "gemm", "m": 8, "n": 8}]})", "p.json: problems[1].k: is missing"},
       {gemm + R"({"op": "gemm", "m": 0, "n": 8, "k": 8}]})", "p.json: problems[1].m: 0: must be"},
@@ -56,7 +56,7 @@ TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
       {gemm + "7]}", "p.json: problems[1]: is not an object"},
       {R"({"problem": []})", "p.json: problem: unknown key"},
       {R"({"problems": 7})", "p.json: problems: is not a list"},
-      {R"({"platform": ["copy", "coffee"]})", "p.json: platform[1]: coffee is none of"},
+      {R"({"platform": ["copy", "coffee"]})", "p.json: platform[1]: coffee is not one of"},
       {R"({"runtime": ["dispatch", "dispatch"]})", "p.json: runtime[1]: dispatch is listed twice"},
       {R"({"checks": "some"})", "p.json: checks: must be"},
       {R"({"batch": 0})", "p.json: batch: must be a whole number"},
@@ -67,7 +67,7 @@ TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
       {R"({"batch": 1, "batch": 2})", "p.json: batch: is given twice"},
       {R"({"pro\nblems": []})", "p.json: pro\\x0ablems: unknown key"},
       {R"({"name": "nothing"})", "p.json: lists nothing"},
-      {"{", "p.json: is no JSON: parse error at line 1, column 2: "},
+      {"{", "p.json: is not JSON: parse error at line 1, column 2: "},
       {"[]", "p.json: is not a JSON object"}};
   for (const auto& [text, expected] : cases) {
     EXPECT_NE(failure(text).find(expected), std::string::npos)

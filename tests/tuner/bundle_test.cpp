@@ -174,8 +174,8 @@ TEST(BundleFiles, OfAFolderAreFilteredAndThoseWithoutRoomAreTold) {
             "all/failed/kernel-1.comp int zaphod;\n"
             "all/failed/log.txt by USER\n");
   for (const char* remark :
-       {"failed/case/B.bin: left out, as it has 2.0 KiB", "failed/case/case.json: private names",
-        "failed/kernel-0.co: left out, as the compiler", "failed/kernel-0.hip: private names"}) {
+       {"failed/case/B.bin: omitted: it has 2.0 KiB", "failed/case/case.json: private names",
+        "failed/kernel-0.co: omitted: the compiler", "failed/kernel-0.hip: private names"}) {
     EXPECT_NE(files.remarks().find(remark), std::string::npos) << files.remarks();
   }
 }

@@ -167,7 +167,7 @@ void expect_winner_without(FakeEvaluator& lost, std::vector<FakeEvaluator>& fake
   ASSERT_TRUE(result.winner);
   ASSERT_FALSE(result.notes.empty());
   EXPECT_EQ(result.notes.front(),
-            lost.device().id() + ": the device does not answer; the search went on without it");
+            lost.device().id() + ": the device does not answer; the search continued without it");
   EXPECT_EQ(stored, static_cast<std::int64_t>(result.trials.size()));
 }
 

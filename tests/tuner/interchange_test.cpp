@@ -50,7 +50,7 @@ TEST(TunableOp, WhatDoesNotCarryOverIsSaidForEachRow) {
       {"GemmTunableOp_float_NN,nn_8_8_8,Default,fast", "time"},
       {"GemmStridedBatchedTunableOp_Half_NN,nn_8_8_8_B_4_ld_8_8_8,Default,1", "batches"},
       {"ScaledGemmTunableOp_Float8_e4m3fn_Float8_e4m3fn_Half_TN,tn_8_8_8,Default,1", "8-bit"},
-      {"Softmax,8,Default,1", "no GEMM"},
+      {"Softmax,8,Default,1", "not a GEMM"},
       {"just text", "no row"}};
   for (const auto& [row, reason] : rows) {
     const auto file = read("Validator,PT_VERSION,2.8.0\n" + row + "\n");

@@ -28,7 +28,7 @@ TEST(WorkerHandshake, AWorkerThatSpeaksAnotherProtocolIsAnErrorInOneLine) {
   EXPECT_EQ(
       error_of(answering("{}")),
       fmt::format("this process speaks version {} of the worker protocol (GRETA {}), the other "
-                  "one 0 (none that it tells): a worker must be of the same build as the "
+                  "one 0 (no version that it reports): a worker must be of the same build as the "
                   "program that starts it",
                   worker_protocol, version()));
   EXPECT_NE(error_of(answering("{\"greeting\":{\"protocol\":7,\"greta\":\"9.1\"}}"))

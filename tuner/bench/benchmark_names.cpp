@@ -32,7 +32,7 @@ const std::vector<Named>& runtime_names() {
       {"dispatch", "one launch of 256 in a submission, empty kernels"},
       {"graph_replay", "one launch of 256 in a graph that is replayed, empty kernels"},
       {"event_pair", "device time between two events with nothing between them"},
-      {"event_error", "host time of a long submission less what its events say"},
+      {"event_error", "host time of a long submission less the time between its events"},
       {"telemetry_off", "a counter and a span while telemetry is off"},
       {"telemetry_on", "the same with a sink that counts"},
   };
@@ -42,11 +42,11 @@ const std::vector<Named>& runtime_names() {
 const std::vector<Named>& check_names() {
   static const std::vector<Named> list{
       {"fill", "memory can be allocated, filled, copied and read back"},
-      {"ultrasafe", "the plainest kernel, one thread per output, gives right results"},
-      {"default", "every operation's default configuration gives right results in f32"},
+      {"ultrasafe", "the simplest kernel, one thread per output, gives correct results"},
+      {"default", "every operation's default configuration gives correct results in f32"},
       {"f16",
-       "every operation's default configuration gives right results in types shorter than f32"},
-      {"matrix", "GEMM on each of the device's matrix operations gives right results"},
+       "every operation's default configuration gives correct results in types shorter than f32"},
+      {"matrix", "GEMM on each of the device's matrix operations gives correct results"},
   };
   return list;
 }

@@ -32,7 +32,7 @@ Json failure_json(const Failure& failure) {
 }
 
 Result<std::vector<double>> samples_from(const Json& block) {
-  const Failure unreadable{Status::crash, "its process left it out", {}};
+  const Failure unreadable{Status::crash, "its process did not report it", {}};
   try {
     if (block.contains("failure")) {
       const Json& failure = block["failure"];

@@ -298,7 +298,7 @@ std::string_view to_string(Finding finding) {
     case Finding::same:
       return "same";
     case Finding::unsure:
-      return "can't tell";
+      return "inconclusive";
   }
   return "unknown";
 }

@@ -101,7 +101,7 @@ Health verify_all(LocalEvaluator& evaluator, const std::vector<Candidate>& choic
     }
     if (trial.failure == Status::timeout) break;
   }
-  if (!first) return passed(format_count(choices.size(), "configuration") + " right");
+  if (!first) return passed(format_count(choices.size(), "configuration") + " correct");
   if (failures > 1) {
     first->message += fmt::format("; {} of {} configurations fail", failures, choices.size());
   }
@@ -115,7 +115,7 @@ Health check_ultrasafe(const EvaluatorOptions& options, const Tell& tell) {
       make_problem(gemm, {{{"m", "33"}, {"n", "17"}, {"k", "19"}}, "f32", "f32"}).value();
   const Config config = *gemm.naive;
   if (!gemm.space(problem, evaluator.device()).valid(config)) {
-    return failed({Status::constraints, "the plainest kernel is not valid on this device", {}});
+    return failed({Status::constraints, "the simplest kernel is not valid on this device", {}});
   }
   return verify_all(evaluator, {{problem, config}}, tell);
 }

@@ -34,7 +34,7 @@ struct Health {
   double seconds = 0;                  ///< duration
 };
 
-/// Returns "passed: 7 configurations right", "FAILED, crash: …".
+/// Returns "passed: 7 configurations correct", "FAILED, crash: …".
 std::string health_text(const Health& health);
 
 /// Runs one check in this process, which it may crash. Failures that this process survives are in

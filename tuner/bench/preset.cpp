@@ -47,7 +47,7 @@ const Operation& read_op(const Catalog& catalog, const json& entry, const std::s
   if (found != nullptr) return *found;
   std::vector<std::string> known;
   for (const Operation& operation : catalog) known.push_back(operation.name);
-  refuse(place + ".op", fmt::format("{} is no operation; there are {}",
+  refuse(place + ".op", fmt::format("{} is not an operation; there are {}",
                                     op.is_string() ? op.get<std::string>() : "it", joined(known)));
 }
 
@@ -171,7 +171,7 @@ std::vector<std::string> read_names(const json& value, const std::string& place,
     const std::string here = fmt::format("{}[{}]", place, i);
     const std::string name = read_text(value[i], here);
     if (std::find(all.begin(), all.end(), name) == all.end()) {
-      refuse(here, fmt::format("{} is none of {}", name, joined(all)));
+      refuse(here, fmt::format("{} is not one of {}", name, joined(all)));
     }
     if (std::find(names.begin(), names.end(), name) != names.end()) {
       refuse(here, name + " is listed twice");
@@ -259,7 +259,7 @@ Result<Preset> read_preset(const std::filesystem::path& file, const Catalog& cat
     const std::string said = one_line(error.what());  // "[json.exception.…] parse error at line …"
     return Failure{
         Status::invalid_argument,
-        fmt::format("{}: is no JSON: {}", file.string(), said.substr(said.find("] ") + 2)),
+        fmt::format("{}: is not JSON: {}", file.string(), said.substr(said.find("] ") + 2)),
         {}};
   } catch (const std::exception& error) {
     return Failure{Status::invalid_argument, file.string() + ": " + one_line(error.what()), {}};

@@ -63,7 +63,8 @@ ordered_json problems_schema(const Catalog& catalog) {
     cases.push_back({{"if", {{"properties", {{"op", {{"const", operation.name}}}}}}},
                      {"then", {{"$ref", "#/$defs/" + operation.name}}}});
   }
-  return {{"description", "What to tune or benchmark; a list as a value stands for each of it"},
+  return {{"description",
+           "Problems to tune or benchmark; a list as a value stands for each of its elements"},
           {"type", "array"},
           {"items",
            {{"type", "object"},
@@ -89,7 +90,7 @@ ordered_json text(const std::string& description) {
 }  // namespace
 
 std::string preset_schema(const Catalog& catalog) {
-  ordered_json budget = text("What each problem gets where it is tuned: 60s, 500 (trials) or 5%");
+  ordered_json budget = text("Tuning budget of each problem: 60s, 500 (trials) or 5%");
   budget["pattern"] = "^[0-9.]+(s|m|h|%)?$";
   ordered_json schema{
       {"$schema", "https://json-schema.org/draft/2020-12/schema"},
@@ -98,11 +99,11 @@ std::string preset_schema(const Catalog& catalog) {
       {"properties",
        {{"$schema", text("Where this schema is, for editors")},
         {"name", text("The file's name without .json")},
-        {"summary", text("One line for people")},
+        {"summary", text("One line of description")},
         {"budget", budget},
         {"iterations", whole("Blocks of samples of each benchmark", 1, 10'000)},
         {"batch", whole("Samples in a block", 1, 10'000)},
-        {"repeat", whole("Runs of all of it", 1, 10'000)},
+        {"repeat", whole("Number of runs", 1, 10'000)},
         {"measure",
          {{"description", "false: kernels are checked and not timed"}, {"type", "boolean"}}},
         {"random", whole("Random configurations of each operation to check", 0, 100'000)},

@@ -26,7 +26,7 @@ Failure io_failure(const fs::path& file, int error) {
 }
 
 Failure is_there(const fs::path& file) {
-  return {Status::invalid_argument, fmt::format("{}: is there already", file.string()), {}};
+  return {Status::invalid_argument, fmt::format("{}: already exists", file.string()), {}};
 }
 
 /// The POSIX header of a file, in which numbers are octal text.

@@ -73,15 +73,15 @@ void BundleFiles::add_file(const std::string& path, const fs::path& file) {
   const std::size_t room = most_bytes_ - std::min(bytes_, most_bytes_);
   std::error_code error;
   if (const auto size = fs::file_size(file, error); !error && size > room) {
-    return remark(path, fmt::format("left out, as it has {} and there is room for {}",
+    return remark(path, fmt::format("omitted: it has {}, and {} remain",
                                     format_bytes(static_cast<double>(size)),
                                     format_bytes(static_cast<double>(room))));
   }
   auto contents = read_file(file, room);
-  if (!contents) return remark(path, "left out: " + contents.failure().message);
+  if (!contents) return remark(path, "omitted: " + contents.failure().message);
   const Kind kind = kind_of(file);
   if (kind == Kind::code && names_.in(*contents)) {
-    return remark(path, "left out, as the compiler put a private name into it");
+    return remark(path, "omitted: the compiler put a private name into it");
   }
   std::string kept = without(names_, kind, *contents);
   if (kept != *contents) remark(path, "private names in it were replaced");

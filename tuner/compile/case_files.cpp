@@ -225,7 +225,7 @@ CaseArgument read_argument(const ordered_json& json, const KernelCase& read) {
       return __builtin_bswap64(reversed);
     }
   }
-  throw bad_case(fmt::format("argument {} is of no kind that a launch takes", json.dump()));
+  throw bad_case(fmt::format("argument {} has a kind that a launch does not accept", json.dump()));
 }
 
 KernelCase read(const fs::path& folder) {
@@ -289,7 +289,7 @@ Result<void> make_case_folder(const fs::path& folder) {
   }
   if (fs::is_empty(folder, error) || fs::exists(folder / index_file, error)) return {};
   return Failure{Status::invalid_argument,
-                 fmt::format("{}: holds something else than a case", folder.string()),
+                 fmt::format("{}: holds something other than a case", folder.string()),
                  {}};
 }
 

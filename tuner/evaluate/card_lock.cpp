@@ -26,7 +26,7 @@ std::string content(int descriptor) {
 
 /// Returns why a file or folder can't be trusted; empty if it can.
 std::string distrust(const struct stat& status) {
-  if (status.st_uid != geteuid() && status.st_uid != 0) return "belongs to somebody else";
+  if (status.st_uid != geteuid() && status.st_uid != 0) return "belongs to another user";
   // Group write access is accepted: many systems give each user a private group and a matching
   // umask.
   if ((status.st_mode & S_IWOTH) != 0) return "can be written by everybody";
@@ -55,12 +55,12 @@ int open_lock(const std::filesystem::path& folder, const std::string& name) {
   close(directory);
   if (file < 0) {
     if (error == ELOOP) return refuse(folder / name, "is a link");
-    if (error == EISDIR || error == ENXIO) return refuse(folder / name, "is no regular file");
+    if (error == EISDIR || error == ENXIO) return refuse(folder / name, "is not a regular file");
     return -1;
   }
   std::string why = "can't be looked at";
   if (fstat(file, &status) == 0) {
-    why = !S_ISREG(status.st_mode) ? "is no regular file" : distrust(status);
+    why = !S_ISREG(status.st_mode) ? "is not a regular file" : distrust(status);
     if (why.empty() && status.st_nlink > 1) why = "has another name as well";
   }
   if (why.empty()) return file;

@@ -112,7 +112,7 @@ void WorkerEvaluator::start() {
     }
     Trial begun;
     begun.message = "opening the device";
-    lose(std::move(begun), opened.failure(), "; begun again");
+    lose(std::move(begun), opened.failure(), "; restarted");
   }
 }
 
@@ -222,7 +222,7 @@ Result<json> WorkerEvaluator::call_again(const json& request,
   ensure_started();
   auto reply = call_or_lose(request, deadline_s(), begun);
   if (reply || !killed_) return reply;
-  lose(begun, reply.failure(), "; begun again");
+  lose(begun, reply.failure(), "; restarted");
   ensure_started();
   return call_or_lose(request, deadline_s(), begun);
 }

@@ -71,7 +71,7 @@ Result<void> check_greeting(const Catalog& catalog, const json& theirs) {
         worker_protocol, version(), protocol,
         protocol > 0
             ? "GRETA " + (field("greta").is_string() ? field("greta").get<std::string>() : "?")
-            : "none that it tells"));
+            : "no version that it reports"));
   }
   const json ours = greeting(catalog), known = field("operations");
   for (const auto& [name, key] : ours.at("operations").items()) {

@@ -51,7 +51,7 @@ Result<Operation> read_operation(const std::string& text) {
   if (parts[0] == "ScaledGemmTunableOp") return untranslatable("scaled GEMMs of 8-bit types");
   operation.bias = parts[0] == "GemmAndBiasTunableOp";
   if (!operation.bias && parts[0] != "GemmTunableOp") {
-    return untranslatable(fmt::format("\"{}\" is no GEMM of TunableOp's", parts[0]));
+    return untranslatable(fmt::format("\"{}\" is not a GEMM of TunableOp's", parts[0]));
   }
   if (parts.size() != 3 || parts[2].size() != 2) {
     return untranslatable(fmt::format("\"{}\" can't be read", text));
@@ -121,7 +121,7 @@ Result<Peer> read_row(const std::vector<std::string>& fields, bool& says_lines) 
     double milliseconds = 0;
     std::istringstream in(fields[3]);
     if (!(in >> milliseconds) || !(milliseconds > 0) || !std::isfinite(milliseconds)) {
-      return untranslatable(fmt::format("\"{}\" is no time", fields[3]));
+      return untranslatable(fmt::format("\"{}\" is not a time", fields[3]));
     }
     peer.us = 1e3 * milliseconds;
   }

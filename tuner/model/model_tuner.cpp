@@ -74,7 +74,7 @@ Result<std::unique_ptr<ModelTuner>> ModelTuner::open(ModelTunerOptions options,
   try {
     TunerOptions& tuner = options.tuner;
     if (tuner.budget.kind() != Budget::Kind::seconds) {
-      return bad_field("budget", tuner.budget.text(), "must be a time, as 10m");
+      return bad_field("budget", tuner.budget.text(), "must be a time, such as 10m");
     }
     if (auto known = check_strategy(tuner.strategy); !known) return known.failure();
     if (!tuner.shipped.empty()) {
@@ -214,11 +214,12 @@ Result<void> ModelTuner::tune_problems() {
     }
   }
   if (stop_) {
-    return Failure{Status::interrupted,
-                   fmt::format("interrupted; what was tuned is in {}, and the same command goes on "
-                               "from there",
-                               options.database.string()),
-                   {}};
+    return Failure{
+        Status::interrupted,
+        fmt::format(
+            "interrupted; the winners so far are in {}, from which the same command continues",
+            options.database.string()),
+        {}};
   }
   for (ModelChange& change : result_.changes) {
     change.winner =
@@ -289,7 +290,7 @@ Result<ModelResult> ModelTuner::tune() {
     find_problems();
     if (auto tuned = tune_problems(); !tuned) return tuned.failure();
     judge_changes();
-    if (stop_) return Failure{Status::interrupted, "interrupted; what was kept is stored", {}};
+    if (stop_) return Failure{Status::interrupted, "interrupted; kept winners are stored", {}};
     return result_;
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};

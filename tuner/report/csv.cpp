@@ -29,7 +29,7 @@ Number read_number(std::string_view text) {
   Number value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size()) {
-    throw Error(fmt::format("{} is no number", text));
+    throw Error(fmt::format("{} is not a number", text));
   }
   return value;
 }
@@ -150,7 +150,7 @@ std::vector<std::pair<std::string, std::string>> read_pairs(std::string_view tex
     } else if (!pairs.empty()) {
       pairs.back().second += " " + std::string(word);
     } else {
-      throw Error(fmt::format("{} is no NAME=VALUE", word));
+      throw Error(fmt::format("{} is not NAME=VALUE", word));
     }
     text.remove_prefix(std::min(word.size() + 1, text.size()));
   }
@@ -159,7 +159,7 @@ std::vector<std::pair<std::string, std::string>> read_pairs(std::string_view tex
 
 DType dtype_from_field(const std::string& text) {
   const auto dtype = dtype_from_string(text);
-  if (!dtype) throw Error(text + " is no element type");
+  if (!dtype) throw Error(text + " is not an element type");
   return *dtype;
 }
 

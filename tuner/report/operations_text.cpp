@@ -14,7 +14,7 @@ constexpr auto head = R"(# Kernels
 
 The catalog: every operation with its variants, types, constraints and error bound, as
 `greta-tune operations --markdown` prints it. Parameters and constraints depend on the problem and the
-device; they are told for the size that each operation names, through HIP on gfx942.
+device; they are listed for the size that each operation names, through HIP on gfx942.
 
 )";
 
@@ -71,7 +71,7 @@ std::string operation_section(const Operation& kernel) {
   text += fmt::format("Types: {}.\n\nError bound: {}.\n\n", types_text(kernel), kernel.bound);
   if (!kernel.out_of_range.empty())
     text += fmt::format("Out of range: {}.\n\n", kernel.out_of_range);
-  text += fmt::format("Told for `{}`.\n\n", problem.key());
+  text += fmt::format("Listed for `{}`.\n\n", problem.key());
   for (const Variant& variant : kernel.variants) {
     text += variant_section(variant, variant.space(kernel.shape(problem), device));
   }

@@ -44,7 +44,7 @@ std::string winner_rows(const SessionResult& result) {
   }
   text += row("rate", rate);
   if (winner.is_default) {
-    text += row("vs default", "nothing was faster than the default for sure: the default stands");
+    text += row("vs default", "no candidate is significantly faster than the default");
   } else if (winner.default_us > 0) {
     text +=
         row("vs default", fmt::format("{:.3f}× faster, median of the rounds  ({:.0f} % interval "
@@ -53,7 +53,7 @@ std::string winner_rows(const SessionResult& result) {
                                       winner.speedup_high, format_time(winner.default_us)));
   }
   if (!winner.ties.empty()) {
-    text += row("ties", fmt::format("{} can't be told apart from it:",
+    text += row("ties", fmt::format("{} not significantly slower:",
                                     format_count(winner.ties.size(), "other")));
     for (const auto& tie : winner.ties) text += row("", tie.config.text());
   }
@@ -79,7 +79,7 @@ std::string naive_row(const SessionResult& result) {
       "vs naive",
       fmt::format("{:.1f}× {} than one thread per output ({}){}", ratio >= 1 ? ratio : 1 / ratio,
                   ratio >= 1 ? "faster" : "slower", format_time(naive.measurement.median_us),
-                  result.stand_in ? ", on the stand-in" : ""));
+                  result.stand_in ? ", on the proxy problem" : ""));
 }
 
 std::string trials_rows(const SessionResult& result) {
@@ -94,7 +94,7 @@ std::string trials_rows(const SessionResult& result) {
       ++messages[fmt::format("{}: {}", to_string(*trial.failure), trial.message)];
     }
   }
-  std::string counts = fmt::format("{} of {} right", ok, result.trials.size());
+  std::string counts = fmt::format("{} of {} passed", ok, result.trials.size());
   for (const auto& [status, count] : by_status) counts += fmt::format(", {} {}", count, status);
   std::string text = row("trials", counts);
   constexpr std::size_t most = 5;
@@ -147,7 +147,7 @@ std::string kernels_text(const std::vector<KernelFigures>& kernels) {
     add(s.scalar_registers, fmt::format("{} scalar registers", s.scalar_registers));
     add(s.shared_memory_bytes, format_bytes(s.shared_memory_bytes) + " shared memory");
     add(s.spilled_registers, fmt::format("{} registers spilled", s.spilled_registers));
-    add(s.scratch_bytes, format_bytes(s.scratch_bytes) + " scratch memory a thread");
+    add(s.scratch_bytes, format_bytes(s.scratch_bytes) + " scratch memory per thread");
     add(s.matrix_instructions, format_count(s.matrix_instructions, "matrix instruction"));
     add(s.code_bytes, format_bytes(s.code_bytes) + " code");
     if (!figures.empty()) text += (text.empty() ? "" : "; ") + name + ": " + figures;
@@ -160,11 +160,11 @@ std::string comparison_row(const std::string& faster, const std::string& slower,
   const auto figures = fmt::format(
       "{:.3f}×  ({:.0f} % interval {:.3f} to {:.3f}, {})", comparison.ratio,
       100 * comparison.confidence, comparison.low, comparison.high,
-      comparison.measured() ? format_count(comparison.faster_us.size(), "alternating turn")
+      comparison.measured() ? format_count(comparison.faster_us.size(), "alternating run")
                             : "from the sessions' own rounds");
   return comparison.sure()
              ? format_row("faster", fmt::format("{} than {}: {}", faster, slower, figures), indent)
-             : format_row("can't tell", fmt::format("{} from {}: {}", faster, slower, figures),
+             : format_row("inconclusive", fmt::format("{} and {}: {}", faster, slower, figures),
                           indent);
 }
 
@@ -193,7 +193,7 @@ std::string report_text(const SessionResult& result, const std::string& database
                             (result.stand_in ? result.stand_in->problem : result.problem).key())) {
     text += row("best so far", fmt::format("{}  {} (not certified)", best->config.text(),
                                            format_time(best->measurement.median_us)) +
-                                   (result.stand_in ? " on the stand-in" : ""));
+                                   (result.stand_in ? " on the proxy problem" : ""));
   }
   if (result.naive) text += naive_row(result);
   text += trials_rows(result);
@@ -209,7 +209,7 @@ std::string report_text(const SessionResult& result, const std::string& database
     text += row("stored in", database);
   } else {
     text +=
-        row("no winner", fmt::format("no configuration was right; the trials are in {}", database));
+        row("no winner", fmt::format("no configuration passed; the trials are in {}", database));
   }
   return text;
 }

@@ -114,8 +114,7 @@ ContestResult Contest::judge_turns() const {
          {entrants_[result.fastest].session.id, entrants_[i].session.id, interval.estimate,
           interval.low, interval.high, confidence, us_[result.fastest], us_[i]}});
   }
-  if (!failure_.empty())
-    result.notes.push_back("the alternating turns were cut short: " + failure_);
+  if (!failure_.empty()) result.notes.push_back("the alternating runs were cut short: " + failure_);
   return result;
 }
 
@@ -134,7 +133,7 @@ ContestResult Contest::judge_sessions() const {
                               entrants_[i].session.id, measured(i))});
   }
   result.notes.push_back(
-      fmt::format("no alternating turns, so the sessions' own intervals decide: {}",
+      fmt::format("no alternating runs, so the sessions' own intervals decide: {}",
                   !failure_.empty() ? failure_
                   : missed_ > 0     ? "the devices' speed drifted"
                                     : "stopped"));

@@ -220,7 +220,7 @@ bool Finals::faster_elsewhere(const Config& config, const Announce& announce) {
     const std::string why = ratio ? fmt::format("takes {:.3g} of its time in another", 1 / *ratio)
                                   : "could not be timed in another: " + ratio.failure().message;
     result_.notes.push_back(
-        fmt::format("{} is faster than the default in one process, and {}: it is no winner",
+        fmt::format("{} is faster than the default in one process, and {}: it is not a winner",
                     config.text(), why));
     return false;
   }
@@ -302,7 +302,7 @@ void Finals::run(const RecordTrial& record, const Announce& announce) {
     result_.notes.push_back(
         dropped_rounds_ > 0
             ? "nothing was certified: the device's speed drifted in every round"
-            : "nothing was certified: no finalist was right at full size and on new inputs");
+            : "nothing was certified: no finalist passed at full size and on new inputs");
   }
   if (default_failed_ && result_.winner) {
     result_.notes.push_back("the default configuration failed: the winner has no ratio to it");

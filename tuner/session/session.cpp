@@ -236,10 +236,11 @@ void Session::plan_search() {
     if (launch_s <= longest_launch * planned_s() || !choose_stand_in(launch_s * scale())) break;
   }
   if (!result_.stand_in) return;
-  result_.notes.push_back(fmt::format(
-      "one launch takes about {:.2g} s: searching on {} instead (fewer tiles of the same kernels), "
-      "confirming at full size",
-      result_.stand_in->estimated_s, result_.stand_in->problem.dims_text()));
+  result_.notes.push_back(
+      fmt::format("one launch takes about {:.2g} s: searching on the proxy problem {} (fewer tiles "
+                  "of the same kernels), "
+                  "confirming at full size",
+                  result_.stand_in->estimated_s, result_.stand_in->problem.dims_text()));
   observer_.on_phase(result_.notes.back());
 }
 
@@ -305,7 +306,7 @@ void Session::ask(Strategy& strategy, const Space& space, std::uint64_t most) {
 
 void Session::tell(Strategy& strategy, const Space& space, Evaluated evaluated) {
   if (!evaluated.retired.empty()) {
-    result_.notes.push_back(evaluated.retired + "; the search went on without it");
+    result_.notes.push_back(evaluated.retired + "; the search continued without it");
   }
   store([&] { store_lost(std::move(evaluated.lost), db_, result_); });
   if (evaluated.trial.failure == Status::interrupted) return;

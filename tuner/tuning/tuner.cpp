@@ -262,7 +262,7 @@ void Tuner::compare(TaskResult& result, const SessionOptions& options) {
     if (result.sessions[i].winner) entrants.push_back({pools_[i]->lead(), result.sessions[i]});
   }
   if (entrants.size() < 2 || stop_) return;
-  observer_.on_phase("comparing the winners in alternating turns");
+  observer_.on_phase("comparing the winners in alternating runs");
   const bool timed = options_.budget.kind() == Budget::Kind::seconds;
   try {
     result.contest = hold_contest(

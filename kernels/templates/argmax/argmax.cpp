@@ -106,7 +106,7 @@ Alternative row_space(const ArgmaxShape& shape, const DeviceInfo& device) {
   a.constraints.push_back(
       {"idle_threads",
        fmt::format("THREADS / ROWS vectors of VEC must not be twice a row, {}, or more, unless "
-                   "ROWS is as many as can be",
+                   "ROWS is the largest possible",
                    shape.cols),
        2 * p["ROWS"] > std::min<std::int64_t>(most_rows, shape.rows) ||
            p["THREADS"] / p["ROWS"] * p["VEC"] <

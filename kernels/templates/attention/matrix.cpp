@@ -98,7 +98,8 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
                    to_string(shape.in)),
        (kernel.offered())},
       {"workgroup_threads",
-       fmt::format("WAVES of {} must not be more than {} threads", kernel.wave(), threads),
+       fmt::format("WAVES subgroups of size {} must not be more than {} threads", kernel.wave(),
+                   threads),
        {{"WAVES"}, [=](const Config& c) { return kernel.threads(c) <= threads; }}},
       {"copies",
        kernel.copies() ? "BUFFERS are 2 without ASYNC"

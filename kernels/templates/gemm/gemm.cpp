@@ -82,14 +82,14 @@ Operation make_gemm() {
                    // a transposed A.
                    .at_run_time = RunTimeExtent{.exact_to = 8, .exact_with = {"layout", "tn"}}},
                   {.name = "n", .help = "columns of C"},
-                  {.name = "k", .help = "length of the dot products"}};
+                  {.name = "k", .help = "reduction dimension: length of the dot products"}};
   t.attributes = {
       {.name = "layout",
-       .help = "how A and B are stored: n as they are, t transposed",
+       .help = "storage of A and B: n not transposed, t transposed",
        .fallback = "nn",
        .allowed = {"nn", "nt", "tn"}},
       {.name = "epilogue",
-       .help = "what is fused after the product",
+       .help = "fused epilogue",
        .fallback = "none",
        .allowed_text = "none, or a comma list of bias, residual and one of silu and gelu",
        .canonical = gemm::canonical_epilogue,

@@ -49,7 +49,7 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 
 Variant naive() {
   return make_variant<Shape>(
-      "naive", "the yardstick, and C or K too small for tiles: a thread computes one element",
+      "naive", "the baseline, and for C or K too small for tiles: a thread computes one element",
       space, plan, defaults, divisions);
 }
 

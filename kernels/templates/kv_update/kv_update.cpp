@@ -89,12 +89,13 @@ Operation make_kv_update() {
       "bit for bit";
   t.out_of_range =
       "token i goes to slot position + i; a token whose slot is below 0, or not below capacity, is "
-      "left out";
-  t.dimensions = {
-      run_time_tokens("tokens that are appended"),
-      {.name = "kv_heads", .help = "heads of keys and values"},
-      {.name = "dim", .help = "elements of a head"},
-      {.name = "capacity", .help = "tokens that the caches hold", .examples = {160, 168, 200}}};
+      "skipped";
+  t.dimensions = {run_time_tokens("number of tokens to append"),
+                  {.name = "kv_heads", .help = "number of KV heads"},
+                  {.name = "dim", .help = "elements of a head"},
+                  {.name = "capacity",
+                   .help = "KV capacity: number of tokens that the caches hold",
+                   .examples = {160, 168, 200}}};
   t.attributes = {stride_attribute("kv_stride",
                                    "elements from one token to the next, of K and of V",
                                    "kv_heads x dim", packed_stride)};

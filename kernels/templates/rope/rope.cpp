@@ -116,11 +116,11 @@ Operation make_rope() {
                    .examples = {1, 7, 300}}};
   t.attributes = {
       {.name = "style",
-       .help = "what is a pair: elements 2i and 2i + 1, or i and i + dim / 2",
+       .help = "elements of a pair: 2i and 2i + 1, or i and i + dim / 2",
        .fallback = "interleaved",
        .allowed = {"interleaved", "half"}},
       {.name = "place",
-       .help = "out: the result has memory of its own; in: it is x's",
+       .help = "out: out-of-place; in: in-place, the result replaces x",
        .fallback = "out",
        .allowed = {"out", "in"}},
       stride_attribute("x_stride", "elements from one token of x to the next", "heads x dim",

@@ -124,7 +124,7 @@ Operation make_softmax() {
         .fallback = "none",
         .allowed = {"none", "causal", "additive"}},
        {.name = "place",
-        .help = "out: Y has memory of its own; in: it is X's",
+        .help = "out: out-of-place; in: in-place, Y replaces X",
         .fallback = "out",
         .allowed = {"out", "in"}}});
   t.summary = "softmax of each row, Y = softmax(scale * X + mask)";

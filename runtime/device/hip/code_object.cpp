@@ -84,7 +84,7 @@ const json* find_kernel(const json& metadata, const std::string& entry) {
 /// Returns the metadata of a kernel of a code object.
 Result<json> read_kernel(Bytes code_object, const std::string& entry) {
   const auto elf = elf_header(code_object, EM_AMDGPU);
-  if (!elf) return invalid_argument("this is no AMD code object");
+  if (!elf) return invalid_argument("this is not an AMD code object");
   for (const auto& segment :
        headers<Elf64_Phdr>(code_object, elf->e_phoff, elf->e_phentsize, elf->e_phnum)) {
     if (segment.p_type != PT_NOTE) continue;
@@ -128,7 +128,7 @@ Result<std::vector<std::byte>> extract_code_object(std::vector<std::byte> binary
   if (text(all).starts_with(compressed_magic))
     return invalid_argument("a compressed offload bundle");
   if (!text(all).starts_with(bundle_magic)) {
-    return invalid_argument(fmt::format("{} bytes that are no code object", all.size()));
+    return invalid_argument(fmt::format("{} bytes that are not a code object", all.size()));
   }
   struct Entry {
     std::uint64_t offset, size, name_size;

@@ -117,7 +117,7 @@ Result<CompilerProgram> clang_program(const std::string& name, Deadline deadline
   constexpr std::string_view mark = "clang version ";
   const auto start = said->find(mark);
   if (start == std::string::npos) {
-    return Failure{Status::unavailable, name + " is no clang", *said};
+    return Failure{Status::unavailable, name + " is not clang", *said};
   }
   const std::string line = said->substr(start, said->find('\n', start) - start);
   CompilerProgram program;

@@ -99,7 +99,7 @@ std::uint32_t shared_memory_bytes(const Cubin& cubin, const std::string& entry) 
 Result<KernelStatistics> read_cubin_statistics(std::span<const std::byte> file,
                                                const std::string& entry) {
   const auto elf = elf_header(file, cuda_machine);
-  if (!elf) return invalid_argument("this is no cubin");
+  if (!elf) return invalid_argument("this is not a cubin");
   Cubin cubin{file, section_headers(file, *elf), {}};
   if (elf->e_shstrndx < cubin.sections.size()) {
     cubin.names = cubin.contents(cubin.sections[elf->e_shstrndx]);

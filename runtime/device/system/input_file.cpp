@@ -46,13 +46,13 @@ Result<InputFile> InputFile::open(const std::filesystem::path& path) {
   // O_NONBLOCK: opening a FIFO that has no writer would block. Regular files ignore the flag.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) {
-    return failure_of(path, errno == ENXIO ? "is no regular file" : std::strerror(errno));
+    return failure_of(path, errno == ENXIO ? "is not a regular file" : std::strerror(errno));
   }
   InputFile file(path, descriptor, 0);
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) return file.failure(std::strerror(errno));
   if (S_ISDIR(status.st_mode)) return file.failure("is a folder");
-  if (!S_ISREG(status.st_mode)) return file.failure("is no regular file");
+  if (!S_ISREG(status.st_mode)) return file.failure("is not a regular file");
   file.size_ = static_cast<std::uint64_t>(status.st_size);
   return file;
 }

@@ -91,7 +91,7 @@ Result<std::unique_ptr<Device>> open_null_hardware(std::string_view gpu, OpenOpt
     return unavailable(gpu,
                        "is not installed, is of Mesa 26 or later, or RADV_FORCE_FAMILY is unset");
   }
-  return unavailable(gpu, "was told another: " + found);
+  return unavailable(gpu, "is set to another: " + found);
 }
 
 }  // namespace greta::device

@@ -74,7 +74,7 @@ greta_status guarded(const Body& body) noexcept {
     static_cast<void>(fail(Status::invalid_argument, error.what()));
     return GRETA_INTERNAL;
   } catch (...) {
-    static_cast<void>(fail(Status::invalid_argument, "unknown trouble"));
+    static_cast<void>(fail(Status::invalid_argument, "unknown error"));
     return GRETA_INTERNAL;
   }
 }
@@ -106,7 +106,7 @@ Options read_options(const Options* given, const Options& defaults, const char* 
   const auto* const bytes = reinterpret_cast<const char*>(given);
   if (size > sizeof(Options) &&
       std::any_of(bytes + sizeof(Options), bytes + size, [](char byte) { return byte != 0; })) {
-    refuse(fmt::format("{} has something set behind byte {}, which GRETA {} does not know", what,
+    refuse(fmt::format("{} has something set after byte {}, which GRETA {} does not know", what,
                        sizeof(Options), version()));
   }
   Options options = defaults;

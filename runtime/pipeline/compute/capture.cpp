@@ -92,7 +92,7 @@ Capture captured(Runtime& runtime) {
 }
 
 Result<void> write_capture(const std::filesystem::path& file, const Capture& capture) {
-  if (is_other_than_file(file)) return io_failure(file, "is no regular file");
+  if (is_other_than_file(file)) return io_failure(file, "is not a regular file");
   std::error_code error;
   // A symbolic link is preserved; its target is replaced.
   const auto target = std::filesystem::weakly_canonical(file, error);

@@ -31,8 +31,8 @@ Tensor Pipeline::temporary(DType dtype, const Shape& shape) {
 
 void Pipeline::keep(const Tensor& temporary) {
   if (!temporary || temporary.storage()->pipeline != number_) {
-    throw Error(
-        invalid_argument(temporary.text() + " is kept, but it is no temporary of this pipeline"));
+    throw Error(invalid_argument(temporary.text() +
+                                 " is kept, but it is not a temporary of this pipeline"));
   }
   kept_.push_back(temporary.storage());
 }

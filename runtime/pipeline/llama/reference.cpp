@@ -49,14 +49,14 @@ TraceMatrix LlamaReference::embed(std::span<const std::int32_t> ids) const {
   const auto count = static_cast<std::int64_t>(ids.size());
   if (count == 0) throw Error("there are no tokens to run");
   if (count > c.max_positions - position_) {
-    throw Error(fmt::format("{} tokens behind {} are more than the model's {} positions", count,
+    throw Error(fmt::format("{} tokens after {} are more than the model's {} positions", count,
                             position_, c.max_positions));
   }
   TraceMatrix x(count, c.dim);
   for (std::int64_t row = 0; row < count; ++row) {
     const std::int32_t id = ids[static_cast<std::size_t>(row)];
     if (id < 0 || id >= c.vocab) {
-      throw Error(fmt::format("token {} is none of the model's {}", id, c.vocab));
+      throw Error(fmt::format("token {} is not one of the model's {}", id, c.vocab));
     }
     const std::vector<double> values = weights_.row(model_.weights.embedding, id);
     std::copy(values.begin(), values.end(), x.row(row));

@@ -60,8 +60,8 @@ void LlamaRunner::check_ids(std::span<const std::int32_t> ids) const {
                        options_.batch));
   }
   if (each > options_.capacity - position_) {
-    refuse(fmt::format("{} tokens behind {} are more than the {} that there is room for", each,
-                       position_, options_.capacity));
+    refuse(fmt::format("{} tokens after {} are more than the KV capacity of {}", each, position_,
+                       options_.capacity));
   }
   for (const std::int32_t id : ids) {
     if (id < 0 || id >= weights_.config.vocab) {

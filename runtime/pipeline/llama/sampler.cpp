@@ -74,7 +74,7 @@ void SamplerOptions::check() const {
     throw Error(fmt::format("{} is {}; allowed: {}", name, value, allowed));
   };
   if (!std::isfinite(temperature) || temperature < 0) {
-    refuse("temperature", temperature, "0 (the likeliest token) and more");
+    refuse("temperature", temperature, "0 (the most likely token) and more");
   }
   if (!(top_p > 0 && top_p <= 1)) refuse("top-p", top_p, "above 0, up to 1");
 }

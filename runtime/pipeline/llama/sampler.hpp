@@ -12,7 +12,7 @@ namespace greta::runtime {
 
 struct SamplerOptions {
   double temperature = 0;  ///< 0: always the largest logit
-  double top_p = 1;        ///< in (0, 1]: samples from the likeliest tokens with this total
+  double top_p = 1;        ///< in (0, 1]: samples from the most likely tokens with this total
   std::uint64_t seed = 0;
 
   /// Throws Error that names the invalid value.

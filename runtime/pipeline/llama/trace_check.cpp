@@ -313,7 +313,7 @@ StageFinding LlamaTraceCheck::embedding(const std::vector<std::int32_t>& ids,
   std::vector<std::vector<double>> rows;
   for (const std::int32_t id : ids) {
     if (id < 0 || id >= c.vocab) {
-      throw Error(fmt::format("token {} is none of the model's {}", id, c.vocab));
+      throw Error(fmt::format("token {} is not one of the model's {}", id, c.vocab));
     }
     rows.push_back(weights.row(model_.weights.embedding, id));
   }
@@ -327,7 +327,7 @@ std::vector<StageFinding> LlamaTraceCheck::layer(std::int64_t layer, std::int64_
                                                  const TraceMatrix& input,
                                                  const LlamaLayerTrace& trace) const {
   if (layer < 0 || layer >= model_.config.layers) {
-    throw Error(fmt::format("layer {} is none of the model's {}", layer, model_.config.layers));
+    throw Error(fmt::format("layer {} is not one of the model's {}", layer, model_.config.layers));
   }
   check_input(layer, input);
   return LayerCheck(model_, types_, layer, first, input, trace).run();

@@ -72,7 +72,7 @@ std::vector<std::int32_t> ends_of(const JsonFields& fields) {
   std::vector<std::int32_t> ids;
   for (const nlohmann::json& id : value) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() > std::uint64_t{largest_extent}) {
-      fields.refuse(fmt::format("{} holds what is no token", key));
+      fields.refuse(fmt::format("{} holds an element that is not a token", key));
     }
     ids.push_back(id.get<std::int32_t>());
   }

@@ -92,7 +92,7 @@ TEST(CodeObject, AKernelThatIsNotThereIsNamed) {
   const auto read = read_statistics(compiled("gfx90a"), "absent");
   ASSERT_FALSE(read);
   EXPECT_EQ(read.failure().message, "the code object's metadata has no kernel absent");
-  EXPECT_EQ(read_statistics({}, "small").failure().message, "this is no AMD code object");
+  EXPECT_EQ(read_statistics({}, "small").failure().message, "this is not an AMD code object");
 }
 
 TEST(CodeObject, BundlesAreUnpacked) {

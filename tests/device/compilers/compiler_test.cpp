@@ -131,7 +131,7 @@ TEST(ClangCompiler, WhatIsNoClangIsRefused) {
     const auto compiler = create_clang_compiler(with_compiler(program));
     return compiler ? "made" : compiler.failure().message;
   };
-  EXPECT_EQ(why("/bin/echo"), "/bin/echo is no clang");
+  EXPECT_EQ(why("/bin/echo"), "/bin/echo is not clang");
   EXPECT_EQ(why("/bin/false"), "/bin/false exited with 1");
   test::TemporaryFolder folder;
   const auto old = folder / "clang";

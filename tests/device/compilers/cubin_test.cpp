@@ -56,10 +56,10 @@ TEST(Cubin, StatisticsAreTheKernelsOwn) {
 TEST(Cubin, AKernelThatIsNotThereIsNamed) {
   EXPECT_EQ(read_cubin_statistics(cubin_of("sm_90"), "absent").failure().message,
             "the cubin has no kernel absent");
-  EXPECT_EQ(read_cubin_statistics({}, "small").failure().message, "this is no cubin");
+  EXPECT_EQ(read_cubin_statistics({}, "small").failure().message, "this is not a cubin");
   Binary other = cubin_of("sm_90");
   other[18] = std::byte{224};  // the machine type of AMD
-  EXPECT_EQ(read_cubin_statistics(other, "small").failure().message, "this is no cubin");
+  EXPECT_EQ(read_cubin_statistics(other, "small").failure().message, "this is not a cubin");
 }
 
 TEST(Cubin, WhatEndsTooEarlyIsRefused) {

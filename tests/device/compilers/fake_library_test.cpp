@@ -92,7 +92,7 @@ TEST_F(FakeLibrary, ACompilerThatHangsIsStopped) {
 TEST_F(FakeLibrary, NoCodeIsAFailure) {
   const auto why = failure(*nvidia(), "please give nothing");
   EXPECT_EQ(why.status, Status::compile);
-  EXPECT_EQ(why.message, "test/kernel: NVRTC 13.1 gave 0 bytes that are no code object");
+  EXPECT_EQ(why.message, "test/kernel: NVRTC 13.1 gave 0 bytes that are not a code object");
 }
 
 TEST_F(FakeLibrary, AnUnknownArchitectureIsNamed) {

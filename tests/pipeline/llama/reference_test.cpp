@@ -163,12 +163,12 @@ TEST_F(TinyReference, RefusesWhatTheModelDoesNotHave) {
   const LlamaModel model = load(TinyLlama());
   LlamaReference reference(model);
   expect_refused([&] { reference.run({}); }, "no tokens");
-  expect_refused([&] { reference.run(Ids{300}); }, "token 300 is none of");
-  expect_refused([&] { reference.run(Ids{-1}); }, "token -1 is none of");
+  expect_refused([&] { reference.run(Ids{300}); }, "token 300 is not one of");
+  expect_refused([&] { reference.run(Ids{-1}); }, "token -1 is not one of");
   expect_refused([&] { reference.run(Ids(33, 1)); }, "more than the model's 32 positions");
   reference.run(Ids(32, 1));
   EXPECT_EQ(reference.position(), 32);
-  expect_refused([&] { reference.run(Ids{1}); }, "1 tokens behind 32");
+  expect_refused([&] { reference.run(Ids{1}); }, "1 tokens after 32");
   reference.reset();
   reference.run(Ids{1});
 }

@@ -1,5 +1,5 @@
-// Protects: sampled tokens have the distribution of softmax, top-p keeps the likeliest tokens, and
-// seeds reproduce draws.
+// Protects: sampled tokens have the distribution of softmax, top-p keeps the most likely tokens,
+// and seeds reproduce draws.
 
 #include "runtime/pipeline/llama/sampler.hpp"
 

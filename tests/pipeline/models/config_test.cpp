@@ -102,10 +102,10 @@ TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
     return [json] { llama_config_from_json(json, "config.json"); };
   };
   expect_refused(text(""), "config.json: isn't JSON");
-  expect_refused(text("[1]"), "no JSON object");
+  expect_refused(text("[1]"), "is not a JSON object");
   expect_refused(text("{\"rms_norm_eps\": NaN}"), "isn't JSON");
   expect_refused(text("{\"rms_norm_eps\": 1e999}"), "too large");
-  expect_refused(text("{\"a\": 1, \"a\": 2}"), "\"a\" is there twice");
+  expect_refused(text("{\"a\": 1, \"a\": 2}"), "\"a\" occurs twice");
 }
 
 TEST(LlamaConfig, DeepNestingIsNoTrouble) {
@@ -116,7 +116,7 @@ TEST(LlamaConfig, DeepNestingIsNoTrouble) {
     const std::string text = json + ",\"" + key + "\":" + deep + "}";
     expect_refused([&] { llama_config_from_json(text, "config.json"); }, key);
   }
-  expect_refused([&] { llama_config_from_json(deep, "config.json"); }, "no JSON object");
+  expect_refused([&] { llama_config_from_json(deep, "config.json"); }, "is not a JSON object");
 }
 
 TEST(Rope, FrequenciesAreThoseOfTheirFormulas) {

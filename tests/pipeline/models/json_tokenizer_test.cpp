@@ -271,7 +271,7 @@ TEST_F(JsonTokenizer, RefusesWhatItDoesNotKnow) {
   expect_refused(with(two, "/model/merges/0", "h x"), "merge 0 has a token");
   expect_refused(with(two, "/model/merges/0", "h e l"), "merge 0 is neither");
   expect_refused(with(two, "/model/merges/0", json::array({"h"})), "merge 0 is neither");
-  expect_refused(with(two, "/model/merges", "h e"), "merges is no list");
+  expect_refused(with(two, "/model/merges", "h e"), "merges is not a list");
   expect_refused(with(two, "/normalizer/normalizers/0/type", "NFKC"), "'NFKC' isn't known");
   expect_refused(with(two, "/normalizer/normalizers/1/pattern", {{"Regex", "a"}}), "no String");
   expect_refused(with(two, "/pre_tokenizer", {{"type", "Whitespace"}}), "'Whitespace' isn't known");

@@ -95,7 +95,7 @@ TEST(Checkpoint, RefusesWhatIsNone) {
   expect_refused(with("GGUF" + good), "GGUF");
   expect_refused(with(safetensors_of(TinyLlama().tensors())), "give the folder");
   expect_refused([&] { load_llama(folder / "nowhere"); }, "No such file");
-  expect_refused([&] { load_llama("/dev/null"); }, "no regular file");
+  expect_refused([&] { load_llama("/dev/null"); }, "is not a regular file");
 }
 
 TEST(Checkpoint, MutationsAreReadOrRefused) {
@@ -145,7 +145,7 @@ TEST(HuggingFace, GenerationConfigAddsEnds) {
   write_file(folder / "generation_config.json", R"({"eos_token_id": [2, 9]})");
   EXPECT_EQ(load_llama(folder.path()).config.eos, (std::vector<std::int32_t>{2, 9}));
   write_file(folder / "generation_config.json", R"({"eos_token_id": [300]})");
-  expect_refused([&] { load_llama(folder.path()); }, "300 is none of 300");
+  expect_refused([&] { load_llama(folder.path()); }, "300 is not one of 300");
 }
 
 // Tensors that are missing, have another shape, or would not be used would all give a model that
@@ -170,7 +170,7 @@ TEST(HuggingFace, RefusesTensorsThatContradictTheConfig) {
   expect_refused(with([](Tensors& t) {
                    t.push_back({"model.layers.0.self_attn.q_proj.bias", "F32", {1}, "1234"});
                  }),
-                 "no part of this architecture");
+                 "not a part of this architecture");
   with([](Tensors& t) {
     t.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {1}, "1234"});
   })();
@@ -231,9 +231,9 @@ TEST(SafeTensors, RefusesWhatBreaksTheirRules) {
   expect_refused(one(List{2, 3}, List{12, 0}), "aren't two offsets");
   expect_refused(one(List{2, 3}, List{0, 14}), "aren't two offsets");
   expect_refused(one(List{2, 3}, List{0, 12, 12}), "aren't two offsets");
-  expect_refused(one(List{2, -3}, List{0, 12}), "no number of 0 and more");
+  expect_refused(one(List{2, -3}, List{0, 12}), "not a number of at least 0");
   expect_refused(one(List{1LL << 62, 4}, List{0, 12}), "too large");
-  expect_refused(one(List{2, 3}, List{0, 12}, "F16", 13), "1 bytes behind");
+  expect_refused(one(List{2, 3}, List{0, 12}, "F16", 13), "1 bytes after");
   expect_refused(one(List{2, 3}, List{1, 13}, "F16", 13), "leaves a gap");
   const auto two = [&](List first, List second) {
     const nlohmann::json header = {
@@ -244,7 +244,7 @@ TEST(SafeTensors, RefusesWhatBreaksTheirRules) {
   two({4, 8}, {0, 4})();
   expect_refused(two({0, 4}, {3, 7}), "overlaps");
   expect_refused(two({0, 4}, {0, 4}), "overlaps");
-  expect_refused(open(safetensors_of(nlohmann::json{{"a", 1}}, "")), "no JSON object");
+  expect_refused(open(safetensors_of(nlohmann::json{{"a", 1}}, "")), "is not a JSON object");
 }
 
 TEST(HuggingFace, MutationsAreReadOrRefused) {

@@ -92,10 +92,11 @@ Bench::Bench(const BenchOptions& options)
   }
   timeout_s_ = static_cast<double>(read_count("--timeout", options.timeout, most));
   if (options.untuned && options.both) {
-    throw CommandError(exit_usage, "--untuned: leaves out what --both compares with");
+    throw CommandError(exit_usage,
+                       "--untuned: omits the winners, which --both compares with the defaults");
   }
   if (options.warm && !options.flush.empty()) {
-    throw CommandError(exit_usage, "--flush: flushes caches, which --warm leaves alone");
+    throw CommandError(exit_usage, "--flush: not with --warm, which does not flush caches");
   }
   if (options.resume || options.limit_s > 0) check_parts();
   static_cast<void>(matches(options.filter, {}));  // reports an invalid expression
@@ -122,7 +123,7 @@ void Bench::check_parts() const {
   const auto refuse = [&](std::string_view why) {
     throw CommandError(exit_usage, fmt::format("{}: {}", option, why));
   };
-  if (options_.export_file.empty()) refuse("needs --export FILE, which has what was measured");
+  if (options_.export_file.empty()) refuse("needs --export FILE, which contains the measurements");
   if (!preset_.measure) refuse("this preset times nothing");
   if (options_.limit_s > 0 && !options_.google_flags.empty()) {
     refuse("does not go with Google Benchmark's own flags");
@@ -206,7 +207,7 @@ int Bench::measure() {
   google_.settle_s = options_.settle_s;
   google_.stop = &stop_requested();
   if (google_.entries.empty()) {
-    throw CommandError(exit_failed, "nothing of the preset runs on this device");
+    throw CommandError(exit_failed, "no benchmark of the preset runs on this device");
   }
   const bool parts = options_.resume || options_.limit_s > 0;
   if (parts) {
@@ -244,8 +245,9 @@ int Bench::measure() {
   if (own_output_) print_text(bench_table(rows));
   const int code = conclude(rows);
   if (left == 0) return code;
-  throw CommandError(exit_failed, fmt::format("{} left after {:.0f} s; --resume goes on with them",
-                                              format_count(left, "benchmark"), watch_.seconds()));
+  throw CommandError(exit_failed,
+                     fmt::format("{} remaining after {:.0f} s; --resume continues with them",
+                                 format_count(left, "benchmark"), watch_.seconds()));
 }
 
 std::vector<NamedResult> Bench::measure_group(std::vector<GoogleRun::Entry> entries) {
@@ -353,7 +355,7 @@ int Bench::conclude(const std::vector<NamedResult>& rows) const {
         exit_failed, fmt::format("{} failed", format_count(static_cast<std::size_t>(failed_checks_),
                                                            "health check")));
   }
-  if (preset_.repeat > 1 && !lists_) tell(fmt::format("{0} of {0} runs clean", preset_.repeat));
+  if (preset_.repeat > 1 && !lists_) tell(fmt::format("{0} of {0} runs passed", preset_.repeat));
   return exit_done;
 }
 
@@ -370,37 +372,37 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
                  "auto, an id as vulkan:0, or a part of a name; a list as hip:0,vulkan:0")
       ->capture_default_str();
   app.add_option("--filter", options->filter, "Only benchmarks whose names match this expression");
-  app.add_option("--repeat", options->repeat, "So many runs of all of it [the preset's]");
-  app.add_option("--timeout", options->timeout, "Seconds that one launch may take")
+  app.add_option("--repeat", options->repeat, "Number of runs of the whole preset [the preset's]");
+  app.add_option("--timeout", options->timeout, "Timeout of one launch in seconds")
       ->capture_default_str();
   app.add_option("--settle", options->settle_s,
-                 "Seconds at most for more samples of kernels that scatter; 0: none")
+                 "Time limit in seconds for additional samples of noisy kernels; 0: none")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--db", options->db, "Database whose winners run")->capture_default_str();
   app.add_option("--shipped", options->shipped,
-                 "A database that came with an application, below your own");
-  app.add_option("--flush", options->flush,
-                 "MiB that flush the caches before each sample; default: by their size");
-  app.add_option("--seed", options->seed, "Of inputs; random when left out");
-  app.add_option("--trace", options->trace,
-                 "Write what host and device do as a trace for Perfetto (JSON)");
+                 "A database shipped with an application; your own takes precedence");
+  app.add_option(
+      "--flush", options->flush,
+      "Memory in MiB that flushes the caches before each sample; default: by their size");
+  app.add_option("--seed", options->seed, "Seed of the inputs; random by default");
+  app.add_option("--trace", options->trace, "Write a trace of host and device for Perfetto (JSON)");
   app.add_flag("--untuned", options->untuned, "Run default configurations, not winners");
-  app.add_flag("--both", options->both, "Run both, and say what tuning gives");
-  app.add_flag("--compute-only", options->compute_only,
-               "Kernels only: nothing of the platform and the runtime");
+  app.add_flag("--both", options->both, "Run both, and report the speedup");
+  app.add_flag("--compute-only", options->compute_only, "Kernels only: omit platform and runtime");
   app.add_flag("--warm", options->warm, "Don't flush the caches before each sample");
   app.add_flag("--allow-unsafe", options->allow_unsafe,
-               "Also use what failed its health check (greta-bench doctor)");
+               "Also use devices and features that failed a health check (greta-bench doctor)");
   app.add_flag("--no-lock", options->no_lock,
                "Don't wait for another tool that measures on the same card");
   auto* exporting = app.add_option("--export", options->export_file,
                                    "Append rows to a CSV file [results/DEVICE/DATE_PRESET.csv]")
                         ->expected(0, 1);
   app.add_flag("--resume", options->resume,
-               "Leave out what the file of --export has already, in the same circumstances");
-  app.add_option("--limit", options->limit_s,
-                 "Seconds after which no more benchmarks begin; what is done is exported meanwhile")
+               "Skip benchmarks that the file of --export already has, in the same environment");
+  app.add_option(
+         "--limit", options->limit_s,
+         "Seconds after which no benchmark starts; results are exported as they are measured")
       ->check(CLI::PositiveNumber);
   action = [options, exporting] {
     options->exporting = exporting->count() > 0;

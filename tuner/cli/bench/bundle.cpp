@@ -72,18 +72,18 @@ constexpr std::array<const char*, 34> variables{"AMD_LOG_LEVEL",
                                                 "VK_LOADER_DRIVERS_SELECT"};
 
 constexpr auto what_is_what =
-    R"(What greta-bench doctor --bundle found on a machine. `tar tzf` lists it.
+    R"(The findings of greta-bench doctor --bundle on a machine. `tar tzf` lists it.
 
-about.txt            GRETA's version, the time, the system, and what doctor ended with
-devices.json         every device of every API with all that GRETA reads of it, and why one is not usable
+about.txt            GRETA's version, the time, the system, and the outcome of doctor
+devices.json         every device of every API with all properties that GRETA reads, and why one is not usable
                      (docs/json.md; without UUIDs); "ended" where listing them killed its process
 drivers.txt          graphics cards, their kernel drivers, device files, compute nodes, Vulkan's manifests
 compilers.txt        compilers of kernels, their versions and paths
-environment.txt      the variables that drivers and compilers heed, of a fixed list
+environment.txt      the variables that drivers and compilers use, from a fixed list
 health/DEVICE/CHECK.txt    each check: outcome, every configuration that it ran, and the log
 failed/DEVICE-CHECK-N/     a configuration that failed
-  trial.json         problem, configuration, seed of the inputs, what failed
-  log.txt            what the compiler said
+  trial.json         problem, configuration, seed of the inputs, failure
+  log.txt            the compiler's output
   kernel-N.hip, .comp      the sources, complete
   kernel-N.co, .spv        compiled kernels, where there is no case
   case/              compiled kernels with launches and inputs: `greta-tune run-case` runs them again
@@ -144,7 +144,7 @@ std::string environment_text() {
 
 std::string last_bytes(const std::string& text) {
   if (text.size() <= most_log_bytes) return text;
-  return fmt::format("({} bytes before this are left out)\n{}", text.size() - most_log_bytes,
+  return fmt::format("({} bytes before this are omitted)\n{}", text.size() - most_log_bytes,
                      text.substr(text.size() - most_log_bytes));
 }
 
@@ -224,7 +224,7 @@ void Bundle::add_failed(const DeviceInfo& device, const Health& health) {
     if (!choice.failed()) continue;
     const auto path = fmt::format("failed/{}-{}-{}", path_of(device), health.check, ++number);
     if (number > most_failed_of_check || failed_ == most_failed || files_.full()) {
-      files_.remark(path, "left out, as enough of them are here");
+      files_.remark(path, "omitted: the bundle already has enough of them");
       continue;
     }
     ++failed_;
@@ -268,7 +268,7 @@ void Bundle::add(const std::vector<DeviceHealth>& devices, const std::string& ou
     for (const auto& health : checks) add_failed(device, health);
   }
   std::string readme = what_is_what;
-  if (!files_.remarks().empty()) readme += "\nLeft out, or changed:\n" + files_.remarks();
+  if (!files_.remarks().empty()) readme += "\nOmitted or changed:\n" + files_.remarks();
   files_.add_text("README.txt", readme);
   files_.arrange("greta-bundle");
 }
@@ -278,14 +278,14 @@ void Bundle::write() {
   for (const auto& [path, contents] : files_.all()) {
     print("{:>12}  {}\n", format_bytes(static_cast<double>(contents.size())), path);
   }
-  if (!files_.remarks().empty()) print_text("Left out, or changed:\n" + files_.remarks());
+  if (!files_.remarks().empty()) print_text("Omitted or changed:\n" + files_.remarks());
   if (!yes_ && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0) {
     print_text("Write it? [y/N] ");
     std::fflush(stdout);
     std::string answer;
     std::getline(std::cin, answer);
     if (answer != "y" && answer != "yes") {
-      throw CommandError(exit_failed, "--bundle: not written, as it was not wanted");
+      throw CommandError(exit_failed, "--bundle: not written, because it was declined");
     }
   }
   if (auto written = write_archive(file_, files_.all(), std::time(nullptr)); !written) {

@@ -58,7 +58,7 @@ void add_bundle_commands(CLI::App& app, Action& action) {
     command->callback([&action, word, run] { action = [word, run] { return run(*word); }; });
   };
   add("probe", "List an API's devices (internal)", print_probe);
-  add("failed-choice", "Write what a configuration was made of (internal)", write_choice);
+  add("failed-choice", "Write the files of a configuration (internal)", write_choice);
 }
 
 }  // namespace greta::tuner::cli

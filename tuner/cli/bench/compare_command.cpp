@@ -34,8 +34,8 @@ double read_threshold(const std::string& text) {
   const bool unit = end != std::string::npos && text.substr(end) == "%";
   if (end == std::string::npos || (end != text.size() && !unit) || !(percent > 0) ||
       percent > 1000) {
-    throw CommandError(exit_usage,
-                       fmt::format("--threshold {}: must be a percentage, as 5 or 2.5%", text));
+    throw CommandError(
+        exit_usage, fmt::format("--threshold {}: must be a percentage, such as 5 or 2.5%", text));
   }
   return percent / 100;
 }
@@ -59,10 +59,9 @@ void check_devices(const std::vector<MeasuredResult>& base,
   const auto before = values_of(base, &Subject::device), after = values_of(fresh, &Subject::device);
   if (before == after) return;
   if (!any_device) {
-    throw CommandError(exit_usage,
-                       fmt::format("different devices: {} and {}; --any-device compares "
-                                   "them all the same",
-                                   before, after));
+    throw CommandError(
+        exit_usage, fmt::format("different devices: {} and {}; --any-device compares them anyway",
+                                before, after));
   }
   print("different devices: {} and {}\n", before, after);
 }
@@ -121,13 +120,14 @@ void print_summary(const BaselineComparison& comparison, double margin) {
   const auto broke = std::count_if(comparison.changes.begin(), comparison.changes.end(),
                                    [](const ResultChange& row) { return row.broke; });
   print(
-      "\n{}: {} slower by more than {:.3g} %, {} failing, {} faster, {} the same, {} can't be "
-      "told\n",
+      "\n{}: {} slower by more than {:.3g} %, {} failing, {} faster, {} the same, {} "
+      "inconclusive\n",
       format_count(comparison.changes.size(), "row"), count(Finding::slower), 100 * margin, broke,
       count(Finding::faster), count(Finding::same), count(Finding::unsure));
   const bool blind = std::any_of(comparison.changes.begin(), comparison.changes.end(),
                                  [](const ResultChange& row) { return row.change.low <= 0; });
-  if (blind) print("some rows have too few blocks of samples to tell; --repeat takes more\n");
+  if (blind)
+    print("some rows have too few blocks of samples for a conclusion; --repeat takes more\n");
 }
 
 int compare(const CompareOptions& options) {
@@ -148,12 +148,12 @@ int compare(const CompareOptions& options) {
 }  // namespace
 
 void add_compare_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand(
-      "compare", "Compare two CSV baselines; exits with 4 where something became slower");
+  auto* command =
+      app.add_subcommand("compare", "Compare two CSV baselines; exits with 4 on a regression");
   auto options = std::make_shared<CompareOptions>();
   command->add_option("base", options->base, "The older baseline")->required();
   command->add_option("new", options->fresh, "The newer one")->required();
-  command->add_option("--threshold", options->threshold, "Percent of change that matter")
+  command->add_option("--threshold", options->threshold, "Smallest change that counts, in percent")
       ->capture_default_str();
   command->add_flag("--any-device", options->any_device, "Compare different devices too");
   command->footer(

@@ -94,10 +94,10 @@ void DeviceBench::add_problem(const PresetProblem& listed, std::vector<Benchmark
     }
   } catch (const CommandError& error) {  // too large
     notes_.push_back(
-        fmt::format("{}: left out on {}: {}", problem.key(), info().id(), error.what()));
+        fmt::format("{}: skipped on {}: {}", problem.key(), info().id(), error.what()));
   } catch (const Error& error) {
     notes_.push_back(
-        fmt::format("{}: left out on {}: {}", problem.key(), info().id(), error.what()));
+        fmt::format("{}: skipped on {}: {}", problem.key(), info().id(), error.what()));
   }
 }
 
@@ -107,8 +107,8 @@ void DeviceBench::tell_origins(std::size_t problems) {
   std::string runs;
   std::size_t untuned = 0;
   for (const auto& [origin, what] :
-       {std::pair{LookupOrigin::nearest_shape, "what is known of a near shape"},
-        {LookupOrigin::same_architecture, "what is known of another device of this architecture"},
+       {std::pair{LookupOrigin::nearest_shape, "the winner of the nearest shape"},
+        {LookupOrigin::same_architecture, "the winner of another device of this architecture"},
         {LookupOrigin::fallback, "defaults"}}) {
     const std::size_t count = origins_[origin];
     untuned += count;

@@ -60,8 +60,8 @@ int check_devices(const DoctorOptions& options, std::chrono::seconds deadline,
   if (stop_requested()) throw CommandError(exit_failed, "interrupted");
   if (failures == 0) return code;
   throw CommandError(exit_failed,
-                     fmt::format("{} failed; what they stand for is not used on that device with "
-                                 "its driver, unless --allow-unsafe is given",
+                     fmt::format("{} failed; without --allow-unsafe, the device or the features "
+                                 "that these checks test are not used with this driver",
                                  format_count(static_cast<std::size_t>(failures), "check")));
 }
 
@@ -95,7 +95,8 @@ int doctor(const DoctorOptions& options) {
   if (options.bundle_named && options.bundle.empty()) {
     throw CommandError(exit_usage, "--bundle: the name is empty");
   }
-  if (options.yes && options.bundle.empty()) throw CommandError(exit_usage, "--yes: of --bundle");
+  if (options.yes && options.bundle.empty())
+    throw CommandError(exit_usage, "--yes: only with --bundle");
   catch_interrupts();
   if (!options.bundle.empty()) return doctor_with_bundle(options, deadline);
   std::vector<DeviceHealth> found;
@@ -119,7 +120,7 @@ std::vector<Health> run_doctor(const ProbedDevice& device, TunedDb& db,
   for (const auto& check : checks) {
     if (stop_requested()) break;
     if (!usable) {
-      print_text(stream, format_row(check, "left out"));
+      print_text(stream, format_row(check, "skipped"));
       continue;
     }
     const Health health = check_health_apart({"/proc/self/exe", "check"}, check, device.info.id(),
@@ -141,20 +142,20 @@ std::vector<Health> run_doctor(const ProbedDevice& device, TunedDb& db,
 }
 
 void add_doctor_command(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("doctor", "Check each device's health, and record what must not be used");
+  auto* command = app.add_subcommand(
+      "doctor", "Check each device's health, and record devices and features that are unsafe");
   auto options = std::make_shared<DoctorOptions>();
   options->db = default_database();
   command->add_option("--device", options->device, "Only these, as vulkan:0,hip:0");
-  command->add_option("--timeout", options->timeout, "Seconds that a check may take")
+  command->add_option("--timeout", options->timeout, "Timeout of a check in seconds")
       ->capture_default_str();
-  command->add_option("--db", options->db, "Database that keeps what failed")
+  command->add_option("--db", options->db, "Database that records failed checks")
       ->capture_default_str();
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for a tool that measures on the same card");
   const auto* bundle = command->add_option(
       "--bundle", options->bundle,
-      "Pack what was found into this .tar.gz, for somebody elsewhere (docs/first-amd-run.md)");
+      "Pack the findings into this .tar.gz, for a developer elsewhere (docs/first-amd-run.md)");
   command->add_flag("--yes", options->yes, "Write the bundle without asking");
   command->footer(
       "Examples:\n  greta-bench doctor\n  greta-bench doctor --device vulkan:0\n"

@@ -16,7 +16,7 @@ bool matches(const std::string& filter, const std::string& name) {
     return std::regex_search(
                name, std::regex(filter.substr(other ? 1 : 0), std::regex::extended)) != other;
   } catch (const std::regex_error&) {
-    throw CommandError(exit_usage, fmt::format("--filter {}: is no regular expression", filter));
+    throw CommandError(exit_usage, fmt::format("--filter {}: is not a regular expression", filter));
   }
 }
 

@@ -11,14 +11,14 @@ namespace {
 
 constexpr auto examples = R"(Examples:
   greta-bench                                     # the preset smoke on the best device
-  greta-bench --preset standard --export          # and keep the figures in results/
+  greta-bench --preset standard --export          # and store the figures in results/
   greta-bench --preset perf --both --device hip:0 --filter gemm/f16
   greta-bench --preset my.json --repeat 10 --benchmark_out=figures.json
-  greta-bench doctor                              # what must not be used on these devices
-  greta-bench doctor --bundle first-run.tar.gz    # and everything that tells somebody else why
+  greta-bench doctor                              # check the health of the devices
+  greta-bench doctor --bundle first-run.tar.gz    # and pack the findings for a developer elsewhere
   greta-bench compare results/lavapipe/old.csv results/lavapipe/new.csv
 
-Google Benchmark's own flags (--benchmark_…) are taken as well; docs/benchmarks.md has the rest.)";
+Google Benchmark's own flags (--benchmark_…) are accepted as well; docs/benchmarks.md has the rest.)";
 
 bool is_google_flag(std::string_view word) {
   return word.starts_with("--benchmark_") || word.starts_with("--v=");
@@ -42,8 +42,8 @@ int run(int argc, char** argv) {
     add_worker_command(app, action);
   };
   return run_tool({"greta-bench",
-                   "Benchmarks the machine, the runtime and every kernel by a preset, keeps the "
-                   "figures, and finds what became slower.",
+                   "Benchmarks the machine, the runtime and every kernel by a preset, stores the "
+                   "figures, and detects regressions.",
                    examples, add_commands, false},
                   static_cast<int>(own - argv), argv);
 }

@@ -92,15 +92,15 @@ void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilt
   if (subjects.size() != 1) {
     throw CommandError(
         tell_damage(db) ? exit_failed : exit_usage,
-        fmt::format("--format t4: such a file is about one problem on one device; the options "
-                    "choose {}{}",
-                    subjects.size(),
-                    subjects.empty()
-                        ? ""
-                        : fmt::format(", as {} and {}", *subjects.begin(), *subjects.rbegin())));
+        fmt::format(
+            "--format t4: such a file is about one problem on one device; the options select {}{}",
+            subjects.size(),
+            subjects.empty()
+                ? ""
+                : fmt::format(", as {} and {}", *subjects.begin(), *subjects.rbegin())));
   }
   write_file(options.out, file.dump(1) + "\n");
-  print("{}: {}; stand-ins are left out\n", options.out.string(),
+  print("{}: {}; trials on proxy problems are omitted\n", options.out.string(),
         format_count(static_cast<std::int64_t>(file["results"].size()), "trial"));
 }
 
@@ -124,9 +124,8 @@ void export_tunableop(const TunedDb& db, const ExportOptions& options, const Res
     const auto fields = tunableop_fields(result.problem);
     const auto peer = peers.find(key);
     if (!fields || (!untuned && peer == peers.end())) {
-      print("{} does not carry over: {}\n", key,
-            fields ? "its kernel is GRETA's, no solution that PyTorch knows"
-                   : fields.failure().message);
+      print("{} cannot be converted: {}\n", key,
+            fields ? "its kernel is GRETA's, not a solution of PyTorch" : fields.failure().message);
       continue;
     }
     rows += fmt::format("{},{}", fields->first, fields->second);
@@ -201,8 +200,8 @@ void add_export_command(CLI::App& app, Action& action) {
   command->add_option("--format", options->format,
                       "csv (docs/csv.md), t4 (Kernel Tuner's JSON), tunableop (solutions that were "
                       "imported) or tunableop-untuned (GEMMs for PyTorch to tune)");
-  command->add_option("--out", options->out, "The file")->required();
-  command->add_flag("--force", options->force, "Replace a file that is there");
+  command->add_option("--out", options->out, "Output file")->required();
+  command->add_flag("--force", options->force, "Replace an existing file");
   command->footer("Example: greta-db export --ship --fresh --out tuned.db");
   command->callback(
       [&action, options] { action = [options] { return export_results(*options); }; });

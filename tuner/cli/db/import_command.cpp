@@ -36,7 +36,7 @@ nlohmann::json preset_json(const std::string& name, const std::vector<Peer>& pee
     }
   }
   return {{"name", name},
-          {"summary", "GEMMs that PyTorch TunableOp met"},
+          {"summary", "GEMMs that PyTorch TunableOp recorded"},
           {"budget", "60s"},
           {"problems", problems}};
 }
@@ -59,7 +59,7 @@ void check(const ImportOptions& options, const TunableOpFile& file) {
       exit_usage,
       file.untranslated.empty()
           ? fmt::format("{}: has no rows", options.file.string())
-          : fmt::format("{}: no row carries over; {}: {}", options.file.string(),
+          : fmt::format("{}: no row can be converted; {}: {}", options.file.string(),
                         file.untranslated.front().row, file.untranslated.front().reason));
 }
 
@@ -86,7 +86,7 @@ int import_file(const ImportOptions& options) {
     return end_of_writing(db, exit_done);
   }
   for (const auto& [row, reason] : file.untranslated) {
-    print("{} does not carry over: {}\n", row, reason);
+    print("{} cannot be converted: {}\n", row, reason);
   }
   print(
       "{} of PyTorch's with its time and solution; its kernels are those of BLAS libraries, "
@@ -94,7 +94,7 @@ int import_file(const ImportOptions& options) {
       "files{}\n",
       format_count(static_cast<std::int64_t>(file.peers.size()), "GEMM"),
       file.assumed_packed > 0
-          ? fmt::format("; {} did not say that operands are packed, which was assumed",
+          ? fmt::format("; {} did not state that operands are packed, which was assumed",
                         file.assumed_packed)
           : "");
   return end_of_writing(db, exit_done);
@@ -103,8 +103,8 @@ int import_file(const ImportOptions& options) {
 }  // namespace
 
 void add_import_command(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("import", "Read what PyTorch TunableOp found, to compare and to tune");
+  auto* command = app.add_subcommand(
+      "import", "Import the results of PyTorch TunableOp, to compare and to tune");
   auto options = std::make_shared<ImportOptions>();
   command->add_option("file", options->file, "tunableop_results0.csv or tunableop_untuned0.csv")
       ->required();

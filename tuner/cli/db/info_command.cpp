@@ -144,7 +144,7 @@ int info(const InfoOptions& options) {
 }  // namespace
 
 void add_info_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("info", "Say what a database holds, by device");
+  auto* command = app.add_subcommand("info", "Show the contents of a database by device");
   auto options = std::make_shared<InfoOptions>();
   command->add_option("--db", options->db, "Database of trials and winners")->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");

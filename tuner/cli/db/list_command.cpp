@@ -101,12 +101,12 @@ int list(const ListOptions& options) {
 
 void add_list_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
-      "list", "List results, one in a row, those of earlier drivers and templates too");
+      "list", "List results, one per row, including those of earlier drivers and templates");
   auto options = std::make_shared<ListOptions>();
   add_result_options(*command, options->results);
-  command->add_flag("--probe", options->probe,
-                    "Judge what is stale by the devices of this machine; else by how the database "
-                    "saw them last");
+  command->add_flag(
+      "--probe", options->probe,
+      "Determine staleness by the devices of this machine, not by what the database recorded last");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->add_flag("--csv", options->csv, "Print CSV (docs/csv.md)");
   command->footer("Example: greta-db list --op gemm --device gfx942 --dtype f16");

@@ -36,7 +36,7 @@ void add_commands(CLI::App& app, Action& action) {
 
 int main(int argc, char** argv) {
   return greta::tuner::cli::run_tool(
-      {"greta-db", "Looks into GRETA's databases of tuned kernels, and takes care of them.",
+      {"greta-db", "Inspects and maintains GRETA's databases of tuned kernels.",
        greta::tuner::cli::examples, greta::tuner::cli::add_commands},
       argc, argv);
 }

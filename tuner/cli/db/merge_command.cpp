@@ -43,8 +43,8 @@ std::string conflict_text(const MergeConflict& conflict) {
 
 std::string report_text(const std::string& source, const MergeReport& report) {
   std::string text = fmt::format(
-      "{}: {} added ({} beside other circumstances), {} better, {} worse, {} the same", source,
-      report.added, report.side_by_side, report.replaced, report.worse, report.same);
+      "{}: {} added ({} beside results of other environments), {} better, {} worse, {} the same",
+      source, report.added, report.side_by_side, report.replaced, report.worse, report.same);
   if (report.uncertified > 0) text += fmt::format(", {} not certified", report.uncertified);
   if (report.unsafe > 0) {
     text += fmt::format(", {} taken over (greta-bench doctor checks again)",
@@ -112,10 +112,11 @@ void add_merge_command(CLI::App& app, Action& action) {
   command->add_option("from", options->sources, "Databases to merge; they are only read")
       ->required();
   command->add_option("--db", options->db, "Database that is merged into")->capture_default_str();
-  command->add_flag("--dry-run", options->rehearse, "Only say what would happen");
+  command->add_flag("--dry-run", options->rehearse,
+                    "Dry run: report what would happen, change nothing");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->footer(
-      "Results compare only where device, driver, compiler, templates and cold or warm agree; "
+      "Results are compared only if device, driver, compiler, templates and cold or warm agree; "
       "others\nstand side by side. Trials and sessions stay in the database that recorded them: "
       "find "
       "regrets\n(greta-db regret) before merging. Example: greta-db merge a.db b.db --db all.db");

@@ -35,15 +35,16 @@ void check(const PruneOptions& options, const ResultFilter& filter) {
   }
   if (options.damaged && filters(filter)) {
     throw CommandError(exit_usage,
-                       "--damaged: removes all that is damaged; what it was of is not "
-                       "to be trusted, so nothing chooses among it");
+                       "--damaged: removes all damaged rows; options cannot select among them, "
+                       "because their contents are not reliable");
   }
   if (options.winners && !filters(filter)) {
-    throw CommandError(exit_usage, "--results: would remove all of them; say which, as --stale");
+    throw CommandError(
+        exit_usage, "--results: would remove all results; select some, for example with --stale");
   }
   if (trials && (filter.stale || !filter.variant.empty())) {
     throw CommandError(exit_usage,
-                       fmt::format("{}: trials can't be chosen by --variant, --stale or "
+                       fmt::format("{}: trials can't be selected by --variant, --stale or "
                                    "--fresh",
                                    options.trials ? "--trials" : "--failed"));
   }
@@ -82,9 +83,9 @@ PruneRequest make_request(const TunedDb& db, const PruneOptions& options,
 /// Reports intact rows that are removed because they refer to damaged ones.
 void tell_orphans(const std::vector<DamagedRow>& rows, bool rehearsed) {
   if (rows.empty()) return;
-  tell(fmt::format("{} that {} with damaged ones:",
-                   format_count(static_cast<std::int64_t>(rows.size()), "sound row"),
-                   rehearsed ? "would go" : "went"));
+  tell(fmt::format("{} that {} removed with damaged ones:",
+                   format_count(static_cast<std::int64_t>(rows.size()), "intact row"),
+                   rehearsed ? "would be" : "were"));
   tell_rows(rows);
 }
 
@@ -114,7 +115,7 @@ int prune(const PruneOptions& options) {
     return end();
   }
   if (options.damaged) {
-    print("{} {} and what refers to them\n", options.rehearse ? "would remove" : "removed",
+    print("{} {} and rows that refer to them\n", options.rehearse ? "would remove" : "removed",
           format_count(pruned.damaged, "damaged row"));
   }
   print("{} {}, {}, {} and {}{}\n", options.rehearse ? "would remove" : "removed",
@@ -130,23 +131,24 @@ int prune(const PruneOptions& options) {
 }  // namespace
 
 void add_prune_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("prune", "Remove what is no longer wanted");
+  auto* command = app.add_subcommand("prune", "Remove trials, results or damaged rows");
   auto options = std::make_shared<PruneOptions>();
   add_result_options(*command, options->results);
   const std::string group = "What to remove";
   command->add_flag("--trials", options->trials, "Raw trials of ended sessions; winners stay")
       ->group(group);
-  command->add_flag("--failed", options->failed, "Of these only the failed ones, with their logs")
+  command->add_flag("--failed", options->failed, "Only failed trials, with their logs")
       ->group(group);
   command
       ->add_flag("--superseded", options->superseded,
-                 "Results that have a later one, of another driver, compiler or template")
+                 "Results superseded by a later one of another driver, compiler or template")
       ->group(group);
-  command->add_flag("--results", options->winners, "The results that the options choose")
+  command->add_flag("--results", options->winners, "The results that the options select")
       ->group(group);
   command->add_flag("--damaged", options->damaged, "Damaged rows, and rows that refer to them")
       ->group(group);
-  command->add_flag("--dry-run", options->rehearse, "Only say what would go");
+  command->add_flag("--dry-run", options->rehearse,
+                    "Dry run: report what would be removed, remove nothing");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->footer("Example: greta-db prune --results --stale --dry-run");
   command->callback([&action, options] { action = [options] { return prune(*options); }; });

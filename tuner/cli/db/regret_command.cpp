@@ -138,16 +138,17 @@ int regret(const RegretOptions& options) {
 
 void add_regret_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
-      "regret", "Find out what the nearest other shape's winner costs for each problem");
+      "regret", "Determine what the nearest other shape's winner costs for each problem");
   auto options = std::make_shared<RegretOptions>();
   add_result_options(*command, options->results);
   command->add_flag("--measure", options->measure,
-                    "Time what is not recorded, in rounds with the winner");
-  command->add_option("--seed", options->seed, "Of inputs; random when left out");
+                    "Time configurations that are not recorded, in rounds with the winner");
+  command->add_option("--seed", options->seed, "Seed of the inputs; random by default");
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for another tool that measures on the same card");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
-  command->footer("It is stored with the winner. Example: greta-db regret --op gemm --measure");
+  command->footer(
+      "The regret is stored with the winner. Example: greta-db regret --op gemm --measure");
   command->callback([&action, options] { action = [options] { return regret(*options); }; });
 }
 

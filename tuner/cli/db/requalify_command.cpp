@@ -39,20 +39,26 @@ struct Outcome {
   Requalification requalification;
 };
 
-std::string outcome_name(const Outcome& outcome) {
-  if (!outcome.skipped.empty()) return "skipped";
-  if (outcome.requalification.stands) return "stands";
-  return outcome.requalification.winner ? "timed anew" : "nothing is right any more";
+/// The outcome as programs read it, and as people do.
+struct OutcomeNames {
+  std::string value, text;
+};
+
+OutcomeNames names_of(const Outcome& outcome) {
+  if (!outcome.skipped.empty()) return {"skipped", "skipped"};
+  if (outcome.requalification.stands) return {"stands", "still valid"};
+  if (outcome.requalification.winner) return {"timed anew", "timed again"};
+  return {"nothing is right any more", "no configuration passed"};
 }
 
 std::string outcome_text(const Outcome& outcome) {
   const Requalification& done = outcome.requalification;
   std::string text = fmt::format("{}{} on {}: {}", outcome.result.problem.key(),
                                  outcome.result.winner.cold ? "" : " (warm)",
-                                 outcome.result.device_id, outcome_name(outcome));
+                                 outcome.result.device_id, names_of(outcome).text);
   if (!outcome.skipped.empty()) return text + ": " + outcome.skipped + "\n";
   text +=
-      fmt::format(" ({} of {} kernels as before; {})\n", done.unchanged, done.compiled,
+      fmt::format(" ({} of {} kernels unchanged; {})\n", done.unchanged, done.compiled,
                   outcome.reasons.empty() ? "it was fresh"
                                           : fmt::format("{}", fmt::join(outcome.reasons, "; ")));
   if (done.winner && !done.stands) {
@@ -68,7 +74,7 @@ nlohmann::json outcome_json(const Outcome& outcome) {
   const Requalification& done = outcome.requalification;
   auto object = result_json(outcome.result);
   object["stale"] = outcome.reasons;
-  object["outcome"] = outcome_name(outcome);
+  object["outcome"] = names_of(outcome).value;
   object["skipped"] = outcome.skipped;
   object["compiled"] = done.compiled;
   object["unchanged"] = done.unchanged;
@@ -159,7 +165,8 @@ int requalify_results(const RequalifyOptions& options) {
           format_count(static_cast<std::int64_t>(results.size()), "result"));
   }
   const int code = end_of_writing(requalifier.db(), failed == 0 ? exit_done : exit_failed);
-  if (stop_requested()) throw CommandError(exit_failed, "interrupted; what was done is stored");
+  if (stop_requested())
+    throw CommandError(exit_failed, "interrupted; completed results are stored");
   if (!results.empty() && done == 0) {
     throw CommandError(exit_no_device, "none of the results' devices is on this machine");
   }
@@ -170,16 +177,16 @@ int requalify_results(const RequalifyOptions& options) {
 
 void add_requalify_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
-      "requalify", "Bring stale results up to date: compile again, time again where that changed");
+      "requalify", "Update stale results: compile again, and time again where binaries changed");
   auto options = std::make_shared<RequalifyOptions>();
   add_result_options(*command, options->results);
-  command->add_option("--seed", options->seed, "Of inputs; random when left out");
+  command->add_option("--seed", options->seed, "Seed of the inputs; random by default");
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for another tool that measures on the same card");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->footer(
-      "The default, the winner and the five best that are recorded are compiled and checked. Where "
-      "all\ncome out as before, the result stands; otherwise they are timed in rounds. --fresh "
+      "The default, the winner and the five best that are recorded are compiled and checked. If "
+      "all\nbinaries are unchanged, the result stands; otherwise they are timed in rounds. --fresh "
       "does "
       "the same\nto results that are not stale. Example: greta-db requalify --device vulkan:0");
   command->callback(

@@ -10,7 +10,7 @@ namespace greta::tuner::cli {
 
 void add_upgrade_command(CLI::App& app, Action& action) {
   auto* command =
-      app.add_subcommand("upgrade", "Bring a database of an older GRETA to this one's schema");
+      app.add_subcommand("upgrade", "Migrate a database of an older GRETA to the present schema");
   auto file = std::make_shared<std::filesystem::path>(default_database());
   command->add_option("--db", *file, "Database of trials and winners")->capture_default_str();
   command->footer("Example: greta-db upgrade --db tuned.db");

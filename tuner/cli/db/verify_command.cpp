@@ -60,7 +60,7 @@ int verify(const VerifyOptions& options) {
                               {"trials", counts.trials},
                               {"sessions", counts.sessions}});
   } else if (findings.empty()) {
-    print("{} is sound: {}, {}, {}\n", options.db.string(), format_count(counts.winners, "result"),
+    print("{} is intact: {}, {}, {}\n", options.db.string(), format_count(counts.winners, "result"),
           format_count(counts.trials, "trial"), format_count(counts.sessions, "session"));
   } else {
     for (const auto& finding : findings) print("{}\n", finding);
@@ -82,7 +82,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<VerifyOptions>();
   command->add_option("--db", options->db, "Database of trials and winners")->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
-  command->footer("Exit code 1 where anything is found. Example: greta-db verify --db tuned.db");
+  command->footer("Exit code 1 if anything is found. Example: greta-db verify --db tuned.db");
   command->callback([&action, options] { action = [options] { return verify(*options); }; });
 }
 

@@ -31,16 +31,16 @@ void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
   command.add_option("--db", choice.db,
                      fmt::format("Database whose winners run [{}]", default_database().string()));
   command.add_option("--shipped", choice.shipped,
-                     "A database that came with an application, below your own");
+                     "A database shipped with an application; your own takes precedence");
   command.add_option(
       "--dtype", choice.dtype,
       converted_types_text() + ": of weights, activations and the cache [the model's]");
   command.add_flag("--untuned", choice.untuned, "Run default configurations, not winners");
   command.add_flag("--allow-unsafe", choice.allow_unsafe,
-                   "Also use what failed its health check (greta-bench doctor)");
+                   "Also use devices and features that failed a health check (greta-bench doctor)");
   add_whole_number<std::int64_t>(
       command, "--patience", choice.patience_s,
-      "Seconds after which a device that does not answer, or end a pass, is given up", 1, 86'400)
+      "Timeout in seconds of one call to the device and of one pass of the model", 1, 86'400)
       ->capture_default_str();
 }
 
@@ -126,12 +126,12 @@ void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
                                           std::numeric_limits<std::int64_t>::max());
   };
   add("--prompt-len", choice.load.prompt_tokens,
-      "Tokens of a prompt [512, or half of what the model can]");
+      "Number of prompt tokens [512, or half of the model's maximum]");
   add("--gen-len", choice.load.generated_tokens,
-      "Tokens behind it [128, or what there is room for]");
-  add("--batch", choice.load.batch, "Sequences at once, all of these lengths")
+      "Number of tokens to generate [128, or what fits the model]");
+  add("--batch", choice.load.batch, "Batch size: number of sequences, all of these lengths")
       ->capture_default_str();
-  add("--layers", choice.layers, "Only so many layers [all]");
+  add("--layers", choice.layers, "Number of layers [all]");
 }
 
 LlamaConfig read_architecture(const ArchitectureChoice& choice) {

@@ -64,9 +64,10 @@ void add_choice_options(CLI::App& command, const Operation& operation, ChoiceOpt
   const auto add = [&](const char* name, std::string& value, const char* help) {
     command.add_option(name, value, help)->group("Configurations");
   };
-  add("--config", options.config, "One, as reports print it; without these options: the default");
-  add("--variant", options.variant, "Of this variant only");
-  add("--sample", options.sample, "So many random ones");
+  add("--config", options.config,
+      "One configuration, as reports print it; without these options: the default");
+  add("--variant", options.variant, "Only configurations of this variant");
+  add("--sample", options.sample, "Number of random configurations");
 }
 
 std::vector<Candidate> candidates_of_problem(const Operation& operation,
@@ -104,8 +105,7 @@ std::vector<Candidate> candidates_of_random_problems(const Operation& operation,
                                                      const std::string& count, std::uint64_t seed) {
   if (options.names_problem()) {
     throw CommandError(
-        exit_usage,
-        option + ": draws problems itself, without options for them, --config and --sample");
+        exit_usage, option + ": draws problems, without options for them, --config and --sample");
   }
   check_variant(operation, options.variant);
   auto drawn = random_candidates(operation, device, options.variant,

@@ -32,12 +32,12 @@ void add_problem_options(CLI::App& command, const Operation& operation, ProblemR
   };
   for (const auto& dimension : operation.dimensions) {
     add(dimension.name, dimension.fallback.empty()
-                            ? dimension.help + " (needed)"
+                            ? dimension.help + " (required)"
                             : fmt::format("{} [{}]", dimension.help, dimension.fallback));
   }
   for (const auto& earlier : operation.renamed) {
     if (command.get_option_no_throw("--" + earlier.old_name) != nullptr) continue;
-    add(earlier.old_name, "as it was spelt earlier");
+    add(earlier.old_name, "former spelling");
     command.get_option("--" + earlier.old_name)->group("");
   }
   command.add_option("--dtype", request.dtype,

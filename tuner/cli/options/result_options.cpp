@@ -65,7 +65,7 @@ void add_result_options(CLI::App& command, ResultOptions& options) {
   flag("--cold", options.cold, "Only results with cold caches");
   flag("--warm", options.warm, "Only results with warm caches");
   flag("--stale", options.stale, "Only results whose driver, compiler or templates changed");
-  flag("--fresh", options.fresh, "Only the others");
+  flag("--fresh", options.fresh, "Only results that are not stale");
 }
 
 ResultFilter read_filter(const ResultOptions& options) {

@@ -30,14 +30,14 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
                   "Time (60s, 10m), trials (500) or share of the space (5%)")
       ->group(group)
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "Of inputs and search; random when left out")
+  command.add_option("--seed", options.seed, "Seed of inputs and search; random by default")
       ->group(group);
   command.add_flag("--warm", options.warm, "Don't flush the caches before each sample")
       ->group(group);
   command
-      .add_option(
-          "--flush", options.flush,
-          "MiB that flush the caches before each sample; default: by the last-level cache's size")
+      .add_option("--flush", options.flush,
+                  "Memory in MiB that flushes the caches before each sample; default: by the "
+                  "last-level cache's size")
       ->group(group);
   command.add_flag("--naive", options.naive, "Also time a kernel with one thread per output")
       ->group(group);
@@ -47,7 +47,7 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       ->group(group);
   command
       .add_flag("--reject-spills", options.reject_spills,
-                "Candidates that keep registers in memory fail before they run")
+                "Reject candidates with registers in scratch memory before they run")
       ->group(group);
   command
       .add_flag("--no-lock", options.no_lock,
@@ -55,7 +55,7 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       ->group(group);
   command
       .add_flag("--allow-unsafe", options.allow_unsafe,
-                "Also use what failed its health check (greta-bench doctor)")
+                "Also use devices and features that failed a health check (greta-bench doctor)")
       ->group(group);
   add_templates_option(command);
   command.add_option("--db", options.db, "Database of trials and winners")
@@ -63,7 +63,8 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       ->capture_default_str();
   command
       .add_option("--shipped", options.shipped,
-                  "A database that came with an application; what it knows is tried early")
+                  "A database shipped with an application; its configurations are among the first "
+                  "candidates")
       ->group("Output");
   command.add_flag("--json", options.json, "Print one JSON object (docs/json.md)")->group("Output");
   command.add_option("--csv", options.csv, "Append rows to a CSV file (docs/csv.md)")
@@ -76,7 +77,7 @@ TunerOptions tuner_options(const TuningOptions& options) {
   tuner.seed = read_seed(options.seed);
   tuner.flush_bytes = read_flush(options.flush);
   if (options.warm && !options.flush.empty()) {
-    throw CommandError(exit_usage, "--flush: flushes caches, which --warm leaves alone");
+    throw CommandError(exit_usage, "--flush: not with --warm, which does not flush caches");
   }
   tuner.devices = names_of_devices(options.device);
   tuner.database = options.db;

@@ -31,7 +31,7 @@ std::string left_out_text(std::size_t rows, bool shipped) {
       shipped ? "a shipped file is never written, so install it again, or use another one with --db"
               : "tuning a problem again replaces a damaged result, "
                 "greta-db prune --damaged removes all of them";
-  return fmt::format("{} left out, because of damage: {}",
+  return fmt::format("{} skipped because of damage: {}",
                      format_count(static_cast<std::int64_t>(rows), "row"), remedy);
 }
 

@@ -141,7 +141,7 @@ int show(const ShowOptions& options) {
 }  // namespace
 
 void add_show_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("show", "Show the winners that are known, by hardware");
+  auto* command = app.add_subcommand("show", "Show stored winners by hardware");
   auto options = std::make_shared<ShowOptions>();
   add_result_options(*command, options->results);
   command->add_flag("--json", options->json, "Print JSON");

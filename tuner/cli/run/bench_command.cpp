@@ -178,7 +178,7 @@ std::string ModelBench::text() {
   const auto& runner = ways_.front().timer->runner();
   const MemoryStatistics memory = untuned_->device().memory();
   return table.text() +
-         fmt::format("memory: {} weights, {} cache, {} passes; {} at most, all ways together\n",
+         fmt::format("memory: {} weights, {} cache, {} passes; {} at most for all ways together\n",
                      format_bytes(static_cast<double>(runner.weight_memory())),
                      format_bytes(static_cast<double>(runner.cache_memory())),
                      format_bytes(static_cast<double>(runner.pass_memory())),
@@ -227,13 +227,13 @@ void add_bench_command(CLI::App& app, Action& action) {
       "bench", "Time an architecture with random weights: tuned and default, graphs on and off");
   auto options = std::make_shared<BenchOptions>();
   add_architecture_options(*command, options->model);
-  add_whole_number(*command, "--rounds", options->rounds, "Prompts of each way to run it", 1,
-                   1'000'000)
+  add_whole_number(*command, "--rounds", options->rounds,
+                   "Number of prompts for each way to run the model", 1, 1'000'000)
       ->capture_default_str();
-  add_seed(*command, options->seed, "Of weights and prompts");
+  add_seed(*command, options->seed, "Seed of weights and prompts");
   command->add_option("--export", options->export_file, "Append rows to a CSV file");
   command->add_flag("--explain", options->explain,
-                    "Print what runs for each operation, why, what it gains, and its time");
+                    "Print each operation's configuration, its origin, speedup and time");
   command->add_flag("--no-lock", options->no_lock,
                     "Don't wait for another tool that measures on the same card");
   add_runtime_options(*command, options->runtime);

@@ -44,7 +44,7 @@ std::string gain_of(const Explanation& what) {
   if (what.config.empty()) return "";
   std::string text = what.speedup ? fmt::format("{:.2f}x", *what.speedup) : "-";
   if (what.expected_regret && *what.expected_regret > 1) {
-    text += fmt::format(", expected {:.0f} % off the best", 100 * (*what.expected_regret - 1));
+    text += fmt::format(", expected regret {:.0f} %", 100 * (*what.expected_regret - 1));
   }
   return text;
 }

@@ -102,8 +102,8 @@ std::int32_t Generation::next(Sampler& sampler) const {
     const float largest = runner_->largest_logit();
     if (!std::isfinite(largest)) {
       throw CommandError(exit_failed,
-                         fmt::format("the model's largest logit is {}: its weights, or what was "
-                                     "computed, is broken; --trace-layers finds where",
+                         fmt::format("the model's largest logit is {}: weights or intermediate "
+                                     "results are invalid; --trace-layers locates the error",
                                      largest));
     }
     return runner_->likeliest().front();
@@ -163,7 +163,7 @@ void Generation::report() const {
         format_count(static_cast<std::int64_t>(generated_.size()), "token"),
         format_time(1e6 * (prompt_s_ + decode_s_)), to_string(runner_->dtype()),
         format_time(1e6 * prompt_s_), rate,
-        full ? fmt::format("; the cache of {} tokens is full", runner_->capacity()) : "");
+        full ? fmt::format("; the KV cache of {} tokens is full", runner_->capacity()) : "");
 }
 
 }  // namespace greta::tuner::cli

@@ -28,8 +28,9 @@ void check_writable(const char* option, const std::string& file) {
   const bool other =
       std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored);
   if (other || access(folder.c_str(), W_OK) != 0) {
-    throw CommandError(exit_usage, fmt::format("{} {}: {}", option, file,
-                                               other ? "is no regular file" : "can't be written"));
+    throw CommandError(exit_usage,
+                       fmt::format("{} {}: {}", option, file,
+                                   other ? "is not a regular file" : "can't be written"));
   }
 }
 
@@ -115,34 +116,34 @@ int generate(const GenerateOptions& options) {
 void add_generate_options(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateOptions>();
   app.add_option("--model", options->model,
-                 "A folder as Hugging Face keeps Llamas, or a checkpoint of llama2.c");
+                 "A Llama: a folder in the format of Hugging Face, or a checkpoint of llama2.c");
   app.add_option("--tokenizer", options->tokenizer,
                  "tokenizer.json or a tok*.bin [beside the model]");
-  app.add_option("--prompt", options->prompt, "What the text begins with");
+  app.add_option("--prompt", options->prompt, "Beginning of the text");
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
-  add_whole_number<std::int64_t>(app, "--tokens", options->tokens, "Tokens to generate at most", 1,
-                                 any)
+  add_whole_number<std::int64_t>(app, "--tokens", options->tokens,
+                                 "Maximum number of tokens to generate", 1, any)
       ->capture_default_str();
   add_whole_number<std::int64_t>(app, "--capacity", options->capacity,
-                                 "Tokens that the cache holds [prompt and --tokens]", 1, any);
-  add_number(app, "--temperature", options->sampler.temperature, "0: always the likeliest token")
+                                 "KV capacity in tokens [prompt and --tokens]", 1, any);
+  add_number(app, "--temperature", options->sampler.temperature, "0: always the most likely token")
       ->capture_default_str();
   add_number(app, "--top-p", options->sampler.top_p,
-             "Sample among the likeliest tokens that have this much together")
+             "Sample among the most likely tokens, up to this total probability")
       ->capture_default_str();
-  add_seed(app, options->sampler.seed, "Of sampling");
+  add_seed(app, options->sampler.seed, "Seed of sampling");
   add_runtime_options(app, options->runtime);
   app.add_flag("--no-graph", options->no_graph, "Launch operations one by one");
   app.add_flag("--json", options->json, "Print ids, text and times as JSON");
   std::vector<CLI::Option*> modes{
       app.add_flag("--explain", options->explain,
-                   "Print what runs for each operation, why, and what it gains"),
+                   "Print each operation's configuration, its origin and speedup"),
       app.add_flag("--precompile", options->precompile,
-                   "Compile the kernels for text of any length into the cache, and end"),
+                   "Compile the kernels for text of any length into the cache, and exit"),
       app.add_flag("--trace-layers", options->trace_layers,
                    "Check every stage of every layer against FP64"),
       app.add_option("--trace", options->trace,
-                     "Write what host and device do as a trace for Perfetto (JSON)"),
+                     "Write a trace of host and device for Perfetto (JSON)"),
       app.add_option(
           "--capture", options->capture,
           "Record the problems that ran, with their times, for greta-tune from-capture")};

@@ -6,7 +6,7 @@ namespace {
 constexpr auto examples = R"(Examples:
   greta-run --model stories260K.bin --prompt "Once upon a time"
   greta-run --model Llama-3-8B/ --prompt "The sea" --tokens 200 --temperature 0.8 --top-p 0.9 --seed 1
-  greta-run --model stories260K.bin --explain      # which kernels run, and why
+  greta-run --model stories260K.bin --explain      # configuration of each operation, and its origin
   greta-run --model stories260K.bin --trace-layers # every stage against FP64
   greta-run bench --config llama-2-7b --prompt-len 512 --gen-len 128)";
 

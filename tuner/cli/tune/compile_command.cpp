@@ -58,7 +58,7 @@ void check_options(const CompileOptions& options) {
        {std::pair{"--code-object", options.code_object}, {"--listing", options.listing}}) {
     if (file.empty()) continue;
     if (options.many()) {
-      refuse(fmt::format("{}: of one configuration, without --sample and --random", option));
+      refuse(fmt::format("{}: takes one configuration, without --sample and --random", option));
     }
     check_writable(option, file);
   }
@@ -67,9 +67,11 @@ void check_options(const CompileOptions& options) {
 /// Opens Mesa's AMD driver for a GPU that need not exist, which it reads from the environment.
 std::unique_ptr<TargetCompiler> open_radv(const CompileOptions& options) {
   const std::string gpu = options.architecture.substr(radv_prefix.size());
-  if (!options.compiler.empty()) refuse("--compiler: of HIP kernels; the driver compiles for radv");
-  if (!options.emit_case.empty()) refuse("--emit-case: of HIP kernels; radv gives no code objects");
-  if (!options.code_object.empty()) refuse("--code-object: radv gives none; --listing is there");
+  if (!options.compiler.empty())
+    refuse("--compiler: only for HIP kernels; the driver compiles for radv");
+  if (!options.emit_case.empty())
+    refuse("--emit-case: only for HIP kernels; radv provides no code objects");
+  if (!options.code_object.empty()) refuse("--code-object: radv provides none; use --listing");
   std::string reason;
   for (const std::string& name : null_hardware_names(gpu)) {
     setenv("RADV_FORCE_FAMILY", name.c_str(), 1);
@@ -82,8 +84,9 @@ std::unique_ptr<TargetCompiler> open_radv(const CompileOptions& options) {
 
 /// NVRTC compiles for NVIDIA devices, and no tool here lists their instructions.
 void check_nvidia(const CompileOptions& options) {
-  if (!options.compiler.empty()) refuse("--compiler: of AMD kernels; NVRTC compiles for NVIDIA");
-  if (!options.listing.empty()) refuse("--listing: not of NVIDIA's instructions");
+  if (!options.compiler.empty())
+    refuse("--compiler: only for AMD kernels; NVRTC compiles for NVIDIA");
+  if (!options.listing.empty()) refuse("--listing: not available for NVIDIA");
 }
 
 std::unique_ptr<TargetCompiler> open_target(const CompileOptions& options) {
@@ -226,13 +229,13 @@ void add_compiled_operation(CLI::App& app, Action& action, const Operation& oper
   };
   add("--arch", options->architecture,
       "An architecture, e.g. gfx942 or sm_90, or radv: and a GPU for GLSL, e.g. "
-      "radv:gfx1103_r1 (needed)",
+      "radv:gfx1103_r1 (required)",
       what);
   add("--compiler", options->compiler, "A clang that compiles HIP; default: hiprtc, or on PATH",
       what);
-  add("--random", options->random, "So many random problems, each with a random configuration",
+  add("--random", options->random, "Number of random problems, each with a random configuration",
       what);
-  add("--seed", options->seed, "Of configurations, problems and the inputs of cases", what)
+  add("--seed", options->seed, "Seed of configurations, problems and the inputs of cases", what)
       ->capture_default_str();
   const std::string output = "Output";
   add("--emit-case", options->emit_case,
@@ -249,7 +252,7 @@ void add_compiled_operation(CLI::App& app, Action& action, const Operation& oper
 
 void add_compile_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
-      "compile", "Compile an operation's kernels for a GPU that need not be there");
+      "compile", "Compile an operation's kernels for a GPU that need not be present");
   command->require_subcommand(1);
   for (const Operation& operation : Catalog::built_in())
     add_compiled_operation(*command, action, operation);

@@ -39,7 +39,7 @@ std::string limits_text(const DeviceInfo& info) {
                          ? fmt::format("{}", info.subgroup_size)
                          : fmt::format("{} to {}", info.min_subgroup_size, info.max_subgroup_size);
   std::string text =
-      fmt::format("waves of {}, {} shared memory and {} threads a workgroup", waves,
+      fmt::format("subgroup size {}, {} shared memory and {} threads per workgroup", waves,
                   format_bytes(info.shared_memory_bytes), info.max_workgroup_invocations);
   if (info.compute_units > 0) text += fmt::format(", {} compute units", info.compute_units);
   if (info.unit_registers > 0) text += fmt::format(" of {} registers", info.unit_registers);

@@ -47,7 +47,8 @@ int tune_capture(const std::string& file, const TuningOptions& options) {
 
 void add_from_capture_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
-      "from-capture", "Tune what an application ran, as greta-run --capture recorded it");
+      "from-capture",
+      "Tune the problems that an application ran, as greta-run --capture recorded them");
   auto file = std::make_shared<std::string>();
   auto options = std::make_shared<TuningOptions>();
   command->add_option("file", *file, "The capture")->required();

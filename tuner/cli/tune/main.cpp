@@ -30,10 +30,9 @@ void add_commands(CLI::App& app, Action& action) {
 }  // namespace greta::tuner::cli
 
 int main(int argc, char** argv) {
-  return greta::tuner::cli::run_tool(
-      {"greta-tune",
-       "GRETA finds the fastest correct GPU kernel for an operation, a shape and a device, "
-       "and remembers it.",
-       greta::tuner::cli::examples, greta::tuner::cli::add_commands},
-      argc, argv);
+  return greta::tuner::cli::run_tool({"greta-tune",
+                                      "GRETA finds the fastest correct GPU kernel for an "
+                                      "operation, a shape and a device, and stores it.",
+                                      greta::tuner::cli::examples, greta::tuner::cli::add_commands},
+                                     argc, argv);
 }

@@ -88,7 +88,7 @@ std::string result_text(const ModelResult& result, const std::string& database) 
                change.end_to_end ? ratio_text(*change.end_to_end) : "-",
                change.kept         ? "yes"
                : change.end_to_end ? "no"
-                                   : "as it was"});
+                                   : "unchanged"});
   }
   const auto whole =
       result.whole
@@ -107,7 +107,7 @@ int tune_model(const ModelOptions& options) {
   const ModelResult result = value_of(tuner->tune());
   print_text(result_text(result, options.tuning.db.string()));
   if (std::fflush(stdout) != 0) {
-    throw CommandError(exit_failed, "the report can't be written; what was kept is stored");
+    throw CommandError(exit_failed, "the report can't be written; kept winners are stored");
   }
   value_of(tuner->finish(result));
   return exit_done;
@@ -116,11 +116,12 @@ int tune_model(const ModelOptions& options) {
 }  // namespace
 
 void add_model_command(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("model", "Tune what a model runs, and keep what makes the model faster");
+  auto* command = app.add_subcommand(
+      "model", "Tune the problems of a model, and keep the winners that make it faster");
   auto options = std::make_shared<ModelOptions>();
-  command->add_option("model", options->path,
-                      "A folder as Hugging Face keeps Llamas, or a checkpoint of llama2.c");
+  command->add_option(
+      "model", options->path,
+      "A Llama: a folder in the format of Hugging Face, or a checkpoint of llama2.c");
   add_architecture_options(*command, options->model);
   command->add_option("--dtype", options->dtype, converted_types_text() + " [the model's, or f16]");
   add_tuning_options(*command, options->tuning, "10m");

@@ -11,7 +11,7 @@ namespace greta::tuner::cli {
 void add_operations_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("operations", "List the operations and their variants");
   auto markdown = std::make_shared<bool>(false);
-  command->add_flag("--markdown", *markdown, "Everything about them, as docs/kernels.md has it");
+  command->add_flag("--markdown", *markdown, "Print all details, as in docs/kernels.md");
   command->callback([&action, markdown] {
     action = [markdown] {
       print_text(*markdown ? operations_markdown(Catalog::built_in())

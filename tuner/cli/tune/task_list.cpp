@@ -41,7 +41,7 @@ bool tune_list(const std::vector<TuningTask>& tasks, const TuningOptions& option
 
 void report_left_out(const Distribution& distribution, const std::string& budget) {
   if (distribution.left_out.empty()) return;
-  print(stderr, "{} with {:.1f} % of the time left out: --budget {} is too short for them\n",
+  print(stderr, "{} with {:.1f} % of the time skipped: --budget {} is too short for them\n",
         format_count(static_cast<std::int64_t>(distribution.left_out.size()), "problem"),
         100 * distribution.left_out_share, budget);
 }

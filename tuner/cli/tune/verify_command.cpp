@@ -97,15 +97,15 @@ Verification verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>
 void show_coverage(const Coverage& coverage) {
   constexpr std::size_t most_named = 8;
   const auto missing = coverage.missing();
-  print_text(format_row("coverage", fmt::format("{} of {} cases of the kernels met", coverage.met(),
-                                                coverage.all())));
+  print_text(format_row("coverage", fmt::format("{} of {} cases of the kernels covered",
+                                                coverage.met(), coverage.all())));
   if (missing.empty()) return;
   const std::size_t named = std::min(missing.size(), most_named);
   const auto end = missing.begin() + static_cast<std::ptrdiff_t>(named);
   std::string text = fmt::format("{}", fmt::join(missing.begin(), end, ", "));
   if (missing.size() > named)
     text += fmt::format(" and {} more, see --json", missing.size() - named);
-  print_text(format_row("not met", text));
+  print_text(format_row("not covered", text));
 }
 
 void show_text(const Verification& result) {
@@ -114,10 +114,10 @@ void show_text(const Verification& result) {
   for (const auto& [key, tally] : result.tallies) {
     right += tally.right;
     print_text(format_row(
-        key.first, fmt::format("{}: {} right, {} wrong", key.second, tally.right, tally.wrong)));
+        key.first, fmt::format("{}: {} passed, {} failed", key.second, tally.right, tally.wrong)));
   }
   print_text(format_row(
-      "all", fmt::format("{} of {} right, at most {} of the bound; seed {}", right,
+      "all", fmt::format("{} of {} passed, at most {} of the bound; seed {}", right,
                          right + result.failures.size(), format_share(result.worst), result.seed)));
   if (result.coverage) show_coverage(*result.coverage);
   if (result.left > 0)
@@ -250,17 +250,18 @@ void add_verify_command(CLI::App& app, Action& action) {
     sub->add_option("--device", options->device, "auto, an id as vulkan:0, or a part of a name")
         ->capture_default_str();
     sub->add_option("--problems", options->problems,
-                    "So many random problems, where none is given [200]");
+                    "Number of random problems, if none is given [200]");
     sub->add_option("--seed", options->seed,
-                    "Of problems, configurations and inputs; random when left out");
+                    "Seed of problems, configurations and inputs; random by default");
     sub->add_flag("--sanitize", options->sanitize,
                   "Under AddressSanitizer and UBSan, on a hip-host device");
-    sub->add_flag("--first", options->first, "Stop at the first that is wrong");
-    add_whole_number(*sub, "--deadline", options->deadline_s,
-                     "Seconds after which a launch has failed", 1, 86400)
+    sub->add_flag("--first", options->first, "Stop at the first failure");
+    add_whole_number(*sub, "--deadline", options->deadline_s, "Timeout of a launch in seconds", 1,
+                     86400)
         ->capture_default_str();
     add_templates_option(*sub);
-    sub->add_option("--only", options->only, "Of the problems these, as 3,17: counted from 1")
+    sub->add_option("--only", options->only,
+                    "Only the problems with these numbers, as 3,17; the first one is 1")
         ->group("Development");
     sub->add_option("--sources", options->sources,
                     "Write the kernels' sources to this folder, and check nothing")

@@ -289,7 +289,7 @@ std::string compilation_text(const KernelSource& source) {
 
 Result<KernelStatistics> read_statistics(std::span<const std::byte> library, const std::string&) {
   if (!is_whole_elf(library)) {
-    return Failure{Status::invalid_argument, "it is no library, or a damaged one", {}};
+    return Failure{Status::invalid_argument, "it is not a library, or it is damaged", {}};
   }
   const ElfSummary summary = summarise(library);
   KernelStatistics statistics;

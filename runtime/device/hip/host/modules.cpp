@@ -32,7 +32,7 @@ std::vector<unsigned char> argument_block(void** extra) {
 hipError_t load_module(hipModule_t* loaded, const void* image) {
   return on_device([&](Device& device) {
     if (!is_library(image))
-      return explain(hipErrorInvalidImage, "it is no library for this processor");
+      return explain(hipErrorInvalidImage, "it is not a library for this processor");
     const auto* const bytes = static_cast<const std::byte*>(image);
     auto library = Library::load({bytes, bytes + library_bytes(image)});
     if (!library) return explain(hipErrorInvalidImage, library.failure().message);

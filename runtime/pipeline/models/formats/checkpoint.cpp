@@ -113,7 +113,8 @@ LlamaModel load_checkpoint(const std::filesystem::path& path) {
                               expected));
     }
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: is no checkpoint of llama2.c: {}", path.string(), error.what()));
+    throw Error(
+        fmt::format("{}: is not a checkpoint of llama2.c: {}", path.string(), error.what()));
   }
   model.weights = weights_of(model.config, file->bytes().data() + header_bytes);
   model.path = path;

@@ -65,8 +65,8 @@ class SafetensorsWeights {
       const bool known = taken_.count(name) > 0 || name.ends_with("rotary_emb.inv_freq") ||
                          (tied && name == "lm_head.weight");
       if (!known) {
-        throw Error(fmt::format("{}: tensor '{}' is no part of this architecture", folder_.string(),
-                                name.substr(0, 100)));
+        throw Error(fmt::format("{}: tensor '{}' is not a part of this architecture",
+                                folder_.string(), name.substr(0, 100)));
       }
     }
   }
@@ -139,8 +139,8 @@ void add_ends(const fs::path& folder, LlamaConfig& config) {
   const auto file = MappedFile::open(path, most_model_json_bytes);
   for (const std::int32_t id : end_tokens_from_json(file->text(), path.string())) {
     if (id >= config.vocab) {
-      throw Error(
-          fmt::format("{}: eos_token_id {} is none of {} tokens", path.string(), id, config.vocab));
+      throw Error(fmt::format("{}: eos_token_id {} is not one of {} tokens", path.string(), id,
+                              config.vocab));
     }
     const bool known = std::find(config.eos.begin(), config.eos.end(), id) != config.eos.end();
     if (!known) config.eos.push_back(id);

@@ -29,7 +29,7 @@ nlohmann::json parse_json(std::string_view text, const std::string& name) {
     if (event == nlohmann::json::parse_event_t::object_end) keys.pop_back();
     if (event == nlohmann::json::parse_event_t::key &&
         !keys.back().insert(parsed.get<std::string>()).second) {
-      throw Error(fmt::format("{}: the key {} is there twice", name, shown(parsed)));
+      throw Error(fmt::format("{}: the key {} occurs twice", name, shown(parsed)));
     }
     return true;
   };
@@ -44,7 +44,7 @@ nlohmann::json parse_json(std::string_view text, const std::string& name) {
 
 JsonFields::JsonFields(const nlohmann::json& object, std::string name)
     : object_(object), name_(std::move(name)) {
-  if (!object_.is_object()) refuse("is no JSON object");
+  if (!object_.is_object()) refuse("is not a JSON object");
 }
 
 void JsonFields::refuse(const std::string& what) const {

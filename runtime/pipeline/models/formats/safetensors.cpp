@@ -35,12 +35,12 @@ std::optional<std::int64_t> bits_of_type(const std::string& type) {
 /// Returns a list of non-negative integers.
 std::vector<std::int64_t> numbers(const JsonFields& fields, const char* key) {
   const nlohmann::json& list = fields.at(key);
-  if (!list.is_array()) fields.refuse(fmt::format("{} is no list", key));
+  if (!list.is_array()) fields.refuse(fmt::format("{} is not a list", key));
   std::vector<std::int64_t> values;
   for (const nlohmann::json& value : list) {
     if (!value.is_number_unsigned() ||
         value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
-      fields.refuse(fmt::format("{} holds what is no number of 0 and more", key));
+      fields.refuse(fmt::format("{} holds an element that is not a number of at least 0", key));
     }
     values.push_back(value.get<std::int64_t>());
   }
@@ -87,13 +87,13 @@ void check_cover(const std::map<std::string, SafeTensor>& tensors, std::span<con
   for (const auto& [tensor, key] : order) {
     if (tensor->data.data() != end) {
       throw Error(fmt::format("{}: tensor '{}' {} the one before it", name, *key,
-                              tensor->data.data() < end ? "overlaps" : "leaves a gap behind"));
+                              tensor->data.data() < end ? "overlaps" : "leaves a gap after"));
     }
     end += tensor->data.size();
   }
   if (end != data.data() + data.size()) {
     throw Error(
-        fmt::format("{}: {} bytes behind the last tensor", name, data.data() + data.size() - end));
+        fmt::format("{}: {} bytes after the last tensor", name, data.data() + data.size() - end));
   }
 }
 
@@ -106,7 +106,7 @@ SafeTensors SafeTensors::open(const std::filesystem::path& path) {
   const std::span<const std::byte> bytes = result.file_->bytes();
   constexpr std::size_t prefix = 8;
   if (bytes.size() < prefix)
-    throw Error(fmt::format("{}: is no safetensors file: too short", name));
+    throw Error(fmt::format("{}: is not a safetensors file: too short", name));
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < prefix; ++i) {
     length |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);

@@ -126,7 +126,7 @@ void BpeModel::read_vocabulary(const JsonFields& fields, bool byte_level,
 
 void BpeModel::read_merges(const JsonFields& fields) {
   const nlohmann::json& list = fields.at("merges");
-  if (!list.is_array()) fields.refuse("merges is no list");
+  if (!list.is_array()) fields.refuse("merges is not a list");
   merges_.reserve(list.size());
   for (std::size_t rank = 0; rank < list.size(); ++rank) {
     const auto parts = parts_of(list[rank]);

@@ -19,7 +19,7 @@ class AddedTokens {
   AddedTokens(const JsonFields& file, std::int64_t most_tokens) {
     if (!file.has("added_tokens")) return;
     const nlohmann::json& list = file.at("added_tokens");
-    if (!list.is_array()) file.refuse("added_tokens is no list");
+    if (!list.is_array()) file.refuse("added_tokens is not a list");
     for (const nlohmann::json& entry : list) {
       const JsonFields fields(entry, file.name() + ": added_tokens");
       const auto id = static_cast<std::int32_t>(fields.integer("id", 0, most_tokens - 1));
@@ -31,7 +31,7 @@ class AddedTokens {
         }
       }
       if (!ids_.emplace(content, id).second) {
-        fields.refuse(fmt::format("'{}' is there twice", content));
+        fields.refuse(fmt::format("'{}' occurs twice", content));
       }
       lengths_.insert(content.size());
       begins_[static_cast<unsigned char>(content[0])] = true;

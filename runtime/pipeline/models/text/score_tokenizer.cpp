@@ -35,7 +35,7 @@ class Reader {
     return bytes;
   }
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(fmt::format("{}: is no tokenizer of llama2.c: {}", name_, what));
+    throw Error(fmt::format("{}: is not a tokenizer of llama2.c: {}", name_, what));
   }
 
  private:

@@ -31,7 +31,7 @@ void for_each_step(const JsonFields& file, const char* key, const char* list, co
   const JsonFields part = file.object(key);
   if (part.text("type") != "Sequence") return use(part);
   const nlohmann::json& steps = part.at(list);
-  if (!steps.is_array()) part.refuse(fmt::format("{} is no list", list));
+  if (!steps.is_array()) part.refuse(fmt::format("{} is not a list", list));
   for (const nlohmann::json& step : steps) use(JsonFields(step, part.name()));
 }
 
@@ -96,7 +96,7 @@ void TextSteps::read_pre_tokenizer(const JsonFields& step) {
       byte_level_ = true;
       space_ = " ";
       if (step.flag("add_prefix_space", true)) {
-        if (!splitters_.empty()) step.refuse("add_prefix_space behind a Split isn't known");
+        if (!splitters_.empty()) step.refuse("add_prefix_space after a Split isn't supported");
         prefix_ = Prefix::always;
       }
       if (step.flag("use_regex", true)) splitters_.emplace_back(gpt2_words);
@@ -116,7 +116,7 @@ void TextSteps::read_post_processor(const JsonFields& step) {
   if (type == "ByteLevel") return;
   if (type != "TemplateProcessing") refuse_type(step, "TemplateProcessing, ByteLevel");
   const nlohmann::json& items = step.at("single");
-  if (!items.is_array()) step.refuse("single is no list");
+  if (!items.is_array()) step.refuse("single is not a list");
   for (const nlohmann::json& item : items) {
     const JsonFields fields(item, step.name() + ": single");
     // Tokens after the text are ignored, because prompts are continued.
@@ -125,7 +125,7 @@ void TextSteps::read_post_processor(const JsonFields& step) {
     const std::string name = fields.object("SpecialToken").text("id");
     const JsonFields token = step.object("special_tokens").object(name);
     const nlohmann::json& ids = token.at("ids");
-    if (!ids.is_array() || ids.size() != 1) token.refuse("ids is no list of one id");
+    if (!ids.is_array() || ids.size() != 1) token.refuse("ids is not a list of one id");
     const nlohmann::json& id = ids[0];
     constexpr auto most = std::uint64_t{std::numeric_limits<std::int32_t>::max()};
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() > most) token.refuse("ids has no id");
