@@ -160,7 +160,7 @@ void check_names(const std::vector<Alternative>& alternatives) {
     for (const Constraint& constraint : alternative.constraints) {
       for (const std::string& name : constraint.condition.parameters()) {
         if (names.contains(name)) continue;
-        throw Error(fmt::format("constraint {} of variant {} reads {}, which is no parameter",
+        throw Error(fmt::format("constraint {} of variant {} reads {}, which is not a parameter",
                                 constraint.name, variant, name));
       }
     }

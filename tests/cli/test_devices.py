@@ -111,7 +111,8 @@ class Verify(Case):
         self.assertRegex(text.stdout, r"(?m)^  not covered +gemv ")
 
     def test_an_interruption_says_what_was_checked(self):
-        run = self.start("verify", "gemm", "--device", "hip-host:1", "--problems", 300)
+        run = self.start("verify", "gemm", "--device", "hip-host:1", "--m", 40, "--n", 33, "--k", 70,
+                         "--sample", 100)
         time.sleep(2)
         run.send_signal(signal.SIGINT)
         output, errors = run.communicate(timeout=patient(60))

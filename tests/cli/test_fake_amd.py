@@ -188,18 +188,23 @@ class FakeFaults(FakeAmd):
         self.assertEqual(self.query("SELECT DISTINCT status FROM trials"), [("correctness",)])
 
     def test_a_device_that_is_gone_leaves_its_candidate_and_a_failed_session(self):
-        # While rates are measured, and during the first candidate.
+        result = self.tune("--in-process", faults="hipModuleLaunchKernel:1:gone")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertRegex(result.stderr, r"greta-tune: hip\w+: hipErrorLaunchFailure\n$")
+        self.assertEqual(self.query("SELECT outcome FROM sessions"), [("failed",)])
+        self.assertEqual(self.query("SELECT max(status), count(*) FROM trials"), [("launch", 1)])
+
+    def test_a_device_that_is_gone_while_peaks_are_measured_costs_only_the_peaks(self):
         def run(**options):
             self.db.unlink(missing_ok=True)
             return self.tune("--in-process", **options)
         counts, _ = self.counts(run)
-        last = counts["hipModuleLaunchKernel"]
-        for call, trials in ((last // 2, [(None, 0)]), (last, [("launch", 1)])):
-            result = run(faults=f"hipModuleLaunchKernel:{call}:gone")
-            self.assertEqual(result.returncode, 1, result.stdout)
-            self.assertRegex(result.stderr, r"greta-tune: hip\w+: hipErrorLaunchFailure\n$")
-            self.assertEqual(self.query("SELECT outcome FROM sessions"), [("failed",)])
-            self.assertEqual(self.query("SELECT max(status), count(*) FROM trials"), trials)
+        outcome = self.query("SELECT outcome FROM sessions")
+        trials = self.query("SELECT status, count(*) FROM trials GROUP BY status")
+        result = run(faults=f"hipModuleLaunchKernel:{counts['hipModuleLaunchKernel']}:gone")
+        self.assertRegex(result.stdout, r"note +no peaks, [^\n]+\s+hipErrorLaunchFailure")
+        self.assertEqual(self.query("SELECT outcome FROM sessions"), outcome)
+        self.assertEqual(self.query("SELECT status, count(*) FROM trials GROUP BY status"), trials)
 
     def test_a_run_does_not_wait_for_ever(self):
         short, long = round(patient(2)), round(patient(4))

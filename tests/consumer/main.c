@@ -237,7 +237,7 @@ static int test_runtimes_apart(greta_runtime* runtime, greta_queue* queue, const
   CHECK(greta_pipeline_keep(own, foreign) == GRETA_INVALID_ARGUMENT);
   CHECK(strcmp(greta_last_error(), "the tensor belongs to another runtime") == 0);
   CHECK(greta_pipeline_keep(own, t->c) == GRETA_INVALID_ARGUMENT);
-  CHECK(strstr(greta_last_error(), "no temporary of this pipeline") != NULL);
+  CHECK(strstr(greta_last_error(), "not a temporary of this pipeline") != NULL);
   CHECK(greta_add(greta_pipeline_operations(own), t->c, t->y, foreign) == GRETA_INVALID_ARGUMENT);
   CHECK(greta_add(greta_pipeline_operations(own), t->c, t->y, product) == GRETA_OK);
   CHECK(greta_pipeline_keep(own, product) == GRETA_OK);

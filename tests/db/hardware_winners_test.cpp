@@ -88,7 +88,7 @@ TEST(HardwareGroups, AreJoinedByADeviceThatSharesACardWithEach) {
   const auto vulkan = sample_device(), hip = through_hip();
   const auto other = sister().card;
   auto second_driver = vulkan;
-  second_driver.name = "Example GPU 9000 (a second Vulkan driver)";
+  second_driver.name = "Example GPU 9000 by another driver";
   const auto first = with_cards(vulkan, {vulkan.card}), second = with_cards(second_driver, {other});
   EXPECT_FALSE(HardwareGroups({first, second}).same(vulkan, second_driver));
   EXPECT_TRUE(HardwareGroups({first, second, with_cards(hip, {hip.card, other})})

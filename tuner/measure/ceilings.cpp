@@ -160,7 +160,7 @@ Result<std::vector<Ceiling>> measure_ceilings(Device& device,
     auto ceiling = kind == ceiling_copy      ? copy_ceiling(device, *timer)
                    : kind == ceiling_fma_f32 ? fma_ceiling(device, *timer)
                    : input != inputs.end()   ? matrix_ceiling(device, *timer, *input)
-                                             : invalid_argument("no ceiling is called " + kind);
+                                             : invalid_argument("there is no peak named " + kind);
     if (!ceiling) return ceiling.failure();
     if (measured(*ceiling)) ceilings.push_back(*std::move(ceiling));
   }

@@ -61,7 +61,7 @@ void Progress::on_trial(const SessionResult& result, const Budget& budget) {
   const int percent = static_cast<int>(100 * std::min(1.0, budget.used()));
   const std::string line = fmt::format(
       "{:3d} %, {}, {}; {}{}", percent, format_count(result.trials.size(), "trial"),
-      time_left(budget), best != nullptr ? best_text(result, *best) : "nothing right yet",
+      time_left(budget), best != nullptr ? best_text(result, *best) : "no candidate has passed yet",
       key != result.problem.key() ? " (stand-in)" : "");
   if (live_) {
     tuner::clear_line(stream_);

@@ -119,6 +119,12 @@ std::string space_rows(const SessionResult& result) {
   return text;
 }
 
+/// Returns which winner the database has after an interrupted session.
+std::string kept_winner(const SessionResult& result) {
+  return result.known_winner ? "the winner of an earlier run stays: " + result.known_winner->text()
+                             : "no winner was stored";
+}
+
 std::string time_row(const TimeSpent& time) {
   const double wall = std::max(time.wall, 1e-9);
   return row("wall time",
@@ -184,7 +190,7 @@ std::string contest_text(const std::vector<const SessionResult*>& sessions,
 std::string report_text(const SessionResult& result, const std::string& database) {
   std::string text = result.problem.key() + "\n" + row("device", device_text(result.device));
   if (result.interrupted && result.trials.empty()) {
-    return text + row("interrupted", "before the first trial; no winner was stored");
+    return text + row("interrupted", "before the first trial; " + kept_winner(result));
   }
   if (result.winner) {
     text += winner_rows(result);
@@ -203,8 +209,9 @@ std::string report_text(const SessionResult& result, const std::string& database
   if (!result.not_stored.empty()) {
     text += row("NOT STORED", result.not_stored);
   } else if (result.interrupted) {
-    text += row("interrupted", fmt::format("{} kept in {}; no winner was stored",
-                                           format_count(result.trials.size(), "trial"), database));
+    text += row("interrupted",
+                fmt::format("{} kept in {}; {}", format_count(result.trials.size(), "trial"),
+                            database, kept_winner(result)));
   } else if (result.winner) {
     text += row("stored in", database);
   } else {

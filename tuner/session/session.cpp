@@ -223,6 +223,7 @@ void Session::measure_peaks() {
 // on successively smaller problems.
 void Session::plan_search() {
   constexpr int most_attempts = 3;
+  observer_.on_phase("timing the default configuration");
   const double full_s = peaks_.roof_s(result_.work) /
                         (result_.device.is_cpu() ? assumed_efficiency_cpu : assumed_efficiency_gpu);
   if (full_s > longest_launch * planned_s()) choose_stand_in(full_s);
