@@ -71,6 +71,18 @@ def database_of_ceilings(devices, env):
     return made_once(f"ceilings-{last}.db", make)
 
 
+def worker_of(pid):
+    """Returns the process id of the tool's worker; None if there is none or it is still
+    starting."""
+    try:
+        for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            if b"worker" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
+                return int(child)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    return None
+
+
 class Case(unittest.TestCase):
     # Devices whose ceilings the test's database contains from the start; None: no database yet.
     known_devices = None

@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from cli_case import SMALL, SOURCE, Case, patient
+from cli_case import SMALL, SOURCE, Case, patient, worker_of
 
 
 class Compare(Case):
@@ -113,7 +113,9 @@ class Verify(Case):
     def test_an_interruption_says_what_was_checked(self):
         run = self.start("verify", "gemm", "--device", "hip-host:1", "--m", 40, "--n", 33, "--k", 70,
                          "--sample", 100)
-        time.sleep(2)
+        while worker_of(run.pid) is None and run.poll() is None:
+            time.sleep(0.05)
+        time.sleep(1)
         run.send_signal(signal.SIGINT)
         output, errors = run.communicate(timeout=patient(60))
         self.assertEqual(run.returncode, 1, errors)

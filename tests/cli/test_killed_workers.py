@@ -3,7 +3,6 @@ final rounds, leaves a note in the report and a trial in the database, and the r
 winner. GRETA_KILLS sets the number of kills: a few by default, 200 with ctest -L long."""
 import json
 import os
-import pathlib
 import random
 import re
 import signal
@@ -11,24 +10,12 @@ import subprocess
 import time
 import unittest
 
-from cli_case import SMALL, TUNE, Case, patient
+from cli_case import Case, SMALL, TUNE, patient, worker_of
 
 # A note about lost work; other notes report its consequences.
 LOST = re.compile(r"(^|: )(opening the device|measuring the device's peaks|evaluating|verifying"
                   r"|timing it( and others)? in rounds): the process that ran it died: killed by signal 9")
 KILLS = int(os.environ.get("GRETA_KILLS", "6"))
-
-
-def worker_of(pid):
-    """Returns the process id of the tool's worker; None if there is none or it is still
-    starting."""
-    try:
-        for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            if b"worker" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
-                return int(child)
-    except (FileNotFoundError, ProcessLookupError):
-        pass
-    return None
 
 
 class KilledWorkers(Case):
