@@ -67,6 +67,10 @@ Result<ProbedDevice> select_device(std::string_view wanted, const std::vector<Ba
       chosen = &device;
       break;
     }
+    if (to_string(device.info.backend) == part) {  // its first usable device
+      if (device.usable && chosen == nullptr) chosen = &device;
+      continue;
+    }
     const auto names = lowercase(device.info.name + "\n" + device.info.architecture);
     const bool matches = part == "auto" || (!part.empty() && names.find(part) != std::string::npos);
     if (!matches || !device.usable) continue;

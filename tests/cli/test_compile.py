@@ -158,7 +158,7 @@ class CompileBadInput(Case):
                 self.check([command, "gemmm", "--m", 8], f"{command} gemmm:", "gemm")
                 self.check([command], command, "gemm")
                 self.check([command, "--m", 8, "gemm"], command, "gemm")
-        self.check(["gemmm"], "gemmm", "compile")
+        self.check(["gemmm"], "gemmm: no such command; did you mean gemm?")
         self.check(["devices", "gemm"], "gemm")
         result = self.run_tune("compile", "--help")
         self.assertEqual(result.returncode, 0)

@@ -166,6 +166,8 @@ class BenchRun(BenchCase):
         self.assertEqual([row["problem"] for row in self.rows(file)[16:]],
                          ["m=16 n=32 k=32", "m=32 n=32 k=32"])
         for words, expected in ((["--resume"], "--export"), (["--limit", 5], "--export"),
+                                (["--limit", 0], "--limit 0: must be a number above 0"),
+                                (["--settle", -1], "--settle -1: must be a number of at least 0"),
                                 (["--limit", 5, "--export", file, "--benchmark_out=x"], "--limit"),
                                 (["--resume", "--export", file, "--filter", "nonesuch"], "--filter")):
             result = self.only_last_line(self.bench("--preset", preset, *words))

@@ -56,8 +56,14 @@ class BadInput(Case):
 
     def test_unknown_option_and_command(self):
         self.check([*SMALL, "--speed", "9", "--height", "8"], "greta-tune: --speed: gemm has no")
-        self.check([*SMALL, "--out_dtype=f16"], "--out_dtype: gemm has no", "it has --out-dtype")
-        self.check(["attention", "--out_dtype", "f16"], "--out_dtype", "it has --out-dtype")
+        self.check([*SMALL, "--out_dtype=f16"], "--out_dtype: gemm has no", "did you mean --out-dtype?")
+        self.check(["attention", "--out_dtype", "f16"], "--out_dtype", "did you mean --out-dtype?")
+        self.check([*SMALL, "--bugdet", "1"], "--bugdet: gemm has no such option; did you mean --budget?")
+        self.check(["gem", "--m", "8"], "gem: no such command; did you mean gemm?")
+        self.check(["verify", "sofmax"], "verify sofmax: no such operation; did you mean softmax?")
+        self.check(["nonsense"], "nonsense: no such command; there are")
+        self.check([*SMALL, "--nonsense", "1"], "--nonsense: gemm has no such option; --help lists them")
+        self.check(["--device", "vulkan:0", *SMALL], "--device: belongs after the command gemm")
         self.check([*SMALL, "more", "words"], "greta-tune: more: ")
         self.refused(self.run_tune("gemmm"), 2, "gemmm")
         self.refused(self.run_tune(), 2)

@@ -68,6 +68,16 @@ TEST_F(Selection, ByIdAndByPartOfTheName) {
   EXPECT_EQ(select("GRAPHICS")->info.id(), "vulkan:3") << "the better one of two";
 }
 
+TEST_F(Selection, ByABackendTakesItsFirstUsableDevice) {
+  EXPECT_EQ(select("vulkan")->info.id(), "vulkan:0");
+  FakeBackend backend;
+  backend.add("Broken", DeviceKind::discrete_gpu, false);
+  backend.add("Renderer of Vulkan", DeviceKind::cpu);
+  backend.add("Graphics", DeviceKind::discrete_gpu);
+  EXPECT_EQ(select_device("Vulkan", {&backend})->info.id(), "vulkan:1");
+  EXPECT_FALSE(select_device("hip", {&backend}));
+}
+
 TEST_F(Selection, AnUnknownNameSaysWhatThereIs) {
   for (const std::string wanted : {"nonsense", "vulkan:9", ""}) {
     const auto failure = select(wanted).failure();

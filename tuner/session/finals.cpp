@@ -177,8 +177,9 @@ void Finals::time_in_rounds(const RecordTrial& record) {
     if (contenders_.front().us.size() >= fewest_rounds) drop_hopeless();
   }
   if (dropped_rounds_ > 0) {
-    result_.notes.push_back(
-        fmt::format("{} rounds were dropped because the device's speed drifted", dropped_rounds_));
+    result_.notes.push_back(fmt::format(
+        "{} dropped because the device's speed drifted",
+        dropped_rounds_ == 1 ? "1 round was" : fmt::format("{} rounds were", dropped_rounds_)));
   }
 }
 

@@ -268,7 +268,9 @@ double Session::scale() const {
 
 void Session::search() {
   if (stopped()) return;
-  observer_.on_phase(fmt::format("searching {} configurations", result_.space_count));
+  observer_.on_phase(result_.space_count == 1
+                         ? "searching the only configuration"
+                         : fmt::format("searching {} configurations", result_.space_count));
   const Space space = operation_.space(search_problem(), result_.device);
   std::vector<Choice> first;
   for (const Config& config : seeds(space, result_, options_, db_))

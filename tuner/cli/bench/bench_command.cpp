@@ -375,9 +375,8 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
   app.add_option("--repeat", options->repeat, "Number of runs of the whole preset [the preset's]");
   app.add_option("--timeout", options->timeout, "Timeout of one launch in seconds")
       ->capture_default_str();
-  app.add_option("--settle", options->settle_s,
-                 "Time limit in seconds for additional samples of noisy kernels; 0: none")
-      ->check(CLI::NonNegativeNumber)
+  add_number(app, "--settle", options->settle_s,
+             "Time limit in seconds for additional samples of noisy kernels; 0: none", {.least = 0})
       ->capture_default_str();
   app.add_option("--db", options->db, "Database whose winners run")->capture_default_str();
   app.add_option("--shipped", options->shipped,
@@ -400,10 +399,9 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
                         ->expected(0, 1);
   app.add_flag("--resume", options->resume,
                "Skip benchmarks that the file of --export already has, in the same environment");
-  app.add_option(
-         "--limit", options->limit_s,
-         "Seconds after which no benchmark starts; results are exported as they are measured")
-      ->check(CLI::PositiveNumber);
+  add_number(app, "--limit", options->limit_s,
+             "Seconds after which no benchmark starts; results are exported as they are measured",
+             {.least = 0, .exclusive = true});
   action = [options, exporting] {
     options->exporting = exporting->count() > 0;
     // The option parser stores this if no value is given.

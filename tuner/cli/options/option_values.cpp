@@ -75,9 +75,20 @@ void check_whole_number(const std::string& option, const std::string& text, std:
                         : fmt::format("a whole number below 2^{}", most > largest ? 64 : 63));
 }
 
-void check_number(const std::string& option, const std::string& text) {
+void check_number(const std::string& option, const std::string& text, const NumberRange& range) {
   const auto number = parsed<double>(text);
-  if (!number || !std::isfinite(*number)) refuse(option, text, "a number");
+  const bool finite = number && std::isfinite(*number);
+  const bool above = finite && (range.exclusive ? *number > range.least : *number >= range.least);
+  if (above && *number <= range.most) return;
+  const std::string least =
+      std::isfinite(range.least)
+          ? fmt::format(" {} {}", range.exclusive ? "above" : "of at least", range.least)
+          : std::string();
+  const std::string most =
+      std::isfinite(range.most)
+          ? fmt::format("{} at most {}", least.empty() ? "" : " and", range.most)
+          : std::string();
+  refuse(option, text, "a number" + least + most);
 }
 
 Budget read_budget(const std::string& text) {

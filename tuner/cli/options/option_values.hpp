@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,15 @@ std::uint64_t read_count(const std::string& option, const std::string& text, std
 /// Throws unless the text is an integer between `least` and `most`.
 void check_whole_number(const std::string& option, const std::string& text, std::uint64_t least,
                         std::uint64_t most);
-/// Throws unless the text is a finite number.
-void check_number(const std::string& option, const std::string& text);
+/// The values that an option accepts.
+struct NumberRange {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool exclusive = false;  ///< values must be above `least`
+};
+
+/// Throws unless the text is a finite number in this range.
+void check_number(const std::string& option, const std::string& text, const NumberRange& range);
 
 /// Adds an option whose value is an integer between `least` and `most`.
 template <typename Number>
@@ -45,11 +53,11 @@ inline CLI::Option* add_seed(CLI::App& command, std::uint64_t& value, const std:
       ->capture_default_str();
 }
 
-/// Adds an option whose value is a number.
+/// Adds an option whose value is a number in a range.
 inline CLI::Option* add_number(CLI::App& command, const std::string& option, double& value,
-                               const std::string& help) {
-  const auto check = [option](const std::string& text) {
-    check_number(option, text);
+                               const std::string& help, const NumberRange& range) {
+  const auto check = [option, range](const std::string& text) {
+    check_number(option, text, range);
     return std::string();
   };
   return command.add_option(option, value, help)->check(check);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "runtime/device/version.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/manual.hpp"
+#include "tuner/cli/program/spelling.hpp"
 #include "tuner/evaluate/worker.hpp"
 #include "tuner/report/print.hpp"
 
@@ -36,12 +38,21 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-std::string names_of_commands(const CLI::App& app) {
-  std::string names;
+std::vector<std::string> list_of_commands(const CLI::App& app) {
+  std::vector<std::string> names;
   for (const auto* command : commands(app)) {
-    if (!command->get_group().empty()) names += (names.empty() ? "" : ", ") + command->get_name();
+    if (!command->get_group().empty()) names.push_back(command->get_name());
   }
   return names;
+}
+
+std::string names_of_commands(const CLI::App& app) {
+  return fmt::format("{}", fmt::join(list_of_commands(app), ", "));
+}
+
+// Returns "; did you mean X?", or else the text.
+std::string or_meant(const std::string& meant, const std::string& otherwise) {
+  return meant.empty() ? otherwise : fmt::format("; did you mean {}?", meant);
 }
 
 bool is_help(const std::string& word) {
@@ -61,7 +72,9 @@ void check_operation(const CLI::App& command, std::span<const std::string> words
     refuse_words(fmt::format("{}: needs an operation first: {}", name, known));
   }
   if (find_command(command, words[0]) == nullptr) {
-    refuse_words(fmt::format("{} {}: no such operation; there are {}", name, words[0], known));
+    refuse_words(fmt::format(
+        "{} {}: no such operation{}", name, words[0],
+        or_meant(nearest_spelling(words[0], list_of_commands(command)), "; there are " + known)));
   }
 }
 
@@ -77,8 +90,9 @@ void check_words(const CLI::App& app, bool needs_command, std::span<const std::s
   if (words[0].starts_with("-")) return;
   const CLI::App* command = find_command(app, words[0]);
   if (command == nullptr) {
-    refuse_words(
-        fmt::format("{}: no such command; there are {}", words[0], names_of_commands(app)));
+    refuse_words(fmt::format("{}: no such command{}", words[0],
+                             or_meant(nearest_spelling(words[0], list_of_commands(app)),
+                                      "; there are " + names_of_commands(app))));
   }
   check_operation(*command, words.subspan(1));
 }
@@ -89,16 +103,12 @@ const CLI::App* chosen_command(const CLI::App& app) {
   return chosen.empty() ? &app : chosen_command(*chosen.front());
 }
 
-// Returns an option that differs only in hyphens and underscores.
-std::string similar_option(const CLI::App& command, std::string name) {
-  const auto plain = [](std::string text) {
-    std::replace(text.begin(), text.end(), '_', '-');
-    return text;
-  };
+std::vector<std::string> list_of_options(const CLI::App& command) {
+  std::vector<std::string> names;
   for (const auto* option : command.get_options()) {
-    if (plain(option->get_name()) == plain(name)) return option->get_name();
+    if (!option->get_group().empty()) names.push_back(option->get_name());
   }
-  return {};
+  return names;
 }
 
 // Options of the program itself have no effect on a command.
@@ -118,9 +128,12 @@ std::string unexpected(const CLI::App& app) {
   const std::string word = app.remaining(true).front();
   if (!word.starts_with("-")) return fmt::format("{}: not expected here", word);
   const std::string name = word.substr(0, word.find('='));
-  const std::string meant = similar_option(command, name);
+  const std::string meant = nearest_spelling(name, list_of_options(command));
+  if (meant == name) {
+    return fmt::format("{}: belongs after the command {}", name, command.get_name());
+  }
   return fmt::format("{}: {} has no such option{}", name, command.get_name(),
-                     meant.empty() ? "; --help lists them" : "; it has " + meant);
+                     or_meant(meant, "; --help lists them"));
 }
 
 // Opens standard streams that the caller closed, so that files opened later don't get their

@@ -36,11 +36,6 @@ void check_writable(const char* option, const std::string& file) {
 
 void check(const GenerateOptions& options) {
   if (options.model.empty()) throw CommandError(exit_usage, "--model is missing");
-  try {
-    options.sampler.check();
-  } catch (const Error& error) {
-    throw CommandError(exit_usage, std::string("--temperature, --top-p: ") + error.what());
-  }
   if (!options.capture.empty()) check_writable("--capture", options.capture);
 }
 
@@ -126,10 +121,12 @@ void add_generate_options(CLI::App& app, Action& action) {
       ->capture_default_str();
   add_whole_number<std::int64_t>(app, "--capacity", options->capacity,
                                  "KV capacity in tokens [prompt and --tokens]", 1, any);
-  add_number(app, "--temperature", options->sampler.temperature, "0: always the most likely token")
+  add_number(app, "--temperature", options->sampler.temperature, "0: always the most likely token",
+             {.least = 0})
       ->capture_default_str();
   add_number(app, "--top-p", options->sampler.top_p,
-             "Sample among the most likely tokens, up to this total probability")
+             "Sample among the most likely tokens, up to this total probability",
+             {.least = 0, .most = 1, .exclusive = true})
       ->capture_default_str();
   add_seed(app, options->sampler.seed, "Seed of sampling");
   add_runtime_options(app, options->runtime);
