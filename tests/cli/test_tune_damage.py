@@ -109,7 +109,7 @@ class Interrupt(Case):
 
     def test_before_the_first_trial_there_is_little_to_report(self):
         self.db.unlink()
-        run = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db", self.db)
+        run = self.start("gemm", "--m", 2048, "--n", 2048, "--k", 2048, "--budget", "120s", "--db", self.db)
         first = run.stderr.readline()
         self.assertIn("timing the default", first)
         run.send_signal(signal.SIGINT)

@@ -132,7 +132,7 @@ std::string time_row(const TimeSpent& time) {
                          time.wall, format_share(time.compile / wall),
                          format_share(time.verify / wall), format_share(time.measure / wall),
                          format_share(std::max(0.0, time.other()) / wall))) +
-         (time.peaks > 0
+         (time.peaks >= 0.05
               ? row("peaks",
                     fmt::format("measured in {:.1f} s of it, once for this driver", time.peaks))
               : "");

@@ -14,7 +14,9 @@
 namespace greta::tuner::cli {
 namespace {
 
-constexpr timeval latest{.tv_sec = 0, .tv_usec = 850'000};
+constexpr timeval answer_after{.tv_sec = 0, .tv_usec = 850'000};
+constexpr timeval end_after{.tv_sec = 4,
+                            .tv_usec = 0};  // on a busy machine an orderly end takes long
 
 std::atomic<bool> requested{false};
 std::atomic<bool> answered{false};
@@ -30,14 +32,17 @@ void set_timer(const timeval& after) {
 void on_interrupt(int signal) {
   requested = true;
   std::signal(signal, SIG_DFL);
-  if (!answered) set_timer(latest);
+  if (!answered) set_timer(answer_after);
 }
 
 void on_timer(int /*signal*/) {
   const int error = errno;
-  const std::string& line = ends_late ? end_line : wait_line;
+  static bool waited = false;
+  const std::string& line = waited ? end_line : wait_line;
   static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
-  if (ends_late) _exit(exit_failed);
+  if (waited) _exit(exit_failed);
+  waited = true;
+  if (ends_late) set_timer(end_after);
   errno = error;
 }
 
@@ -46,7 +51,7 @@ void on_timer(int /*signal*/) {
 void catch_interrupts() {
   const std::string interrupted = std::string(program_invocation_short_name) + ": interrupted; ";
   end_line = interrupted + "what was stored before is kept\n";
-  wait_line = interrupted + "the running kernel ends first; a second interrupt ends at once\n";
+  wait_line = interrupted + "what runs ends first; a second interrupt ends at once\n";
   std::signal(SIGALRM, on_timer);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     // Signals that the caller ignores, e.g. with nohup, stay ignored.

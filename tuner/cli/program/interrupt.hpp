@@ -8,11 +8,12 @@ namespace greta::tuner::cli {
 
 /// Makes SIGINT, SIGTERM and SIGHUP request an orderly end; a second signal of the same kind ends
 /// the process. Ignored signals, e.g. under nohup, stay ignored. If the orderly end has not begun
-/// after a second (answer_interrupt()), the process ends with one line.
+/// after a second (answer_interrupt()), a line says that the process waits for what runs; four
+/// seconds later the process ends.
 void catch_interrupts();
 
-/// From now on, results exist that are not stored yet: instead of ending a second after an
-/// interrupt, the program says that it finishes the running kernel first.
+/// From now on, results exist that are not stored yet: after an interrupt, the process does not end
+/// before an orderly end.
 void keep_results_after_interrupt();
 
 /// Begins the orderly end: only results are still written or printed. Does nothing without an
