@@ -107,9 +107,27 @@ void EvaluatorPool::cancel() {
   }
 }
 
+/// Marks a member as busy. At the end the lock is held again, also after an exception.
+class EvaluatorPool::Busy {
+ public:
+  Busy(Member& member, std::unique_lock<std::mutex>& lock) : member_(member), lock_(lock) {
+    member_.busy = true;
+  }
+  ~Busy() {
+    if (!lock_.owns_lock()) lock_.lock();
+    member_.busy = false;
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  Member& member_;
+  std::unique_lock<std::mutex>& lock_;
+};
+
 void EvaluatorPool::run_front(Member& member, Request& request, Evaluated& evaluated,
                               std::unique_lock<std::mutex>& lock) {
-  member.busy = true;
+  const Busy busy(member, lock);
   std::vector<Config> upcoming;
   for (std::size_t i = member.prepared; i < member.queue.size(); ++i) {
     upcoming.push_back(member.queue[i].config);
@@ -122,8 +140,6 @@ void EvaluatorPool::run_front(Member& member, Request& request, Evaluated& evalu
   evaluator.prepare(request.problem, upcoming);
   evaluated.trial = evaluator.evaluate(request.problem, request.config, request.limits);
   evaluated.lost = evaluator.take_lost();
-  lock.lock();
-  member.busy = false;
 }
 
 Evaluated EvaluatorPool::next() {
@@ -134,17 +150,10 @@ Evaluated EvaluatorPool::next() {
     ended_.pop_front();
     return first;
   }
-  Member& member = *members_.front();
-  try {
-    Request request;
-    Evaluated evaluated;
-    run_front(member, request, evaluated, lock);
-    return evaluated;
-  } catch (...) {
-    if (!lock.owns_lock()) lock.lock();
-    member.busy = false;
-    throw;
-  }
+  Request request;
+  Evaluated evaluated;
+  run_front(*members_.front(), request, evaluated, lock);
+  return evaluated;
 }
 
 void EvaluatorPool::serve(Member& member) {
@@ -157,8 +166,6 @@ void EvaluatorPool::serve(Member& member) {
     try {
       run_front(member, request, evaluated, lock);
     } catch (...) {
-      if (!lock.owns_lock()) lock.lock();
-      member.busy = false;
       retire(member, request, evaluated);
     }
     const bool retired = member.retired;

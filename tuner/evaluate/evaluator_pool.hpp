@@ -65,6 +65,7 @@ class EvaluatorPool {
     Config config;
     TrialLimits limits;
   };
+  class Busy;
   struct Member {
     Evaluator* evaluator = nullptr;
     int lookahead = 1;
