@@ -119,8 +119,15 @@ class Verify(Case):
         run.send_signal(signal.SIGINT)
         output, errors = run.communicate(timeout=patient(60))
         self.assertEqual(run.returncode, 1, errors)
-        # While the device is opened, nothing is checked yet.
-        self.assertRegex(output + errors, r"(?m)^  stopped +\d+ not checked$|: interrupted$")
+        self.assertRegex(output, r"(?m)^  stopped +\d+ not checked$", errors)
+
+    def test_an_interruption_while_problems_are_drawn_ends_at_once(self):
+        run = self.start("verify", "gemm", "--device", "vulkan:0", "--problems", 100000)
+        time.sleep(1)
+        run.send_signal(signal.SIGINT)
+        output, errors = run.communicate(timeout=patient(10))
+        self.assertEqual((run.returncode, output), (1, ""), errors)
+        self.assertRegex(errors, r"^greta-tune: interrupted; what was stored before is kept$")
 
     def test_a_given_problem(self):
         problem = ["--m", 40, "--n", 33, "--k", 70, "--dtype", "f16", "--device", "vulkan:0"]

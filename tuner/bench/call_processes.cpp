@@ -157,7 +157,7 @@ Result<void> CallProcesses::run(const std::vector<std::string>& names, int count
   if (!result.is_object()) {
     std::string why = "the process that measures it " + ended->how_it_ended(patience);
     if (const auto said = ended->last_error_line(); !said.empty()) why += ": " + said;
-    return Failure{ended->timed_out ? Status::timeout : Status::crash, why, {}};
+    return Failure{ended->failure(), why, {}};
   }
   for (const auto& name : names) {
     const Json block = result.value(name, Json::object());

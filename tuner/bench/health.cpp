@@ -240,11 +240,11 @@ int serve_health_check(const std::string& check, const EvaluatorOptions& options
 
 Health check_health_apart(const std::vector<std::string>& command, const std::string& check,
                           const std::string& device, const std::string& cache_directory,
-                          std::chrono::seconds deadline) {
+                          std::chrono::seconds deadline, const std::atomic<bool>* stop) {
   std::vector<std::string> words = command;
   words.insert(words.end(), {check, device, cache_directory});
   const Stopwatch watch;
-  const auto ended = run_process(words, {}, deadline);
+  const auto ended = run_process(words, {}, deadline, stop);
   if (!ended) throw Error(ended.failure());
   Health health = nothing({});
   health.check = check;
@@ -253,16 +253,16 @@ Health check_health_apart(const std::vector<std::string>& command, const std::st
   health.errors = ended->errors;
   health.seconds = watch.seconds();
   if (const auto result = printed_result(ended->output, "health");
-      !result.empty() && !ended->timed_out && ended->signal == 0) {
+      !result.empty() && !ended->killed() && ended->signal == 0) {
     health.failure = status_from_text(result.value("status", ""));
     health.message = result.value("message", "");
     health.applies = result.value("applies", true);
     return health;
   }
-  health.failure = ended->timed_out ? Status::timeout : Status::crash;
+  health.failure = ended->failure();
   health.message = "its process " + ended->how_it_ended(deadline);
   // A driver that ends its process prints the reason last: an illegal address, or an assertion.
-  std::string said = ended->timed_out ? std::string() : ended->last_error_line();
+  std::string said = ended->killed() ? std::string() : ended->last_error_line();
   if (!said.empty()) said.insert(0, ": ");
   std::string running;
   if (!health.choices.empty() && health.choices.back().status == "running") {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -42,12 +43,12 @@ std::string health_text(const Health& health);
 Health check_health(const std::string& check, const EvaluatorOptions& options,
                     const std::function<void(const CheckedChoice&)>& tell);
 
-/// Runs one check in a separate process, which is killed at the deadline. `command` starts a
-/// program that calls serve_health_check(), with these arguments appended: check, device, cache
-/// directory.
+/// Runs one check in a separate process, which is killed at the deadline or after a stop. `command`
+/// starts a program that calls serve_health_check(), with these arguments appended: check, device,
+/// cache directory.
 Health check_health_apart(const std::vector<std::string>& command, const std::string& check,
                           const std::string& device, const std::string& cache_directory,
-                          std::chrono::seconds deadline);
+                          std::chrono::seconds deadline, const std::atomic<bool>* stop = nullptr);
 
 /// Runs that process: prints the configurations and the result on standard output, and the log on
 /// standard error. Returns an exit code.

@@ -125,9 +125,8 @@ double WorkerEvaluator::deadline(const Problem& problem, std::uint64_t seed,
 }
 
 void WorkerEvaluator::ensure_started() {
-  if (pid_ != 0) return;
   if (stopped()) throw Error(Failure{Status::interrupted, "interrupted", {}});
-  start();
+  if (pid_ == 0) start();
 }
 
 std::string WorkerEvaluator::stop_worker(bool kill_it) {

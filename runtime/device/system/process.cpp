@@ -85,24 +85,34 @@ bool feed(Descriptor& to, const std::string& input, std::size_t& written) {
   return written < input.size();
 }
 
-/// Feeds the child and reads from it until it has closed its outputs. Returns false when the
-/// deadline has passed.
-bool converse(Pipes& pipes, const std::string& input, Clock::time_point deadline,
-              ProcessOutcome& outcome) {
+/// Until when a child may run.
+struct Limit {
+  Clock::time_point deadline;
+  const std::atomic<bool>* stop = nullptr;  // may be null
+
+  bool stopped() const { return stop != nullptr && *stop; }
+  bool reached() const { return stopped() || Clock::now() >= deadline; }
+  /// Milliseconds to wait before reached() is asked again.
+  int pause_ms() const {
+    const long long longest = stop != nullptr ? 100 : 60'000;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    return static_cast<int>(std::clamp<long long>(left, 0, longest));
+  }
+};
+
+/// Feeds the child and reads from it until it has closed its outputs. Returns false when the limit
+/// is reached.
+bool converse(Pipes& pipes, const std::string& input, const Limit& limit, ProcessOutcome& outcome) {
   std::size_t written = 0;
   Descriptor &in = pipes.input.write, &out = pipes.output.read, &err = pipes.errors.read;
   fcntl(in.get(), F_SETFL, O_NONBLOCK);
   if (input.empty()) in.reset();
   while (out.get() >= 0 || err.get() >= 0) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) return false;
+    if (limit.reached()) return false;
     // poll() ignores negative descriptors.
     std::array<pollfd, 3> waits{
         {{in.get(), POLLOUT, 0}, {out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}}};
-    if (poll(waits.data(), waits.size(), static_cast<int>(std::min<long long>(left, 60000))) < 0) {
-      continue;
-    }
+    if (poll(waits.data(), waits.size(), limit.pause_ms()) < 0) continue;
     if (waits[0].revents != 0 && !feed(in, input, written)) in.reset();
     if (waits[1].revents != 0 && !drain(out, outcome.output)) out.reset();
     if (waits[2].revents != 0 && !drain(err, outcome.errors)) err.reset();
@@ -111,14 +121,14 @@ bool converse(Pipes& pipes, const std::string& input, Clock::time_point deadline
 }
 
 /// Waits for a child that may keep running after it has closed its outputs. Returns -1 when the
-/// deadline has passed.
-int wait_for(pid_t child, Clock::time_point deadline) {
+/// limit is reached.
+int wait_for(pid_t child, const Limit& limit) {
   int status = 0;
   for (int pause_us = 50;; pause_us = std::min(2 * pause_us, 10000)) {
     const pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended == child) return status;
     if (ended < 0 && errno != EINTR) return 0;
-    if (Clock::now() >= deadline) return -1;
+    if (limit.reached()) return -1;
     usleep(static_cast<useconds_t>(pause_us));
   }
 }
@@ -129,7 +139,13 @@ std::string signal_text(int signal) {
   return fmt::format("signal {} ({})", signal, strsignal(signal));
 }
 
+Status ProcessOutcome::failure() const {
+  if (stopped) return Status::interrupted;
+  return timed_out ? Status::timeout : Status::crash;
+}
+
 std::string ProcessOutcome::how_it_ended(std::chrono::nanoseconds deadline) const {
+  if (stopped) return "was interrupted";
   if (timed_out) {
     return fmt::format("was killed after {:g} s", std::chrono::duration<double>(deadline).count());
   }
@@ -145,9 +161,10 @@ std::string ProcessOutcome::last_error_line() const {
 }
 
 Result<ProcessOutcome> run_process(const std::vector<std::string>& command,
-                                   const std::string& input, std::chrono::nanoseconds deadline) {
+                                   const std::string& input, std::chrono::nanoseconds deadline,
+                                   const std::atomic<bool>* stop) {
   std::signal(SIGPIPE, SIG_IGN);  // a program that doesn't read its input must not end this process
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(deadline);
+  const Limit limit{Clock::now() + std::chrono::duration_cast<Clock::duration>(deadline), stop};
   const auto refuse = [&](int error) {
     return Failure{Status::unavailable,
                    fmt::format("can't start {}: {}", command.front(), std::strerror(error)),
@@ -174,9 +191,10 @@ Result<ProcessOutcome> run_process(const std::vector<std::string>& command,
     return refuse(error);
   }
   ProcessOutcome outcome;
-  int status = converse(pipes, input, end, outcome) ? wait_for(child, end) : -1;
-  outcome.timed_out = status < 0;
-  if (outcome.timed_out) {
+  int status = converse(pipes, input, limit, outcome) ? wait_for(child, limit) : -1;
+  if (status < 0) {
+    outcome.stopped = limit.stopped();
+    outcome.timed_out = !outcome.stopped;
     kill(-child, SIGKILL);
     waitpid(child, &status, 0);
   }

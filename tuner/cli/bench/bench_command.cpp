@@ -172,7 +172,9 @@ int Bench::run() {
   for (const auto& device : selected_) {
     if (!preset_.checks.empty() && !lists_) {
       failed_checks_ += failures_of(run_doctor(device, db, preset_.checks, check_deadline, stderr));
+      if (stop_requested()) throw CommandError(exit_failed, "interrupted");
     }
+    const EndsAtOnce opens;
     devices_.push_back(std::make_unique<DeviceBench>(device, db, device_options()));
   }
   add_entries();

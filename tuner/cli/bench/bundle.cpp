@@ -19,6 +19,7 @@
 #include "runtime/device/version.hpp"
 #include "tuner/bench/benchmark_names.hpp"
 #include "tuner/bundle/machine.hpp"
+#include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/report/format.hpp"
@@ -191,10 +192,11 @@ std::string Bundle::probe() {
   Json all = Json::array();
   for (Backend* const backend : backends()) {
     const std::string name(to_string(backend->api()));
-    const auto ended = run_process({"/proc/self/exe", "probe", name}, {}, deadline_);
+    const auto ended =
+        run_process({"/proc/self/exe", "probe", name}, {}, deadline_, &stop_requested());
     if (!ended) throw Error(ended.failure());
     auto found = Json(printed_result(ended->output, "backend"));
-    if (ended->timed_out || ended->signal != 0 || found.empty()) {
+    if (ended->killed() || ended->signal != 0 || found.empty()) {
       found = {{"backend", name}, {"ended", ended->how_it_ended(deadline_)}};
       died += fmt::format("{}{}: its process {}", died.empty() ? "" : "; ", name,
                           ended->how_it_ended(deadline_));
@@ -237,9 +239,9 @@ void Bundle::add_failed(const DeviceInfo& device, const Health& health) {
     files_.add_json(path + "/trial.json", trial);
     if (!choice.log.empty()) files_.add_text(path + "/log.txt", last_bytes(choice.log));
     const WorkFolder work;
-    const auto ended =
-        run_process({"/proc/self/exe", "failed-choice", work.path().string()},
-                    Json{{"device", device.id()}, {"trial", trial}}.dump(), deadline_);
+    const auto ended = run_process({"/proc/self/exe", "failed-choice", work.path().string()},
+                                   Json{{"device", device.id()}, {"trial", trial}}.dump(),
+                                   deadline_, &stop_requested());
     if (!ended) throw Error(ended.failure());
     files_.add_folder(path, work.path());
     if (ended->ok()) continue;

@@ -123,8 +123,9 @@ std::vector<Health> run_doctor(const ProbedDevice& device, TunedDb& db,
       print_text(stream, format_row(check, "skipped"));
       continue;
     }
-    const Health health = check_health_apart({"/proc/self/exe", "check"}, check, device.info.id(),
-                                             default_cache_directory().string(), deadline);
+    const Health health =
+        check_health_apart({"/proc/self/exe", "check"}, check, device.info.id(),
+                           default_cache_directory().string(), deadline, &stop_requested());
     if (stop_requested()) break;  // the check may have been interrupted as well
     print_text(stream, format_row(check, health_text(health)));
     std::fflush(stream);

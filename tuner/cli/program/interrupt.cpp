@@ -15,12 +15,13 @@ namespace greta::tuner::cli {
 namespace {
 
 constexpr timeval answer_after{.tv_sec = 0, .tv_usec = 850'000};
-constexpr timeval end_after{.tv_sec = 4,
-                            .tv_usec = 0};  // on a busy machine an orderly end takes long
+// An orderly end takes long on a busy machine.
+constexpr timeval end_after{.tv_sec = 4, .tv_usec = 0};
 
 std::atomic<bool> requested{false};
 std::atomic<bool> answered{false};
 std::atomic<bool> ends_late{true};
+std::atomic<bool> ends_at_once{false};
 // Built before the handlers are installed, which may only read them.
 std::string end_line, wait_line;
 
@@ -29,7 +30,17 @@ void set_timer(const timeval& after) {
   static_cast<void>(setitimer(ITIMER_REAL, &once, nullptr));
 }
 
+void print_line(const std::string& line) {
+  static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
+}
+
+[[noreturn]] void end_now() {
+  print_line(end_line);
+  _exit(exit_failed);
+}
+
 void on_interrupt(int signal) {
+  if (ends_at_once) end_now();
   requested = true;
   std::signal(signal, SIG_DFL);
   if (!answered) set_timer(answer_after);
@@ -38,10 +49,9 @@ void on_interrupt(int signal) {
 void on_timer(int /*signal*/) {
   const int error = errno;
   static bool waited = false;
-  const std::string& line = waited ? end_line : wait_line;
-  static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
-  if (waited) _exit(exit_failed);
+  if (waited) end_now();
   waited = true;
+  print_line(wait_line);
   if (ends_late) set_timer(end_after);
   errno = error;
 }
@@ -63,6 +73,15 @@ void catch_interrupts() {
 
 void keep_results_after_interrupt() {
   ends_late = false;
+}
+
+EndsAtOnce::EndsAtOnce() {
+  ends_at_once = true;
+  if (requested) end_now();
+}
+
+EndsAtOnce::~EndsAtOnce() {
+  ends_at_once = false;
 }
 
 void answer_interrupt() {

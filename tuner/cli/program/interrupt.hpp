@@ -16,6 +16,15 @@ void catch_interrupts();
 /// before an orderly end.
 void keep_results_after_interrupt();
 
+/// While one exists, an interrupt ends the process at once: nothing would be lost.
+class EndsAtOnce {
+ public:
+  EndsAtOnce();
+  ~EndsAtOnce();
+  EndsAtOnce(const EndsAtOnce&) = delete;
+  EndsAtOnce& operator=(const EndsAtOnce&) = delete;
+};
+
 /// Begins the orderly end: only results are still written or printed. Does nothing without an
 /// interrupt.
 void answer_interrupt();

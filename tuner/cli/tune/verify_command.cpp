@@ -61,22 +61,15 @@ std::string types_of(const Problem& problem) {
   return fmt::format("{} to {}", to_string(problem.dtype), to_string(problem.out_dtype));
 }
 
-Verification verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>& choices,
-                    std::uint64_t seed, const VerifyOptions& options,
-                    std::optional<Coverage> coverage) {
-  Verification result{evaluator.device(), seed, {}, 0, {}, choices.size(), std::move(coverage)};
+/// Adds the checks of `choices` to `result`. Throws Error, `interrupted` after an interrupt.
+void verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>& choices,
+            const VerifyOptions& options, Verification& result) {
   TrialLimits limits;
   limits.run_s = options.deadline_s;
   for (const auto& [number, choice] : choices) {
     const auto& [problem, config] = choice;
     limits.inputs = number % 2 == 1 ? InputStyle::adversarial : InputStyle::plain;
-    Trial trial;
-    try {
-      trial = evaluator.verify(problem, config, seed + number - 1, limits);
-    } catch (const Error& error) {
-      if (error.status() == Status::interrupted) break;
-      throw;
-    }
+    Trial trial = evaluator.verify(problem, config, result.seed + number - 1, limits);
     --result.left;
     if (result.coverage) result.coverage->add(choice);
     Tally& tally = result.tallies[{config.variant, types_of(problem)}];
@@ -90,6 +83,19 @@ Verification verify(Evaluator& evaluator, const std::map<std::size_t, Candidate>
       result.failures.emplace(number, std::move(trial));
       if (options.first) break;
     }
+  }
+}
+
+/// Verifies in a worker process. After an interrupt, the result contains what was checked before.
+Verification verify_in_worker(const EvaluatorOptions& evaluator, const DeviceInfo& device,
+                              const std::map<std::size_t, Candidate>& choices, std::uint64_t seed,
+                              const VerifyOptions& options, std::optional<Coverage> coverage) {
+  Verification result{device, seed, {}, 0, {}, choices.size(), std::move(coverage)};
+  try {
+    WorkerEvaluator worker(worker_command(), evaluator);
+    verify(worker, choices, options, result);
+  } catch (const Error& error) {
+    if (error.status() != Status::interrupted) throw;
   }
   return result;
 }
@@ -217,6 +223,7 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   evaluator.sanitize = options.sanitize;
   evaluator.stop = &stop_requested();
   const std::uint64_t seed = read_seed(options.seed);
+  std::optional<EndsAtOnce> prepares(std::in_place);
   const auto wanted =
       numbered(choices(operation, options, devices.front().info, seed), options.only);
   if (!options.sources.empty()) {
@@ -226,8 +233,9 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   std::optional<Coverage> coverage;
   if (draws_problems(options))
     coverage.emplace(operation, devices.front().info, options.choice.variant);
-  WorkerEvaluator worker(worker_command(), evaluator);
-  const auto result = verify(worker, wanted, seed, options, std::move(coverage));
+  prepares.reset();
+  const auto result =
+      verify_in_worker(evaluator, devices.front().info, wanted, seed, options, std::move(coverage));
   answer_interrupt();
   options.json ? show_json(result) : show_text(result);
   return result.failures.empty() && result.left == 0 ? exit_done : exit_failed;
