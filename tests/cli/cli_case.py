@@ -36,6 +36,11 @@ def quick(words, lock):
 CACHE = pathlib.Path(tempfile.gettempdir(), "greta_cli_cache")
 
 
+def whole(test):
+    """Marks a test that scripts/test.sh --all runs: what it protects is also covered by smaller tests."""
+    return test if WHOLE else None
+
+
 def made_once(name, make):
     """Returns the file of this name, which the first process that needs it creates by
     make(path)."""

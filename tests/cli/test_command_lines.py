@@ -47,7 +47,7 @@ class CommandLines(Case):
 
     def test_words_at_random(self):
         generator = random.Random(7)
-        for number in range(int(os.environ.get("GRETA_CASES", "100"))):
+        for number in range(int(os.environ.get("GRETA_CASES", "50"))):
             words = self.words(generator)
             if words and "--db" not in words:
                 words += ["--db", str(self.db)]

@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from cli_case import SMALL, SOURCE, Case, patient, worker_of
+from cli_case import SMALL, SOURCE, Case, patient, worker_of, whole
 
 
 class Compare(Case):
@@ -44,6 +44,7 @@ class Compare(Case):
             self.assertEqual(winner["card"], [winner["device_fingerprint"]])
             self.assertTrue(winner["best_of_card"])
 
+    @whole
     def test_text(self):
         output = self.tune_both("--budget", 4).stdout
         self.assertRegex(output, r"(?m)^  (faster|inconclusive) .*(vulkan:0|hip-host:2)")

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from bench_case import GEMM, BenchCase
-from cli_case import SOURCE, patient
+from cli_case import SOURCE, patient, whole
 from sealed_database import fingerprint, rewrite
 
 
@@ -59,6 +59,7 @@ class BenchRun(BenchCase):
         self.assertIn("not tuned", warm.stderr)  # cold winners don't count for warm runs
         self.assertEqual(self.rows(self.folder / "warm.csv")[0]["cache"], "warm")
 
+    @whole
     def test_shapes_and_cards_that_are_not_tuned_run_what_a_runtime_finds(self):
         """Results of another card of this architecture are used, from the user's or a shipped
         file."""

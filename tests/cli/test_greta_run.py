@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from cli_case import SOURCE, Case, patient
+from cli_case import SOURCE, Case, patient, whole
 
 RUN = os.environ["GRETA_RUN"]
 MODEL = SOURCE / "tests/data/stories260K/stories260K.bin"
@@ -123,6 +123,7 @@ class Run(RunCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("all within their bounds", result.stdout)
 
+    @whole
     def test_what_is_precompiled_is_all_that_text_of_any_length_runs(self):
         """Precompiled kernels are not compiled again, either."""
         for number, (capacity, texts) in enumerate((

@@ -5,7 +5,7 @@ import json
 import sqlite3
 import unittest
 
-from cli_case import SMALL, SOURCE, Case, patient
+from cli_case import SMALL, SOURCE, Case, patient, whole
 from sealed_database import rewrite
 
 
@@ -159,6 +159,7 @@ class Devices(Case):
 class Tune(Case):
     known_devices = "auto"
 
+    @whole
     def test_a_later_session_never_stores_less(self):
         known = "row THREADS=64 VEC=4 ITEMS=2 ROWS=8"
         shape = ["argmax", "--rows", 64, "--cols", 16000, "--device", "vulkan:0", "--budget", 1, "--db",
@@ -173,6 +174,7 @@ class Tune(Case):
         tried = self.query("SELECT config FROM trials ORDER BY id DESC LIMIT 2")
         self.assertIn((known,), tried)
 
+    @whole
     def test_what_was_best_for_a_near_shape_is_tried(self):
         """From the user's database, and from a shipped one, which is not changed."""
         other = "row THREADS=64 VEC=4 ITEMS=2 ROWS=8"
@@ -236,6 +238,7 @@ class Tune(Case):
         self.assertEqual(sum(line.startswith("op,") for line in text), 1)
         self.assertGreaterEqual(len(text), 7)
 
+    @whole
     def test_half_precision_layouts_and_epilogues(self):
         for extra in (["--dtype", "f16"], ["--dtype", "f16", "--out-dtype", "f32", "--layout", "nt"],
                       ["--layout", "tn", "--epilogue", "bias,residual,silu"],

@@ -93,6 +93,7 @@ Verification verify_in_worker(const EvaluatorOptions& evaluator, const DeviceInf
   Verification result{device, seed, {}, 0, {}, choices.size(), std::move(coverage)};
   try {
     WorkerEvaluator worker(worker_command(), evaluator);
+    result.device = worker.device();  // its compiler may have sanitizers
     verify(worker, choices, options, result);
   } catch (const Error& error) {
     if (error.status() != Status::interrupted) throw;
