@@ -6,6 +6,7 @@
 #include <array>
 
 #include "runtime/device/text/printable.hpp"
+#include "tuner/report/terminal_size.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -15,8 +16,11 @@ std::string three_digits(double value) {
   return fmt::format("{:.{}f}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
+constexpr std::size_t fewest_columns = 40;
 constexpr std::size_t most_columns = 100;
 constexpr std::size_t label_columns = 13;
+// A relative half-width of an interval above this makes a time noisy.
+constexpr double noisy_from = 0.1;
 
 // Returns the first words of a text that fit a line, at least one, and removes them from `rest`.
 std::string_view next_line(std::string_view& rest, std::size_t most) {
@@ -39,6 +43,17 @@ std::string format_time(double us) {
   if (us < 1e3) return three_digits(us) + " µs";
   if (us < 1e6) return three_digits(us / 1e3) + " ms";
   return three_digits(us / 1e6) + " s";
+}
+
+std::string format_time(double median_us, double low_us, double high_us) {
+  if (!(median_us > 0) || !(high_us > 0)) return format_time(median_us);
+  const double half = (high_us - low_us) / 2 / median_us;
+  return fmt::format("{} ± {}{}", format_time(median_us), format_share(half),
+                     half > noisy_from ? " (noisy)" : "");
+}
+
+std::string format_time(const Measurement& measurement) {
+  return format_time(measurement.median_us, measurement.low_us, measurement.high_us);
 }
 
 std::string format_rate(double flops, double us) {
@@ -73,13 +88,19 @@ std::size_t text_columns(std::string_view text) {
   }));
 }
 
-std::string format_row(std::string_view name, std::string_view value, std::size_t indent) {
+std::size_t report_columns() {
+  const std::size_t columns = terminal_size(stdout).columns;
+  return columns > 0 ? std::clamp(columns, fewest_columns, most_columns) : most_columns;
+}
+
+std::string format_row(std::string_view name, std::string_view value, std::size_t indent,
+                       std::size_t columns) {
   const std::string label = one_line(name), words = one_line(value);
   std::string_view text = words;
   const std::size_t start = indent + label_columns;
   std::string rows;
   do {
-    const std::string_view line = next_line(text, most_columns - start);
+    const std::string_view line = next_line(text, columns - start);
     rows += fmt::format("{:{}}{:<{}}{}\n", "", indent, rows.empty() ? label : std::string(),
                         label_columns, line);
   } while (!text.empty());

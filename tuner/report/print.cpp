@@ -1,6 +1,11 @@
 #include "tuner/report/print.hpp"
 
+#include <algorithm>
+#include <mutex>
 #include <nlohmann/json.hpp>
+
+#include "tuner/report/format.hpp"
+#include "tuner/report/terminal_size.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -10,11 +15,33 @@ void print_any(const Json& json, int indent) {
   print_text(printable_json(json.dump(indent, ' ', false, Json::error_handler_t::replace)) + "\n");
 }
 
+/// The lines that are shown below everything else.
+struct Below {
+  std::FILE* stream = nullptr;
+  std::vector<std::string> lines;
+};
+std::mutex below_mutex;
+Below below;
+
+// Called with the mutex locked. A terminal that has become narrower has broken long lines.
+void remove_below() {
+  if (below.lines.empty()) return;
+  const std::size_t columns = std::max<std::size_t>(terminal_size(below.stream).columns, 1);
+  std::size_t rows = 0;
+  for (const auto& line : below.lines)
+    rows += std::max<std::size_t>(1, (text_columns(line) + columns - 1) / columns);
+  static_cast<void>(std::fputs(fmt::format("\033[{}A\r\033[J", rows).c_str(), below.stream));
+  static_cast<void>(std::fflush(below.stream));
+  below.lines.clear();
+}
+
 }  // namespace
 
 // Errors are not checked here: a tool checks its streams at exit, and messages may have no reader.
 void print_text(std::FILE* stream, std::string_view text) {
   const std::string clean = printable(text);
+  const std::lock_guard lock(below_mutex);
+  remove_below();
   static_cast<void>(std::fwrite(clean.data(), 1, clean.size(), stream));
 }
 
@@ -42,8 +69,15 @@ nlohmann::json printed_result(const std::string& output, const std::string& key)
   return object.is_object() ? object : nlohmann::json::object();
 }
 
-void clear_line(std::FILE* stream) {
-  static_cast<void>(std::fputs("\r\033[K", stream));
+void show_below(std::FILE* stream, const std::vector<std::string>& lines) {
+  const std::lock_guard lock(below_mutex);
+  remove_below();
+  if (lines.empty()) return;
+  std::string text;
+  for (const auto& line : lines) text += one_line(line) + "\n";
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
+  static_cast<void>(std::fflush(stream));
+  below = {stream, lines};
 }
 
 PrintedStream::PrintedStream(std::ostream& stream, std::FILE* to)

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "runtime/device/text/printable.hpp"
 
@@ -37,8 +38,9 @@ void print_json(const nlohmann::ordered_json& json, int indent = 2);
 /// key is `key`, since drivers may print other lines. Empty if there is none.
 nlohmann::json printed_result(const std::string& output, const std::string& key);
 
-/// Clears the line of the cursor if the stream is a terminal.
-void clear_line(std::FILE* stream);
+/// Shows lines on a terminal, below everything that was printed before, in place of the lines that
+/// this function showed before. Whatever is printed afterwards removes them. Thread-safe.
+void show_below(std::FILE* stream, const std::vector<std::string>& lines);
 
 /// Converts an argument of print(). Text is kept on one line.
 template <typename T>

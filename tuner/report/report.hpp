@@ -21,6 +21,10 @@ Work work_of(const Catalog& catalog, const Problem& problem);
 /// Returns a winner with its problem, device and provenance; docs/json.md describes the fields.
 nlohmann::json result_json(const StoredWinner& stored);
 
+/// Returns "1.234× faster, median of paired rounds (95 % interval 1.180 to 1.301)", or that no
+/// candidate is significantly faster.
+std::string speedup_text(const Winner& winner);
+
 /// Returns the report of a session as text: the winner, its time, rate and fraction of the
 /// roofline, the ratio to the default, the error relative to its bound, trials by status, reasons
 /// for rejected candidates, and where the result was stored.

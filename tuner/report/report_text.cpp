@@ -5,6 +5,7 @@
 
 #include "tuner/measure/ceilings.hpp"
 #include "tuner/report/format.hpp"
+#include "tuner/report/live_view.hpp"
 #include "tuner/report/report.hpp"
 
 namespace greta::tuner {
@@ -44,13 +45,10 @@ std::string winner_rows(const SessionResult& result) {
   }
   text += row("rate", rate);
   if (winner.is_default) {
-    text += row("vs default", "no candidate is significantly faster than the default");
+    text += row("vs default", speedup_text(winner));
   } else if (winner.default_us > 0) {
-    text +=
-        row("vs default", fmt::format("{:.3f}× faster, median of the rounds  ({:.0f} % interval "
-                                      "{:.3f} to {:.3f}; default {})",
-                                      winner.speedup, 100 * winner.confidence, winner.speedup_low,
-                                      winner.speedup_high, format_time(winner.default_us)));
+    text += row("vs default", fmt::format("{}; default {}", speedup_text(winner),
+                                          format_time(winner.default_us)));
   }
   if (!winner.ties.empty()) {
     text += row("ties", fmt::format("{} not significantly slower:",
@@ -83,20 +81,11 @@ std::string naive_row(const SessionResult& result) {
 }
 
 std::string trials_rows(const SessionResult& result) {
-  std::map<std::string, int> by_status;
   std::map<std::string, int> messages;
-  int ok = 0;
   for (const auto& trial : result.trials) {
-    if (trial.ok()) {
-      ++ok;
-    } else {
-      ++by_status[std::string(to_string(*trial.failure))];
-      ++messages[fmt::format("{}: {}", to_string(*trial.failure), trial.message)];
-    }
+    if (!trial.ok()) ++messages[fmt::format("{}: {}", to_string(*trial.failure), trial.message)];
   }
-  std::string counts = fmt::format("{} of {} passed", ok, result.trials.size());
-  for (const auto& [status, count] : by_status) counts += fmt::format(", {} {}", count, status);
-  std::string text = row("trials", counts);
+  std::string text = row("trials", trial_counts(result.trials));
   constexpr std::size_t most = 5;
   std::size_t shown = 0;
   for (const auto& [message, count] : messages) {
@@ -161,6 +150,14 @@ std::string kernels_text(const std::vector<KernelFigures>& kernels) {
   return text;
 }
 
+std::string speedup_text(const Winner& winner) {
+  if (winner.is_default) return "no candidate is significantly faster than the default";
+  if (!(winner.speedup > 0)) return "not compared with the default";
+  return fmt::format("{:.3f}× faster, median of paired rounds ({:.0f} % interval {:.3f} to {:.3f})",
+                     winner.speedup, 100 * winner.confidence, winner.speedup_low,
+                     winner.speedup_high);
+}
+
 std::string comparison_row(const std::string& faster, const std::string& slower,
                            const Comparison& comparison, std::size_t indent) {
   const auto figures = fmt::format(
@@ -198,7 +195,7 @@ std::string report_text(const SessionResult& result, const std::string& database
                  best_trial(result.trials,
                             (result.stand_in ? result.stand_in->problem : result.problem).key())) {
     text += row("best so far", fmt::format("{}  {} (not certified)", best->config.text(),
-                                           format_time(best->measurement.median_us)) +
+                                           format_time(best->measurement)) +
                                    (result.stand_in ? " on the proxy problem" : ""));
   }
   if (result.naive) text += naive_row(result);

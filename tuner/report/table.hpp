@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/layers.hpp"
+#include "tuner/report/terminal_size.hpp"
 
 namespace greta::tuner {
 
@@ -20,10 +20,15 @@ class Table {
   /// Adds a row with one cell per column. Control characters, including newlines, are escaped.
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
-  /// Returns one line for the titles and one per row, without trailing spaces.
-  std::string text() const;
+  /// Returns one line for the titles and one per row, without trailing spaces. If that is wider
+  /// than `columns`, the first cell of each row is a heading and the others are on lines below it.
+  /// 0: rows of any length, for programs that read lines.
+  std::string text(std::size_t columns = terminal_size(stdout).columns) const;
 
  private:
+  std::string text_of(std::size_t first, std::size_t columns,
+                      const std::vector<std::size_t>& widths) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

@@ -95,14 +95,17 @@ class Session {
 
 SessionResult Session::run() {
   const Stopwatch watch;
-  const Space space = operation_.space(result_.problem, result_.device);
+  const Space whole = operation_.space(result_.problem, result_.device);
+  const Space space = limited(whole, options_.limits);
   result_.space_count = space.count();
   result_.cartesian_size = space.cartesian_size();
   result_.rejections = most_frequent_rejections(space);
   const auto known =
       db_.find_winner(result_.device.fingerprint(), result_.problem.key(), options_.cold);
-  if (known && space.valid(known->winner.config)) result_.known_winner = known->winner.config;
+  if (known && whole.valid(known->winner.config)) result_.known_winner = known->winner.config;
 
+  if (!options_.limits.empty())
+    result_.notes.push_back("the search was limited to " + options_.limits.text());
   replaced_before_ = db_.discarded().size();
   result_.id =
       db_.begin_session(session_record(operation_, result_.device, result_.problem, options_));
@@ -271,7 +274,8 @@ void Session::search() {
   observer_.on_phase(result_.space_count == 1
                          ? "searching the only configuration"
                          : fmt::format("searching {} configurations", result_.space_count));
-  const Space space = operation_.space(search_problem(), result_.device);
+  const Space space = limited(operation_.space(search_problem(), result_.device), options_.limits);
+  if (space.count() == 0) return;  // the proxy problem may have no configuration within the limits
   std::vector<Choice> first;
   for (const Config& config : seeds(space, result_, options_, db_))
     first.push_back(*space.choice(config));

@@ -10,6 +10,7 @@
 #include "kernels/model/operation.hpp"
 #include "tuner/evaluate/evaluator_pool.hpp"
 #include "tuner/search/budget.hpp"
+#include "tuner/search/limits.hpp"
 #include "tuner/session/session_result.hpp"
 
 namespace greta::tuner {
@@ -19,6 +20,7 @@ struct SessionOptions {
   std::string strategy = "local";
   std::uint64_t seed = 0;
   bool cold = true;
+  SearchLimits limits;            ///< of the search
   std::vector<Config> try_first;  ///< valid configurations to evaluate before the search
   std::vector<Config> suggested;  ///< valid ones that are fast elsewhere; next, within the budget
   bool compare_naive = false;     ///< also time a kernel with one thread per output

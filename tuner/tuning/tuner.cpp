@@ -42,6 +42,10 @@ Result<void> check_task(const TunerOptions& options, const TuningTask& task,
     if (task.where.empty()) return fits;
     return invalid_argument(task.where + ": " + fits.failure().message);
   }
+  if (!task.limits.empty()) {
+    auto within = check_limits(operation.space(task.problem, device), task.limits);
+    if (!within) return within;
+  }
   const auto configs = configs_to_try(operation, task, device);
   return configs ? Result<void>{} : configs.failure();
 }
@@ -247,6 +251,7 @@ TaskResult Tuner::tune_on_each(const TuningTask& task) {
     observer_.on_session(task.problem, device, pools_.size());
     const Operation& operation = options_.catalog.at(task.problem.op);
     options.try_first = configs_to_try(operation, task, device).value();
+    options.limits = task.limits;
     options.suggested = suggestions(task.problem, device);
     result.sessions.push_back(
         greta::tuner::tune(*pool, db_, task.problem, options, observer_, stop_));

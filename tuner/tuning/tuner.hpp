@@ -48,6 +48,7 @@ struct TunerOptions {
 struct TuningTask {
   Problem problem;
   std::vector<Config> try_first{};
+  SearchLimits limits{};
   std::string where{};  ///< where it is listed, for messages: "smoke.json: problems[1]"
   double share = 1;     ///< fraction of the budget, 0…1
 };
@@ -69,7 +70,8 @@ struct TaskResult {
 /// in a database.
 ///
 /// All input is checked before anything is opened or written. An invalid option is a Failure on its
-/// field: "device", "strategy", "db", "shipped" or "try". `unavailable` means that no device can be
+/// field: "device", "strategy", "db", "shipped" "try", "variant" or
+/// "range". `unavailable` means that no device can be
 /// used, `interrupted` that `stop` was set.
 class Tuner {
  public:

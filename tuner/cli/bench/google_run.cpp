@@ -25,17 +25,14 @@ namespace {
 class BlockProgress {
  public:
   explicit BlockProgress(int total) : total_(total), live_(isatty(STDERR_FILENO) != 0) {}
-  ~BlockProgress() {
-    if (live_ && done_ > 0) clear_line(stderr);
-  }
+  ~BlockProgress() { show_below(stderr, {}); }
   BlockProgress(const BlockProgress&) = delete;
   BlockProgress& operator=(const BlockProgress&) = delete;
 
   void next(const std::string& name) {
     const int tenth = 10 * done_ / std::max(total_, 1);
     if (live_) {
-      clear_line(stderr);
-      print(stderr, "{}/{} {:.80}", done_, total_, name);
+      show_below(stderr, {fmt::format("{} of {} blocks: {}", done_, total_, name)});
     } else if (tenth > tenth_) {
       print(stderr, "{} % of {} blocks\n", 10 * tenth, total_);
     }

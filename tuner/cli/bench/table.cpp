@@ -35,7 +35,7 @@ std::string bench_table(const std::vector<NamedResult>& results) {
     }
     const auto& us = result.us;
     const bool has_rate = result.work.bytes > 0 && us.median > 0;
-    table.add({name, format_time(us.median), format_time(us.p99),
+    table.add({name, format_time(us.median, us.low, us.high), format_time(us.p99),
                fmt::format("{:.1f} %", us.spread_percent),
                has_rate ? format_rate(result.work, us.median) : "",
                result.roofline > 0 ? format_share(result.roofline) : "",

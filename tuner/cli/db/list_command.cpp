@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
@@ -20,9 +24,46 @@ namespace {
 struct ListOptions {
   ResultOptions results;
   bool probe = false;
+  std::string sort = "problem";
+  std::size_t limit = 0;  ///< 0: all
   bool json = false;
   bool csv = false;
 };
+
+/// An order of results.
+struct Order {
+  std::string_view name;
+  std::function<double(const StoredWinner&)> key;  ///< the largest first
+};
+
+const std::vector<Order>& orders() {
+  static const std::vector<Order> all{
+      {"time", [](const StoredWinner& result) { return result.winner.measurement.median_us; }},
+      {"roofline",
+       [](const StoredWinner& result) {
+         return result.winner.roofline > 0 ? 1 - result.winner.roofline : -1;
+       }},
+      {"speedup", [](const StoredWinner& result) { return result.winner.speedup; }},
+      {"regret",
+       [](const StoredWinner& result) { return result.regret ? result.regret->ratio : -1; }},
+  };
+  return all;
+}
+
+/// Sorts the results by --sort; results that are equal in it keep their order.
+void sort_results(std::vector<StoredWinner>& results, const std::string& by) {
+  if (by == "age") {
+    std::stable_sort(results.begin(), results.end(), [](const auto& a, const auto& b) {
+      return a.provenance.started_utc < b.provenance.started_utc;
+    });
+    return;
+  }
+  for (const Order& order : orders()) {
+    if (order.name != by) continue;
+    std::stable_sort(results.begin(), results.end(),
+                     [&](const auto& a, const auto& b) { return order.key(a) > order.key(b); });
+  }
+}
 
 StalenessJudge make_judge(bool probe) {
   std::vector<DeviceInfo> present;
@@ -32,8 +73,11 @@ StalenessJudge make_judge(bool probe) {
   return StalenessJudge(Catalog::built_in(), present);
 }
 
-std::string ratio_text(double ratio) {
-  return ratio > 0 ? fmt::format("{:.2f}×", ratio) : "";
+std::string speedup_text(const Winner& winner) {
+  if (winner.is_default) return "default";
+  if (!(winner.speedup > 0)) return "";
+  return fmt::format("{:.2f}× ({:.2f} to {:.2f})", winner.speedup, winner.speedup_low,
+                     winner.speedup_high);
 }
 
 std::string regret_text(const std::optional<Regret>& regret) {
@@ -45,8 +89,9 @@ void add_row(Table& table, const StoredWinner& result, const std::vector<std::st
   const double us = winner.measurement.median_us;
   table.add({result.problem.key() + (winner.cold ? "" : " (warm)"),
              result.device_id + " " + result.device.architecture, winner.config.variant,
-             format_time(us), format_rate(work_of(Catalog::built_in(), result.problem), us),
-             winner.is_default ? "default" : ratio_text(winner.speedup),
+             format_time(winner.measurement),
+             format_rate(work_of(Catalog::built_in(), result.problem), us),
+             winner.roofline > 0 ? format_share(winner.roofline) : "", speedup_text(winner),
              std::to_string(winner.ties.size()), regret_text(result.regret),
              result.provenance.started_utc.substr(0, 10),
              stale.empty() ? "" : fmt::format("stale: {}", fmt::join(stale, "; "))});
@@ -63,6 +108,7 @@ int list(const ListOptions& options) {
                {"variant"},
                {"time", Align::right},
                {"rate", Align::right},
+               {"roofline", Align::right},
                {"speedup", Align::right},
                {"ties", Align::right},
                {"regret", Align::right},
@@ -71,7 +117,13 @@ int list(const ListOptions& options) {
   auto objects = nlohmann::json::array();
   std::string csv = csv_header();
   std::size_t stale_count = 0;
-  const auto results = select_results(db, filter, judge);
+  auto results = select_results(db, filter, judge);
+  if (results.empty() && !options.json && !options.csv) {
+    if (const auto why = nothing_selected(db, options.results); !why.empty()) tell(why);
+  }
+  sort_results(results, options.sort);
+  const std::size_t all = results.size();
+  if (options.limit > 0 && options.limit < all) results.resize(options.limit);
   for (const auto& result : results) {
     const auto stale = judge.reasons(result);
     stale_count += stale.empty() ? 0 : 1;
@@ -91,8 +143,8 @@ int list(const ListOptions& options) {
     print_text(csv);
   } else {
     if (!table.empty()) print_text(table.text());
-    print("{}, {} stale, in {}\n", format_count(results.size(), "result"), stale_count,
-          db.file().string());
+    print("{}{}, {} stale, in {}\n", format_count(results.size(), "result"),
+          results.size() < all ? fmt::format(" of {}", all) : "", stale_count, db.file().string());
   }
   return end_of_reading(db, exit_done);
 }
@@ -107,9 +159,17 @@ void add_list_command(CLI::App& app, Action& action) {
   command->add_flag(
       "--probe", options->probe,
       "Determine staleness by the devices of this machine, not by what the database recorded last");
+  std::vector<std::string> names{"problem", "age"};
+  for (const Order& order : orders()) names.emplace_back(order.name);
+  add_choice(*command, "--sort", options->sort,
+             "problem, age (oldest first), time (longest first), roofline (farthest below it "
+             "first), speedup or regret (largest first)",
+             names);
+  add_whole_number<std::size_t>(*command, "--limit", options->limit, "Only this number of results",
+                                1, 1'000'000);
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->add_flag("--csv", options->csv, "Print CSV (docs/csv.md)");
-  command->footer("Example: greta-db list --op gemm --device gfx942 --dtype f16");
+  command->footer("Example: greta-db list --op gemm --device gfx942 --sort roofline --limit 10");
   command->callback([&action, options] { action = [options] { return list(*options); }; });
 }
 

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -128,7 +127,8 @@ class Requalifier {
     session.seed = seed_;
     session.started_utc = utc_now();
     session.command = "greta-db requalify";
-    Progress progress(stderr, isatty(STDERR_FILENO) != 0);
+    Progress progress(stderr, Verbosity::normal);
+    progress.on_session(result.problem, result.device, 1);
     outcome.requalification =
         requalify(*evaluator, *db_, result, session, progress, stop_requested());
     return outcome;

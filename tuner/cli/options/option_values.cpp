@@ -14,6 +14,7 @@
 
 #include "db/enum_text.hpp"
 #include "runtime/device/system/input_file.hpp"
+#include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/search/strategy.hpp"
@@ -91,6 +92,16 @@ void check_number(const std::string& option, const std::string& text, const Numb
   refuse(option, text, "a number" + least + most);
 }
 
+CLI::Option* add_choice(CLI::App& command, const std::string& option, std::string& value,
+                        const std::string& help, const std::vector<std::string>& names) {
+  const auto check = [option, names](const std::string& text) {
+    if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
+    throw CommandError(exit_usage,
+                       fmt::format("{} {}: {}", option, text, must_be_one_of(text, names)));
+  };
+  return command.add_option(option, value, help)->check(check)->capture_default_str();
+}
+
 Budget read_budget(const std::string& text) {
   auto budget = Budget::parse(text);
   if (!budget) throw command_error(budget.failure());
@@ -151,6 +162,31 @@ std::vector<Config> read_configs(const std::vector<std::string>& texts) {
     }
   }
   return configs;
+}
+
+SearchLimits read_limits(const std::string& variants, const std::vector<std::string>& fixed,
+                         const std::vector<std::string>& ranges) {
+  SearchLimits limits;
+  if (!variants.empty()) limits.variants = CLI::detail::split(variants, ',');
+  const auto read = [&](const std::string& option, const std::string& text, bool several) {
+    const auto equals = text.find('=');
+    const auto refuse = [&] {
+      throw CommandError(exit_usage, fmt::format("{} {}: must be {}", option, text,
+                                                 several ? "a parameter and values, as BK=16,32"
+                                                         : "a parameter and a value, as BM=128"));
+    };
+    if (equals == 0 || equals == std::string::npos) refuse();
+    auto& values = limits.values[text.substr(0, equals)];
+    for (const auto& word : CLI::detail::split(text.substr(equals + 1), ',')) {
+      const auto value = parsed<int>(word);
+      if (!value) refuse();
+      values.push_back(*value);
+    }
+    if (!several && values.size() != 1) refuse();
+  };
+  for (const auto& text : fixed) read("--fix", text, false);
+  for (const auto& text : ranges) read("--range", text, true);
+  return limits;
 }
 
 Preset load_preset(const std::string& wanted) {

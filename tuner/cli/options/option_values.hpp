@@ -10,6 +10,7 @@
 #include "kernels/model/config.hpp"
 #include "tuner/bench/preset.hpp"
 #include "tuner/search/budget.hpp"
+#include "tuner/search/limits.hpp"
 
 namespace greta::tuner::cli {
 
@@ -63,6 +64,10 @@ inline CLI::Option* add_number(CLI::App& command, const std::string& option, dou
   return command.add_option(option, value, help)->check(check);
 }
 
+/// Adds an option whose value is one of some names.
+CLI::Option* add_choice(CLI::App& command, const std::string& option, std::string& value,
+                        const std::string& help, const std::vector<std::string>& names);
+
 Budget read_budget(const std::string& text);
 /// Converts MiB to bytes; 0 if the text is empty.
 std::uint64_t read_flush(const std::string& text);
@@ -75,6 +80,11 @@ void check_csv(const std::string& option, const std::filesystem::path& file);
 
 /// Reads the configurations that a user wants to try first; any white space separates parameters.
 std::vector<Config> read_configs(const std::vector<std::string>& texts);
+
+/// Reads the limits of a search: variants as "tiled" or "tiled,matrix"; parameters as "BM=128" with
+/// --fix and "BK=16,32" with --range.
+SearchLimits read_limits(const std::string& variants, const std::vector<std::string>& fixed,
+                         const std::vector<std::string>& ranges);
 
 /// Reads a preset from a file or by name: an installed one, or one of a source tree that is the
 /// current folder.

@@ -9,6 +9,8 @@
 #include <set>
 
 #include "kernels/catalog.hpp"
+#include "runtime/device/text/spelling.hpp"
+#include "runtime/device/text/strings.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
 #include "tuner/cli/program/tool.hpp"
@@ -44,6 +46,19 @@ std::optional<bool> one_of(const std::string& yes, bool is_yes, const std::strin
   return is_yes;
 }
 
+/// Throws unless some operation has the variant.
+void check_variant_exists(const Catalog& catalog, const std::string& variant) {
+  if (variant.empty()) return;
+  std::vector<std::string> names;
+  for (const Operation& operation : catalog) {
+    for (const Variant& one : operation.variants) {
+      if (one.name == variant) return;
+      if (std::find(names.begin(), names.end(), one.name) == names.end()) names.push_back(one.name);
+    }
+  }
+  refuse_value("--variant", variant, must_be_one_of(variant, names));
+}
+
 }  // namespace
 
 void add_result_options(CLI::App& command, ResultOptions& options) {
@@ -72,8 +87,9 @@ ResultFilter read_filter(const ResultOptions& options) {
   if (!options.op.empty() && options.catalog.find(options.op) == nullptr) {
     std::vector<std::string> names;
     for (const Operation& entry : options.catalog) names.push_back(entry.name);
-    refuse_value("--op", options.op, fmt::format("must be one of {}", fmt::join(names, ", ")));
+    refuse_value("--op", options.op, must_be_one_of(options.op, names));
   }
+  check_variant_exists(options.catalog, options.variant);
   ResultFilter filter;
   filter.op = options.op;
   filter.dtype = read_dtype("--dtype", options.dtype);
@@ -101,6 +117,41 @@ void check_device_is_known(const TunedDb& db, const ResultFilter& filter) {
     throw CommandError(exit_failed, fmt::format("--device {}: {}", filter.device, reason));
   }
   refuse_value("--device", filter.device, reason);
+}
+
+std::string nothing_selected(const TunedDb& db, const ResultOptions& options) {
+  std::string filters;
+  const auto add = [&](const std::string& option, const std::string& value) {
+    if (!value.empty())
+      filters += fmt::format("{}{} {}", filters.empty() ? "" : " ", option, value);
+  };
+  const auto flag = [&](const std::string& option, bool given) {
+    if (given) filters += (filters.empty() ? "" : " ") + option;
+  };
+  add("--op", options.op);
+  add("--dtype", options.dtype);
+  add("--out-dtype", options.out_dtype);
+  add("--dims", options.dims);
+  add("--variant", options.variant);
+  add("--device", options.device);
+  add("--driver", options.driver);
+  flag("--cold", options.cold);
+  flag("--warm", options.warm);
+  flag("--stale", options.stale);
+  flag("--fresh", options.fresh);
+  std::map<std::string, std::size_t> counts;
+  std::set<std::string> variants, drivers;
+  for (const auto& result : db.results()) {
+    ++counts[result.problem.op];
+    variants.insert(result.winner.config.variant);
+    drivers.insert(result.provenance.driver);
+  }
+  if (filters.empty() || counts.empty()) return {};
+  std::string there;
+  for (const auto& [op, count] : counts)
+    there += fmt::format("{}{} of {}", there.empty() ? "" : ", ", count, op);
+  return fmt::format("no result meets {}; there are {}, of the variants {} and the drivers {}",
+                     filters, there, fmt::join(variants, ", "), fmt::join(drivers, ", "));
 }
 
 TunedDb open_existing(const std::filesystem::path& file) {

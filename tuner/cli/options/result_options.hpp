@@ -29,6 +29,10 @@ ResultFilter read_filter(const ResultOptions& options);
 /// Throws CommandError if no device of the database matches --device.
 void check_device_is_known(const TunedDb& db, const ResultFilter& filter);
 
+/// Returns why no result was selected: the options, and which operations, variants and drivers the
+/// results have. Empty if the database has no results, or without options.
+std::string nothing_selected(const TunedDb& db, const ResultOptions& options);
+
 /// Opens an existing database for writing, which migrates an older schema. Throws CommandError.
 TunedDb open_existing(const std::filesystem::path& file);
 

@@ -13,6 +13,7 @@
 #include "tuner/report/report.hpp"
 
 namespace greta::tuner::cli {
+
 void add_tuning_options(CLI::App& command, TuningOptions& options, const std::string& budget) {
   options.budget = budget;
   options.db = default_database();
@@ -66,9 +67,20 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
                   "A database shipped with an application; its configurations are among the first "
                   "candidates")
       ->group("Output");
+  command
+      .add_flag("--quiet", options.quiet, "Show no progress; the report and warnings are printed")
+      ->group("Output");
+  command.add_flag("--verbose", options.verbose, "Show each trial on a line")->group("Output");
   command.add_flag("--json", options.json, "Print one JSON object (docs/json.md)")->group("Output");
   command.add_option("--csv", options.csv, "Append rows to a CSV file (docs/csv.md)")
       ->group("Output");
+}
+
+Verbosity verbosity(const TuningOptions& options) {
+  if (options.quiet && options.verbose)
+    throw CommandError(exit_usage, "--quiet: not with --verbose");
+  if (options.quiet) return Verbosity::quiet;
+  return options.verbose ? Verbosity::verbose : Verbosity::normal;
 }
 
 TunerOptions tuner_options(const TuningOptions& options) {
@@ -111,7 +123,7 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
   check_csv("--csv", options.csv);
   catch_interrupts();
   const std::string date = utc_now();
-  Terminal terminal;
+  Terminal terminal(verbosity(options));
   const auto tuner = value_of(Tuner::open(tuner_is, tasks, terminal, stop_requested()));
   bool all = true;
   for (const auto& task : tasks) {

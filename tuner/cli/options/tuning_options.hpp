@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tuner/report/progress.hpp"
 #include "tuner/tuning/tuner.hpp"
 
 namespace greta::tuner::cli {
@@ -25,10 +26,14 @@ struct TuningOptions {
   bool reject_spills = false;
   bool no_lock = false;
   bool allow_unsafe = false;
+  bool quiet = false;
+  bool verbose = false;
 };
 
 /// Adds the options to a subcommand.
 void add_tuning_options(CLI::App& command, TuningOptions& options, const std::string& budget);
+/// Returns how much progress is shown. Throws CommandError.
+Verbosity verbosity(const TuningOptions& options);
 /// Converts the options. Throws CommandError.
 TunerOptions tuner_options(const TuningOptions& options);
 

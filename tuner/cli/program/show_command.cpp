@@ -64,10 +64,9 @@ std::string winner_rows(const StoredWinner& stored) {
   const auto ties = format_count(winner.ties.size(), "tie");
   std::string text =
       format_row(stored.device_id,
-                 fmt::format("{}, {}, {} of the roofline, {:.2f}× the default ({:.2f} to {:.2f}){}",
-                             format_time(us), format_rate(work, us), format_share(winner.roofline),
-                             winner.speedup, winner.speedup_low, winner.speedup_high,
-                             winner.ties.empty() ? "" : ", " + ties),
+                 fmt::format("{}, {}, {} of the roofline, {}{}", format_time(winner.measurement),
+                             format_rate(work, us), format_share(winner.roofline),
+                             speedup_text(winner), winner.ties.empty() ? "" : ", " + ties),
                  indent);
   text += format_row("", winner.config.text(), indent);
   if (const auto kernels = kernels_text(winner.kernels); !kernels.empty()) {

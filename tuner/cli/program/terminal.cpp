@@ -1,7 +1,6 @@
 #include "tuner/cli/program/terminal.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
@@ -10,8 +9,8 @@
 
 namespace greta::tuner::cli {
 
-Terminal::Terminal() : live_(isatty(STDERR_FILENO) != 0) {
-  progress_.emplace(stderr, live_);
+Terminal::Terminal(Verbosity verbosity) : verbosity_(verbosity) {
+  progress_.emplace(stderr, verbosity_);
 }
 
 void Terminal::on_phase(const std::string& what) {
@@ -38,10 +37,9 @@ void Terminal::on_damage(const TunedDb& db) {
   static_cast<void>(tell_damage(db));
 }
 
-void Terminal::on_session(const Problem& /*problem*/, const DeviceInfo& device,
-                          std::size_t devices) {
-  progress_.emplace(stderr, live_);
-  if (devices > 1) progress_->on_phase(device.id() + " " + device.name);
+void Terminal::on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices) {
+  progress_.emplace(stderr, verbosity_);
+  progress_->on_session(problem, device, devices);
 }
 
 void Terminal::on_not_stored(const std::string& why) {

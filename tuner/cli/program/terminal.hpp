@@ -11,7 +11,7 @@ namespace greta::tuner::cli {
 /// Prints the events of a tuner to standard error.
 class Terminal final : public TunerObserver {
  public:
-  Terminal();
+  explicit Terminal(Verbosity verbosity = Verbosity::normal);
 
   void on_phase(const std::string& what) override;
   void on_trial(const SessionResult& result, const Budget& budget) override;
@@ -23,7 +23,7 @@ class Terminal final : public TunerObserver {
   void on_not_stored(const std::string& why) override;
 
  private:
-  bool live_;  ///< standard error is a terminal
+  Verbosity verbosity_;
   std::optional<Progress> progress_;
 };
 

@@ -17,12 +17,13 @@
 #include "kernels/model/embedded.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/device/system/log.hpp"
+#include "runtime/device/text/spelling.hpp"
 #include "runtime/device/version.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/manual.hpp"
-#include "tuner/cli/program/spelling.hpp"
 #include "tuner/evaluate/worker.hpp"
 #include "tuner/report/print.hpp"
+#include "tuner/report/terminal_size.hpp"
 
 namespace greta::tuner::cli {
 namespace {
@@ -186,9 +187,14 @@ void tell_warnings(const std::string& tool) {
   set_log_sink([tool, told = std::set<std::string, std::less<>>()](LogLevel level,
                                                                    std::string_view line) mutable {
     if (level != LogLevel::warning || !told.emplace(line).second) return;
-    if (isatty(STDERR_FILENO) != 0) clear_line(stderr);  // clears a progress line
     tell(fmt::format("{}: {}", tool, line));
   });
+}
+
+/// Returns COLUMNS; 0 if it is not a number.
+std::size_t columns_of_environment() {
+  const char* const value = std::getenv("COLUMNS");
+  return value != nullptr ? std::strtoul(value, nullptr, 10) : 0;
 }
 
 }  // namespace
@@ -197,6 +203,7 @@ int run_tool(const Tool& tool, int argc, char** argv) {
   open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its size limit becomes a write error
   tell_warnings(tool.name);
+  set_output_columns(columns_of_environment());
   const PrintedStream output(std::cout, stdout), errors(std::cerr, stderr);
   const auto complain = [&](int code, const std::string& message) {
     answer_interrupt();

@@ -101,7 +101,7 @@ int tune_model(const ModelOptions& options) {
   check_csv("--csv", options.tuning.csv);
   const ModelTunerOptions tuner_options = model_tuner_options(options);
   catch_interrupts();
-  Terminal terminal;
+  Terminal terminal(verbosity(options.tuning));
   ModelReport report(options.tuning, tuner_options.load);
   const auto tuner = value_of(ModelTuner::open(tuner_options, terminal, report, stop_requested()));
   const ModelResult result = value_of(tuner->tune());

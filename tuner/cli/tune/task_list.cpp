@@ -12,14 +12,15 @@ namespace greta::tuner::cli {
 namespace {
 
 std::string summary_line(const SessionResult& result) {
-  const std::string what = fmt::format("{} {}", result.device.id(), result.problem.key());
-  if (!result.winner) return fmt::format("{:<58} no winner\n", what);
+  const std::string text = result.problem.key() + "\n";
+  if (!result.winner) return text + format_row(result.device.id(), "no winner");
   const Winner& winner = *result.winner;
-  return fmt::format("{:<58} {:>9} {:>12} {:>5} of roofline, {:.2f}× the default\n", what,
-                     format_time(winner.measurement.median_us),
-                     format_rate(result.work, winner.measurement.median_us),
-                     format_share(winner.roofline), winner.speedup) +
-         format_row("", winner.config.text());
+  const double us = winner.measurement.median_us;
+  const std::string figures = fmt::format(
+      "{}, {}{}, {}", format_time(winner.measurement), format_rate(result.work, us),
+      winner.roofline > 0 ? ", " + format_share(winner.roofline) + " of the roofline" : "",
+      speedup_text(winner));
+  return text + format_row(result.device.id(), figures) + format_row("", winner.config.text());
 }
 
 }  // namespace

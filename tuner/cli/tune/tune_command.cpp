@@ -19,6 +19,8 @@ struct OperationOptions {
   TuningOptions tuning;
   ProblemRequest problem;
   std::vector<std::string> try_first;
+  std::string variants;
+  std::vector<std::string> fixed, ranges;
 };
 
 nlohmann::json task_json(const TaskResult& result, const std::string& database) {
@@ -45,7 +47,9 @@ int tune_one(const Operation& operation, const OperationOptions& options) {
     if (result.contest) print_text(contest_text(result.entrants(), *result.contest));
   };
   const std::vector<TuningTask> tasks{
-      {.problem = *problem, .try_first = read_configs(options.try_first)}};
+      {.problem = *problem,
+       .try_first = read_configs(options.try_first),
+       .limits = read_limits(options.variants, options.fixed, options.ranges)}};
   return tune_tasks(tasks, options.tuning, show) ? exit_done : exit_failed;
 }
 
@@ -57,6 +61,20 @@ void add_operation(CLI::App& app, Action& action, const Operation& operation) {
       ->add_option("--try", options->try_first,
                    "A configuration to try first, as reports print it; may be repeated")
       ->allow_extra_args(false);
+  const std::string group = "Limits of the search";
+  command
+      ->add_option("--variant", options->variants, "Only this variant, or several as tiled,matrix")
+      ->group(group);
+  command
+      ->add_option("--fix", options->fixed,
+                   "Only this value of a parameter, as BM=128; may be repeated")
+      ->allow_extra_args(false)
+      ->group(group);
+  command
+      ->add_option("--range", options->ranges,
+                   "Only these values of a parameter, as BK=16,32; may be repeated")
+      ->allow_extra_args(false)
+      ->group(group);
   add_tuning_options(*command, options->tuning, "60s");
   if (!operation.naive) command->get_option("--naive")->group("");  // rejected with a reason
   command->callback([&action, &operation, options] {

@@ -1,10 +1,13 @@
-#include "tuner/cli/program/spelling.hpp"
+#include "runtime/device/text/spelling.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <numeric>
 
-namespace greta::tuner::cli {
+namespace greta::device {
 namespace {
 
 std::string plain(std::string_view text) {
@@ -48,4 +51,10 @@ std::string nearest_spelling(std::string_view word, const std::vector<std::strin
   return nearest;
 }
 
-}  // namespace greta::tuner::cli
+std::string must_be_one_of(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string near = nearest_spelling(word, candidates);
+  return fmt::format("must be one of {}{}", fmt::join(candidates, ", "),
+                     near.empty() ? "" : "; did you mean " + near + "?");
+}
+
+}  // namespace greta::device
