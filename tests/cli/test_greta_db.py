@@ -85,6 +85,46 @@ class DatabaseLooks(Tuned):
         self.assertEqual(listed("--device", "vulkan:0"), ["gemm", "softmax"])  # id
         self.assertEqual(listed("--warm"), [])
         self.assertEqual(listed("--driver", "no such driver"), [])
+        for options in (("--driver", "nothere"), ("--op", "attention"), ("--dims", "m=1")):
+            said = self.run_db("list", *options)
+            self.assertIn(f"no result meets {' '.join(options)}; there are 1 of gemm, 1 of softmax",
+                          said.stderr)
+        self.refused(self.run_db("list", "--variant", "tile"), 2, "--variant tile", "did you mean tiled?")
+
+    def test_list_is_sorted_limited_and_fits_a_terminal(self):
+        def times(*arguments):
+            return [entry["winner"]["median_us"] for entry in self.load("list", *arguments)]
+
+        self.assertEqual(times("--sort", "time"), sorted(times(), reverse=True))
+        self.assertEqual(times("--sort", "time", "--limit", "1"), [max(times())])
+        self.refused(self.run_db("list", "--sort", "tim"), 2, "--sort tim", "did you mean time?")
+        for columns in (60, 80, 120, 200):
+            self.env["COLUMNS"] = str(columns)
+            lines = self.run_db("list").stdout.splitlines()
+            table = [line for line in lines if str(self.db) not in line]
+            self.assertGreaterEqual(len(table), 3)
+            self.assertLessEqual(max(map(len, table)), columns)
+            self.assertTrue(any("±" in line for line in table))
+
+    def test_wide_csv_has_a_column_for_each_dimension_and_parameter(self):
+        exported = self.done("export", "--format", "csv-wide", "--out", "-")
+        for text in (exported, self.run_db("list", "--csv-wide").stdout):
+            rows = list(csv.DictReader(text.splitlines()))
+            self.assertEqual({row["op"] for row in rows}, {"gemm", "softmax"})
+            for row in rows:
+                name = {"gemm": "dim_m", "softmax": "dim_rows"}[row["op"]]
+                self.assertGreater(int(row[name]), 0)
+                self.assertTrue(any(key.startswith("param_") and value for key, value in row.items()))
+
+    def test_t4_of_several_problems_is_a_file_for_each(self):
+        self.refused(self.run_db("export", "--format", "t4", "--out", "-"), 2, "--out FOLDER")
+        folder = self.folder / "t4"
+        folder.mkdir()
+        self.assertEqual(self.run_db("export", "--format", "t4", "--out", folder).returncode, 0)
+        files = sorted(folder.iterdir())
+        self.assertEqual(len(files), 2)
+        for file in files:
+            self.assertGreater(len(json.loads(file.read_text())["results"]), 0)
 
     def test_list_as_table_json_and_csv(self):
         entry = self.load("list", "--op", "gemm")[0]
@@ -134,15 +174,19 @@ class DatabaseCare(Tuned):
         self.assertIn("winners: the row of softmax", result.stdout)
         self.assertIn("checksum", result.stdout)
 
-    def test_verify_of_files_that_are_cut_or_foreign(self):
+    def test_verify_of_files_that_are_cut(self):
         whole = self.db.read_bytes()
-        for content in (whole[:-4096], whole[:5000], whole[:50], b"", b"no database\n" * 500):
+        for content in (whole[:-4096], whole[:5000], whole[:50], b""):
             with self.subTest(length=len(content)):
                 self.db.write_bytes(content)
                 result = self.run_db("verify")
                 self.refused(result, 1, "finding")
                 self.assertTrue(result.stdout.strip())
                 self.assertEqual(self.db.read_bytes(), content)
+
+    def test_verify_of_a_foreign_file_is_bad_usage(self):
+        self.db.write_bytes(b"no database\n" * 500)
+        self.refused(self.run_db("verify"), 2, f"--db {self.db}: is not a database")
 
     def test_an_older_schema_is_brought_up_to_date(self):
         newest = self.load("info")["schema"]

@@ -5,7 +5,7 @@ import json
 import sqlite3
 import unittest
 
-from cli_case import SMALL, SOURCE, Case, patient, whole
+from cli_case import SMALL, SOURCE, TUNE, Case, patient, whole
 from sealed_database import rewrite
 
 
@@ -32,8 +32,32 @@ class BadInput(Case):
         self.check([*SMALL, "--epilogue", "relu"], "--epilogue", "relu")
         self.check([*SMALL, "--dtype", "f32", "--out-dtype", "f16"], "--out-dtype", "f16")
 
+    def test_words_of_the_parser_are_our_own(self):
+        self.refused(self.run_words(TUNE, "gemm", "--m"), 2, "--m: needs a value, N")
+        self.check([*SMALL, "--seed", "1", "--seed", "2"], "--seed: given 2 times, allowed once")
+        self.check([*SMALL, "--json=yes"], "--json: takes no value")
+        self.refused(self.run_tune("--nonesuch"), 2, "--nonesuch: a command is needed first", "gemm")
+        self.assertRegex(self.run_tune("-V").stdout, "^greta-tune [0-9.]+$")
+
+    def test_files_in_folders_that_do_not_exist(self):
+        missing = self.folder / "missing"
+        for option in ("--csv", "--csv-wide"):
+            self.check([*SMALL, option, missing / "file"], f"{option} {missing}/file", "there is no folder")
+        self.refused(self.run_tune(*SMALL, "--db", missing / "tuned.db"), 2, "--db", "there is no folder")
+        self.assertFalse(missing.exists())
+        self.refused(self.run_tune("model", missing), 2, f"model {missing}", "no such file or folder")
+        self.refused(self.run_tune("preset", self.folder), 2, "is a folder")
+
+    def test_limits_that_the_space_does_not_have(self):
+        self.check([*SMALL, "--variant", "tile"], "--variant tile", "did you mean tiled?")
+        self.check([*SMALL, "--fix", "BM"], "--fix BM", "BM=128")
+        self.check([*SMALL, "--fix", "BM=16,32"], "--fix BM=16,32")
+        self.check([*SMALL, "--range", "BM=7"], "BM=7", "16, 32, 64")
+        self.check([*SMALL, "--range", "XY=1"], "XY", "BM")
+        self.check([*SMALL, "--quiet", "--verbose"], "--quiet: not with --verbose")
+
     def test_budgets(self):
-        for value in ("0", "0s", "-5", "ten", "5x", "", "0%", "1e99s", "nan", "inf"):
+        for value in ("0", "0s", "-5", "ten", "5x", "", "0%", "1e99s", "1e3", "nan", "inf"):
             with self.subTest(value=value):
                 self.check([*SMALL, f"--budget={value}"], "--budget", value)
 
@@ -196,6 +220,21 @@ class Tune(Case):
                     self.assertIn((other,), last.fetchall())
         self.refused(self.run_tune(*SMALL, "--shipped", "none.db", "--db", self.db), 2, "--shipped",
                      "none.db")
+
+    def test_a_search_within_limits_tries_only_what_meets_them(self):
+        wide = self.folder / "wide.csv"
+        result = self.run_tune(*SMALL, "--budget", "6", "--db", self.db, "--quiet", "--variant",
+                               "tiled", "--range", "BM=16,32", "--fix", "BK=8", "--csv-wide", wide)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("the search was limited to variant tiled, BK=8, BM=16,32", result.stdout)
+        with open(wide, newline="") as file:
+            rows = list(csv.DictReader(file))
+        tried = [row for row in rows if row["origin"] == "trial"]
+        self.assertGreaterEqual(len(tried), 4)
+        for row in tried[1:]:  # the first one is the default
+            self.assertEqual((row["variant"], row["param_BK"]), ("tiled", "8"))
+            self.assertIn(row["param_BM"], ("16", "32"))
+            self.assertGreater(int(row["dim_m"]), 0)
 
     def test_a_tiny_budget_still_tries_the_default(self):
         result = self.run_tune(*SMALL, "--budget", "0.01s", "--db", self.db, "--json")

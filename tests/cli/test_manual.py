@@ -37,6 +37,19 @@ class Manual(Case):
                     options += 1
         self.assertGreater(options, 100)
 
+    def test_every_value_says_its_type_or_unit(self):
+        for tool in TOOLS.values():
+            self.assertNotRegex(said(tool, "--help"), r" (TEXT|INT|UINT|FLOAT)\b")
+            for command in commands(said(tool, "--help")):
+                text = said(tool, command, "--help")
+                self.assertNotRegex(text, r" (TEXT|INT|UINT|FLOAT)\b", command)
+                for operation in commands(text):
+                    self.assertNotRegex(said(tool, command, operation, "--help"),
+                                        r" (TEXT|INT|UINT|FLOAT)\b", f"{command} {operation}")
+        gemm = said(TUNE, "gemm", "--help")
+        self.assertRegex(gemm, r"Problem:\n  --m N")
+        self.assertIn("greta-tune gemm --m 4096 --n 4096 --k 4096", gemm)
+
     def complete(self, tool, *words):
         script = said(TOOLS[tool], "--completion", "bash")
         function = "_" + tool.replace("-", "_")

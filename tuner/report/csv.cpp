@@ -350,13 +350,21 @@ std::string csv_header() {
   return header_of(columns().size()) + "\n";
 }
 
+std::vector<std::pair<std::string_view, std::string>> csv_fields(const MeasuredResult& result) {
+  std::vector<std::pair<std::string_view, std::string>> fields;
+  for (const auto& column : columns()) fields.emplace_back(column.name, column.write(result));
+  return fields;
+}
+
+std::string csv_quoted(const std::string& text) {
+  return quoted(text);
+}
+
 std::string csv_line(const MeasuredResult& result) {
   std::string line;
-  for (const auto& column : columns()) {
-    if (&column != &columns().front()) line += ',';
-    line += column.write(result);
-  }
-  return line + "\n";
+  for (const auto& [name, field] : csv_fields(result)) line += field + ",";
+  line.back() = '\n';
+  return line;
 }
 
 Result<std::vector<MeasuredResult>> read_csv(const std::filesystem::path& file) {
@@ -370,7 +378,9 @@ Result<std::vector<MeasuredResult>> read_csv(const std::filesystem::path& file) 
   std::getline(in, line);
   const auto count = columns_of(line);
   if (!count) {
-    return refuse("is not a CSV file of this version of GRETA: it has other columns");
+    return refuse(line.empty()
+                      ? "is empty"
+                      : "is not a CSV file of this version of GRETA: it has other columns");
   }
   std::vector<MeasuredResult> rows;
   for (int at = 2; std::getline(in, line); ++at) {

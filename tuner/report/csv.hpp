@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tuner/measure/measured_result.hpp"
@@ -17,6 +19,10 @@ inline constexpr std::uint64_t most_csv_bytes = std::uint64_t{256} << 20;
 
 /// Returns the first line of every CSV file.
 std::string csv_header();
+/// Returns the names of the columns and a result's fields, with quotes where they are needed.
+std::vector<std::pair<std::string_view, std::string>> csv_fields(const MeasuredResult& result);
+/// Returns a text as a field, in quotes if it needs them.
+std::string csv_quoted(const std::string& text);
 /// Returns a result as a line. Samples have five significant digits, other numbers six.
 std::string csv_line(const MeasuredResult& result);
 

@@ -27,7 +27,7 @@ constexpr Unit units[] = {
 std::optional<double> positive_number(std::string_view text) {
   double number = 0;
   const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const auto [stop, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
   if (error != std::errc() || stop != end || !std::isfinite(number) || number <= 0) {
     return std::nullopt;
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/device/dtype.hpp"
 #include "runtime/device/layers.hpp"
 
 namespace greta::runtime {
@@ -46,6 +47,7 @@ struct LlamaConfig {
   RopeScaling rope_scaling;
   double norm_epsilon = 1e-5;
   bool tied_embeddings = false;  ///< the head is the embedding
+  std::optional<DType> dtype;    ///< of the weights, if the file says it (torch_dtype)
   std::int32_t bos = 1;
   std::vector<std::int32_t> eos;  ///< generation ends after any of these
 

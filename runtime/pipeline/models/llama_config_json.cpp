@@ -63,6 +63,18 @@ void read_rope(const JsonFields& fields, LlamaConfig& config) {
   }
 }
 
+/// Returns the type of the weights: torch_dtype, or dtype in newer files. Other types are those of
+/// models whose weights are refused.
+std::optional<DType> dtype_of(const JsonFields& fields) {
+  const char* const key = fields.has("dtype") ? "dtype" : "torch_dtype";
+  if (!fields.has(key)) return std::nullopt;
+  const std::string name = fields.text(key);
+  if (name == "float32") return DType::f32;
+  if (name == "float16") return DType::f16;
+  if (name == "bfloat16") return DType::bf16;
+  return std::nullopt;
+}
+
 /// Returns the ids of eos_token_id: one or a list.
 std::vector<std::int32_t> ends_of(const JsonFields& fields) {
   constexpr const char* key = "eos_token_id";
@@ -105,6 +117,7 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   config.max_positions = extent("max_position_embeddings", 2048);
   config.norm_epsilon = fields.number("rms_norm_eps", 1e-6);
   config.tied_embeddings = fields.flag("tie_word_embeddings", false);
+  config.dtype = dtype_of(fields);
   config.bos = static_cast<std::int32_t>(fields.integer("bos_token_id", 0, largest_extent, -1));
   config.eos = ends_of(fields);
   read_rope(fields, config);

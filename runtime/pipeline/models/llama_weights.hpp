@@ -47,7 +47,7 @@ struct LlamaWeights {
 struct LlamaModel {
   LlamaConfig config;
   LlamaWeights weights;
-  std::filesystem::path path;  ///< as passed to load_llama()
+  std::filesystem::path path;  ///< the folder or the checkpoint that was loaded
   std::vector<std::shared_ptr<const MappedFile>> files;
 };
 
@@ -55,7 +55,9 @@ struct LlamaModel {
 /// - a folder in Hugging Face's format: config.json with model.safetensors, or with the shards that
 ///   model.safetensors.index.json lists; generation_config.json may add end-of-text tokens. The
 ///   rope style is `half`.
-/// - a file: a legacy checkpoint of llama2.c, in f32; the rope style is `interleaved`.
+/// - a file, or the only .bin file of a folder besides tokenizers (tok*.bin): a legacy checkpoint
+/// of
+///   llama2.c, in f32; the rope style is `interleaved`.
 /// All header fields are checked before use: bounds, shapes, types, overlaps, and that there are no
 /// tensors that the architecture would ignore. Throws Error with a one-line message.
 LlamaModel load_llama(const std::filesystem::path& path);

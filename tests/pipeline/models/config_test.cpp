@@ -43,6 +43,9 @@ TEST(LlamaConfig, IsReadFromHuggingFace) {
   EXPECT_EQ(config.rope_theta, 10000);
   EXPECT_EQ(config.eos, (std::vector<std::int32_t>{2, 7}));
   EXPECT_FALSE(config.tied_embeddings);
+  EXPECT_EQ(read_with({{"torch_dtype", "float32"}}).dtype, DType::f32);
+  EXPECT_EQ(read_with({{"dtype", "bfloat16"}}).dtype, DType::bf16);
+  EXPECT_FALSE(read_with({{"torch_dtype", "auto"}}).dtype);
 }
 
 TEST(LlamaConfig, RopeScalingIsReadInBothForms) {

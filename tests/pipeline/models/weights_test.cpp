@@ -137,6 +137,22 @@ TEST(HuggingFace, TiedModelsMayStoreTheirHead) {
   tensors.push_back(head);
   write_file(folder / "model.safetensors", safetensors_of(tensors));
   EXPECT_TRUE(load_llama(folder.path()).config.tied_embeddings);
+  const auto sum = sum_of(load_llama(folder.path()));
+  tensors[0] = tensors.back();
+  tensors.pop_back();
+  write_file(folder / "model.safetensors", safetensors_of(tensors));  // the head alone
+  EXPECT_EQ(sum_of(load_llama(folder.path())), sum);
+}
+
+TEST(Checkpoint, MayBeTheOnlyOneOfAFolder) {
+  const TemporaryFolder folder;
+  write_file(folder / "model.bin", tiny_checkpoint(5));
+  write_file(folder / "tokenizer.bin", "");
+  const LlamaModel model = load_llama(folder.path());
+  EXPECT_EQ(model.path, folder / "model.bin");
+  EXPECT_EQ(sum_of(model), sum_of(load_llama(folder / "model.bin")));
+  write_file(folder / "other.bin", tiny_checkpoint(5));
+  expect_refused([&] { load_llama(folder.path()); }, "config.json");
 }
 
 TEST(HuggingFace, GenerationConfigAddsEnds) {

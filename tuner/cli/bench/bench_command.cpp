@@ -114,7 +114,8 @@ Bench::Bench(const BenchOptions& options)
   selected_ = select_safe_devices(options.device, options.db, options.allow_unsafe);
   read_flush(options.flush);
   if (options_.exporting) {
-    for (const auto& device : selected_) check_csv("--export", export_file(device.info));
+    if (options_.export_file.empty()) return;  // the folder in results/ is created
+    check_csv("--export", options_.export_file);
   }
 }
 
@@ -403,7 +404,8 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
                "Skip benchmarks that the file of --export already has, in the same environment");
   add_number(app, "--limit", options->limit_s,
              "Seconds after which no benchmark starts; results are exported as they are measured",
-             {.least = 0, .exclusive = true});
+             {.least = 0, .exclusive = true})
+      ->type_name("SECONDS");
   action = [options, exporting] {
     options->exporting = exporting->count() > 0;
     // The option parser stores this if no value is given.

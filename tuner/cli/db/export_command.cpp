@@ -1,17 +1,24 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/paths.hpp"
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"
 #include "tuner/report/csv.hpp"
+#include "tuner/report/csv_wide.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
@@ -27,7 +34,13 @@ struct ExportOptions {
   bool force = false;
 };
 
+bool is_output(const std::filesystem::path& file) {
+  return file == "-";
+}
+
+/// Writes a file, or standard output for "-".
 void write_file(const std::filesystem::path& file, const std::string& text) {
+  if (is_output(file)) return print_text(text);
   std::ofstream out(file, std::ios::binary);
   out << text;
   out.close();
@@ -60,28 +73,50 @@ void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& f
         format_bytes(static_cast<double>(std::filesystem::file_size(options.out))));
 }
 
+/// Says something about a file that is written; on standard error if that is standard output.
+void say(const std::filesystem::path& file, const std::string& line) {
+  if (is_output(file)) return tell(line);
+  print("{}\n", line);
+}
+
+/// Says what was written.
+void tell_written(const std::filesystem::path& file, const std::string& what) {
+  say(file, fmt::format("{}: {}", is_output(file) ? "standard output" : file.string(), what));
+}
+
 void export_csv(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
   StalenessJudge judge(Catalog::built_in());
+  std::vector<MeasuredResult> rows;
+  const auto add = [&](std::vector<MeasuredResult> some) {
+    std::move(some.begin(), some.end(), std::back_inserter(rows));
+  };
+  for (const auto& [session, device] : select_sessions(db, filter))
+    add(measured_results(Catalog::built_in(), session, device, db.trials(session.id)));
+  for (const auto& result : select_results(db, filter, judge))
+    add(measured_results(Catalog::built_in(), result));
+  if (options.format == "csv-wide") return write_file(options.out, csv_wide(rows));
   std::string text = csv_header();
-  for (const auto& [session, device] : select_sessions(db, filter)) {
-    for (const auto& measured :
-         measured_results(Catalog::built_in(), session, device, db.trials(session.id)))
-      text += csv_line(measured);
-  }
-  for (const auto& result : select_results(db, filter, judge)) {
-    for (const auto& measured : measured_results(Catalog::built_in(), result))
-      text += csv_line(measured);
-  }
+  for (const auto& row : rows) text += csv_line(row);
   write_file(options.out, text);
 }
 
-/// Writes a T4 file, which is about one problem on one device: several sessions become one file.
+/// Returns a file name for a text: other characters than letters and digits become '-'.
+std::string file_name(const std::string& text) {
+  std::string name;
+  for (const char c : text) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (plain || (!name.empty() && name.back() != '-')) name += plain ? c : '-';
+  }
+  return name;
+}
+
+/// Writes T4 files. Such a file is about one problem on one device, whose sessions it combines;
+/// several are written into a folder.
 void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
-  nlohmann::json file;
-  std::set<std::string> subjects;
+  std::map<std::string, nlohmann::json> files;
   for (const auto& [session, device] : select_sessions(db, filter)) {
-    subjects.insert(fmt::format("{} on {}{}", session.problem.key(), session.device_id,
-                                session.cold ? "" : " (warm)"));
+    auto& file = files[fmt::format("{} on {}{}", session.problem.key(), session.device_id,
+                                   session.cold ? "" : " (warm)")];
     auto part = t4_json(session, db.trials(session.id));
     if (file.is_null()) {
       file = std::move(part);
@@ -89,19 +124,24 @@ void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilt
       for (auto& result : part["results"]) file["results"].push_back(std::move(result));
     }
   }
-  if (subjects.size() != 1) {
+  const bool into_folder = std::filesystem::is_directory(options.out);
+  if (files.empty() || (files.size() > 1 && !into_folder)) {
     throw CommandError(
         tell_damage(db) ? exit_failed : exit_usage,
-        fmt::format(
-            "--format t4: such a file is about one problem on one device; the options select {}{}",
-            subjects.size(),
-            subjects.empty()
-                ? ""
-                : fmt::format(", as {} and {}", *subjects.begin(), *subjects.rbegin())));
+        fmt::format("--format t4: such a file is about one problem on one device; the options "
+                    "select {}{}",
+                    files.size(),
+                    files.empty()
+                        ? ""
+                        : fmt::format(", as {} and {}; --out FOLDER writes a file for each",
+                                      files.begin()->first, files.rbegin()->first)));
   }
-  write_file(options.out, file.dump(1) + "\n");
-  print("{}: {}; trials on proxy problems are omitted\n", options.out.string(),
-        format_count(static_cast<std::int64_t>(file["results"].size()), "trial"));
+  for (const auto& [subject, file] : files) {
+    const auto out = into_folder ? options.out / (file_name(subject) + ".json") : options.out;
+    write_file(out, file.dump(1) + "\n");
+    tell_written(out, format_count(static_cast<std::int64_t>(file["results"].size()), "trial") +
+                          "; trials on proxy problems are omitted");
+  }
 }
 
 /// Writes the solutions that PyTorch chose before, or (`untuned`) the GEMMs to be tuned.
@@ -124,8 +164,9 @@ void export_tunableop(const TunedDb& db, const ExportOptions& options, const Res
     const auto fields = tunableop_fields(result.problem);
     const auto peer = peers.find(key);
     if (!fields || (!untuned && peer == peers.end())) {
-      print("{} cannot be converted: {}\n", key,
-            fields ? "its kernel is GRETA's, not a solution of PyTorch" : fields.failure().message);
+      say(options.out, fmt::format("{} cannot be converted: {}", key,
+                                   fields ? "its kernel is GRETA's, not a solution of PyTorch"
+                                          : fields.failure().message));
       continue;
     }
     rows += fmt::format("{},{}", fields->first, fields->second);
@@ -147,22 +188,33 @@ void export_tunableop(const TunedDb& db, const ExportOptions& options, const Res
       head += fmt::format("Validator,{},{}\n", name, value);
     }
   }
+  if (written == 0) {
+    throw CommandError(exit_failed,
+                       fmt::format("--out {}: not written, since no result can be converted",
+                                   options.out.string()));
+  }
   write_file(options.out, head + rows);
-  print("{}: {}\n", options.out.string(), format_count(written, "GEMM"));
+  tell_written(options.out, format_count(written, "GEMM"));
 }
 
 void check(const ExportOptions& options) {
-  constexpr std::string_view formats = "csv, t4, tunableop or tunableop-untuned";
+  static const std::vector<std::string> formats{"csv", "csv-wide", "t4", "tunableop",
+                                                "tunableop-untuned"};
   if (options.ship != options.format.empty()) {
-    throw CommandError(exit_usage,
-                       fmt::format("export: needs either --ship or --format {}", formats));
+    throw CommandError(exit_usage, fmt::format("export: needs either --ship or --format {}",
+                                               fmt::join(formats, ", ")));
   }
-  const bool known = options.ship || options.format == "csv" || options.format == "t4" ||
-                     options.format == "tunableop" || options.format == "tunableop-untuned";
-  if (!known) {
-    throw CommandError(exit_usage, fmt::format("--format {}: must be {}", options.format, formats));
+  if (!options.ship && std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
+    throw CommandError(exit_usage, fmt::format("--format {}: {}", options.format,
+                                               must_be_one_of(options.format, formats)));
   }
-  if (!options.force && std::filesystem::exists(options.out)) {
+  if (is_output(options.out)) {
+    if (options.ship) throw CommandError(exit_usage, "--out -: a database needs a file");
+    return;
+  }
+  check_folder("--out", options.out);
+  const bool into_folder = options.format == "t4" && std::filesystem::is_directory(options.out);
+  if (!options.force && !into_folder && std::filesystem::exists(options.out)) {
     throw CommandError(exit_usage,
                        fmt::format("--out {}: exists; --force replaces it", options.out.string()));
   }
@@ -179,7 +231,7 @@ int export_results(const ExportOptions& options) {
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
   if (options.ship) {
     ship(db, options, filter);
-  } else if (options.format == "csv") {
+  } else if (options.format == "csv" || options.format == "csv-wide") {
     export_csv(db, options, filter);
   } else if (options.format == "t4") {
     export_t4(db, options, filter);
@@ -198,9 +250,10 @@ void add_export_command(CLI::App& app, Action& action) {
   command->add_flag("--ship", options->ship,
                     "A compact database that is only read: winners, ties, defaults, regrets");
   command->add_option("--format", options->format,
-                      "csv (docs/csv.md), t4 (Kernel Tuner's JSON), tunableop (solutions that were "
-                      "imported) or tunableop-untuned (GEMMs for PyTorch to tune)");
-  command->add_option("--out", options->out, "Output file")->required();
+                      "csv and csv-wide (docs/csv.md), t4 (Kernel Tuner's JSON), tunableop "
+                      "(solutions that were imported) or tunableop-untuned (GEMMs for PyTorch to "
+                      "tune)");
+  command->add_option("--out", options->out, "Output file; - is standard output")->required();
   command->add_flag("--force", options->force, "Replace an existing file");
   command->footer("Example: greta-db export --ship --fresh --out tuned.db");
   command->callback(

@@ -12,6 +12,7 @@
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
 #include "tuner/report/csv.hpp"
+#include "tuner/report/csv_wide.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
@@ -28,6 +29,7 @@ struct ListOptions {
   std::size_t limit = 0;  ///< 0: all
   bool json = false;
   bool csv = false;
+  bool csv_wide = false;
 };
 
 /// An order of results.
@@ -98,7 +100,8 @@ void add_row(Table& table, const StoredWinner& result, const std::vector<std::st
 }
 
 int list(const ListOptions& options) {
-  if (options.json && options.csv) throw CommandError(exit_usage, "--json: not with --csv");
+  if (options.json + options.csv + options.csv_wide > 1)
+    throw CommandError(exit_usage, "--json, --csv and --csv-wide: only one of them");
   const ResultFilter filter = read_filter(options.results);
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
   auto judge = make_judge(options.probe);
@@ -115,10 +118,10 @@ int list(const ListOptions& options) {
                {"date"},
                {"state"}});
   auto objects = nlohmann::json::array();
-  std::string csv = csv_header();
+  std::vector<MeasuredResult> rows;
   std::size_t stale_count = 0;
   auto results = select_results(db, filter, judge);
-  if (results.empty() && !options.json && !options.csv) {
+  if (results.empty() && !options.json && !options.csv && !options.csv_wide) {
     if (const auto why = nothing_selected(db, options.results); !why.empty()) tell(why);
   }
   sort_results(results, options.sort);
@@ -130,9 +133,9 @@ int list(const ListOptions& options) {
     if (options.json) {
       objects.push_back(result_json(result));
       objects.back()["stale"] = stale;
-    } else if (options.csv) {
-      for (const auto& measured : measured_results(Catalog::built_in(), result))
-        csv += csv_line(measured);
+    } else if (options.csv || options.csv_wide) {
+      for (auto& measured : measured_results(Catalog::built_in(), result))
+        rows.push_back(std::move(measured));
     } else {
       add_row(table, result, stale);
     }
@@ -140,7 +143,11 @@ int list(const ListOptions& options) {
   if (options.json) {
     print_json(objects);
   } else if (options.csv) {
+    std::string csv = csv_header();
+    for (const auto& row : rows) csv += csv_line(row);
     print_text(csv);
+  } else if (options.csv_wide) {
+    print_text(csv_wide(rows));
   } else {
     if (!table.empty()) print_text(table.text());
     print("{}{}, {} stale, in {}\n", format_count(results.size(), "result"),
@@ -169,6 +176,8 @@ void add_list_command(CLI::App& app, Action& action) {
                                 1, 1'000'000);
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->add_flag("--csv", options->csv, "Print CSV (docs/csv.md)");
+  command->add_flag("--csv-wide", options->csv_wide,
+                    "Print CSV with a column for each dimension and parameter");
   command->footer("Example: greta-db list --op gemm --device gfx942 --sort roofline --limit 10");
   command->callback([&action, options] { action = [options] { return list(*options); }; });
 }

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "db/tuned_db.hpp"
+#include "runtime/device/system/input_file.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/paths.hpp"
@@ -43,10 +46,22 @@ std::vector<std::string> find_damage(const std::filesystem::path& file, Content&
   }
 }
 
+/// Returns whether a file is empty or begins like a database of SQLite, as a damaged one does.
+bool may_be_database(const std::filesystem::path& file) {
+  constexpr std::string_view magic = "SQLite format 3";
+  std::string begin(magic.size(), '\0');
+  const auto opened = InputFile::open(file);
+  if (!opened) return true;  // opening it as a database says why
+  return pread(opened->descriptor(), begin.data(), begin.size(), 0) == 0 || begin == magic;
+}
+
 int verify(const VerifyOptions& options) {
   if (!std::filesystem::exists(options.db)) {
     throw CommandError(exit_usage,
                        fmt::format("--db {}: there is no such file", options.db.string()));
+  }
+  if (!may_be_database(options.db)) {
+    throw CommandError(exit_usage, fmt::format("--db {}: is not a database", options.db.string()));
   }
   Content content;
   const auto findings = find_damage(options.db, content);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/model/problem_rules.hpp"
+#include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/program/tool.hpp"
@@ -19,8 +20,8 @@ void check_variant(const Operation& operation, const std::string& variant) {
   std::vector<std::string> names;
   for (const Variant& one : operation.variants) names.push_back(one.name);
   if (variant.empty() || std::find(names.begin(), names.end(), variant) != names.end()) return;
-  throw CommandError(
-      exit_usage, fmt::format("--variant {}: must be one of {}", variant, fmt::join(names, ", ")));
+  throw CommandError(exit_usage,
+                     fmt::format("--variant {}: {}", variant, must_be_one_of(variant, names)));
 }
 
 /// Returns the constraint that rejects most configurations of a variant without valid ones, as

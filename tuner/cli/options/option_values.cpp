@@ -47,6 +47,9 @@ std::filesystem::path find_preset(const std::string& wanted) {
     const auto file = folder / (wanted + ".json");
     if (std::filesystem::is_regular_file(file)) return file;
   }
+  if (std::filesystem::is_directory(there)) {
+    throw CommandError(exit_usage, fmt::format("preset {}: is a folder", wanted));
+  }
   throw CommandError(exit_usage, fmt::format("preset {}: no such file, and no preset of that name "
                                              "in {} or presets/",
                                              wanted, installed.string()));
@@ -131,6 +134,12 @@ std::string names_of_strategies() {
   return names;
 }
 
+void check_exists(const std::string& option, const std::filesystem::path& file) {
+  if (std::filesystem::exists(file)) return;
+  throw CommandError(exit_usage,
+                     fmt::format("{} {}: there is no such file or folder", option, file.string()));
+}
+
 void check_csv(const std::string& option, const std::filesystem::path& file) {
   if (file.empty()) return;
   const auto refuse = [&](std::string_view why) {
@@ -143,10 +152,7 @@ void check_csv(const std::string& option, const std::filesystem::path& file) {
     if (access(file.c_str(), W_OK) != 0) refuse("can't be written");
     return;
   }
-  auto folder = std::filesystem::absolute(file).parent_path();
-  while (!std::filesystem::exists(folder)) folder = folder.parent_path();  // created later
-  if (!std::filesystem::is_directory(folder)) refuse(folder.string() + " is not a folder");
-  if (access(folder.c_str(), W_OK) != 0) refuse("can't be written");
+  check_folder(option, file);
 }
 
 std::vector<Config> read_configs(const std::vector<std::string>& texts) {

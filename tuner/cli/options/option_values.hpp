@@ -74,8 +74,10 @@ std::uint64_t read_flush(const std::string& text);
 /// Returns "local, random, …".
 std::string names_of_strategies();
 
-/// Checks that an existing file is a CSV file of GRETA, since rows are appended to it. `option` is
-/// the option that names it.
+/// Throws unless the file or folder exists.
+void check_exists(const std::string& option, const std::filesystem::path& file);
+/// Checks that an existing file is a CSV file of GRETA, since rows are appended to it, and that its
+/// folder exists. `option` is the option that names it.
 void check_csv(const std::string& option, const std::filesystem::path& file);
 
 /// Reads the configurations that a user wants to try first; any white space separates parameters.

@@ -1,18 +1,40 @@
 #include "tuner/cli/options/problem_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "kernels/model/problem_rules.hpp"
 
 namespace greta::tuner::cli {
+namespace {
+
+/// Returns the values of an attribute for --help: "nn|nt|tn", "NUMBER".
+std::string value_name(const Attribute& attribute) {
+  if (!attribute.allowed.empty()) return fmt::format("{}", fmt::join(attribute.allowed, "|"));
+  if (attribute.packed) return "ELEMENTS";
+  const bool is_number = attribute.fallback.find_first_not_of("0123456789.e-") == std::string::npos;
+  return is_number ? "NUMBER" : "LIST";
+}
+
+}  // namespace
 
 std::string option_of(std::string_view field) {
   if (field == "out") return "--out-dtype";
   std::string option = fmt::format("--{}", field);
   std::replace(option.begin() + 2, option.end(), '_', '-');
   return option;
+}
+
+std::string example_problem(const Operation& operation) {
+  const Problem problem = typical_problem(operation, operation.dtypes.front());
+  std::string text = operation.name;
+  for (const auto& dimension : operation.dimensions) {
+    if (dimension.fallback.empty())
+      text += fmt::format(" {} {}", option_of(dimension.name), problem.dim(dimension.name));
+  }
+  return text;
 }
 
 CommandError bad_option(const Failure& failure) {
@@ -23,31 +45,38 @@ CommandError bad_option(const Failure& failure) {
 }
 
 void add_problem_options(CLI::App& command, const Operation& operation, ProblemRequest& request) {
-  const auto add = [&](const std::string& name, const std::string& help) {
+  const std::string group = "Problem";
+  const auto add = [&](const std::string& name, const std::string& value, const std::string& help) {
     const std::string option = option_of(name);  // and its earlier spelling
-    command.add_option_function<std::string>(
-        option == "--" + name ? option : option + ",--" + name,
-        [&request, name](const std::string& text) { request.values.emplace_back(name, text); },
-        help);
+    command
+        .add_option_function<std::string>(
+            option == "--" + name ? option : option + ",--" + name,
+            [&request, name](const std::string& text) { request.values.emplace_back(name, text); },
+            help)
+        ->type_name(value)
+        ->group(group);
   };
   for (const auto& dimension : operation.dimensions) {
-    add(dimension.name, dimension.fallback.empty()
-                            ? dimension.help + " (required)"
-                            : fmt::format("{} [{}]", dimension.help, dimension.fallback));
+    add(dimension.name, "N",
+        dimension.fallback.empty() ? dimension.help + " (required)"
+                                   : fmt::format("{} [{}]", dimension.help, dimension.fallback));
   }
   for (const auto& earlier : operation.renamed) {
     if (command.get_option_no_throw("--" + earlier.old_name) != nullptr) continue;
-    add(earlier.old_name, "former spelling");
+    add(earlier.old_name, "VALUE", "former spelling");
     command.get_option("--" + earlier.old_name)->group("");
   }
-  command.add_option("--dtype", request.dtype,
-                     fmt::format("type of the inputs: {} [{}]", input_types_text(operation),
-                                 to_string(operation.dtypes[0].in)));
-  command.add_option(
-      "--out-dtype", request.out_dtype,
-      fmt::format("type of the output: {} [the first]", output_types_text(operation)));
+  command
+      .add_option("--dtype", request.dtype,
+                  fmt::format("type of the inputs: {} [{}]", input_types_text(operation),
+                              to_string(operation.dtypes[0].in)))
+      ->group(group);
+  command
+      .add_option("--out-dtype", request.out_dtype,
+                  fmt::format("type of the output: {} [the first]", output_types_text(operation)))
+      ->group(group);
   for (const auto& attribute : operation.attributes) {
-    add(attribute.name,
+    add(attribute.name, value_name(attribute),
         fmt::format("{}: {} [{}]", attribute.help, values_text(attribute), attribute.fallback));
   }
 }

@@ -2,13 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "runtime/device/system/utc.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/program/databases.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/report/csv.hpp"
+#include "tuner/report/csv_wide.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
 
@@ -74,6 +79,10 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
   command.add_flag("--json", options.json, "Print one JSON object (docs/json.md)")->group("Output");
   command.add_option("--csv", options.csv, "Append rows to a CSV file (docs/csv.md)")
       ->group("Output");
+  command
+      .add_option("--csv-wide", options.csv_wide,
+                  "Write rows to a CSV file with a column for each dimension and parameter")
+      ->group("Output");
 }
 
 Verbosity verbosity(const TuningOptions& options) {
@@ -92,6 +101,7 @@ TunerOptions tuner_options(const TuningOptions& options) {
     throw CommandError(exit_usage, "--flush: not with --warm, which does not flush caches");
   }
   tuner.devices = names_of_devices(options.device);
+  check_new_database(options.db);
   tuner.database = options.db;
   tuner.shipped = options.shipped;
   tuner.cache_directory = default_cache_directory();
@@ -106,23 +116,35 @@ TunerOptions tuner_options(const TuningOptions& options) {
   return tuner;
 }
 
-void append_results(const TuningOptions& options, const TaskResult& result,
-                    const std::string& date) {
-  if (options.csv.empty()) return;
+ResultFiles::ResultFiles(const TuningOptions& options) : options_(options), date_(utc_now()) {
+  check_csv("--csv", options.csv);
+  if (!options.csv_wide.empty()) check_folder("--csv-wide", options.csv_wide);
+}
+
+void ResultFiles::add(const TaskResult& result) {
+  const auto refuse = [&](const std::string& message) {
+    throw CommandError(exit_failed,
+                       fmt::format("{}; the trials are in {}", message, options_.db.string()));
+  };
   for (const auto& session : result.sessions) {
-    const auto written = append_csv(options.csv, measured_results(session, !options.warm, date));
-    if (written) continue;
-    throw CommandError(exit_failed, fmt::format("--csv {}; the trials are in {}",
-                                                written.failure().message, options.db.string()));
+    auto rows = measured_results(session, !options_.warm, date_);
+    if (!options_.csv.empty()) {
+      if (const auto written = append_csv(options_.csv, rows); !written)
+        refuse("--csv " + written.failure().message);
+    }
+    std::move(rows.begin(), rows.end(), std::back_inserter(rows_));
   }
+  if (options_.csv_wide.empty()) return;
+  std::ofstream file(options_.csv_wide, std::ios::binary);
+  if (!(file << csv_wide(rows_)).flush())
+    refuse(fmt::format("--csv-wide {}: can't be written", options_.csv_wide.string()));
 }
 
 bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
                 const std::function<void(const TuningTask&, const TaskResult&)>& show) {
   const TunerOptions tuner_is = tuner_options(options);
-  check_csv("--csv", options.csv);
+  ResultFiles files(options);
   catch_interrupts();
-  const std::string date = utc_now();
   Terminal terminal(verbosity(options));
   const auto tuner = value_of(Tuner::open(tuner_is, tasks, terminal, stop_requested()));
   bool all = true;
@@ -133,7 +155,7 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
     answer_interrupt();
     all = all && result.won();
     show(task, result);
-    append_results(options, result, date);
+    files.add(result);
     std::fflush(stdout);
     if (const auto why = result.not_stored(); !why.empty()) throw CommandError(exit_failed, why);
   }

@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "tuner/measure/measured_result.hpp"
 #include "tuner/report/progress.hpp"
 #include "tuner/tuning/tuner.hpp"
 
@@ -17,6 +19,7 @@ struct TuningOptions {
   std::filesystem::path db;
   std::string shipped;  ///< a read-only database; empty: none
   std::filesystem::path csv;
+  std::filesystem::path csv_wide;
   std::string seed;   ///< empty: random
   std::string flush;  ///< cache flush of cold samples in MiB; empty: chosen for the device
   bool warm = false;
@@ -37,9 +40,19 @@ Verbosity verbosity(const TuningOptions& options);
 /// Converts the options. Throws CommandError.
 TunerOptions tuner_options(const TuningOptions& options);
 
-/// Appends a result to the CSV file if requested. `date`: when the run began. Throws CommandError.
-void append_results(const TuningOptions& options, const TaskResult& result,
-                    const std::string& date);
+/// The files of --csv and --csv-wide, if they are requested.
+class ResultFiles {
+ public:
+  /// Checks that the files can be written. Throws CommandError.
+  explicit ResultFiles(const TuningOptions& options);
+  /// Appends a result to the file of --csv, and writes that of --csv-wide with all results so far.
+  void add(const TaskResult& result);
+
+ private:
+  const TuningOptions& options_;
+  std::string date_;  ///< when the run began
+  std::vector<MeasuredResult> rows_;
+};
 
 /// Tunes tasks in order according to the options, and passes each result to `show`. Handles
 /// interrupts, and appends to the CSV file if requested. Returns whether each task has a winner.

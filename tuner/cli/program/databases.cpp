@@ -1,11 +1,18 @@
 #include "tuner/cli/program/databases.hpp"
 
+#include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/tuning/tuner.hpp"
 
 namespace greta::tuner::cli {
 
+void check_new_database(const std::filesystem::path& file) {
+  if (file.empty()) throw CommandError(exit_usage, "--db \"\": needs a file name");
+  if (file != default_database()) check_folder("--db", file);  // the default's is created
+}
+
 TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
+  if (mode == TunedDb::Mode::read_write) check_new_database(file);
   return value_of(tuner::open_database(file, mode));
 }
 

@@ -7,6 +7,9 @@
 
 namespace greta::tuner::cli {
 
+/// Throws CommandError if a database to be created has no name or its folder does not exist; the
+/// default database's folder is created.
+void check_new_database(const std::filesystem::path& file);
 /// Opens a database for a command. Throws CommandError that names --db.
 TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode);
 /// Returns the database that an option such as "--shipped" names. Throws CommandError if it does

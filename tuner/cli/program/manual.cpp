@@ -58,7 +58,8 @@ std::string roff(const std::string& text) {
 std::string roff_options(const CLI::App& command) {
   std::string text;
   for (const auto* option : visible_options(command)) {
-    const std::string value = option->get_expected_max() > 0 ? " VALUE" : "";
+    const std::string value =
+        option->get_expected_max() > 0 ? " " + option->get_type_name() : std::string();
     const std::string names = replaced(option->get_name(false, true), ",", ", ");
     text += fmt::format(".TP\n.B {}{}\n", roff_word(names), value);
     text += roff(option->get_description());

@@ -1,9 +1,12 @@
 #include "tuner/cli/program/paths.hpp"
 
+#include <fmt/format.h>
 #include <pwd.h>
 #include <unistd.h>
 
 #include <cstdlib>
+
+#include "tuner/cli/program/tool.hpp"
 
 namespace greta::tuner::cli {
 namespace {
@@ -42,6 +45,16 @@ std::vector<std::string> home_directories() {
 std::string user_name() {
   const passwd* user = getpwuid(geteuid());
   return user != nullptr && user->pw_name != nullptr ? user->pw_name : "";
+}
+
+void check_folder(const std::string& option, const std::filesystem::path& file) {
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  const auto refuse = [&](const std::string& why) {
+    throw CommandError(exit_usage, fmt::format("{} {}: {}", option, file.string(), why));
+  };
+  if (!std::filesystem::exists(folder)) refuse("there is no folder " + folder.string());
+  if (!std::filesystem::is_directory(folder)) refuse(folder.string() + " is not a folder");
+  if (access(folder.c_str(), W_OK) != 0) refuse("can't be written");
 }
 
 }  // namespace greta::tuner::cli

@@ -19,4 +19,8 @@ std::vector<std::string> home_directories();
 /// Returns the user's name as the system reports it; may be empty.
 std::string user_name();
 
+/// Throws CommandError unless the folder of a file exists and can be written: a typo must not
+/// create folders. `option` names the file.
+void check_folder(const std::string& option, const std::filesystem::path& file);
+
 }  // namespace greta::tuner::cli

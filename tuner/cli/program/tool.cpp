@@ -19,6 +19,7 @@
 #include "runtime/device/system/log.hpp"
 #include "runtime/device/text/spelling.hpp"
 #include "runtime/device/version.hpp"
+#include "tuner/cli/program/help.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/manual.hpp"
 #include "tuner/evaluate/worker.hpp"
@@ -79,16 +80,44 @@ void check_operation(const CLI::App& command, std::span<const std::string> words
   }
 }
 
+// Refuses a value for a flag: --json=yes.
+void check_takes_value(const CLI::App& app, std::span<const std::string> words,
+                       const std::string& name) {
+  const CLI::App* command = &app;
+  for (const auto& word : words) {
+    const CLI::App* const next = word.starts_with("-") ? nullptr : find_command(*command, word);
+    if (next == nullptr) break;
+    command = next;
+  }
+  const auto* option = command->get_option_no_throw(name);
+  if (option != nullptr && option->get_expected_max() == 0) {
+    refuse_words(name + ": takes no value");
+  }
+}
+
 // Reports errors that the option parser would report in its own style.
 void check_words(const CLI::App& app, bool needs_command, std::span<const std::string> words) {
   for (const auto& word : words) {
     if (word.starts_with("--") && word.find('=') == word.size() - 1) {
       refuse_words(word + ": the value is empty");
     }
+    if (word.starts_with("--") && word.find('=') != std::string::npos) {
+      check_takes_value(app, words, word.substr(0, word.find('=')));
+    }
   }
   if (words.empty() && !needs_command) return;
   if (words.empty()) refuse_words("a command is needed: " + names_of_commands(app));
-  if (words[0].starts_with("-")) return;
+  if (words[0].starts_with("-")) {
+    const bool known = app.get_option_no_throw(words[0].substr(0, words[0].find('='))) != nullptr;
+    const bool has_command = std::any_of(words.begin(), words.end(), [&](const auto& word) {
+      return find_command(app, word) != nullptr;
+    });
+    if (needs_command && !known && !has_command) {
+      refuse_words(
+          fmt::format("{}: a command is needed first: {}", words[0], names_of_commands(app)));
+    }
+    return;
+  }
   const CLI::App* command = find_command(app, words[0]);
   if (command == nullptr) {
     refuse_words(fmt::format("{}: no such command{}", words[0],
@@ -135,6 +164,18 @@ std::string unexpected(const CLI::App& app) {
   }
   return fmt::format("{}: {} has no such option{}", name, command.get_name(),
                      or_meant(meant, "; --help lists them"));
+}
+
+// Returns the error of an option that lacks its value or has too many, which the parser words as
+// "--m: 1 required N missing" or "--m: At Most 1 required but received 2".
+std::string mismatch(const CLI::App& app, const std::string& said) {
+  const std::string name = said.substr(0, said.find(':'));
+  const auto* option = chosen_command(app)->get_option_no_throw(name);
+  if (option == nullptr) return said;
+  if (option->get_expected_max() == 0) return name + ": takes no value";
+  if (option->count() == 0)
+    return fmt::format("{}: needs a value, {}", name, option->get_type_name());
+  return fmt::format("{}: given {} times, allowed once", name, option->count());
 }
 
 // Opens standard streams that the caller closed, so that files opened later don't get their
@@ -213,10 +254,11 @@ int run_tool(const Tool& tool, int argc, char** argv) {
   CLI::App app(tool.summary, tool.name);
   app.footer(tool.examples +
              "\n\nExit codes: 0 done, 1 failed, 2 bad usage, 3 no device, 4 regression.");
-  app.set_version_flag("--version", fmt::format("{} {}", tool.name, version()));
+  app.set_version_flag("-V,--version", fmt::format("{} {}", tool.name, version()));
   app.require_subcommand(tool.needs_command ? 1 : 0, 1);
   Action action;
   tool.add_commands(app, action);
+  name_values(app);
   try {
     const auto words = words_of({argv + std::min(argc, 1), argv + argc}, tool.text_options);
     if (print_documentation(app, words)) return exit_done;
@@ -232,6 +274,8 @@ int run_tool(const Tool& tool, int argc, char** argv) {
     return std::cout.flush() ? exit_done : complain(exit_failed, "can't write the output");
   } catch (const CLI::ExtrasError&) {
     return complain(exit_usage, unexpected(app));
+  } catch (const CLI::ArgumentMismatch& error) {
+    return complain(exit_usage, mismatch(app, error.what()));
   } catch (const CLI::ParseError& error) {
     return complain(exit_usage, error.what());
   } catch (const CommandError& error) {

@@ -70,7 +70,7 @@ ModelBench::ModelBench(const BenchOptions& options, LlamaConfig config)
   untuned.untuned = true;
   untuned_ = open_runtime(untuned);
   Device& device = untuned_->device();
-  const DType dtype = run_dtype(options.runtime, DType::f16, device.info());
+  const DType dtype = run_dtype(options.runtime, config_.dtype.value_or(DType::f16), device.info());
   llama_.batch = options.model.load.batch;
   llama_.capacity = llama_capacity(config_, options.model.load.tokens());
   const std::int64_t ways = options.runtime.untuned ? 2 : 4;

@@ -35,7 +35,7 @@ void write_generated(const std::string& text) {
 Generation::Generation(const GenerateOptions& options)
     : options_(options), model_(load_llama(options.model)) {
   const std::filesystem::path file = options.tokenizer.empty()
-                                         ? find_tokenizer(options.model, model_.config)
+                                         ? find_tokenizer(model_.path, model_.config)
                                          : std::filesystem::path(options.tokenizer);
   tokenizer_ = load_tokenizer(file, model_.config);
   encode_prompt();

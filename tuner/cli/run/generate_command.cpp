@@ -35,7 +35,8 @@ void check_writable(const char* option, const std::string& file) {
 }
 
 void check(const GenerateOptions& options) {
-  if (options.model.empty()) throw CommandError(exit_usage, "--model is missing");
+  if (options.model.empty()) throw CommandError(exit_usage, "--model: is missing");
+  check_exists("--model", options.model);
   if (!options.capture.empty()) check_writable("--capture", options.capture);
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/device/backend.hpp"
 #include "tuner/cli/options/choice_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
+#include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/tune/commands.hpp"
 #include "tuner/compile/case_files.hpp"
 #include "tuner/compile/compile_report.hpp"
@@ -243,6 +244,8 @@ void add_compiled_operation(CLI::App& app, Action& action, const Operation& oper
   add("--code-object", options->code_object, "Write the code object to this file", output);
   add("--listing", options->listing, "Write the instructions to this file", output);
   command->add_flag("--json", options->json, "Print one JSON object (docs/json.md)")->group(output);
+  command->footer(
+      fmt::format("Example: greta-tune compile {} --arch gfx942", example_problem(operation)));
   command->callback([&action, &operation, options] {
     action = [&operation, options] { return compile(operation, *options); };
   });

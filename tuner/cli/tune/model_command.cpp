@@ -26,11 +26,11 @@ struct ModelOptions {
   std::string dtype;
 };
 
-/// Prints the events of a model's tuning to standard error, and appends results to the CSV file.
+/// Prints the events of a model's tuning to standard error, and writes results to CSV files.
 class ModelReport final : public ModelObserver {
  public:
   ModelReport(const TuningOptions& options, const ModelLoad& load)
-      : options_(options), load_(load), date_(utc_now()) {}
+      : options_(options), load_(load), files_(options) {}
 
   void on_problems(const std::vector<ModelChange>& changes) override {
     tell(fmt::format("{} of a prompt of {} tokens and {} generated tokens",
@@ -40,7 +40,7 @@ class ModelReport final : public ModelObserver {
   void on_distribution(const Distribution& distribution) override {
     report_left_out(distribution, options_.budget);
   }
-  void on_result(const TaskResult& result) override { append_results(options_, result, date_); }
+  void on_result(const TaskResult& result) override { files_.add(result); }
   void on_change(const ModelChange& change) override {
     tell(fmt::format("trying {} in the model", change.problem.key()));
   }
@@ -48,14 +48,19 @@ class ModelReport final : public ModelObserver {
  private:
   const TuningOptions& options_;
   const ModelLoad& load_;
-  std::string date_;
+  ResultFiles files_;
 };
 
 /// Converts the options, and reads the model. Throws CommandError.
 ModelTunerOptions model_tuner_options(const ModelOptions& options) {
-  if (options.path.empty() == options.model.config.empty()) {
+  if (options.path.empty() && options.model.config.empty()) {
     throw CommandError(exit_usage, "a model is needed: its folder or file, or --config");
   }
+  if (!options.path.empty() && !options.model.config.empty()) {
+    throw CommandError(exit_usage, fmt::format("--config {}: not with the model {}",
+                                               options.model.config, options.path));
+  }
+  if (!options.path.empty()) check_exists("model", options.path);
   ModelTunerOptions tuner;
   tuner.tuner = tuner_options(options.tuning);
   if (!options.path.empty()) tuner.weights = load_llama(options.path);
@@ -63,7 +68,7 @@ ModelTunerOptions model_tuner_options(const ModelOptions& options) {
   tuner.config = tuner.weights ? tuner.weights->config : read_architecture(model);
   apply_load(model, tuner.config);
   tuner.load = model.load;
-  DType own = DType::f16;
+  DType own = tuner.config.dtype.value_or(DType::f16);
   if (tuner.weights) {
     tuner.weights->weights.layers.resize(static_cast<std::size_t>(tuner.config.layers));
     tuner.weights->config = tuner.config;
@@ -98,7 +103,6 @@ std::string result_text(const ModelResult& result, const std::string& database) 
 }
 
 int tune_model(const ModelOptions& options) {
-  check_csv("--csv", options.tuning.csv);
   const ModelTunerOptions tuner_options = model_tuner_options(options);
   catch_interrupts();
   Terminal terminal(verbosity(options.tuning));

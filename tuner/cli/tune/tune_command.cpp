@@ -76,6 +76,9 @@ void add_operation(CLI::App& app, Action& action, const Operation& operation) {
       ->allow_extra_args(false)
       ->group(group);
   add_tuning_options(*command, options->tuning, "60s");
+  const std::string example = "greta-tune " + example_problem(operation);
+  command->footer("Examples:\n  " + example + "\n  " + example +
+                  " --budget 30s --json > result.json");
   if (!operation.naive) command->get_option("--naive")->group("");  // rejected with a reason
   command->callback([&action, &operation, options] {
     action = [&operation, options] { return tune_one(operation, *options); };

@@ -276,6 +276,9 @@ void add_verify_command(CLI::App& app, Action& action) {
                     "Write the kernels' sources to this folder, and check nothing")
         ->group("Development");
     sub->add_flag("--json", options->json, "Print one JSON object (docs/json.md)");
+    sub->footer(fmt::format(
+        "Examples:\n  greta-tune verify {} --problems 50\n  greta-tune verify {} --sample 20",
+        operation.name, example_problem(operation)));
     sub->callback([&action, &operation, options] {
       action = [&operation, options] { return verify_operation(operation, *options); };
     });

@@ -15,6 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* embedding_name = "model.embed_tokens.weight";
+constexpr const char* head_name = "lm_head.weight";
+
 bool there(const fs::path& path) {
   std::error_code none;
   return fs::exists(path, none);
@@ -36,6 +39,8 @@ class SafetensorsWeights {
                               folder_.string()));
     }
   }
+
+  bool has(const std::string& name) const { return tensors_.count(name) > 0; }
 
   /// Returns a tensor of this shape; a vector is one row.
   WeightView take(const std::string& name, const std::vector<std::int64_t>& shape) {
@@ -63,7 +68,7 @@ class SafetensorsWeights {
   void check_rest(bool tied) const {
     for (const auto& [name, tensor] : tensors_) {
       const bool known = taken_.count(name) > 0 || name.ends_with("rotary_emb.inv_freq") ||
-                         (tied && name == "lm_head.weight");
+                         (tied && name == head_name);
       if (!known) {
         throw Error(fmt::format("{}: tensor '{}' is not a part of this architecture",
                                 folder_.string(), name.substr(0, 100)));
@@ -132,6 +137,20 @@ LlamaLayer layer_of(SafetensorsWeights& tensors, const LlamaConfig& c, std::int6
   return layer;
 }
 
+/// Returns the only checkpoint of llama2.c in a folder without config.json, whose other .bin files
+/// are tokenizers; an empty path if there is none or there are several.
+fs::path checkpoint_in(const fs::path& folder) {
+  if (there(folder / "config.json")) return {};
+  fs::path found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const fs::path& file = entry.path();
+    if (file.extension() != ".bin" || file.filename().string().starts_with("tok")) continue;
+    if (!found.empty()) return {};
+    found = file;
+  }
+  return found;
+}
+
 /// Adds end tokens that only generation_config.json lists, as for chat models.
 void add_ends(const fs::path& folder, LlamaConfig& config) {
   const fs::path path = folder / "generation_config.json";
@@ -157,13 +176,15 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   const LlamaConfig& c = model.config;
   SafetensorsWeights tensors(folder);
   LlamaWeights& weights = model.weights;
-  weights.embedding = tensors.take("model.embed_tokens.weight", {c.vocab, c.dim});
+  // A file may store tied weights under either name.
+  const bool only_head =
+      c.tied_embeddings && !tensors.has(embedding_name) && tensors.has(head_name);
+  weights.embedding = tensors.take(only_head ? head_name : embedding_name, {c.vocab, c.dim});
   for (std::int64_t layer = 0; layer < c.layers; ++layer) {
     weights.layers.push_back(layer_of(tensors, c, layer));
   }
   weights.final_norm = tensors.take("model.norm.weight", {c.dim});
-  weights.head =
-      c.tied_embeddings ? weights.embedding : tensors.take("lm_head.weight", {c.vocab, c.dim});
+  weights.head = c.tied_embeddings ? weights.embedding : tensors.take(head_name, {c.vocab, c.dim});
   tensors.check_rest(c.tied_embeddings);
   model.files = tensors.files();
   return model;
@@ -171,7 +192,9 @@ LlamaModel load_hugging_face(const fs::path& folder) {
 
 LlamaModel load_llama(const fs::path& path) {
   std::error_code none;
-  return fs::is_directory(path, none) ? load_hugging_face(path) : load_checkpoint(path);
+  if (!fs::is_directory(path, none)) return load_checkpoint(path);
+  const fs::path checkpoint = checkpoint_in(path);
+  return checkpoint.empty() ? load_hugging_face(path) : load_checkpoint(checkpoint);
 }
 
 }  // namespace greta::runtime
