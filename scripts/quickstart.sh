@@ -5,12 +5,18 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+echo "1 of 3: installing dependencies"
 scripts/setup.sh
-echo "Building greta-tune"
+echo "2 of 3: building greta-tune in build/release, about 3 minutes on two cores"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! { cmake --preset release && cmake --build --preset release --target greta-tune; } \
-  >"$log" 2>&1; then
+# Prints every tenth step of the build, "[30/96] Building CXX object …", as "  30 of 96".
+show_steps() {
+  tee "$log" | awk -F'[][/]' '/^\[[0-9]+\/[0-9]+\]/ && ($2 % 10 == 0 || $2 == $3) \
+    { printf "  %d of %d\n", $2, $3; fflush() }'
+}
+if ! { cmake --preset release && cmake --build --preset release --target greta-tune; } 2>&1 |
+  show_steps; then
   cat "$log" >&2
   echo "scripts/quickstart.sh: the build failed; its output is above" >&2
   exit 1
@@ -28,5 +34,6 @@ add_default --m 1024
 add_default --n 1024
 add_default --k 1024
 add_default --budget 60s
+echo "3 of 3: tuning; the report follows the search"
 echo "\$ greta-tune gemm ${arguments[*]}"
 build/release/bin/greta-tune gemm "${arguments[@]}"

@@ -2,6 +2,7 @@
 reported in one line with the correct exit code."""
 import csv
 import json
+import re
 import shutil
 import sqlite3
 import unittest
@@ -90,6 +91,17 @@ class DatabaseLooks(Tuned):
             self.assertIn(f"no result meets {' '.join(options)}; there are 1 of gemm, 1 of softmax",
                           said.stderr)
         self.refused(self.run_db("list", "--variant", "tile"), 2, "--variant tile", "did you mean tiled?")
+
+    def test_info_names_what_to_tune_next(self):
+        said = self.done("info")
+        commands = re.findall(r"^ +\$ (greta-tune .*)$", said, re.MULTILINE)
+        self.assertEqual(len(commands), 2, said)
+        for command in commands:
+            words = command.split()
+            self.assertIn(str(self.db), words)
+            words[words.index("--budget") + 1] = "1"
+            tuned = self.run_tune(*words[1:])
+            self.assertEqual(tuned.returncode, 0, tuned.stderr)
 
     def test_list_is_sorted_limited_and_fits_a_terminal(self):
         def times(*arguments):

@@ -25,7 +25,7 @@ std::string speedup_text(const SessionResult& result, const Trial& best) {
 
 }  // namespace
 
-std::string trial_counts(const std::vector<Trial>& trials) {
+std::string counts_text(const std::vector<Trial>& trials) {
   std::map<std::string, std::size_t> failed;
   std::size_t passed = 0;
   for (const Trial& trial : trials) {
@@ -67,7 +67,7 @@ std::string budget_text(const Budget& budget) {
 
 void update(LiveView& view, const SessionResult& result, const Budget& budget) {
   view.time = budget_text(budget);
-  view.trials = trial_counts(result.trials);
+  view.trials = counts_text(result.trials);
   const Trial* const best = best_trial(result.trials, result.trials.back().problem_key);
   view.best = best != nullptr ? best_so_far(result, *best) : "no candidate has passed yet";
   view.config = best != nullptr ? best->config.text() : "";

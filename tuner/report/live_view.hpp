@@ -27,7 +27,7 @@ void update(LiveView& view, const SessionResult& result, const Budget& budget);
 std::vector<std::string> live_lines(const LiveView& view, std::size_t columns);
 
 /// Returns "30 passed, 4 correctness, 1 compile" for trials.
-std::string trial_counts(const std::vector<Trial>& trials);
+std::string counts_text(const std::vector<Trial>& trials);
 
 /// Returns the time of the best candidate so far, with its interval, its speed-up over the default,
 /// which is not certified yet, and the share of the roofline.

@@ -85,7 +85,7 @@ std::string trials_rows(const SessionResult& result) {
   for (const auto& trial : result.trials) {
     if (!trial.ok()) ++messages[fmt::format("{}: {}", to_string(*trial.failure), trial.message)];
   }
-  std::string text = row("trials", trial_counts(result.trials));
+  std::string text = row("trials", counts_text(result.trials));
   constexpr std::size_t most = 5;
   std::size_t shown = 0;
   for (const auto& [message, count] : messages) {

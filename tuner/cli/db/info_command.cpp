@@ -7,6 +7,7 @@
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
+#include "tuner/cli/program/next.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
@@ -137,6 +138,7 @@ int info(const InfoOptions& options) {
     print_json(info_json(db, devices));
   } else {
     print_text(info_text(db, devices));
+    if (!db.shipped()) print_text(next_text(db));
   }
   return end_of_reading(db, exit_done);
 }

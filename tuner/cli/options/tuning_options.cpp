@@ -10,6 +10,7 @@
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/databases.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/next.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/report/csv.hpp"
@@ -159,6 +160,8 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
     std::fflush(stdout);
     if (const auto why = result.not_stored(); !why.empty()) throw CommandError(exit_failed, why);
   }
+  if (!stop_requested() && !options.json && !options.quiet)
+    print_text(next_text(tuner->database()));
   return all && !stop_requested();
 }
 

@@ -55,8 +55,9 @@ class ResultFiles {
 };
 
 /// Tunes tasks in order according to the options, and passes each result to `show`. Handles
-/// interrupts, and appends to the CSV file if requested. Returns whether each task has a winner.
-/// Throws CommandError, also if the database lacks part of a result.
+/// interrupts, and writes CSV files if requested. Afterwards, unless --json or --quiet is given,
+/// prints which problems of the database would gain most by tuning. Returns whether each task has a
+/// winner. Throws CommandError, also if the database lacks part of a result.
 bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& options,
                 const std::function<void(const TuningTask&, const TaskResult&)>& show);
 

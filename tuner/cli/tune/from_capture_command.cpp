@@ -36,7 +36,7 @@ int tune_capture(const std::string& file, const TuningOptions& options) {
   if (problems.empty()) throw CommandError(exit_usage, file + ": has no problems to tune");
   tell_other_devices(*capture, options);
   const auto distribution = distribute(std::move(problems), read_budget(options.budget));
-  report_left_out(distribution, options.budget);
+  report_left_out(distribution, options);
   nlohmann::json report{{"capture", file}};
   const bool all = tune_list(distribution.tasks, options, report);
   if (options.json) print_json(report);

@@ -38,7 +38,7 @@ class ModelReport final : public ModelObserver {
                      load_.prompt_tokens, load_.generated_tokens));
   }
   void on_distribution(const Distribution& distribution) override {
-    report_left_out(distribution, options_.budget);
+    report_left_out(distribution, options_);
   }
   void on_result(const TaskResult& result) override { files_.add(result); }
   void on_change(const ModelChange& change) override {

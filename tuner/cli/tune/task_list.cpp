@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tuner/cli/program/next.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
 #include "tuner/report/report.hpp"
@@ -40,11 +42,14 @@ bool tune_list(const std::vector<TuningTask>& tasks, const TuningOptions& option
   });
 }
 
-void report_left_out(const Distribution& distribution, const std::string& budget) {
+void report_left_out(const Distribution& distribution, const TuningOptions& options) {
   if (distribution.left_out.empty()) return;
   print(stderr, "{} with {:.1f} % of the time skipped: --budget {} is too short for them\n",
         format_count(static_cast<std::int64_t>(distribution.left_out.size()), "problem"),
-        100 * distribution.left_out_share, budget);
+        100 * distribution.left_out_share, options.budget);
+  constexpr std::size_t most_named = 3;
+  for (std::size_t i = 0; i < std::min(most_named, distribution.left_out.size()); ++i)
+    print(stderr, "  {}\n", tune_command(distribution.left_out[i], options.device, options.db));
 }
 
 }  // namespace greta::tuner::cli

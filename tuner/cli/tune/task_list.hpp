@@ -14,6 +14,6 @@ bool tune_list(const std::vector<TuningTask>& tasks, const TuningOptions& option
                nlohmann::json& report);
 
 /// Reports the problems that a distribution left out on standard error.
-void report_left_out(const Distribution& distribution, const std::string& budget);
+void report_left_out(const Distribution& distribution, const TuningOptions& options);
 
 }  // namespace greta::tuner::cli

@@ -1,0 +1,62 @@
+#include "tuner/cli/program/next.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/catalog.hpp"
+#include "runtime/device/text/printable.hpp"
+#include "tuner/cli/options/problem_options.hpp"
+#include "tuner/cli/program/paths.hpp"
+#include "tuner/report/format.hpp"
+
+namespace greta::tuner::cli {
+namespace {
+
+constexpr std::size_t most_steps = 3;
+
+/// Returns --db if it is not the default.
+std::string database_words(const std::filesystem::path& database) {
+  return database == default_database() ? "" : " --db " + database.string();
+}
+
+/// Returns a line with a command, which is not divided, so that it can be copied.
+std::string command_line(const std::string& command) {
+  return "               $ " + one_line(command) + "\n";
+}
+
+}  // namespace
+
+std::string tune_command(const Problem& problem, const std::string& device,
+                         const std::filesystem::path& database) {
+  const Operation& operation = Catalog::built_in().at(problem.op);
+  std::string text = "greta-tune " + problem.op;
+  for (const auto& [name, value] : problem.dims)
+    text += fmt::format(" {} {}", option_of(name), value);
+  for (const auto& [name, value] : problem.attributes) {
+    const auto attribute = std::find_if(operation.attributes.begin(), operation.attributes.end(),
+                                        [&](const Attribute& one) { return one.name == name; });
+    if (attribute == operation.attributes.end() || attribute->fallback != value)
+      text += fmt::format(" {} {}", option_of(name), value);
+  }
+  text += fmt::format(" --dtype {}", to_string(problem.dtype));
+  if (problem.out_dtype != problem.dtype)
+    text += fmt::format(" --out-dtype {}", to_string(problem.out_dtype));
+  return text + fmt::format(" --device {} --budget 5m", device) + database_words(database);
+}
+
+std::string next_text(const TunedDb& db) {
+  StalenessJudge judge(Catalog::built_in());
+  std::string text;
+  const auto steps = next_steps(db.results(), judge, most_steps);
+  if (std::any_of(steps.begin(), steps.end(), [](const NextStep& step) { return step.stale; }))
+    text += format_row("next", "stale winners can be measured again:") +
+            command_line("greta-db requalify" + database_words(db.file()));
+  for (const NextStep& step : steps) {
+    text += format_row(text.empty() ? "next" : "", step.problem.key() + ": " + step.why);
+    text += command_line(tune_command(step.problem, step.device_id, db.file()));
+  }
+  return text;
+}
+
+}  // namespace greta::tuner::cli

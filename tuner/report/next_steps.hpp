@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "db/staleness.hpp"
+#include "db/tuned_db.hpp"
+
+namespace greta::tuner {
+
+/// A problem that would gain by tuning it again.
+struct NextStep {
+  Problem problem;
+  std::string device_id;
+  double gain_us = 0;  ///< most that a launch could gain: its time above the roofline
+  bool stale = false;  ///< the winner is of another driver, compiler or template
+  std::string why;     ///< "12.3 ms at 16 % of the roofline, at most 10.3 ms to gain"
+};
+
+/// Returns the results with most to gain, at most `most`: stale ones first, then by the time above
+/// the roofline.
+std::vector<NextStep> next_steps(const std::vector<StoredWinner>& results, StalenessJudge& judge,
+                                 std::size_t most);
+
+}  // namespace greta::tuner
