@@ -12,8 +12,14 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # Prints every tenth step of the build, "[30/96] Building CXX object …", as "  30 of 96".
 show_steps() {
-  tee "$log" | awk -F'[][/]' '/^\[[0-9]+\/[0-9]+\]/ && ($2 % 10 == 0 || $2 == $3) \
-    { printf "  %d of %d\n", $2, $3; fflush() }'
+  local line
+  while IFS= read -r line; do
+    printf '%s\n' "$line" >>"$log"
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    if ((BASH_REMATCH[1] % 10 == 0 || BASH_REMATCH[1] == BASH_REMATCH[2])); then
+      echo "  ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
+    fi
+  done
 }
 if ! { cmake --preset release && cmake --build --preset release --target greta-tune; } 2>&1 |
   show_steps; then

@@ -137,6 +137,9 @@ class DatabaseLooks(Tuned):
         self.assertEqual(len(files), 2)
         for file in files:
             self.assertGreater(len(json.loads(file.read_text())["results"]), 0)
+        self.refused(self.run_db("export", "--format", "t4", "--out", folder), 2, "--force replaces it")
+        self.refused(self.run_db("export", "--format", "csv", "--out", folder), 2, "is a folder")
+        self.refused(self.run_db("export", "--format", "csv", "--out", ""), 2, "--out")
 
     def test_list_as_table_json_and_csv(self):
         entry = self.load("list", "--op", "gemm")[0]

@@ -45,6 +45,10 @@ class BadInput(Case):
             self.check([*SMALL, option, missing / "file"], f"{option} {missing}/file", "there is no folder")
         self.refused(self.run_tune(*SMALL, "--db", missing / "tuned.db"), 2, "--db", "there is no folder")
         self.assertFalse(missing.exists())
+        kept = self.folder / "kept.csv"
+        kept.write_text("mine")
+        self.check([*SMALL, "--csv-wide", kept], "--csv-wide", "exists")
+        self.assertEqual(kept.read_text(), "mine")
         self.refused(self.run_tune("model", missing), 2, f"model {missing}", "no such file or folder")
         self.refused(self.run_tune("preset", self.folder), 2, "is a folder")
 
@@ -54,6 +58,8 @@ class BadInput(Case):
         self.check([*SMALL, "--fix", "BM=16,32"], "--fix BM=16,32")
         self.check([*SMALL, "--range", "BM=7"], "BM=7", "16, 32, 64")
         self.check([*SMALL, "--range", "XY=1"], "XY", "BM")
+        self.check([*SMALL, "--range", "BM=16,32", "--fix", "BM=64"], "BM is limited twice")
+        self.check([*SMALL, "--variant", "tiled", "--try", "naive THREADS=64"], "--try", "outside the limits")
         self.check([*SMALL, "--quiet", "--verbose"], "--quiet: not with --verbose")
 
     def test_budgets(self):

@@ -51,9 +51,9 @@ TEST(SearchLimits, ThatASpaceDoesNotHaveAreRefused) {
   EXPECT_EQ(refusal({.variants = {"tilde"}, .values = {}}),
             "variant tilde: must be one of tiled, naive; did you mean tiled?");
   EXPECT_EQ(refusal({.variants = {}, .values = {{"BN", {16}}}}),
-            "range BN: must be one of BM, BK, THREADS; did you mean BM?");
+            "fix BN: must be one of BM, BK, THREADS; did you mean BM?");
   EXPECT_EQ(refusal({.variants = {}, .values = {{"BM", {48}}}}),
-            "range BM=48: the values of BM are 16, 32, 64");
+            "fix BM=48: the values of BM are 16, 32, 64");
   const auto none = refusal({.variants = {}, .values = {{"BM", {64}}, {"BK", {16}}}});
   EXPECT_NE(none.find("no configuration is valid within these limits"), std::string::npos) << none;
   EXPECT_NE(none.find("BM is too large"), std::string::npos) << none;

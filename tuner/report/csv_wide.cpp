@@ -38,6 +38,7 @@ std::vector<std::pair<std::string, std::string>> fields_of(const MeasuredResult&
 
 std::string csv_wide(const std::vector<MeasuredResult>& results) {
   std::vector<std::string> columns;
+  for (const auto& [name, field] : fields_of({})) columns.push_back(name);  // without results, too
   std::vector<std::map<std::string, std::string>> rows;
   for (const auto& result : results) {
     auto& row = rows.emplace_back();

@@ -11,16 +11,17 @@
 namespace greta::tuner {
 namespace {
 
-/// Returns ", 1.23× the default (1.18 to 1.30)"; nothing for the default itself.
-std::string speedup_text(const SessionResult& result, const Trial& best) {
+/// Returns ", 1.23× the default (1.18 to 1.30, not certified)".
+std::string speedup_so_far(const SessionResult& result, const Trial& best) {
   const Trial* const fallback = find_trial(result.trials, result.default_config, best.problem_key);
   if (best.config == result.default_config) return ", the default";
   if (fallback == nullptr || !fallback->ok()) return {};
   const Measurement &from = fallback->measurement, &to = best.measurement;
   if (!(to.median_us > 0) || !(to.low_us > 0) || !(to.high_us > 0)) return {};
   // The extreme quotients of both intervals; certification uses paired rounds instead.
-  return fmt::format(", {:.2f}× the default ({:.2f} to {:.2f})", from.median_us / to.median_us,
-                     from.low_us / to.high_us, from.high_us / to.low_us);
+  return fmt::format(", {:.2f}× the default ({:.2f} to {:.2f}, not certified)",
+                     from.median_us / to.median_us, from.low_us / to.high_us,
+                     from.high_us / to.low_us);
 }
 
 }  // namespace
@@ -47,7 +48,7 @@ std::string best_so_far(const SessionResult& result, const Trial& best) {
   const double roof_us = roofline_us(result.problem.dtype, work, result.ceilings);
   return fmt::format(
       "{}, {}{}{}{}", format_time(best.measurement), format_rate(work, us),
-      speedup_text(result, best),
+      speedup_so_far(result, best),
       roof_us > 0 ? fmt::format(", {} of the roofline", format_share(roof_us / us)) : "",
       smaller ? " (on the proxy problem)" : "");
 }

@@ -14,7 +14,7 @@ struct LiveView {
   std::string device;
   std::string phase;
   std::string time;    ///< "42 %, 35 s left of 60 s, with certification"
-  std::string trials;  ///< "35: 30 passed, 4 correctness, 1 compile"
+  std::string trials;  ///< "30 of 35 passed, 4 correctness, 1 compile"
   std::string best;    ///< time, speed-up over the default, share of the roofline
   std::string config;  ///< of the best candidate
 };
@@ -26,7 +26,7 @@ void update(LiveView& view, const SessionResult& result, const Budget& budget);
 /// so that no word and no number is divided.
 std::vector<std::string> live_lines(const LiveView& view, std::size_t columns);
 
-/// Returns "30 passed, 4 correctness, 1 compile" for trials.
+/// Returns "30 of 35 passed, 4 correctness, 1 compile".
 std::string counts_text(const std::vector<Trial>& trials);
 
 /// Returns the time of the best candidate so far, with its interval, its speed-up over the default,

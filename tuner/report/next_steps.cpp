@@ -16,7 +16,10 @@ constexpr double near_roofline = 0.8;
 NextStep step_of(const StoredWinner& result, const std::vector<std::string>& stale) {
   const Winner& winner = result.winner;
   const double us = winner.measurement.median_us;
-  NextStep step{result.problem, result.device_id, 0, !stale.empty(), {}};
+  NextStep step{.problem = result.problem,
+                .device_id = result.device_id,
+                .cold = winner.cold,
+                .stale = !stale.empty()};
   if (winner.roofline > 0 && winner.roofline < near_roofline) {
     step.gain_us = us * (1 - winner.roofline);
     step.why = fmt::format("{} at {} of the roofline, at most {} to gain", format_time(us),

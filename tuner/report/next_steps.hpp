@@ -12,9 +12,10 @@ namespace greta::tuner {
 struct NextStep {
   Problem problem;
   std::string device_id;
+  bool cold = true;
   double gain_us = 0;  ///< most that a launch could gain: its time above the roofline
   bool stale = false;  ///< the winner is of another driver, compiler or template
-  std::string why;     ///< "12.3 ms at 16 % of the roofline, at most 10.3 ms to gain"
+  std::string why{};   ///< "12.3 ms at 16 % of the roofline, at most 10.3 ms to gain"
 };
 
 /// Returns the results with most to gain, at most `most`: stale ones first, then by the time above

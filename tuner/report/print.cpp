@@ -1,6 +1,7 @@
 #include "tuner/report/print.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -20,16 +21,19 @@ struct Below {
   std::FILE* stream = nullptr;
   std::vector<std::string> lines;
 };
+std::atomic<bool> below_left{false};
 std::mutex below_mutex;
 Below below;
 
 // Called with the mutex locked. A terminal that has become narrower has broken long lines.
 void remove_below() {
+  if (below_left.exchange(false)) below.lines.clear();
   if (below.lines.empty()) return;
-  const std::size_t columns = std::max<std::size_t>(terminal_size(below.stream).columns, 1);
+  const std::size_t columns = terminal_size(below.stream).columns;
   std::size_t rows = 0;
   for (const auto& line : below.lines)
-    rows += std::max<std::size_t>(1, (text_columns(line) + columns - 1) / columns);
+    rows +=
+        columns == 0 ? 1 : std::max<std::size_t>(1, (text_columns(line) + columns - 1) / columns);
   static_cast<void>(std::fputs(fmt::format("\033[{}A\r\033[J", rows).c_str(), below.stream));
   static_cast<void>(std::fflush(below.stream));
   below.lines.clear();
@@ -67,6 +71,10 @@ nlohmann::json printed_result(const std::string& output, const std::string& key)
   const auto line = output.substr(start, output.find('\n', start) - start);
   auto object = nlohmann::json::parse(line, nullptr, false);
   return object.is_object() ? object : nlohmann::json::object();
+}
+
+void leave_below() {
+  below_left = true;
 }
 
 void show_below(std::FILE* stream, const std::vector<std::string>& lines) {

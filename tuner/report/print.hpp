@@ -41,6 +41,9 @@ nlohmann::json printed_result(const std::string& output, const std::string& key)
 /// Shows lines on a terminal, below everything that was printed before, in place of the lines that
 /// this function showed before. Whatever is printed afterwards removes them. Thread-safe.
 void show_below(std::FILE* stream, const std::vector<std::string>& lines);
+/// Leaves these lines where they are, because something else was written after them. May be called
+/// by a signal handler.
+void leave_below();
 
 /// Converts an argument of print(). Text is kept on one line.
 template <typename T>

@@ -21,8 +21,8 @@ std::string trial_text(const Trial& trial) {
 
 }  // namespace
 
-Progress::Progress(std::FILE* stream, Verbosity verbosity)
-    : stream_(stream), verbosity_(verbosity) {}
+Progress::Progress(std::FILE* stream, Verbosity verbosity, bool live)
+    : stream_(stream), verbosity_(verbosity), live_(live && isatty(fileno(stream)) != 0) {}
 
 Progress::~Progress() {
   show_below(stream_, {});
@@ -35,7 +35,7 @@ void Progress::show_line(const std::string& line) const {
 }
 
 bool Progress::show_live() const {
-  if (verbosity_ != Verbosity::normal || isatty(fileno(stream_)) == 0) return false;
+  if (verbosity_ != Verbosity::normal || !live_) return false;
   const TerminalSize size = terminal_size(stream_);
   if (size.columns < narrowest) return false;
   const auto lines = live_lines(view_, size.columns - 1);
@@ -75,8 +75,10 @@ void Progress::show_improvement(const SessionResult& result, const Budget& budge
   const bool improved = best != nullptr && (best_key_ != key || best_us < best_us_);
   if (!improved && percent / 10 <= tenth_) return;
   tenth_ = std::max(tenth_, percent / 10);
-  best_us_ = best_us;
-  best_key_ = key;
+  if (best != nullptr) {
+    best_us_ = best_us;
+    best_key_ = key;
+  }
   show_line(fmt::format("{}; {}; {}{}", view_.time, view_.trials,
                         best != nullptr ? "best " + view_.best : view_.best,
                         improved ? "; " + view_.config : ""));

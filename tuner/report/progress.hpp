@@ -19,7 +19,8 @@ enum class Verbosity {
 /// Shows a session's progress on a stream. A terminal that is too small for the display gets lines.
 class Progress : public SessionObserver {
  public:
-  Progress(std::FILE* stream, Verbosity verbosity);
+  /// `live`: the stream, if it is a terminal, can move its cursor.
+  Progress(std::FILE* stream, Verbosity verbosity, bool live = true);
   ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -36,6 +37,7 @@ class Progress : public SessionObserver {
 
   std::FILE* stream_;
   Verbosity verbosity_;
+  bool live_;
   LiveView view_;
   double best_us_ = 0;
   std::string best_key_;

@@ -43,6 +43,7 @@ Result<void> check_variants(const Space& space, const SearchLimits& limits) {
 
 Result<void> check_values(const Space& space, const std::string& name,
                           const std::vector<int>& values) {
+  const char* const field = values.size() == 1 ? "fix" : "range";
   std::set<int> known;
   std::vector<std::string> names;
   for (const auto& alternative : space.alternatives()) {
@@ -52,14 +53,27 @@ Result<void> check_values(const Space& space, const std::string& name,
     }
   }
   if (known.empty()) {
-    return bad_field("range", name, must_be_one_of(name, names));
+    return bad_field(field, name, must_be_one_of(name, names));
   }
   for (const int value : values) {
     if (known.contains(value)) continue;
-    return bad_field("range", fmt::format("{}={}", name, value),
+    return bad_field(field, fmt::format("{}={}", name, value),
                      fmt::format("the values of {} are {}", name, fmt::join(known, ", ")));
   }
   return {};
+}
+
+/// Returns "; " and which constraints reject all configurations; an empty string if none of them
+/// does so often.
+std::string why_nothing(const Space& space) {
+  const std::string why = why_empty(space.alternatives());
+  if (!why.empty()) return "; " + why;
+  constexpr int samples = 1000;
+  const auto rates = space.rejection_rates(1, samples);
+  const auto most = std::max_element(
+      rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == rates.end()) return {};
+  return fmt::format("; {}: {}", most->first, space.reason_of(most->first));
 }
 
 }  // namespace
@@ -88,10 +102,10 @@ Result<void> check_limits(const Space& space, const SearchLimits& limits) {
   }
   const Space within = limited(space, limits);
   if (within.count() > 0) return {};
-  const std::string why = why_empty(within.alternatives());
   return bad_field(
-      limits.values.empty() ? "variant" : "range", limits.text(),
-      "no configuration is valid within these limits" + (why.empty() ? std::string() : "; " + why));
+      limits.values.empty() ? "variant" : "range",
+      limits.values.empty() ? fmt::format("{}", fmt::join(limits.variants, ",")) : limits.text(),
+      "no configuration is valid within these limits" + why_nothing(within));
 }
 
 }  // namespace greta::tuner

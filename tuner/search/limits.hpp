@@ -24,7 +24,7 @@ struct SearchLimits {
 Space limited(const Space& space, const SearchLimits& limits);
 
 /// Checks limits on a space. Fails for a variant, a parameter or a value that no alternative has,
-/// and if nothing is left, on the field "variant" or "range".
+/// and if nothing is left, on the field "variant", "fix" (a parameter with one value) or "range".
 Result<void> check_limits(const Space& space, const SearchLimits& limits);
 
 }  // namespace greta::tuner

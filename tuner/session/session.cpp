@@ -271,11 +271,16 @@ double Session::scale() const {
 
 void Session::search() {
   if (stopped()) return;
-  observer_.on_phase(result_.space_count == 1
-                         ? "searching the only configuration"
-                         : fmt::format("searching {} configurations", result_.space_count));
   const Space space = limited(operation_.space(search_problem(), result_.device), options_.limits);
-  if (space.count() == 0) return;  // the proxy problem may have no configuration within the limits
+  if (space.count() == 0) {
+    result_.notes.push_back(
+        "the proxy problem has no configuration within the limits, so that "
+        "nothing was searched; a longer budget searches the problem itself");
+    return;
+  }
+  observer_.on_phase(space.count() == 1
+                         ? "searching the only configuration"
+                         : fmt::format("searching {} configurations", space.count()));
   std::vector<Choice> first;
   for (const Config& config : seeds(space, result_, options_, db_))
     first.push_back(*space.choice(config));

@@ -30,6 +30,9 @@ Result<std::vector<Config>> configs_to_try(const Operation& operation, const Tun
   for (const Config& wanted : task.try_first) {
     auto config = space.parse(wanted.text());
     if (!config) return bad_field("try", "", config.failure().message);
+    if (!task.limits.empty() && !limited(space, task.limits).valid(*config)) {
+      return bad_field("try", config->text(), "is outside the limits " + task.limits.text());
+    }
     configs.push_back(*std::move(config));
   }
   return configs;
@@ -44,7 +47,10 @@ Result<void> check_task(const TunerOptions& options, const TuningTask& task,
   }
   if (!task.limits.empty()) {
     auto within = check_limits(operation.space(task.problem, device), task.limits);
-    if (!within) return within;
+    if (!within) {
+      const BadField& field = *within.failure().field;
+      return bad_field(field.field, field.value, device.id() + ": " + field.reason);
+    }
   }
   const auto configs = configs_to_try(operation, task, device);
   return configs ? Result<void>{} : configs.failure();

@@ -70,9 +70,8 @@ struct TaskResult {
 /// in a database.
 ///
 /// All input is checked before anything is opened or written. An invalid option is a Failure on its
-/// field: "device", "strategy", "db", "shipped" "try", "variant" or
-/// "range". `unavailable` means that no device can be
-/// used, `interrupted` that `stop` was set.
+/// field: "device", "strategy", "db", "shipped", "try", "variant", "fix" or "range". `unavailable`
+/// means that no device can be used, `interrupted` that `stop` was set.
 class Tuner {
  public:
   /// Checks the options and all tasks, waits for the cards, and opens the database and the devices.

@@ -100,6 +100,15 @@ void export_csv(const TunedDb& db, const ExportOptions& options, const ResultFil
   write_file(options.out, text);
 }
 
+/// Throws if a file exists, unless it may be replaced. A folder is never replaced.
+void check_replaces(const std::filesystem::path& file, bool force) {
+  const bool folder = std::filesystem::is_directory(file);
+  if (!std::filesystem::exists(file) || (force && !folder)) return;
+  throw CommandError(exit_usage,
+                     fmt::format("--out {}: {}", file.string(),
+                                 folder ? "is a folder" : "exists; --force replaces it"));
+}
+
 /// Returns a file name for a text: other characters than letters and digits become '-'.
 std::string file_name(const std::string& text) {
   std::string name;
@@ -107,6 +116,7 @@ std::string file_name(const std::string& text) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
     if (plain || (!name.empty() && name.back() != '-')) name += plain ? c : '-';
   }
+  if (name.ends_with('-')) name.pop_back();
   return name;
 }
 
@@ -115,8 +125,9 @@ std::string file_name(const std::string& text) {
 void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
   std::map<std::string, nlohmann::json> files;
   for (const auto& [session, device] : select_sessions(db, filter)) {
-    auto& file = files[fmt::format("{} on {}{}", session.problem.key(), session.device_id,
-                                   session.cold ? "" : " (warm)")];
+    auto& file =
+        files[fmt::format("{} on {}{}", session.problem.key(),
+                          session.device_id + " " + device.name, session.cold ? "" : " (warm)")];
     auto part = t4_json(session, db.trials(session.id));
     if (file.is_null()) {
       file = std::move(part);
@@ -136,8 +147,14 @@ void export_t4(const TunedDb& db, const ExportOptions& options, const ResultFilt
                         : fmt::format(", as {} and {}; --out FOLDER writes a file for each",
                                       files.begin()->first, files.rbegin()->first)));
   }
+  const auto out_of = [&](const std::string& subject) {
+    return into_folder ? options.out / (file_name(subject) + ".json") : options.out;
+  };
   for (const auto& [subject, file] : files) {
-    const auto out = into_folder ? options.out / (file_name(subject) + ".json") : options.out;
+    if (into_folder) check_replaces(out_of(subject), options.force);
+  }
+  for (const auto& [subject, file] : files) {
+    const auto out = out_of(subject);
     write_file(out, file.dump(1) + "\n");
     tell_written(out, format_count(static_cast<std::int64_t>(file["results"].size()), "trial") +
                           "; trials on proxy problems are omitted");
@@ -212,12 +229,10 @@ void check(const ExportOptions& options) {
     if (options.ship) throw CommandError(exit_usage, "--out -: a database needs a file");
     return;
   }
+  if (options.out.empty()) throw CommandError(exit_usage, "--out \"\": needs a file name");
   check_folder("--out", options.out);
   const bool into_folder = options.format == "t4" && std::filesystem::is_directory(options.out);
-  if (!options.force && !into_folder && std::filesystem::exists(options.out)) {
-    throw CommandError(exit_usage,
-                       fmt::format("--out {}: exists; --force replaces it", options.out.string()));
-  }
+  if (!into_folder) check_replaces(options.out, options.force);
   if (std::filesystem::weakly_canonical(options.out) ==
       std::filesystem::weakly_canonical(options.results.db)) {
     throw CommandError(exit_usage,

@@ -75,7 +75,7 @@ StalenessJudge make_judge(bool probe) {
   return StalenessJudge(Catalog::built_in(), present);
 }
 
-std::string speedup_text(const Winner& winner) {
+std::string speedup_cell(const Winner& winner) {
   if (winner.is_default) return "default";
   if (!(winner.speedup > 0)) return "";
   return fmt::format("{:.2f}× ({:.2f} to {:.2f})", winner.speedup, winner.speedup_low,
@@ -93,7 +93,7 @@ void add_row(Table& table, const StoredWinner& result, const std::vector<std::st
              result.device_id + " " + result.device.architecture, winner.config.variant,
              format_time(winner.measurement),
              format_rate(work_of(Catalog::built_in(), result.problem), us),
-             winner.roofline > 0 ? format_share(winner.roofline) : "", speedup_text(winner),
+             winner.roofline > 0 ? format_share(winner.roofline) : "", speedup_cell(winner),
              std::to_string(winner.ties.size()), regret_text(result.regret),
              result.provenance.started_utc.substr(0, 10),
              stale.empty() ? "" : fmt::format("stale: {}", fmt::join(stale, "; "))});

@@ -174,6 +174,8 @@ SearchLimits read_limits(const std::string& variants, const std::vector<std::str
                          const std::vector<std::string>& ranges) {
   SearchLimits limits;
   if (!variants.empty()) limits.variants = CLI::detail::split(variants, ',');
+  if (std::find(limits.variants.begin(), limits.variants.end(), "") != limits.variants.end())
+    throw CommandError(exit_usage, fmt::format("--variant {}: a name is empty", variants));
   const auto read = [&](const std::string& option, const std::string& text, bool several) {
     const auto equals = text.find('=');
     const auto refuse = [&] {
@@ -182,11 +184,15 @@ SearchLimits read_limits(const std::string& variants, const std::vector<std::str
                                                          : "a parameter and a value, as BM=128"));
     };
     if (equals == 0 || equals == std::string::npos) refuse();
-    auto& values = limits.values[text.substr(0, equals)];
+    const std::string name = text.substr(0, equals);
+    if (limits.values.contains(name)) {
+      throw CommandError(exit_usage, fmt::format("{} {}: {} is limited twice", option, text, name));
+    }
+    auto& values = limits.values[name];
     for (const auto& word : CLI::detail::split(text.substr(equals + 1), ',')) {
       const auto value = parsed<int>(word);
       if (!value) refuse();
-      values.push_back(*value);
+      if (std::find(values.begin(), values.end(), *value) == values.end()) values.push_back(*value);
     }
     if (!several && values.size() != 1) refuse();
   };

@@ -119,7 +119,12 @@ TunerOptions tuner_options(const TuningOptions& options) {
 
 ResultFiles::ResultFiles(const TuningOptions& options) : options_(options), date_(utc_now()) {
   check_csv("--csv", options.csv);
-  if (!options.csv_wide.empty()) check_folder("--csv-wide", options.csv_wide);
+  if (options.csv_wide.empty()) return;
+  check_folder("--csv-wide", options.csv_wide);
+  if (std::filesystem::exists(options.csv_wide)) {
+    throw CommandError(exit_usage, fmt::format("--csv-wide {}: exists; it would be replaced",
+                                               options.csv_wide.string()));
+  }
 }
 
 void ResultFiles::add(const TaskResult& result) {
@@ -160,8 +165,11 @@ bool tune_tasks(const std::vector<TuningTask>& tasks, const TuningOptions& optio
     std::fflush(stdout);
     if (const auto why = result.not_stored(); !why.empty()) throw CommandError(exit_failed, why);
   }
-  if (!stop_requested() && !options.json && !options.quiet)
-    print_text(next_text(tuner->database()));
+  if (!stop_requested() && !options.json && !options.quiet) {
+    std::vector<Problem> done;
+    for (const auto& task : tasks) done.push_back(task.problem);
+    print_text(next_text(tuner->database(), done));
+  }
   return all && !stop_requested();
 }
 

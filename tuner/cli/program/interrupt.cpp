@@ -10,6 +10,7 @@
 #include <string>
 
 #include "tuner/cli/program/tool.hpp"
+#include "tuner/report/print.hpp"
 
 namespace greta::tuner::cli {
 namespace {
@@ -32,6 +33,7 @@ void set_timer(const timeval& after) {
 
 void print_line(const std::string& line) {
   static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
+  leave_below();
 }
 
 [[noreturn]] void end_now() {

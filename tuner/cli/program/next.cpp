@@ -15,9 +15,19 @@ namespace {
 
 constexpr std::size_t most_steps = 3;
 
+/// Returns a word of a command line, in quotes if a shell needs them.
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+./:,@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
 /// Returns --db if it is not the default.
 std::string database_words(const std::filesystem::path& database) {
-  return database == default_database() ? "" : " --db " + database.string();
+  return database == default_database() ? "" : " --db " + shell_word(database.string());
 }
 
 /// Returns a line with a command, which is not divided, so that it can be copied.
@@ -27,7 +37,7 @@ std::string command_line(const std::string& command) {
 
 }  // namespace
 
-std::string tune_command(const Problem& problem, const std::string& device,
+std::string tune_command(const Problem& problem, const std::string& device, bool cold,
                          const std::filesystem::path& database) {
   const Operation& operation = Catalog::built_in().at(problem.op);
   std::string text = "greta-tune " + problem.op;
@@ -37,24 +47,31 @@ std::string tune_command(const Problem& problem, const std::string& device,
     const auto attribute = std::find_if(operation.attributes.begin(), operation.attributes.end(),
                                         [&](const Attribute& one) { return one.name == name; });
     if (attribute == operation.attributes.end() || attribute->fallback != value)
-      text += fmt::format(" {} {}", option_of(name), value);
+      text += fmt::format(" {} {}", option_of(name), shell_word(value));
   }
   text += fmt::format(" --dtype {}", to_string(problem.dtype));
   if (problem.out_dtype != problem.dtype)
     text += fmt::format(" --out-dtype {}", to_string(problem.out_dtype));
-  return text + fmt::format(" --device {} --budget 5m", device) + database_words(database);
+  return text +
+         fmt::format(" --device {}{} --budget 5m", shell_word(device), cold ? "" : " --warm") +
+         database_words(database);
 }
 
-std::string next_text(const TunedDb& db) {
+std::string next_text(const TunedDb& db, const std::vector<Problem>& done) {
   StalenessJudge judge(Catalog::built_in());
   std::string text;
-  const auto steps = next_steps(db.results(), judge, most_steps);
+  auto results = db.results();
+  std::erase_if(results, [&](const StoredWinner& result) {
+    return Catalog::built_in().find(result.problem.op) == nullptr ||
+           std::find(done.begin(), done.end(), result.problem) != done.end();
+  });
+  const auto steps = next_steps(results, judge, most_steps);
   if (std::any_of(steps.begin(), steps.end(), [](const NextStep& step) { return step.stale; }))
     text += format_row("next", "stale winners can be measured again:") +
             command_line("greta-db requalify" + database_words(db.file()));
   for (const NextStep& step : steps) {
     text += format_row(text.empty() ? "next" : "", step.problem.key() + ": " + step.why);
-    text += command_line(tune_command(step.problem, step.device_id, db.file()));
+    text += command_line(tune_command(step.problem, step.device_id, step.cold, db.file()));
   }
   return text;
 }

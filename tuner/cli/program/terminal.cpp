@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <string_view>
+
 #include "tuner/cli/options/problem_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/report/print.hpp"
@@ -9,8 +12,17 @@
 
 namespace greta::tuner::cli {
 
-Terminal::Terminal(Verbosity verbosity) : verbosity_(verbosity) {
-  progress_.emplace(stderr, verbosity_);
+namespace {
+
+bool cursor_moves() {
+  const char* const terminal = std::getenv("TERM");
+  return terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+}  // namespace
+
+Terminal::Terminal(Verbosity verbosity) : verbosity_(verbosity), live_(cursor_moves()) {
+  progress_.emplace(stderr, verbosity_, live_);
 }
 
 void Terminal::on_phase(const std::string& what) {
@@ -38,7 +50,7 @@ void Terminal::on_damage(const TunedDb& db) {
 }
 
 void Terminal::on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices) {
-  progress_.emplace(stderr, verbosity_);
+  progress_.emplace(stderr, verbosity_, live_);
   progress_->on_session(problem, device, devices);
 }
 

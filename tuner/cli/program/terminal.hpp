@@ -24,6 +24,7 @@ class Terminal final : public TunerObserver {
 
  private:
   Verbosity verbosity_;
+  bool live_;
   std::optional<Progress> progress_;
 };
 

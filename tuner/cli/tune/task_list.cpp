@@ -49,7 +49,8 @@ void report_left_out(const Distribution& distribution, const TuningOptions& opti
         100 * distribution.left_out_share, options.budget);
   constexpr std::size_t most_named = 3;
   for (std::size_t i = 0; i < std::min(most_named, distribution.left_out.size()); ++i)
-    print(stderr, "  {}\n", tune_command(distribution.left_out[i], options.device, options.db));
+    print(stderr, "  {}\n",
+          tune_command(distribution.left_out[i], options.device, !options.warm, options.db));
 }
 
 }  // namespace greta::tuner::cli

@@ -142,9 +142,12 @@ LlamaLayer layer_of(SafetensorsWeights& tensors, const LlamaConfig& c, std::int6
 fs::path checkpoint_in(const fs::path& folder) {
   if (there(folder / "config.json")) return {};
   fs::path found;
-  for (const auto& entry : fs::directory_iterator(folder)) {
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
     const fs::path& file = entry.path();
-    if (file.extension() != ".bin" || file.filename().string().starts_with("tok")) continue;
+    const std::string name = file.filename().string();
+    if (file.extension() != ".bin" || name.starts_with("tok") || name.starts_with("pytorch_model"))
+      continue;
     if (!found.empty()) return {};
     found = file;
   }
