@@ -150,6 +150,18 @@ std::vector<MeasuredResult> ModelBench::results() {
   return all;
 }
 
+/// Returns a median divided by `parts`, with half the width of its 95 % interval.
+std::string time_cell(const std::vector<double>& samples, double parts = 1) {
+  const Interval interval = median_interval(samples, 0.95);
+  return format_time(median(samples) / parts, interval.low / parts, interval.high / parts);
+}
+
+/// Returns half the width of the median's 95 % interval: "0.5 %".
+std::string half_width(const std::vector<double>& samples) {
+  const Interval interval = median_interval(samples, 0.95);
+  return format_share((interval.high - interval.low) / 2 / median(samples));
+}
+
 std::string ModelBench::text() {
   constexpr auto right = Table::Align::right;
   Table table({{"kernels"},
@@ -166,14 +178,13 @@ std::string ModelBench::text() {
     const ModelTimes& times = way.timer->times();
     const double prefill = median(times.prefill_us), decode = median(times.decode_us);
     table.add({way.origin == ResultOrigin::winner ? "tuned" : "default", way.graph ? "on" : "off",
-               format_time(prefill),
+               time_cell(times.prefill_us),
                fmt::format(
                    "{:.0f}",
                    1e6 * batch * static_cast<double>(options_.model.load.prompt_tokens) / prefill),
-               fmt::format("{:.1f}", 1e6 * batch / decode),
-               format_time(median(times.prefill_device_us) / layers),
-               format_time(median(times.decode_device_us) / layers),
-               format_time(median(times.replay_host_us))});
+               fmt::format("{:.1f} ± {}", 1e6 * batch / decode, half_width(times.decode_us)),
+               time_cell(times.prefill_device_us, layers),
+               time_cell(times.decode_device_us, layers), time_cell(times.replay_host_us)});
   }
   const auto& runner = ways_.front().timer->runner();
   const MemoryStatistics memory = untuned_->device().memory();
