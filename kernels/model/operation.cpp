@@ -70,11 +70,6 @@ std::vector<DTypes> converted_dtypes() {
   return pairs;
 }
 
-const Verdict& worse(const Verdict& a, const Verdict& b) {
-  if (a.passed != b.passed) return a.passed ? b : a;
-  return b.ratio() > a.ratio() ? b : a;
-}
-
 std::vector<Alternative> Instance::alternatives() const {
   std::vector<Alternative> list;
   for (const Variant& variant : operation_.variants) list.push_back(alternative(variant));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +31,16 @@ struct Expected {
   double bound = 0;
 };
 
+/// An element of an output; `index` counts the elements of packed rows.
+struct ExpectedElement {
+  std::uint64_t index = 0;
+  Expected expected;
+};
+
+/// Returns up to `most` of the elements in order: the first, the last, and a pseudo-random one of
+/// each of `most` equal parts.
+std::vector<ExpectedElement> thin_out(std::vector<ExpectedElement> elements, std::size_t most);
+
 /// The FP64 reference of one problem with given inputs. It is computed once and checks any number
 /// of results. It shares no code with the kernel templates.
 class Reference {
@@ -40,6 +52,9 @@ class Reference {
   /// Returns every element of each of these outputs, in order, or std::nullopt if the problem is
   /// not Operation::fully_checked.
   virtual std::optional<std::vector<std::vector<Expected>>> expected() const = 0;
+  /// Returns up to `most` elements of each of these outputs, in order of the index. They come from
+  /// all of the output, or from the elements that the reference computes.
+  virtual std::vector<std::vector<ExpectedElement>> sample(std::size_t most) const;
 };
 
 }  // namespace greta::kernels

@@ -111,6 +111,15 @@ class RowCheck {
   std::size_t count() const { return rows_.size(); }
   /// Returns the expected elements of the rows, row by row.
   const std::vector<Expected>& expected() const { return expected_; }
+  std::vector<ExpectedElement> elements(std::int64_t n) const {
+    std::vector<ExpectedElement> elements(expected_.size());
+    const auto columns = static_cast<std::size_t>(n);
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const auto row = static_cast<std::uint64_t>(rows_[i / columns]);
+      elements[i] = {row * columns + i % columns, expected_[i]};
+    }
+    return elements;
+  }
 
  private:
   // Tile sizes of the FP64 computation: rows, columns and elements of K.
@@ -254,6 +263,12 @@ class ElementCheck {
     return find_in_parts(data.m, data.n, static_cast<std::int64_t>(samples_.size()), compare);
   }
 
+  void append(std::int64_t n, std::vector<ExpectedElement>& elements) const {
+    for (const Sample& s : samples_) {
+      elements.push_back({static_cast<std::uint64_t>(s.row * n + s.col), s.expected});
+    }
+  }
+
  private:
   struct Sample {
     std::int64_t row = 0, col = 0;
@@ -325,6 +340,14 @@ class GemmReference : public Reference {
   std::optional<std::vector<std::vector<Expected>>> expected() const override {
     if (!full_) return std::nullopt;
     return std::vector<std::vector<Expected>>{rows_.expected()};
+  }
+
+  std::vector<std::vector<ExpectedElement>> sample(std::size_t most) const override {
+    std::vector<ExpectedElement> elements = rows_.elements(data_.n);
+    if (elements_) elements_->append(data_.n, elements);
+    std::sort(elements.begin(), elements.end(),
+              [](const auto& a, const auto& b) { return a.index < b.index; });
+    return {thin_out(std::move(elements), most)};
   }
 
  private:

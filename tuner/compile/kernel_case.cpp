@@ -32,7 +32,7 @@ CaseBuffer workspace(std::size_t bytes, std::size_t zeroed_bytes) {
 
 /// Returns the operands, with new data in inputs and no expected values yet.
 std::vector<CaseBuffer> drawn_operands(const std::vector<TensorSpec>& specs,
-                                       const std::vector<HostTensor>& inputs) {
+                                       std::vector<HostTensor> inputs) {
   std::vector<CaseBuffer> buffers;
   auto input = inputs.begin();
   for (const TensorSpec& spec : specs) {
@@ -40,7 +40,7 @@ std::vector<CaseBuffer> drawn_operands(const std::vector<TensorSpec>& specs,
     buffer.name = spec.name;
     buffer.bytes = spec.bytes();
     buffer.dtype = to_string(spec.dtype);
-    if (spec.role != Role::output) buffer.data = (input++)->data;
+    if (spec.role != Role::output) buffer.data = std::move((input++)->data);
     buffers.push_back(std::move(buffer));
   }
   return buffers;
@@ -59,18 +59,24 @@ std::vector<Expected> in_memory(const TensorSpec& spec, std::vector<Expected> el
   return memory;
 }
 
+/// Sets the expected values of the outputs among the operands.
+void expect(const std::vector<TensorSpec>& specs, std::vector<std::vector<Expected>> expected,
+            std::vector<CaseBuffer>& operands) {
+  auto output = expected.begin();
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].role != Role::input)
+      operands[i].expected = in_memory(specs[i], std::move(*output++));
+  }
+}
+
 /// Returns the operands of a problem with data and expected values.
 std::vector<CaseBuffer> operand_buffers(const Operation& operation, const Problem& problem,
                                         std::uint64_t seed) {
   const auto specs = operation.tensors(problem);
-  const auto inputs = operation.inputs(problem, seed);
-  auto buffers = drawn_operands(specs, inputs);
+  auto inputs = operation.inputs(problem, seed);
   auto expected = operation.reference(problem, inputs, seed)->expected().value();
-  auto output = expected.begin();
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].role != Role::input)
-      buffers[i].expected = in_memory(specs[i], std::move(*output++));
-  }
+  auto buffers = drawn_operands(specs, std::move(inputs));
+  expect(specs, std::move(expected), buffers);
   return buffers;
 }
 
@@ -102,11 +108,10 @@ Result<void> check_case(const Operation& operation, const Problem& problem) {
                  {}};
 }
 
-Result<KernelCase> make_case(const Operation& operation, const CompiledChoice& compiled,
-                             std::uint64_t seed) {
+KernelCase make_unchecked_case(const Operation& operation, const CompiledChoice& compiled,
+                               std::vector<HostTensor> inputs) {
   const auto& [choice, architecture, plan, kernels] = compiled;
   const auto& [problem, config] = choice;
-  if (auto possible = check_case(operation, problem); !possible) return possible.failure();
   KernelCase made;
   made.op = problem.op;
   made.problem = problem.key();
@@ -115,8 +120,7 @@ Result<KernelCase> make_case(const Operation& operation, const CompiledChoice& c
   made.language = plan.sources.front().language;
   for (const CompiledKernel& kernel : kernels) made.code_objects.push_back(kernel.code_object);
 
-  made.seed = seed;
-  made.buffers = operand_buffers(operation, problem, seed);
+  made.buffers = drawn_operands(operation.tensors(problem), std::move(inputs));
   const std::size_t operands = made.buffers.size();
   if (plan.workspace_bytes > 0) {
     made.buffers.push_back(workspace(plan.workspace_bytes, plan.zeroed_bytes));
@@ -134,6 +138,18 @@ Result<KernelCase> make_case(const Operation& operation, const CompiledChoice& c
       made_launch.arguments.push_back(case_argument(argument, operands));
     }
   }
+  return made;
+}
+
+Result<KernelCase> make_case(const Operation& operation, const CompiledChoice& compiled,
+                             std::uint64_t seed) {
+  const Problem& problem = compiled.choice.problem;
+  if (auto possible = check_case(operation, problem); !possible) return possible.failure();
+  auto inputs = operation.inputs(problem, seed);
+  auto expected = operation.reference(problem, inputs, seed)->expected().value();
+  KernelCase made = make_unchecked_case(operation, compiled, std::move(inputs));
+  expect(operation.tensors(problem), std::move(expected), made.buffers);
+  made.seed = seed;
   return made;
 }
 

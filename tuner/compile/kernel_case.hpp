@@ -70,6 +70,11 @@ Result<void> check_case(const Operation& operation, const Problem& problem);
 Result<KernelCase> make_case(const Operation& operation, const CompiledChoice& compiled,
                              std::uint64_t seed);
 
+/// Like make_case() without expected values, for a problem of any size. `inputs` are those of
+/// Operation::inputs().
+KernelCase make_unchecked_case(const Operation& operation, const CompiledChoice& compiled,
+                               std::vector<HostTensor> inputs);
+
 /// Draws the operands and computes the expected values of a case whose buffers have neither. With
 /// the same version of GRETA the outcome equals that of make_case(). Fails with `invalid_argument`
 /// if this version does not know the problem, or its operands differ from the case's.

@@ -123,7 +123,7 @@ void load_differing(const DynamicLibrary& library, Functions& hip) {
   };
   hip.error_name = [=](hipError_t error) { return std::string(name(error)); };
   hip.error_string = [=](hipError_t error) { return std::string(text(error)); };
-  hip.launch_param_end = reinterpret_cast<void*>(3);
+  hip.launch_param_end = HIP_LAUNCH_PARAM_END;
 }
 
 void load_queries(Runtime& runtime) {

@@ -52,6 +52,7 @@ constexpr int HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
 // Values of hipModuleLaunchKernel's `extra`, which pass the argument block as one buffer.
 inline void* const HIP_LAUNCH_PARAM_BUFFER_POINTER = reinterpret_cast<void*>(1);
 inline void* const HIP_LAUNCH_PARAM_BUFFER_SIZE = reinterpret_cast<void*>(2);
+inline void* const HIP_LAUNCH_PARAM_END = reinterpret_cast<void*>(3);
 
 /// The functions of a platform, named after HIP's. The comment after each one names the function of
 /// the CUDA driver API that accepts the same arguments and takes its place on NVIDIA. Functions use
@@ -126,7 +127,7 @@ struct Functions {
   std::function<hipError_t(hipFunction_t function, int bytes)> allow_dynamic_shared;
   std::function<std::string(hipError_t error)> error_name;    ///< "hipErrorIllegalAddress"
   std::function<std::string(hipError_t error)> error_string;  ///< "an illegal memory access …"
-  /// The value that ends `extra`: HIP_LAUNCH_PARAM_END is 3, CU_LAUNCH_PARAM_END is 0.
+  /// The value that ends `extra`: HIP_LAUNCH_PARAM_END, or CU_LAUNCH_PARAM_END, which is 0.
   void* launch_param_end = nullptr;
 };
 

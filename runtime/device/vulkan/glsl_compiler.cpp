@@ -115,18 +115,6 @@ void register_passes(spvtools::Optimizer& optimizer) {
       .RegisterPass(spvtools::CreateBlockMergePass());
 }
 
-constexpr std::uint32_t cooperative_matrix_nv = 5357, cooperative_matrix_khr = 6022;
-
-bool has_capability(const Spirv& spirv, std::uint32_t wanted) {
-  constexpr std::uint32_t capability = 2U << 16 | 17U;  // OpCapability: two words, opcode 17
-  // Capabilities come first in a module.
-  for (std::size_t at = spirv_header_words; at + 1 < spirv.size() && spirv[at] == capability;
-       at += 2) {
-    if (spirv[at + 1] == wanted) return true;
-  }
-  return false;
-}
-
 /// Whether the words consist of a header and complete instructions.
 bool has_form(const Spirv& spirv) {
   constexpr std::uint32_t magic = 0x07230203;
@@ -153,7 +141,7 @@ Result<Spirv> finish(const KernelSource& source, const Spirv& spirv) {
     log += fmt::format("{}spirv-opt: {}: {}\n", error ? "ERROR: " : "", position.index, message);
   });
   // Some releases of spirv-opt break cooperative matrices (llama.cpp's issue 10734).
-  const bool cautious = has_capability(spirv, cooperative_matrix_nv);
+  const bool cautious = declares(spirv, SpirvCapability::cooperative_matrix_nv);
   cautious ? register_cautious_passes(optimizer) : register_passes(optimizer);
   spvtools::ValidatorOptions rules;
   rules.SetScalarBlockLayout(true);  // every usable device has this feature
@@ -189,13 +177,14 @@ Result<Spirv> compile_glsl(const KernelSource& source) {
   const std::string khr = "-D" + matrix_macro(CooperativeMatrix::khr);
   const auto& options = source.options;
   const bool has_khr = std::find(options.begin(), options.end(), khr) != options.end();
-  if (!finished || !has_khr || !has_capability(*finished, cooperative_matrix_nv)) return finished;
+  if (!finished || !has_khr || !declares(*finished, SpirvCapability::cooperative_matrix_nv))
+    return finished;
   return to_khr_matrices(*finished);
 }
 
 Result<void> check_module(const Spirv& spirv) {
   if (!has_form(spirv)) return Failure{Status::compile, "no SPIR-V module", {}};
-  if (has_capability(spirv, cooperative_matrix_khr)) return {};
+  if (declares(spirv, SpirvCapability::cooperative_matrix_khr)) return {};
   std::string log;
   spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_3);
   tools.SetMessageConsumer([&](spv_message_level_t, const char*, const spv_position_t&,

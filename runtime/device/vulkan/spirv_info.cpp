@@ -90,6 +90,16 @@ void read_type(Types& types, spv::Op opcode, Words operands) {
 
 }  // namespace
 
+bool declares(std::span<const std::uint32_t> spirv, SpirvCapability wanted) {
+  constexpr std::uint32_t capability = 2U << 16 | 17U;  // OpCapability: two words, opcode 17
+  // Capabilities come first in a module.
+  for (std::size_t at = spirv_header_words; at + 1 < spirv.size() && spirv[at] == capability;
+       at += 2) {
+    if (spirv[at + 1] == static_cast<std::uint32_t>(wanted)) return true;
+  }
+  return false;
+}
+
 SpirvInfo inspect(Words spirv) {
   constexpr std::uint64_t pointer_bytes = 8;
   SpirvInfo info;

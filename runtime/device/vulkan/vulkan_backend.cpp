@@ -77,6 +77,17 @@ std::unique_ptr<Backend> create_backend() {
   return std::make_unique<VulkanBackend>();
 }
 
+Result<std::vector<std::string>> device_options(int index) {
+  try {
+    const auto instance = std::make_shared<Instance>();
+    KernelSource none;
+    add_matrix_macro(device_of(*instance, index), none);
+    return none.options;
+  } catch (const std::exception&) {
+    return current_failure();
+  }
+}
+
 Result<Spirv> translate(int index, KernelSource source) {
   try {
     const auto instance = std::make_shared<Instance>();

@@ -17,6 +17,7 @@
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"
+#include "tuner/project/kernel_project.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/csv_wide.hpp"
 #include "tuner/report/format.hpp"
@@ -32,6 +33,8 @@ struct ExportOptions {
   std::string format;
   std::filesystem::path out;
   bool force = false;
+  std::filesystem::path kernel;      ///< folder of --kernel
+  std::vector<std::string> problem;  ///< words: "gemm", "m=4096"
 };
 
 bool is_output(const std::filesystem::path& file) {
@@ -214,12 +217,91 @@ void export_tunableop(const TunedDb& db, const ExportOptions& options, const Res
   tell_written(options.out, format_count(written, "GEMM"));
 }
 
+/// Returns whether a result's problem has each word: its operation, or the value of a dimension, a
+/// type or an attribute. Attributes that a problem does not list have their default.
+bool has_words(const StoredWinner& result, const std::vector<std::string>& words) {
+  const std::string key = " " + result.problem.key() + " ";
+  return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+    if (key.find(" " + word + " ") != std::string::npos) return true;
+    const Operation* operation = Catalog::built_in().find(result.problem.op);
+    if (operation == nullptr) return false;
+    return std::any_of(operation->attributes.begin(), operation->attributes.end(),
+                       [&](const Attribute& attribute) {
+                         return word == attribute.name + "=" + attribute.fallback &&
+                                key.find(" " + attribute.name + "=") == std::string::npos;
+                       });
+  });
+}
+
+/// Returns the results whose kernels are written, at least one.
+std::vector<StoredWinner> chosen_kernels(const TunedDb& db, const ExportOptions& options,
+                                         const ResultFilter& filter) {
+  StalenessJudge judge(Catalog::built_in());
+  auto results = select_results(db, filter, judge);
+  std::erase_if(results, [&](const auto& result) { return !has_words(result, options.problem); });
+  if (!results.empty()) return results;
+  const std::string none = nothing_selected(db, options.results);
+  throw CommandError(
+      tell_damage(db) ? exit_failed : exit_usage,
+      fmt::format("--kernel: {}", !none.empty() ? none
+                                  : options.problem.empty()
+                                      ? options.results.db.string() + " has no results"
+                                      : fmt::format("no result is of {}; greta-db list "
+                                                    "shows what there is",
+                                                    fmt::join(options.problem, " "))));
+}
+
+/// Writes the kernels of the selected results: of one into the folder, of several into a folder in
+/// it for each.
+int export_kernels(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
+  const auto results = chosen_kernels(db, options, filter);
+  std::vector<std::filesystem::path> folders;
+  std::set<std::filesystem::path> taken;
+  for (const auto& result : results) {
+    const auto name = file_name(fmt::format("{} {} {}{}", result.problem.key(), result.device_id,
+                                            result.device.name, result.winner.cold ? "" : " warm"));
+    folders.push_back(results.size() == 1 ? options.kernel : options.kernel / name);
+    if (!taken.insert(folders.back()).second) folders.back() += fmt::format("-{}", taken.size());
+    if (auto free = check_project_folder(folders.back(), options.force); !free) {
+      throw CommandError(exit_usage, "--kernel " + free.failure().message);
+    }
+  }
+  int code = exit_done;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto written = write_kernel_project(Catalog::built_in(), results[i], {}, folders[i]);
+    if (!written) {
+      tell(fmt::format("{}: {}", results[i].problem.key(), written.failure().message));
+      print_text(stderr, written.failure().log);
+      code = exit_failed;
+      continue;
+    }
+    print("{}: {} on {}: {}, {}\n", folders[i].string(), results[i].problem.key(),
+          results[i].device.name, fmt::join(written->kernels, ", "),
+          format_bytes(static_cast<double>(written->bytes)));
+  }
+  return code;
+}
+
+void check_kernel_options(const ExportOptions& options) {
+  if (options.kernel.empty()) {
+    throw CommandError(exit_usage, fmt::format("{}: only with --kernel; --op and --dims select "
+                                               "results",
+                                               fmt::join(options.problem, " ")));
+  }
+  if (options.ship || !options.format.empty() || !options.out.empty()) {
+    throw CommandError(exit_usage, "--kernel: not with --ship, --format and --out");
+  }
+  check_folder("--kernel", options.kernel);
+}
+
 void check(const ExportOptions& options) {
+  if (!options.kernel.empty() || !options.problem.empty()) return check_kernel_options(options);
   static const std::vector<std::string> formats{"csv", "csv-wide", "t4", "tunableop",
                                                 "tunableop-untuned"};
   if (options.ship != options.format.empty()) {
-    throw CommandError(exit_usage, fmt::format("export: needs either --ship or --format {}",
-                                               fmt::join(formats, ", ")));
+    throw CommandError(exit_usage,
+                       fmt::format("export: needs either --ship, --kernel or --format {}",
+                                   fmt::join(formats, ", ")));
   }
   if (!options.ship && std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
     throw CommandError(exit_usage, fmt::format("--format {}: {}", options.format,
@@ -229,7 +311,7 @@ void check(const ExportOptions& options) {
     if (options.ship) throw CommandError(exit_usage, "--out -: a database needs a file");
     return;
   }
-  if (options.out.empty()) throw CommandError(exit_usage, "--out \"\": needs a file name");
+  if (options.out.empty()) throw CommandError(exit_usage, "--out: needs a file name");
   check_folder("--out", options.out);
   const bool into_folder = options.format == "t4" && std::filesystem::is_directory(options.out);
   if (!into_folder) check_replaces(options.out, options.force);
@@ -244,6 +326,7 @@ int export_results(const ExportOptions& options) {
   const ResultFilter filter = read_filter(options.results);
   check(options);
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
+  if (!options.kernel.empty()) return end_of_reading(db, export_kernels(db, options, filter));
   if (options.ship) {
     ship(db, options, filter);
   } else if (options.format == "csv" || options.format == "csv-wide") {
@@ -268,9 +351,16 @@ void add_export_command(CLI::App& app, Action& action) {
                       "csv and csv-wide (docs/csv.md), t4 (Kernel Tuner's JSON), tunableop "
                       "(solutions that were imported) or tunableop-untuned (GEMMs for PyTorch to "
                       "tune)");
-  command->add_option("--out", options->out, "Output file; - is standard output")->required();
-  command->add_flag("--force", options->force, "Replace an existing file");
-  command->footer("Example: greta-db export --ship --fresh --out tuned.db");
+  command->add_option("--out", options->out, "Output file; - is standard output");
+  command->add_option("--kernel", options->kernel,
+                      "Write a winner's kernels into this folder: source, binary, launches, and a "
+                      "program that runs and checks them (docs/kernel-project.md)");
+  command->add_option("problem", options->problem,
+                      "With --kernel, only this problem: gemm m=4096 n=4096 k=4096 dtype=f16");
+  command->add_flag("--force", options->force, "Replace an existing file, or the kernels' folder");
+  command->footer(
+      "Examples: greta-db export --ship --fresh --out tuned.db\n"
+      "          greta-db export --kernel my_gemm gemm m=4096 n=4096 k=4096");
   command->callback(
       [&action, options] { action = [options] { return export_results(*options); }; });
 }

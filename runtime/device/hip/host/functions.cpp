@@ -203,6 +203,7 @@ Functions functions() {
   hip.reset_device = &reset_device;
   hip.abandon = &abandon;
   hip.copy_async = &copy_async;
+  hip.launch_param_end = HIP_LAUNCH_PARAM_END;
   hip.error_name = &error_name;
   hip.error_string = &error_string;
   return hip;

@@ -20,7 +20,7 @@ namespace {
 std::vector<unsigned char> argument_block(void** extra) {
   const unsigned char* bytes = nullptr;
   std::size_t size = 0;
-  for (; *extra != nullptr; extra += 2) {
+  for (; *extra != HIP_LAUNCH_PARAM_END; extra += 2) {
     if (*extra == HIP_LAUNCH_PARAM_BUFFER_POINTER) bytes = static_cast<unsigned char*>(extra[1]);
     if (*extra == HIP_LAUNCH_PARAM_BUFFER_SIZE) size = *static_cast<std::size_t*>(extra[1]);
   }
