@@ -11,8 +11,8 @@ target_link_libraries(greta_runtime INTERFACE greta::pipeline)
 
 install(TARGETS greta_device greta_kernels greta_db greta_pipeline greta_runtime greta_tuner
         greta_tuner_model EXPORT greta ARCHIVE)
-# libgreta.so and its header, for C.
-install(TARGETS greta_c EXPORT greta LIBRARY)
+# libgreta.so and its header, for C; libgreta-hip-host.so, which stands in for libamdhip64.
+install(TARGETS greta_c greta_hip_host EXPORT greta LIBRARY)
 install(FILES runtime/pipeline/c/greta.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Public headers lie directly in these folders; deeper ones are the implementation's.
 foreach(folder runtime/device runtime/device/compile runtime/device/hardware runtime/device/system

@@ -41,6 +41,8 @@ NAMESPACES = {
 VISIBLE = "runtime/device/layers.hpp"
 # Compiled for devices, so it belongs to no layer.
 LANGUAGE = "runtime/device/hip/host/language/"
+# Copied into kernel projects, which are built without GRETA.
+COPIED = "tuner/project/program/"
 ROOTS = sorted({layer.split("/")[0] for layer in LAYERS})
 SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
 
@@ -75,8 +77,9 @@ def read_tree(root):
     files = {}
     for top in ROOTS:
         for path in sorted((root / top).rglob("*")):
-            if path.suffix in SUFFIXES and path.is_file():
-                files[path.relative_to(root).as_posix()] = path.read_text().splitlines()
+            name = path.relative_to(root).as_posix()
+            if path.suffix in SUFFIXES and path.is_file() and not name.startswith(COPIED):
+                files[name] = path.read_text().splitlines()
     return files
 
 

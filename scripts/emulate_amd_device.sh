@@ -43,7 +43,7 @@ while (($#)); do
 done
 [[ -r $emulator/run_co.py ]] || usage "EMULATOR_DIR '$emulator': no run_co.py there"
 fake=tests/device/hip/amd/libamdhip64.so.7
-for file in bin/greta-tune bin/greta-bench bin/greta-run "$fake"; do
+for file in bin/greta-tune bin/greta-bench bin/greta-run bin/greta-db "$fake"; do
   [[ -x $build/$file ]] || usage "--build '$build': no $file there"
 done
 [[ -z $out || ! -e $out || (-d $out && -z $(ls -A "$out")) ]] || usage "--out '$out': is not empty"
@@ -98,11 +98,25 @@ print(sum(a == b for a, b in zip(ids, story)), \"of\", len(story), \"ids\")"' \
     --device hip:0 "${@:2}"
 }
 
+# Exports the winner of an operation and runs the project. Where no accumulator registers exist, its
+# source is compiled again: clang may use them in instructions that emulators do not know.
+export_kernel() {
+  local project=$folder/$1-project again=OFF
+  [[ $architecture == gfx9* ]] || again=ON
+  "$build/bin/greta-db" export --db "$folder/tuned.db" --kernel "$project" "$1" || return
+  LD_LIBRARY_PATH="" cmake -S "$project" -B "$project/build" -DKERNELS_FROM_SOURCE=$again \
+    -DHIP_LIBRARY="$temporary/lib/libamdhip64.so.7" || return
+  LD_LIBRARY_PATH="" cmake --build "$project/build" || return
+  "$project/build/run" --runs 1
+}
+export -f export_kernel
+
 run_architecture() {
   local tune=$build/bin/greta-tune db=$folder/tuned.db operation
   local options=(--device hip:0 --db "$db" --no-lock --flush 1)
   export GRETA_FAKE_ARCHITECTURE=$architecture GRETA_FAKE_EMULATOR=$temporary/$architecture.socket
   export LD_LIBRARY_PATH=$temporary/lib XDG_CACHE_HOME=$folder/cache
+  export architecture build folder temporary
   step devices "Emulated $architecture" "$tune" devices
   step conformance '\[  PASSED  \] [1-9]' "$build/tests/device/greta_test_device" \
     --gtest_filter='*Conformance*hip_0*-*ConformanceFailure*'
@@ -115,6 +129,8 @@ run_architecture() {
   step tune-gemm 'winner' "$tune" gemm --m 64 --n 64 --k 64 --dtype f16 --budget 6 "${options[@]}"
   step tune-attention 'winner' "$tune" attention --heads 2 --q 33 --dim 64 --dtype f16 --budget 4 \
     "${options[@]}"
+  step export-gemm 'elements are within their bounds' bash -c "export_kernel gemm"
+  step export-attention 'elements are within their bounds' bash -c "export_kernel attention"
   story story-defaults
   # The GEMM after the model's first operation, by its key for one token.
   step tune-story 'winner' "$tune" gemm --m 1 --n 128 --k 64 --layout nt --budget 6 "${options[@]}"

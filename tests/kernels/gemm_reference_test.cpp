@@ -116,6 +116,42 @@ TEST(GemmReference, GivesEveryElementOfASmallProblem) {
   EXPECT_FALSE(shared_case(large()).reference->expected());
 }
 
+TEST(GemmReference, SamplesAgreeWithAResultOfAnySize) {
+  for (const Problem& problem : {small(), large()}) {
+    const Case& c = shared_case(problem);
+    constexpr std::size_t most = 5000;
+    const auto outputs = c.reference->sample(most);
+    ASSERT_EQ(outputs.size(), 1U);
+    const auto& sample = outputs[0];
+    EXPECT_EQ(sample.size(), most);
+    const std::uint64_t last = c.right.spec.elements() - 1;
+    EXPECT_EQ(sample.front().index, 0U);
+    EXPECT_EQ(sample.back().index, last);
+    std::uint64_t before = 0;
+    for (const auto& [index, expected] : sample) {
+      EXPECT_LE(before, index);
+      EXPECT_NEAR(c.right.at(index), expected.value, expected.bound) << index;
+      EXPECT_LT(expected.bound, 1e-2);
+      before = index;
+    }
+  }
+}
+
+TEST(ThinOut, KeepsOneOfEachPart) {
+  std::vector<ExpectedElement> all(100);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].index = i;
+  EXPECT_EQ(thin_out(all, 100).size(), 100U);
+  EXPECT_EQ(thin_out(all, 200).size(), 100U);
+  const auto kept = thin_out(all, 7);
+  ASSERT_EQ(kept.size(), 7U);
+  for (std::size_t part = 0; part < kept.size(); ++part) {
+    EXPECT_GE(kept[part].index, part * 100 / 7);
+    EXPECT_LT(kept[part].index, (part + 1) * 100 / 7);
+  }
+  EXPECT_EQ(kept.front().index, 0U);
+  EXPECT_EQ(kept.back().index, 99U);
+}
+
 TEST(GemmReference, CatchesOneWrongElementAndSaysWhere) {
   const Attributes everything{{"alpha", "0.5"}, {"beta", "0.5"}, {"epilogue", "bias,residual"}};
   for (const Problem& problem : {small(), large(), large(everything)}) {

@@ -28,9 +28,9 @@ class HipGpu final : public Gpu {
     char name[256] = "";
     CHECK(hipDeviceGetName(name, sizeof name, index));
     name_ = name;
-    CHECK(hipStreamCreate(&stream_));
-    CHECK(hipEventCreate(&start_));
-    CHECK(hipEventCreate(&stop_));
+    CHECK(hipStreamCreateWithFlags(&stream_, hipStreamNonBlocking));
+    CHECK(hipEventCreateWithFlags(&start_, hipEventDefault));
+    CHECK(hipEventCreateWithFlags(&stop_, hipEventDefault));
   }
   ~HipGpu() override {
     for (const Kernel& kernel : kernels_) static_cast<void>(hipModuleUnload(kernel.module));

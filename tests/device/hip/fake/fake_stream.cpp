@@ -105,19 +105,26 @@ extern "C" {
 #ifdef FAKE_CUDA
 int cuMemcpyAsync(void* to, const void* from, std::size_t bytes, Stream* stream) {
   const Call call("hipMemcpyAsync");
+  constexpr bool from_program = false, to_program = false;
 #else
 int hipMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, Stream* stream) {
   const Call call("hipMemcpyAsync");
-  if (kind != 4) return call.misused("not hipMemcpyDefault");
+  // GRETA uses hipMemcpyDefault. Other programs also copy from and to their own memory.
+  const bool from_program = kind == 1, to_program = kind == 2;
+  if (kind != 4 && !from_program && !to_program) return call.misused("an unknown kind");
 #endif
   if (call.error() != success) return call.error();
   if (!is_stream(call, stream)) return invalid_handle;
-  if (bytes_at(call, to, bytes) == nullptr || bytes_at(call, from, bytes) == nullptr) {
-    return invalid_value;
-  }
+  const auto target_of = [=](const Call& asking) {
+    return to_program ? static_cast<std::byte*>(to) : bytes_at(asking, to, bytes);
+  };
+  const auto origin_of = [=](const Call& asking) -> const std::byte* {
+    return from_program ? static_cast<const std::byte*>(from) : bytes_at(asking, from, bytes);
+  };
+  if (target_of(call) == nullptr || origin_of(call) == nullptr) return invalid_value;
   add_command(*stream, [=](const Call& later) {
-    std::byte* const target = bytes_at(later, to, bytes);
-    const std::byte* const origin = bytes_at(later, from, bytes);
+    std::byte* const target = target_of(later);
+    const std::byte* const origin = origin_of(later);
     if (target != nullptr && origin != nullptr) std::copy_n(origin, bytes, target);
     return command_ns + byte_ns * static_cast<double>(bytes);
   });
@@ -159,6 +166,16 @@ int NAME(hipStreamQuery, cuStreamQuery)(Stream* stream) {
   const bool had_work = !stream->commands.empty();
   advance(call, *stream, commands_at_once);
   return answer(call, !had_work || stream->commands.empty());
+}
+/// For programs other than GRETA, which waits with a deadline.
+int NAME(hipStreamSynchronize, cuStreamSynchronize)(Stream* stream) {
+  const Call call("hipStreamSynchronize");
+  if (call.error() != success) return call.error();
+  if (!is_stream(call, stream)) return invalid_handle;
+  if (stream->capturing) return call.misused("while it is captured", capture_unsupported);
+  finish(call, *stream);
+  if (!stream->commands.empty() && fake.busy) return call.misused("waits for what never ends");
+  return answer(call, stream->commands.empty());
 }
 int NAME(hipStreamWaitEvent, cuStreamWaitEvent)(Stream* stream, Event* event, unsigned flags) {
   const Call call("hipStreamWaitEvent");
