@@ -59,6 +59,26 @@ TEST(Certify, OneRoundProvesNothing) {
   EXPECT_EQ(certify_all(measured({100, 10}, 1, 0.001, 4)).winner, 0U);
 }
 
+// A gain that is smaller than the width of its interval is no claim to make.
+TEST(Certify, AnIntervalWiderThanTheGainProvesNothing) {
+  std::vector<Contender> contenders{{config(0), {}}, {config(1), {}}};
+  for (int round = 0; round < 30; ++round) {
+    contenders[0].us.push_back(100);
+    contenders[1].us.push_back(100 / (round % 3 == 0 ? 1.30 : 1.01));
+  }
+  const auto wide = certify_all(contenders);
+  EXPECT_EQ(wide.winner, 0U);
+  EXPECT_DOUBLE_EQ(wide.speedup.estimate, 1);
+  ASSERT_EQ(wide.unproved, std::vector<std::size_t>{1});
+  EXPECT_GT(wide.speedups[1].low, 1);
+  EXPECT_GT(wide.speedups[1].high - wide.speedups[1].low, wide.speedups[1].estimate - 1);
+
+  for (double& us : contenders[1].us) us = 100 / 1.02;
+  const auto narrow = certify_all(contenders);
+  EXPECT_EQ(narrow.winner, 1U);
+  EXPECT_TRUE(narrow.unproved.empty());
+}
+
 // The rate of false positives over all comparisons together is at most 5 %.
 TEST(Certify, FalseCertificationsAreRare) {
   for (const int rounds : {3, 8, 12, 30}) {

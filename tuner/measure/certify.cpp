@@ -7,13 +7,20 @@ namespace {
 
 constexpr double tie_margin = 1.01;
 
-// Returns the position of the fastest contender that is significantly faster than the default, or
-// 0.
+bool is_faster(const Interval& speedup) {
+  return speedup.low > 1;
+}
+
+bool is_proved(const Interval& speedup) {
+  return is_faster(speedup) && speedup.high - speedup.low <= speedup.estimate - 1;
+}
+
+// Returns the position of the fastest contender that is proved to be faster than the default, or 0.
 std::size_t fastest_proved(const std::vector<Interval>& speedups) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < speedups.size(); ++i) {
-    const bool proved = speedups[i].low > 1;
-    if (proved && (best == 0 || speedups[i].estimate > speedups[best].estimate)) best = i;
+    if (is_proved(speedups[i]) && (best == 0 || speedups[i].estimate > speedups[best].estimate))
+      best = i;
   }
   return best;
 }
@@ -51,10 +58,14 @@ Certification certify(const std::vector<Contender>& contenders, std::size_t comp
   for (std::size_t i = 1; fastest != 0 && i < contenders.size(); ++i) {
     const bool tied = ratios[i].contains(1) && ratios[i].estimate < tie_margin;
     const bool first = contenders[i].config < contenders[result.winner].config;
-    if (tied && first && speedups[i].low > 1) result.winner = i;
+    if (tied && first && is_proved(speedups[i])) result.winner = i;
   }
   if (result.winner != fastest) ratios = ratios_to(contenders, result.winner, each);
   result.speedup = speedups[result.winner];
+  for (std::size_t i = 1; i < speedups.size(); ++i) {
+    if (is_faster(speedups[i]) && !is_proved(speedups[i])) result.unproved.push_back(i);
+  }
+  result.speedups = std::move(speedups);
   result.ratios = std::move(ratios);
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     if (i != result.winner && result.ratios[i].contains(1)) result.ties.push_back(i);

@@ -22,11 +22,15 @@ struct Certification {
   std::vector<std::size_t> ties;  ///< contenders not significantly different from the winner
   std::vector<Interval> ratios;   ///< time of each contender divided by the winner's
   double confidence = 0.95;       ///< joint confidence of all comparisons (Bonferroni)
+  /// Contenders that are significantly faster than the default, by less than the width of their
+  /// interval. They don't win: either more rounds narrow the interval, or the default stands.
+  std::vector<std::size_t> unproved;
+  std::vector<Interval> speedups;  ///< time of the default divided by each contender's
 };
 
 /// Decides from paired times. contenders[0] is the template's default. It wins unless another
-/// contender is significantly faster, that is, the whole confidence interval of default/other is
-/// above 1. The fastest of those wins. Contenders whose interval relative to it contains 1 and
+/// contender is proved to be faster: the whole confidence interval of default/other is above 1, and
+/// not wider than the gain, the estimate minus 1. The fastest of those wins. Contenders whose interval relative to it contains 1 and
 /// whose time is within 1 % of its time are tied, and the first of them in configuration order is
 /// chosen, so that repeated runs agree. `comparisons` is the number of contenders that were ever
 /// compared with the default, including those dropped on the way; the intervals are corrected for

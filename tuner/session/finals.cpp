@@ -16,6 +16,7 @@ constexpr std::size_t most_finalists = 4;
 constexpr double finalist_margin = 1.10;  // the best medians of a search are biased low
 constexpr int fewest_rounds = 8;
 constexpr int most_rounds = 60;
+constexpr int most_rounds_to_prove = 240;  // while an interval is wider than the gain that it shows
 constexpr double target_half_width = 0.005;  // relative half-width of the winner's interval
 constexpr double call_s = 2;  // seconds of rounds in one call, so that a stop takes effect soon
 constexpr double least_time_s = 5;  // minimum for the finals, whatever the search left
@@ -167,8 +168,10 @@ void Finals::time_in_rounds(const RecordTrial& record) {
   while (!stop_ && !contenders_.empty()) {
     const double spent_s = watch.seconds();
     const auto done = contenders_.front().us.size();
-    if (done >= most_rounds || (done >= 2 && spent_s >= allowed_s)) break;
-    if (done >= fewest_rounds && sure_enough(certification(), target_half_width)) break;
+    const auto now = certification();
+    const std::size_t most = now.unproved.empty() ? most_rounds : most_rounds_to_prove;
+    if (done >= most || (done >= 2 && spent_s >= allowed_s)) break;
+    if (done >= fewest_rounds && now.unproved.empty() && sure_enough(now, target_half_width)) break;
     add_rounds(rounds_per_call, std::max(0.0, allowed_s - spent_s), record);
     if (contenders_.empty() || dropped_rounds_ > most_rounds) break;
     const auto taken = std::max<std::size_t>(1, contenders_.front().us.size());
@@ -180,6 +183,18 @@ void Finals::time_in_rounds(const RecordTrial& record) {
     result_.notes.push_back(fmt::format(
         "{} dropped because the device's speed drifted",
         dropped_rounds_ == 1 ? "1 round was" : fmt::format("{} rounds were", dropped_rounds_)));
+  }
+}
+
+// Reports the contenders that would have won if their intervals were narrower.
+void Finals::report_unproved(const Certification& proved) {
+  for (const std::size_t i : proved.unproved) {
+    const Interval& speedup = proved.speedups[i];
+    if (proved.winner != 0 && speedup.estimate <= proved.speedup.estimate) continue;
+    result_.notes.push_back(fmt::format(
+        "{} is {:.2f}× as fast as the default ({:.2f} to {:.2f}): the interval is wider than the "
+        "gain, so it is not a winner",
+        contenders_[i].config.text(), speedup.estimate, speedup.low, speedup.high));
   }
 }
 
@@ -285,6 +300,7 @@ void Finals::run(const RecordTrial& record, const Announce& announce) {
   time_in_rounds(record);
   while (!stop_ && !contenders_.empty() && !contenders_.front().us.empty()) {
     const auto proved = certification();
+    report_unproved(proved);
     Winner winner = describe(proved);
     if (faster_elsewhere(winner.config, announce) &&
         check_again(winner.config, record, winner.verdict)) {

@@ -36,6 +36,7 @@ class Finals {
   void add_rounds(int count, double seconds_left, const RecordTrial& record);
   void find_culprit(const Failure& failure, const RecordTrial& record);
   void drop_hopeless();
+  void report_unproved(const Certification& proved);
   Result<double> ratio_elsewhere(const Config& config, int process);
   bool faster_elsewhere(const Config& config, const Announce& announce);
   bool check_again(const Config& config, const RecordTrial& record, Verdict& verdict);
