@@ -155,6 +155,37 @@ TEST(Pace, OfADeviceThatBecameSlowerIsLearntOnce) {
   EXPECT_EQ(device.taken(), learnt + 1);
 }
 
+// A device of which one sample of 30 is much faster must not be waited for.
+TEST(Pace, IsNotThatOfARareFastSample) {
+  int taken = 0;
+  const TakeSamples take = [&](int count) -> Result<std::vector<double>> {
+    taken += count;
+    return std::vector<double>(static_cast<std::size_t>(count), taken % 30 == 5 ? 110.0 : 116.3);
+  };
+  Pace pace;
+  ASSERT_TRUE(pace.reach(take));
+  const int learnt = taken;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(pace.reach(take));
+  EXPECT_LE(taken - learnt, 110);
+}
+
+TEST(Pace, OfADeviceThatBecameFasterIsLearnt) {
+  double us = 130;
+  int taken = 0;
+  const TakeSamples take = [&](int count) -> Result<std::vector<double>> {
+    taken += count;
+    return std::vector<double>(static_cast<std::size_t>(count), us);
+  };
+  Pace pace;
+  ASSERT_TRUE(pace.reach(take));
+  us = 100;
+  ASSERT_TRUE(pace.reach(take));
+  us = 130;  // the clocks fell in a pause
+  const int before = taken;
+  ASSERT_TRUE(pace.reach(take));
+  EXPECT_GT(taken, before + 1);
+}
+
 TEST(Pace, FailsAsTheKernelDoes) {
   Pace pace;
   const auto reached = pace.reach([](int) -> Result<std::vector<double>> {

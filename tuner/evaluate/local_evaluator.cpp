@@ -218,7 +218,9 @@ Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
   const double copy_us = static_cast<double>(timer.flush_bytes()) / (info_.is_cpu() ? 5e3 : 1e6);
   sampling.overhead_us = copy_us * batch;
   Result<Measurement> measurement = Measurement{};
-  if (first->front() * 1e-6 >= limits.measure_s) {  // the check was the warm-up
+  // The check was the warm-up.
+  measurement->raced = clearly_slower(*first, limits.best_us);
+  if (measurement->raced || first->front() * 1e-6 >= limits.measure_s) {
     measurement->samples_us = *std::move(first);
     summarise(*measurement);
   } else {

@@ -8,13 +8,13 @@ namespace greta::tuner {
 /// clocks, on some to a fifth, and needs up to a tenth of a second of work to raise them again.
 class Pace {
  public:
-  /// Runs work until a reference kernel is as fast as it was at best. A device that does not reach
-  /// that speed (because it is hot or on battery power) is used as it is, and its current speed
-  /// becomes the expected one. `take` times the kernel after some milliseconds of work.
+  /// Runs work until a reference kernel takes its usual time at high clocks. A device that does not
+  /// reach that speed (because it is hot or on battery power) is used as it is, and its current
+  /// speed becomes the expected one. `take` times the kernel after some milliseconds of work.
   Result<void> reach(const TakeSamples& take);
 
  private:
-  double best_us_ = 0;  // 0: unknown
+  double usual_us_ = 0;  // 0: unknown
 };
 
 }  // namespace greta::tuner

@@ -14,23 +14,6 @@ constexpr int maximum_warm_up = 10;
 constexpr double stable = 0.05;      // two warm-up samples closer than this are stable
 constexpr double chunk_us = 20'000;  // device time in one submission
 
-// Returns whether samples show that a candidate is slower than the best. A single sample can be
-// disturbed, so the margin is wider for fewer samples.
-bool surely_slower(const std::vector<double>& samples, double best_us) {
-  if (best_us <= 0 || samples.empty()) return false;
-  const double lowest = *std::min_element(samples.begin(), samples.end());
-  switch (samples.size()) {
-    case 1:
-      return lowest > 3 * best_us;
-    case 2:
-      return lowest > 1.5 * best_us;
-    case 3:
-      return lowest > 1.25 * best_us;
-    default:
-      return median_interval(samples, confidence).low > 1.05 * best_us;
-  }
-}
-
 bool precise(const std::vector<double>& samples, double target) {
   const Interval interval = median_interval(samples, confidence);
   return interval.high - interval.low <= 2 * target * interval.estimate;
@@ -46,6 +29,23 @@ int next_chunk(const std::vector<double>& samples, const SamplingLimits& limits)
 }
 
 }  // namespace
+
+// A single sample can be
+// disturbed, so the margin is wider for fewer samples.
+bool clearly_slower(const std::vector<double>& samples, double best_us) {
+  if (best_us <= 0 || samples.empty()) return false;
+  const double lowest = *std::min_element(samples.begin(), samples.end());
+  switch (samples.size()) {
+    case 1:
+      return lowest > 3 * best_us;
+    case 2:
+      return lowest > 1.5 * best_us;
+    case 3:
+      return lowest > 1.25 * best_us;
+    default:
+      return median_interval(samples, confidence).low > 1.05 * best_us;
+  }
+}
 
 void summarise(Measurement& measurement) {
   const Interval interval = median_interval(measurement.samples_us, confidence);
@@ -69,7 +69,7 @@ Result<Measurement> sample_until_sure(const TakeSamples& take, const SamplingLim
     const double us = taken->front();
     const bool settled = !last.empty() && std::abs(us - last.front()) <= stable * us;
     last = *std::move(taken);
-    if (settled || surely_slower(last, limits.best_us) || watch.seconds() > 0.2 * limits.seconds) {
+    if (settled || clearly_slower(last, limits.best_us) || watch.seconds() > 0.2 * limits.seconds) {
       break;
     }
   }
@@ -77,7 +77,7 @@ Result<Measurement> sample_until_sure(const TakeSamples& take, const SamplingLim
 
   while (true) {
     const int count = static_cast<int>(samples.size());
-    measurement.raced = surely_slower(samples, limits.best_us);
+    measurement.raced = clearly_slower(samples, limits.best_us);
     if (measurement.raced || count >= limits.maximum || watch.seconds() >= limits.seconds) break;
     if (count >= limits.minimum && precise(samples, limits.target)) break;
     auto taken = take(next_chunk(samples, limits));

@@ -25,6 +25,10 @@ using TakeSamples = std::function<Result<std::vector<double>>(int n)>;
 /// reached, the time has passed, or the candidate is clearly slower than the best.
 Result<Measurement> sample_until_sure(const TakeSamples& take, const SamplingLimits& limits);
 
+/// Returns whether samples show that a candidate is clearly slower than the best, whose time is
+/// best_us. 0 means that there is none.
+bool clearly_slower(const std::vector<double>& samples_us, double best_us);
+
 /// Computes the summary of `measurement.samples_us`.
 void summarise(Measurement& measurement);
 
