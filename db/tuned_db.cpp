@@ -127,9 +127,16 @@ std::vector<Config> TunedDb::fastest_configs(const std::string& device_fingerpri
 
 std::optional<StoredWinner> TunedDb::find_winner(const std::string& device_fingerprint,
                                                  const std::string& problem_key, bool cold) const {
-  std::optional<StoredWinner> found;
+  auto found = find_winners(device_fingerprint, problem_key, cold);
+  if (found.empty()) return std::nullopt;
+  return std::move(found.front());
+}
+
+std::vector<StoredWinner> TunedDb::find_winners(const std::string& device_fingerprint,
+                                                const std::string& problem_key, bool cold) const {
+  std::vector<StoredWinner> found;
   impl_->connection.read([&](SQLite::Database& database) {
-    found = read_winner(database, device_fingerprint, problem_key, cold);
+    found = read_winners(database, device_fingerprint, problem_key, cold);
   });
   return found;
 }

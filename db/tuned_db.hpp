@@ -217,6 +217,9 @@ class TunedDb {
   /// Returns the latest winner, whatever its driver, compiler and template.
   std::optional<StoredWinner> find_winner(const std::string& device_fingerprint,
                                           const std::string& problem_key, bool cold) const;
+  /// Returns the winners for all circumstances, the latest first.
+  std::vector<StoredWinner> find_winners(const std::string& device_fingerprint,
+                                         const std::string& problem_key, bool cold) const;
   /// Returns the latest winner for each problem, device and cold/warm.
   std::vector<StoredWinner> winners() const;
   /// Returns the winners for all circumstances. For one problem and device, the latest comes first.

@@ -76,11 +76,12 @@ void WinnerSource::for_each(bool cold, const std::function<void(const WinnerPlac
 
 std::optional<StoredWinner> WinnerSource::find(const std::string& device_fingerprint,
                                                const std::string& problem_key, bool cold) const {
-  std::optional<StoredWinner> found;
+  std::vector<StoredWinner> found;
   connection_->read([&](SQLite::Database& database) {
-    found = read_winner(database, device_fingerprint, problem_key, cold);
+    found = read_winners(database, device_fingerprint, problem_key, cold);
   });
-  return found;
+  if (found.empty()) return std::nullopt;
+  return std::move(found.front());
 }
 
 std::vector<RecordedCost> WinnerSource::recorded_costs(const std::string& device_fingerprint,

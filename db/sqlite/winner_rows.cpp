@@ -279,16 +279,14 @@ std::vector<StoredWinner> WinnerReader::read_all(SQLite::Statement& rows) {
   return all;
 }
 
-std::optional<StoredWinner> read_winner(SQLite::Database& database,
-                                        const std::string& device_fingerprint,
-                                        const std::string& problem_key, bool cold) {
+std::vector<StoredWinner> read_winners(SQLite::Database& database,
+                                       const std::string& device_fingerprint,
+                                       const std::string& problem_key, bool cold) {
   SQLite::Statement select(database, select_winner());
   select.bind(":fingerprint", device_fingerprint);
   select.bind(":key", problem_key);
   select.bind(":cold", cold);
-  auto found = WinnerReader(database).read_all(select);
-  if (found.empty()) return std::nullopt;
-  return std::move(found.front());
+  return WinnerReader(database).read_all(select);
 }
 
 std::vector<StoredWinner> latest(std::vector<StoredWinner> winners) {

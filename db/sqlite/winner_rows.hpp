@@ -63,10 +63,10 @@ class WinnerReader {
   std::map<std::int64_t, DeviceInfo> devices_;
 };
 
-/// Returns the latest winner, as TunedDb::find_winner() does.
-std::optional<StoredWinner> read_winner(SQLite::Database& database,
-                                        const std::string& device_fingerprint,
-                                        const std::string& problem_key, bool cold);
+/// Returns the winners of a problem on a device for all circumstances, the latest first.
+std::vector<StoredWinner> read_winners(SQLite::Database& database,
+                                       const std::string& device_fingerprint,
+                                       const std::string& problem_key, bool cold);
 
 /// Returns the first winner of each problem, device and cold/warm. Winners of the same group must
 /// be adjacent.

@@ -110,8 +110,9 @@ std::string space_rows(const SessionResult& result) {
 
 /// Returns which winner the database has after an interrupted session.
 std::string kept_winner(const SessionResult& result) {
-  return result.known_winner ? "the winner of an earlier run stays: " + result.known_winner->text()
-                             : "no winner was stored";
+  return result.known_winners.empty()
+             ? "no winner was stored"
+             : "the winner of an earlier run stays: " + result.known_winners.front().text();
 }
 
 std::string time_row(const TimeSpent& time) {

@@ -13,6 +13,7 @@ namespace greta::tuner {
 namespace {
 
 constexpr std::size_t most_finalists = 4;
+constexpr std::size_t most_known = 2;     // of them: winners of earlier sessions
 constexpr double finalist_margin = 1.10;  // the best medians of a search are biased low
 constexpr int fewest_rounds = 8;
 constexpr int most_rounds = 60;
@@ -68,8 +69,9 @@ std::vector<Config> Finals::shortlist() const {
     return a->measurement.median_us < b->measurement.median_us;
   });
   std::vector<Config> configs{result_.default_config};
-  if (result_.known_winner && !contains(configs, *result_.known_winner)) {
-    configs.push_back(*result_.known_winner);
+  for (const Config& known : result_.known_winners) {
+    if (configs.size() > most_known) break;
+    if (!contains(configs, known)) configs.push_back(known);
   }
   for (const Trial* trial : ranked) {
     const bool close =
@@ -86,7 +88,7 @@ std::vector<Config> Finals::shortlist() const {
 void Finals::confirm(const RecordTrial& record) {
   const std::string key = result_.problem.key();
   double best_us = 0;
-  std::size_t needed = result_.known_winner ? 3 : 2;
+  const std::size_t needed = 2 + std::min(result_.known_winners.size(), most_known);
   for (const auto& config : shortlist()) {
     if (stop_) return;
     const bool tried = find_trial(result_.trials, config, key) != nullptr;
@@ -289,6 +291,43 @@ Winner Finals::describe(const Certification& certification) const {
   return winner;
 }
 
+// Returns the contender that an earlier session certified, if this one has no reason to replace it:
+// it is not significantly slower than what would win now, which is the default, or not faster.
+std::optional<std::size_t> Finals::unbeaten_earlier(const Certification& proved) const {
+  if (default_failed_ || result_.known_winners.empty()) return std::nullopt;
+  const Config& earlier = result_.known_winners.front();
+  if (earlier == result_.default_config) return std::nullopt;
+  for (std::size_t i = 1; i < contenders_.size(); ++i) {
+    if (contenders_[i].config != earlier || i == proved.winner) continue;
+    const Interval& ratio = proved.ratios[i];
+    if (ratio.low > 1 || (proved.winner != 0 && ratio.estimate >= 1)) return std::nullopt;
+    return i;
+  }
+  return std::nullopt;
+}
+
+// Returns whether the winner of an earlier session stays. A contender that fails is dropped.
+bool Finals::keep_earlier(const Certification& proved, const RecordTrial& record) {
+  const auto earlier = unbeaten_earlier(proved);
+  if (!earlier) return false;
+  Certification as_winner = proved;
+  as_winner.winner = *earlier;
+  as_winner.speedup = proved.speedups[*earlier];
+  as_winner.ties.clear();
+  Winner winner = describe(as_winner);
+  if (!check_again(winner.config, record, winner.verdict)) {
+    drop(*earlier);
+    return false;
+  }
+  result_.notes.push_back(fmt::format(
+      "the winner of an earlier run stays: here it is {:.3f}× as fast as the default ({:.3f} to "
+      "{:.3f}), and nothing is proved to be faster",
+      winner.speedup, winner.speedup_low, winner.speedup_high));
+  result_.winner = std::move(winner);
+  result_.keeps_earlier = true;
+  return true;
+}
+
 void Finals::run(const RecordTrial& record, const Announce& announce) {
   if (best_trial(result_.trials, result_.stand_in ? result_.stand_in->problem.key()
                                                   : result_.problem.key()) == nullptr) {
@@ -299,6 +338,7 @@ void Finals::run(const RecordTrial& record, const Announce& announce) {
   announce("certifying the winner in interleaved rounds");
   time_in_rounds(record);
   while (!stop_ && !contenders_.empty() && !contenders_.front().us.empty()) {
+    if (keep_earlier(certification(), record)) break;
     const auto proved = certification();
     report_unproved(proved);
     Winner winner = describe(proved);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "tuner/measure/certify.hpp"
@@ -36,6 +37,8 @@ class Finals {
   void add_rounds(int count, double seconds_left, const RecordTrial& record);
   void find_culprit(const Failure& failure, const RecordTrial& record);
   void drop_hopeless();
+  std::optional<std::size_t> unbeaten_earlier(const Certification& proved) const;
+  bool keep_earlier(const Certification& proved, const RecordTrial& record);
   void report_unproved(const Certification& proved);
   Result<double> ratio_elsewhere(const Config& config, int process);
   bool faster_elsewhere(const Config& config, const Announce& announce);

@@ -15,7 +15,7 @@ std::vector<Config> seeds(const Space& space, const SessionResult& result,
     if (!known && space.valid(config)) configs.push_back(config);
   };
   for (const auto& config : options.try_first) add(config);
-  if (result.known_winner) add(*result.known_winner);
+  for (const auto& config : result.known_winners) add(config);
   for (const auto& config : db.fastest_configs(fingerprint, key, options.cold, most_remembered)) {
     add(config);
   }

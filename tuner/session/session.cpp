@@ -50,6 +50,7 @@ class Session {
   SessionResult run();
 
  private:
+  std::vector<Config> known_winners(const Space& space) const;
   void search_and_certify();
   /// Waits for what is in flight and stores it, so that other sessions can use the pool.
   void drain();
@@ -100,9 +101,7 @@ SessionResult Session::run() {
   result_.space_count = space.count();
   result_.cartesian_size = space.cartesian_size();
   result_.rejections = most_frequent_rejections(space);
-  const auto known =
-      db_.find_winner(result_.device.fingerprint(), result_.problem.key(), options_.cold);
-  if (known && whole.valid(known->winner.config)) result_.known_winner = known->winner.config;
+  result_.known_winners = known_winners(whole);
 
   if (!options_.limits.empty())
     result_.notes.push_back("the search was limited to " + options_.limits.text());
@@ -128,6 +127,18 @@ SessionResult Session::run() {
   conclude();
   result_.time.wall = watch.seconds();
   return std::move(result_);
+}
+
+// Returns the distinct winners of earlier sessions that are valid in the space, latest first.
+std::vector<Config> Session::known_winners(const Space& space) const {
+  std::vector<Config> known;
+  for (const auto& stored :
+       db_.find_winners(result_.device.fingerprint(), result_.problem.key(), options_.cold)) {
+    const Config& config = stored.winner.config;
+    const bool again = std::find(known.begin(), known.end(), config) != known.end();
+    if (!again && space.valid(config)) known.push_back(config);
+  }
+  return known;
 }
 
 void Session::search_and_certify() {
@@ -190,7 +201,7 @@ void Session::conclude() {
                               : result_.winner    ? "done"
                                                   : "no winner";
   store([&] {
-    if (result_.winner) db_.set_winner(result_.id, *result_.winner);
+    if (result_.winner && !result_.keeps_earlier) db_.set_winner(result_.id, *result_.winner);
     db_.end_session(result_.id, outcome);
     const auto replaced = db_.discarded();
     for (std::size_t i = replaced_before_; i < replaced.size(); ++i) {

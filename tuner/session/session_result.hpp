@@ -49,8 +49,12 @@ struct SessionResult {
   std::vector<Rejection> rejections;  ///< shares of the Cartesian product, most frequent first
   std::optional<StandIn> stand_in;
   std::vector<Trial> trials;
-  std::optional<Config> known_winner;  ///< winner of an earlier session, if still valid
+  /// Winners of earlier sessions, in any circumstances, that are still valid; the latest first.
+  std::vector<Config> known_winners;
   std::optional<Winner> winner;  ///< empty if the run was interrupted or no candidate was correct
+  /// Whether `winner` is that of an earlier session, because this one can't tell it from the
+  /// default, or did not find a faster one. The database keeps its row with its certificate.
+  bool keeps_earlier = false;
   std::optional<Trial> naive;
   bool interrupted = false;
   std::vector<std::string> notes;  ///< remarks for the user: drift, timeouts, stand-in
