@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import unittest
 
-from cli_case import SOURCE, Case, made_once
+from cli_case import DB, SOURCE, Case, made_once
 from sealed_database import damage, rewrite
 
 GEMM = ["gemm", "--m", "64", "--n", "48", "--k", "40"]
@@ -256,6 +256,28 @@ class DatabaseExchange(Tuned):
         again = json.loads(self.run_db("merge", shipped, "--json", db=merged).stdout)
         self.assertEqual((again[0]["added"], again[0]["same"]), (0, 2))
         self.assertIn("2 worse", self.done("merge", shipped))  # the raw samples are here
+
+    def test_what_is_worse_or_lost_is_not_shipped(self):
+        old = self.folder / "old.db"
+        shutil.copy(self.db, old)
+        self.assertIn("0 lost, 0 worse, 0 better, 0 new, 2 same",
+                      self.run_words(DB, "compare", str(old), str(self.db)).stdout)
+        # The GEMM had another winner, 5 times as fast as the default.
+        rewrite(old, "UPDATE winners SET config = replace(config, 'BK=16', 'BK=8'), is_default = 0, speedup = 5,"
+                     " speedup_low = 4.9, speedup_high = 5.1 WHERE problem LIKE 'gemm%'")
+        rewrite(self.db, "DELETE FROM winners WHERE problem LIKE 'softmax%'")
+        compared = self.run_words(DB, "compare", str(old), str(self.db), "--json")
+        self.assertEqual(compared.returncode, 4, compared.stderr)
+        self.assertEqual(sorted(one["change"] for one in json.loads(compared.stdout)), ["lost", "worse"])
+        shipped = self.folder / "shipped.db"
+        refused = self.run_db("export", "--ship", "--since", old, "--out", shipped)
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("2 answers are worse or lost", refused.stderr)
+        self.assertFalse(shipped.exists())
+        self.done("export", "--ship", "--since", self.db, "--out", shipped)
+        self.assertTrue(shipped.exists())
+        self.refused(self.run_db("export", "--format", "csv", "--since", old, "--out", "x"), 2, "--since", "--ship")
+        self.refused(self.run_words(DB, "compare", str(old), "none.db"), 2, "none.db")
 
     def test_merge_refuses_before_anything_is_written(self):
         self.refused(self.run_db("merge", self.folder / "none.db"), 2, "none.db")

@@ -5,6 +5,7 @@
 namespace greta::tuner::cli {
 
 // Each function adds one subcommand and sets `action` when it is chosen.
+void add_compare_command(CLI::App& app, Action& action);
 void add_export_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);
 void add_info_command(CLI::App& app, Action& action);

@@ -18,6 +18,7 @@
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"
 #include "tuner/project/kernel_project.hpp"
+#include "tuner/report/change_report.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/csv_wide.hpp"
 #include "tuner/report/format.hpp"
@@ -33,6 +34,7 @@ struct ExportOptions {
   std::string format;
   std::filesystem::path out;
   bool force = false;
+  std::filesystem::path since;       ///< of --ship: a database that it must not fall behind
   std::filesystem::path kernel;      ///< folder of --kernel
   std::vector<std::string> problem;  ///< words: "gemm", "m=4096"
 };
@@ -51,8 +53,28 @@ void write_file(const std::filesystem::path& file, const std::string& text) {
     throw CommandError(exit_failed, fmt::format("--out {}: can't be written", file.string()));
 }
 
+/// Throws if the selected results are worse than those of an earlier database, or lack some of
+/// them.
+void check_since(const std::filesystem::path& since, const std::vector<StoredWinner>& shipped) {
+  const TunedDb before = open_database(since, TunedDb::Mode::read_only);
+  auto changes = answer_changes(before.winners(), shipped);
+  if (!lost_ground(changes)) return;
+  std::erase_if(changes, [](const AnswerChange& one) {
+    return one.change != Change::worse && one.change != Change::lost;
+  });
+  print_text(stderr, change_text(changes));
+  throw CommandError(
+      exit_regression,
+      fmt::format(
+          "--since {}: nothing was written, since {} worse "
+          "or lost",
+          since.string(),
+          changes.size() == 1 ? "1 answer is" : fmt::format("{} answers are", changes.size())));
+}
+
 void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
   StalenessJudge judge(Catalog::built_in());
+  if (!options.since.empty()) check_since(options.since, select_results(db, filter, judge));
   Contents contents = db.contents();
   check_device_is_known(db, filter);
   std::set<std::string> devices;
@@ -288,8 +310,8 @@ void check_kernel_options(const ExportOptions& options) {
                                                "results",
                                                fmt::join(options.problem, " ")));
   }
-  if (options.ship || !options.format.empty() || !options.out.empty()) {
-    throw CommandError(exit_usage, "--kernel: not with --ship, --format and --out");
+  if (options.ship || !options.format.empty() || !options.out.empty() || !options.since.empty()) {
+    throw CommandError(exit_usage, "--kernel: not with --ship, --since, --format and --out");
   }
   check_folder("--kernel", options.kernel);
 }
@@ -306,6 +328,9 @@ void check(const ExportOptions& options) {
   if (!options.ship && std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
     throw CommandError(exit_usage, fmt::format("--format {}: {}", options.format,
                                                must_be_one_of(options.format, formats)));
+  }
+  if (!options.since.empty() && !options.ship) {
+    throw CommandError(exit_usage, "--since: only with --ship");
   }
   if (is_output(options.out)) {
     if (options.ship) throw CommandError(exit_usage, "--out -: a database needs a file");
@@ -351,6 +376,9 @@ void add_export_command(CLI::App& app, Action& action) {
                       "csv and csv-wide (docs/csv.md), t4 (Kernel Tuner's JSON), tunableop "
                       "(solutions that were imported) or tunableop-untuned (GEMMs for PyTorch to "
                       "tune)");
+  command->add_option("--since", options->since,
+                      "With --ship: write nothing if an answer is worse than in this database, or "
+                      "lost (exit code 4)");
   command->add_option("--out", options->out, "Output file; - is standard output");
   command->add_option("--kernel", options->kernel,
                       "Write a winner's kernels into this folder: source, binary, launches, and a "

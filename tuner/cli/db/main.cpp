@@ -9,6 +9,8 @@ constexpr auto examples = R"(Examples:
   greta-db list --stale --json
   greta-db show --op softmax
   greta-db export --ship --fresh --out tuned.db
+  greta-db export --kernel my_gemm gemm m=4096
+  greta-db compare shipped.db tuned.db
   greta-db requalify --device vulkan:0
   greta-db regret --op gemm --measure
   greta-db merge colleague.db other.db
@@ -20,6 +22,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_info_command(app, action);
   add_list_command(app, action);
   add_show_command(app, action);
+  add_compare_command(app, action);
   add_export_command(app, action);
   add_import_command(app, action);
   add_merge_command(app, action);

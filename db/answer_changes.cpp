@@ -1,0 +1,92 @@
+#include "db/answer_changes.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace greta::db {
+namespace {
+
+/// Identifies a question: a problem on a device model, with cold or warm caches.
+using Question = std::tuple<std::string, std::string, bool>;
+
+Question question_of(const StoredWinner& winner) {
+  return {winner.problem.key(), winner.device.fingerprint(), winner.winner.cold};
+}
+
+/// A quantity of which more is better, with its interval.
+struct Speed {
+  double estimate = 0, low = 0, high = 0;
+};
+
+Speed speed_over_default(const Winner& winner) {
+  if (winner.is_default) return {1, 1, 1};
+  return {winner.speedup, winner.speedup_low, winner.speedup_high};
+}
+
+// Times of one kernel on two cards of a model differ: on H200s by up to 10 % or, for launches of a
+// few microseconds, by 1 µs. Half of that is allowed on each side.
+Speed speed_of_time(const Winner& winner) {
+  constexpr double half_ratio = 1.05, half_us = 0.5, least_us = 1e-3;
+  const Measurement& time = winner.measurement;
+  const double fast_us = std::max(least_us, time.low_us / half_ratio - half_us);
+  const double slow_us = time.high_us * half_ratio + half_us;
+  return {1 / time.median_us, 1 / slow_us, 1 / fast_us};
+}
+
+AnswerChange compared(const StoredWinner& before, const StoredWinner& after) {
+  AnswerChange change{Change::same, before, after, 1};
+  if (before.winner.config == after.winner.config) return change;
+  const bool same_default = before.provenance.template_key == after.provenance.template_key;
+  const auto speed = same_default ? &speed_over_default : &speed_of_time;
+  const Speed old = speed(before.winner), now = speed(after.winner);
+  change.ratio = now.estimate / old.estimate;
+  if (now.low > old.high) change.change = Change::better;
+  if (now.high < old.low) change.change = Change::worse;
+  return change;
+}
+
+}  // namespace
+
+std::string_view to_string(Change change) {
+  switch (change) {
+    case Change::same:
+      return "same";
+    case Change::better:
+      return "better";
+    case Change::worse:
+      return "worse";
+    case Change::lost:
+      return "lost";
+    case Change::added:
+      return "new";
+  }
+  return {};
+}
+
+std::vector<AnswerChange> answer_changes(const std::vector<StoredWinner>& before,
+                                         const std::vector<StoredWinner>& after) {
+  std::map<Question, const StoredWinner*> answers;
+  for (const StoredWinner& winner : after) answers.emplace(question_of(winner), &winner);
+  std::vector<AnswerChange> changes;
+  std::set<Question> seen;
+  for (const StoredWinner& old : before) {
+    if (!seen.insert(question_of(old)).second) continue;
+    const auto found = answers.find(question_of(old));
+    if (found == answers.end()) {
+      changes.push_back({Change::lost, old, std::nullopt, 0});
+    } else {
+      changes.push_back(compared(old, *found->second));
+    }
+  }
+  for (const StoredWinner& winner : after) {
+    if (seen.insert(question_of(winner)).second) {
+      changes.push_back({Change::added, std::nullopt, winner, 0});
+    }
+  }
+  return changes;
+}
+
+}  // namespace greta::db
