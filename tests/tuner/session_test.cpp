@@ -1,54 +1,15 @@
 // Protects: the guarantees of a tuning session on any device. Every trial is recorded, the winner
 // is certified and never slower than the default, and nothing is lost when the session is stopped.
 
-#include "tuner/session/session.hpp"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <thread>
 
-#include "tests/catalog.hpp"
-#include "tests/temporary_folder.hpp"
-#include "tests/tuner/fake_evaluator.hpp"
-#include "tests/tuner/silent_observer.hpp"
+#include "tests/tuner/session_fixture.hpp"
 
 namespace greta::test::session_test {
 namespace {
-
-class SessionTest : public ::testing::Test {
- protected:
-  SessionResult tune_problem(const std::string& budget = "60", const Problem* other = nullptr) {
-    SessionOptions options;
-    options.budget = Budget::parse(budget).value();
-    options.seed = 3;
-    options.reject_spills = reject_spills_;
-    options.suggested = suggested_;
-    options.started_utc = "2026-01-01T00:00:00Z";
-    return tune(evaluator_, db_, other != nullptr ? *other : problem_, options, observer_,
-                observer_.stop_);
-  }
-  /// Makes a known configuration faster than all others and returns it.
-  Config winner_from_now_on() {
-    const Config first = tune_problem().winner->config;
-    evaluator_.factor = [first, usual = default_config()](const Config& config) {
-      return config == first ? 0.8 : config == usual ? 1.0 : 1.05;
-    };
-    evaluator_.renewed_ = 0;
-    return first;
-  }
-  Config default_config() const {
-    return built_in("gemm").default_config(problem_, evaluator_.device());
-  }
-
-  test::TemporaryFolder folder_;
-  Problem problem_ = Problem::parse("gemm dtype=f32 out=f32 m=512 n=512 k=512").value();
-  FakeEvaluator evaluator_;
-  TunedDb db_ = TunedDb::open(folder_ / "tuned.db", TunedDb::Mode::read_write);
-  SilentObserver observer_;
-  bool reject_spills_ = false;
-  std::vector<Config> suggested_;
-};
 
 TEST_F(SessionTest, FindsAndStoresACertifiedWinner) {
   const auto result = tune_problem();
@@ -278,103 +239,6 @@ TEST_F(SessionTest, WhatAKilledProcessHadBegunIsRecordedBesideItsTrial) {
   EXPECT_EQ(trials.size(), result.trials.size() + 1);
   const auto note = default_config().text() + ": evaluating: planted";
   EXPECT_EQ(std::count(result.notes.begin(), result.notes.end(), note), 1);
-}
-
-TEST_F(SessionTest, ALaterSessionStartsFromTheKnownWinner) {
-  const auto first = tune_problem("100");
-  evaluator_.evaluated_.clear();
-  const auto second = tune_problem("2");
-  EXPECT_EQ(evaluator_.evaluated_.count(first.winner->config), 1U);
-  ASSERT_TRUE(second.winner);
-  EXPECT_LE(evaluator_.factor(second.winner->config), evaluator_.factor(first.winner->config));
-}
-
-// Never forget: a session that is too short to prove anything leaves the earlier winner in place.
-TEST_F(SessionTest, AnEarlierWinnerStaysUnlessItIsProvedSlower) {
-  const Config earlier = winner_from_now_on();
-  const auto stored = [&] {
-    return *db_.find_winner(evaluator_.device().fingerprint(), problem_.key(), true);
-  };
-  const auto certificate = stored();
-  // Now as fast as the default: nothing is proved.
-  evaluator_.factor = [](const Config&) { return 1.0; };
-  const auto same = tune_problem("1");
-  ASSERT_TRUE(same.winner);
-  EXPECT_TRUE(same.keeps_earlier);
-  EXPECT_EQ(same.winner->config, earlier);
-  EXPECT_EQ(stored().session, certificate.session);
-  EXPECT_EQ(stored().winner.speedup, certificate.winner.speedup);
-  // Another driver makes no difference, and the earlier row answers.
-  evaluator_.info_.driver = "fake 2.0";
-  EXPECT_TRUE(tune_problem("1").keeps_earlier);
-  EXPECT_EQ(stored().winner.config, earlier);
-  // Slower than the default: the default takes its place.
-  evaluator_.factor = [&](const Config& config) { return config == earlier ? 1.3 : 1.0; };
-  const auto slower = tune_problem("1");
-  EXPECT_FALSE(slower.keeps_earlier);
-  EXPECT_TRUE(slower.winner->is_default);
-  EXPECT_EQ(stored().winner.config, default_config());
-}
-
-TEST_F(SessionTest, AnEarlierWinnerThatIsNoLongerRightDoesNotStay) {
-  const Config earlier = winner_from_now_on();
-  evaluator_.factor = [](const Config&) { return 1.0; };
-  evaluator_.fails_last_check = [&](const Config& config) -> std::optional<Status> {
-    if (config == earlier) return Status::correctness;
-    return std::nullopt;
-  };
-  const auto result = tune_problem("1");
-  EXPECT_FALSE(result.keeps_earlier);
-  EXPECT_TRUE(result.winner->is_default);
-}
-
-// Winners of all drivers are finalists, not only the latest one.
-TEST_F(SessionTest, WinnersOfEarlierDriversAreFinalists) {
-  const Config first = winner_from_now_on();
-  evaluator_.info_.driver = "fake 2.0";
-  evaluator_.factor = [&](const Config& config) {
-    return config == default_config() ? 1.0 : config == first ? 1.2 : 0.8;
-  };
-  const Config second = tune_problem().winner->config;
-  ASSERT_NE(first, second);
-  evaluator_.info_.driver = "fake 3.0";
-  evaluator_.timed_.clear();
-  const auto third = tune_problem("3");
-  EXPECT_TRUE(evaluator_.timed_.contains(first));
-  EXPECT_TRUE(evaluator_.timed_.contains(second));
-  EXPECT_EQ(third.known_winners, (std::vector<Config>{second, first}));
-}
-
-// What a search measures of it may be bad luck.
-TEST_F(SessionTest, TheKnownWinnerIsAFinalistHoweverSlowTheSearchFindsIt) {
-  const Config first = winner_from_now_on();
-  evaluator_.factor = [&](const Config& config) { return config == first ? 1.5 : 1.0; };
-  evaluator_.timed_.clear();
-  tune_problem();
-  EXPECT_TRUE(evaluator_.timed_.contains(first));
-}
-
-TEST_F(SessionTest, WhatWasFastElsewhereIsTriedNextButOnlyWithinTheBudget) {
-  const Space space = built_in("gemm").space(problem_, evaluator_.device());
-  Config last = default_config();
-  for (std::uint64_t i = 0; last == default_config(); ++i) last = space.at(i);
-  suggested_ = {last};
-  EXPECT_EQ(tune_problem("1").trials.size(), 1U);
-  EXPECT_EQ(evaluator_.evaluated_.count(last), 0U);
-  evaluator_.evaluated_.clear();
-  tune_problem("2");
-  EXPECT_EQ(evaluator_.evaluated_.count(last), 1U);
-}
-
-TEST_F(SessionTest, ALaterSessionStartsFromWhatAStoppedOneMeasured) {
-  observer_.stop_after_ = 30;
-  const auto stopped = tune_problem("60");
-  ASSERT_TRUE(stopped.interrupted);
-  const Config best = best_trial(stopped.trials, problem_.key())->config;
-  observer_.stop_ = false;
-  evaluator_.evaluated_.clear();
-  tune_problem("2");
-  EXPECT_EQ(evaluator_.evaluated_.count(best), 1U);
 }
 
 TEST_F(SessionTest, ATrialAndItsWinnerCarryTheFiguresOfTheirKernels) {

@@ -4,6 +4,18 @@
 
 namespace greta::tuner {
 
+std::vector<Config> known_winners(const Space& space, const SessionResult& result, bool cold,
+                                  const TunedDb& db) {
+  std::vector<Config> known;
+  for (const auto& stored :
+       db.find_winners(result.device.fingerprint(), result.problem.key(), cold)) {
+    const Config& config = stored.winner.config;
+    const bool again = std::find(known.begin(), known.end(), config) != known.end();
+    if (!again && space.valid(config)) known.push_back(config);
+  }
+  return known;
+}
+
 std::vector<Config> seeds(const Space& space, const SessionResult& result,
                           const SessionOptions& options, const TunedDb& db) {
   constexpr int most_remembered = 4;

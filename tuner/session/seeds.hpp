@@ -8,6 +8,11 @@
 
 namespace greta::tuner {
 
+/// Returns the distinct winners of earlier sessions for the problem and device of `result` that are
+/// valid in the space, for all drivers, compilers and templates; the latest first.
+std::vector<Config> known_winners(const Space& space, const SessionResult& result, bool cold,
+                                  const TunedDb& db);
+
 /// Returns the valid configurations that a search starts with: the default, the user's, the best of
 /// earlier sessions, and the best of other devices and problems.
 std::vector<Config> seeds(const Space& space, const SessionResult& result,

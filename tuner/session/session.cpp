@@ -50,7 +50,6 @@ class Session {
   SessionResult run();
 
  private:
-  std::vector<Config> known_winners(const Space& space) const;
   void search_and_certify();
   /// Waits for what is in flight and stores it, so that other sessions can use the pool.
   void drain();
@@ -101,7 +100,7 @@ SessionResult Session::run() {
   result_.space_count = space.count();
   result_.cartesian_size = space.cartesian_size();
   result_.rejections = most_frequent_rejections(space);
-  result_.known_winners = known_winners(whole);
+  result_.known_winners = known_winners(whole, result_, options_.cold, db_);
 
   if (!options_.limits.empty())
     result_.notes.push_back("the search was limited to " + options_.limits.text());
@@ -127,18 +126,6 @@ SessionResult Session::run() {
   conclude();
   result_.time.wall = watch.seconds();
   return std::move(result_);
-}
-
-// Returns the distinct winners of earlier sessions that are valid in the space, latest first.
-std::vector<Config> Session::known_winners(const Space& space) const {
-  std::vector<Config> known;
-  for (const auto& stored :
-       db_.find_winners(result_.device.fingerprint(), result_.problem.key(), options_.cold)) {
-    const Config& config = stored.winner.config;
-    const bool again = std::find(known.begin(), known.end(), config) != known.end();
-    if (!again && space.valid(config)) known.push_back(config);
-  }
-  return known;
 }
 
 void Session::search_and_certify() {

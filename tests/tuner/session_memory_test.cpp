@@ -1,0 +1,110 @@
+// Protects: a session uses what earlier sessions and other devices found, and never forgets it.
+
+#include <gtest/gtest.h>
+
+#include "tests/tuner/session_fixture.hpp"
+
+namespace greta::test::session_memory_test {
+namespace {
+
+class SessionMemory : public SessionTest {};
+
+TEST_F(SessionMemory, ALaterSessionStartsFromTheKnownWinner) {
+  const auto first = tune_problem("100");
+  evaluator_.evaluated_.clear();
+  const auto second = tune_problem("2");
+  EXPECT_EQ(evaluator_.evaluated_.count(first.winner->config), 1U);
+  ASSERT_TRUE(second.winner);
+  EXPECT_LE(evaluator_.factor(second.winner->config), evaluator_.factor(first.winner->config));
+}
+
+// Never forget: a session that is too short to prove anything leaves the earlier winner in place.
+TEST_F(SessionMemory, AnEarlierWinnerStaysUnlessItIsProvedSlower) {
+  const Config earlier = winner_from_now_on();
+  const auto stored = [&] {
+    return *db_.find_winner(evaluator_.device().fingerprint(), problem_.key(), true);
+  };
+  const auto certificate = stored();
+  // Now as fast as the default: nothing is proved.
+  evaluator_.factor = [](const Config&) { return 1.0; };
+  const auto same = tune_problem("1");
+  ASSERT_TRUE(same.winner);
+  EXPECT_TRUE(same.keeps_earlier);
+  EXPECT_EQ(same.winner->config, earlier);
+  EXPECT_EQ(stored().session, certificate.session);
+  EXPECT_EQ(stored().winner.speedup, certificate.winner.speedup);
+  // Another driver makes no difference, and the earlier row answers.
+  evaluator_.info_.driver = "fake 2.0";
+  EXPECT_TRUE(tune_problem("1").keeps_earlier);
+  EXPECT_EQ(stored().winner.config, earlier);
+  // Slower than the default: the default takes its place.
+  evaluator_.factor = [&](const Config& config) { return config == earlier ? 1.3 : 1.0; };
+  const auto slower = tune_problem("1");
+  EXPECT_FALSE(slower.keeps_earlier);
+  EXPECT_TRUE(slower.winner->is_default);
+  EXPECT_EQ(stored().winner.config, default_config());
+}
+
+TEST_F(SessionMemory, AnEarlierWinnerThatIsNoLongerRightDoesNotStay) {
+  const Config earlier = winner_from_now_on();
+  evaluator_.factor = [](const Config&) { return 1.0; };
+  evaluator_.fails_last_check = [&](const Config& config) -> std::optional<Status> {
+    if (config == earlier) return Status::correctness;
+    return std::nullopt;
+  };
+  const auto result = tune_problem("1");
+  EXPECT_FALSE(result.keeps_earlier);
+  EXPECT_TRUE(result.winner->is_default);
+}
+
+// Winners of all drivers are finalists, not only the latest one.
+TEST_F(SessionMemory, WinnersOfEarlierDriversAreFinalists) {
+  const Config first = winner_from_now_on();
+  evaluator_.info_.driver = "fake 2.0";
+  evaluator_.factor = [&](const Config& config) {
+    return config == default_config() ? 1.0 : config == first ? 1.2 : 0.8;
+  };
+  const Config second = tune_problem().winner->config;
+  ASSERT_NE(first, second);
+  evaluator_.info_.driver = "fake 3.0";
+  evaluator_.timed_.clear();
+  const auto third = tune_problem("3");
+  EXPECT_TRUE(evaluator_.timed_.contains(first));
+  EXPECT_TRUE(evaluator_.timed_.contains(second));
+  EXPECT_EQ(third.known_winners, (std::vector<Config>{second, first}));
+}
+
+// What a search measures of it may be bad luck.
+TEST_F(SessionMemory, TheKnownWinnerIsAFinalistHoweverSlowTheSearchFindsIt) {
+  const Config first = winner_from_now_on();
+  evaluator_.factor = [&](const Config& config) { return config == first ? 1.5 : 1.0; };
+  evaluator_.timed_.clear();
+  tune_problem();
+  EXPECT_TRUE(evaluator_.timed_.contains(first));
+}
+
+TEST_F(SessionMemory, WhatWasFastElsewhereIsTriedNextButOnlyWithinTheBudget) {
+  const Space space = built_in("gemm").space(problem_, evaluator_.device());
+  Config last = default_config();
+  for (std::uint64_t i = 0; last == default_config(); ++i) last = space.at(i);
+  suggested_ = {last};
+  EXPECT_EQ(tune_problem("1").trials.size(), 1U);
+  EXPECT_EQ(evaluator_.evaluated_.count(last), 0U);
+  evaluator_.evaluated_.clear();
+  tune_problem("2");
+  EXPECT_EQ(evaluator_.evaluated_.count(last), 1U);
+}
+
+TEST_F(SessionMemory, ALaterSessionStartsFromWhatAStoppedOneMeasured) {
+  observer_.stop_after_ = 30;
+  const auto stopped = tune_problem("60");
+  ASSERT_TRUE(stopped.interrupted);
+  const Config best = best_trial(stopped.trials, problem_.key())->config;
+  observer_.stop_ = false;
+  evaluator_.evaluated_.clear();
+  tune_problem("2");
+  EXPECT_EQ(evaluator_.evaluated_.count(best), 1U);
+}
+
+}  // namespace
+}  // namespace greta::test::session_memory_test
