@@ -28,19 +28,32 @@ Speed speed_over_default(const Winner& winner) {
 
 // Times of one kernel on two cards of a model differ: on H200s by up to 10 % or, for launches of a
 // few microseconds, by 1 µs. Half of that is allowed on each side.
+constexpr double half_ratio = 1.05, half_us = 0.5;
+
 Speed speed_of_time(const Winner& winner) {
-  constexpr double half_ratio = 1.05, half_us = 0.5, least_us = 1e-3;
+  constexpr double least_us = 1e-3;
   const Measurement& time = winner.measurement;
   const double fast_us = std::max(least_us, time.low_us / half_ratio - half_us);
   const double slow_us = time.high_us * half_ratio + half_us;
   return {1 / time.median_us, 1 / slow_us, 1 / fast_us};
 }
 
+// Templates are the sources of kernels. A default may also change with the code that chooses it,
+// which shows in its configuration or in its time.
+bool same_default(const StoredWinner& before, const StoredWinner& after) {
+  const Winner &old = before.winner, &now = after.winner;
+  if (before.provenance.template_key != after.provenance.template_key) return false;
+  if (old.is_default && now.is_default) return old.config == now.config;
+  const double low = std::min(old.default_us, now.default_us);
+  const double high = std::max(old.default_us, now.default_us);
+  return high <= low * half_ratio * half_ratio + 2 * half_us;
+}
+
 AnswerChange compared(const StoredWinner& before, const StoredWinner& after) {
   AnswerChange change{Change::same, before, after, 1};
-  if (before.winner.config == after.winner.config) return change;
-  const bool same_default = before.provenance.template_key == after.provenance.template_key;
-  const auto speed = same_default ? &speed_over_default : &speed_of_time;
+  const bool same_templates = before.provenance.template_key == after.provenance.template_key;
+  if (same_templates && before.winner.config == after.winner.config) return change;
+  const auto speed = same_default(before, after) ? &speed_over_default : &speed_of_time;
   const Speed old = speed(before.winner), now = speed(after.winner);
   change.ratio = now.estimate / old.estimate;
   if (now.low > old.high) change.change = Change::better;

@@ -31,10 +31,11 @@ struct AnswerChange {
 
 /// Compares the answers of two databases: the first result for each problem, device, and cold or
 /// warm caches, which is the latest in TunedDb::results(). Times of two sessions are affected by
-/// the cards and their clocks, so answers of the same templates are compared by their speed-ups
-/// over the default configuration, which each session measured beside them. Others are compared by
-/// their times, with a margin of 10 % and 1 µs. A difference is significant if the intervals do not
-/// overlap. The order is that of `before`, then new problems.
+/// the cards and their clocks, so answers are compared by their speed-ups over the default
+/// configuration, which each session measured beside them. If the templates differ, or the default
+/// does by its configuration or its time, they are compared by their times, with a margin of 10 %
+/// and 1 µs. A difference is significant if the intervals do not overlap. The order is that of
+/// `before`, then new problems.
 std::vector<AnswerChange> answer_changes(const std::vector<StoredWinner>& before,
                                          const std::vector<StoredWinner>& after);
 

@@ -17,8 +17,8 @@ bool contains(std::string_view text, std::string_view part) {
 }  // namespace
 
 bool answers_to(const DeviceInfo& device, const std::string& id, const std::string& word) {
-  return word == id || word == device.fingerprint() || contains(device.name, word) ||
-         contains(device.architecture, word);
+  return word == id || word == to_string(device.backend) || word == device.fingerprint() ||
+         contains(device.name, word) || contains(device.architecture, word);
 }
 
 bool ResultFilter::matches(const Problem& problem) const {

@@ -1,6 +1,6 @@
 #include "kernels/model/reference.hpp"
 
-#include <utility>
+#include <algorithm>
 
 #include "kernels/model/random.hpp"
 
@@ -11,21 +11,17 @@ const Verdict& worse(const Verdict& a, const Verdict& b) {
   return b.ratio() > a.ratio() ? b : a;
 }
 
-std::vector<ExpectedElement> thin_out(std::vector<ExpectedElement> elements, std::size_t most) {
-  const std::size_t size = elements.size();
-  if (size <= most || most == 0) return elements;
-  std::vector<ExpectedElement> kept;
-  kept.reserve(most);
-  for (std::size_t part = 0; part < most; ++part) {
-    // size * part does not overflow: both are far below 2^32, or memory would not hold the
-    // elements.
-    const std::size_t first = size * part / most, end = size * (part + 1) / most;
-    std::size_t chosen = first + mix64(part) % (end - first);
-    if (part == 0) chosen = 0;
-    if (part + 1 == most) chosen = size - 1;
-    kept.push_back(elements[chosen]);
+std::vector<std::size_t> spread_indices(std::size_t size, std::size_t most) {
+  const std::size_t count = std::min(size, most);
+  std::vector<std::size_t> chosen(count);
+  for (std::size_t part = 0; part < count; ++part) {
+    // No product overflows: both factors are below 2^32 in memory that exists.
+    const std::size_t first = size * part / count, end = size * (part + 1) / count;
+    chosen[part] = first + mix64(part) % (end - first);
   }
-  return kept;
+  if (count > 0) chosen.front() = 0;
+  if (count > 1) chosen.back() = size - 1;
+  return chosen;
 }
 
 std::vector<std::vector<ExpectedElement>> Reference::sample(std::size_t most) const {
@@ -33,9 +29,10 @@ std::vector<std::vector<ExpectedElement>> Reference::sample(std::size_t most) co
   const auto all = expected();
   if (!all) throw Error("a reference of samples does not return them");
   for (const auto& values : *all) {
-    std::vector<ExpectedElement> elements(values.size());
-    for (std::size_t i = 0; i < values.size(); ++i) elements[i] = {i, values[i]};
-    outputs.push_back(thin_out(std::move(elements), most));
+    auto& elements = outputs.emplace_back();
+    for (const std::size_t i : spread_indices(values.size(), most)) {
+      elements.push_back({i, values[i]});
+    }
   }
   return outputs;
 }

@@ -37,9 +37,9 @@ struct ExpectedElement {
   Expected expected;
 };
 
-/// Returns up to `most` of the elements in order: the first, the last, and a pseudo-random one of
-/// each of `most` equal parts.
-std::vector<ExpectedElement> thin_out(std::vector<ExpectedElement> elements, std::size_t most);
+/// Returns up to `most` indices below `size` in increasing order: 0, the last, and a pseudo-random
+/// one of each of `most` equal parts.
+std::vector<std::size_t> spread_indices(std::size_t size, std::size_t most);
 
 /// The FP64 reference of one problem with given inputs. It is computed once and checks any number
 /// of results. It shares no code with the kernel templates.

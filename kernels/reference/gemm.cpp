@@ -347,7 +347,9 @@ class GemmReference : public Reference {
     if (elements_) elements_->append(data_.n, elements);
     std::sort(elements.begin(), elements.end(),
               [](const auto& a, const auto& b) { return a.index < b.index; });
-    return {thin_out(std::move(elements), most)};
+    std::vector<ExpectedElement> kept;
+    for (const std::size_t i : spread_indices(elements.size(), most)) kept.push_back(elements[i]);
+    return {std::move(kept)};
   }
 
  private:

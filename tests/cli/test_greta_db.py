@@ -278,6 +278,12 @@ class DatabaseExchange(Tuned):
         self.assertTrue(shipped.exists())
         self.refused(self.run_db("export", "--format", "csv", "--since", old, "--out", "x"), 2, "--since", "--ship")
         self.refused(self.run_words(DB, "compare", str(old), "none.db"), 2, "none.db")
+        self.refused(self.run_db("export", "--ship", "--since", "", "--out", "x"), 2, "--since")
+        damage(old, "UPDATE winners SET median_us = 1")
+        damaged = self.run_db("export", "--ship", "--since", old, "--out", self.folder / "y")
+        self.assertEqual(damaged.returncode, 1)
+        self.assertIn("is damaged", damaged.stderr)
+        self.assertFalse((self.folder / "y").exists())
 
     def test_merge_refuses_before_anything_is_written(self):
         self.refused(self.run_db("merge", self.folder / "none.db"), 2, "none.db")

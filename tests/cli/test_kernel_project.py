@@ -81,6 +81,15 @@ class KernelProject(Case):
         self.refused(self.run_db("export", "argmax", "--ship", "--out", new), 2, "argmax", "--kernel")
         self.assertFalse(new.exists())
         self.assertIn("argmax", self.export(new, "argmax", "rows=1", "dtype=f32"))
+        self.assertIn("softmax", self.export(self.folder / "gaps", "softmax", "y_stride=80"))
+        self.refused(self.run_db("export", "--kernel", new, "softmx"), 2, "softmx", "softmax")
+        self.refused(self.run_db("export", "--kernel", "gemm", "m=33"), 2, "m=33", "operation")
+        self.refused(self.run_db("export", "--kernel", ""), 2, "--kernel")
+        self.refused(self.run_db("export", "--kernel", new, "--force"), 2, str(new), "3 results")
+        # Another problem in its place: no file of the first one is left.
+        self.assertIn("gemm", self.export(new, "gemm", "--force"))
+        self.assertEqual(list(new.rglob("*argmax*")) + list(new.glob("gpu_hip.cpp")), [])
+        self.assertFalse(new.with_name("new.partial").exists())
 
 
 if __name__ == "__main__":

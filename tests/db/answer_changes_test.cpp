@@ -68,6 +68,21 @@ TEST(AnswerChanges, CompareTimesWhereTemplatesDiffer) {
   EXPECT_EQ(change(answer(1, 1.1, 3.4), with_other_templates(answer(2, 1.1, 4.3))), Change::same);
 }
 
+TEST(AnswerChanges, AConfigurationThatBecameSlowerUnderOtherTemplatesIsWorse) {
+  EXPECT_EQ(change(answer(1, 1.1, 100), with_other_templates(answer(1, 1.1, 200))), Change::worse);
+}
+
+// A better default makes all speed-ups smaller.
+TEST(AnswerChanges, CompareTimesWhereDefaultsDiffer) {
+  StoredWinner before = answer(1, 1.5, 100), after = answer(2, 1.0, 99);
+  before.winner.default_us = 150;
+  after.winner.default_us = 99;
+  EXPECT_EQ(change(before, after), Change::same);
+  StoredWinner other_default = the_default(50);
+  other_default.winner.config = {"tiled", {{"BM", 7}}};
+  EXPECT_EQ(change(the_default(100), other_default), Change::better);
+}
+
 TEST(AnswerChanges, LostAndNewProblems) {
   StoredWinner other = answer(1, 1.1);
   other.winner.cold = !other.winner.cold;

@@ -137,19 +137,19 @@ TEST(GemmReference, SamplesAgreeWithAResultOfAnySize) {
   }
 }
 
-TEST(ThinOut, KeepsOneOfEachPart) {
-  std::vector<ExpectedElement> all(100);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].index = i;
-  EXPECT_EQ(thin_out(all, 100).size(), 100U);
-  EXPECT_EQ(thin_out(all, 200).size(), 100U);
-  const auto kept = thin_out(all, 7);
+TEST(SpreadIndices, AreOneOfEachPart) {
+  EXPECT_EQ(spread_indices(100, 100).size(), 100U);
+  EXPECT_EQ(spread_indices(100, 200).size(), 100U);
+  EXPECT_TRUE(spread_indices(100, 0).empty());
+  EXPECT_TRUE(spread_indices(0, 5).empty());
+  const auto kept = spread_indices(100, 7);
   ASSERT_EQ(kept.size(), 7U);
   for (std::size_t part = 0; part < kept.size(); ++part) {
-    EXPECT_GE(kept[part].index, part * 100 / 7);
-    EXPECT_LT(kept[part].index, (part + 1) * 100 / 7);
+    EXPECT_GE(kept[part], part * 100 / 7);
+    EXPECT_LT(kept[part], (part + 1) * 100 / 7);
   }
-  EXPECT_EQ(kept.front().index, 0U);
-  EXPECT_EQ(kept.back().index, 99U);
+  EXPECT_EQ(kept.front(), 0U);
+  EXPECT_EQ(kept.back(), 99U);
 }
 
 TEST(GemmReference, CatchesOneWrongElementAndSaysWhere) {

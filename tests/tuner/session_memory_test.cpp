@@ -33,10 +33,12 @@ TEST_F(SessionMemory, AnEarlierWinnerStaysUnlessItIsProvedSlower) {
   EXPECT_EQ(same.winner->config, earlier);
   EXPECT_EQ(stored().session, certificate.session);
   EXPECT_EQ(stored().winner.speedup, certificate.winner.speedup);
-  // Another driver makes no difference, and the earlier row answers.
+  // With another driver the earlier row is stale, so it has a fresh one beside it.
   evaluator_.info_.driver = "fake 2.0";
-  EXPECT_TRUE(tune_problem("1").keeps_earlier);
+  EXPECT_FALSE(tune_problem("1").keeps_earlier);
   EXPECT_EQ(stored().winner.config, earlier);
+  EXPECT_EQ(stored().provenance.driver, "fake 2.0");
+  EXPECT_TRUE(tune_problem("1").keeps_earlier);
   // Slower than the default: the default takes its place.
   evaluator_.factor = [&](const Config& config) { return config == earlier ? 1.3 : 1.0; };
   const auto slower = tune_problem("1");

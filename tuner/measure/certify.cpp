@@ -12,7 +12,9 @@ bool is_faster(const Interval& speedup) {
 }
 
 bool is_proved(const Interval& speedup) {
-  return is_faster(speedup) && speedup.high - speedup.low <= speedup.estimate - 1;
+  constexpr double large_gain = 1.05;
+  const bool narrow = speedup.high - speedup.low <= speedup.estimate - 1;
+  return is_faster(speedup) && (narrow || speedup.low >= large_gain);
 }
 
 // Returns the position of the fastest contender that is proved to be faster than the default, or 0.

@@ -30,11 +30,11 @@ struct Certification {
 
 /// Decides from paired times. contenders[0] is the template's default. It wins unless another
 /// contender is proved to be faster: the whole confidence interval of default/other is above 1, and
-/// not wider than the gain, the estimate minus 1. The fastest of those wins. Contenders whose
-/// interval relative to it contains 1 and whose time is within 1 % of its time are tied, and the
-/// first of them in configuration order is chosen, so that repeated runs agree. `comparisons` is
-/// the number of contenders that were ever compared with the default, including those dropped on
-/// the way; the intervals are corrected for that number.
+/// not wider than the gain (the estimate minus 1) unless all of it is above 1.05. The fastest of
+/// those wins. Contenders whose interval relative to it contains 1 and whose time is within 1 % of
+/// its time are tied, and the first of them in configuration order is chosen, so that repeated runs
+/// agree. `comparisons` is the number of contenders that were ever compared with the default,
+/// including those dropped on the way; the intervals are corrected for that number.
 Certification certify(const std::vector<Contender>& contenders, std::size_t comparisons,
                       double confidence = 0.95);
 

@@ -35,17 +35,19 @@ Result<void> Pace::reach(const TakeSamples& take) {
     return {};
   }
   double last_us = 0, before_us = 0;
+  std::vector<double> samples;
   for (int i = 0; i < patience; ++i) {
     const auto taken = take(1);
     if (!taken) return taken.failure();
     before_us = last_us;
     last_us = taken->front();
+    samples.push_back(last_us);
     if (last_us > tolerance * usual_us_) continue;
     const bool faster_twice = before_us > 0 && std::max(last_us, before_us) * tolerance < usual_us_;
     if (faster_twice) usual_us_ = std::max(last_us, before_us);
     if (faster_twice || last_us * tolerance >= usual_us_) return {};
   }
-  usual_us_ = last_us;
+  usual_us_ = median({samples.end() - learnt_from, samples.end()});
   return {};
 }
 

@@ -157,12 +157,49 @@ void write_data(const Operation& operation, const CompiledChoice& compiled, Kern
   }
 }
 
+/// A new folder beside another one, which is removed with all its files unless it is put in place.
+class NewFolder {
+ public:
+  explicit NewFolder(fs::path place) : place_(std::move(place)), path_(place_) {
+    path_ += ".partial";
+    fs::remove_all(path_);
+    fs::create_directories(path_ / "kernels");
+    fs::create_directories(path_ / "data");
+  }
+  ~NewFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+  /// Moves the files to their place. Of a project that is there, its own files are removed; others,
+  /// such as a build folder, stay.
+  void put_in_place() {
+    fs::create_directories(place_);
+    fs::remove(place_ / marker_file);
+    for (const EmbeddedFile& file : project_files()) fs::remove(place_ / file.path);
+    std::vector<fs::path> entries;
+    for (const auto& entry : fs::directory_iterator(path_)) entries.push_back(entry.path());
+    // The marker comes last.
+    std::stable_partition(entries.begin(), entries.end(),
+                          [](const fs::path& entry) { return entry.filename() != marker_file; });
+    for (const fs::path& entry : entries) {
+      fs::remove_all(place_ / entry.filename());
+      fs::rename(entry, place_ / entry.filename());
+    }
+  }
+
+ private:
+  fs::path place_, path_;
+};
+
 Result<WrittenProject> write_project(const Operation& operation, const CompiledChoice& compiled,
                                      KernelProject project, const fs::path& folder) {
-  fs::create_directories(folder / "kernels");
-  fs::create_directories(folder / "data");
-  fs::remove(folder / marker_file);
-  Writer writer(folder);
+  NewFolder made(folder);
+  Writer writer(made.path());
   write_data(operation, compiled, project, writer);
   if (project.platform == ProjectPlatform::vulkan) {
     project.definitions = feature_definitions(project.run.code_objects);
@@ -181,6 +218,7 @@ Result<WrittenProject> write_project(const Operation& operation, const CompiledC
   writer.write("CMakeLists.txt", cmake_text(project));
   writer.write("README.md", readme_text(project));
   writer.write(marker_file, launches_text(project));
+  made.put_in_place();
   written.bytes = writer.bytes();
   return written;
 }

@@ -25,7 +25,8 @@ struct WrittenProject {
 /// kernel project. Fails with `invalid_argument`.
 Result<void> check_project_folder(const std::filesystem::path& folder, bool replace);
 
-/// Compiles a winner's kernels for its device and writes the project. HIP kernels need a compiler
+/// Compiles a winner's kernels for its device and writes the project, which appears complete or not
+/// at all; its files replace those of an earlier one. HIP kernels need a compiler
 /// for the architecture. GLSL kernels with matrix operations need the device itself, whose driver
 /// determines their form. Fails with `constraints` if the configuration is not valid with this
 /// version's templates, like Device::compile(), like check_fits(), and with `io`.

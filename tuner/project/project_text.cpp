@@ -73,9 +73,10 @@ std::string launch_lines(const CaseLaunch& launch, const ProjectKernel& kernel) 
                      launch.dynamic_shared_bytes, launch.subgroup_size, fmt::join(arguments, ", "));
 }
 
-/// Returns the size of the cache flush before each cold run: that of the certified measurement, or
-/// twice the last-level cache.
+/// Returns the size of the cache flush before each timed run: that of the certified measurement, or
+/// twice the last-level cache; 0 for warm results.
 std::uint64_t flush_bytes(const KernelProject& project) {
+  if (!project.winner.winner.cold) return 0;
   const std::uint64_t measured = project.winner.winner.measurement.flush_bytes;
   constexpr std::uint64_t fallback = std::uint64_t{64} << 20;
   const std::uint64_t cache = 2 * project.target.last_level_cache_bytes;
@@ -266,7 +267,8 @@ std::string launches_text(const KernelProject& project) {
       "// What is run: written by GRETA {}.\n#pragma once\n\n#include \"case.hpp\"\n\n"
       "constexpr const char* problem = {};\nconstexpr const char* configuration = {};\n\n"
       "constexpr int default_device = {};\n"
-      "/// Written before each timed run, so that it starts with cold caches.\n"
+      "/// Bytes written before each timed run, so that it starts with cold caches; 0: warm "
+      "caches.\n"
       "constexpr std::size_t flush_bytes = {};\n\n"
       "const std::vector<Buffer> buffers{{\n"
       "    // name, bytes, type, initial contents, reference values, leading zeros\n",

@@ -36,7 +36,8 @@ std::string change_text(const std::vector<AnswerChange>& changes) {
       ++count;
       if (shown == Change::same) continue;
       const StoredWinner& either = one.either();
-      table.add({std::string(to_string(shown)), either.problem.key(),
+      table.add({std::string(to_string(shown)),
+                 either.problem.key() + (either.winner.cold ? "" : " (warm)"),
                  either.device_id + " " + either.device.name,
                  one.ratio > 0 ? fmt::format("{:.2f}", one.ratio) : "", side_text(one.before),
                  side_text(one.after)});

@@ -85,6 +85,7 @@ json report_json(const SessionResult& result, const std::string& database) {
               {"time", time_json(result.time)},
               {"database", database},
               {"stored", result.not_stored.empty()},
+              {"keeps_earlier", result.keeps_earlier},
               {"not_stored", result.not_stored}};
   for (const auto& ceiling : result.ceilings) object["ceilings"][ceiling.kind] = ceiling.value;
   if (result.winner) {

@@ -210,6 +210,8 @@ std::string report_text(const SessionResult& result, const std::string& database
     text += row("interrupted",
                 fmt::format("{} kept in {}; {}", format_count(result.trials.size(), "trial"),
                             database, kept_winner(result)));
+  } else if (result.keeps_earlier) {
+    text += row("kept", fmt::format("the earlier result with its certificate, in {}", database));
   } else if (result.winner) {
     text += row("stored in", database);
   } else {

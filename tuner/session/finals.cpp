@@ -321,7 +321,7 @@ bool Finals::keep_earlier(const Certification& proved, const RecordTrial& record
   }
   result_.notes.push_back(fmt::format(
       "the winner of an earlier run stays: here it is {:.3f}× as fast as the default ({:.3f} to "
-      "{:.3f}), and nothing is proved to be faster",
+      "{:.3f}), and no candidate is proved to be faster than it",
       winner.speedup, winner.speedup_low, winner.speedup_high));
   result_.winner = std::move(winner);
   result_.keeps_earlier = true;
@@ -338,9 +338,10 @@ void Finals::run(const RecordTrial& record, const Announce& announce) {
   announce("certifying the winner in interleaved rounds");
   time_in_rounds(record);
   while (!stop_ && !contenders_.empty() && !contenders_.front().us.empty()) {
-    if (keep_earlier(certification(), record)) break;
     const auto proved = certification();
-    report_unproved(proved);
+    const std::size_t before = contenders_.size();
+    if (keep_earlier(proved, record)) break;
+    if (contenders_.size() < before) continue;  // it failed its last check
     Winner winner = describe(proved);
     if (faster_elsewhere(winner.config, announce) &&
         check_again(winner.config, record, winner.verdict)) {
@@ -351,6 +352,7 @@ void Finals::run(const RecordTrial& record, const Announce& announce) {
       elsewhere_.push_back(winner.speedup);
       winner.speedup = median(elsewhere_);
       result_.winner = std::move(winner);
+      report_unproved(proved);
       break;
     }
     drop(proved.winner);

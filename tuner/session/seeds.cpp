@@ -16,6 +16,15 @@ std::vector<Config> known_winners(const Space& space, const SessionResult& resul
   return known;
 }
 
+bool earlier_winner_is_current(const SessionResult& result, bool cold, const Provenance& now,
+                               const TunedDb& db) {
+  const auto stored = db.find_winner(result.device.fingerprint(), result.problem.key(), cold);
+  if (!stored || result.known_winners.empty()) return false;
+  const Provenance& then = stored->provenance;
+  return stored->winner.config == result.known_winners.front() && then.driver == now.driver &&
+         then.compiler == now.compiler && then.template_key == now.template_key;
+}
+
 std::vector<Config> seeds(const Space& space, const SessionResult& result,
                           const SessionOptions& options, const TunedDb& db) {
   constexpr int most_remembered = 4;

@@ -13,6 +13,10 @@ namespace greta::tuner {
 std::vector<Config> known_winners(const Space& space, const SessionResult& result, bool cold,
                                   const TunedDb& db);
 
+/// Returns whether the latest of them was certified with this driver, compiler and template.
+bool earlier_winner_is_current(const SessionResult& result, bool cold, const Provenance& now,
+                               const TunedDb& db);
+
 /// Returns the valid configurations that a search starts with: the default, the user's, the best of
 /// earlier sessions, and the best of other devices and problems.
 std::vector<Config> seeds(const Space& space, const SessionResult& result,

@@ -87,7 +87,8 @@ class Session {
   const Operation& operation_;
   Budget budget_;
   bool warned_ = false;
-  bool certified_ = false;  // a stop after that loses no winner
+  bool known_is_current_ = false;  // the latest known winner's row is of these circumstances
+  bool certified_ = false;         // a stop after that loses no winner
   SessionPeaks peaks_;
   std::size_t replaced_before_ = 0;
   SessionResult result_;
@@ -105,8 +106,9 @@ SessionResult Session::run() {
   if (!options_.limits.empty())
     result_.notes.push_back("the search was limited to " + options_.limits.text());
   replaced_before_ = db_.discarded().size();
-  result_.id =
-      db_.begin_session(session_record(operation_, result_.device, result_.problem, options_));
+  const SessionRecord about = session_record(operation_, result_.device, result_.problem, options_);
+  known_is_current_ = earlier_winner_is_current(result_, options_.cold, about.provenance, db_);
+  result_.id = db_.begin_session(about);
   try {
     search_and_certify();
   } catch (const std::exception& error) {
@@ -140,6 +142,8 @@ void Session::search_and_certify() {
     finals.run([this](Trial trial) { record(std::move(trial)); },
                [this](const std::string& what) { observer_.on_phase(what); });
   }
+  // In other circumstances the earlier row would be stale, so this session's is stored beside it.
+  result_.keeps_earlier = result_.keeps_earlier && known_is_current_;
   certified_ = !stopped();
   measure_peaks();
 }

@@ -52,8 +52,8 @@ struct SessionResult {
   /// Winners of earlier sessions, in any circumstances, that are still valid; the latest first.
   std::vector<Config> known_winners;
   std::optional<Winner> winner;  ///< empty if the run was interrupted or no candidate was correct
-  /// Whether `winner` is that of an earlier session, because this one can't tell it from the
-  /// default, or did not find a faster one. The database keeps its row with its certificate.
+  /// Whether `winner` is that of an earlier session in the same circumstances, because nothing is
+  /// proved to be better. The database keeps its row with its certificate.
   bool keeps_earlier = false;
   std::optional<Trial> naive;
   bool interrupted = false;

@@ -13,8 +13,8 @@ struct CompareOptions {
 };
 
 int compare(const CompareOptions& options) {
-  const TunedDb before = open_database(options.base, TunedDb::Mode::read_only);
-  const TunedDb after = open_database(options.fresh, TunedDb::Mode::read_only);
+  const TunedDb before = open_source(options.base);
+  const TunedDb after = open_source(options.fresh);
   const auto changes = answer_changes(before.winners(), after.winners());
   if (options.json) {
     print_json(change_json(changes));
@@ -35,8 +35,8 @@ void add_compare_command(CLI::App& app, Action& action) {
   command->add_option("new", options->fresh, "The new database")->required();
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->footer(
-      "Answers are compared by their speed-ups over the default, whose intervals must not overlap "
-      "to differ.\nThe exit code is 4 if an answer is worse or lost. Example: greta-db compare "
+      "Answers are compared by their speed-ups over the default, or by their times if the defaults "
+      "differ.\nThe exit code is 4 if an answer is worse or lost. Example: greta-db compare "
       "shipped.db tuned.db");
   command->callback([&action, options] { action = [options] { return compare(*options); }; });
 }

@@ -2,22 +2,22 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/db/export_kernels.hpp"
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/interchange/t4.hpp"
 #include "tuner/interchange/tunableop.hpp"
-#include "tuner/project/kernel_project.hpp"
 #include "tuner/report/change_report.hpp"
 #include "tuner/report/csv.hpp"
 #include "tuner/report/csv_wide.hpp"
@@ -34,9 +34,9 @@ struct ExportOptions {
   std::string format;
   std::filesystem::path out;
   bool force = false;
-  std::filesystem::path since;       ///< of --ship: a database that it must not fall behind
-  std::filesystem::path kernel;      ///< folder of --kernel
-  std::vector<std::string> problem;  ///< words: "gemm", "m=4096"
+  std::optional<std::string> since;   ///< of --ship: a database that it must not fall behind
+  std::optional<std::string> kernel;  ///< folder of --kernel
+  std::vector<std::string> problem;   ///< words: "gemm", "m=4096"
 };
 
 bool is_output(const std::filesystem::path& file) {
@@ -55,8 +55,13 @@ void write_file(const std::filesystem::path& file, const std::string& text) {
 
 /// Throws if the selected results are worse than those of an earlier database, or lack some of
 /// them.
-void check_since(const std::filesystem::path& since, const std::vector<StoredWinner>& shipped) {
-  const TunedDb before = open_database(since, TunedDb::Mode::read_only);
+void check_since(const std::string& since, const std::vector<StoredWinner>& shipped) {
+  const TunedDb before = open_source(since);
+  if (tell_damage(before)) {
+    throw CommandError(exit_failed, fmt::format("--since {}: is damaged, so that nothing can be "
+                                                "compared with it",
+                                                since));
+  }
   auto changes = answer_changes(before.winners(), shipped);
   if (!lost_ground(changes)) return;
   std::erase_if(changes, [](const AnswerChange& one) {
@@ -68,13 +73,13 @@ void check_since(const std::filesystem::path& since, const std::vector<StoredWin
       fmt::format(
           "--since {}: nothing was written, since {} worse "
           "or lost",
-          since.string(),
+          since,
           changes.size() == 1 ? "1 answer is" : fmt::format("{} answers are", changes.size())));
 }
 
 void ship(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
   StalenessJudge judge(Catalog::built_in());
-  if (!options.since.empty()) check_since(options.since, select_results(db, filter, judge));
+  if (options.since) check_since(*options.since, select_results(db, filter, judge));
   Contents contents = db.contents();
   check_device_is_known(db, filter);
   std::set<std::string> devices;
@@ -132,17 +137,6 @@ void check_replaces(const std::filesystem::path& file, bool force) {
   throw CommandError(exit_usage,
                      fmt::format("--out {}: {}", file.string(),
                                  folder ? "is a folder" : "exists; --force replaces it"));
-}
-
-/// Returns a file name for a text: other characters than letters and digits become '-'.
-std::string file_name(const std::string& text) {
-  std::string name;
-  for (const char c : text) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (plain || (!name.empty() && name.back() != '-')) name += plain ? c : '-';
-  }
-  if (name.ends_with('-')) name.pop_back();
-  return name;
 }
 
 /// Writes T4 files. Such a file is about one problem on one device, whose sessions it combines;
@@ -239,85 +233,25 @@ void export_tunableop(const TunedDb& db, const ExportOptions& options, const Res
   tell_written(options.out, format_count(written, "GEMM"));
 }
 
-/// Returns whether a result's problem has each word: its operation, or the value of a dimension, a
-/// type or an attribute. Attributes that a problem does not list have their default.
-bool has_words(const StoredWinner& result, const std::vector<std::string>& words) {
-  const std::string key = " " + result.problem.key() + " ";
-  return std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-    if (key.find(" " + word + " ") != std::string::npos) return true;
-    const Operation* operation = Catalog::built_in().find(result.problem.op);
-    if (operation == nullptr) return false;
-    return std::any_of(operation->attributes.begin(), operation->attributes.end(),
-                       [&](const Attribute& attribute) {
-                         return word == attribute.name + "=" + attribute.fallback &&
-                                key.find(" " + attribute.name + "=") == std::string::npos;
-                       });
-  });
+KernelExport kernel_export(const ExportOptions& options) {
+  return {options.results, *options.kernel, options.problem, options.force};
 }
 
-/// Returns the results whose kernels are written, at least one.
-std::vector<StoredWinner> chosen_kernels(const TunedDb& db, const ExportOptions& options,
-                                         const ResultFilter& filter) {
-  StalenessJudge judge(Catalog::built_in());
-  auto results = select_results(db, filter, judge);
-  std::erase_if(results, [&](const auto& result) { return !has_words(result, options.problem); });
-  if (!results.empty()) return results;
-  const std::string none = nothing_selected(db, options.results);
-  throw CommandError(
-      tell_damage(db) ? exit_failed : exit_usage,
-      fmt::format("--kernel: {}", !none.empty() ? none
-                                  : options.problem.empty()
-                                      ? options.results.db.string() + " has no results"
-                                      : fmt::format("no result is of {}; greta-db list "
-                                                    "shows what there is",
-                                                    fmt::join(options.problem, " "))));
-}
-
-/// Writes the kernels of the selected results: of one into the folder, of several into a folder in
-/// it for each.
-int export_kernels(const TunedDb& db, const ExportOptions& options, const ResultFilter& filter) {
-  const auto results = chosen_kernels(db, options, filter);
-  std::vector<std::filesystem::path> folders;
-  std::set<std::filesystem::path> taken;
-  for (const auto& result : results) {
-    const auto name = file_name(fmt::format("{} {} {}{}", result.problem.key(), result.device_id,
-                                            result.device.name, result.winner.cold ? "" : " warm"));
-    folders.push_back(results.size() == 1 ? options.kernel : options.kernel / name);
-    if (!taken.insert(folders.back()).second) folders.back() += fmt::format("-{}", taken.size());
-    if (auto free = check_project_folder(folders.back(), options.force); !free) {
-      throw CommandError(exit_usage, "--kernel " + free.failure().message);
-    }
-  }
-  int code = exit_done;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const auto written = write_kernel_project(Catalog::built_in(), results[i], {}, folders[i]);
-    if (!written) {
-      tell(fmt::format("{}: {}", results[i].problem.key(), written.failure().message));
-      print_text(stderr, written.failure().log);
-      code = exit_failed;
-      continue;
-    }
-    print("{}: {} on {}: {}, {}\n", folders[i].string(), results[i].problem.key(),
-          results[i].device.name, fmt::join(written->kernels, ", "),
-          format_bytes(static_cast<double>(written->bytes)));
-  }
-  return code;
-}
-
+/// Checks the options that exclude --kernel, and its own.
 void check_kernel_options(const ExportOptions& options) {
-  if (options.kernel.empty()) {
+  if (!options.kernel) {
     throw CommandError(exit_usage, fmt::format("{}: only with --kernel; --op and --dims select "
                                                "results",
                                                fmt::join(options.problem, " ")));
   }
-  if (options.ship || !options.format.empty() || !options.out.empty() || !options.since.empty()) {
+  if (options.ship || !options.format.empty() || !options.out.empty() || options.since) {
     throw CommandError(exit_usage, "--kernel: not with --ship, --since, --format and --out");
   }
-  check_folder("--kernel", options.kernel);
+  check_kernel_export(kernel_export(options));
 }
 
 void check(const ExportOptions& options) {
-  if (!options.kernel.empty() || !options.problem.empty()) return check_kernel_options(options);
+  if (options.kernel || !options.problem.empty()) return check_kernel_options(options);
   static const std::vector<std::string> formats{"csv", "csv-wide", "t4", "tunableop",
                                                 "tunableop-untuned"};
   if (options.ship != options.format.empty()) {
@@ -329,8 +263,11 @@ void check(const ExportOptions& options) {
     throw CommandError(exit_usage, fmt::format("--format {}: {}", options.format,
                                                must_be_one_of(options.format, formats)));
   }
-  if (!options.since.empty() && !options.ship) {
+  if (options.since && !options.ship) {
     throw CommandError(exit_usage, "--since: only with --ship");
+  }
+  if (options.since && options.since->empty()) {
+    throw CommandError(exit_usage, "--since: needs a database");
   }
   if (is_output(options.out)) {
     if (options.ship) throw CommandError(exit_usage, "--out -: a database needs a file");
@@ -351,7 +288,7 @@ int export_results(const ExportOptions& options) {
   const ResultFilter filter = read_filter(options.results);
   check(options);
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
-  if (!options.kernel.empty()) return end_of_reading(db, export_kernels(db, options, filter));
+  if (options.kernel) return end_of_reading(db, export_kernels(db, kernel_export(options), filter));
   if (options.ship) {
     ship(db, options, filter);
   } else if (options.format == "csv" || options.format == "csv-wide") {

@@ -21,14 +21,6 @@ struct MergeOptions {
   bool json = false;
 };
 
-TunedDb open_source(const std::filesystem::path& file) {
-  try {
-    return TunedDb::open(file, TunedDb::Mode::read_only);
-  } catch (const Error& error) {
-    throw CommandError(exit_usage, error.what());
-  }
-}
-
 std::string side_text(const StoredWinner& result) {
   return fmt::format("{} ({}, {})", format_time(result.winner.measurement.median_us),
                      result.winner.config.text(), result.provenance.started_utc.substr(0, 10));

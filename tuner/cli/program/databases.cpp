@@ -16,6 +16,14 @@ TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
   return value_of(tuner::open_database(file, mode));
 }
 
+TunedDb open_source(const std::filesystem::path& file) {
+  try {
+    return TunedDb::open(file, TunedDb::Mode::read_only);
+  } catch (const Error& error) {
+    throw CommandError(exit_usage, error.what());
+  }
+}
+
 std::filesystem::path named_database(const std::string& option, const std::string& file) {
   value_of(check_database(option.substr(2), file));
   return file;

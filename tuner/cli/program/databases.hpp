@@ -12,6 +12,8 @@ namespace greta::tuner::cli {
 void check_new_database(const std::filesystem::path& file);
 /// Opens a database for a command. Throws CommandError that names --db.
 TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode);
+/// Opens a database that is only read and is not --db. Throws CommandError, which names the file.
+TunedDb open_source(const std::filesystem::path& file);
 /// Returns the database that an option such as "--shipped" names. Throws CommandError if it does
 /// not exist or is not readable.
 std::filesystem::path named_database(const std::string& option, const std::string& file);

@@ -181,13 +181,12 @@ bool check(Gpu& gpu, const Work& work) {
 
 void time_runs(Gpu& gpu, const Work& work, const Options& options) {
   std::vector<double> times;
-  for (int i = 0; i < options.runs; ++i) {
-    times.push_back(gpu.run(work.launches, options.warm ? 0 : flush_bytes));
-  }
+  const std::size_t flushed = options.warm ? 0 : flush_bytes;
+  for (int i = 0; i < options.runs; ++i) times.push_back(gpu.run(work.launches, flushed));
   std::sort(times.begin(), times.end());
   if (times.empty()) return;
   std::printf("%-10s %.4g us, the median of %zu runs with %s caches; %.4g to %.4g us\n", "time",
-              times[times.size() / 2], times.size(), options.warm ? "warm" : "cold", times.front(),
+              times[times.size() / 2], times.size(), flushed == 0 ? "warm" : "cold", times.front(),
               times.back());
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -31,11 +33,12 @@ hipError_t wait_for(hipError_t (*query)(Handle), Handle handle) {
   return state;
 }
 
-/// Returns text that stays valid until this thread asks for the next one.
-const char* kept(std::string text) {
-  static thread_local std::string last;
-  last = std::move(text);
-  return last.c_str();
+/// Returns a copy of the text that stays valid: each text is kept once.
+const char* kept(const std::string& text) {
+  static std::mutex mutex;
+  static std::set<std::string> texts;
+  const std::lock_guard lock(mutex);
+  return texts.insert(text).first->c_str();
 }
 
 }  // namespace
@@ -158,7 +161,8 @@ const char* hipGetErrorName(hipError_t error) {
 }
 
 const char* hipGetErrorString(hipError_t error) {
-  return kept(hip().error_string(error));
+  const std::string text = hip().error_string(error);
+  return kept(text.empty() ? hip().error_name(error) : text);
 }
 
 }  // extern "C"
