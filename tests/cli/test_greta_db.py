@@ -338,6 +338,7 @@ class DatabaseExchange(Tuned):
         self.assertEqual(json.loads(preset.read_text())["problems"],
                          [{"op": "gemm", "dtype": "f32", "m": 64, "n": 48, "k": 40}])
         self.assertIn("250 µs, Gemm_Rocblas_7", self.done("show", "--op", "gemm"))
+        self.assertIn("1 time of other libraries, imported", self.done("info"))
         out = self.folder / "out.csv"
         text = self.done("export", "--format", "tunableop", "--out", out)
         self.assertIn("softmax dtype=f32 out=f32 rows=8 cols=64 cannot be converted", text)

@@ -108,6 +108,10 @@ std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devic
                                       format_count(counts.problems, "problem"),
                                       format_count(counts.trials, "trial"),
                                       format_count(counts.sessions, "session")));
+  if (const auto peers = db.contents().peers.size(); peers > 0) {
+    text += format_row("", fmt::format("{} of other libraries, imported",
+                                       format_count(static_cast<std::int64_t>(peers), "time")));
+  }
   if (const auto open = open_sessions(db); open > 0) {
     text += format_row("", fmt::format("{} running or killed", format_count(open, "session")));
   }
