@@ -1,0 +1,66 @@
+#include "tuner/session/session_work.hpp"
+
+#include <utility>
+
+namespace greta::tuner {
+namespace {
+
+constexpr double budget_without_time_s = 120;  // assumed for planning with a budget of trials
+
+}  // namespace
+
+SessionWork::SessionWork(EvaluatorPool& pool, TunedDb& db, const Problem& problem,
+                         const SessionOptions& options, SessionObserver& observer,
+                         const std::atomic<bool>& stop)
+    : pool(pool),
+      db(db),
+      options(options),
+      observer(observer),
+      stop(stop),
+      operation(pool.catalog().at(problem.op)),
+      budget(options.budget) {
+  result.problem = problem;
+  result.device = pool.device();
+  result.work = operation.work(problem);
+  result.default_config = operation.default_config(problem, result.device);
+  peaks = SessionPeaks(db, result.device, problem.dtype);
+  result.ceilings = peaks.of_the_problem();
+}
+
+double SessionWork::planned_s() const {
+  return budget.kind() == Budget::Kind::seconds ? budget.amount() : budget_without_time_s;
+}
+
+void SessionWork::store(const std::function<void()>& write) {
+  if (!result.not_stored.empty()) return;
+  try {
+    write();
+  } catch (const Error& error) {
+    result.not_stored = error.what();
+  }
+}
+
+void SessionWork::store_lost(std::vector<Trial> lost) {
+  store([&] { tuner::store_lost(std::move(lost), db, result); });
+}
+
+const Trial& SessionWork::record(Trial trial, double at_once) {
+  result.time.compile += trial.compile_s / at_once;
+  result.time.verify += trial.verify_s / at_once;
+  result.time.measure += trial.measure_s / at_once;
+  store([&] { db.add_trial(result.id, trial); });
+  result.trials.push_back(std::move(trial));
+  budget.count_trial();
+  observer.on_trial(result, budget);
+  return result.trials.back();
+}
+
+const Trial& SessionWork::evaluate(const Problem& problem, const Config& config,
+                                   const TrialLimits& allowed) {
+  Evaluator& lead = pool.lead();
+  Trial trial = lead.evaluate(problem, config, allowed);
+  store_lost(lead.take_lost());
+  return record(std::move(trial));
+}
+
+}  // namespace greta::tuner

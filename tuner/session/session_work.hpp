@@ -1,0 +1,50 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "tuner/session/session.hpp"
+#include "tuner/session/session_peaks.hpp"
+
+namespace greta::tuner {
+
+/// What the phases of a session share: its devices, its database, its budget, and its result so
+/// far.
+struct SessionWork {
+  SessionWork(EvaluatorPool& pool, TunedDb& db, const Problem& problem,
+              const SessionOptions& options, SessionObserver& observer,
+              const std::atomic<bool>& stop);
+
+  /// Whether the session ends early: on a stop, or because the database can't store its results.
+  bool stopped() const { return stop || !result.not_stored.empty(); }
+  /// Returns the problem that the search runs on: a stand-in, or the problem itself.
+  const Problem& search_problem() const {
+    return result.stand_in ? result.stand_in->problem : result.problem;
+  }
+  /// Returns the seconds that the session plans with. A budget of trials is assumed to be a time.
+  double planned_s() const;
+
+  /// Runs a call that stores something. After a failure, nothing more is stored, and the session
+  /// reports the results so far.
+  void store(const std::function<void()>& write);
+  /// Stores lost work of evaluators; see store_lost().
+  void store_lost(std::vector<Trial> lost);
+  /// Stores a trial and adds it to the result. `at_once` is the number of trials that ran
+  /// concurrently, including this one.
+  const Trial& record(Trial trial, double at_once = 1);
+  /// Evaluates on the lead, while nothing is in flight, and records the trial.
+  const Trial& evaluate(const Problem& problem, const Config& config, const TrialLimits& allowed);
+
+  EvaluatorPool& pool;
+  TunedDb& db;
+  const SessionOptions& options;
+  SessionObserver& observer;
+  const std::atomic<bool>& stop;
+  const Operation& operation;
+  Budget budget;
+  SessionPeaks peaks;
+  SessionResult result;
+};
+
+}  // namespace greta::tuner
