@@ -22,6 +22,7 @@ foreach(folder runtime/device runtime/device/compile runtime/device/hardware run
   file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.hpp)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/greta/${folder})
 endforeach()
+# share/greta/tuned, the databases that GRETA ships, is among what tuner/cli installs.
 install(DIRECTORY presets DESTINATION ${CMAKE_INSTALL_DATADIR}/greta FILES_MATCHING PATTERN *.json)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/greta)

@@ -1,5 +1,6 @@
 #include "db/winner_source.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "db/json.hpp"
@@ -48,13 +49,19 @@ const std::filesystem::path& WinnerSource::file() const {
   return connection_->file();
 }
 
-bool WinnerSource::shipped() const {
-  return connection_->shipped();
-}
-
-void WinnerSource::for_each(bool cold, const std::function<void(const WinnerPlace&)>& visit) const {
+void WinnerSource::for_each(bool cold, const std::function<bool(const DeviceInfo&)>& wanted,
+                            const std::function<void(const WinnerPlace&)>& visit) const {
   connection_->read([&](SQLite::Database& database) {
     const Devices devices = read_devices_of_circumstances(database);
+    const auto is_wanted = [&](const std::shared_ptr<const DeviceInfo>& device) {
+      return !device || wanted(*device);
+    };
+    std::unordered_map<const DeviceInfo*, bool> answers;
+    for (const auto& [id, device] : devices) answers.try_emplace(device.get(), is_wanted(device));
+    const bool any = std::any_of(answers.begin(), answers.end(),
+                                 [](const auto& answer) { return answer.second; });
+    const auto rows = database.execAndGet("SELECT count(*) FROM main.circumstances").getInt64();
+    if (!any && static_cast<std::size_t>(rows) == devices.size()) return;
     SQLite::Statement select(database,
                              "SELECT circumstances, problem FROM main.winners WHERE cold = ?");
     select.bind(1, cold);
@@ -67,6 +74,7 @@ void WinnerSource::for_each(bool cold, const std::function<void(const WinnerPlac
         device = found == devices.end() ? nullptr : found->second.get();
         last = circumstances;
       }
+      if (device != nullptr && !answers.at(device)) continue;
       const auto problem = select.getColumn(1);
       const std::string_view key(problem.getText(), static_cast<std::size_t>(problem.getBytes()));
       visit({key, device});

@@ -37,13 +37,14 @@ class WinnerSource {
   ~WinnerSource();
 
   const std::filesystem::path& file() const;
-  bool shipped() const;
 
   /// Calls `visit` with the problem and the device of each result, cold or warm, in no particular
-  /// order. A problem occurs twice if two sets of circumstances have a result. This is fast because
-  /// nothing else is read. Therefore it also visits damaged results, which find() does not return.
-  /// The arguments are valid only during the call.
-  void for_each(bool cold, const std::function<void(const WinnerPlace&)>& visit) const;
+  /// order. Results of readable devices that are not `wanted` are left out; if there are no others,
+  /// only devices are read. A problem occurs twice if two sets of circumstances have a result. This
+  /// is fast because nothing else is read. Therefore it also visits damaged results, which find()
+  /// does not return. The arguments are valid only during the call.
+  void for_each(bool cold, const std::function<bool(const DeviceInfo&)>& wanted,
+                const std::function<void(const WinnerPlace&)>& visit) const;
   /// Does the same as TunedDb::find_winner().
   std::optional<StoredWinner> find(const std::string& device_fingerprint,
                                    const std::string& problem_key, bool cold) const;

@@ -16,4 +16,10 @@ std::string_view to_string(LookupOrigin origin) {
   return "unknown";
 }
 
+std::string Answer::origin_text() const {
+  std::string text(to_string(origin));
+  if (level && *level != DatabaseLevel::own) text += ", " + std::string(to_string(*level));
+  return text;
+}
+
 }  // namespace greta::db

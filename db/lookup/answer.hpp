@@ -1,9 +1,11 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "db/lookup/lookup_files.hpp"
 #include "kernels/model/config.hpp"
 
 namespace greta::db {
@@ -37,9 +39,13 @@ struct Answer {
   /// The speed-up for the problem and device that the configuration was certified for; nothing for
   /// a default.
   std::optional<Speedup> speedup;
-  std::string problem;   ///< key of the certified problem; empty for a default
-  std::string device;    ///< name of the certifying device; empty for a default
-  bool shipped = false;  ///< whether it comes from the shipped database
+  std::string problem;                   ///< key of the certified problem; empty for a default
+  std::string device;                    ///< name of the certifying device; empty for a default
+  std::optional<DatabaseLevel> level{};  ///< of the database that it comes from
+  std::filesystem::path database{};      ///< that database; empty for a default
+
+  /// Returns the origin, and the database unless it is the user's: "exact, shipped".
+  std::string origin_text() const;
 };
 
 }  // namespace greta::db

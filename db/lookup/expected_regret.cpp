@@ -25,7 +25,7 @@ class Mean {
 
 }  // namespace
 
-std::optional<double> ExpectedRegret::of(const KnownWinners& known, const Problem& problem,
+std::optional<double> ExpectedRegret::of(KnownWinners& known, const Problem& problem,
                                          LookupOrigin origin) {
   if (origin == LookupOrigin::exact) return 1;
   if (origin == LookupOrigin::same_architecture) return std::nullopt;

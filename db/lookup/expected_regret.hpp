@@ -15,7 +15,7 @@ class ExpectedRegret {
   /// operation's problems on this device (greta-db regret). For a default, returns the mean ratio
   /// of its time to the winners'. Returns nothing if none is recorded, and for answers from another
   /// device.
-  std::optional<double> of(const KnownWinners& known, const Problem& problem, LookupOrigin origin);
+  std::optional<double> of(KnownWinners& known, const Problem& problem, LookupOrigin origin);
 
  private:
   struct Means {

@@ -35,10 +35,51 @@ KnownWinners::KnownWinners(const DeviceInfo& device, const LookupFiles& files,
                            const LookupOptions& options)
     : catalog_(options.catalog), cold_(options.cold) {
   devices_.push_back({device.fingerprint(), true});
-  for (const auto& file : {files.own, files.shipped}) {
-    if (!file) continue;
-    layers_.emplace_back(*file);
-    read_index(layers_.size() - 1, device);
+  if (files.own) add_layer(*files.own, DatabaseLevel::own, device);
+  for (const auto& file : files.application) add_layer(file, DatabaseLevel::application, device);
+  if (!files.shipped.empty()) add_shipped(files.shipped, device);
+}
+
+void KnownWinners::add_layer(const std::filesystem::path& file, DatabaseLevel level,
+                             const DeviceInfo& device) {
+  layers_.push_back({WinnerSource(file), level});
+  read_index(layers_.size() - 1, device);
+}
+
+// What GRETA ships must not prevent anybody from running: a file that can't be read is left out.
+void KnownWinners::add_shipped(const std::filesystem::path& folder, const DeviceInfo& device) {
+  std::vector<std::filesystem::path> files;
+  try {
+    files = shipped_files(folder, device.architecture);
+  } catch (const Error& error) {
+    return note(error.what());
+  }
+  for (const auto& file : files) {
+    try {
+      add_layer(file, DatabaseLevel::shipped, device);
+    } catch (const Error& error) {
+      note(fmt::format("a shipped database is not used: {}", error.what()));
+    }
+  }
+}
+
+void KnownWinners::note(std::string why) {
+  why = one_line(why);
+  if (std::find(unreadable_.begin(), unreadable_.end(), why) == unreadable_.end()) {
+    unreadable_.push_back(std::move(why));
+  }
+}
+
+/// Calls `read` with each database. An error of a shipped one is noted.
+template <typename Read>
+void KnownWinners::read_each(Read read) {
+  for (const Layer& layer : layers_) {
+    try {
+      read(layer.source);
+    } catch (const Error& error) {
+      if (layer.level != DatabaseLevel::shipped) throw;
+      note(error.what());
+    }
   }
 }
 
@@ -54,11 +95,14 @@ void KnownWinners::read_index(std::size_t layer, const DeviceInfo& device) {
     devices_.push_back({fingerprint, false});
     return static_cast<std::uint16_t>(devices_.size() - 1);
   };
-  const auto& file = layers_[layer].file().string();
+  const std::string file = layers_[layer].source.file().string();
   std::size_t without_device = 0;
   const DeviceInfo* last = nullptr;
   std::optional<std::uint16_t> number;
-  layers_[layer].for_each(cold_, [&](const WinnerPlace& place) {
+  const auto wanted = [&](const DeviceInfo& other) {
+    return other.fingerprint() == devices_.front().fingerprint || same_architecture(device, other);
+  };
+  layers_[layer].source.for_each(cold_, wanted, [&](const WinnerPlace& place) {
     if (place.device == nullptr) {
       ++without_device;
       return;
@@ -70,12 +114,10 @@ void KnownWinners::read_index(std::size_t layer, const DeviceInfo& device) {
       last = place.device;
     }
     if (!number || index_.add(place.problem, {static_cast<std::uint16_t>(layer), *number})) return;
-    unreadable_.push_back(one_line(
-        fmt::format("{}: a winner of \"{}\", which is not a problem's key", file, place.problem)));
+    note(fmt::format("{}: a winner of \"{}\", which is not a problem's key", file, place.problem));
   });
   if (without_device == 0) return;
-  unreadable_.push_back(
-      fmt::format("{}: {} winners of devices that can't be read", file, without_device));
+  note(fmt::format("{}: {} winners of devices that can't be read", file, without_device));
 }
 
 std::vector<KnownWinners::Candidate> KnownWinners::nearest(
@@ -111,18 +153,14 @@ std::vector<KnownWinners::Candidate> KnownWinners::nearest(
 }
 
 std::optional<StoredWinner> KnownWinners::read(const Problem& problem, WinnerIndex::Place place) {
-  std::string why;
+  const WinnerSource& source = layers_[place.layer].source;
   try {
-    auto found =
-        layers_[place.layer].find(devices_[place.device].fingerprint, problem.key(), cold_);
+    auto found = source.find(devices_[place.device].fingerprint, problem.key(), cold_);
     if (found) return found;
-    why = fmt::format("{}: the winner of {} is damaged, as greta-db verify says",
-                      layers_[place.layer].file().string(), problem.key());
+    note(fmt::format("{}: the winner of {} is damaged, as greta-db verify says",
+                     source.file().string(), problem.key()));
   } catch (const Error& error) {
-    why = error.what();
-  }
-  if (std::find(unreadable_.begin(), unreadable_.end(), why) == unreadable_.end()) {
-    unreadable_.push_back(std::move(why));
+    note(error.what());
   }
   return std::nullopt;
 }
@@ -145,27 +183,28 @@ std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const 
     const auto origin = exact                 ? LookupOrigin::exact
                         : candidate.elsewhere ? LookupOrigin::same_architecture
                                               : LookupOrigin::nearest_shape;
-    return Found{*std::move(winner), std::move(config), origin, candidate.other_shape,
-                 layers_[place.layer].shipped()};
+    const Layer& layer = layers_[place.layer];
+    return Found{*std::move(winner),    std::move(config), origin,
+                 candidate.other_shape, layer.level,       layer.source.file()};
   }
   return std::nullopt;
 }
 
-std::vector<RecordedCost> KnownWinners::recorded_costs(const std::string& op) const {
+std::vector<RecordedCost> KnownWinners::recorded_costs(const std::string& op) {
   std::vector<RecordedCost> all;
-  for (const auto& layer : layers_) {
-    auto costs = layer.recorded_costs(devices_.front().fingerprint, op, cold_);
+  read_each([&](const WinnerSource& source) {
+    auto costs = source.recorded_costs(devices_.front().fingerprint, op, cold_);
     std::move(costs.begin(), costs.end(), std::back_inserter(all));
-  }
+  });
   return all;
 }
 
-std::vector<UnsafePart> KnownWinners::unsafe(const DeviceInfo& device) const {
+std::vector<UnsafePart> KnownWinners::unsafe(const DeviceInfo& device) {
   std::vector<UnsafePart> all;
-  for (const auto& layer : layers_) {
-    auto parts = layer.unsafe(device);
+  read_each([&](const WinnerSource& source) {
+    auto parts = source.unsafe(device);
     std::move(parts.begin(), parts.end(), std::back_inserter(all));
-  }
+  });
   return all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,8 +11,8 @@
 
 namespace greta::db {
 
-/// The winners of a device and of others of its architecture, in the user's database and in the
-/// shipped one. The index is read at once; each winner is read when it is first needed.
+/// The winners of a device and of others of its architecture, in all databases of a look-up. The
+/// index is read at once; each winner is read when it is first needed.
 class KnownWinners {
  public:
   KnownWinners(const DeviceInfo& device, const LookupFiles& files, const LookupOptions& options);
@@ -26,14 +27,15 @@ class KnownWinners {
     Config config;  ///< as used on this device
     LookupOrigin origin = LookupOrigin::exact;
     bool other_shape = false;
-    bool shipped = false;
+    DatabaseLevel level = DatabaseLevel::own;
+    std::filesystem::path database;
   };
   /// Returns the nearest winner whose configuration, as carried_over(), is valid for `device`.
   /// Winners are ordered by device, with this one first; by distance, with the same problem first
   /// and none beyond most_shape_distance; by shape, with the smaller first by the first dimension
-  /// that differs; and by database, with the user's first. Returns nothing if none of the nearest
-  /// 64 is usable. The configuration is also valid for the bucket's representative, unless the
-  /// problem itself has a winner.
+  /// that differs; and by database, in the order of LookupFiles. Returns nothing if none of the
+  /// nearest 64 is usable. The configuration is also valid for the bucket's representative, unless
+  /// the problem itself has a winner.
   std::optional<Found> find(const Asked& asked, const DeviceInfo& device) {
     return find(asked, asked, device);
   }
@@ -41,10 +43,10 @@ class KnownWinners {
   /// only in some attributes. None of them is exact.
   std::optional<Found> find(const Asked& asked, const Asked& other, const DeviceInfo& device);
 
-  /// Does the same as WinnerSource::recorded_costs() for this device and both databases.
-  std::vector<RecordedCost> recorded_costs(const std::string& op) const;
+  /// Does the same as WinnerSource::recorded_costs() for this device and all databases.
+  std::vector<RecordedCost> recorded_costs(const std::string& op);
   /// Does the same as TunedDb::unsafe().
-  std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
+  std::vector<UnsafePart> unsafe(const DeviceInfo& device);
   /// Returns a line for each item that was ignored because it could not be read.
   const std::vector<std::string>& unreadable() const { return unreadable_; }
 
@@ -53,7 +55,16 @@ class KnownWinners {
     std::string fingerprint;
     bool is_this_one = false;
   };
+  struct Layer {
+    WinnerSource source;
+    DatabaseLevel level;
+  };
   struct Candidate;
+  void add_layer(const std::filesystem::path& file, DatabaseLevel level, const DeviceInfo& device);
+  void add_shipped(const std::filesystem::path& folder, const DeviceInfo& device);
+  void note(std::string why);
+  template <typename Read>
+  void read_each(Read read);
   void read_index(std::size_t layer, const DeviceInfo& device);
   std::vector<Candidate> nearest(const Problem& problem, const Problem& representative,
                                  const WinnerIndex::Family& family) const;
@@ -61,8 +72,8 @@ class KnownWinners {
 
   Catalog catalog_;
   bool cold_;
-  std::vector<WinnerSource> layers_;  // the first one takes precedence
-  std::vector<Device> devices_;       // the first one is this device
+  std::vector<Layer> layers_;    // the first one takes precedence
+  std::vector<Device> devices_;  // the first one is this device
   WinnerIndex index_;
   std::vector<std::string> unreadable_;
 };

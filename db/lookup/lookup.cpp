@@ -15,7 +15,7 @@ namespace greta::db {
 namespace {
 
 /// Returns the device without the features that failed their health checks.
-DeviceInfo usable(const DeviceInfo& device, const KnownWinners& known) {
+DeviceInfo usable(const DeviceInfo& device, KnownWinners& known) {
   const Avoided parts = avoided(known.unsafe(device));
   if (!parts.device) return without(device, parts);
   throw Error(Failure{Status::unavailable,
@@ -88,7 +88,8 @@ struct Lookup::Impl {
                         found->winner.winner.speedup_high};
       answer.problem = found->winner.problem.key();
       answer.device = found->winner.device.name;
-      answer.shipped = found->shipped;
+      answer.level = found->level;
+      answer.database = found->database;
     } else {
       answer.config = default_of(operation, problem, representative);
     }

@@ -1,22 +1,15 @@
 #pragma once
 
-#include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "db/lookup/answer.hpp"
+#include "db/lookup/lookup_files.hpp"
 #include "kernels/catalog.hpp"
 #include "runtime/device/device_info.hpp"
 
 namespace greta::db {
-
-/// The databases that a look-up reads. Each file that is given must exist.
-struct LookupFiles {
-  std::optional<std::filesystem::path> own;      ///< the user's; its exact winners take precedence
-  std::optional<std::filesystem::path> shipped;  ///< comes with an application
-};
 
 struct LookupOptions {
   bool cold = true;           ///< use winners timed with cold caches, otherwise warm ones
@@ -34,12 +27,16 @@ struct LookupOptions {
 /// this problem's default (docs/lookup.md has the figures). The index of winners is read when a
 /// look-up is opened, each winner when it is first needed.
 ///
+/// Each step considers the winners of all databases. Of the same problem and device, the winner of
+/// the first database in the order of LookupFiles is used.
+///
 /// Thread-safe. An answer is computed on first use and does not change as long as the look-up
 /// exists. Finding it again takes a shared lock and allocates nothing.
 class Lookup {
  public:
-  /// Opens a look-up. Throws Error for a file that can't be read, and with Status::unavailable for
-  /// a device that failed its health checks, unless `allow_unsafe`.
+  /// Opens a look-up. Throws Error for a file of the user or of the application that can't be read,
+  /// and with Status::unavailable for a device that failed its health checks, unless
+  /// `allow_unsafe`. A shipped file that can't be read is left out, which unreadable() reports.
   static Lookup open(const DeviceInfo& device, const LookupFiles& files,
                      const LookupOptions& options = {});
   Lookup(Lookup&&) noexcept;
@@ -55,8 +52,8 @@ class Lookup {
   /// Returns the device without the features that failed their health checks. Answers are valid for
   /// it, and plans must be made with it.
   const DeviceInfo& device() const;
-  /// Returns a line for each item of the databases that was ignored so far because it could not be
-  /// read. It is empty for undamaged ones.
+  /// Returns a line for each shipped database and each item of a database that was ignored so far
+  /// because it could not be read. It is empty for undamaged ones.
   std::vector<std::string> unreadable() const;
 
  private:

@@ -4,6 +4,7 @@
 // first time (`cold`).
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -58,16 +59,24 @@ Contents contents() {
   return all;
 }
 
-/// Both databases, created once and removed at the end.
+/// The user's database and shipped ones, created once and removed at the end: one of this device
+/// and a hundred of other architectures.
 class Files {
  public:
   Files() {
     const auto all = contents();
     TunedDb::open(own(), TunedDb::Mode::read_write).write(all);
-    TunedDb::ship(all, shipped());
+    const auto model = shipped() / device().architecture / "model.db";
+    fs::create_directories(model.parent_path());
+    TunedDb::ship(all, model);
+    for (int i = 0; i < 100; ++i) {
+      const auto other = shipped() / fmt::format("other_{}", i) / "model.db";
+      fs::create_directories(other.parent_path());
+      fs::copy_file(model, other);
+    }
   }
   fs::path own() const { return folder_ / "own.db"; }
-  fs::path shipped() const { return folder_ / "shipped.db"; }
+  fs::path shipped() const { return folder_ / "tuned"; }
 
  private:
   test::TemporaryFolder folder_;
@@ -79,9 +88,12 @@ const Files& files() {
 }
 
 void open(benchmark::State& state) {
-  LookupFiles which;
-  (state.range(0) == 0 ? which.own : which.shipped) =
-      state.range(0) == 0 ? files().own() : files().shipped();
+  LookupFiles which = LookupFiles::none();
+  if (state.range(0) == 0) {
+    which.own = files().own();
+  } else {
+    which.shipped = files().shipped();
+  }
   const auto info = device();
   for (auto _ : state) benchmark::DoNotOptimize(Lookup::open(info, which));
 }
@@ -89,7 +101,7 @@ BENCHMARK(open)->Arg(0)->Arg(1)->ArgName("shipped")->Unit(benchmark::kMillisecon
 
 /// Times lookups of `problems` in random order, after all were found once.
 void time_hot(benchmark::State& state, const std::vector<Problem>& problems) {
-  LookupFiles which;
+  LookupFiles which = LookupFiles::none();
   which.shipped = files().shipped();
   const auto lookup = Lookup::open(device(), which);
   for (const auto& one : problems) benchmark::DoNotOptimize(&lookup.find(one));
@@ -127,7 +139,7 @@ void hot_unrecorded(benchmark::State& state) {
 BENCHMARK(hot_unrecorded)->Iterations(1'000'000);
 
 void cold(benchmark::State& state) {
-  LookupFiles which;
+  LookupFiles which = LookupFiles::none();
   which.shipped = files().shipped();
   const auto lookup = Lookup::open(device(), which);
   int number = 0;

@@ -98,6 +98,10 @@ class Case(unittest.TestCase):
         self.env = dict(os.environ, HOME=str(self.folder / "home"))
         for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
             self.env.pop(name, None)
+        # No test depends on what GRETA ships, except those that say so.
+        self.shipped = self.folder / "shipped"
+        self.shipped.mkdir()
+        self.env["GRETA_SHIPPED"] = str(self.shipped)
         CACHE.mkdir(exist_ok=True)
         self.env["XDG_CACHE_HOME"] = str(CACHE)
         # lavapipe compiles kernels three times faster without LLVM's optimisations.

@@ -1,4 +1,5 @@
-/* Runs operations and a pipeline through greta.h alone, in C: main.c DEVICE. Prints what is wrong. */
+/* Runs operations and a pipeline through greta.h alone, in C: main.c DEVICE [DATABASE]. Prints what
+ * is wrong. The installed databases and DATABASE have a winner of a product (test_databases). */
 #include <greta.h>
 #include <math.h>
 #include <stddef.h>
@@ -7,12 +8,12 @@
 
 enum { ROWS = 4, DEPTH = 8, COLS = 12 };
 
-#define CHECK(condition)                                                                     \
-  do {                                                                                       \
-    if (!(condition)) {                                                                      \
-      printf("line %d: %s; last error: %s\n", __LINE__, #condition, greta_last_error());     \
-      return 1;                                                                              \
-    }                                                                                        \
+#define CHECK(condition)                                                                 \
+  do {                                                                                   \
+    if (!(condition)) {                                                                  \
+      printf("line %d: %s; last error: %s\n", __LINE__, #condition, greta_last_error()); \
+      return 1;                                                                          \
+    }                                                                                    \
   } while (0)
 
 /* rmsnorm(A B^T) with epsilon 1e-5, as it is defined. */
@@ -257,6 +258,59 @@ static int test_runtimes_apart(greta_runtime* runtime, greta_queue* queue, const
   return 0;
 }
 
+/* Returns in `text` the explanation of one product, 64 x 48 x 80, with these options. */
+static int explain_product(const greta_runtime_options* options, char* text, size_t room) {
+  const int64_t a[] = {64, 80}, b[] = {80, 48}, c[] = {64, 48};
+  greta_runtime* runtime = NULL;
+  greta_pipeline* pipeline = NULL;
+  greta_graph* graph = NULL;
+  struct tensors t;
+  const char* lines = NULL;
+  CHECK(greta_runtime_open(options, &runtime) == GRETA_OK);
+  CHECK(greta_tensor_allocate(runtime, GRETA_F32, a, 2, GRETA_DEVICE, &t.a) == GRETA_OK);
+  CHECK(greta_tensor_allocate(runtime, GRETA_F32, b, 2, GRETA_DEVICE, &t.b) == GRETA_OK);
+  CHECK(greta_tensor_allocate(runtime, GRETA_F32, c, 2, GRETA_DEVICE, &t.c) == GRETA_OK);
+  CHECK(greta_pipeline_begin(runtime, &pipeline) == GRETA_OK);
+  CHECK(greta_gemm(greta_pipeline_operations(pipeline), t.a, t.b, t.c, NULL) == GRETA_OK);
+  CHECK(greta_pipeline_finish(pipeline, 1, &graph) == GRETA_OK);
+  CHECK(greta_graph_explain(graph, &lines) == GRETA_OK);
+  CHECK(strlen(lines) < room);
+  memcpy(text, lines, strlen(lines) + 1);
+  greta_graph_release(graph);
+  greta_pipeline_release(pipeline);
+  greta_tensor_release(t.a);
+  greta_tensor_release(t.b);
+  greta_tensor_release(t.c);
+  greta_runtime_close(runtime);
+  return 0;
+}
+
+/* The installed databases have a winner of the product, and so has `database`. */
+static int test_databases(const char* device, const char* database) {
+  greta_runtime_options options = greta_runtime_defaults();
+  greta_runtime* runtime = NULL;
+  char text[4096];
+  const char *list[] = {database, NULL}, *absent[] = {"/nonexistent/tuned.db"};
+  options.device = device;
+  CHECK(explain_product(&options, text, sizeof text) == 0 && strstr(text, "exact, shipped"));
+  options.no_shipped = 1;
+  CHECK(explain_product(&options, text, sizeof text) == 0 && strstr(text, "default"));
+  options.application = list;
+  options.application_count = 1;
+  CHECK(explain_product(&options, text, sizeof text) == 0 && strstr(text, "exact, application"));
+  options.database = database;
+  CHECK(explain_product(&options, text, sizeof text) == 0 && strstr(text, " | exact | "));
+  options.application_count = 2;
+  CHECK(greta_runtime_open(&options, &runtime) == GRETA_INVALID_ARGUMENT);
+  options.application = absent;
+  options.application_count = 1;
+  CHECK(greta_runtime_open(&options, &runtime) == GRETA_IO);
+  options.application = NULL;
+  CHECK(greta_runtime_open(&options, &runtime) == GRETA_INVALID_ARGUMENT);
+  CHECK(runtime == NULL);
+  return 0;
+}
+
 int main(int count, char** arguments) {
   float a[ROWS * DEPTH], b[COLS * DEPTH], weight[COLS], expected[ROWS * COLS];
   greta_runtime* runtime = NULL;
@@ -264,6 +318,7 @@ int main(int count, char** arguments) {
   struct tensors t;
   const char *id = NULL, *name = NULL;
   CHECK(greta_abi_version() == GRETA_ABI_VERSION);
+  if (count > 2) return test_databases(arguments[1], arguments[2]);
   greta_runtime_options options = greta_runtime_defaults();
   options.device = "no such device";
   CHECK(greta_runtime_open(&options, &runtime) == GRETA_UNAVAILABLE);

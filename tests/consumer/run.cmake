@@ -36,3 +36,20 @@ set(ENV{ASAN_OPTIONS} detect_leaks=0)
 run(${WORK}/build/consumer ${WORK}/consumer.db)
 run(${WORK}/build/consumer_tuner ${WORK})
 run(${WORK}/build/consumer_c vulkan:0)
+
+# What the installation ships is found by its tools, by libgreta.so and by programs of other prefixes; a database of
+# this machine's device is added to it.
+set(tuned ${WORK}/prefix/share/greta/tuned)
+foreach(file sm_90/nvidia-h200.db lavapipe/lavapipe.db)
+  if(NOT EXISTS ${tuned}/${file})
+    message(FATAL_ERROR "${tuned}/${file} is not installed")
+  endif()
+endforeach()
+execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=GRETA_SHIPPED HOME=${WORK} ${WORK}/prefix/bin/greta-db info
+                OUTPUT_VARIABLE info COMMAND_ERROR_IS_FATAL ANY)
+if(NOT info MATCHES "${tuned}/sm_90/nvidia-h200.db +hip NVIDIA H200, vulkan NVIDIA H200")
+  message(FATAL_ERROR "greta-db info does not list what is installed: ${info}")
+endif()
+run(${WORK}/prefix/bin/greta-db export --ship --db ${WORK}/tuned.db --out ${tuned}/lavapipe/consumer.db)
+run(${WORK}/build/consumer ${WORK}/consumer.db "gemm dtype=f32 out=f32 m=64 n=48 k=80")
+run(${WORK}/build/consumer_c vulkan:0 ${WORK}/tuned.db)

@@ -281,11 +281,13 @@ TEST_F(CardMigration, AShippedDatabaseAnswersForEveryCard) {
   const WinnerSource source(file_);
   EXPECT_TRUE(source.find(here.fingerprint(), problem_of(2).key(), true));
   int visited = 0;
-  source.for_each(true, [&](const WinnerPlace& place) {
-    ++visited;
-    ASSERT_NE(place.device, nullptr);
-    EXPECT_EQ(place.device->fingerprint(), here.fingerprint());
-  });
+  source.for_each(
+      true, [](const DeviceInfo&) { return true; },
+      [&](const WinnerPlace& place) {
+        ++visited;
+        ASSERT_NE(place.device, nullptr);
+        EXPECT_EQ(place.device->fingerprint(), here.fingerprint());
+      });
   EXPECT_EQ(visited, 2);
   TunedDb own = TunedDb::open(folder_ / "own.db", Mode::read_write);
   own.merge(db.contents());

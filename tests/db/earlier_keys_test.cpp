@@ -102,7 +102,7 @@ TEST(ShippedSchema4, IsReadAsIfItHadBeenRewritten) {
   EXPECT_TRUE(db.find_winner(device.fingerprint(), causal, true));
   EXPECT_TRUE(db.find_winner(device.fingerprint(), rope, true));
   LookupFiles files;
-  files.shipped = file;
+  files.application = {file};
   const Lookup lookup = Lookup::open(device, files);
   for (const char* key : {causal, plain, rope}) {
     EXPECT_EQ(lookup.find(Problem::parse(key).value()).origin, LookupOrigin::exact) << key;

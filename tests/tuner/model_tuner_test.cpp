@@ -46,8 +46,8 @@ TEST_F(ModelTunerTest, OneDeviceIsTuned) {
   EXPECT_EQ(bad_field_of(options_), "device");
 }
 
-TEST_F(ModelTunerTest, AShippedDatabaseExists) {
-  options_.tuner.shipped = folder_ / "nothing.db";
+TEST_F(ModelTunerTest, AnApplicationsDatabaseExists) {
+  options_.tuner.application = {folder_ / "nothing.db"};
   EXPECT_EQ(bad_field_of(options_), "shipped");
 }
 

@@ -77,8 +77,8 @@ Result<std::unique_ptr<ModelTuner>> ModelTuner::open(ModelTunerOptions options,
       return bad_field("budget", tuner.budget.text(), "must be a time, such as 10m");
     }
     if (auto known = check_strategy(tuner.strategy); !known) return known.failure();
-    if (!tuner.shipped.empty()) {
-      if (auto known = check_database("shipped", tuner.shipped); !known) return known.failure();
+    for (const auto& file : tuner.application) {
+      if (auto known = check_database("shipped", file); !known) return known.failure();
     }
     const auto devices = select_devices(tuner.devices);
     if (!devices) return devices.failure();
@@ -120,7 +120,7 @@ ModelTuner::Bench ModelTuner::open_model() const {
   RuntimeOptions runtime;
   runtime.device = device_.id();
   runtime.open.cache_directory = options_.tuner.cache_directory;
-  runtime.databases = {options_.tuner.database, {}};
+  runtime.databases = files_of(options_.tuner.database);
   runtime.lookup.catalog = options_.tuner.catalog;
   runtime.lookup.allow_unsafe = options_.tuner.allow_unsafe;
   Bench bench;
@@ -134,6 +134,11 @@ ModelTuner::Bench ModelTuner::open_model() const {
                       ? upload_weights(*bench.runtime, *options_.weights, options_.dtype)
                       : random_weights(*bench.runtime, config, options_.dtype, seed);
   return bench;
+}
+
+/// Returns the databases that an application uses, with `own` as the user's.
+LookupFiles ModelTuner::files_of(const std::filesystem::path& own) const {
+  return {own, options_.tuner.application, options_.tuner.shipped};
 }
 
 /// Opens the same device with other databases.
@@ -251,7 +256,7 @@ Interval ModelTuner::compare(ModelTimer& base, ModelTimer& changed) const {
 
 void ModelTuner::judge_changes() {
   const Bench bench = open_model();
-  std::unique_ptr<Runtime> best = open_beside(*bench.runtime, {options_.tuner.database, {}});
+  std::unique_ptr<Runtime> best = open_beside(*bench.runtime, files_of(options_.tuner.database));
   std::unique_ptr<ModelTimer> base = timer(*best, bench);
   for (ModelChange& change : result_.changes) {
     if (!change.winner || stop_) continue;
@@ -260,7 +265,7 @@ void ModelTuner::judge_changes() {
     model_observer_.on_change(change);
     const ScratchDatabase scratch(beside_database("step"));
     scratch.write(with(contents_of(options_.tuner.database), *change.winner));
-    auto runtime = open_beside(*bench.runtime, {scratch.file(), {}});
+    auto runtime = open_beside(*bench.runtime, files_of(scratch.file()));
     auto changed = timer(*runtime, bench);
     change.end_to_end = compare(*base, *changed);
     change.kept = change.end_to_end->low > 1;
@@ -269,7 +274,7 @@ void ModelTuner::judge_changes() {
     base = std::move(changed);
     best = std::move(runtime);
   }
-  const auto plain = open_beside(*bench.runtime, {});
+  const auto plain = open_beside(*bench.runtime, LookupFiles::none());
   const bool changed =
       std::any_of(result_.changes.begin(), result_.changes.end(), [&](const ModelChange& change) {
         return plain->lookup().find(change.problem).config !=

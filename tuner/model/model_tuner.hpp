@@ -81,6 +81,7 @@ class ModelTuner {
              const std::atomic<bool>& stop)
       : options_(std::move(options)), observer_(observer), model_observer_(model), stop_(stop) {}
   Bench open_model() const;
+  LookupFiles files_of(const std::filesystem::path& own) const;
   std::unique_ptr<Runtime> open_beside(const Runtime& runtime, const LookupFiles& files) const;
   LlamaOptions llama_options() const;
   std::unique_ptr<ModelTimer> timer(Runtime& runtime, const Bench& bench) const;

@@ -63,7 +63,10 @@ Result<void> check_options(const TunerOptions& options, const std::vector<Tuning
       if (auto good = check_task(options, task, device.info); !good) return good;
     }
   }
-  return options.shipped.empty() ? Result<void>{} : check_database("shipped", options.shipped);
+  for (const auto& file : options.application) {
+    if (auto good = check_database("shipped", file); !good) return good;
+  }
+  return {};
 }
 
 /// Returns whether one session may use both devices at once: different cards of one model that run
@@ -215,20 +218,25 @@ SessionOptions Tuner::session_options() const {
   return session;
 }
 
-// Returns the configurations that an application would use for the problem according to the user's
-// and the shipped database: this device's winner, that of a similar shape, or another device's.
-std::vector<Config> Tuner::suggestions(const Problem& problem, const DeviceInfo& device) const {
+// Returns the configurations that each database alone would answer for the problem, the user's
+// first: this device's winner, that of a similar shape, or another device's.
+std::vector<Config> Tuner::suggestions(const Problem& problem, const DeviceInfo& device) {
   LookupOptions options;
   options.catalog = options_.catalog;
   options.cold = options_.cold;
   options.allow_unsafe = true;  // the device is already open without the avoided features
-  std::vector<LookupFiles> sources{{db_.file(), std::nullopt}};
-  if (!options_.shipped.empty()) sources.push_back({std::nullopt, options_.shipped});
+  std::vector<LookupFiles> sources{{.own = db_.file(), .application = {}, .shipped = {}}};
+  for (const auto& file : options_.application) sources.push_back({{}, {file}, {}});
+  if (!options_.shipped.empty()) sources.push_back({{}, {}, options_.shipped});
   std::vector<Config> configs;
   for (const auto& files : sources) {
     const Lookup lookup = Lookup::open(device, files, options);
     const Answer& answer = lookup.find(problem);
     if (answer.origin != LookupOrigin::fallback) configs.push_back(answer.config);
+    if (files.own) continue;  // on_damage() has listed its rows
+    for (const auto& line : lookup.unreadable()) {
+      if (unreadable_.insert(line).second) observer_.on_unreadable(line);
+    }
   }
   return configs;
 }

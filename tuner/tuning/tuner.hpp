@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "db/lookup/lookup_files.hpp"
 #include "db/tuned_db.hpp"
 #include "kernels/catalog.hpp"
 #include "runtime/device/backend.hpp"
@@ -25,8 +27,11 @@ struct TunerOptions {
   Catalog catalog = Catalog::built_in();
   /// Ids or parts of names. Cards of one model tune together; different models are compared.
   std::vector<std::string> devices{"auto"};
-  std::filesystem::path database;         ///< trials and winners; created if missing
-  std::filesystem::path shipped;          ///< read-only database whose winners are tried early
+  std::filesystem::path database;  ///< trials and winners; created if missing
+  /// Read-only databases whose winners are tried early: an application's, and a folder of those
+  /// that GRETA ships (see LookupFiles).
+  std::vector<std::filesystem::path> application;
+  std::filesystem::path shipped = shipped_folder();
   std::filesystem::path cache_directory;  ///< compiled kernels and locks
   /// Command that starts this program as a worker, in which kernels run, e.g. {"/proc/self/exe",
   /// "worker"}. It must call serve_as_worker(). If empty, kernels run in this process, and a crash
@@ -95,7 +100,7 @@ class Tuner {
   void make_pools();
   SessionOptions session_options() const;
   TaskResult tune_on_each(const TuningTask& task);
-  std::vector<Config> suggestions(const Problem& problem, const DeviceInfo& device) const;
+  std::vector<Config> suggestions(const Problem& problem, const DeviceInfo& device);
   void compare(TaskResult& result, const SessionOptions& options);
 
   TunerOptions options_;
@@ -107,6 +112,7 @@ class Tuner {
   TunedDb db_;
   std::vector<std::unique_ptr<Evaluator>> evaluators_;  // one per card
   std::vector<std::unique_ptr<EvaluatorPool>> pools_;   // one per device model
+  std::set<std::string> unreadable_;                    // lines that the observer has received
 };
 
 /// Checks a name of TunerOptions::strategy. A failure is on the field "strategy".

@@ -68,9 +68,14 @@ typedef struct greta_runtime_options {
   size_t size;                 /* sizeof(greta_runtime_options) */
   const char* device;          /* "auto", "vulkan:0", or a part of a device's name */
   const char* database;        /* the user's; NULL: none */
-  const char* shipped;         /* shipped with the application; NULL: none */
+  const char* shipped;         /* an application's; NULL: none */
   const char* cache_directory; /* of compiled kernels; NULL: none */
   const char* compile_helper;  /* greta-compile-helper; NULL: searched next to the program */
+  /* Further databases of the application, in order after `shipped`, and their number. The databases
+   * that GRETA ships come after these, unless no_shipped is 1. */
+  const char* const* application;
+  size_t application_count;
+  int32_t no_shipped;
 } greta_runtime_options;
 
 GRETA_API greta_runtime_options greta_runtime_defaults(void);
@@ -169,11 +174,7 @@ GRETA_API greta_status greta_graph_memory(const greta_graph* graph, size_t* temp
 typedef int32_t greta_layout;
 enum { GRETA_NN = 0, GRETA_NT = 1, GRETA_TN = 2 };
 typedef int32_t greta_activation;
-enum {
-  GRETA_NO_ACTIVATION = 0,
-  GRETA_SILU = 1,
-  GRETA_GELU = 2
-};
+enum { GRETA_NO_ACTIVATION = 0, GRETA_SILU = 1, GRETA_GELU = 2 };
 typedef int32_t greta_gelu_form;
 enum { GRETA_GELU_TANH = 0, GRETA_GELU_ERF = 1 };
 typedef int32_t greta_rope_pairs;

@@ -96,7 +96,7 @@ const char* greta_last_error() {
 }
 
 greta_runtime_options greta_runtime_defaults() {
-  return {sizeof(greta_runtime_options), "auto", nullptr, nullptr, nullptr, nullptr};
+  return {sizeof(greta_runtime_options), "auto", nullptr, nullptr, nullptr, nullptr, nullptr, 0, 0};
 }
 
 greta_status greta_runtime_open(const greta_runtime_options* options, greta_runtime** runtime) {
@@ -106,7 +106,13 @@ greta_status greta_runtime_open(const greta_runtime_options* options, greta_runt
     RuntimeOptions wanted;
     wanted.device = &need(given.device, "options->device");
     if (given.database != nullptr) wanted.databases.own = given.database;
-    if (given.shipped != nullptr) wanted.databases.shipped = given.shipped;
+    if (given.shipped != nullptr) wanted.databases.application.emplace_back(given.shipped);
+    if (given.application_count > 0) need(given.application, "options->application");
+    for (std::size_t i = 0; i < given.application_count; ++i) {
+      wanted.databases.application.emplace_back(
+          &need(given.application[i], "a database of the application"));
+    }
+    if (given.no_shipped != 0) wanted.databases.shipped.clear();
     if (given.cache_directory != nullptr) wanted.open.cache_directory = given.cache_directory;
     if (given.compile_helper != nullptr) wanted.open.compile_helper = given.compile_helper;
     auto opened = Runtime::open(wanted);

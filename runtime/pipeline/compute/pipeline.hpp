@@ -33,7 +33,7 @@ struct Explanation {
   std::string label;
   std::string problem;  ///< key; "copy" for a copy
   std::string config;   ///< empty for a copy
-  std::string origin;   ///< see to_string(LookupOrigin)
+  std::string origin;   ///< see Answer::origin_text()
   std::optional<double> expected_regret;
   std::optional<double> speedup;  ///< certified, over the default; std::nullopt for a default
   std::string remark;             ///< why another configuration was replaced

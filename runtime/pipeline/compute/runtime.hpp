@@ -22,8 +22,8 @@ class Queue;
 struct RuntimeOptions {
   std::string device = "auto";  ///< see select_device()
   OpenOptions open{};
-  LookupFiles databases{};  ///< empty: every operation runs its default configuration
-  LookupOptions lookup{};   ///< which results of the databases are used
+  LookupFiles databases{};                       ///< by default those that GRETA ships
+  LookupOptions lookup{};                        ///< which results of the databases are used
   Deadline patience = std::chrono::seconds(60);  ///< timeout of Queue::synchronize()
 };
 

@@ -1,8 +1,10 @@
 #include "tests/db/lookup/lookup_fixture.hpp"
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/device/hardware/architectures.hpp"
 #include "tests/layers.hpp"
@@ -65,8 +67,22 @@ void Databases::add(const StoredWinner& result) {
   db.write(contents_of({result}));
 }
 
+void Databases::add_application(const std::vector<StoredWinner>& results) {
+  application_.push_back(folder_ / fmt::format("application_{}.db", application_.size()));
+  TunedDb::ship(contents_of(results), application_.back());
+}
+
 void Databases::ship(const std::vector<StoredWinner>& results) {
-  TunedDb::ship(contents_of(results), folder_ / "shipped.db");
+  std::map<std::string, std::vector<StoredWinner>> of;
+  for (const auto& result : results) of[result.device.architecture].push_back(result);
+  for (const auto& [architecture, some] : of) {
+    std::filesystem::create_directories(shipped_file(architecture).parent_path());
+    TunedDb::ship(contents_of(some), shipped_file(architecture));
+  }
+}
+
+std::filesystem::path Databases::shipped_file(const std::string& architecture) const {
+  return folder_ / "tuned" / architecture / "model.db";
 }
 
 void Databases::damage(const std::string& sql) {
@@ -78,9 +94,10 @@ TunedDb Databases::own() const {
 }
 
 LookupFiles Databases::files() const {
-  LookupFiles files;
+  LookupFiles files = LookupFiles::none();
   if (std::filesystem::exists(folder_ / "own.db")) files.own = folder_ / "own.db";
-  if (std::filesystem::exists(folder_ / "shipped.db")) files.shipped = folder_ / "shipped.db";
+  files.application = application_;
+  if (std::filesystem::exists(folder_ / "tuned")) files.shipped = folder_ / "tuned";
   return files;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "db/lookup/lookup.hpp"
 #include "db/tuned_db.hpp"
@@ -23,12 +25,14 @@ Config plain_config(int number);
 /// Returns a certified winner that is 1.5 times as fast as the default.
 StoredWinner winner(const Problem& problem, const DeviceInfo& device, const Config& config);
 
-/// A user's and a shipped database with their lookup.
+/// The databases of a user, of an application and of GRETA with their lookup.
 class Databases {
  public:
   /// Adds a winner to the user's database.
   void add(const StoredWinner& result);
-  /// Writes the shipped database with exactly these winners.
+  /// Adds a database of the application below those before it, with exactly these winners.
+  void add_application(const std::vector<StoredWinner>& results);
+  /// Writes GRETA's databases with exactly these winners, one for each architecture.
   void ship(const std::vector<StoredWinner>& results);
   /// Changes the user's database with SQL, so that SQLite itself finds no damage.
   void damage(const std::string& sql);
@@ -37,8 +41,12 @@ class Databases {
   LookupFiles files() const;
   Lookup open(const DeviceInfo& device, const LookupOptions& options = {}) const;
 
+  /// Returns GRETA's database of an architecture.
+  std::filesystem::path shipped_file(const std::string& architecture) const;
+
  private:
   TemporaryFolder folder_;
+  std::vector<std::filesystem::path> application_;
 };
 
 }  // namespace greta::test

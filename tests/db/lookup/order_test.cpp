@@ -44,7 +44,7 @@ TEST_F(LookupOrder, TheProblemItselfComesFirst) {
   EXPECT_EQ(answer.speedup->high, 1.6);
   EXPECT_EQ(answer.problem, asked.key());
   EXPECT_EQ(answer.device, here_.name);
-  EXPECT_FALSE(answer.shipped);
+  EXPECT_EQ(answer.level, DatabaseLevel::own);
 }
 
 TEST_F(LookupOrder, ThenTheNearestShapeOnThisDevice) {
@@ -163,11 +163,11 @@ TEST_F(LookupOrder, TheUsersResultWinsAndTheShippedOneFillsGaps) {
       {winner(both, here_, plain_config(2)), winner(shipped_only, here_, plain_config(3))});
   const auto lookup = databases_.open(here_);
   EXPECT_EQ(lookup.find(both).config, plain_config(1));
-  EXPECT_FALSE(lookup.find(both).shipped);
+  EXPECT_EQ(lookup.find(both).level, DatabaseLevel::own);
   const Answer& exact = lookup.find(shipped_only);  // although a user's winner is near
   EXPECT_EQ(exact.origin, LookupOrigin::exact);
   EXPECT_EQ(exact.config, plain_config(3));
-  EXPECT_TRUE(exact.shipped);
+  EXPECT_EQ(exact.level, DatabaseLevel::shipped);
 }
 
 TEST_F(LookupOrder, ColdAndWarmResultsAreApart) {

@@ -82,7 +82,7 @@ TEST(LookupProperty, AnswersByTheRules) {
   std::array<int, 4> seen{};
   for (int round = 0; round < 30; ++round) {
     test::Databases databases;
-    std::vector<StoredWinner> shipped;
+    std::vector<StoredWinner> application, shipped;
     const auto random_winner = [&] {
       const Problem problem = random_problem(random);
       const DeviceInfo& device = cards[random() % 3 != 0];
@@ -94,11 +94,16 @@ TEST(LookupProperty, AnswersByTheRules) {
     };
     for (auto left = random() % 5; left > 0; --left) databases.add(random_winner());
     for (auto left = random() % 5; left > 0; --left) shipped.push_back(random_winner());
+    for (auto left = random() % 3; left > 0; --left) application.push_back(random_winner());
     databases.ship(shipped);
+    databases.add_application(application);
+    const LookupFiles files = databases.files();
+    std::vector<std::filesystem::path> in_order = files.application;
+    if (files.own) in_order.insert(in_order.begin(), *files.own);
+    if (!shipped.empty()) in_order.push_back(databases.shipped_file("gfx942"));
     std::vector<std::vector<StoredWinner>> layers;
-    for (const auto& file : {databases.files().own, databases.files().shipped}) {
-      if (!file) continue;
-      layers.push_back(TunedDb::open(*file, TunedDb::Mode::read_only).winners());
+    for (const auto& file : in_order) {
+      layers.push_back(TunedDb::open(file, TunedDb::Mode::read_only).winners());
     }
     const auto lookup = databases.open(cards[0]);
     for (int i = 0; i < 12; ++i) {

@@ -70,6 +70,7 @@ class Bench {
 
   BenchOptions options_;
   Preset preset_;
+  LookupFiles known_;  // without the user's
   std::vector<ProbedDevice> selected_;
   std::uint64_t seed_ = 0;
   double timeout_s_ = 0;
@@ -101,7 +102,7 @@ Bench::Bench(const BenchOptions& options)
   if (options.resume || options.limit_s > 0) check_parts();
   static_cast<void>(matches(options.filter, {}));  // reports an invalid expression
   lists_ = given(options.google_flags, "--benchmark_list_tests");
-  check_shipped(options.shipped);
+  known_ = known_files(options.known);
   if (options.compute_only) {
     preset_.platform.clear();
     preset_.runtime.clear();
@@ -142,8 +143,8 @@ std::filesystem::path Bench::export_file(const DeviceInfo& device) const {
 DeviceBench::Options Bench::device_options() {
   DeviceBench::Options options;
   options.winners = !options_.untuned;
+  options.databases = known_;
   options.databases.own = options_.db;
-  if (!options_.shipped.empty()) options.databases.shipped = options_.shipped;
   options.defaults = options_.both;
   options.allow_unsafe = options_.allow_unsafe;
   options.ceilings = preset_.measure && !lists_;
@@ -382,8 +383,7 @@ void add_bench_options(CLI::App& app, Action& action, std::vector<std::string> g
              "Time limit in seconds for additional samples of noisy kernels; 0: none", {.least = 0})
       ->capture_default_str();
   app.add_option("--db", options->db, "Database whose winners run")->capture_default_str();
-  app.add_option("--shipped", options->shipped,
-                 "A database shipped with an application; your own takes precedence");
+  add_known_databases(app, options->known);
   app.add_option(
       "--flush", options->flush,
       "Memory in MiB that flushes the caches before each sample; default: by their size");

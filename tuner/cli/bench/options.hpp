@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/layers.hpp"
+#include "tuner/cli/options/database_options.hpp"
 
 namespace greta::tuner::cli {
 
@@ -13,7 +13,7 @@ struct BenchOptions {
   std::string preset = "smoke";
   std::string device = "auto";
   std::filesystem::path db;
-  std::string shipped;         ///< a database below `db`; empty: none
+  KnownDatabases known;        ///< below `db`
   std::string filter;          ///< regular expression on benchmark names; empty: all
   std::string repeat;          ///< empty: the preset's
   std::string timeout = "30";  ///< deadline of one launch, in seconds

@@ -5,6 +5,7 @@
 
 #include "db/staleness.hpp"
 #include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/db/shipped_summary.hpp"
 #include "tuner/cli/program/damage_report.hpp"
 #include "tuner/cli/program/databases.hpp"
 #include "tuner/cli/program/next.hpp"
@@ -18,6 +19,7 @@ namespace {
 
 struct InfoOptions {
   std::filesystem::path db = default_database();
+  bool no_shipped = false;
   bool json = false;
 };
 
@@ -136,12 +138,29 @@ std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devic
 }
 
 int info(const InfoOptions& options) {
+  const auto shipped = options.no_shipped ? std::vector<ShippedSummary>{} : summarise_shipped();
+  // A user who has tuned nothing has no database yet, but GRETA's.
+  if (options.db == default_database() && !std::filesystem::exists(options.db) &&
+      !shipped.empty()) {
+    if (options.json) {
+      nlohmann::json object;
+      object["file"] = nullptr;
+      object["below"] = shipped_json(shipped);
+      print_json(object);
+    } else {
+      print_text(format_row("file", options.db.string() + ", not created yet") +
+                 shipped_text(shipped));
+    }
+    return exit_done;
+  }
   const TunedDb db = open_database(options.db, TunedDb::Mode::read_only);
   const auto devices = summarise(db);
   if (options.json) {
-    print_json(info_json(db, devices));
+    auto object = info_json(db, devices);
+    object["below"] = shipped_json(shipped);
+    print_json(object);
   } else {
-    print_text(info_text(db, devices));
+    print_text(info_text(db, devices) + shipped_text(shipped));
     if (!db.shipped()) print_text(next_text(db));
   }
   return end_of_reading(db, exit_done);
@@ -150,9 +169,11 @@ int info(const InfoOptions& options) {
 }  // namespace
 
 void add_info_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("info", "Show the contents of a database by device");
+  auto* command =
+      app.add_subcommand("info", "Show the contents of a database by device, and what GRETA ships");
   auto options = std::make_shared<InfoOptions>();
   command->add_option("--db", options->db, "Database of trials and winners")->capture_default_str();
+  command->add_flag("--no-shipped", options->no_shipped, "Omit the databases that GRETA ships");
   command->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   command->footer("Example: greta-db info --db results/tuned.db");
   command->callback([&action, options] { action = [options] { return info(*options); }; });

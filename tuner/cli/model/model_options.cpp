@@ -30,8 +30,7 @@ void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
       ->capture_default_str();
   command.add_option("--db", choice.db,
                      fmt::format("Database whose winners run [{}]", default_database().string()));
-  command.add_option("--shipped", choice.shipped,
-                     "A database shipped with an application; your own takes precedence");
+  add_known_databases(command, choice.known);
   command.add_option(
       "--dtype", choice.dtype,
       converted_types_text() + ": of weights, activations and the cache [the model's]");
@@ -57,14 +56,13 @@ void watch_device(const RuntimeChoice& choice) {
 }
 
 LookupFiles lookup_files(const RuntimeChoice& choice) {
-  LookupFiles files;
-  if (choice.untuned) return files;
+  if (choice.untuned) return LookupFiles::none();
+  LookupFiles files = known_files(choice.known);
   if (!choice.db.empty()) {
     files.own = named_database("--db", choice.db);
   } else if (std::filesystem::exists(default_database())) {
     files.own = default_database();
   }
-  if (!choice.shipped.empty()) files.shipped = named_database("--shipped", choice.shipped);
   return files;
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/pipeline/compute/runtime.hpp"
 #include "runtime/pipeline/models/llama_config.hpp"
+#include "tuner/cli/options/database_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/model/model_timer.hpp"
 
@@ -17,9 +18,9 @@ namespace greta::tuner::cli {
 /// Options of every command that runs a model.
 struct RuntimeChoice {
   std::string device = "auto";
-  std::string db;       ///< empty: the user's database, if it exists
-  std::string shipped;  ///< empty: none
-  std::string dtype;    ///< empty: the model's, if the device supports it
+  std::string db;  ///< empty: the user's database, if it exists
+  KnownDatabases known;
+  std::string dtype;  ///< empty: the model's, if the device supports it
   bool untuned = false;
   bool allow_unsafe = false;
   std::int64_t patience_s = 60;  ///< time limit of each device operation

@@ -68,11 +68,7 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
   command.add_option("--db", options.db, "Database of trials and winners")
       ->group("Output")
       ->capture_default_str();
-  command
-      .add_option("--shipped", options.shipped,
-                  "A database shipped with an application; its configurations are among the first "
-                  "candidates")
-      ->group("Output");
+  add_known_databases(command, options.known, "Output");
   command
       .add_flag("--quiet", options.quiet, "Show no progress; the report and warnings are printed")
       ->group("Output");
@@ -104,7 +100,9 @@ TunerOptions tuner_options(const TuningOptions& options) {
   tuner.devices = names_of_devices(options.device);
   check_new_database(options.db);
   tuner.database = options.db;
-  tuner.shipped = options.shipped;
+  LookupFiles known = known_files(options.known);
+  tuner.application = std::move(known.application);
+  tuner.shipped = std::move(known.shipped);
   tuner.cache_directory = default_cache_directory();
   if (!options.in_process) tuner.worker = worker_command();
   tuner.name = "greta-tune";

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/cli/options/database_options.hpp"
 #include "tuner/measure/measured_result.hpp"
 #include "tuner/report/progress.hpp"
 #include "tuner/tuning/tuner.hpp"
@@ -17,7 +18,7 @@ struct TuningOptions {
   std::string strategy = "local";
   std::string budget;
   std::filesystem::path db;
-  std::string shipped;  ///< a read-only database; empty: none
+  KnownDatabases known;  ///< their configurations are among the first candidates
   std::filesystem::path csv;
   std::filesystem::path csv_wide;
   std::string seed;   ///< empty: random

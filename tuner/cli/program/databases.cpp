@@ -29,8 +29,4 @@ std::filesystem::path named_database(const std::string& option, const std::strin
   return file;
 }
 
-void check_shipped(const std::string& file) {
-  if (!file.empty()) static_cast<void>(named_database("--shipped", file));
-}
-
 }  // namespace greta::tuner::cli

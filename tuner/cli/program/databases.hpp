@@ -17,7 +17,5 @@ TunedDb open_source(const std::filesystem::path& file);
 /// Returns the database that an option such as "--shipped" names. Throws CommandError if it does
 /// not exist or is not readable.
 std::filesystem::path named_database(const std::string& option, const std::string& file);
-/// Throws CommandError unless the value of --shipped is empty or such a database.
-void check_shipped(const std::string& file);
 
 }  // namespace greta::tuner::cli

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "db/lookup/lookup_files.hpp"
 #include "tuner/cli/program/tool.hpp"
 
 namespace greta::tuner::cli {
@@ -35,6 +36,11 @@ std::filesystem::path default_cache_directory() {
 
 std::filesystem::path default_database() {
   return xdg("XDG_DATA_HOME", ".local/share") / "tuned.db";
+}
+
+std::filesystem::path folder_of_shipped() {
+  const char* set = std::getenv("GRETA_SHIPPED");
+  return set != nullptr && set[0] != '\0' ? set : shipped_folder();
 }
 
 std::vector<std::string> home_directories() {

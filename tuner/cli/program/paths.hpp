@@ -14,6 +14,9 @@ namespace greta::tuner::cli {
 std::filesystem::path default_cache_directory();
 /// Returns $XDG_DATA_HOME/greta/tuned.db, else ~/.local/share/greta/tuned.db.
 std::filesystem::path default_database();
+/// Returns $GRETA_SHIPPED, else shipped_folder() of this installation: the folder of the databases
+/// that GRETA ships.
+std::filesystem::path folder_of_shipped();
 /// Returns the home folders of this user: $HOME and the system's entry.
 std::vector<std::string> home_directories();
 /// Returns the user's name as the system reports it; may be empty.

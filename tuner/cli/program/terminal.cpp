@@ -49,6 +49,10 @@ void Terminal::on_damage(const TunedDb& db) {
   static_cast<void>(tell_damage(db));
 }
 
+void Terminal::on_unreadable(const std::string& line) {
+  tell(line);
+}
+
 void Terminal::on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices) {
   progress_.emplace(stderr, verbosity_, live_);
   progress_->on_session(problem, device, devices);
