@@ -3,18 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 namespace greta::db {
 namespace {
-
-/// Identifies a question: a problem on a device model, with cold or warm caches.
-using Question = std::tuple<std::string, std::string, bool>;
-
-Question question_of(const StoredWinner& winner) {
-  return {winner.problem.key(), winner.device.fingerprint(), winner.winner.cold};
-}
 
 /// A quantity of which more is better, with its interval.
 struct Speed {

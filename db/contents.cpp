@@ -9,6 +9,7 @@
 #include "db/sqlite/device_rows.hpp"
 #include "db/sqlite/migrations.hpp"
 #include "db/sqlite/rows.hpp"
+#include "db/sqlite/run_rows.hpp"
 #include "db/sqlite/tuned_db_impl.hpp"
 #include "db/sqlite/winner_rows.hpp"
 
@@ -52,6 +53,7 @@ Contents read_contents(SQLite::Database& database) {
   }
   SQLite::Statement peers(database, select_peers);
   while (peers.executeStep()) contents.peers.push_back(read_peer(peers));
+  contents.pins = read_pins(database);
   return contents;
 }
 

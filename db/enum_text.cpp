@@ -20,6 +20,8 @@ constexpr std::array statuses{
 
 constexpr std::array<std::string_view, 4> regret_sources{"same", "tie", "trials", "measured"};
 
+constexpr std::array<std::string_view, 4> trial_phases{"plan", "search", "finals", "lost"};
+
 // Python's float() and JavaScript's Number() accept these names.
 constexpr std::array<std::pair<std::string_view, double>, 3> special_numbers{{
     {"NaN", std::numeric_limits<double>::quiet_NaN()},
@@ -47,6 +49,16 @@ std::optional<Status> status_from_text(std::string_view text) {
     if (text == to_string(status)) return status;
   }
   throw Error(fmt::format("unknown trial status \"{}\"", text));
+}
+
+std::string_view to_string(TrialPhase phase) {
+  return trial_phases[static_cast<std::size_t>(phase)];
+}
+
+TrialPhase trial_phase_from_text(std::string_view text) {
+  const auto found = std::find(trial_phases.begin(), trial_phases.end(), text);
+  if (found != trial_phases.end()) return static_cast<TrialPhase>(found - trial_phases.begin());
+  throw Error(fmt::format("unknown phase of a trial \"{}\"", text));
 }
 
 std::string_view to_string(Regret::Source source) {

@@ -19,6 +19,10 @@ std::string_view status_text(const std::optional<Status>& failure);
 /// The inverse. Throws Error for an unknown name.
 std::optional<Status> status_from_text(std::string_view text);
 
+/// Returns "plan", "search", "finals" or "lost". The inverse throws Error for other text.
+std::string_view to_string(TrialPhase phase);
+TrialPhase trial_phase_from_text(std::string_view text);
+
 /// Returns the source of a regret: "same", "tie", "trials" or "measured". The inverse throws Error
 /// for other text.
 std::string_view to_string(Regret::Source source);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "db/enum_text.hpp"
@@ -12,15 +11,9 @@
 namespace greta::db {
 namespace {
 
-/// The question that a result answers: problem, cold/warm and device.
-std::tuple<std::string, bool, std::string> question(const StoredWinner& result) {
-  return {result.problem.key(), result.winner.cold, result.device.fingerprint()};
-}
-
 auto key_of(const StoredWinner& result) {
-  return std::tuple_cat(question(result),
-                        std::tuple(result.provenance.driver, result.provenance.compiler,
-                                   result.provenance.template_key));
+  return std::tuple(question_of(result), result.provenance.driver, result.provenance.compiler,
+                    result.provenance.template_key);
 }
 
 /// Replaces bytes of damaged text that are not UTF-8.
@@ -59,21 +52,31 @@ auto rank(const StoredWinner& result) {
                     -static_cast<std::int64_t>(samples), !result.regret.has_value());
 }
 
-void join_results(const std::vector<StoredWinner>& mine, const std::vector<StoredWinner>& theirs,
-                  Merge& merge) {
+void join_results(const Contents& ours, const std::vector<StoredWinner>& theirs, Merge& merge) {
+  const std::vector<StoredWinner>& mine = ours.results;
   std::map<decltype(key_of(mine.front())), const StoredWinner*> known;
-  std::set<decltype(question(mine.front()))> answered;
+  std::map<Question, const Config*> answered;  // the latest comes first
   for (const auto& result : mine) {
     known.emplace(key_of(result), &result);
-    answered.insert(question(result));
+    answered.emplace(question_of(result), &result.winner.config);
+  }
+  std::map<Question, const Config*> pinned;
+  for (const Pin& pin : ours.pins) {
+    const auto answer = answered.find(pin.question);
+    if (answer != answered.end()) pinned.insert(*answer);
   }
   MergeReport& report = merge.report;
   for (const auto& result : theirs) {
     report.uncertified += is_certified(result.winner) ? 0 : 1;
+    const auto frozen = pinned.find(question_of(result));
+    if (frozen != pinned.end() && *frozen->second != result.winner.config) {
+      ++report.pinned;
+      continue;
+    }
     const auto found = known.find(key_of(result));
     if (found == known.end()) {
       ++report.added;
-      report.side_by_side += answered.count(question(result));
+      report.side_by_side += answered.count(question_of(result));
       merge.write.results.push_back(result);
     } else if (is_better(result, *found->second)) {
       ++report.replaced;
@@ -163,7 +166,7 @@ bool is_better(const StoredWinner& a, const StoredWinner& b) {
 Merge merge(const Contents& mine, const Contents& theirs) {
   Merge result;
   join_devices(mine.devices, theirs.devices, result);
-  join_results(mine.results, theirs.results, result);
+  join_results(mine, theirs.results, result);
   using DeviceCeiling = Contents::DeviceCeiling;
   join_latest(
       mine.ceilings, theirs.ceilings,

@@ -22,6 +22,7 @@ struct MergeReport {
   std::size_t worse = 0;         ///< worse than the existing result, which is kept
   std::size_t same = 0;
   std::size_t uncertified = 0;  ///< in the other database; any certified one wins
+  std::size_t pinned = 0;       ///< left out, because the answer here is pinned to another one
   std::size_t unsafe = 0;       ///< failed health checks that are new or later
   std::vector<MergeConflict> conflicts;
 };
@@ -44,8 +45,9 @@ bool is_better(const StoredWinner& a, const StoredWinner& b);
 /// template key, the better one is kept. Others are kept side by side. Devices are as last
 /// seen, with the cards of both. Of each card's ceilings and failed health checks the latest are
 /// kept, and the latest peers. A check that passes leaves no record,
-/// so a failure in either database remains until the check runs again. The merge is idempotent,
-/// commutative and associative (docs/decisions/0012-a-winner-for-each-environment.md).
+/// so a failure in either database remains until the check runs again. The answers that `mine` has
+/// pinned stay. Without pins, the merge is idempotent, commutative and associative
+/// (docs/decisions/0012-a-winner-for-each-environment.md).
 Merge merge(const Contents& mine, const Contents& theirs);
 
 }  // namespace greta::db

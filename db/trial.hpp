@@ -21,6 +21,14 @@ struct KernelFigures {
   bool operator==(const KernelFigures&) const = default;
 };
 
+/// The part of a session in which a trial ran.
+enum class TrialPhase {
+  plan,    ///< of the default, before the search
+  search,  ///< of a candidate that the strategy asked for
+  finals,  ///< of a finalist, or of the naive kernel
+  lost     ///< work of a process that died; it was begun again, or its trial follows
+};
+
 /// One evaluated configuration, in the form that is reported to strategies, recorded and exported.
 struct Trial {
   Config config;
@@ -35,6 +43,10 @@ struct Trial {
   double compile_s = 0;                ///< seconds of host time
   double verify_s = 0;
   double measure_s = 0;
+  std::optional<TrialPhase> phase;  ///< nothing: unknown
+  /// Number of times that the strategy had been asked when it was told this trial of the search.
+  std::optional<std::int64_t> asks;
+  double elapsed_s = 0;      ///< seconds of the session's budget that were spent then
   std::string recorded_utc;  ///< when it was stored; empty before
   std::string card;          ///< UUID of the card that it ran on; empty: unknown
 

@@ -69,7 +69,9 @@ TunedDb& TunedDb::operator=(TunedDb&&) noexcept = default;
 TunedDb::~TunedDb() = default;
 
 TunedDb TunedDb::open(const std::filesystem::path& file, Mode mode) {
-  return TunedDb(std::make_unique<Impl>(Impl{Connection(file, mode)}));
+  Connection connection(file, mode);
+  RunLocks runs(connection.file());
+  return TunedDb(std::make_unique<Impl>(Impl{std::move(connection), std::move(runs)}));
 }
 
 int TunedDb::schema_version() {
@@ -105,9 +107,11 @@ void TunedDb::end_session(std::int64_t session, const std::string& outcome) {
       [&](SQLite::Database& database) { finish_session(database, session, outcome); });
 }
 
-void TunedDb::set_winner(std::int64_t session, const Winner& winner) {
+bool TunedDb::set_winner(std::int64_t session, const Winner& winner) {
+  bool stored = false;
   impl_->connection.write(
-      [&](SQLite::Database& database) { put_winner(database, session, winner); });
+      [&](SQLite::Database& database) { stored = put_winner(database, session, winner); });
+  return stored;
 }
 
 std::vector<Config> TunedDb::fastest_configs(const std::string& device_fingerprint,
@@ -139,6 +143,10 @@ std::vector<StoredWinner> TunedDb::find_winners(const std::string& device_finger
     found = read_winners(database, device_fingerprint, problem_key, cold);
   });
   return found;
+}
+
+Question question_of(const StoredWinner& result) {
+  return {result.problem.key(), result.device.fingerprint(), result.winner.cold};
 }
 
 std::vector<StoredWinner> TunedDb::winners() const {

@@ -9,6 +9,8 @@
 
 #include "db/comparison.hpp"
 #include "db/damage.hpp"
+#include "db/pin.hpp"
+#include "db/run.hpp"
 #include "db/safety.hpp"
 #include "db/trial.hpp"
 #include "kernels/model/problem.hpp"
@@ -36,7 +38,8 @@ struct SessionRecord {
   std::string budget;
   std::uint64_t seed = 0;
   bool cold = true;
-  std::string command;  ///< free text, for readers only
+  std::string command;   ///< free text, for readers only
+  std::int64_t run = 0;  ///< id of the run that it belongs to; 0: none, so it can't be resumed
 };
 
 /// A candidate that can't be distinguished from the winner.
@@ -88,6 +91,9 @@ struct StoredWinner {
   Winner winner;
   std::optional<Regret> regret;  ///< nothing if it was not determined
 };
+
+/// Returns the question that a result answers.
+Question question_of(const StoredWinner& result);
 
 /// A card of a device model, as it was last seen.
 struct StoredCard {
@@ -162,6 +168,7 @@ struct Contents {
   std::vector<DeviceCeiling> ceilings;
   std::vector<Peer> peers;
   std::vector<DeviceUnsafe> unsafe{};  ///< for all drivers
+  std::vector<Pin> pins{};             ///< a user's own decisions: neither merged nor shipped
 };
 
 /// The rows to remove from a database.
@@ -206,14 +213,28 @@ class TunedDb {
   /// Whether this is a shipped database: complete, without raw trials, and never written again.
   bool shipped() const;
 
+  /// Begins a run, which this object holds until it ends or this object is destroyed.
+  std::int64_t begin_run(const RunRecord& run);
+  void end_run(std::int64_t run);
+  /// Returns the latest run of the request (and with this seed, if one is given) and takes hold of
+  /// it, unless it finished or another process holds it.
+  std::optional<UnfinishedRun> take_unfinished_run(const std::string& request,
+                                                   std::optional<std::uint64_t> seed);
+  /// Returns the last session of a run for a device and problem.
+  std::optional<RunSession> find_session(std::int64_t run, const Question& question) const;
+  /// Records that a session goes on, so that it has no outcome.
+  void reopen_session(std::int64_t session);
+  void set_plan(std::int64_t session, const SearchPlan& plan);
+
   std::int64_t begin_session(const SessionRecord& session);
   void add_trial(std::int64_t session, const Trial& trial);
   /// Records how a session ended ("done", "failed", …). A session without an outcome was killed.
   void end_session(std::int64_t session, const std::string& outcome);
 
   /// Stores a session's winner as the answer for its problem, cold/warm, device, driver, compiler
-  /// and template. Replaces an earlier one for the same circumstances.
-  void set_winner(std::int64_t session, const Winner& winner);
+  /// and template. Replaces an earlier one for the same circumstances. Returns false, and changes
+  /// nothing, if the problem's answer is pinned to another configuration.
+  bool set_winner(std::int64_t session, const Winner& winner);
   /// Returns the latest winner, whatever its driver, compiler and template.
   std::optional<StoredWinner> find_winner(const std::string& device_fingerprint,
                                           const std::string& problem_key, bool cold) const;
@@ -224,6 +245,15 @@ class TunedDb {
   std::vector<StoredWinner> winners() const;
   /// Returns the winners for all circumstances. For one problem and device, the latest comes first.
   std::vector<StoredWinner> results() const;
+
+  /// Freezes an answer: until unpin(), no call stores a winner with another configuration for the
+  /// question, and none removes its winners. Throws Error if there is no winner.
+  void pin(const Question& question);
+  /// Returns whether it was pinned.
+  bool unpin(const Question& question);
+  std::vector<Pin> pins() const;
+  /// Returns the configuration that a question's answer is pinned to, or nothing.
+  std::optional<Config> pinned(const Question& question) const;
 
   /// Stores the comparison of two sessions' winners. The sessions must have the same problem, and
   /// both must be cold or both warm. Replaces an earlier comparison of the same two.
@@ -269,8 +299,9 @@ class TunedDb {
   std::vector<Trial> trials(std::int64_t session) const;
 
   Contents contents() const;
-  /// Writes rows in one transaction. Each replaces a row with the same key. Devices that results
-  /// and ceilings refer to must be among them or in the database.
+  /// Writes rows in one transaction. Each replaces a row with the same key, except for winners of
+  /// pinned problems with other configurations. Devices that results and ceilings refer to must be
+  /// among them or in the database.
   void write(const Contents& contents);
   /// Merges the other database's contents into this one in one transaction; see db/merge.hpp.
   Merge merge(const Contents& theirs);

@@ -52,6 +52,7 @@ std::string subject(const std::string& table, const std::string& row) {
   if (table == "devices") return fmt::format("NULL, {}name", row);
   if (table == "problems") return fmt::format("{}key, NULL", row);
   if (table == "peers") return fmt::format("{}problem, NULL", row);
+  if (table == "pins") return fmt::format("{}problem, {}", row, device_of("device"));
   if (table == "cards" || table == "circumstances" || table == "ceilings" || table == "unsafe") {
     return "NULL, " + device_of("device");
   }
@@ -335,7 +336,7 @@ std::map<std::string, std::int64_t> read_keys(SQLite::Database& database, const 
 bool stands_for(const std::string& table, const WrittenRow& written, std::int64_t checksum) {
   if (checksum == written.checksum || table == "devices" || table == "cards") return true;
   const bool shared = table == "winners" || table == "ceilings" || table == "unsafe" ||
-                      table == "comparisons" || table == "peers";
+                      table == "comparisons" || table == "peers" || table == "pins";
   return shared && written.replaced.count(checksum) == 0;
 }
 

@@ -15,7 +15,10 @@ namespace {
 
 std::int64_t remove_winners(SQLite::Database& database, const std::vector<StoredWinner>& winners) {
   SQLite::Statement remove(database, R"(
-    DELETE FROM main.winners WHERE problem = :problem AND cold = :cold AND circumstances = (
+    DELETE FROM main.winners WHERE problem = :problem AND cold = :cold
+      AND NOT EXISTS (SELECT 1 FROM pins p JOIN devices d ON d.id = p.device
+        WHERE p.problem = :problem AND p.cold = :cold AND d.fingerprint = :fingerprint)
+      AND circumstances = (
       SELECT c.id FROM circumstances c JOIN devices d ON d.id = c.device
       WHERE d.fingerprint = :fingerprint AND c.driver = :driver AND c.compiler = :compiler
         AND c.template_key = :template_key))");
@@ -53,11 +56,12 @@ struct Reference {
   const char* condition;  ///< true for a row without a sound target
 };
 /// The order matters: rows that are removed for one reference leave other rows without a target.
-constexpr std::array<Reference, 8> references{
+constexpr std::array<Reference, 9> references{
     {{"cards", "device NOT IN (SELECT id FROM devices)"},
      {"circumstances", "device NOT IN (SELECT id FROM devices)"},
      {"ceilings", "device NOT IN (SELECT id FROM devices)"},
      {"unsafe", "device NOT IN (SELECT id FROM devices)"},
+     {"pins", "device NOT IN (SELECT id FROM devices)"},
      {"sessions",
       "(device NOT IN (SELECT id FROM devices) OR problem NOT IN (SELECT id FROM problems))"},
      {"winners", "circumstances NOT IN (SELECT id FROM circumstances)"},
@@ -65,8 +69,10 @@ constexpr std::array<Reference, 8> references{
      {"comparisons",
       "(faster NOT IN (SELECT id FROM sessions) OR slower NOT IN (SELECT id FROM sessions))"}}};
 
-/// Removes references to lost sessions. A result is complete without its session.
+/// Removes references to lost sessions and runs. A result is complete without its session, and a
+/// session without its run.
 void forget_lost_sessions(SQLite::Database& database) {
+  database.exec(sealed_update(database, "sessions", {"run"}, "run NOT IN (SELECT id FROM runs)"));
   database.exec(
       sealed_update(database, "winners", {"session"}, "session NOT IN (SELECT id FROM sessions)"));
 }
@@ -97,7 +103,8 @@ void remove_unused_devices(SQLite::Database& database, Pruned& pruned) {
       AND {0} NOT IN (SELECT device FROM main.sessions)
       AND {0} NOT IN (SELECT device FROM main.circumstances)
       AND {0} NOT IN (SELECT device FROM main.ceilings)
-      AND {0} NOT IN (SELECT device FROM main.unsafe))";
+      AND {0} NOT IN (SELECT device FROM main.unsafe)
+      AND {0} NOT IN (SELECT device FROM main.pins))";
   const auto where = [&](const char* column) {
     return column + fmt::format(fmt::runtime(unused), column);
   };
@@ -129,6 +136,9 @@ Pruned remove_rows(SQLite::Database& database, const PruneRequest& request) {
       AND id NOT IN (SELECT faster FROM main.comparisons)
       AND id NOT IN (SELECT slower FROM main.comparisons)
       AND id NOT IN (SELECT session FROM main.winners WHERE session IS NOT NULL))");
+  database.exec(R"(
+    DELETE FROM main.runs WHERE id IN (SELECT id FROM runs WHERE ended_utc IS NOT NULL)
+      AND id NOT IN (SELECT run FROM main.sessions WHERE run IS NOT NULL))");
   database.exec(R"(
     DELETE FROM main.circumstances WHERE id IN (SELECT id FROM circumstances)
       AND id NOT IN (SELECT circumstances FROM main.winners))");

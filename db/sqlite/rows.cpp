@@ -40,7 +40,7 @@ std::int64_t insert_session(SQLite::Database& database, const SessionRecord& ses
   SealedInsert insert(
       database, "sessions", Existing::refused,
       {"id", "device", "problem", "opened_as", "greta_version", "template_key", "driver",
-       "compiler", "strategy", "budget", "seed", "cold", "command", "started_utc"});
+       "compiler", "strategy", "budget", "seed", "cold", "command", "started_utc", "run"});
   auto& row = insert.row();
   row.bind(":id", id);
   row.bind(":device", device);
@@ -56,6 +56,7 @@ std::int64_t insert_session(SQLite::Database& database, const SessionRecord& ses
   row.bind(":cold", session.cold);
   row.bind(":command", session.command);
   row.bind(":started_utc", session.provenance.started_utc);
+  if (session.run != 0) row.bind(":run", session.run);
   insert.run();
   return id;
 }
@@ -81,7 +82,7 @@ void insert_trial(SQLite::Database& database, std::int64_t session, const Trial&
        "detail",       "samples_us", "median_us", "low_us",   "high_us",     "p99_us",
        "cold",         "raced",      "batch",     "dropped",  "flush_bytes", "clocks",
        "content_keys", "kernels",    "compile_s", "verify_s", "measure_s",   "recorded_utc",
-       "card"});
+       "card",         "phase",      "asks",      "elapsed_s"});
   auto& row = insert.row();
   row.bind(":id", next_id(database, "trials"));
   row.bind(":session", session);
@@ -102,6 +103,9 @@ void insert_trial(SQLite::Database& database, std::int64_t session, const Trial&
   row.bind(":measure_s", trial.measure_s);
   row.bind(":recorded_utc", utc_now());
   if (!trial.card.empty()) row.bind(":card", trial.card);
+  if (trial.phase) row.bind(":phase", std::string(to_string(*trial.phase)));
+  if (trial.asks) row.bind(":asks", *trial.asks);
+  row.bind(":elapsed_s", trial.elapsed_s);
   insert.run();
 }
 
@@ -128,6 +132,10 @@ Trial read_trial(SQLite::Statement& row) {
   trial.measure_s = real(row, "measure_s");
   trial.recorded_utc = text(row, "recorded_utc");
   trial.card = text(row, "card");
+  const auto phase = row.getColumn("phase"), asks = row.getColumn("asks");
+  if (!phase.isNull()) trial.phase = trial_phase_from_text(phase.getString());
+  if (!asks.isNull()) trial.asks = asks.getInt64();
+  trial.elapsed_s = row.getColumn("elapsed_s").isNull() ? 0 : real(row, "elapsed_s");
   return trial;
 }
 

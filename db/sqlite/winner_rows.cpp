@@ -7,6 +7,7 @@
 #include "db/json.hpp"
 #include "db/sqlite/columns.hpp"
 #include "db/sqlite/device_rows.hpp"
+#include "db/sqlite/run_rows.hpp"
 
 namespace greta::db {
 namespace {
@@ -150,10 +151,10 @@ StoredWinner origin_of(SQLite::Database& database, std::int64_t session) {
 
 }  // namespace
 
-void put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner) {
+bool put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner) {
   StoredWinner result = origin_of(database, session);
   result.winner = winner;
-  ResultWriter(database, false).write(result);
+  return ResultWriter(database, false).write(result);
 }
 
 ResultWriter::ResultWriter(SQLite::Database& database, bool packed)
@@ -162,10 +163,13 @@ ResultWriter::ResultWriter(SQLite::Database& database, bool packed)
       forms_(database),
       packed_(packed) {}
 
-void ResultWriter::write(const StoredWinner& result) {
+bool ResultWriter::write(const StoredWinner& result) {
+  const auto pinned = pinned_config(database_, question_of(result));
+  if (pinned && *pinned != result.winner.config) return false;
   bind_winner(insert_.row(), result.winner, packed_ ? &forms_ : nullptr);
   bind_result(database_, insert_.row(), result);
   insert_.run();
+  return true;
 }
 
 void put_regret(SQLite::Database& database, const StoredWinner& result) {

@@ -17,15 +17,18 @@ namespace greta::db {
 
 // Functions for rows of the table winners. See rows.hpp for their conventions.
 
-/// Writes the session's winner. Replaces one of the same circumstances.
-void put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner);
+/// Writes the session's winner. Replaces one of the same circumstances. Returns false, and writes
+/// nothing, if the answer is pinned to another configuration.
+bool put_winner(SQLite::Database& database, std::int64_t session, const Winner& winner);
 
-/// Writes results, whose devices must be in the database. Replaces those of the same circumstances.
+/// Writes results, whose devices must be in the database. Replaces those of the same circumstances,
+/// but leaves out other configurations of pinned problems.
 class ResultWriter {
  public:
   /// With `packed`, configurations are written in the form of shipped databases.
   ResultWriter(SQLite::Database& database, bool packed);
-  void write(const StoredWinner& result);
+  /// Returns whether the result was written.
+  bool write(const StoredWinner& result);
 
  private:
   SQLite::Database& database_;

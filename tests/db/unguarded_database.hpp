@@ -25,12 +25,14 @@ inline Problem problem_of(std::int64_t m) {
 inline void tune(TunedDb& db, std::int64_t m, double us) {
   auto session = sample_session();
   session.problem = problem_of(m);
+  session.run = db.begin_run({"request", 1, "test", "then"});
   const auto id = db.begin_session(session);
   for (int i = 0; i < 3; ++i) db.add_trial(id, sample_trial(std::to_string(i)));
   auto winner = sample_winner();
   winner.measurement.median_us = us;
   db.set_winner(id, winner);
   db.end_session(id, "done");
+  db.end_run(session.run);
 }
 
 /// Adds rows to every table with checksums except config_forms.
@@ -41,6 +43,7 @@ inline void fill(const std::filesystem::path& file) {
   db.set_comparison({1, 5, 1.1, 1.0, 1.2, 0.95, {1, 2}, {3, 4}});
   db.set_ceilings(sample_device(), {{"copy_gbps", 1000, 1, "d", "then"}, {"fma", 5, 1, "d", "t"}});
   db.set_unsafe(sample_device(), {"f16", "timeout", "killed", "", "then"});
+  db.pin({problem_of(4).key(), sample_device().fingerprint(), sample_winner().cold});
   Contents peers;
   peers.peers.push_back({problem_of(1), "library", "versions", "kernel", 5, "then"});
   db.write(peers);

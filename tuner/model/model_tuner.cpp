@@ -254,12 +254,20 @@ Interval ModelTuner::compare(ModelTimer& base, ModelTimer& changed) const {
   return ratio;
 }
 
+/// A pinned answer stays, however much the model would gain.
+bool ModelTuner::is_pinned(const Problem& problem) const {
+  if (!std::filesystem::exists(options_.tuner.database)) return false;
+  const TunedDb own = TunedDb::open(options_.tuner.database, TunedDb::Mode::read_only);
+  return own.pinned({problem.key(), device_.fingerprint(), options_.tuner.cold}).has_value();
+}
+
 void ModelTuner::judge_changes() {
   const Bench bench = open_model();
   std::unique_ptr<Runtime> best = open_beside(*bench.runtime, files_of(options_.tuner.database));
   std::unique_ptr<ModelTimer> base = timer(*best, bench);
   for (ModelChange& change : result_.changes) {
     if (!change.winner || stop_) continue;
+    if (is_pinned(change.problem)) continue;
     const Answer& now = best->lookup().find(change.problem);
     if (now.config == change.winner->winner.config) continue;
     model_observer_.on_change(change);

@@ -89,6 +89,7 @@ class ModelTuner {
 
   void find_problems();
   Result<void> tune_problems();
+  bool is_pinned(const Problem& problem) const;
   void judge_changes();
   Interval compare(ModelTimer& base, ModelTimer& changed) const;
   void keep(const ModelChange& change) const;

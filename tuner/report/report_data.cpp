@@ -86,6 +86,9 @@ json report_json(const SessionResult& result, const std::string& database) {
               {"database", database},
               {"stored", result.not_stored.empty()},
               {"keeps_earlier", result.keeps_earlier},
+              {"resumed", result.resumed},
+              {"finished_before", result.finished_before},
+              {"pinned", nullptr},
               {"not_stored", result.not_stored}};
   for (const auto& ceiling : result.ceilings) object["ceilings"][ceiling.kind] = ceiling.value;
   if (result.winner) {
@@ -94,6 +97,7 @@ json report_json(const SessionResult& result, const std::string& database) {
     object["winner"]["tflops"] = result.work.flops / result.winner->measurement.median_us / 1e6;
     object["winner"]["gbps"] = result.work.bytes / result.winner->measurement.median_us / 1e3;
   }
+  if (result.pinned) object["pinned"] = to_json(*result.pinned);
   if (result.naive) object["naive"] = to_json(*result.naive);
   if (result.stand_in) {
     object["stand_in"] = {{"key", result.stand_in->problem.key()},

@@ -210,6 +210,11 @@ std::string report_text(const SessionResult& result, const std::string& database
     text += row("interrupted",
                 fmt::format("{} kept in {}; {}", format_count(result.trials.size(), "trial"),
                             database, kept_winner(result)));
+  } else if (result.pinned) {
+    text += row("pinned", fmt::format("the answer in {} stays {}; greta-db unpin releases it",
+                                      database, result.pinned->text()));
+  } else if (result.finished_before) {
+    text += row("stored in", database + ", before the run was resumed");
   } else if (result.keeps_earlier) {
     text += row("kept", fmt::format("the earlier result with its certificate, in {}", database));
   } else if (result.winner) {

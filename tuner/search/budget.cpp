@@ -82,6 +82,10 @@ void Budget::start(std::uint64_t space_count, Clock::time_point now) {
     trial_limit_ = static_cast<std::uint64_t>(std::max(1.0, std::ceil(limit)));
 }
 
+void Budget::add_spent(double seconds) {
+  start_ -= std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 bool Budget::spent(Clock::time_point now) const {
   return kind_ == Kind::seconds ? elapsed_s(now) >= amount_ : trials_ >= trial_limit_;
 }

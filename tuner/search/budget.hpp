@@ -37,6 +37,8 @@ class Budget {
 
   /// Starts the clock and converts a percentage of `space_count` configurations to trials.
   void start(std::uint64_t space_count, Clock::time_point now = Clock::now());
+  /// Counts seconds that were spent before the clock started, in an earlier part of the session.
+  void add_spent(double seconds);
   void count_trial() { ++trials_; }
   bool spent(Clock::time_point now = Clock::now()) const;
   /// Returns the used share, 0…1.

@@ -23,11 +23,10 @@ void SearchLoop::run() {
   work_.observer.on_phase(space.count() == 1
                               ? "searching the only configuration"
                               : fmt::format("searching {} configurations", space.count()));
-  std::vector<Choice> first;
-  for (const Config& config : seeds(space, work_.result, work_.options, work_.db))
-    first.push_back(*space.choice(config));
+  work_.phase = TrialPhase::search;
   const auto strategy =
-      find_strategy(work_.options.strategy)->create({&space, std::move(first), work_.options.seed});
+      find_strategy(work_.options.strategy)->create({&space, first_of(space), work_.options.seed});
+  replay(*strategy, space);
   // The default and the user's configurations are tried regardless of the budget.
   const std::size_t least = 1 + work_.options.try_first.size();
   const auto more = [&] {
@@ -45,19 +44,67 @@ void SearchLoop::run() {
   while (work_.pool.in_flight() > 0) tell(*strategy, space, work_.pool.next());
 }
 
+std::vector<Choice> SearchLoop::first_of(const Space& space) {
+  if (!work_.plan) {
+    const auto& stand_in = work_.result.stand_in;
+    work_.plan =
+        SearchPlan{seeds(space, work_.result, work_.options, work_.db),
+                   stand_in ? stand_in->problem.key() : "", stand_in ? stand_in->estimated_s : 0};
+    work_.store([&] { work_.db.set_plan(work_.result.id, *work_.plan); });
+  }
+  std::vector<Choice> first;
+  for (const Config& config : work_.plan->first) {
+    if (auto choice = space.choice(config)) first.push_back(*std::move(choice));
+  }
+  return first;
+}
+
+std::optional<Config> SearchLoop::ask_once(Strategy& strategy, const Space& space) {
+  ++asks_;
+  const auto choice = strategy.ask();
+  exhausted_ = !choice;
+  if (!choice) return std::nullopt;
+  Config config = space.config(*choice);
+  const Trial* known = find_trial(work_.result.trials, config, work_.search_problem().key());
+  if (known == nullptr) return config;
+  strategy.tell(*choice, *known);
+  return std::nullopt;
+}
+
+// A strategy is deterministic: it chooses the same configurations if it is asked as often between
+// the same results. So every trial is stored with the number of asks before it.
+void SearchLoop::replay(Strategy& strategy, const Space& space) {
+  std::vector<Config> in_flight;
+  while (work_.has_recorded(TrialPhase::search)) {
+    while (asks_ < work_.recorded.front().asks.value_or(0)) {
+      if (auto config = ask_once(strategy, space)) in_flight.push_back(*std::move(config));
+    }
+    const auto next = std::find(in_flight.begin(), in_flight.end(), work_.recorded.front().config);
+    if (next == in_flight.end()) {
+      work_.result.notes.push_back(
+          fmt::format("{} recorded trials of the unfinished run are not used: the strategy chooses "
+                      "others now",
+                      work_.recorded.size()));
+      work_.recorded.clear();
+      break;
+    }
+    in_flight.erase(next);
+    const Trial& trial = work_.replay();
+    strategy.tell(*space.choice(trial.config), trial);
+  }
+  if (work_.stopped()) return;
+  for (const Config& config : in_flight)
+    work_.pool.evaluate(work_.search_problem(), config, limits_of(work_, config));
+}
+
 // Queues as many candidates as the pool accepts, with at most `most` in flight.
 void SearchLoop::ask(Strategy& strategy, const Space& space, std::uint64_t most) {
-  const std::string key = work_.search_problem().key();
   for (int free = work_.pool.free(); free > 0 && work_.pool.in_flight() < most;) {
-    const auto choice = strategy.ask();
-    if (!choice) return;
-    const Config config = space.config(*choice);
-    if (const Trial* known = find_trial(work_.result.trials, config, key)) {
-      strategy.tell(*choice, *known);
-    } else {
-      work_.pool.evaluate(work_.search_problem(), config, limits_of(work_, config));
-      --free;
-    }
+    const auto config = ask_once(strategy, space);
+    if (exhausted_) return;
+    if (!config) continue;
+    work_.pool.evaluate(work_.search_problem(), *config, limits_of(work_, *config));
+    --free;
   }
 }
 
@@ -68,6 +115,7 @@ void SearchLoop::tell(Strategy& strategy, const Space& space, Evaluated evaluate
   work_.store_lost(std::move(evaluated.lost));
   if (evaluated.trial.failure == Status::interrupted) return;
   const auto choice = space.choice(evaluated.trial.config);
+  evaluated.trial.asks = asks_;
   const Trial& trial =
       work_.record(std::move(evaluated.trial), static_cast<double>(work_.pool.size()));
   if (choice) strategy.tell(*choice, trial);

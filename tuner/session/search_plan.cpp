@@ -47,12 +47,35 @@ double full_launch_s(const SessionWork& work) {
   return slowest_us * 1e-6 * scale(work);
 }
 
+void tell_stand_in(SessionWork& work) {
+  SessionResult& result = work.result;
+  if (!result.stand_in) return;
+  result.notes.push_back(
+      fmt::format("one launch takes about {:.2g} s: searching on the proxy problem {} (fewer tiles "
+                  "of the same kernels), "
+                  "confirming at full size",
+                  result.stand_in->estimated_s, result.stand_in->problem.dims_text()));
+  work.observer.on_phase(result.notes.back());
+}
+
+// The search has begun in an earlier part of the session: it goes on with the same problem.
+void replay_plan(SessionWork& work) {
+  while (work.has_recorded(TrialPhase::plan)) work.replay();
+  if (!work.plan->stand_in.empty()) {
+    Problem smaller = Problem::parse(work.plan->stand_in).value();
+    const Work less = work.operation.work(smaller);
+    work.result.stand_in = StandIn{std::move(smaller), less, work.plan->stand_in_launch_s};
+  }
+  tell_stand_in(work);
+}
+
 }  // namespace
 
 // Peaks can show that a launch is too long, but not that it is short: the default may be far below
 // the roofline, on an emulator by orders of magnitude. So the default is timed first, if necessary
 // on successively smaller problems.
 void plan_search(SessionWork& work) {
+  if (work.plan) return replay_plan(work);
   constexpr int most_attempts = 3;
   SessionResult& result = work.result;
   const double longest_s = longest_launch * work.planned_s();
@@ -69,13 +92,7 @@ void plan_search(SessionWork& work) {
     const double launch_s = trial.ok() ? trial.measurement.median_us * 1e-6 : 2 * allowed.run_s;
     if (launch_s <= longest_s || !choose_stand_in(work, launch_s * scale(work))) break;
   }
-  if (!result.stand_in) return;
-  result.notes.push_back(
-      fmt::format("one launch takes about {:.2g} s: searching on the proxy problem {} (fewer tiles "
-                  "of the same kernels), "
-                  "confirming at full size",
-                  result.stand_in->estimated_s, result.stand_in->problem.dims_text()));
-  work.observer.on_phase(result.notes.back());
+  tell_stand_in(work);
 }
 
 // The first candidate has no best one to be compared with, and gets what the budget allows.

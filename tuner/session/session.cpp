@@ -1,5 +1,7 @@
 #include "tuner/session/session.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -64,7 +66,12 @@ SessionResult Session::run() {
       session_record(work_.operation, result_.device, result_.problem, work_.options);
   known_is_current_ =
       earlier_winner_is_current(result_, work_.options.cold, about.provenance, work_.db);
-  result_.id = work_.db.begin_session(about);
+  if (!work_.begin(about))
+    return read_result(std::move(result_), result_.id, work_.options.cold, work_.db);
+  if (!work_.recorded.empty()) {
+    result_.notes.push_back(
+        fmt::format("resumed: {} trials were already recorded", work_.recorded.size()));
+  }
   try {
     search_and_certify();
   } catch (const std::exception& error) {
@@ -82,14 +89,15 @@ SessionResult Session::run() {
   result_.interrupted = work_.stop && !certified_;
   if (result_.interrupted) result_.winner.reset();
   conclude();
-  result_.time.wall = watch.seconds();
+  result_.time.wall += watch.seconds();
   return std::move(result_);
 }
 
 void Session::search_and_certify() {
-  work_.budget.start(result_.space_count);
   plan_search(work_);
   SearchLoop(work_).run();
+  work_.phase = TrialPhase::finals;
+  while (work_.has_recorded(TrialPhase::finals)) work_.replay();
   if (!work_.stopped()) {
     if (work_.options.compare_naive) time_naive();
     Finals finals(work_.pool.lead(), result_, work_.budget, work_.options, work_.stop);
@@ -149,6 +157,7 @@ void Session::drain() {
     while (work_.pool.in_flight() > 0) {
       Evaluated late = work_.pool.next();
       work_.store_lost(std::move(late.lost));
+      late.trial.phase = TrialPhase::lost;  // the strategy is not told
       if (late.trial.failure != Status::interrupted)
         work_.store([&] { work_.db.add_trial(result_.id, late.trial); });
     }
@@ -170,7 +179,12 @@ void Session::conclude() {
                                                   : "no winner";
   work_.store([&] {
     TunedDb& db = work_.db;
-    if (result_.winner && !result_.keeps_earlier) db.set_winner(result_.id, *result_.winner);
+    const Question question{result_.problem.key(), result_.device.fingerprint(),
+                            work_.options.cold};
+    if (result_.winner && !result_.keeps_earlier && !db.set_winner(result_.id, *result_.winner)) {
+      result_.pinned = db.pinned(question);
+    }
+    if (result_.winner && work_.options.pin) db.pin(question);
     db.end_session(result_.id, outcome);
     const auto replaced = db.discarded();
     for (std::size_t i = replaced_before_; i < replaced.size(); ++i) {
@@ -198,6 +212,7 @@ SessionRecord session_record(const Operation& operation, const DeviceInfo& devic
   about.seed = options.seed;
   about.cold = options.cold;
   about.command = options.command;
+  about.run = options.run;
   return about;
 }
 

@@ -26,6 +26,10 @@ struct SessionOptions {
   bool compare_naive = false;     ///< also time a kernel with one thread per output
   bool reject_spills = false;     ///< candidates that spill fail; the default is always tried
   std::string command;            ///< stored with the session, for readers only
+  /// Run that the session belongs to. A session of the run for the problem that did not finish goes
+  /// on, and one that finished is not repeated. 0: none.
+  std::int64_t run = 0;
+  bool pin = false;  ///< pin the answer (TunedDb::pin())
   std::string started_utc;
 };
 
@@ -47,10 +51,12 @@ SessionRecord session_record(const Operation& operation, const DeviceInfo& devic
 /// interleaved rounds, and verifies it again on new inputs. Then measures the device's peaks that
 /// the database lacks for this driver, in what is left of the budget. Every step is stored in `db`
 /// as it happens, and the stored data is read back at the end. `stop` ends the run early:
-/// measurements are kept, and no winner is stored. If the database fails, the search ends and the
-/// result says so. Other errors that end the run throw Error; the session's outcome is then
-/// "failed", and lost work is stored as in store_lost(). The search runs on all members of the
-/// pool, everything else on its lead.
+/// measurements are kept, and no winner is stored. A session that goes on does not repeat the
+/// trials that are recorded: the strategy is asked and told as before, so that the search ends as
+/// if it had not been interrupted. If the database fails, the search ends and the result says so.
+/// Other errors that end the run throw Error; the session's outcome is then "failed", and lost work
+/// is stored as in store_lost(). The search runs on all members of the pool, everything else on its
+/// lead.
 SessionResult tune(EvaluatorPool& pool, TunedDb& db, const Problem& problem,
                    const SessionOptions& options, SessionObserver& observer,
                    const std::atomic<bool>& stop);

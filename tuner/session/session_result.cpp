@@ -25,8 +25,25 @@ void store_lost(std::vector<Trial> lost, TunedDb& db, SessionResult& result) {
     const bool named = !trial.config.variant.empty();
     result.notes.push_back(named ? trial.config.text() + ": " + trial.message : trial.message);
     if (!named) trial.config = result.default_config;
+    trial.phase = TrialPhase::lost;
     db.add_trial(result.id, trial);
   }
+}
+
+SessionResult read_result(SessionResult about, std::int64_t session, bool cold, const TunedDb& db) {
+  SessionResult result = std::move(about);
+  result.id = session;
+  result.finished_before = true;
+  for (Trial& trial : db.trials(session)) {
+    if (trial.phase != TrialPhase::lost) result.trials.push_back(std::move(trial));
+  }
+  const auto winners = db.find_winners(result.device.fingerprint(), result.problem.key(), cold);
+  const auto own = std::find_if(winners.begin(), winners.end(), [&](const StoredWinner& stored) {
+    return stored.session == session;
+  });
+  result.keeps_earlier = own == winners.end();
+  if (!winners.empty()) result.winner = (result.keeps_earlier ? winners.front() : *own).winner;
+  return result;
 }
 
 const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,

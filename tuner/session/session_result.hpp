@@ -57,6 +57,10 @@ struct SessionResult {
   bool keeps_earlier = false;
   std::optional<Trial> naive;
   bool interrupted = false;
+  std::size_t resumed = 0;       ///< number of trials that an earlier, unfinished part recorded
+  bool finished_before = false;  ///< the run's earlier part finished it, and nothing was done now
+  /// The configuration that the problem's answer is pinned to, if it is.
+  std::optional<Config> pinned;
   std::vector<std::string> notes;  ///< remarks for the user: drift, timeouts, stand-in
   std::string not_stored;          ///< why the database lacks part of this; empty if it is complete
   TimeSpent time;
@@ -68,6 +72,10 @@ std::vector<Rejection> most_frequent_rejections(const Space& space);
 /// Stores the work that an evaluator's processes lost (Evaluator::take_lost()) as trials of the
 /// session, and adds notes to `result`.
 void store_lost(std::vector<Trial> lost, TunedDb& db, SessionResult& result);
+
+/// Returns the result of a session that has ended, from the database.
+/// `about` has the problem, the device, and the space.
+SessionResult read_result(SessionResult about, std::int64_t session, bool cold, const TunedDb& db);
 
 /// Returns the trial of this configuration on the given problem, or nullptr.
 const Trial* find_trial(const std::vector<Trial>& trials, const Config& config,

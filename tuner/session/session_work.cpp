@@ -44,10 +44,52 @@ void SessionWork::store_lost(std::vector<Trial> lost) {
   store([&] { tuner::store_lost(std::move(lost), db, result); });
 }
 
+bool SessionWork::begin(const SessionRecord& about) {
+  budget.start(result.space_count);
+  const auto found = about.run == 0
+                         ? std::nullopt
+                         : db.find_session(about.run, {about.problem.key(),
+                                                       about.device.fingerprint(), about.cold});
+  if (!found) {
+    result.id = db.begin_session(about);
+    return true;
+  }
+  result.id = found->id;
+  if (found->outcome == "done" || found->outcome == "no winner") return false;
+  plan = found->plan;
+  for (Trial& trial : db.trials(found->id)) {
+    if (trial.phase && trial.phase != TrialPhase::lost) recorded.push_back(std::move(trial));
+  }
+  if (!recorded.empty()) {
+    budget.add_spent(recorded.back().elapsed_s);
+    result.time.wall = recorded.back().elapsed_s;
+  }
+  db.reopen_session(found->id);
+  return true;
+}
+
+bool SessionWork::has_recorded(TrialPhase wanted) const {
+  return !recorded.empty() && recorded.front().phase == wanted;
+}
+
+const Trial& SessionWork::replay() {
+  Trial trial = std::move(recorded.front());
+  recorded.pop_front();
+  result.time.compile += trial.compile_s;
+  result.time.verify += trial.verify_s;
+  result.time.measure += trial.measure_s;
+  result.trials.push_back(std::move(trial));
+  ++result.resumed;
+  budget.count_trial();
+  return result.trials.back();
+}
+
 const Trial& SessionWork::record(Trial trial, double at_once) {
   result.time.compile += trial.compile_s / at_once;
   result.time.verify += trial.verify_s / at_once;
   result.time.measure += trial.measure_s / at_once;
+  trial.phase = phase;
+  trial.elapsed_s = budget.elapsed_s();
   store([&] { db.add_trial(result.id, trial); });
   result.trials.push_back(std::move(trial));
   budget.count_trial();
@@ -57,6 +99,10 @@ const Trial& SessionWork::record(Trial trial, double at_once) {
 
 const Trial& SessionWork::evaluate(const Problem& problem, const Config& config,
                                    const TrialLimits& allowed) {
+  if (has_recorded(phase) && recorded.front().config == config &&
+      recorded.front().problem_key == problem.key()) {
+    return replay();
+  }
   Evaluator& lead = pool.lead();
   Trial trial = lead.evaluate(problem, config, allowed);
   store_lost(lead.take_lost());

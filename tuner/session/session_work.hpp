@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "tuner/session/session.hpp"
@@ -25,6 +27,13 @@ struct SessionWork {
   /// Returns the seconds that the session plans with. A budget of trials is assumed to be a time.
   double planned_s() const;
 
+  /// Continues a session of the run, if there is one, otherwise begins one. Returns false if there
+  /// is one and it has finished.
+  bool begin(const SessionRecord& about);
+  /// Adds the next recorded trial to the result without evaluating it.
+  const Trial& replay();
+  bool has_recorded(TrialPhase phase) const;
+
   /// Runs a call that stores something. After a failure, nothing more is stored, and the session
   /// reports the results so far.
   void store(const std::function<void()>& write);
@@ -33,7 +42,8 @@ struct SessionWork {
   /// Stores a trial and adds it to the result. `at_once` is the number of trials that ran
   /// concurrently, including this one.
   const Trial& record(Trial trial, double at_once = 1);
-  /// Evaluates on the lead, while nothing is in flight, and records the trial.
+  /// Evaluates on the lead, while nothing is in flight, and records the trial. If it is the next
+  /// recorded one, replays that instead.
   const Trial& evaluate(const Problem& problem, const Config& config, const TrialLimits& allowed);
 
   EvaluatorPool& pool;
@@ -45,6 +55,10 @@ struct SessionWork {
   Budget budget;
   SessionPeaks peaks;
   SessionResult result;
+  TrialPhase phase = TrialPhase::plan;
+  std::optional<SearchPlan> plan;  ///< of the search, if it has begun
+  /// Trials of the unfinished part that were not replayed yet, in the order of their results.
+  std::deque<Trial> recorded;
 };
 
 }  // namespace greta::tuner

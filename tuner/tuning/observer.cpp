@@ -10,6 +10,8 @@ void TunerObserver::on_unsafe(const DeviceInfo& /*device*/, const UnsafePart& /*
 void TunerObserver::on_damage(const TunedDb& /*db*/) {}
 void TunerObserver::on_unreadable(const std::string& /*line*/) {}
 
+void TunerObserver::on_resume(const UnfinishedRun& /*run*/) {}
+
 void TunerObserver::on_session(const Problem& /*problem*/, const DeviceInfo& /*device*/,
                                std::size_t /*devices*/) {}
 

@@ -24,6 +24,8 @@ class TunerObserver : public SessionObserver {
   /// A database below the user's own, or a part of it, can't be read and is ignored
   /// (Lookup::unreadable()). Each line is told once.
   virtual void on_unreadable(const std::string& line);
+  /// A run goes on that did not finish.
+  virtual void on_resume(const UnfinishedRun& run);
   /// A session begins on one of `devices` device models.
   virtual void on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices);
   /// A failure ends the run, and the database lacks data that should have been stored.

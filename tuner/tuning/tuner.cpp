@@ -8,6 +8,8 @@
 
 #include "db/lookup/lookup.hpp"
 #include "runtime/device/system/utc.hpp"
+#include "runtime/device/text/hash.hpp"
+#include "runtime/device/version.hpp"
 #include "tuner/evaluate/local_evaluator.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/search/strategy.hpp"
@@ -77,6 +79,27 @@ bool may_share_a_pool(const DeviceInfo& a, const DeviceInfo& b) {
          a.matrix_operations == b.matrix_operations && !same_card(a, b);
 }
 
+/// Returns a hash of everything that the trials of a run depend on, except for the seed.
+std::string request_of(const TunerOptions& options, const std::vector<ProbedDevice>& devices,
+                       const std::vector<TuningTask>& tasks) {
+  Hash hash;
+  hash.add(version()).add(options.strategy).add(options.budget.text());
+  for (const bool flag :
+       {options.cold, options.compare_naive, options.reject_spills, options.allow_unsafe}) {
+    hash.add(std::uint64_t{flag});
+  }
+  hash.add(options.flush_bytes);
+  for (const ProbedDevice& device : devices)
+    hash.add(device.info.fingerprint()).add(device.info.driver).add(device.info.compiler);
+  for (const TuningTask& task : tasks) {
+    hash.add(task.problem.key()).add(options.catalog.at(task.problem.op).key());
+    hash.add(task.limits.text()).add(fmt::format("{}", task.share));
+    for (const Config& config : task.try_first) hash.add(config.text());
+    hash.add("next task");
+  }
+  return hash.hex();
+}
+
 }  // namespace
 
 Result<void> check_strategy(const std::string& name) {
@@ -144,6 +167,7 @@ Result<std::unique_ptr<Tuner>> Tuner::open(const TunerOptions& options,
     std::unique_ptr<Tuner> tuner(
         new Tuner(options, observer, stop, std::move(locks), *std::move(db)));
     if (!tuner->db_.damaged().empty()) observer.on_damage(tuner->db_);
+    tuner->begin_run(*devices, tasks);
     if (auto opened = tuner->open_evaluators(*devices); !opened) return opened.failure();
     return tuner;
   } catch (const Error& error) {
@@ -160,6 +184,21 @@ Tuner::Tuner(TunerOptions options, TunerObserver& observer, const std::atomic<bo
       date_(utc_now()),
       locks_(std::move(locks)),
       db_(std::move(db)) {}
+
+void Tuner::begin_run(const std::vector<ProbedDevice>& devices,
+                      const std::vector<TuningTask>& tasks) {
+  tasks_left_ = tasks.size();
+  RunRecord run{request_of(options_, devices, tasks), seed_, options_.name, date_};
+  if (tasks.size() == 1) run.command += " " + tasks.front().problem.key();
+  if (options_.resume) {
+    if (const auto unfinished = db_.take_unfinished_run(run.request, options_.seed)) {
+      run_ = unfinished->id;
+      seed_ = unfinished->seed;
+      return observer_.on_resume(*unfinished);
+    }
+  }
+  run_ = db_.begin_run(run);
+}
 
 Result<void> Tuner::open_evaluators(const std::vector<ProbedDevice>& devices) {
   EvaluatorOptions evaluator;
@@ -215,6 +254,8 @@ SessionOptions Tuner::session_options() const {
   session.compare_naive = options_.compare_naive;
   session.reject_spills = options_.reject_spills;
   session.started_utc = date_;
+  session.run = run_;
+  session.pin = options_.pin;
   return session;
 }
 
@@ -272,6 +313,8 @@ TaskResult Tuner::tune_on_each(const TuningTask& task) {
     if (!result.sessions.back().not_stored.empty()) return result;
   }
   compare(result, options);
+  // A task that was stopped is not done, nor is the run then.
+  if (!stop_ && tasks_left_ > 0 && --tasks_left_ == 0) db_.end_run(run_);
   return result;
 }
 

@@ -45,6 +45,8 @@ struct TunerOptions {
   bool cold = true;                     ///< flush the caches before each sample
   bool compare_naive = false;           ///< also time a kernel with one thread per output
   bool reject_spills = false;           ///< candidates that spill registers fail before they run
+  bool resume = true;                   ///< go on with an unfinished run of the same request
+  bool pin = false;                     ///< pin the answers (TunedDb::pin())
   bool lock = true;                     ///< wait for other processes that measure on the card
   bool allow_unsafe = false;            ///< also use what failed its health check
 };
@@ -96,6 +98,8 @@ class Tuner {
  private:
   Tuner(TunerOptions options, TunerObserver& observer, const std::atomic<bool>& stop,
         std::vector<CardLock> locks, TunedDb db);
+  /// Goes on with the unfinished run of the same request, or begins one.
+  void begin_run(const std::vector<ProbedDevice>& devices, const std::vector<TuningTask>& tasks);
   Result<void> open_evaluators(const std::vector<ProbedDevice>& devices);
   void make_pools();
   SessionOptions session_options() const;
@@ -108,6 +112,8 @@ class Tuner {
   const std::atomic<bool>& stop_;
   std::uint64_t seed_ = 0;
   std::string date_;
+  std::int64_t run_ = 0;        // id in the database
+  std::size_t tasks_left_ = 0;  // of the run
   std::vector<CardLock> locks_;
   TunedDb db_;
   std::vector<std::unique_ptr<Evaluator>> evaluators_;  // one per card

@@ -65,13 +65,18 @@ std::size_t open_sessions(const TunedDb& db) {
 
 nlohmann::json info_json(const TunedDb& db, const std::vector<DeviceSummary>& devices) {
   const auto counts = db.counts();
-  nlohmann::json object{
-      {"file", db.file().string()},          {"bytes", std::filesystem::file_size(db.file())},
-      {"schema", db.file_schema()},          {"shipped", db.shipped()},
-      {"results", counts.winners},           {"trials", counts.trials},
-      {"sessions", counts.sessions},         {"sessions_without_an_end", open_sessions(db)},
-      {"problems", counts.problems},         {"devices", nlohmann::json::array()},
-      {"damaged", damage_json(db.damaged())}};
+  nlohmann::json object{{"file", db.file().string()},
+                        {"bytes", std::filesystem::file_size(db.file())},
+                        {"schema", db.file_schema()},
+                        {"shipped", db.shipped()},
+                        {"results", counts.winners},
+                        {"trials", counts.trials},
+                        {"sessions", counts.sessions},
+                        {"sessions_without_an_end", open_sessions(db)},
+                        {"problems", counts.problems},
+                        {"devices", nlohmann::json::array()},
+                        {"damaged", damage_json(db.damaged())},
+                        {"pinned", db.pins().size()}};
   for (const auto& summary : devices) {
     const DeviceInfo& info = summary.device.info;
     auto cards = nlohmann::json::array();
@@ -114,6 +119,8 @@ std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devic
     text += format_row("", fmt::format("{} of other libraries, imported",
                                        format_count(static_cast<std::int64_t>(peers), "time")));
   }
+  if (const auto pins = db.pins().size(); pins > 0)
+    text += format_row("", fmt::format("{} pinned", format_count(pins, "answer")));
   if (const auto open = open_sessions(db); open > 0) {
     text += format_row("", fmt::format("{} running or killed", format_count(open, "session")));
   }

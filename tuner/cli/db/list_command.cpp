@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 
 #include "tuner/cli/db/commands.hpp"
@@ -86,7 +87,15 @@ std::string regret_text(const std::optional<Regret>& regret) {
   return regret ? fmt::format("{:.1f} %", 100 * (regret->ratio - 1)) : "";
 }
 
-void add_row(Table& table, const StoredWinner& result, const std::vector<std::string>& stale) {
+/// Returns "pinned; stale: …".
+std::string state_text(bool pinned, const std::vector<std::string>& stale) {
+  std::string text = pinned ? "pinned" : "";
+  if (!stale.empty())
+    text += fmt::format("{}stale: {}", pinned ? "; " : "", fmt::join(stale, "; "));
+  return text;
+}
+
+void add_row(Table& table, const StoredWinner& result, const std::string& state) {
   const Winner& winner = result.winner;
   const double us = winner.measurement.median_us;
   table.add({result.problem.key() + (winner.cold ? "" : " (warm)"),
@@ -95,8 +104,7 @@ void add_row(Table& table, const StoredWinner& result, const std::vector<std::st
              format_rate(work_of(Catalog::built_in(), result.problem), us),
              winner.roofline > 0 ? format_share(winner.roofline) : "", speedup_cell(winner),
              std::to_string(winner.ties.size()), regret_text(result.regret),
-             result.provenance.started_utc.substr(0, 10),
-             stale.empty() ? "" : fmt::format("stale: {}", fmt::join(stale, "; "))});
+             result.provenance.started_utc.substr(0, 10), state});
 }
 
 int list(const ListOptions& options) {
@@ -127,17 +135,21 @@ int list(const ListOptions& options) {
   sort_results(results, options.sort);
   const std::size_t all = results.size();
   if (options.limit > 0 && options.limit < all) results.resize(options.limit);
+  std::set<Question> pins;
+  for (const Pin& pin : db.pins()) pins.insert(pin.question);
   for (const auto& result : results) {
     const auto stale = judge.reasons(result);
+    const bool pinned = pins.contains(question_of(result));
     stale_count += stale.empty() ? 0 : 1;
     if (options.json) {
       objects.push_back(result_json(result));
       objects.back()["stale"] = stale;
+      objects.back()["pinned"] = pinned;
     } else if (options.csv || options.csv_wide) {
       for (auto& measured : measured_results(Catalog::built_in(), result))
         rows.push_back(std::move(measured));
     } else {
-      add_row(table, result, stale);
+      add_row(table, result, state_text(pinned, stale));
     }
   }
   if (options.json) {

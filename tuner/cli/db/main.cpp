@@ -15,6 +15,7 @@ constexpr auto examples = R"(Examples:
   greta-db regret --op gemm --measure
   greta-db merge colleague.db other.db
   greta-db import tunableop_results0.csv
+  greta-db pin --op gemm --dims "m=4096 n=4096 k=4096"
   greta-db verify --db results/tuned.db
   greta-db prune --trials --failed --op gemm --dry-run)";
 
@@ -26,6 +27,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_export_command(app, action);
   add_import_command(app, action);
   add_merge_command(app, action);
+  add_pin_commands(app, action);
   add_prune_command(app, action);
   add_regret_command(app, action);
   add_requalify_command(app, action);

@@ -38,6 +38,8 @@ std::string report_text(const std::string& source, const MergeReport& report) {
       "{}: {} added ({} beside results of other environments), {} better, {} worse, {} the same",
       source, report.added, report.side_by_side, report.replaced, report.worse, report.same);
   if (report.uncertified > 0) text += fmt::format(", {} not certified", report.uncertified);
+  if (report.pinned > 0)
+    text += fmt::format(", {} skipped because the answer here is pinned", report.pinned);
   if (report.unsafe > 0) {
     text += fmt::format(", {} taken over (greta-bench doctor checks again)",
                         format_count(report.unsafe, "failed health check"));
@@ -61,6 +63,7 @@ nlohmann::json report_object(const std::string& source, const MergeReport& repor
           {"worse", report.worse},
           {"same", report.same},
           {"uncertified", report.uncertified},
+          {"pinned", report.pinned},
           {"unsafe", report.unsafe},
           {"conflicts", conflicts}};
 }

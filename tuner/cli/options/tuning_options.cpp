@@ -57,6 +57,14 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
                 "Reject candidates with registers in scratch memory before they run")
       ->group(group);
   command
+      .add_flag("--no-resume", options.no_resume,
+                "Start afresh, also if the same command was interrupted before it finished")
+      ->group(group);
+  command
+      .add_flag("--pin", options.pin,
+                "Pin the answer: it never changes until greta-db unpin releases it")
+      ->group(group);
+  command
       .add_flag("--no-lock", options.no_lock,
                 "Don't wait for another greta-tune that measures on the same card")
       ->group(group);
@@ -92,7 +100,7 @@ Verbosity verbosity(const TuningOptions& options) {
 TunerOptions tuner_options(const TuningOptions& options) {
   TunerOptions tuner;
   tuner.budget = read_budget(options.budget);
-  tuner.seed = read_seed(options.seed);
+  if (!options.seed.empty()) tuner.seed = read_seed(options.seed);
   tuner.flush_bytes = read_flush(options.flush);
   if (options.warm && !options.flush.empty()) {
     throw CommandError(exit_usage, "--flush: not with --warm, which does not flush caches");
@@ -111,6 +119,8 @@ TunerOptions tuner_options(const TuningOptions& options) {
   tuner.compare_naive = options.naive;
   tuner.reject_spills = options.reject_spills;
   tuner.lock = !options.no_lock;
+  tuner.resume = !options.no_resume;
+  tuner.pin = options.pin;
   tuner.allow_unsafe = options.allow_unsafe;
   return tuner;
 }

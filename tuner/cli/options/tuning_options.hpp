@@ -29,6 +29,8 @@ struct TuningOptions {
   bool in_process = false;
   bool reject_spills = false;
   bool no_lock = false;
+  bool no_resume = false;
+  bool pin = false;
   bool allow_unsafe = false;
   bool quiet = false;
   bool verbose = false;

@@ -53,6 +53,12 @@ void Terminal::on_unreadable(const std::string& line) {
   tell(line);
 }
 
+void Terminal::on_resume(const UnfinishedRun& run) {
+  if (verbosity_ == Verbosity::quiet) return;
+  print(stderr, "going on with the unfinished run of {} (seed {}); --no-resume starts afresh\n",
+        run.started_utc, run.seed);
+}
+
 void Terminal::on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices) {
   progress_.emplace(stderr, verbosity_, live_);
   progress_->on_session(problem, device, devices);

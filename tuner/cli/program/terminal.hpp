@@ -20,6 +20,7 @@ class Terminal final : public TunerObserver {
                  const DeviceInfo* instead) override;
   void on_damage(const TunedDb& db) override;
   void on_unreadable(const std::string& line) override;
+  void on_resume(const UnfinishedRun& run) override;
   void on_session(const Problem& problem, const DeviceInfo& device, std::size_t devices) override;
   void on_not_stored(const std::string& why) override;
 

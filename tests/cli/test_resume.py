@@ -1,0 +1,153 @@
+"""Protects: a tune that was killed or interrupted goes on where it stopped when it is asked for again,
+and ends with the trials of an uninterrupted run with its seed. GRETA_KILLS sets the number of kills: a few by
+default, 200 with ctest -L long."""
+import json
+import os
+import random
+import signal
+import time
+import unittest
+
+from cli_case import Case, SMALL, patient
+
+KILLS = int(os.environ.get("GRETA_KILLS", "6"))
+SEARCHED = "SELECT session, config, phase FROM trials WHERE phase <> 'lost' ORDER BY id"
+
+
+class Resume(Case):
+    known_devices = "vulkan:0,hip-host:0"
+    device = "hip-host:0"
+
+    def words(self, *more):
+        # Which candidates this strategy chooses does not depend on their times.
+        return [*SMALL, "--strategy", "random", "--budget", "10", "--device", self.device, "--db", self.db, *more]
+
+    def trials(self):
+        return self.query(SEARCHED)
+
+    def uninterrupted(self, seed):
+        whole = self.run_tune(*self.words("--seed", seed, "--json"))
+        self.assertEqual(whole.returncode, 0, whole.stderr)
+        rows = self.trials()
+        self.db.unlink()
+        self.know_ceilings(self.known_devices)
+        return rows
+
+    def test_killed_at_random_moments(self):
+        chance = random.Random(int(os.environ.get("GRETA_SEED", "7")))
+        killed = resumed = 0
+        for seed in range(1, 100):
+            expected = self.uninterrupted(seed)
+            words = self.words("--seed", seed, "--json")
+            while True:
+                run = self.start(*words)
+                try:
+                    output, errors = run.communicate(timeout=chance.uniform(0.1, 2.5))
+                    break
+                except Exception:
+                    os.kill(run.pid, signal.SIGKILL)
+                    run.communicate()
+                    killed += 1
+            self.assertEqual(run.returncode, 0, errors)
+            report = json.loads(output)
+            self.assertIsNotNone(report["winner"])
+            resumed += report["resumed"]
+            self.assertEqual([row[1:] for row in self.trials()], [row[1:] for row in expected],
+                             f"seed {seed}: {errors}")
+            self.assertEqual(len({row[0] for row in self.trials()}), 1, "there is one session")
+            self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
+            self.assertEqual(self.run_db("verify").returncode, 0)
+            self.assertFalse(self.db.with_name("tuned.db-runs").exists())
+            self.db.unlink()
+            self.know_ceilings(self.known_devices)
+            if killed >= KILLS and resumed > 0:
+                return
+        self.fail(f"{killed} kills, {resumed} trials resumed")
+
+    def test_the_seed_is_that_of_the_unfinished_run(self):
+        """Without --seed, the same command goes on with the recorded seed; with another one, it does not."""
+        run = self.start(*self.words("--seed", "5"))
+        self.wait_for_trials(3)
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate()
+        other = self.run_tune(*self.words("--seed", "6", "--json"))
+        self.assertEqual(json.loads(other.stdout)["resumed"], 0)
+        again = self.run_tune(*self.words())
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertNotIn("going on", again.stderr, "the latest run of this request has finished")
+        same = self.run_tune(*self.words("--seed", "5"))
+        self.assertIn("going on with the unfinished run of", same.stderr)
+        self.assertIn("trials were already recorded", same.stdout)
+
+    def test_no_resume_starts_afresh(self):
+        run = self.start(*self.words())
+        self.wait_for_trials(3)
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=patient(60))
+        fresh = self.run_tune(*self.words("--no-resume", "--json"))
+        self.assertEqual(json.loads(fresh.stdout)["resumed"], 0)
+        self.assertEqual(len({row[0] for row in self.trials()}), 2)
+        # That run finished, so that nothing is left to go on with.
+        self.assertNotIn("going on", self.run_tune(*self.words()).stderr)
+
+    def test_time_that_was_spent_counts(self):
+        words = [*SMALL, "--strategy", "random", "--budget", "6s", "--device", self.device, "--db", self.db]
+        run = self.start(*words)
+        self.wait_for_trials(3)
+        time.sleep(1)
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate()
+        spent = self.query("SELECT max(elapsed_s) FROM trials")[0][0]
+        self.assertGreater(spent, 0)
+        report = json.loads(self.run_tune(*words, "--json").stdout)
+        self.assertGreaterEqual(report["resumed"], 3)
+        first_of_second_part = self.query(
+            f"SELECT min(elapsed_s) FROM trials WHERE elapsed_s > {spent!r}")[0][0]
+        self.assertGreater(first_of_second_part, spent)
+
+    def test_a_preset_does_not_repeat_what_it_finished(self):
+        preset = self.folder / "three.json"
+        preset.write_text(json.dumps({"budget": "4", "problems": [
+            {"op": "gemm", "m": m, "n": 16, "k": 16} for m in (16, 32, 48)]}))
+        words = ["preset", preset, "--strategy", "random", "--device", self.device, "--db", self.db]
+        run = self.start(*words)
+        end = time.time() + patient(60)
+        while time.time() < end:
+            try:
+                if self.query("SELECT count(*) FROM sessions WHERE outcome = 'done'")[0][0] >= 1:
+                    break
+            except Exception:
+                pass
+            time.sleep(0.02)
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate()
+        done = self.query("SELECT id FROM sessions WHERE outcome = 'done'")
+        self.assertLess(len(done), 3)
+        trials = self.query("SELECT count(*) FROM trials WHERE session = 1")
+        again = self.run_tune(*words, "--json")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        report = json.loads(again.stdout)
+        self.assertEqual([result["finished_before"] for result in report["results"]].count(True), len(done))
+        self.assertTrue(all(result["winner"] for result in report["results"]))
+        self.assertEqual(self.query("SELECT count(*) FROM sessions"), [(3,)])
+        self.assertEqual(self.query("SELECT count(*) FROM trials WHERE session = 1"), trials)
+        # A preset that has finished is tuned anew.
+        self.assertEqual(self.run_tune(*words).returncode, 0)
+        self.assertEqual(self.query("SELECT count(*) FROM sessions"), [(6,)])
+
+    def test_a_running_tune_is_not_resumed(self):
+        run = self.start(*self.words("--seed", "1"))
+        self.wait_for_trials(2)
+        beside = self.run_tune(*self.words("--seed", "1", "--json"))
+        running = run.poll() is None
+        self.assertEqual(run.wait(timeout=patient(120)), 0)
+        run.communicate()
+        self.assertEqual(json.loads(beside.stdout)["resumed"], 0, f"the first one was running: {running}")
+
+
+class ResumeOnVulkan(Resume):
+    device = "vulkan:0"
+
+
+if __name__ == "__main__":
+    unittest.main()
