@@ -62,6 +62,13 @@ struct Space::Tables {
   explicit Tables(std::vector<Alternative> all)
       : alternatives(std::move(all)), tables_(alternatives.size()) {}
 
+  /// Takes the tables of the first alternatives instead of building them from constraints.
+  Tables(std::vector<Alternative> all, std::vector<SpaceTable> known) : Tables(std::move(all)) {
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      std::call_once(tables_[i].once, [&] { tables_[i].table.emplace(std::move(known[i])); });
+    }
+  }
+
   const std::vector<Alternative> alternatives;
 
   std::size_t find(std::string_view variant) const { return find_variant(alternatives, variant); }
@@ -172,6 +179,18 @@ void check_names(const std::vector<Alternative>& alternatives) {
 Space::Space(std::vector<Alternative> alternatives) {
   check_names(alternatives);
   tables_ = std::make_unique<Tables>(std::move(alternatives));
+}
+
+Space::Space(std::unique_ptr<Tables> tables) : tables_(std::move(tables)) {}
+
+Space Space::listed(std::vector<Alternative> alternatives,
+                    std::vector<std::vector<Positions>> valid) {
+  check_names(alternatives);
+  std::vector<SpaceTable> tables;
+  for (std::size_t i = 0; i < alternatives.size(); ++i) {
+    tables.emplace_back(alternatives[i].parameters.size(), std::move(valid.at(i)));
+  }
+  return Space(std::make_unique<Tables>(std::move(alternatives), std::move(tables)));
 }
 
 Space::Space(Space&&) noexcept = default;

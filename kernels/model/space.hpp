@@ -90,6 +90,13 @@ class Space {
  public:
   /// Throws Error if names repeat or if a constraint reads a parameter that its variant lacks.
   explicit Space(std::vector<Alternative> alternatives);
+  /// The indices of each parameter's value, in declared order.
+  using Positions = std::vector<std::uint16_t>;
+  /// Returns a space whose valid configurations are these, a list for each alternative, in any
+  /// order. The alternatives' constraints must accept the same configurations; only rejects() asks
+  /// them.
+  static Space listed(std::vector<Alternative> alternatives,
+                      std::vector<std::vector<Positions>> valid);
   Space(Space&&) noexcept;
   Space& operator=(Space&&) noexcept;
   ~Space();
@@ -138,6 +145,8 @@ class Space {
 
  private:
   struct Tables;
+  explicit Space(std::unique_ptr<Tables> tables);
+
   std::unique_ptr<Tables> tables_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bitset>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -260,6 +261,32 @@ class SpaceTable::Builder {
 
 SpaceTable::SpaceTable(const Alternative& alternative) {
   Builder(alternative, *this);
+}
+
+SpaceTable::SpaceTable(std::size_t parameters, std::vector<Positions> valid)
+    : order_(parameters), nodes_{Node{}, Node{0, 0, 1}} {
+  std::iota(order_.begin(), order_.end(), 0);
+  std::sort(valid.begin(), valid.end());
+  valid.erase(std::unique(valid.begin(), valid.end()), valid.end());
+  root_ = valid.empty() ? dead_end : add_listed(valid.begin(), valid.end(), 0);
+}
+
+std::uint32_t SpaceTable::add_listed(Row first, Row last, std::size_t depth) {
+  if (depth == order_.size()) return complete;
+  std::vector<Edge> edges;
+  std::uint64_t count = 0;
+  while (first != last) {
+    const std::uint16_t value = (*first)[depth];
+    const Row end =
+        std::find_if(first, last, [&](const Positions& row) { return row[depth] != value; });
+    edges.push_back({value, add_listed(first, end, depth + 1), count});
+    count += static_cast<std::uint64_t>(end - first);
+    first = end;
+  }
+  const auto begin = static_cast<std::uint32_t>(edges_.size());
+  edges_.insert(edges_.end(), edges.begin(), edges.end());
+  nodes_.push_back({begin, static_cast<std::uint32_t>(edges.size()), count});
+  return static_cast<std::uint32_t>(nodes_.size() - 1);
 }
 
 SpaceTable::Positions SpaceTable::at(std::uint64_t index) const {

@@ -16,10 +16,11 @@ namespace greta::kernels {
 class SpaceTable {
  public:
   explicit SpaceTable(const Alternative& alternative);
+  using Positions = Space::Positions;
+  /// Takes the valid choices of `parameters` parameters as a list.
+  SpaceTable(std::size_t parameters, std::vector<Positions> valid);
 
   std::uint64_t count() const { return nodes_[root_].count; }
-  /// The index of each parameter's value in its list, with parameters in declared order.
-  using Positions = std::vector<std::uint16_t>;
   Positions at(std::uint64_t index) const;
   /// The inverse of at(). Returns std::nullopt if the choice violates a constraint.
   std::optional<std::uint64_t> index(const Positions& positions) const;
@@ -29,6 +30,9 @@ class SpaceTable {
 
  private:
   class Builder;
+  using Row = std::vector<Positions>::const_iterator;
+  /// Adds the node of sorted choices that agree in all parameters before `depth`.
+  std::uint32_t add_listed(Row first, Row last, std::size_t depth);
 
   struct Edge {
     std::uint32_t choice;

@@ -19,6 +19,7 @@ class InputFiles(Case):
         """Returns commands that read a file, one per kind of file."""
         new = self.folder / "new.db"
         return ([TUNE, "preset", file], [BENCH, "--preset", file], [TUNE, "from-capture", file],
+                [TUNE, "replay", "--space", file],
                 [DB, "info", "--db", file], [DB, "list", "--db", file], [DB, "show", "--db", file],
                 [DB, "merge", file, "--db", new], [DB, "import", file, "--db", new],
                 [BENCH, "compare", file, file], [TUNE, *SMALL, "--db", file],

@@ -104,6 +104,25 @@ TEST_P(RandomSpaces, AtAndIndexAreInverseBijections) {
   EXPECT_THROW(space_.at(space_.count()), Error);
 }
 
+TEST_P(RandomSpaces, AListOfTheValidOnesGivesTheSameSpace) {
+  std::vector<std::vector<Space::Positions>> valid(space_.alternatives().size());
+  for (const Config& config : all_) {
+    const Choice choice = space_.choice(config).value();
+    valid[choice.variant].push_back(choice.values);
+  }
+  const Space listed = Space::listed(space_.alternatives(), std::move(valid));
+  EXPECT_EQ(listed.count(), space_.count());
+  std::set<Config> seen;
+  for (std::uint64_t i = 0; i < listed.count(); ++i) {
+    const Choice choice = listed.choice(i);
+    EXPECT_EQ(listed.index(choice), i);
+    EXPECT_TRUE(space_.index(choice));
+    EXPECT_EQ(listed.neighbours(choice, false), space_.neighbours(choice, false));
+    seen.insert(listed.config(choice));
+  }
+  EXPECT_EQ(seen.size(), all_.size());
+}
+
 TEST_P(RandomSpaces, UsedValuesAreThoseOfValidConfigurations) {
   for (const Alternative& alternative : space_.alternatives()) {
     std::map<std::string, std::set<int>> expected;

@@ -91,7 +91,7 @@ class EveryStrategy : public testing::TestWithParam<Case> {
                                    std::uint64_t seed = 1) const {
     std::vector<Choice> choices;
     for (const Config& config : seeds) choices.push_back(space_.choice(config).value());
-    return GetParam().entry.create({&space_, std::move(choices), seed});
+    return create_strategy(GetParam().entry.name, {&space_, std::move(choices), seed});
   }
 
   std::vector<Config> run(Strategy& strategy, const Objective& objective,
@@ -149,9 +149,9 @@ TEST_P(EveryStrategy, RepeatsItselfWithTheSameSeed) {
 
 TEST_P(EveryStrategy, HandlesSpacesOfNoneAndOne) {
   const Space none(std::vector<Alternative>{});
-  EXPECT_EQ(GetParam().entry.create({&none, {}, 1})->ask(), std::nullopt);
+  EXPECT_EQ(create_strategy(GetParam().entry.name, {&none, {}, 1})->ask(), std::nullopt);
   const Space one(std::vector<Alternative>{{"only", {}, {}}});
-  const auto strategy = GetParam().entry.create({&one, {}, 1});
+  const auto strategy = create_strategy(GetParam().entry.name, {&one, {}, 1});
   const auto objective = [](const Config& c) { return success(c, 1); };
   EXPECT_EQ(search(*strategy, one, objective, 10, GetParam().lookahead),
             std::vector<Config>{one.at(0)});
@@ -176,20 +176,62 @@ TEST(Strategies, AreFoundByName) {
     EXPECT_FALSE(entry.summary.empty());
   }
   EXPECT_EQ(find_strategy("absent"), nullptr);
-  EXPECT_EQ(strategies().front().name, "local");
+}
+
+TEST(Strategies, AreParsedWithTheirOptions) {
+  const auto plain = parse_strategy("genetic").value();
+  EXPECT_EQ(plain.entry, find_strategy("genetic"));
+  EXPECT_EQ(plain.options.at("population"), 20);
+  const auto changed = parse_strategy("genetic:population=8,mutations=0.5").value();
+  EXPECT_EQ(changed.options.at("population"), 8);
+  EXPECT_EQ(changed.options.at("mutations"), 0.5);
+  for (const StrategyEntry& entry : strategies()) {
+    const auto parsed = parse_strategy(entry.name);
+    ASSERT_TRUE(parsed) << entry.name;
+    for (const StrategyOption& option : entry.options) {
+      EXPECT_EQ(parsed->options.at(std::string(option.name)), option.standard);
+      EXPECT_GE(option.standard, option.least) << option.name;
+      EXPECT_LE(option.standard, option.most) << option.name;
+      EXPECT_FALSE(option.help.empty()) << option.name;
+    }
+  }
+}
+
+TEST(Strategies, RefuseUnknownNamesAndOptions) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"", "must be one of"},
+      {"genetics", "did you mean genetic"},
+      {"genetic:", "must be one of"},
+      {"genetic:size=3", "must be one of"},
+      {"genetic:population", "must be a number from"},
+      {"genetic:population=", "must be a number from"},
+      {"genetic:population=1", "must be a number from"},
+      {"genetic:population=nan", "must be a number from"},
+      {"genetic:population=8x", "must be a number from"},
+      {"genetic:population=8,", "must be one of"},
+      {"random:seed=3", "has no options"},
+  };
+  for (const auto& [text, reason] : wrong) {
+    const auto parsed = parse_strategy(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.failure().field->field, "strategy");
+    EXPECT_NE(parsed.failure().message.find(reason), std::string::npos) << parsed.failure().message;
+    const Space space = small_space();
+    EXPECT_THROW(create_strategy(text, {&space, {}, 1}), Error);
+  }
 }
 
 TEST(Strategies, RefuseAnInvalidSeed) {
   const Space space = small_space();
   for (const StrategyEntry& entry : strategies()) {
-    const auto strategy = entry.create({&space, {{0, {9, 9, 0}}}, 1});
+    const auto strategy = create_strategy(entry.name, {&space, {{0, {9, 9, 0}}}, 1});
     EXPECT_THROW(strategy->ask(), Error) << entry.name;
   }
 }
 
 TEST(Exhaustive, GoesInOrder) {
   const Space space = small_space();
-  const auto strategy = find_strategy("exhaustive")->create({&space, {}, 1});
+  const auto strategy = create_strategy("exhaustive", {&space, {}, 1});
   for (std::uint64_t i = 0; i < space.count(); ++i) EXPECT_EQ(strategy->ask(), space.choice(i));
 }
 
@@ -207,11 +249,32 @@ Trial large_bowl(const Config& config) {
   return success(config, config.variant == "large" ? time : 100);
 }
 
+/// Every strategy that learns finds a good configuration of a space of 253 in 100 trials.
+TEST(LearningStrategies, FindTheirWayThroughASmallSpace) {
+  const Space space = small_space();
+  const auto objective = [](const Config& c) { return success(c, bowl(c)); };
+  for (const StrategyEntry& entry : strategies()) {
+    if (entry.name == "random" || entry.name == "exhaustive") continue;
+    for (const std::size_t lookahead : {1, 8}) {
+      double worst = 0;
+      for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        const auto strategy = create_strategy(entry.name, {&space, {}, seed, 100});
+        double best = 1000;
+        for (const Config& config : search(*strategy, space, objective, 100, lookahead)) {
+          best = std::min(best, bowl(config));
+        }
+        worst = std::max(worst, best);
+      }
+      EXPECT_LE(worst, 12) << entry.name << ", lookahead " << lookahead;  // five of 253
+    }
+  }
+}
+
 TEST(Local, FindsTheBottomOfABowl) {
   const Space space = large_space();
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     for (const std::size_t lookahead : {1, 16}) {
-      const auto strategy = find_strategy("local")->create({&space, {}, seed});
+      const auto strategy = create_strategy("local", {&space, {}, seed});
       double best = 1000;
       for (const Config& config : search(*strategy, space, large_bowl, 400, lookahead)) {
         best = std::min(best, large_bowl(config).measurement.median_us);
@@ -223,7 +286,7 @@ TEST(Local, FindsTheBottomOfABowl) {
 
 TEST(Local, StartsInEveryVariant) {
   const Space space = large_space();
-  const auto strategy = find_strategy("local")->create({&space, {}, 1});
+  const auto strategy = create_strategy("local", {&space, {}, 1});
   int small = 0;
   for (const Config& config : search(*strategy, space, large_bowl, 10, 1)) {
     small += config.variant == "small" ? 1 : 0;
@@ -233,7 +296,7 @@ TEST(Local, StartsInEveryVariant) {
 
 TEST(Random, IsUniformOverTheWholeSpace) {
   const Space space = large_space();
-  const auto strategy = find_strategy("random")->create({&space, {}, 1});
+  const auto strategy = create_strategy("random", {&space, {}, 1});
   constexpr int draws = 10000;
   std::vector<int> seen(10);
   for (int i = 0; i < draws; ++i)

@@ -4,97 +4,146 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <utility>
 
 #include "kernels/model/random.hpp"
 #include "runtime/device/system/input_file.hpp"
+#include "tuner/replay/gzip.hpp"
 
 namespace greta::tuner {
 namespace {
 
-constexpr double microseconds_per_millisecond = 1000;
 constexpr std::uint64_t most_recording_bytes = std::uint64_t{1} << 30;
-constexpr double failed = std::numeric_limits<double>::infinity();
 
-void shuffle(std::vector<int>& values, std::mt19937_64& random) {
-  for (std::size_t i = values.size(); i > 1; --i) {
-    std::swap(values[i - 1], values[uniform_below(random, i)]);
-  }
+/// Returns 0 … count-1 in a random order.
+std::vector<std::uint16_t> random_order(std::size_t count, std::mt19937_64& random) {
+  std::vector<std::uint16_t> order(count);
+  std::iota(order.begin(), order.end(), std::uint16_t{0});
+  for (std::size_t i = count; i > 1; --i) std::swap(order[i - 1], order[uniform_below(random, i)]);
+  return order;
 }
 
-/// Parses "16,1,4": one value per parameter, in order.
-Config read_key(const Alternative& alternative, const std::string& key) {
-  const auto values = nlohmann::json::parse("[" + key + "]").get<std::vector<int>>();
-  if (values.size() != alternative.parameters.size()) throw Error("wrong number of values: " + key);
-  Config config{alternative.variant, {}};
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    config.values.emplace_back(alternative.parameters[i].name, values[i]);
-  }
-  return config;
-}
+/// The order of one variant's parameters and of their values: new place -> place in the file.
+struct VariantOrder {
+  std::vector<std::uint16_t> parameters;
+  std::vector<std::vector<std::uint16_t>> values;  ///< by place in the file: old -> new
 
-Alternative read_parameters(const nlohmann::json& json) {
-  Alternative alternative{json.at("kernel_name").get<std::string>(), {}, {}};
-  for (const auto& name : json.at("tune_params_keys")) {
-    const auto values = json.at("tune_params").at(name.get<std::string>());
-    alternative.parameters.push_back({name.get<std::string>(), values.get<std::vector<int>>()});
+  VariantOrder(const Alternative& alternative, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto order = [&](std::size_t count) {
+      if (seed != 0) return random_order(count, random);
+      std::vector<std::uint16_t> same(count);
+      std::iota(same.begin(), same.end(), std::uint16_t{0});
+      return same;
+    };
+    parameters = order(alternative.parameters.size());
+    for (const Parameter& parameter : alternative.parameters) {
+      values.push_back(order(parameter.values.size()));
+    }
   }
-  return alternative;
+
+  Alternative applied(const Alternative& alternative) const {
+    Alternative result{alternative.variant, {}, {}};
+    for (const std::size_t parameter : parameters) {
+      const auto& from = alternative.parameters[parameter];
+      Parameter moved{from.name, std::vector<int>(from.values.size())};
+      for (std::size_t value = 0; value < from.values.size(); ++value) {
+        moved.values[values[parameter][value]] = from.values[value];
+      }
+      result.parameters.push_back(std::move(moved));
+    }
+    return result;
+  }
+
+  Choice applied(const Choice& choice) const {
+    Choice result{choice.variant, {}};
+    for (const std::size_t parameter : parameters) {
+      result.values.push_back(values[parameter][choice.values[parameter]]);
+    }
+    return result;
+  }
+};
+
+/// Adds the constraint that a configuration was recorded.
+void constrain(Alternative& alternative, const std::vector<Space::Positions>& valid) {
+  auto listed = std::make_shared<const Space>(
+      Space::listed({alternative}, std::vector<std::vector<Space::Positions>>{valid}));
+  std::vector<std::string> all;
+  for (const Parameter& parameter : alternative.parameters) all.push_back(parameter.name);
+  alternative.constraints.push_back(
+      {"recorded", "it was not measured", {std::move(all), [listed](const Config& config) {
+                                             return listed->index(config).has_value();
+                                           }}});
 }
 
 }  // namespace
 
-Result<Recording> Recording::load(const std::filesystem::path& file, std::uint64_t shuffle_seed) {
-  Recording recording;
-  Times& times = *recording.times_;
-  Alternative alternative;
-  try {
-    const auto json = nlohmann::json::parse(read_file(file, most_recording_bytes).value());
-    alternative = read_parameters(json);
-    recording.device_name_ = json.value("device_name", "");
-    for (const auto& [key, entry] : json.at("cache").items()) {
-      const auto& time = entry.at("time");
-      times[read_key(alternative, key)] =
-          time.is_number() ? time.get<double>() * microseconds_per_millisecond : failed;
-    }
-  } catch (const std::exception& error) {
-    return Failure{
-        Status::io, fmt::format("recording {} can't be read: {}", file.string(), error.what()), {}};
+Recording::Recording(std::shared_ptr<const RecordedSpace> recorded, std::uint64_t shuffle_seed)
+    : recorded_(std::move(recorded)) {
+  std::vector<VariantOrder> orders;
+  std::vector<Alternative> alternatives;
+  for (const Alternative& alternative : recorded_->alternatives) {
+    const std::uint64_t seed = shuffle_seed == 0 ? 0 : mix64(shuffle_seed + orders.size());
+    orders.emplace_back(alternative, seed);
+    alternatives.push_back(orders.back().applied(alternative));
   }
-  if (times.empty()) return Failure{Status::io, file.string() + " records nothing", {}};
-  std::mt19937_64 random(shuffle_seed);
-  std::vector<std::string> all;
-  for (Parameter& parameter : alternative.parameters) {
-    if (shuffle_seed != 0) shuffle(parameter.values, random);
-    all.push_back(parameter.name);
+  std::vector<std::vector<Space::Positions>> valid(alternatives.size());
+  std::vector<Choice> choices;
+  for (const RecordedRow& row : recorded_->rows) {
+    choices.push_back(orders[row.choice.variant].applied(row.choice));
+    valid[row.choice.variant].push_back(choices.back().values);
   }
-  alternative.constraints.push_back(
-      {"recorded",
-       "it was not measured",
-       {std::move(all),
-        [table = recording.times_](const Config& config) { return table->count(config) != 0; }}});
-  recording.space_ = std::make_unique<Space>(std::vector{std::move(alternative)});
-  recording.optimum_us_ =
-      std::min_element(times.begin(), times.end(), [](const auto& a, const auto& b) {
-        return a.second < b.second;
-      })->second;
-  return recording;
+  for (std::size_t i = 0; i < alternatives.size(); ++i) constrain(alternatives[i], valid[i]);
+  space_ = std::make_shared<const Space>(Space::listed(std::move(alternatives), std::move(valid)));
+  rows_.resize(space_->count());
+  optimum_us_ = std::numeric_limits<double>::infinity();
+  for (std::size_t row = 0; row < choices.size(); ++row) {
+    rows_[*space_->index(choices[row])] = static_cast<std::uint32_t>(row);
+  }
+  for (const std::uint32_t row : rows_) {
+    const RecordedRow& recorded_row = recorded_->rows[row];
+    if (!recorded_row.failure) optimum_us_ = std::min(optimum_us_, recorded_row.time_us);
+  }
 }
 
-Trial Recording::trial(const Config& config) const {
+Recording Recording::shuffled(std::uint64_t seed) const {
+  return {recorded_, mix64(seed) | 1};
+}
+
+Result<Recording> Recording::load(const std::filesystem::path& file, std::uint64_t shuffle_seed) {
+  const auto unreadable = [&](const std::string& why) {
+    return Failure{
+        Status::io, fmt::format("recording {} can't be read: {}", file.string(), why), {}};
+  };
+  try {
+    std::string text = read_file(file, most_recording_bytes).value();
+    if (is_gzip(text)) {
+      auto decompressed = decompress(text, most_recording_bytes);
+      if (!decompressed) return unreadable(decompressed.failure().message);
+      text = *std::move(decompressed);
+    }
+    auto recorded = std::make_shared<RecordedSpace>(read_recorded_space(std::move(text)));
+    if (recorded->rows.empty()) return unreadable("it records nothing");
+    return Recording(std::move(recorded), shuffle_seed);
+  } catch (const std::exception& error) {
+    return unreadable(error.what());
+  }
+}
+
+Trial Recording::trial(const Choice& choice) const {
+  const RecordedRow& row = recorded_->rows[rows_.at(space_->index(choice).value())];
   Trial trial;
-  trial.config = config;
-  const double time = times_->at(config);
-  if (time == failed) {
-    trial.failure = Status::launch;
-    trial.message = "it failed when it was recorded";
+  trial.config = space_->config(choice);
+  if (row.failure) {
+    trial.failure = row.failure;
+    trial.message = row.message;
     return trial;
   }
   trial.verdict.passed = true;
-  trial.measurement.samples_us = {time};
-  trial.measurement.median_us = trial.measurement.low_us = trial.measurement.high_us = time;
+  trial.measurement.samples_us = {row.time_us};
+  trial.measurement.median_us = trial.measurement.low_us = trial.measurement.high_us = row.time_us;
   return trial;
 }
 

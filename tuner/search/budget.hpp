@@ -48,6 +48,8 @@ class Budget {
   double remaining_s(Clock::time_point now = Clock::now()) const;
   /// Returns the remaining number of trials; the largest integer for a time budget.
   std::uint64_t remaining_trials() const;
+  /// Returns the number of trials of the whole budget; 0 for a time budget.
+  std::uint64_t trial_limit() const { return trial_limit_; }
   std::uint64_t trials() const { return trials_; }
 
  private:

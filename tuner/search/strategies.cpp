@@ -1,10 +1,70 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "runtime/device/text/spelling.hpp"
 #include "tuner/search/factories.hpp"
 
 namespace greta::tuner {
+namespace {
+
+std::string rule_of(const StrategyOption& option) {
+  return fmt::format("{} must be a number from {:g} to {:g}", option.name, option.least,
+                     option.most);
+}
+
+/// Reads "option=value" into `options`; returns what is wrong, or an empty string.
+std::string read_strategy_option(const StrategyEntry& entry, std::string_view text,
+                                 StrategyOptions& options) {
+  const auto equals = std::min(text.find('='), text.size());
+  const std::string name(text.substr(0, equals));
+  const auto option = std::find_if(entry.options.begin(), entry.options.end(),
+                                   [&](const StrategyOption& known) { return known.name == name; });
+  if (option == entry.options.end()) {
+    std::vector<std::string> names;
+    for (const StrategyOption& known : entry.options) names.emplace_back(known.name);
+    if (names.empty()) return fmt::format("{} has no options", entry.name);
+    return fmt::format("option \"{}\" {}", name, must_be_one_of(name, names));
+  }
+  const std::string_view digits = text.substr(std::min(equals + 1, text.size()));
+  double value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc() || stop != end || !std::isfinite(value) || value < option->least ||
+      value > option->most) {
+    return rule_of(*option);
+  }
+  options[name] = value;
+  return {};
+}
+
+}  // namespace
 
 const std::vector<StrategyEntry>& strategies() {
   static const std::vector<StrategyEntry> list{
       {"local", "a random design, then the most promising around the best", create_local},
+      {"annealing",
+       "a random walk that accepts worse steps less and less",
+       create_annealing,
+       {{"hot", 0.5, 1e-3, 100, "temperature at the start, as a difference of log time"},
+        {"cold", 0.01, 1e-6, 100, "temperature at the end of the budget"}}},
+      {"basin",
+       "descents among neighbours, each from the best found with some changes",
+       create_basin,
+       {{"design", 10, 1, 1e6, "random trials before the first descent"},
+        {"changes", 3, 1, 100, "parameters that a restart changes"}}},
+      {"evolution",
+       "differential evolution on the ordered values",
+       create_evolution,
+       {{"population", 15, 4, 1e4, "number of members"},
+        {"weight", 0.7, 0, 2, "factor of the difference of two members"},
+        {"crossover", 0.6, 0, 1, "probability of taking a value from the new vector"}}},
+      {"genetic",
+       "a genetic algorithm without generations",
+       create_genetic,
+       {{"population", 20, 2, 1e4, "number of parents"},
+        {"mutations", 1, 0, 100, "mean number of mutations of a child"}}},
       {"random", "uniform over the whole space", create_random},
       {"exhaustive", "every configuration, in order", create_exhaustive},
   };
@@ -16,6 +76,33 @@ const StrategyEntry* find_strategy(std::string_view name) {
     if (entry.name == name) return &entry;
   }
   return nullptr;
+}
+
+Result<StrategyChoice> parse_strategy(std::string_view text) {
+  const auto colon = std::min(text.find(':'), text.size());
+  StrategyChoice choice{find_strategy(text.substr(0, colon)), {}};
+  if (choice.entry == nullptr) {
+    std::vector<std::string> names;
+    for (const StrategyEntry& entry : strategies()) names.emplace_back(entry.name);
+    return bad_field("strategy", std::string(text), must_be_one_of(text.substr(0, colon), names));
+  }
+  for (const StrategyOption& option : choice.entry->options) {
+    choice.options.emplace(option.name, option.standard);
+  }
+  for (std::string_view rest = text.substr(colon); !rest.empty();) {
+    rest.remove_prefix(1);  // the colon or a comma
+    const auto comma = std::min(rest.find(','), rest.size());
+    const auto wrong = read_strategy_option(*choice.entry, rest.substr(0, comma), choice.options);
+    if (!wrong.empty()) return bad_field("strategy", std::string(text), wrong);
+    rest.remove_prefix(comma);
+  }
+  return choice;
+}
+
+std::unique_ptr<Strategy> create_strategy(std::string_view text, SearchProblem problem) {
+  const StrategyChoice choice = parse_strategy(text).value();
+  problem.options = choice.options;
+  return choice.entry->create(problem);
 }
 
 }  // namespace greta::tuner

@@ -25,7 +25,8 @@ void SearchLoop::run() {
                               : fmt::format("searching {} configurations", space.count()));
   work_.phase = TrialPhase::search;
   const auto strategy =
-      find_strategy(work_.options.strategy)->create({&space, first_of(space), work_.options.seed});
+      create_strategy(work_.options.strategy,
+                      {&space, first_of(space), work_.options.seed, work_.budget.trial_limit()});
   replay(*strategy, space);
   // The default and the user's configurations are tried regardless of the budget.
   const std::size_t least = 1 + work_.options.try_first.size();

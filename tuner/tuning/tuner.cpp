@@ -102,11 +102,9 @@ std::string request_of(const TunerOptions& options, const std::vector<ProbedDevi
 
 }  // namespace
 
-Result<void> check_strategy(const std::string& name) {
-  if (find_strategy(name) != nullptr) return {};
-  std::vector<std::string_view> names;
-  for (const StrategyEntry& entry : strategies()) names.push_back(entry.name);
-  return bad_field("strategy", name, fmt::format("must be one of {}", fmt::join(names, ", ")));
+Result<void> check_strategy(const std::string& text) {
+  const auto parsed = parse_strategy(text);
+  return parsed ? Result<void>{} : parsed.failure();
 }
 
 Result<TunedDb> open_database(const std::filesystem::path& file, TunedDb::Mode mode) {

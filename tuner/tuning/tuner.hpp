@@ -39,7 +39,7 @@ struct TunerOptions {
   std::vector<std::string> worker;
   std::string name = "greta::tuner";    ///< program name, shown to processes that wait for the card
   Budget budget = Budget::seconds(60);  ///< per problem
-  std::string strategy = "local";       ///< a name from strategies()
+  std::string strategy = "local";       ///< for parse_strategy()
   std::optional<std::uint64_t> seed;    ///< seed of inputs and search; empty: random
   std::uint64_t flush_bytes = 0;        ///< size of the cache flush; 0: from the last-level cache
   bool cold = true;                     ///< flush the caches before each sample
@@ -121,8 +121,8 @@ class Tuner {
   std::set<std::string> unreadable_;                    // lines that the observer has received
 };
 
-/// Checks a name of TunerOptions::strategy. A failure is on the field "strategy".
-Result<void> check_strategy(const std::string& name);
+/// Checks the text of TunerOptions::strategy. A failure is on the field "strategy".
+Result<void> check_strategy(const std::string& text);
 /// Opens a database. A failure is on the field "db".
 Result<TunedDb> open_database(const std::filesystem::path& file, TunedDb::Mode mode);
 /// Checks that a required database can be read. A failure is on `field`.

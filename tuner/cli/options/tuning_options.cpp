@@ -29,7 +29,10 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
                   "auto, an id as vulkan:0, or a part of a name; a list as hip:0,vulkan:0 compares")
       ->group(group)
       ->capture_default_str();
-  command.add_option("--strategy", options.strategy, names_of_strategies())
+  command
+      .add_option(
+          "--strategy", options.strategy,
+          names_of_strategies() + "; with options as NAME:key=value,key=value (docs/search.md)")
       ->group(group)
       ->capture_default_str();
   command
