@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <vector>
 
 namespace greta::kernels {
@@ -31,9 +32,14 @@ std::uint32_t guard_pattern_of(std::uint64_t address, GuardValues values) {
 /// Returns the index of the first damaged byte. bytes[0] is at `offset` in the allocation.
 std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std::size_t offset,
                                         std::uint32_t pattern) {
+  constexpr std::size_t words = guard_bytes / 4 + 2;
+  const std::vector<std::uint32_t> intact_words(words, pattern);
+  const auto* intact = reinterpret_cast<const std::byte*>(intact_words.data()) + offset % 4;
+  if (bytes.size() <= (words - 1) * 4 && std::memcmp(bytes.data(), intact, bytes.size()) == 0)
+    return std::nullopt;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const auto intact = static_cast<std::byte>(pattern >> 8 * ((offset + i) % 4) & 0xFF);
-    if (bytes[i] != intact) return i;
+    const auto right = static_cast<std::byte>(pattern >> 8 * ((offset + i) % 4) & 0xFF);
+    if (bytes[i] != right) return i;
   }
   return std::nullopt;
 }

@@ -21,9 +21,25 @@ Feature value_feature(std::string_view variant, std::string_view name, std::stri
   return fmt::format("{} {}={}", variant, name, value);
 }
 
-/// Adds the features that depend only on the problem.
-void add_problem_features(const Operation& operation, const Problem& problem,
-                          std::string_view variant, std::vector<Feature>& list) {
+Feature case_feature(std::string_view variant, const Division& division, std::int64_t part,
+                     DivisionCase which) {
+  constexpr std::string_view names[] = {"whole", "rest", "less"};
+  const std::string_view name = names[static_cast<std::size_t>(which)];
+  if (division.parameter.empty()) return fmt::format("{} {} {}", variant, division.name, name);
+  return fmt::format("{} {} by {}={} {}", variant, division.name, division.parameter, part, name);
+}
+
+}  // namespace
+
+std::optional<DivisionCase> case_of(const Division& division) {
+  if (division.part <= 1) return std::nullopt;
+  if (division.extent < division.part) return DivisionCase::less;
+  return division.extent % division.part == 0 ? DivisionCase::whole : DivisionCase::rest;
+}
+
+std::vector<Feature> problem_features(const Operation& operation, const Problem& problem,
+                                      std::string_view variant) {
+  std::vector<Feature> list;
   list.push_back(types_feature(variant, problem));
   for (const Attribute& attribute : operation.attributes) {
     if (attribute.packed != nullptr) {
@@ -45,29 +61,18 @@ void add_problem_features(const Operation& operation, const Problem& problem,
           fmt::format("{} {} {}", variant, dimension.name, extent == other ? "same" : "other"));
     }
   }
+  return list;
 }
 
-Feature case_feature(std::string_view variant, const Division& division, std::int64_t part,
-                     std::string_view which) {
-  if (division.parameter.empty()) return fmt::format("{} {} {}", variant, division.name, which);
-  return fmt::format("{} {} by {}={} {}", variant, division.name, division.parameter, part, which);
-}
-
-constexpr std::string_view whole = "whole", rest = "rest", less = "less";
-
-std::string_view case_of(const Division& division) {
-  if (division.extent < division.part) return less;
-  return division.extent % division.part == 0 ? whole : rest;
-}
+namespace {
 
 /// Adds the features of a variant's valid configurations of one problem, if there are any.
 void list_features(const Operation& operation, const Problem& problem, const DeviceInfo& device,
                    const Variant& variant, std::mt19937_64& random, std::set<Feature>& list) {
   const Space space({variant.space(operation.shape(problem), device)});
   if (space.count() == 0) return;
-  std::vector<Feature> of_problem;
-  add_problem_features(operation, problem, variant.name, of_problem);
-  list.insert(of_problem.begin(), of_problem.end());
+  for (Feature& one : problem_features(operation, problem, variant.name))
+    list.insert(std::move(one));
   const auto divisions = variant.divisions(operation.shape(problem), space.sample(random));
   for (const Division& division : divisions) {
     if (!division.parameter.empty()) continue;
@@ -111,8 +116,8 @@ std::vector<Problem> probes(const Operation& operation, const DTypes& types,
 std::vector<Feature> cases(std::string_view variant, const Division& division, std::int64_t part) {
   std::vector<Feature> list;
   if (part <= 1) return list;
-  for (const std::string_view which : {whole, rest, less}) {
-    if (which == less && part < division.may_exceed) continue;
+  for (const auto which : {DivisionCase::whole, DivisionCase::rest, DivisionCase::less}) {
+    if (which == DivisionCase::less && part < division.may_exceed) continue;
     list.push_back(case_feature(variant, division, part, which));
   }
   return list;
@@ -120,15 +125,14 @@ std::vector<Feature> cases(std::string_view variant, const Division& division, s
 
 std::vector<Feature> features(const Operation& operation, const Candidate& choice) {
   const auto& [problem, config] = choice;
-  std::vector<Feature> list;
-  add_problem_features(operation, problem, config.variant, list);
+  std::vector<Feature> list = problem_features(operation, problem, config.variant);
   for (const auto& [name, value] : config.values) {
     list.push_back(value_feature(config.variant, name, std::to_string(value)));
   }
   for (const Division& division :
        operation.variant(config.variant).divisions(operation.shape(problem), config)) {
-    if (division.part <= 1) continue;  // no part can be incomplete
-    list.push_back(case_feature(config.variant, division, division.part, case_of(division)));
+    if (const auto which = case_of(division))
+      list.push_back(case_feature(config.variant, division, division.part, *which));
   }
   return list;
 }

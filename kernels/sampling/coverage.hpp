@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -24,6 +25,15 @@ using Feature = std::string;
 /// Returns the features of one division, of which a choice has exactly one; empty for parts of
 /// length 1. `part` is Division::part, or a value of the parameter that equals it.
 std::vector<Feature> cases(std::string_view variant, const Division& division, std::int64_t part);
+
+/// How an extent is divided: into whole parts, into parts and a rest, or it is less than one part.
+enum class DivisionCase { whole, rest, less };
+/// Returns nothing for parts of length 1, none of which can be incomplete.
+std::optional<DivisionCase> case_of(const Division& division);
+
+/// Returns those features of a choice of this variant that depend only on the problem.
+std::vector<Feature> problem_features(const Operation& operation, const Problem& problem,
+                                      std::string_view variant);
 
 /// Returns the features of a choice.
 std::vector<Feature> features(const Operation& operation, const Candidate& choice);

@@ -23,8 +23,12 @@ constexpr WorkLimit limit{4e7, 2 << 20};
 
 /// Weights features by how likely they reveal an error. A rest after whole parts has more kinds of
 /// edges than less than one part, and extents equal to their default hide swapped operands.
+int worth(DivisionCase one) {
+  return one == DivisionCase::rest ? 3 : 1;
+}
+
 int worth(const Feature& feature) {
-  return feature.ends_with(" rest") || feature.ends_with(" other") ? 3 : 1;
+  return feature.ends_with(" other") ? 3 : 1;
 }
 
 /// Returns the number of dimensions that became 1, which hides errors in products with their index.
@@ -63,16 +67,20 @@ Problem with_attribute(const Operation& operation, const Problem& problem, const
 bool same_kernels(const LaunchPlan& a, const LaunchPlan& b) {
   return std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(),
                     [](const KernelSource& x, const KernelSource& y) {
-                      return x.content_key("", "") == y.content_key("", "") &&
-                             x.language == y.language && x.block == y.block &&
+                      return x.language == y.language && x.text == y.text && x.entry == y.entry &&
+                             x.options == y.options && x.block == y.block &&
+                             x.required_subgroup_size == y.required_subgroup_size &&
                              x.argument_bytes == y.argument_bytes &&
                              x.dynamic_shared_bytes == y.dynamic_shared_bytes;
                     });
 }
 
 SmallProblems::SmallProblems(const Operation& operation, const Problem& problem,
-                             const DeviceInfo& device, std::uint64_t seed)
-    : operation_(operation), device_(device), problem_(problem), seed_(seed) {}
+                             const DeviceInfo& device, std::uint64_t seed, const Config& first,
+                             const LaunchPlan& plan)
+    : operation_(operation), device_(device), problem_(problem), seed_(seed) {
+  draw(first, plan);
+}
 
 std::vector<SmallProblems::FreeValue> SmallProblems::free_values(const Config& config,
                                                                  const LaunchPlan& plan) const {
@@ -146,38 +154,72 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
       if (!fixed[j] && extent / 2 >= operation_.dimensions[j].least) extent /= 2;
     }
     if (problem == problem_ || !check_problem(operation_, problem)) continue;
-    if (limit.allows(operation_, problem)) drawn_.push_back(std::move(problem));
+    if (limit.allows(operation_, problem)) keep(std::move(problem));
+  }
+  own_features_ = feature_indices(problem_);
+}
+
+void SmallProblems::keep(Problem problem) {
+  Drawn drawn{problem, operation_.shape(problem), feature_indices(problem),
+              lost_extents(problem, problem_)};
+  drawn_.push_back(std::move(drawn));
+}
+
+std::vector<std::size_t> SmallProblems::feature_indices(const Problem& problem) {
+  std::vector<std::size_t> indices;
+  for (const Feature& one : problem_features(operation_, problem, "")) {
+    const auto [known, added] = known_.emplace(one, worth_.size());
+    if (added) worth_.push_back(worth(one));
+    indices.push_back(known->second);
+  }
+  return indices;
+}
+
+// Features of parameters are those of the given problem, so only cases of divisions depend on the
+// configuration.
+int SmallProblems::gain(const Drawn& drawn, const std::vector<Division>& divisions,
+                        const Seen& seen) const {
+  int gain = -drawn.lost_extents;
+  for (const std::size_t one : drawn.features) gain += seen.features[one] ? 0 : worth_[one];
+  for (std::size_t i = 0; i < divisions.size(); ++i) {
+    const auto one = case_of(divisions[i]);
+    if (one && !seen.cases.contains({i, *one})) gain += worth(*one);
+  }
+  return gain;
+}
+
+void SmallProblems::see(const std::vector<std::size_t>& features,
+                        const std::vector<Division>& divisions, Seen& seen) {
+  for (const std::size_t one : features) seen.features[one] = true;
+  for (std::size_t i = 0; i < divisions.size(); ++i) {
+    if (const auto one = case_of(divisions[i])) seen.cases.emplace(i, *one);
   }
 }
 
 std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
                                                          const LaunchPlan& plan,
-                                                         std::size_t count) {
-  if (drawn_.empty()) draw(config, plan);
-  std::vector<std::vector<Feature>> features_of;
-  for (const Problem& problem : drawn_)
-    features_of.push_back(features(operation_, {problem, config}));
-  const auto own = features(operation_, {problem_, config});
-  std::set<Feature> seen(own.begin(), own.end());
+                                                         std::size_t count) const {
+  const Variant& variant = operation_.variant(config.variant);
+  std::vector<std::vector<Division>> divisions;
+  for (const Drawn& drawn : drawn_) divisions.push_back(variant.divisions(drawn.shape, config));
+  Seen seen{std::vector<bool>(worth_.size()), {}};
+  see(own_features_, variant.divisions(operation_.shape(problem_), config), seen);
   std::vector<SmallProblem> chosen;
   std::vector<bool> tried(drawn_.size());
   while (chosen.size() < count) {
     std::vector<std::pair<int, std::size_t>> order;  // gain, index
     for (std::size_t i = 0; i < drawn_.size(); ++i) {
-      if (tried[i]) continue;
-      int gain = -lost_extents(drawn_[i], problem_);
-      for (const Feature& one : features_of[i]) gain += seen.contains(one) ? 0 : worth(one);
-      order.emplace_back(gain, i);
+      if (!tried[i]) order.emplace_back(gain(drawn_[i], divisions[i], seen), i);
     }
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     const std::size_t before = chosen.size();
     for (const auto& [gain, i] : order) {
       tried[i] = true;
-      auto plan_there = plan_with_kernels_of(plan, operation_, drawn_[i], device_, config);
+      auto plan_there = plan_with_kernels_of(plan, operation_, drawn_[i].problem, device_, config);
       if (!plan_there || launched_threads(*plan_there) > most_launched) continue;
-      seen.insert(features_of[i].begin(), features_of[i].end());
-      chosen.push_back({drawn_[i], *std::move(plan_there)});
+      see(drawn_[i].features, divisions[i], seen);
+      chosen.push_back({drawn_[i].problem, *std::move(plan_there)});
       break;
     }
     if (chosen.size() == before) break;

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/model/operation.hpp"
+#include "kernels/sampling/coverage.hpp"
 
 namespace greta::kernels {
 
@@ -23,15 +27,16 @@ struct SmallProblem {
 /// because it has no incomplete parts.
 class SmallProblems {
  public:
-  /// Prepares small problems for `problem`. Equal seeds give equal problems.
+  /// Draws small problems for `problem`. `first` is one of its configurations, with its plan; it
+  /// determines which extents and attributes can change. Equal arguments give equal problems.
   SmallProblems(const Operation& operation, const Problem& problem, const DeviceInfo& device,
-                std::uint64_t seed);
+                std::uint64_t seed, const Config& first, const LaunchPlan& plan);
 
   /// Returns at most `count` problems with plans whose kernels are those of `plan`, the plan of the
   /// given problem and `config`. Returns fewer if extents and attributes are compiled into the
   /// kernels.
   std::vector<SmallProblem> with_kernels_of(const Config& config, const LaunchPlan& plan,
-                                            std::size_t count);
+                                            std::size_t count) const;
 
  private:
   /// A value of an attribute that does not change a configuration's kernels.
@@ -42,13 +47,33 @@ class SmallProblems {
   std::vector<FreeValue> free_values(const Config& config, const LaunchPlan& plan) const;
   bool reaches_text(std::size_t dimension, const Config& config, const LaunchPlan& plan) const;
   void draw(const Config& config, const LaunchPlan& plan);
+  void keep(Problem problem);
+  /// Returns the indices of a problem's features in worth_.
+  std::vector<std::size_t> feature_indices(const Problem& problem);
+
+  /// A problem, and what it has to do with none but the given problem.
+  struct Drawn {
+    Problem problem;
+    ProblemShape shape;
+    std::vector<std::size_t> features;  ///< indices in worth_
+    int lost_extents = 0;
+  };
+  struct Seen {
+    std::vector<bool> features;
+    std::set<std::pair<std::size_t, DivisionCase>> cases;  ///< by position of the division
+  };
+  int gain(const Drawn& drawn, const std::vector<Division>& divisions, const Seen& seen) const;
+  static void see(const std::vector<std::size_t>& features, const std::vector<Division>& divisions,
+                  Seen& seen);
 
   const Operation& operation_;
   const DeviceInfo device_;
   const Problem problem_;
   const std::uint64_t seed_;
-  /// Drawn for the first configuration, which determines what can be changed.
-  std::vector<Problem> drawn_;
+  std::vector<Drawn> drawn_;
+  std::map<Feature, std::size_t> known_;  ///< features of problems; values are indices in worth_
+  std::vector<int> worth_;
+  std::vector<std::size_t> own_features_;
 };
 
 }  // namespace greta::kernels

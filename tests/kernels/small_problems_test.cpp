@@ -30,8 +30,9 @@ Found small_problems_of(const char* key) {
   const Operation& operation = built_in(problem.op);
   const Config config = operation.default_config(problem, device);
   const LaunchPlan plan = operation.plan(problem, device, config).value();
-  return {problem, config, plan,
-          SmallProblems(operation, problem, device, 1).with_kernels_of(config, plan, 2)};
+  return {
+      problem, config, plan,
+      SmallProblems(operation, problem, device, 1, config, plan).with_kernels_of(config, plan, 2)};
 }
 
 /// Defaults of typical sizes, without partial tiles.

@@ -136,7 +136,7 @@ TEST_P(PlantedBug, PassesTheProblemAndNotTheSmallOnes) {
   Workload load = Workload::create(*device_, operation, problem_).value();
   load.set_inputs(*device_, 1, InputStyle::plain).value();
   auto stream = device_->create_stream().value();
-  SmallChecks checks(operation, problem_, info(), 1);
+  SmallChecks checks(operation, problem_, info(), 1, config, plan);
 
   const PreparedPlan right = compiled(plan, load.operands(), nullptr);
   std::string method;
@@ -195,7 +195,7 @@ TEST(SmallChecks, MemoryThatIsShortIsReleasedAndAskedForOnceMore) {
   ASSERT_TRUE(right);
   auto stream = device.create_stream().value();
   for (const int refused : {1, 1000}) {
-    SmallChecks checks(operation, problem, device.info(), 1);
+    SmallChecks checks(operation, problem, device.info(), 1, config, plan);
     std::string method;
     device.refused_ = refused;
     device.trims_ = 0;

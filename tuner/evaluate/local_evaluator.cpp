@@ -102,7 +102,16 @@ void LocalEvaluator::prepare(const Problem& problem, const std::vector<Config>& 
     const auto plan = plan_of(problem, config);
     if (!plan) continue;  // evaluate() will report the reason
     for (const auto& source : plan->sources) open_->compiler->start(source);
+    small_checks(problem, config, *plan).prepare(config, *plan);
   }
+}
+
+SmallChecks& LocalEvaluator::small_checks(const Problem& problem, const Config& config,
+                                          const LaunchPlan& plan) {
+  auto& small = open_->small;
+  if (!small || small->problem() != problem)
+    small.emplace(catalog().at(problem.op), problem, info_, options_.seed, config, plan);
+  return *small;
 }
 
 // One workload is kept, because a session works on one problem at a time.
@@ -180,11 +189,9 @@ Result<void> LocalEvaluator::check_small(const Problem& problem, const Config& c
   const Lap lap(trial.verify_s);
   const auto plan = plan_of(problem, config);
   if (!plan) return plan.failure();
-  auto& small = open_->small;
-  if (!small || small->problem() != problem)
-    small.emplace(catalog().at(problem.op), problem, info_, options_.seed);
-  auto right = small->check(*open_->device, open_->warm_timer->stream(), config, *plan, candidate,
-                            limits.run_s, trial.verdict.method);
+  auto right = small_checks(problem, config, *plan)
+                   .check(*open_->device, open_->warm_timer->stream(), config, *plan, candidate,
+                          limits.run_s, trial.verdict.method);
   if (!right && right.failure().status == Status::correctness) {
     trial.verdict.passed = false;
     trial.verdict.detail = right.failure().message;
@@ -207,8 +214,9 @@ Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
   const auto take = [&](int count) {
     return timer.take(record, count, batch, deadline_of(limits.run_s * count * batch + 10));
   };
-  if (auto r = timer.reach_pace(); !r) return r.failure();
-  auto first = take(1);
+  const auto timed = timer.reach_pace_with(record, deadline_of(limits.run_s + 10));
+  if (!timed) return timed.failure();
+  auto first = *timed ? Result(std::vector{**timed}) : take(1);
   if (!first) return first.failure();
   batch = batch_for(first->front(), info_.timestamp_period_ns);
 
@@ -216,7 +224,9 @@ Result<Measurement> LocalEvaluator::measure(const PreparedPlan& candidate,
   sampling.seconds = limits.measure_s;
   sampling.best_us = limits.best_us;
   const double copy_us = static_cast<double>(timer.flush_bytes()) / (info_.is_cpu() ? 5e3 : 1e6);
-  sampling.overhead_us = copy_us * batch;
+  sampling.overhead_us = copy_us * batch + first->front() * (batch - 1);
+  sampling.submission_us = timer.submission_us();
+  sampling.warm_up_us = first->front();
   Result<Measurement> measurement = Measurement{};
   // The check was the warm-up.
   measurement->raced = clearly_slower(*first, limits.best_us);

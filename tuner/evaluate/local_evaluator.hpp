@@ -36,6 +36,8 @@ struct EvaluatorOptions {
 /// Fails with `constraints` and the statistics of the first kernel that spills, if there is one.
 Result<void> check_spills(const std::vector<KernelFigures>& kernels);
 
+class SmallChecks;
+
 /// Evaluates in this process. A kernel that hangs or crashes the driver ends the process;
 /// WorkerEvaluator isolates such kernels.
 class LocalEvaluator : public Evaluator {
@@ -73,6 +75,8 @@ class LocalEvaluator : public Evaluator {
   void recover_from(const Trial& ended);
   Result<LaunchPlan> plan_of(const Problem& problem, const Config& config) const;
   Result<Workload*> workload(const Problem& problem, std::uint64_t seed, InputStyle style);
+  /// Returns the checks of this problem. Makes them if the last ones are another problem's.
+  SmallChecks& small_checks(const Problem& problem, const Config& config, const LaunchPlan& plan);
   Result<PreparedPlan> make_candidate(const Problem& problem, const Config& config, Trial& trial);
   Result<void> check(const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);
   Result<void> check_small(const Problem& problem, const Config& config,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace greta::tuner {
 namespace {
@@ -10,20 +11,92 @@ namespace {
 // Two problems would miss a bug of tests/tuner/small_checks_test.cpp, because each problem leaves
 // some values unchanged.
 constexpr std::size_t problems_of_candidate = 3;
-constexpr std::size_t most_made = 32;
+// Limits on the workloads that are kept, which otherwise grow with the number of candidates.
+constexpr std::size_t most_made = 128;
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;
+
+std::uint64_t bytes_of_operands(const Workload& workload) {
+  std::uint64_t bytes = 0;
+  for (const TensorSpec& spec : workload.operands().specs()) bytes += spec.bytes();
+  return bytes;
+}
 
 }  // namespace
+
+SmallChecks::SmallChecks(const Operation& operation, const Problem& problem,
+                         const DeviceInfo& device, std::uint64_t seed, const Config& first,
+                         const LaunchPlan& plan)
+    : operation_(operation),
+      problem_(problem),
+      seed_(seed),
+      problems_(operation, problem, device, seed, first, plan) {}
+
+void SmallChecks::prepare(const Config& config, const LaunchPlan& plan) {
+  if (prepared_.contains(config)) return;
+  prepared_.emplace(config, std::async(std::launch::async, [this, config, plan] {
+                      auto small = problems_.with_kernels_of(config, plan, problems_of_candidate);
+                      compute_host_data(small);
+                      return small;
+                    }));
+}
+
+std::vector<SmallProblem> SmallChecks::chosen_for(const Config& config, const LaunchPlan& plan) {
+  const auto found = prepared_.find(config);
+  if (found == prepared_.end()) {
+    return problems_.with_kernels_of(config, plan, problems_of_candidate);
+  }
+  auto chosen = found->second.get();
+  prepared_.erase(found);
+  return chosen;
+}
+
+void SmallChecks::compute_host_data(const std::vector<SmallProblem>& small) {
+  for (const SmallProblem& one : small) {
+    std::promise<HostData> promise;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!host_data_.emplace(one.problem.key(), promise.get_future()).second) continue;
+    }
+    try {
+      promise.set_value(host_data(operation_, one.problem, seed_, InputStyle::adversarial));
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+  }
+}
+
+HostData SmallChecks::take_host_data(const Problem& problem) {
+  std::future<HostData> computed;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& entry = host_data_[problem.key()];
+    computed = std::exchange(entry, {});
+  }
+  if (computed.valid()) return computed.get();
+  return host_data(operation_, problem, seed_, InputStyle::adversarial);
+}
+
+void SmallChecks::forget_oldest() {
+  const std::lock_guard lock(mutex_);
+  host_data_.erase(made_.front()->problem().key());
+  made_.erase(made_.begin());
+}
 
 Result<Workload*> SmallChecks::workload(Device& device, const Problem& problem) {
   const auto known = std::find_if(made_.begin(), made_.end(),
                                   [&](const auto& made) { return made->problem() == problem; });
   if (known != made_.end()) return known->get();
-  if (made_.size() == most_made) made_.erase(made_.begin());
   auto created = Workload::create(device, operation_, problem);
   if (!created) return created.failure();
   auto made = std::make_unique<Workload>(*std::move(created));
-  if (auto r = made->set_inputs(device, seed_, InputStyle::adversarial); !r) return r.failure();
+  auto set = made->set_inputs(device, seed_, InputStyle::adversarial, take_host_data(problem));
+  if (!set) return set.failure();
   made_.push_back(std::move(made));
+  std::uint64_t bytes = 0;
+  for (const auto& one : made_) bytes += bytes_of_operands(*one);
+  for (; made_.size() > 1 && (made_.size() > most_made || bytes > most_bytes); forget_oldest()) {
+    bytes -= bytes_of_operands(*made_.front());
+  }
   return made_.back().get();
 }
 
@@ -45,7 +118,7 @@ Result<void> SmallChecks::check_on(Device& device, Stream& stream, const SmallPr
   for (int attempt = 0;; ++attempt) {
     auto right = check_once(device, stream, small, candidate, run_s);
     if (right) return right;
-    made_.clear();
+    while (!made_.empty()) forget_oldest();
     device.trim();
     const Status status = right.failure().status;
     const bool again = status == Status::correctness || status == Status::out_of_memory;
@@ -56,7 +129,7 @@ Result<void> SmallChecks::check_on(Device& device, Stream& stream, const SmallPr
 Result<void> SmallChecks::check(Device& device, Stream& stream, const Config& config,
                                 const LaunchPlan& plan, const PreparedPlan& candidate, double run_s,
                                 std::string& method) {
-  const auto small = problems_.with_kernels_of(config, plan, problems_of_candidate);
+  const auto small = chosen_for(config, plan);
   for (const SmallProblem& one : small) {
     const auto right = check_on(device, stream, one, candidate, run_s);
     if (right) continue;

@@ -20,10 +20,31 @@ bool Workload::has_inputs(std::uint64_t seed, InputStyle style) const {
   return filled_ && seed_ == seed && style_ == style;
 }
 
+HostData host_data(const Operation& operation, const Problem& problem, std::uint64_t seed,
+                   InputStyle style) {
+  HostData data;
+  data.inputs = operation.inputs(problem, seed, style);
+  data.reference = operation.reference(problem, data.inputs, seed);
+  return data;
+}
+
 Result<void> Workload::set_inputs(Device& device, std::uint64_t seed, InputStyle style) {
-  filled_ = false;
   reference_.reset();
   inputs_ = operation_->inputs(problem_, seed, style);
+  return upload_inputs(device, seed, style);
+}
+
+Result<void> Workload::set_inputs(Device& device, std::uint64_t seed, InputStyle style,
+                                  HostData data) {
+  reference_ = std::move(data.reference);
+  inputs_ = std::move(data.inputs);
+  const auto uploaded = upload_inputs(device, seed, style);
+  inputs_.clear();
+  return uploaded;
+}
+
+Result<void> Workload::upload_inputs(Device& device, std::uint64_t seed, InputStyle style) {
+  filled_ = false;
   auto input = inputs_.begin();
   const auto& specs = operands_.specs();
   restored_.assign(specs.size(), {});

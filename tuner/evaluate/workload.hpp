@@ -11,6 +11,16 @@
 
 namespace greta::tuner {
 
+/// What the checks of a problem need besides the device.
+struct HostData {
+  std::vector<HostTensor> inputs;
+  std::unique_ptr<Reference> reference;
+};
+
+/// Computes the inputs drawn from `seed`, and the reference.
+HostData host_data(const Operation& operation, const Problem& problem, std::uint64_t seed,
+                   InputStyle style);
+
 /// The operands of a problem on a device, filled with inputs, and the reference. Candidates are
 /// checked on it one after another.
 class Workload {
@@ -23,7 +33,10 @@ class Workload {
   const Operands& operands() const { return operands_; }
   /// Returns whether the inputs were drawn from this seed and style.
   bool has_inputs(std::uint64_t seed, InputStyle style) const;
+  /// Draws the inputs. The reference is computed for the first check.
   Result<void> set_inputs(Device& device, std::uint64_t seed, InputStyle style);
+  /// Uses the problem's host_data() of this seed and style.
+  Result<void> set_inputs(Device& device, std::uint64_t seed, InputStyle style, HostData data);
 
   /// Runs a candidate once with poisoned outputs and workspace, and checks all bytes written,
   /// inside and outside the operands. A wrong result is a `correctness` failure.
@@ -31,6 +44,7 @@ class Workload {
                      Verdict& verdict);
 
  private:
+  Result<void> upload_inputs(Device& device, std::uint64_t seed, InputStyle style);
   Result<void> run(Device& device, Stream& stream, const PreparedPlan& candidate, double run_s);
 
   const Operation* operation_ = nullptr;

@@ -12,6 +12,8 @@ class Pace {
   /// reach that speed (because it is hot or on battery power) is used as it is, and its current
   /// speed becomes the expected one. `take` times the kernel after some milliseconds of work.
   Result<void> reach(const TakeSamples& take);
+  /// Returns the kernel's time at high clocks; 0 before the first reach().
+  double usual_us() const { return usual_us_; }
 
  private:
   double usual_us_ = 0;  // 0: unknown

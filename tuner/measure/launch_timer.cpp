@@ -64,12 +64,36 @@ Result<void> LaunchTimer::record_all(const std::vector<const Record*>& records) 
   return {};
 }
 
+Result<void> LaunchTimer::record_steady(Stream& stream) const {
+  return reference_kernel_->record(stream, ReferenceKernel::steady);
+}
+
 Result<void> LaunchTimer::reach_pace() {
   if (device_->info().is_cpu()) return {};
-  const Record steady = [this](Stream& stream) {
-    return reference_kernel_->record(stream, ReferenceKernel::steady);
-  };
+  const Record steady = [this](Stream& stream) { return record_steady(stream); };
   return pace_.reach([&](int count) { return take(steady, count, 1, std::chrono::seconds(30)); });
+}
+
+Result<std::optional<double>> LaunchTimer::reach_pace_with(const Record& record,
+                                                           Deadline deadline) {
+  std::optional<double> timed;
+  if (device_->info().is_cpu()) return timed;
+  const Record steady = [this](Stream& stream) { return record_steady(stream); };
+  int submissions = 0;
+  const auto reached = pace_.reach([&](int count) -> Result<std::vector<double>> {
+    timed.reset();
+    if (++submissions > 1) return take(steady, count, 1, std::chrono::seconds(30));
+    const auto both = take_each({&steady, &record}, deadline);
+    if (!both) return both.failure();
+    timed = both->back();
+    return std::vector{both->front()};
+  });
+  if (!reached) return reached.failure();
+  return timed;
+}
+
+double LaunchTimer::submission_us() const {
+  return pace_.usual_us() * ReferenceKernel::wake_up / ReferenceKernel::steady;
 }
 
 Result<std::vector<double>> LaunchTimer::take_each(const std::vector<const Record*>& records,
@@ -105,9 +129,7 @@ Result<std::vector<double>> LaunchTimer::take(const Record& record, int count, i
 }
 
 Result<double> steady_us(LaunchTimer& timer) {
-  const LaunchTimer::Record steady = [&](Stream& stream) {
-    return timer.reference_kernel()->record(stream, ReferenceKernel::steady);
-  };
+  const LaunchTimer::Record steady = [&](Stream& stream) { return timer.record_steady(stream); };
   const auto samples = timer.take(steady, 3, 1, std::chrono::seconds(30));
   if (!samples) return samples.failure();
   return *std::min_element(samples->begin(), samples->end());

@@ -28,6 +28,11 @@ class LaunchTimer {
   /// Runs work until the device reaches its highest speed. Call it before samples that follow work
   /// on the host. Does nothing on a CPU.
   Result<void> reach_pace();
+  /// Like reach_pace(), but its first submission, which mostly is the only one, also times `record`
+  /// once. Returns that time, µs, or nothing if the device was not yet at its highest speed.
+  Result<std::optional<double>> reach_pace_with(const Record& record, Deadline deadline);
+  /// Returns the device time that each submission takes in addition to its samples, µs.
+  double submission_us() const;
 
   /// Times each of these once, in this order and in one submission. Returns microseconds.
   Result<std::vector<double>> take_each(const std::vector<const Record*>& records,
@@ -47,6 +52,8 @@ class LaunchTimer {
   const std::shared_ptr<const ReferenceKernel>& reference_kernel() const {
     return reference_kernel_;
   }
+  /// Records a short run of it.
+  Result<void> record_steady(Stream& stream) const;
 
  private:
   explicit LaunchTimer(Device& device) : device_(&device) {}

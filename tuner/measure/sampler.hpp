@@ -16,6 +16,10 @@ struct SamplingLimits {
   int maximum = 300;
   double best_us = 0;      ///< stop when clearly slower than this; 0: never
   double overhead_us = 0;  ///< device time in addition to each sample (cache flush)
+  /// Device time in addition to each call of TakeSamples (raising the clocks). Samples that take
+  /// less time than this are taken together.
+  double submission_us = 0;
+  double warm_up_us = 0;  ///< an earlier sample, which ended just now; 0: there is none
 };
 
 /// Takes n samples in microseconds, or fails as a whole.
