@@ -11,6 +11,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/reference/findings.hpp"
 #include "kernels/reference/gemm_error.hpp"
+#include "kernels/reference/screen.hpp"
 
 namespace greta::kernels {
 namespace {
@@ -108,6 +109,31 @@ class RowCheck {
     return find_in_parts(data.m, data.n, static_cast<std::int64_t>(rows_.size()), compare);
   }
 
+  /// Prepares check_quickly(), if these are all rows of C.
+  void make_screen(const Problem& problem, const GemmData& data) {
+    screen_ = kernels::make_screen(
+        {{.name = "C", .dtype = problem.out_dtype, .rows = data.m, .cols = data.n},
+         [this, n = data.n](std::int64_t row, std::int64_t col) { return at(row, col, n); }});
+  }
+
+  /// Like check(), but mostly compares only the elements with the largest errors. Finds at least
+  /// one wrong element, if there are any. Returns nothing without a screen or if rows are apart.
+  std::optional<Findings> check_quickly(const GemmData& data, const HostTensor& c) const {
+    if (!screen_ || c.spec.row_stride() != data.n) return std::nullopt;
+    const auto compare = [&](std::int64_t first, std::int64_t last, Findings& part) {
+      for (std::int64_t i = first; i < last && !part.plenty(); ++i) {
+        const std::int64_t next = screen_->suspect(c, i, last, part.ratio());
+        part.pass(next - i);
+        if (next == last) return;
+        i = next;
+        const Expected want = at(i / data.n, i % data.n, data.n);
+        part.compare(i / data.n, i % data.n, c.at(static_cast<std::size_t>(i)), want.value,
+                     want.bound);
+      }
+    };
+    return find_in_parts(data.m, data.n, data.m * data.n, compare);
+  }
+
   std::size_t count() const { return rows_.size(); }
   /// Returns the expected elements of the rows, row by row.
   const std::vector<Expected>& expected() const { return expected_; }
@@ -153,8 +179,13 @@ class RowCheck {
     }
   }
 
+  const Expected& at(std::int64_t row, std::int64_t col, std::int64_t n) const {
+    return expected_[static_cast<std::size_t>(row * n + col)];
+  }
+
   std::vector<std::int64_t> rows_;
   std::vector<Expected> expected_;
+  std::unique_ptr<Screen> screen_;
 };
 
 /// Freivalds' method: each block of columns is multiplied by a vector x of random signs. The
@@ -308,7 +339,10 @@ class GemmReference : public Reference {
       : data_(problem, inputs),
         full_(gemm_fully_checked(problem)),
         rows_(data_, full_ ? all_rows(data_.m) : sampled_rows(data_.m, seed)) {
-    if (full_) return;
+    if (full_) {
+      rows_.make_screen(problem, data_);
+      return;
+    }
     if (data_.model.linear()) {
       freivalds_ = std::make_unique<Freivalds>(data_, seed);
     } else {
@@ -322,6 +356,9 @@ class GemmReference : public Reference {
       Findings none(data_.m, data_.n);
       none.reject(fmt::format("the output is not {} x {}", data_.m, data_.n), 1e300, 0);
       return none.verdict(method());
+    }
+    if (const auto quick = rows_.check_quickly(data_, c); quick && quick->passed()) {
+      return quick->verdict(method());
     }
     const auto look = [&](std::int64_t first, std::int64_t last, Findings& part) {
       part.scan(c, first, last);

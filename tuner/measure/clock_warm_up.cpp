@@ -9,7 +9,7 @@ namespace greta::tuner {
 namespace {
 
 constexpr double tolerance = 1.03;
-constexpr int to_learn = 40;    // samples, each after about 5 ms of work
+constexpr int to_learn = 120;   // samples, each after about 1.3 ms of work
 constexpr int learnt_from = 9;  // the last of them, when the clocks are up
 constexpr int patience = 200;
 

@@ -11,8 +11,8 @@ namespace greta::tuner {
 /// duration is constant at constant clocks, so it reveals drift, and it keeps the clocks up.
 class ReferenceKernel {
  public:
-  static constexpr std::uint32_t steady = 25;     ///< iterations of a short run, to detect drift
-  static constexpr std::uint32_t wake_up = 1000;  ///< iterations that raise a GPU's clocks
+  static constexpr std::uint32_t steady = 25;    ///< iterations of a short run, to detect drift
+  static constexpr std::uint32_t wake_up = 300;  ///< iterations that raise a GPU's clocks
 
   static Result<ReferenceKernel> create(Device& device);
   Result<void> record(Stream& stream, std::uint32_t iterations) const;
