@@ -16,13 +16,15 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 Config carried_over(const Catalog& catalog, const Winner& winner, const Problem& problem,
                     const DeviceInfo& device) {
   const auto* kernel = catalog.find(problem.op);
-  if (!winner.is_default || kernel == nullptr) return winner.config;
-  return kernel->default_config(problem, device);
+  if (kernel == nullptr) return winner.config;
+  if (winner.is_default) return kernel->default_config(problem, device);
+  const auto usable = catalog.usable(problem, device, winner.config);
+  return usable ? usable->config : winner.config;
 }
 
 bool serves(const Catalog& catalog, const StoredWinner& winner, const StoredWinner& result) {
   return winner.winner.is_default ||
-         catalog.valid(result.problem, result.device, winner.winner.config);
+         catalog.usable(result.problem, result.device, winner.winner.config);
 }
 
 const StoredWinner* nearest_neighbour(const Catalog& catalog, const StoredWinner& result,

@@ -10,8 +10,9 @@ namespace greta::db {
 
 /// Returns the configuration that a winner implies for a problem of another shape. This is the
 /// winner's own, unless the winner is the operation's default, which nothing beat significantly. In
-/// that case it is the default for this problem, which depends on the shape. Throws Error if the
-/// problem has no default on this device.
+/// that case it is the default for this problem, which depends on the shape. A configuration of an
+/// older template is returned as it is used today (Catalog::usable), or as it is stored if it is
+/// not valid. Throws Error if the problem has no default on this device.
 Config carried_over(const Catalog& catalog, const Winner& winner, const Problem& problem,
                     const DeviceInfo& device);
 

@@ -63,6 +63,24 @@ Result<Problem> Catalog::read(std::string_view key) const {
   return problem;
 }
 
+Result<MigratedConfig> Catalog::usable(const Problem& problem, const DeviceInfo& device,
+                                       const Config& stored) const {
+  const Operation* const operation = find(problem.op);
+  if (operation == nullptr) {
+    return invalid_argument(fmt::format("there is no operation {}", problem.op));
+  }
+  if (auto good = check_problem(*operation, problem); !good) {
+    return invalid_argument(good.failure().message);
+  }
+  const Instance instance(*operation, problem, device);
+  auto migrated = instance.migrate(stored);
+  if (!migrated) return invalid_argument(migrated.failure().message);
+  if (const auto broken = instance.rejects(migrated->config)) {
+    return Failure{Status::constraints, *broken, {}};
+  }
+  return migrated;
+}
+
 bool Catalog::valid(const Problem& problem, const DeviceInfo& device, const Config& config) const {
   const Operation* const operation = find(problem.op);
   return operation != nullptr && check_problem(*operation, problem) &&

@@ -30,8 +30,14 @@ class Catalog {
   /// Parses a problem's canonical key, in the current or an earlier spelling (Operation::renamed),
   /// and checks the problem.
   Result<Problem> read(std::string_view key) const;
+  /// Returns a stored configuration as it is used today (Instance::migrate), if it is valid for the
+  /// problem on this device. Fails with `constraints` and the violated constraint if it is not, and
+  /// with `invalid_argument` if the operation, the problem or the configuration can't be carried
+  /// over.
+  Result<MigratedConfig> usable(const Problem& problem, const DeviceInfo& device,
+                                const Config& stored) const;
   /// Returns whether the problem's operation is in the catalog, the problem is valid and the
-  /// configuration is valid for it on this device.
+  /// configuration is valid for it on this device. Configurations are not carried over.
   bool valid(const Problem& problem, const DeviceInfo& device, const Config& config) const;
 
  private:

@@ -19,6 +19,7 @@ std::string_view to_string(LookupOrigin origin) {
 std::string Answer::origin_text() const {
   std::string text(to_string(origin));
   if (level && *level != DatabaseLevel::own) text += ", " + std::string(to_string(*level));
+  if (!migrated.empty()) text += ", migrated";
   return text;
 }
 

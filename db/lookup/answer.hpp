@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "db/lookup/lookup_files.hpp"
 #include "kernels/model/config.hpp"
@@ -43,8 +44,12 @@ struct Answer {
   std::string device;                    ///< name of the certifying device; empty for a default
   std::optional<DatabaseLevel> level{};  ///< of the database that it comes from
   std::filesystem::path database{};      ///< that database; empty for a default
+  /// The changes by which a configuration of an older template was carried over (ConfigMigration):
+  /// "TN=1 added"; empty: it was stored in this form.
+  std::vector<std::string> migrated{};
 
-  /// Returns the origin, and the database unless it is the user's: "exact, shipped".
+  /// Returns the origin, the database unless it is the user's, and whether the configuration was
+  /// carried over: "exact, shipped, migrated".
   std::string origin_text() const;
 };
 

@@ -175,17 +175,25 @@ std::optional<KnownWinners::Found> KnownWinners::find(const Asked& asked, const 
     auto winner = read(family->problem_of(candidate.winner), place);
     if (!winner) continue;
     const bool exact = same_family && !candidate.elsewhere && !candidate.other_shape;
-    Config config = exact ? winner->winner.config
-                          : carried_over(catalog_, winner->winner, asked.representative, device);
-    if (!catalog_.valid(asked.problem, device, config)) continue;
-    if (!exact && !catalog_.valid(asked.representative, device, config))
+    const Config stored =
+        exact || !winner->winner.is_default
+            ? winner->winner.config
+            : carried_over(catalog_, winner->winner, asked.representative, device);
+    auto usable = catalog_.usable(asked.problem, device, stored);
+    if (!usable && usable.failure().status == Status::invalid_argument) {
+      note(fmt::format("{}: the winner of {} is not used: {}",
+                       layers_[place.layer].source.file().string(), winner->problem.key(),
+                       usable.failure().message));
+    }
+    if (!usable) continue;
+    if (!exact && !catalog_.valid(asked.representative, device, usable->config))
       continue;  // the whole bucket shares the answer
     const auto origin = exact                 ? LookupOrigin::exact
                         : candidate.elsewhere ? LookupOrigin::same_architecture
                                               : LookupOrigin::nearest_shape;
     const Layer& layer = layers_[place.layer];
-    return Found{*std::move(winner),    std::move(config), origin,
-                 candidate.other_shape, layer.level,       layer.source.file()};
+    return Found{*std::move(winner),    *std::move(usable), origin,
+                 candidate.other_shape, layer.level,        layer.source.file()};
   }
   return std::nullopt;
 }

@@ -24,7 +24,7 @@ class KnownWinners {
   };
   struct Found {
     StoredWinner winner;
-    Config config;  ///< as used on this device
+    MigratedConfig usable;  ///< as used on this device
     LookupOrigin origin = LookupOrigin::exact;
     bool other_shape = false;
     DatabaseLevel level = DatabaseLevel::own;

@@ -82,7 +82,8 @@ struct Lookup::Impl {
     Answer answer;
     auto found = known_of(operation, problem, representative);
     if (found) {
-      answer.config = std::move(found->config);
+      answer.config = std::move(found->usable.config);
+      answer.migrated = std::move(found->usable.changes);
       answer.origin = found->origin;
       answer.speedup = {found->winner.winner.speedup, found->winner.winner.speedup_low,
                         found->winner.winner.speedup_high};

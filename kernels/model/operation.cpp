@@ -82,6 +82,27 @@ const Alternative& Instance::alternative(const Variant& variant) const {
   return made_.emplace(variant.name, variant.space(shape_, device_)).first->second;
 }
 
+Result<MigratedConfig> Instance::migrate(const Config& stored) const {
+  const auto was_called = [&](const ConfigMigration& step) {
+    return step.kind == ConfigMigration::Kind::variant_renamed && step.name == stored.variant;
+  };
+  const auto& variants = operation_.variants;
+  auto found = std::find_if(variants.begin(), variants.end(),
+                            [&](const Variant& one) { return one.name == stored.variant; });
+  if (found == variants.end()) {
+    found = std::find_if(variants.begin(), variants.end(), [&](const Variant& one) {
+      return std::any_of(one.migrations.begin(), one.migrations.end(), was_called);
+    });
+  }
+  if (found == variants.end()) {
+    return Failure{Status::constraints,
+                   fmt::format("\"{}\" can't be carried over: {} has no variant {} any more",
+                               stored.text(), operation_.name, stored.variant),
+                   {}};
+  }
+  return migrated(alternative(*found), found->migrations, shape_, device_, stored);
+}
+
 std::optional<std::string> Instance::rejects(const Config& config) const {
   for (const Variant& variant : operation_.variants) {
     if (variant.name == config.variant) return kernels::rejects({alternative(variant)}, config);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/model/adversarial.hpp"
+#include "kernels/model/config_migration.hpp"
 #include "kernels/model/launch_plan.hpp"
 #include "kernels/model/problem.hpp"
 #include "kernels/model/reference.hpp"
@@ -140,6 +141,10 @@ struct Variant {
   /// separate kernels, so random problems cover each value as often as a variant. The values depend
   /// on the device and the element types.
   std::string kernels_by{};
+  /// What changed in the parameters since results were first stored, the oldest change first, by
+  /// which stored configurations are read. An addition to tests/data/config_forms.txt tells when
+  /// one is needed (CONTRIBUTING.md).
+  std::vector<ConfigMigration> migrations{};
 };
 
 /// Makes a Variant of functions that take the struct T held by the operation's ProblemShape.
@@ -243,6 +248,10 @@ class Instance {
   const ProblemShape& shape() const { return shape_; }
   /// Returns the parameters and constraints of all variants, in the operation's order.
   std::vector<Alternative> alternatives() const;
+  /// Returns a stored configuration in the form of today's variant, which may have been renamed.
+  /// Fails with `constraints` and the reason if it can't be carried over. Constraints are not
+  /// checked.
+  Result<MigratedConfig> migrate(const Config& stored) const;
   /// Like kernels::rejects, but evaluates only the configuration's variant.
   std::optional<std::string> rejects(const Config& config) const;
   /// Like Operation::plan.

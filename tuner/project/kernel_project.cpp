@@ -248,11 +248,14 @@ Result<WrittenProject> write_kernel_project(const Catalog& catalog, const Stored
     if (!fits) return fits.failure();
     auto target = open_target(winner, options);
     if (!target) return target.failure();
-    auto compiled = compile_plan(**target, operation, {winner.problem, winner.winner.config});
+    const auto usable = catalog.usable(winner.problem, winner.device, winner.winner.config);
+    if (!usable) return usable.failure();
+    auto compiled = compile_plan(**target, operation, {winner.problem, usable->config});
     if (!compiled) return compiled.failure();
 
     KernelProject project;
     project.winner = winner;
+    project.winner.winner.config = usable->config;
     project.target = (*target)->target();
     project.platform = platform_of(project.target);
     auto sources = compiled->plan.sources;

@@ -19,7 +19,12 @@ Result<Regret> measure_regret(Evaluator& evaluator, const StoredWinner& result,
   TrialLimits limits;
   limits.cold = result.winner.cold;
   limits.run_s = std::max(60.0, 40e-6 * result.winner.measurement.median_us);
-  const std::vector<Config> configs{result.winner.config, neighbour.winner.config};
+  std::vector<Config> configs;
+  for (const Config& stored : {result.winner.config, neighbour.winner.config}) {
+    auto usable = evaluator.catalog().usable(result.problem, evaluator.device(), stored);
+    if (!usable) return usable.failure();
+    configs.push_back(std::move(usable->config));
+  }
   for (const auto& config : configs) {
     const Trial trial = evaluator.verify(result.problem, config, seed, limits);
     if (!trial.ok()) return Failure{*trial.failure, config.text() + ": " + trial.message, {}};

@@ -13,10 +13,14 @@ constexpr int most_requalified = 5;
 std::vector<Config> candidates(const Operation& operation, const TunedDb& db,
                                const StoredWinner& result, const DeviceInfo& device) {
   const Space space = operation.space(result.problem, device);
+  const Instance instance(operation, result.problem, device);
   std::vector<Config> configs{operation.default_config(result.problem, device)};
-  const auto add = [&](const Config& config) {
+  const auto add = [&](const Config& stored) {
+    const auto migrated = instance.migrate(stored);
+    if (!migrated || !space.valid(migrated->config)) return;
+    const Config& config = migrated->config;
     const bool known = std::find(configs.begin(), configs.end(), config) != configs.end();
-    if (!known && space.valid(config)) configs.push_back(config);
+    if (!known) configs.push_back(config);
   };
   add(result.winner.config);
   for (const auto& config : db.fastest_configs(device.fingerprint(), result.problem.key(),
@@ -57,6 +61,12 @@ Requalification requalify(Evaluator& evaluator, TunedDb& db, const StoredWinner&
   limits.run_s = std::max(60.0, 20e-6 * result.winner.measurement.median_us);
   Requalification outcome;
   Winner winner = result.winner;
+  // A configuration that was carried over is certified again: its kernels have no earlier keys.
+  if (const auto migrated = Instance(operation, result.problem, device).migrate(winner.config)) {
+    winner.config = migrated->config;
+  } else {
+    outcome.notes.push_back(migrated.failure().message);
+  }
   const bool driver_compiles =
       result.provenance.driver != device.driver && !keys_outlive_drivers(device);
   observer.on_phase(fmt::format("compiling {} configurations", configs.size()));

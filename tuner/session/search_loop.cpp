@@ -49,7 +49,7 @@ std::vector<Choice> SearchLoop::first_of(const Space& space) {
   if (!work_.plan) {
     const auto& stand_in = work_.result.stand_in;
     work_.plan =
-        SearchPlan{seeds(space, work_.result, work_.options, work_.db),
+        SearchPlan{seeds(work_.operation, space, work_.result, work_.options, work_.db),
                    stand_in ? stand_in->problem.key() : "", stand_in ? stand_in->estimated_s : 0};
     work_.store([&] { work_.db.set_plan(work_.result.id, *work_.plan); });
   }

@@ -1,17 +1,32 @@
 #include "tuner/session/seeds.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace greta::tuner {
 
-std::vector<Config> known_winners(const Space& space, const SessionResult& result, bool cold,
-                                  const TunedDb& db) {
+std::vector<Config> known_winners(const Operation& operation, const Space& space,
+                                  const SessionResult& result, bool cold, const TunedDb& db,
+                                  std::vector<std::string>& notes) {
+  const Instance instance(operation, result.problem, result.device);
   std::vector<Config> known;
   for (const auto& stored :
        db.find_winners(result.device.fingerprint(), result.problem.key(), cold)) {
-    const Config& config = stored.winner.config;
+    const auto migrated = instance.migrate(stored.winner.config);
+    if (!migrated) {
+      notes.push_back(fmt::format("the winner of {} is not tried: {}",
+                                  stored.provenance.started_utc, migrated.failure().message));
+      continue;
+    }
+    const Config& config = migrated->config;
     const bool again = std::find(known.begin(), known.end(), config) != known.end();
-    if (!again && space.valid(config)) known.push_back(config);
+    if (again || !space.valid(config)) continue;
+    known.push_back(config);
+    if (migrated->changes.empty()) continue;
+    notes.push_back(fmt::format("the winner of {} was carried over to today's template: {}",
+                                stored.provenance.started_utc, fmt::join(migrated->changes, ", ")));
   }
   return known;
 }
@@ -25,8 +40,10 @@ bool earlier_winner_is_current(const SessionResult& result, bool cold, const Pro
          then.compiler == now.compiler && then.template_key == now.template_key;
 }
 
-std::vector<Config> seeds(const Space& space, const SessionResult& result,
-                          const SessionOptions& options, const TunedDb& db) {
+std::vector<Config> seeds(const Operation& operation, const Space& space,
+                          const SessionResult& result, const SessionOptions& options,
+                          const TunedDb& db) {
+  const Instance instance(operation, result.problem, result.device);
   constexpr int most_remembered = 4;
   const auto fingerprint = result.device.fingerprint();
   const auto key = result.problem.key();
@@ -38,7 +55,7 @@ std::vector<Config> seeds(const Space& space, const SessionResult& result,
   for (const auto& config : options.try_first) add(config);
   for (const auto& config : result.known_winners) add(config);
   for (const auto& config : db.fastest_configs(fingerprint, key, options.cold, most_remembered)) {
-    add(config);
+    if (const auto migrated = instance.migrate(config)) add(migrated->config);
   }
   for (const auto& config : options.suggested) add(config);
   std::erase_if(configs, [&](const Config& config) { return !space.valid(config); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "db/tuned_db.hpp"
@@ -9,9 +10,12 @@
 namespace greta::tuner {
 
 /// Returns the distinct winners of earlier sessions for the problem and device of `result` that are
-/// valid in the space, for all drivers, compilers and templates; the latest first.
-std::vector<Config> known_winners(const Space& space, const SessionResult& result, bool cold,
-                                  const TunedDb& db);
+/// valid in the space, for all drivers, compilers and templates; the latest first. Those of older
+/// templates are carried over (Instance::migrate). Adds a note for each one that was changed or
+/// can't be carried over.
+std::vector<Config> known_winners(const Operation& operation, const Space& space,
+                                  const SessionResult& result, bool cold, const TunedDb& db,
+                                  std::vector<std::string>& notes);
 
 /// Returns whether the latest of them was certified with this driver, compiler and template.
 bool earlier_winner_is_current(const SessionResult& result, bool cold, const Provenance& now,
@@ -19,7 +23,8 @@ bool earlier_winner_is_current(const SessionResult& result, bool cold, const Pro
 
 /// Returns the valid configurations that a search starts with: the default, the user's, the best of
 /// earlier sessions, and the best of other devices and problems.
-std::vector<Config> seeds(const Space& space, const SessionResult& result,
-                          const SessionOptions& options, const TunedDb& db);
+std::vector<Config> seeds(const Operation& operation, const Space& space,
+                          const SessionResult& result, const SessionOptions& options,
+                          const TunedDb& db);
 
 }  // namespace greta::tuner

@@ -53,7 +53,8 @@ void Session::describe_space() {
   result_.space_count = space.count();
   result_.cartesian_size = space.cartesian_size();
   result_.rejections = most_frequent_rejections(space);
-  result_.known_winners = known_winners(whole, result_, work_.options.cold, work_.db);
+  result_.known_winners =
+      known_winners(work_.operation, whole, result_, work_.options.cold, work_.db, result_.notes);
   if (!work_.options.limits.empty())
     result_.notes.push_back("the search was limited to " + work_.options.limits.text());
 }

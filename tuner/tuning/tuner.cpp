@@ -29,8 +29,10 @@ Result<std::vector<Config>> configs_to_try(const Operation& operation, const Tun
   std::vector<Config> configs;
   if (task.try_first.empty()) return configs;
   const Space space = operation.space(task.problem, device);
+  const Instance instance(operation, task.problem, device);
   for (const Config& wanted : task.try_first) {
-    auto config = space.parse(wanted.text());
+    const auto migrated = instance.migrate(wanted);  // as an older report has it
+    auto config = space.parse(migrated ? migrated->config.text() : wanted.text());
     if (!config) return bad_field("try", "", config.failure().message);
     if (!task.limits.empty() && !limited(space, task.limits).valid(*config)) {
       return bad_field("try", config->text(), "is outside the limits " + task.limits.text());

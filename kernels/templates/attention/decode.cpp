@@ -231,11 +231,13 @@ std::vector<Division> divisions(const Shape& shape, const Config& c) {
 }  // namespace
 
 Variant decode() {
-  return make_variant<Shape>(
+  Variant variant = make_variant<Shape>(
       "decode",
       "few queries, bound by reading the keys once: heads that share a KV head read a slice of its "
       "keys together, and the last slice joins them all",
       space, plan, defaults, divisions);
+  variant.migrations = {added("AHEAD", 0)};
+  return variant;
 }
 
 }  // namespace greta::kernels::attention

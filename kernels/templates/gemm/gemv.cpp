@@ -197,9 +197,11 @@ std::vector<Division> divisions(const Shape& shape, const Config& c) {
 }  // namespace
 
 Variant gemv() {
-  return make_variant<Shape>(
+  Variant variant = make_variant<Shape>(
       "gemv", "few rows, bound by reading B once: a workgroup computes some columns of all rows",
       space, plan, defaults, divisions);
+  variant.migrations = {added("TN", 1)};
+  return variant;
 }
 
 }  // namespace greta::kernels::gemm

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/staleness.hpp"
+#include "runtime/device/text/printable.hpp"
 #include "tuner/cli/db/commands.hpp"
 #include "tuner/cli/db/shipped_summary.hpp"
 #include "tuner/cli/program/damage_report.hpp"
@@ -28,6 +29,8 @@ struct DeviceSummary {
   StoredDevice device;
   std::size_t results = 0;
   std::size_t stale = 0;
+  std::size_t migrated = 0;           ///< results whose configurations are carried over
+  std::vector<std::string> not_used;  ///< a line for each result that can't be
   std::size_t sessions = 0;
   std::size_t ceilings = 0;
 };
@@ -36,7 +39,9 @@ std::vector<DeviceSummary> summarise(const TunedDb& db) {
   std::vector<DeviceSummary> all;
   for (auto& device : db.devices()) {
     const auto fingerprint = device.info.fingerprint();
-    all.push_back({std::move(device), 0, 0, 0, db.ceilings(fingerprint).size()});
+    DeviceSummary& summary = all.emplace_back();
+    summary.device = std::move(device);
+    summary.ceilings = db.ceilings(fingerprint).size();
   }
   const auto find = [&](const std::string& fingerprint) -> DeviceSummary& {
     const auto found = std::find_if(all.begin(), all.end(), [&](const DeviceSummary& one) {
@@ -50,6 +55,13 @@ std::vector<DeviceSummary> summarise(const TunedDb& db) {
     DeviceSummary& summary = find(result.device.fingerprint());
     ++summary.results;
     summary.stale += judge.reasons(result).empty() ? 0 : 1;
+    const auto usable =
+        Catalog::built_in().usable(result.problem, result.device, result.winner.config);
+    summary.migrated += usable && !usable->changes.empty() ? 1 : 0;
+    if (usable) continue;
+    summary.not_used.push_back(fmt::format("{} of {}: {}", result.problem.key(),
+                                           result.provenance.started_utc.substr(0, 10),
+                                           usable.failure().message));
   }
   for (const auto& session : db.sessions()) ++find(session.device_fingerprint).sessions;
   return all;
@@ -96,11 +108,36 @@ nlohmann::json info_json(const TunedDb& db, const std::vector<DeviceSummary>& de
                                  {"last_seen", summary.device.last_seen_utc},
                                  {"results", summary.results},
                                  {"stale", summary.stale},
+                                 {"migrated", summary.migrated},
+                                 {"not_used", summary.not_used},
                                  {"sessions", summary.sessions},
                                  {"ceilings", summary.ceilings},
                                  {"cards", cards}});
   }
   return object;
+}
+
+/// Returns how many results are carried over to today's templates, and a line for each of the first
+/// ones that can't be.
+std::string carried_over_text(const std::vector<DeviceSummary>& devices) {
+  constexpr std::size_t most = 20;
+  std::size_t migrated = 0;
+  std::vector<std::string> lines;
+  for (const auto& summary : devices) {
+    migrated += summary.migrated;
+    for (const auto& line : summary.not_used) {
+      lines.push_back(fmt::format("not used: {} on {}", line, summary.device.info.id()));
+    }
+  }
+  std::string text;
+  if (migrated > 0) {
+    text += fmt::format("{} of older templates, carried over to today's (greta-db list)\n",
+                        format_count(static_cast<std::int64_t>(migrated), "configuration"));
+  }
+  const std::size_t shown = std::min(most, lines.size());
+  for (std::size_t i = 0; i < shown; ++i) text += one_line(lines[i]) + "\n";
+  if (lines.size() > most) text += fmt::format("and {} more\n", lines.size() - most);
+  return text;
 }
 
 std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devices) {
@@ -141,7 +178,7 @@ std::string info_text(const TunedDb& db, const std::vector<DeviceSummary>& devic
                std::to_string(summary.stale), std::to_string(summary.sessions),
                summary.device.last_seen_utc.substr(0, 10)});
   }
-  return text + "\n" + table.text();
+  return text + "\n" + table.text() + carried_over_text(devices);
 }
 
 int info(const InfoOptions& options) {

@@ -68,6 +68,11 @@ void sort_results(std::vector<StoredWinner>& results, const std::string& by) {
   }
 }
 
+/// Returns a result's configuration in today's form, or why it is not used.
+Result<MigratedConfig> usable_today(const StoredWinner& result) {
+  return Catalog::built_in().usable(result.problem, result.device, result.winner.config);
+}
+
 StalenessJudge make_judge(bool probe) {
   std::vector<DeviceInfo> present;
   if (probe) {
@@ -87,12 +92,17 @@ std::string regret_text(const std::optional<Regret>& regret) {
   return regret ? fmt::format("{:.1f} %", 100 * (regret->ratio - 1)) : "";
 }
 
-/// Returns "pinned; stale: …".
-std::string state_text(bool pinned, const std::vector<std::string>& stale) {
-  std::string text = pinned ? "pinned" : "";
-  if (!stale.empty())
-    text += fmt::format("{}stale: {}", pinned ? "; " : "", fmt::join(stale, "; "));
-  return text;
+/// Returns what a reader must know of a result before using it; empty if it is as it was certified.
+std::string state_text(const StoredWinner& result, bool pinned,
+                       const std::vector<std::string>& stale) {
+  std::vector<std::string> parts;
+  if (pinned) parts.push_back("pinned");
+  if (!stale.empty()) parts.push_back(fmt::format("stale: {}", fmt::join(stale, "; ")));
+  const auto usable = usable_today(result);
+  if (!usable) parts.push_back("not used: " + usable.failure().message);
+  if (usable && !usable->changes.empty())
+    parts.push_back(fmt::format("migrated: {}", fmt::join(usable->changes, ", ")));
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 void add_row(Table& table, const StoredWinner& result, const std::string& state) {
@@ -145,11 +155,15 @@ int list(const ListOptions& options) {
       objects.push_back(result_json(result));
       objects.back()["stale"] = stale;
       objects.back()["pinned"] = pinned;
+      const auto usable = usable_today(result);
+      objects.back()["migrated"] = usable ? usable->changes : std::vector<std::string>{};
+      objects.back()["not_used"] =
+          usable ? nlohmann::json() : nlohmann::json(usable.failure().message);
     } else if (options.csv || options.csv_wide) {
       for (auto& measured : measured_results(Catalog::built_in(), result))
         rows.push_back(std::move(measured));
     } else {
-      add_row(table, result, state_text(pinned, stale));
+      add_row(table, result, state_text(result, pinned, stale));
     }
   }
   if (options.json) {
