@@ -20,6 +20,7 @@
 #include "tuner/bench/benchmark_names.hpp"
 #include "tuner/bundle/machine.hpp"
 #include "tuner/cli/program/interrupt.hpp"
+#include "tuner/cli/program/machine_names.hpp"
 #include "tuner/cli/program/paths.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/report/format.hpp"
@@ -95,44 +96,6 @@ letter, one that is a word of GRETA's ("hip", "gemm"), and every name in a sourc
 they can only be names: in a path outside of the system's folders, and beside an @.
 )";
 
-std::vector<std::string> user_names() {
-  std::vector<std::string> names{user_name()};
-  for (const char* variable : {"USER", "LOGNAME", "SUDO_USER"}) {
-    if (const char* value = std::getenv(variable); value != nullptr) names.emplace_back(value);
-  }
-  return names;
-}
-
-/// Returns the machine's name with and without its domain.
-std::vector<std::string> host_names() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  const std::string whole = name.data();
-  return {whole, whole.substr(0, whole.find('.'))};
-}
-
-/// Returns words of GRETA's output, so that a user with such a name is not replaced everywhere.
-std::vector<std::string> own_words() {
-  std::vector<std::string> words = words_of(what_is_what);
-  const auto add = [&](std::string_view text) {
-    const auto more = words_of(text);
-    words.insert(words.end(), more.begin(), more.end());
-  };
-  for (const Operation& kernel : Catalog::built_in()) {
-    add(kernel.name);
-    for (const auto& variant : kernel.variants) add(variant.name);
-    for (const auto& dimension : kernel.dimensions) add(dimension.name);
-    for (const auto& attribute : kernel.attributes) {
-      add(attribute.name);
-      for (const auto& value : attribute.allowed) add(value);
-    }
-  }
-  for (const Backend* const backend : backends()) add(to_string(backend->api()));
-  add("an as at be by do go he if in is it me my no of on or so to up us we");
-  add("amd nvidia intel mesa lavapipe llvmpipe radv radeon rocm cuda clang linux debian gpu cpu");
-  return words;
-}
-
 std::string environment_text() {
   std::string text;
   for (const char* variable : variables) {
@@ -180,7 +143,7 @@ Bundle::Bundle(fs::path file, bool yes, std::chrono::seconds deadline)
     : file_(std::move(file)),
       yes_(yes),
       deadline_(std::max(deadline, std::chrono::seconds(60))),
-      files_({home_directories(), user_names(), host_names(), own_words()}, most_bytes) {
+      files_(names_of_machine(what_is_what), most_bytes) {
   if (auto possible = check_archive(file_); !possible) {
     const bool there = possible.failure().status == Status::invalid_argument;
     throw CommandError(there ? exit_usage : exit_failed, "--bundle " + possible.failure().message);

@@ -11,6 +11,7 @@
 
 #include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/db/commands.hpp"
+#include "tuner/cli/db/contribute.hpp"
 #include "tuner/cli/db/export_kernels.hpp"
 #include "tuner/cli/options/result_options.hpp"
 #include "tuner/cli/program/damage_report.hpp"
@@ -35,6 +36,7 @@ struct ExportOptions {
   std::filesystem::path out;
   bool force = false;
   std::optional<std::string> since;   ///< of --ship: a database that it must not fall behind
+  std::filesystem::path contribute;   ///< file of --contribute
   std::optional<std::string> kernel;  ///< folder of --kernel
   std::vector<std::string> problem;   ///< words: "gemm", "m=4096"
 };
@@ -250,14 +252,30 @@ void check_kernel_options(const ExportOptions& options) {
   check_kernel_export(kernel_export(options));
 }
 
+/// Checks the options that exclude --contribute, and its file.
+void check_contribute_options(const ExportOptions& options) {
+  if (options.ship || !options.format.empty() || !options.out.empty() || options.since ||
+      options.kernel) {
+    throw CommandError(exit_usage,
+                       "--contribute: not with --ship, --since, --format, --out and --kernel");
+  }
+  check_folder("--contribute", options.contribute);
+  if (std::filesystem::exists(options.contribute) && !options.force) {
+    throw CommandError(exit_usage, fmt::format("--contribute {}: exists; --force replaces it",
+                                               options.contribute.string()));
+  }
+}
+
 void check(const ExportOptions& options) {
+  if (!options.contribute.empty()) return check_contribute_options(options);
   if (options.kernel || !options.problem.empty()) return check_kernel_options(options);
   static const std::vector<std::string> formats{"csv", "csv-wide", "t4", "tunableop",
                                                 "tunableop-untuned"};
   if (options.ship != options.format.empty()) {
-    throw CommandError(exit_usage,
-                       fmt::format("export: needs either --ship, --kernel or --format {}",
-                                   fmt::join(formats, ", ")));
+    throw CommandError(
+        exit_usage,
+        fmt::format("export: needs either --ship, --contribute, --kernel or --format {}",
+                    fmt::join(formats, ", ")));
   }
   if (!options.ship && std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
     throw CommandError(exit_usage, fmt::format("--format {}: {}", options.format,
@@ -289,7 +307,9 @@ int export_results(const ExportOptions& options) {
   check(options);
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
   if (options.kernel) return end_of_reading(db, export_kernels(db, kernel_export(options), filter));
-  if (options.ship) {
+  if (!options.contribute.empty()) {
+    contribute(db, filter, options.contribute);
+  } else if (options.ship) {
     ship(db, options, filter);
   } else if (options.format == "csv" || options.format == "csv-wide") {
     export_csv(db, options, filter);
@@ -313,6 +333,9 @@ void add_export_command(CLI::App& app, Action& action) {
                       "csv and csv-wide (docs/csv.md), t4 (Kernel Tuner's JSON), tunableop "
                       "(solutions that were imported) or tunableop-untuned (GEMMs for PyTorch to "
                       "tune)");
+  command->add_option("--contribute", options->contribute,
+                      "Write the file by which you give results to GRETA: certified, verified and "
+                      "fresh ones, without names of persons and machines");
   command->add_option("--since", options->since,
                       "With --ship: write nothing if an answer is worse than in this database, or "
                       "lost (exit code 4)");

@@ -33,7 +33,7 @@ const std::map<std::string, std::string>& value_names() {
       {"temperature", "NUMBER"}, {"templates", "FOLDER"},  {"threshold", "PERCENT"},
       {"timeout", "SECONDS"},    {"tokenizer", "FILE"},    {"tokens", "COUNT"},
       {"top-p", "NUMBER"},       {"trace", "FILE"},        {"try", "CONFIG"},
-      {"variant", "VARIANT"},
+      {"variant", "VARIANT"},    {"contribute", "FILE"},
   };
   return names;
 }
