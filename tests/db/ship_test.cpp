@@ -5,7 +5,6 @@
 
 #include <random>
 
-#include "db/overlay.hpp"
 #include "db/sqlite/connection.hpp"
 #include "tests/db/fixture.hpp"
 #include "tests/db/random_contents.hpp"
@@ -134,26 +133,6 @@ TEST(Ship, MissingAndExchangedRowsAreFound) {
     SQLite::Database(file, SQLite::OPEN_READWRITE).exec(change);
     EXPECT_FALSE(TunedDb::open(file, Mode::read_only).check().empty()) << change;
   }
-}
-
-TEST(Ship, TheUsersOwnResultWinsOverTheShippedOne) {
-  const TemporaryFolder folder;
-  const auto contents = gemm_contents(3);
-  TunedDb::ship(contents, folder / "tuned.db");
-  auto own = TunedDb::open(folder / "own.db", Mode::read_write);
-  Contents mine = contents;
-  mine.results.resize(1);
-  mine.results[0].winner.measurement.median_us = 1000;  // slower, but on this machine
-  own.write(mine);
-  const Overlay overlay(std::move(own), TunedDb::open(folder / "tuned.db", Mode::read_only));
-  EXPECT_EQ(overlay.winners().size(), 3U);
-  const auto find = [&](std::size_t i) {
-    return overlay.find_winner(sample_device().fingerprint(), contents.results[i].problem.key(),
-                               true);
-  };
-  EXPECT_EQ(find(0)->winner.measurement.median_us, 1000);
-  EXPECT_EQ(find(1)->winner.config, contents.results[1].winner.config);
-  EXPECT_FALSE(Overlay({}, {}).find_winner("x", "y", true));
 }
 
 TEST(Ship, MergesBackIntoAnOrdinaryDatabase) {
