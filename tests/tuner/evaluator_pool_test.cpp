@@ -78,6 +78,19 @@ TEST_P(EvaluatorPoolTest, EachCandidateComesBackOnce) {
   EXPECT_EQ(prepared, configs_.size());
 }
 
+TEST_P(EvaluatorPoolTest, WhatIsCompiledDoesNotWaitForWhatIsNot) {
+  for (FakeEvaluator& fake : fakes_) {
+    fake.ready = [](const std::vector<Config>& announced) { return announced.size() - 1; };
+  }
+  EvaluatorPool pool(members_);
+  std::vector<Config> seen;
+  for (const Evaluated& evaluated : evaluate_all(pool)) seen.push_back(evaluated.trial.config);
+  // A thread of several may begin before more than one candidate is queued.
+  EXPECT_TRUE(members_.size() > 1 || seen.front() != *configs_.begin());
+  EXPECT_EQ(std::set<Config>(seen.begin(), seen.end()), configs_);
+  EXPECT_EQ(seen.size(), configs_.size());
+}
+
 TEST_P(EvaluatorPoolTest, MembersWorkAtTheSameTime) {
   std::barrier all(static_cast<std::ptrdiff_t>(members_.size()));
   for (FakeEvaluator& fake : fakes_) {

@@ -45,6 +45,9 @@ class FakeEvaluator : public Evaluator {
   void prepare(const Problem&, const std::vector<Config>& upcoming) override {
     prepared_ += upcoming.size();
   }
+  std::size_t first_ready(const Problem&, const std::vector<Config>& announced) override {
+    return ready ? ready(announced) : 0;
+  }
   int lookahead() const override { return lookahead_; }
 
   Trial evaluate(const Problem& problem, const Config& config, const TrialLimits& limits) override {
@@ -150,6 +153,8 @@ class FakeEvaluator : public Evaluator {
   };
   std::function<std::optional<Status>(const Config&)> fails_last_check = fails;
   std::function<bool(const Config&)> fails_in_rounds = [](const Config&) { return false; };
+  /// Returns which of several candidates is compiled first. Empty: in the order of the queue.
+  std::function<std::size_t(const std::vector<Config>&)> ready;
   /// The device is lost with these configurations: evaluating throws.
   std::function<bool(const Config&)> dies = [](const Config&) { return false; };
   /// The process that evaluates it, which is begun again.

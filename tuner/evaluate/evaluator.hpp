@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -47,6 +48,12 @@ class Evaluator {
   virtual const Catalog& catalog() const = 0;
   /// Announces the next candidates, so that they may be compiled ahead. Returns immediately.
   virtual void prepare(const Problem& problem, const std::vector<Config>& upcoming) = 0;
+  /// Waits until one of these announced candidates of a problem can be evaluated without waiting
+  /// for a compiler, and returns its index: the lowest if there are several.
+  virtual std::size_t first_ready(const Problem& /*problem*/,
+                                  const std::vector<Config>& /*announced*/) {
+    return 0;
+  }
   /// Returns the number of candidates to announce at a time; 1 if compiling ahead would disturb
   /// measurements.
   virtual int lookahead() const = 0;

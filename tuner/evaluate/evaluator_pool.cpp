@@ -128,9 +128,10 @@ class EvaluatorPool::Busy {
 void EvaluatorPool::run_front(Member& member, Request& request, Evaluated& evaluated,
                               std::unique_lock<std::mutex>& lock) {
   const Busy busy(member, lock);
-  std::vector<Config> upcoming;
-  for (std::size_t i = member.prepared; i < member.queue.size(); ++i) {
-    upcoming.push_back(member.queue[i].config);
+  std::vector<Config> waiting, upcoming;
+  for (const Request& queued : member.queue) {
+    waiting.push_back(queued.config);
+    if (waiting.size() > member.prepared) upcoming.push_back(queued.config);
   }
   request = std::move(member.queue.front());
   member.queue.pop_front();
@@ -138,8 +139,23 @@ void EvaluatorPool::run_front(Member& member, Request& request, Evaluated& evalu
   lock.unlock();
   Evaluator& evaluator = *member.evaluator;
   evaluator.prepare(request.problem, upcoming);
+  const std::size_t ready = evaluator.first_ready(request.problem, waiting);
+  lock.lock();
+  exchange(member, request, waiting[ready]);
+  lock.unlock();
   evaluated.trial = evaluator.evaluate(request.problem, request.config, request.limits);
   evaluated.lost = evaluator.take_lost();
+}
+
+// Compiling takes from a tenth of a second to several seconds. Candidates that are compiled do not
+// wait for others that were asked for earlier.
+void EvaluatorPool::exchange(Member& member, Request& request, const Config& ready) {
+  const auto found = std::find_if(member.queue.begin(), member.queue.end(),
+                                  [&](const Request& queued) { return queued.config == ready; });
+  if (request.config == ready || found == member.queue.end()) return;
+  Request chosen = std::move(*found);
+  member.queue.erase(found);
+  member.queue.push_front(std::exchange(request, std::move(chosen)));
 }
 
 Evaluated EvaluatorPool::next() {

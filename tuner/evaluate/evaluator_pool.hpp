@@ -24,9 +24,9 @@ struct Evaluated {
 /// Evaluates candidates on several cards of one device model in parallel.
 ///
 /// Each member has its own queue. It compiles the queued candidates ahead and evaluates one at a
-/// time. If there are several members and the evaluator of one throws, that member retires: its
-/// candidate ends as a failed trial, and another member takes over its queue. All calls of a pool
-/// are made by one thread.
+/// time: the first one that is compiled. If there are several members and the evaluator of one
+/// throws, that member retires: its candidate ends as a failed trial, and another member takes over
+/// its queue. All calls of a pool are made by one thread.
 class EvaluatorPool {
  public:
   /// Takes at least one member. The members must outlive the pool.
@@ -79,11 +79,14 @@ class EvaluatorPool {
   };
 
   void serve(Member& member);
-  /// Announces new candidates in the queue to the evaluator, then takes the front one and evaluates
-  /// it with the mutex unlocked. After an exception the member is still busy, and the mutex may be
-  /// unlocked.
+  /// Announces new candidates in the queue to the evaluator, then takes the first one that is ready
+  /// and evaluates it with the mutex unlocked. After an exception the member is still busy, and the
+  /// mutex may be unlocked.
   void run_front(Member& member, Request& request, Evaluated& evaluated,
                  std::unique_lock<std::mutex>& lock);
+  /// Replaces a request by the queued one of this configuration, if there is one; it is then the
+  /// front one.
+  static void exchange(Member& member, Request& request, const Config& ready);
   void retire(Member& member, const Request& request, Evaluated& evaluated);
   /// Returns the member with the most room in its queue, or nullptr if all have retired.
   Member* least_loaded();

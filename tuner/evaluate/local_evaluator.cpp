@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <thread>
 
 #include "tuner/evaluate/small_checks.hpp"
@@ -39,6 +40,7 @@ struct LocalEvaluator::Open {
 
   std::unique_ptr<Device> device;
   std::unique_ptr<CompileAhead> compiler;
+  std::map<Config, std::vector<std::string>> announced;  // kernels being compiled ahead
   std::optional<LaunchTimer> cold_timer;
   std::optional<LaunchTimer> warm_timer;
   std::optional<Workload> workload;
@@ -101,9 +103,22 @@ void LocalEvaluator::prepare(const Problem& problem, const std::vector<Config>& 
   for (const auto& config : upcoming) {
     const auto plan = plan_of(problem, config);
     if (!plan) continue;  // evaluate() will report the reason
-    for (const auto& source : plan->sources) open_->compiler->start(source);
+    auto& kernels = open_->announced[config];
+    kernels.clear();
+    for (const auto& source : plan->sources) kernels.push_back(open_->compiler->start(source));
     small_checks(problem, config, *plan).prepare(config, *plan);
   }
+}
+
+std::size_t LocalEvaluator::first_ready(const Problem& /*problem*/,
+                                        const std::vector<Config>& announced) {
+  if (!open_) return 0;
+  std::vector<std::vector<std::string>> kernels;
+  for (const Config& config : announced) {
+    const auto found = open_->announced.find(config);
+    kernels.push_back(found == open_->announced.end() ? std::vector<std::string>() : found->second);
+  }
+  return open_->compiler->first_compiled(kernels);
 }
 
 SmallChecks& LocalEvaluator::small_checks(const Problem& problem, const Config& config,
@@ -161,6 +176,7 @@ Result<PreparedPlan> LocalEvaluator::make_candidate(const Problem& problem, cons
   const Lap lap(trial.compile_s);
   const auto plan = plan_of(problem, config);
   if (!plan) return plan.failure();
+  open_->announced.erase(config);
   auto candidate = PreparedPlan::create(
       *open_->device, *plan, open_->workload->operands(),
       [&](const KernelSource& source) { return open_->compiler->take(source); });

@@ -31,6 +31,9 @@ json answer(LocalEvaluator& evaluator, const json& request) {
     return to_json(evaluator.measure_ceilings(request.at("kinds").get<std::vector<std::string>>()));
   }
   const Problem problem = problem_of(request);
+  if (call == "first_ready") {
+    return evaluator.first_ready(problem, configs_from_json(request.at("configs")));
+  }
   const TrialLimits limits = limits_from_json(request.at("limits"));
   if (call == "evaluate") {
     return to_json(evaluator.evaluate(problem, config_from_json(request.at("config")), limits));

@@ -259,6 +259,19 @@ void WorkerEvaluator::prepare(const Problem& problem, const std::vector<Config>&
   channel_->send({{"call", "prepare"}, {"problem", problem.key()}, {"configs", to_json(upcoming)}});
 }
 
+std::size_t WorkerEvaluator::first_ready(const Problem& problem,
+                                         const std::vector<Config>& announced) {
+  if (announced.size() < 2 || lookahead_ == 1 || channel_ == nullptr) return 0;
+  const json request{
+      {"call", "first_ready"}, {"problem", problem.key()}, {"configs", to_json(announced)}};
+  const auto reply = call(request, TrialLimits{}.compile_s + stall_s_);
+  if (reply) return reply->get<std::size_t>();
+  Trial begun;
+  begun.message = "compiling ahead";
+  lose(std::move(begun), reply.failure(), "; restarted");
+  return 0;
+}
+
 Trial WorkerEvaluator::trial_call(json request, const Problem& problem, const Config& config,
                                   std::uint64_t seed, const TrialLimits& limits) {
   request["problem"] = problem.key();

@@ -35,6 +35,7 @@ class WorkerEvaluator : public Evaluator {
   const DeviceInfo& device() const override { return info_; }
   const Catalog& catalog() const override { return options_.catalog; }
   void prepare(const Problem& problem, const std::vector<Config>& upcoming) override;
+  std::size_t first_ready(const Problem& problem, const std::vector<Config>& announced) override;
   int lookahead() const override { return lookahead_; }
   Trial evaluate(const Problem& problem, const Config& config, const TrialLimits& limits) override;
   Trial verify(const Problem& problem, const Config& config, std::uint64_t seed,

@@ -1,0 +1,47 @@
+// Protects: kernels are compiled ahead concurrently, and what is compiled first is known.
+
+#include "tuner/evaluate/compile_ahead.hpp"
+
+#include <gtest/gtest.h>
+
+#include <latch>
+
+#include "runtime/device/backend.hpp"
+#include "tests/forwarding_device.hpp"
+
+namespace greta::test::compile_ahead_test {
+namespace {
+
+/// Compiles no kernel of the name "slow" before it is told to.
+class SlowDevice : public ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Result<std::unique_ptr<Kernel>> compile(const KernelSource& source) override {
+    if (source.name == "slow") released_.wait();
+    return Failure{Status::compile, source.name, {}};
+  }
+  std::latch released_{1};
+};
+
+KernelSource named(const std::string& name) {
+  KernelSource source;
+  source.name = source.text = name;
+  return source;
+}
+
+TEST(CompileAhead, KnowsWhichCandidateIsCompiledFirst) {
+  SlowDevice device(open_device("vulkan:0", {}).value());
+  CompileAhead compiler(device);
+  const auto slow = compiler.start(named("slow"));
+  const auto fast = compiler.start(named("fast")), other = compiler.start(named("other"));
+  EXPECT_EQ(compiler.first_compiled({{slow}, {fast, slow}, {fast, other}}), 2U);
+  EXPECT_EQ(compiler.take(named("fast")).failure().message, "fast");
+  EXPECT_EQ(compiler.first_compiled({{slow}, {"never started"}}), 1U);
+  device.released_.count_down();
+  EXPECT_EQ(compiler.first_compiled({{slow}}), 0U);
+  EXPECT_EQ(compiler.first_compiled({{slow}, {other}}), 0U);
+  EXPECT_EQ(compiler.take(named("slow")).failure().message, "slow");
+}
+
+}  // namespace
+}  // namespace greta::test::compile_ahead_test
